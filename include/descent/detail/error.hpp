@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+namespace descent::detail {
+
+/// The shortest usual spelling of a number, for messages.
+inline std::string number(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", x);
+  return text;
+}
+
+/// Throws "rule: field must be in [low, high), is x" unless x is.
+inline void require(bool holds, char const* rule, char const* field, char const* allowed, double x) {
+  if (!holds)
+    throw std::invalid_argument(std::string(rule) + ": " + field + " must be " + allowed + ", is " + number(x));
+}
+
+inline void require_fraction(char const* rule, char const* field, double x) {
+  require(x >= 0 && x < 1, rule, field, "in [0, 1)", x);
+}
+inline void require_nonnegative(char const* rule, char const* field, double x) {
+  require(x >= 0 && std::isfinite(x), rule, field, "finite and at least 0", x);
+}
+inline void require_finite(char const* rule, char const* field, double x) {
+  require(std::isfinite(x), rule, field, "finite", x);
+}
+
+}  // namespace descent::detail

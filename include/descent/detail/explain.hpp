@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/control.hpp>
+#include <descent/detail/layout.hpp>
+#include <descent/report.hpp>
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace descent::detail {
+
+template <class Rule> std::string slot_name(std::size_t slot) {
+  if constexpr (has_slot_names<Rule>) return Rule::slots[slot];
+  else return std::to_string(slot);
+}
+
+template <class Plan>
+memory_report owned(layout<typename Plan::value, typename Plan::gradient> const& where,
+                        std::array<bool, Plan::slots> const& used) {
+  memory_report m{{}, where.elements, 0};
+  auto const add = [&]<class T>(std::type_identity<T>, std::string name) {
+    m.buffers.push_back({name + " (" + type_name<T>() + ")", where.arena * std::int64_t(sizeof(T))});
+    m.bytes += m.buffers.back().bytes;
+  };
+  if constexpr (Plan::has_master) add(std::type_identity<typename Plan::master>{}, "master");
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((used[I] ? add(std::type_identity<typename Plan::template slot<I>>{},
+                    "state " + slot_name<typename Plan::rule>(I)) : void()), ...);
+  }(typename Plan::every_slot{});
+  return m;
+}
+
+template <class Plan>
+std::string explain(layout<typename Plan::value, typename Plan::gradient> const& where,
+                    std::array<bool, Plan::slots> const& used,
+                    std::vector<group_entry<typename Plan::rule>> const& groups, std::string const& backend) {
+  std::string text;
+  auto const line = [&](char const* format, auto... values) {
+    char buffer[256];
+    std::snprintf(buffer, sizeof buffer, format, values...);
+    text += std::string(buffer) + "\n";
+  };
+  using integer = long long;
+  auto const m = owned<Plan>(where, used);
+  line("%lld parameters in %lld tensors, on %s", integer(where.elements), integer(where.tensors.size()), backend.c_str());
+  line("storage: value %s, gradient %s, arithmetic %s", type_name<typename Plan::value>(),
+       type_name<typename Plan::gradient>(), type_name<typename Plan::real>());
+  for (auto const& b : m.buffers) line("  owned: %s, %lld bytes", b.name.c_str(), integer(b.bytes));
+  line("  owned in all: %lld bytes, %.2f for each parameter", integer(m.bytes), m.bytes_per_parameter());
+  constexpr int passes = (Plan::norm_first ? 2 : Plan::measures ? 1 : 0);
+  line("step: %d read-only %s and 1 update, %d launches on a device, no synchronisation", passes,
+       passes == 1 ? "pass" : "passes", Plan::launches);
+  line("traffic: %lld + %lld bytes for each parameter", integer(Plan::pass_bytes(used)),
+       integer(Plan::update_bytes(used)));
+  line(Plan::measures ? "a gradient that is not finite skips the step" : "gradients are not checked: add skip_nonfinite");
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    integer tensors = 0, elements = 0;
+    for (auto const& x : where.tensors)
+      if (std::size_t(x.group) == g) ++tensors, elements += x.count;
+    line("group %d: %lld parameters in %lld tensors%s", int(g), elements, tensors, groups[g].frozen ? ", frozen" : "");
+  }
+  return text;
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#if defined(__linux__)
+#include <sys/uio.h>
+#include <unistd.h>
+#endif
+#if defined(__CUDACC__)
+#include <cuda_runtime_api.h>
+#endif
+
+namespace descent::detail {
+
+/// Whether the processor can read this byte, found without touching it. True where the system will not say.
+inline bool host_readable([[maybe_unused]] void const* p) {
+#if defined(__linux__)
+  char byte;
+  iovec here{&byte, 1}, there{const_cast<void*>(p), 1};
+  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+#else
+  return true;
+#endif
+}
+
+/// Throws std::invalid_argument when count elements from p on are not host memory.
+template <class T>
+void require_host_memory(T const* p, std::int64_t count, char const* what, std::string const& name) {
+  if (count == 0) return;
+  bool on_host = host_readable(p) && host_readable(reinterpret_cast<char const*>(p + count) - 1);
+#if defined(__CUDACC__)
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, p) == cudaSuccess) on_host &= attributes.type != cudaMemoryTypeDevice;
+  else cudaGetLastError();
+#endif
+  if (!on_host)
+    throw std::invalid_argument("parameter '" + name + "': its " + what +
+                                " is not host memory; for device memory use the backend cuda{stream}");
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/math.hpp>
+#include <descent/parameters.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// Where every element is. Each tensor is cut into chunks of a fixed size, the chunks are numbered over all tensors, and
+/// a chunk is a row of packets. Nothing here depends on threads, blocks or devices.
+namespace descent::detail {
+
+inline constexpr std::int64_t packet_size = 8;     // a 16-bit packet is one 16-byte access
+inline constexpr std::int64_t chunk_size = 4096;   // elements; one partial sum each
+inline constexpr std::int64_t chunk_packets = chunk_size / packet_size;
+inline constexpr std::int64_t arena_alignment = 64;  // elements
+
+/// One tensor as kernels see it. Masters and states live in one arena for each buffer, at the same offset in all.
+template <class Value, class Gradient> struct alignas(16) tensor_record {
+  Value* value;
+  Gradient* gradient;
+  std::int64_t count, first_chunk, arena;
+  std::int32_t group;
+  bool value_aligned, gradient_aligned;  // every packet of it is 16-byte aligned
+};
+
+/// A run of up to packet_size elements within a tensor, or nothing when size is 0.
+struct packet_place {
+  std::int32_t tensor;
+  std::int64_t element;
+  std::int32_t size;
+};
+
+/// The place of a packet by its number over all chunks, full or not.
+template <class Record>
+DESCENT_HD packet_place locate(std::int64_t packet, std::int32_t const* tensor_of_chunk, Record const* tensors) {
+  std::int64_t const chunk = packet / chunk_packets;
+  std::int32_t const tensor = tensor_of_chunk[chunk];
+  std::int64_t const element =
+      (chunk - tensors[tensor].first_chunk) * chunk_size + packet % chunk_packets * packet_size;
+  std::int64_t const left = tensors[tensor].count - element;
+  return {tensor, element, std::int32_t(left < 0 ? 0 : left < packet_size ? left : packet_size)};
+}
+
+template <class T> bool packets_aligned(T const* p) {
+  constexpr std::size_t bytes = sizeof(T) * packet_size < 16 ? sizeof(T) * packet_size : 16;
+  return reinterpret_cast<std::uintptr_t>(p) % bytes == 0;
+}
+
+inline std::int64_t chunks_of(std::int64_t count) { return (count + chunk_size - 1) / chunk_size; }
+inline std::int64_t arena_of(std::int64_t count) {
+  return (count + arena_alignment - 1) / arena_alignment * arena_alignment;
+}
+
+template <class Value, class Gradient> struct layout {
+  std::vector<tensor_record<Value, Gradient>> tensors;
+  std::vector<std::int32_t> tensor_of_chunk;
+  std::vector<std::string> names;
+  std::int64_t elements = 0, arena = 0;
+  int groups = 1;
+
+  explicit layout(parameters<Value, Gradient> const& params) {
+    std::int64_t chunks = 0;
+    for (auto const& v : params.views()) {
+      tensors.push_back({v.value, v.gradient, v.count, chunks, arena, v.group, packets_aligned(v.value),
+                         packets_aligned(v.gradient)});
+      names.push_back(v.name);
+      chunks += chunks_of(v.count);
+      arena += arena_of(v.count);
+      elements += v.count;
+      groups = std::max(groups, v.group + 1);
+    }
+    refuse_overlaps();
+    tensor_of_chunk.reserve(std::size_t(chunks));
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      tensor_of_chunk.insert(tensor_of_chunk.end(), std::size_t(chunks_of(tensors[t].count)), std::int32_t(t));
+  }
+
+  std::int64_t chunks() const { return std::int64_t(tensor_of_chunk.size()); }
+
+  std::size_t find(std::string const& name) const {
+    auto const it = std::find(names.begin(), names.end(), name);
+    if (it == names.end()) throw std::invalid_argument("there is no parameter '" + name + "'");
+    return std::size_t(it - names.begin());
+  }
+
+ private:
+  /// What the step writes must not be shared: values with values, values with gradients. Gradients may be.
+  void refuse_overlaps() const {
+    struct range { std::uintptr_t begin, end; std::size_t tensor; bool value; };
+    std::vector<range> ranges;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      auto const& x = tensors[t];
+      if (x.count == 0) continue;
+      auto const v = reinterpret_cast<std::uintptr_t>(x.value), g = reinterpret_cast<std::uintptr_t>(x.gradient);
+      ranges.push_back({v, v + std::size_t(x.count) * sizeof(Value), t, true});
+      ranges.push_back({g, g + std::size_t(x.count) * sizeof(Gradient), t, false});
+    }
+    std::sort(ranges.begin(), ranges.end(), [](range const& a, range const& b) { return a.begin < b.begin; });
+    range const* last_value = nullptr;  // of the values and of all ranges so far, the ones that reach furthest
+    range const* last = nullptr;
+    for (range const& r : ranges) {
+      range const* other = r.value ? last : last_value;
+      if (other && r.begin < other->end) {
+        auto const what = [&](range const& x) {
+          return std::string(x.value ? "the value" : "the gradient") + " of '" + names[x.tensor] + "'";
+        };
+        throw std::invalid_argument(what(*other) + " overlaps " + what(r) + " in memory");
+      }
+      if (r.value && (!last_value || r.end > last_value->end)) last_value = &r;
+      if (!last || r.end > last->end) last = &r;
+    }
+  }
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/precision.hpp>
+
+#include <cstdint>
+#include <cstring>
+
+/// Eight floats as one number type for rules on the host. On x86-64 its functions are compiled for AVX2 and F16C
+/// whatever the flags, and the host backend asks the processor before it uses them; elsewhere they are compiled for
+/// the target as it is. No fused multiply-add unless the flags allow it, so that neither choice changes a bit.
+///
+/// Copies are user-provided so that a pack is passed by reference: one calling convention with and without AVX.
+/// Device code never has a pack, but nvcc reads these functions in its device pass too: there they are empty.
+#if defined(__x86_64__)
+#define DESCENT_LANES [[gnu::target("avx2,f16c")]]
+#else
+#define DESCENT_LANES
+#endif
+
+namespace descent::detail {
+
+#if !defined(__CUDA_ARCH__)
+typedef float floats __attribute__((vector_size(32), may_alias));
+typedef std::int32_t ints __attribute__((vector_size(32), may_alias));
+typedef std::uint32_t words __attribute__((vector_size(32), may_alias));
+typedef std::uint16_t shorts __attribute__((vector_size(16), may_alias));
+#define DESCENT_PACK(type, expression) type r; r.lanes() = expression; return r
+#define DESCENT_PACK_DO(statement) statement
+#else
+#define DESCENT_PACK(type, expression) return type{}
+#define DESCENT_PACK_DO(statement)
+#endif
+
+struct pack_mask {
+  alignas(32) std::int32_t lane[8];  // 0 or -1
+
+  pack_mask() = default;
+  DESCENT_LANES DESCENT_HD pack_mask(pack_mask const& o) { *this = o; }
+  DESCENT_LANES DESCENT_HD pack_mask& operator=(pack_mask const& o) {
+    DESCENT_PACK_DO(lanes() = o.lanes());
+    return *this;
+  }
+#if !defined(__CUDA_ARCH__)
+  ints& lanes() { return *reinterpret_cast<ints*>(lane); }
+  ints const& lanes() const { return *reinterpret_cast<ints const*>(lane); }
+#endif
+};
+
+struct pack {
+  alignas(32) float lane[8];
+
+  pack() = default;
+  DESCENT_LANES DESCENT_HD pack(float x) { DESCENT_PACK_DO(lanes() = x - floats{}); }
+  DESCENT_LANES DESCENT_HD pack(pack const& o) { *this = o; }
+  DESCENT_LANES DESCENT_HD pack& operator=(pack const& o) {
+    DESCENT_PACK_DO(lanes() = o.lanes());
+    return *this;
+  }
+#if !defined(__CUDA_ARCH__)
+  floats& lanes() { return *reinterpret_cast<floats*>(lane); }
+  floats const& lanes() const { return *reinterpret_cast<floats const*>(lane); }
+#endif
+};
+
+#define DESCENT_BINARY(result, op)                                                                       \
+  DESCENT_LANES DESCENT_HD inline result operator op(pack const& a, pack const& b) {                     \
+    DESCENT_PACK(result, (a.lanes() op b.lanes()));                                                      \
+  }
+DESCENT_BINARY(pack, +)
+DESCENT_BINARY(pack, -)
+DESCENT_BINARY(pack, *)
+DESCENT_BINARY(pack, /)
+DESCENT_BINARY(pack_mask, <)
+DESCENT_BINARY(pack_mask, >)
+DESCENT_BINARY(pack_mask, <=)
+DESCENT_BINARY(pack_mask, >=)
+DESCENT_BINARY(pack_mask, ==)
+DESCENT_BINARY(pack_mask, !=)
+#undef DESCENT_BINARY
+
+DESCENT_LANES DESCENT_HD inline pack operator-(pack const& a) { DESCENT_PACK(pack, -a.lanes()); }
+DESCENT_LANES DESCENT_HD inline pack_mask operator&&(pack_mask const& a, pack_mask const& b) {
+  DESCENT_PACK(pack_mask, a.lanes() & b.lanes());
+}
+DESCENT_LANES DESCENT_HD inline pack_mask operator||(pack_mask const& a, pack_mask const& b) {
+  DESCENT_PACK(pack_mask, a.lanes() | b.lanes());
+}
+DESCENT_LANES DESCENT_HD inline pack_mask operator!(pack_mask const& a) { DESCENT_PACK(pack_mask, ~a.lanes()); }
+
+DESCENT_LANES DESCENT_HD inline pack select(pack_mask const& condition, pack const& a, pack const& b) {
+  DESCENT_PACK(pack, (floats)((condition.lanes() & (ints)a.lanes()) | (~condition.lanes() & (ints)b.lanes())));
+}
+DESCENT_LANES DESCENT_HD inline pack abs(pack const& a) {
+  DESCENT_PACK(pack, (floats)((ints)a.lanes() & 0x7fffffff));
+}
+DESCENT_LANES DESCENT_HD inline pack sqrt(pack const& a) {
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
+  DESCENT_PACK(pack, __builtin_ia32_sqrtps256(a.lanes()));
+#else
+  pack r;
+  for (int i = 0; i < 8; ++i) r.lane[i] = std::sqrt(a.lane[i]);
+  return r;
+#endif
+}
+
+// ---- memory: eight consecutive elements of any alignment -------------------------------------------------------------
+
+DESCENT_LANES DESCENT_HD inline void load(pack& r, float const* p) {
+  DESCENT_PACK_DO(std::memcpy(&r.lanes(), p, 32));
+}
+DESCENT_LANES DESCENT_HD inline void store(float* p, pack const& a) {
+  DESCENT_PACK_DO(std::memcpy(p, &a.lanes(), 32));
+}
+
+DESCENT_LANES DESCENT_HD inline void load(pack& r, bfloat16 const* p) {
+#if !defined(__CUDA_ARCH__)
+  shorts bits;
+  std::memcpy(&bits, p, 16);
+  r.lanes() = (floats)(__builtin_convertvector(bits, words) << 16);
+#endif
+}
+DESCENT_LANES DESCENT_HD inline void store(bfloat16* p, pack const& a) {
+#if !defined(__CUDA_ARCH__)
+  words const x = (words)a.lanes(), nan = (words)((x & 0x7fffffff) > 0x7f800000);
+  words const rounded = (x + 0x7fff + ((x >> 16) & 1)) >> 16;
+  shorts const bits = __builtin_convertvector((nan & 0x7fff) | (~nan & rounded), shorts);
+  std::memcpy(static_cast<void*>(p), &bits, 16);
+#endif
+}
+
+DESCENT_LANES DESCENT_HD inline void load(pack& r, half const* p) {
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
+  typedef short bits __attribute__((vector_size(16)));
+  bits b;
+  std::memcpy(&b, p, 16);
+  r.lanes() = __builtin_ia32_vcvtph2ps256(b);
+#else
+  for (int i = 0; i < 8; ++i) r.lane[i] = widen<float>(p[i]);
+#endif
+}
+DESCENT_LANES DESCENT_HD inline void store(half* p, pack const& a) {
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
+  auto const bits = __builtin_ia32_vcvtps2ph256(a.lanes(), 0);
+  std::memcpy(static_cast<void*>(p), &bits, 16);
+#else
+  for (int i = 0; i < 8; ++i) p[i] = narrow<half>(a.lane[i]);
+#endif
+}
+
+DESCENT_LANES DESCENT_HD inline void store_doubles(double (&out)[8], pack const& a) {
+#if !defined(__CUDA_ARCH__)
+  typedef float four __attribute__((vector_size(16)));
+  typedef double doubles __attribute__((vector_size(32)));
+  four low, high;
+  std::memcpy(&low, a.lane, 16);
+  std::memcpy(&high, a.lane + 4, 16);
+  doubles const d[2] = {__builtin_convertvector(low, doubles), __builtin_convertvector(high, doubles)};
+  std::memcpy(out, d, 64);
+#endif
+}
+
+#undef DESCENT_PACK
+#undef DESCENT_PACK_DO
+
+/// Whether this processor runs the functions above.
+inline bool has_lanes() {
+#if defined(__clang__) && defined(__x86_64__)
+  static bool const has = __builtin_cpu_supports("avx2");  // clang 14 cannot ask for f16c, which came a year earlier
+  return has;
+#elif defined(__x86_64__)
+  static bool const has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  return has;
+#else
+  return true;
+#endif
+}
+
+}  // namespace descent::detail

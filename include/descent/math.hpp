@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+/// Marks what runs on host and device; nothing to a host compiler.
+#if defined(__CUDACC__)
+#define DESCENT_HD __host__ __device__
+#else
+#define DESCENT_HD
+#endif
+
+/// The functions that a rule may use, for float and double. detail/pack.hpp has them for SIMD packs under the same
+/// names, so an unqualified call (in a user's namespace after `using descent::sqrt;`) suits every number type.
+namespace descent {
+
+using std::abs;
+using std::sqrt;
+
+/// A choice without a branch: `condition ? a : b`, lane by lane for packs.
+DESCENT_HD inline float select(bool condition, float a, float b) { return condition ? a : b; }
+DESCENT_HD inline double select(bool condition, double a, double b) { return condition ? a : b; }
+
+/// The larger and the smaller one; b where either is not a number.
+template <class Real> DESCENT_HD Real max(Real const& a, Real const& b) { return select(a > b, a, b); }
+template <class Real> DESCENT_HD Real min(Real const& a, Real const& b) { return select(a < b, a, b); }
+
+/// -1, 0 or 1; 0 where x is not a number.
+template <class Real> DESCENT_HD Real sign(Real const& x) {
+  return select(x > Real(0), Real(1), select(x < Real(0), Real(-1), Real(0)));
+}
+
+/// x^n for n >= 0 by squaring: the same bits on every host and device, which pow() does not promise. The relative
+/// error stays below n * 2^-53, of which 1 - beta^n keeps only what matters: beta^n is gone before n grows large.
+DESCENT_HD inline double power(double x, std::int64_t n) {
+  double result = 1;
+  for (; n > 0; n >>= 1, x *= x)
+    if (n & 1) result *= x;
+  return result;
+}
+
+}  // namespace descent

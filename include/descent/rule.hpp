@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/math.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+/// What an update rule is. `Real` is float, double or a SIMD pack of floats; the structs `state`, `terms` and `sums`
+/// are templates over it and have members of type Real only, so that the machine can store each as an array.
+namespace descent {
+
+namespace detail {
+/// The number of Real members of such a struct; an empty one has none.
+template <template <class> class Struct>
+inline constexpr std::size_t members = std::is_empty_v<Struct<double>> ? 0 : sizeof(Struct<double>) / sizeof(double);
+template <template <class> class Struct>
+concept struct_of_reals = std::is_trivially_copyable_v<Struct<double>> && std::is_aggregate_v<Struct<double>> &&
+                          (std::is_empty_v<Struct<double>> ||
+                           sizeof(Struct<float>) == members<Struct> * sizeof(float));
+}  // namespace detail
+
+/// Per element: what the rule remembers of each parameter element. Starts at zero.
+template <class R>
+concept has_state = detail::struct_of_reals<R::template state>;
+
+/// Per group and step, in double, for update t = 1, 2, ...: what the update needs beside the element.
+template <class R>
+concept has_terms = detail::struct_of_reals<R::template terms> && requires(R const r, std::int64_t t) {
+  { r.at(t) } -> std::same_as<typename R::template terms<double>>;
+};
+
+namespace detail {
+template <class R, class Real>
+concept updates = requires(Real x, typename R::template state<Real>& s, typename R::template terms<Real> const& k) {
+  { R::update(x, x, s, k) } -> std::same_as<Real>;
+};
+}  // namespace detail
+
+/// Per element: the new parameter from parameter p, gradient g, state s (changed in place) and terms k.
+template <class R>
+concept has_update = detail::updates<R, float> && detail::updates<R, double>;
+
+template <class R>
+concept update_rule = std::is_trivially_copyable_v<R> && has_state<R> && has_terms<R> && has_update<R>;
+
+// ---- abilities: each is optional and found by its name -------------------------------------------------------------
+
+/// Start: the state does not start at zero but at `start(p)`.
+template <class R>
+concept has_start = requires(float x, double y) {
+  { R::start(x) } -> std::same_as<typename R::template state<float>>;
+  { R::start(y) } -> std::same_as<typename R::template state<double>>;
+};
+
+/// Names of the state's members, in order: `static constexpr char const* slots[] = {"m", "v"};`
+template <class R>
+concept has_slot_names = requires { R::slots[0]; };
+
+/// Optional state: `uses(slot)` says whether this setting of the rule needs that member of the state at all. What no
+/// group needs is neither allocated, nor read, nor written; update then sees 0 there.
+template <class R>
+concept has_optional_state = requires(R const r, std::size_t slot) {
+  { r.uses(slot) } -> std::same_as<bool>;
+};
+
+/// State for the sums alone: `update` neither reads nor changes that member, and sees 0 there.
+template <class R>
+concept has_state_for_sums = requires(std::size_t slot) {
+  { R::for_sums_only(slot) } -> std::same_as<bool>;
+};
+
+/// What a rule's sums run over.
+enum class scope { tensor, model };
+
+/// Sums: `sum(p, g, k)`, or `sum(p, g, s, k)` where it needs the state, gives each element's contribution, with s as it
+/// is before the update and k = at(t). They are added in double over each tensor, or over the whole model
+/// (`static constexpr scope sums_over`), before the first element is updated, and update gets `at(t, totals)`.
+template <class R>
+concept has_sums_of_state =
+    requires(float x, typename R::template state<float> const& s, typename R::template terms<float> const& k) {
+      { R::sum(x, x, s, k) } -> std::same_as<typename R::template sums<float>>;
+    };
+template <class R>
+concept has_sums = detail::struct_of_reals<R::template sums> &&
+                   requires(float x, typename R::template terms<float> const& k) {
+                     { R::sums_over } -> std::convertible_to<scope>;
+                     requires has_sums_of_state<R> || requires {
+                       { R::sum(x, x, k) } -> std::same_as<typename R::template sums<float>>;
+                     };
+                   };
+
+/// Memory: `struct memory`, scalars that live from step to step beside the sums: one for each tensor when the sums are
+/// over a tensor, one for each group when they are over the model. update then gets `at(t, totals, memory)`.
+template <class R>
+concept has_memory = has_sums<R> && std::is_trivially_copyable_v<typename R::memory> &&
+                     requires(R const r, std::int64_t t, typename R::template sums<double> const& totals,
+                              typename R::memory& memory) {
+                       { r.at(t, totals, memory) } -> std::same_as<typename R::template terms<double>>;
+                     };
+
+/// Check: `check()` throws std::invalid_argument on values out of range.
+template <class R>
+concept has_check = requires(R const r) { r.check(); };
+
+}  // namespace descent

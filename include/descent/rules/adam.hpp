@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Adam (Kingma & Ba 2015, algorithm 1), with weight decay in its L2 form as torch.optim.Adam.
+///
+///     g <- g + wd p
+///     m <- b1 m + (1 - b1) g
+///     v <- b2 v + (1 - b2) g^2
+///     p <- p - lr m^ / (sqrt(v^) + eps)       x^ = x / (1 - b^t)
+struct adam {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+
+  template <class Real> struct state { Real m, v; };
+  template <class Real> struct terms { Real lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
+  static constexpr char const* slots[] = {"m", "v"};
+
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, 1 / (1 - power(beta1, t)), 1 / (1 - power(beta2, t)), eps,
+            weight_decay};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * p;
+    s.m = k.b1 * s.m + k.a1 * g;
+    s.v = k.b2 * s.v + k.a2 * g * g;
+    return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps));
+  }
+
+  void check() const {
+    detail::require_nonnegative("adam", "lr", lr);
+    detail::require_fraction("adam", "beta1", beta1);
+    detail::require_fraction("adam", "beta2", beta2);
+    detail::require_nonnegative("adam", "eps", eps);
+    detail::require_nonnegative("adam", "weight_decay", weight_decay);
+  }
+};
+static_assert(update_rule<adam>);
+
+}  // namespace descent

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// LAMB: layer-wise Adam for large batches (You et al. 2020, algorithm 2, with phi(x) = x). A layer is a tensor of the
+/// parameters. As optax.lamb: the ratio is 1 where a norm is 0, is never clamped, and gradients are not clipped first
+/// (the paper's code clips their global norm to 1: add clip_norm{1.0}).
+///
+///     m <- b1 m + (1 - b1) g
+///     v <- b2 v + (1 - b2) g^2
+///     u <- m^ / (sqrt(v^) + eps) + wd p                   x^ = x / (1 - b^t)
+///     p <- p - lr ||p|| / ||u|| u                         norms over the tensor
+struct lamb {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;
+
+  template <class Real> struct state { Real m, v; };
+  template <class Real> struct terms { Real rate, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
+  template <class Real> struct sums { Real pp, uu; };                                              // squared norms
+  static constexpr char const* slots[] = {"m", "v"};
+  static constexpr scope sums_over = scope::tensor;
+
+  template <class Real> DESCENT_HD static Real direction(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    s.m = k.b1 * s.m + k.a1 * g;
+    s.v = k.b2 * s.v + k.a2 * g * g;
+    return s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p;
+  }
+
+  template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real g, state<Real> s, terms<Real> const& k) {
+    Real const u = direction(p, g, s, k);
+    return {p * p, u * u};
+  }
+
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, 1 / (1 - power(beta1, t)), 1 / (1 - power(beta2, t)), eps,
+            weight_decay};
+  }
+
+  DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {
+    terms<double> k = at(t);
+    if (total.pp > 0 && total.uu > 0) k.rate *= sqrt(total.pp) / sqrt(total.uu);
+    return k;
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    return p - k.rate * direction(p, g, s, k);
+  }
+
+  void check() const {
+    detail::require_nonnegative("lamb", "lr", lr);
+    detail::require_fraction("lamb", "beta1", beta1);
+    detail::require_fraction("lamb", "beta2", beta2);
+    detail::require_nonnegative("lamb", "eps", eps);
+    detail::require_nonnegative("lamb", "weight_decay", weight_decay);
+  }
+};
+static_assert(update_rule<lamb> && has_sums<lamb>);
+
+}  // namespace descent

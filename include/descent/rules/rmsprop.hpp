@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// RMSprop (Tieleman & Hinton 2012, lecture 6e), centered (Graves 2013, eq. 38-45) and with momentum on request, as
+/// torch.optim.RMSprop: eps stands outside the root, lr outside the buffer.
+///
+///     g  <- g + wd p
+///     v  <- alpha v + (1 - alpha) g^2
+///     g_ <- alpha g_ + (1 - alpha) g                      (centered)
+///     b  <- mu b + g / (sqrt(v - g_^2) + eps)             (g_ = 0 unless centered)
+///     p  <- p - lr b
+///
+/// v - g_^2, a variance, is kept from falling below 0 by rounding; PyTorch lets it become not a number there.
+struct rmsprop {
+  double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
+  bool centered = false;
+
+  template <class Real> struct state { Real v, g_, b; };
+  template <class Real> struct terms { Real lr, alpha, rest, eps, wd, mu, centered; };  // rest = 1 - alpha
+  static constexpr char const* slots[] = {"v", "g_", "b"};
+
+  bool uses(std::size_t slot) const { return slot == 0 || (slot == 1 ? centered : momentum != 0); }
+
+  DESCENT_HD terms<double> at(std::int64_t) const {
+    return {lr, alpha, 1 - alpha, eps, weight_decay, momentum, centered ? 1.0 : 0.0};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * p;
+    s.v = k.alpha * s.v + k.rest * g * g;
+    s.g_ = k.alpha * s.g_ + k.centered * k.rest * g;
+    s.b = k.mu * s.b + g / (sqrt(max(s.v - s.g_ * s.g_, Real(0))) + k.eps);
+    return p - k.lr * s.b;
+  }
+
+  void check() const {
+    detail::require_nonnegative("rmsprop", "lr", lr);
+    detail::require_fraction("rmsprop", "alpha", alpha);
+    detail::require_nonnegative("rmsprop", "eps", eps);
+    detail::require_nonnegative("rmsprop", "weight_decay", weight_decay);
+    detail::require_nonnegative("rmsprop", "momentum", momentum);
+  }
+};
+static_assert(update_rule<rmsprop>);
+
+}  // namespace descent

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Gradient descent with momentum (Polyak 1964), Nesterov's form (Sutskever et al. 2013, eq. 7-8, in the shifted
+/// variable) and L2 decay, as torch.optim.SGD: lr stays outside the buffer, the first step is not dampened.
+///
+///     g <- g + wd p
+///     b <- mu b + (1 - dampening) g           (t = 1: b <- g)
+///     p <- p - lr b                           (Nesterov: p <- p - lr (g + mu b))
+///
+/// Without momentum there is no buffer and no dampening.
+struct sgd {
+  double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false;
+
+  template <class Real> struct state { Real b; };
+  template <class Real> struct terms { Real lr, mu, gain, wd, nesterov; };
+  static constexpr char const* slots[] = {"b"};
+
+  bool uses(std::size_t) const { return momentum != 0; }
+
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    return {lr, momentum, t == 1 || momentum == 0 ? 1 : 1 - dampening, weight_decay, nesterov ? 1.0 : 0.0};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * p;
+    s.b = k.mu * s.b + k.gain * g;
+    return p - k.lr * select(k.nesterov > Real(0), g + k.mu * s.b, s.b);
+  }
+
+  void check() const {
+    detail::require_nonnegative("sgd", "lr", lr);
+    detail::require_nonnegative("sgd", "momentum", momentum);
+    detail::require_finite("sgd", "dampening", dampening);
+    detail::require_nonnegative("sgd", "weight_decay", weight_decay);
+    if (nesterov) {
+      detail::require(momentum > 0, "sgd", "momentum", "above 0 with nesterov", momentum);
+      detail::require(dampening == 0, "sgd", "dampening", "0 with nesterov", dampening);
+    }
+  }
+};
+static_assert(update_rule<sgd>);
+
+}  // namespace descent

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/schedule.hpp>
+
+namespace descent {
+
+/// The same value at every step.
+struct constant {
+  double value = 0;
+
+  DESCENT_HD double operator()(std::int64_t) const { return value; }
+};
+static_assert(schedule<constant>);
+
+}  // namespace descent

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/schedule.hpp>
+
+namespace descent {
+
+/// A straight line: `from` at step 0, `to` from `steps` on.
+///
+///     s(t) = from + (to - from) min(t, steps) / steps
+struct linear {
+  double from = 0, to = 0;
+  std::int64_t steps = 1;
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    return t < steps ? from + (to - from) * (double(t) / double(steps)) : to;
+  }
+};
+static_assert(schedule<linear>);
+
+}  // namespace descent

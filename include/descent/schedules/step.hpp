@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/schedule.hpp>
+
+namespace descent {
+
+/// A staircase: multiplied by `factor` after every `every` steps.
+///
+///     s(t) = initial factor^floor(t / every)
+struct step {
+  double initial = 0, factor = 0.1;
+  std::int64_t every = 1;
+
+  DESCENT_HD double operator()(std::int64_t t) const { return initial * power(factor, t / every); }
+};
+static_assert(schedule<step>);
+
+}  // namespace descent
