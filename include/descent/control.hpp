@@ -57,10 +57,12 @@ DESCENT_HD Rule scheduled(Rule rule, Policies const& policies, std::int64_t step
 }
 
 /// The rule with its scheduled fields unknown: not a number.
-template <class Rule, class Policies> Rule unscheduled(Rule rule, Policies const& policies) {
-  policies.each([&](auto const& p) {
-    if constexpr (requires { p.schedule; }) p.forget(rule);
-  });
+template <class Rule, class Policy> void forget(Rule& rule, Policy const& policy) {
+  if constexpr (requires { policy.schedule; }) policy.forget(rule);
+}
+template <class Rule, class... Ps>
+Rule unscheduled(Rule rule, [[maybe_unused]] policy_set<Ps...> const& policies) {
+  (forget(rule, static_cast<Ps const&>(policies)), ...);
   return rule;
 }
 

@@ -53,7 +53,7 @@ template <class T> bool packets_aligned(T const* p) {
   return reinterpret_cast<std::uintptr_t>(p) % bytes == 0;
 }
 
-inline std::int64_t chunks_of(std::int64_t count) { return (count + chunk_size - 1) / chunk_size; }
+DESCENT_HD inline std::int64_t chunks_of(std::int64_t count) { return (count + chunk_size - 1) / chunk_size; }
 inline std::int64_t arena_of(std::int64_t count) {
   return (count + arena_alignment - 1) / arena_alignment * arena_alignment;
 }

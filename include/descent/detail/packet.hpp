@@ -30,13 +30,17 @@ template <class Plan, class Real> struct packet_state {
 
   template <bool ForSums> DESCENT_HD void read(buffers<Plan> const& x, std::int64_t i, int n) {
     each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      if ((ForSums || Plan::in_update(I)) && stored(x, I)) detail::read(member[I], x.template slot_at<I>() + i, n, true);
-      else for (auto& one : member[I]) one = Real(0);
+      if constexpr (ForSums || Plan::template updates<I>) {
+        if (stored(x, I)) return detail::read(member[I], x.template slot_at<I>() + i, n, true);
+      }
+      for (auto& one : member[I]) one = Real(0);
     });
   }
   template <bool AtStart> DESCENT_HD void write(buffers<Plan> const& x, std::int64_t i, int n) const {
     each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      if ((AtStart || Plan::in_update(I)) && stored(x, I)) detail::write(x.template slot_at<I>() + i, member[I], n, true);
+      if constexpr (AtStart || Plan::template updates<I>) {
+        if (stored(x, I)) detail::write(x.template slot_at<I>() + i, member[I], n, true);
+      }
     });
   }
   DESCENT_HD state whole(int j) const {

@@ -80,6 +80,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
     if constexpr (has_state_for_sums<Rule>) return !Rule::for_sums_only(slot);
     else return slot < slots;
   }
+  template <std::size_t I> static constexpr bool updates = in_update(I);
 
   /// Bytes that one step moves for each parameter: in read-only passes, and in the update.
   static constexpr std::int64_t pass_bytes(std::array<bool, slots> const& used) {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/math.hpp>
+
 #include <cstdint>
 
 /// The order in which partial sums are added, the same on host and device whatever the number of threads or blocks.
@@ -14,7 +16,7 @@ namespace descent::detail {
 inline constexpr int chunk_threads = 256, total_threads = 512, warp = 32;
 
 /// Adds the four accumulators of a lane.
-inline double fold(double const (&a)[4]) { return (a[0] + a[2]) + (a[1] + a[3]); }
+DESCENT_HD inline double fold(double const (&a)[4]) { return (a[0] + a[2]) + (a[1] + a[3]); }
 
 inline double add_warp(double* lane) {
   for (int distance = 1; distance < warp; distance *= 2)

@@ -39,14 +39,16 @@ template <class T> __device__ void store_aligned(T* p, T const (&r)[packet_size]
 template <class Real, class T>
 DESCENT_HD void read(Real (&r)[reals<Real>], T const* p, int n, [[maybe_unused]] bool aligned) {
 #if defined(__CUDA_ARCH__)
-  T x[packet_size];
-  if (aligned && n == packet_size) {
-    load_aligned(x, p);
-  } else {
-    __builtin_assume(__isGlobal(p));
-    for (int j = 0; j < packet_size; ++j) x[j] = j < n ? p[j] : T(0.f);
+  if constexpr (lanes<Real> == 1) {
+    T x[packet_size];
+    if (aligned && n == packet_size) {
+      load_aligned(x, p);
+    } else {
+      __builtin_assume(__isGlobal(p));
+      for (int j = 0; j < packet_size; ++j) x[j] = j < n ? p[j] : T(0.f);
+    }
+    for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(x[j]);
   }
-  for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(x[j]);
 #else
   if (n == packet_size) {
     if constexpr (lanes<Real> == 1) for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(p[j]);
@@ -63,14 +65,16 @@ DESCENT_HD void read(Real (&r)[reals<Real>], T const* p, int n, [[maybe_unused]]
 template <class Real, class T>
 DESCENT_HD void write(T* p, Real const (&r)[reals<Real>], int n, [[maybe_unused]] bool aligned) {
 #if defined(__CUDA_ARCH__)
-  T x[packet_size];
-  for (int j = 0; j < packet_size; ++j) x[j] = narrow<T>(r[j]);
-  if (aligned && n == packet_size) {
-    store_aligned(p, x);
-  } else {
-    __builtin_assume(__isGlobal(p));
-    for (int j = 0; j < packet_size; ++j)
-      if (j < n) p[j] = x[j];
+  if constexpr (lanes<Real> == 1) {
+    T x[packet_size];
+    for (int j = 0; j < packet_size; ++j) x[j] = narrow<T>(r[j]);
+    if (aligned && n == packet_size) {
+      store_aligned(p, x);
+    } else {
+      __builtin_assume(__isGlobal(p));
+      for (int j = 0; j < packet_size; ++j)
+        if (j < n) p[j] = x[j];
+    }
   }
 #else
   if (n == packet_size) {

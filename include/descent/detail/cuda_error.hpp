@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace descent {
+
+/// A call of the CUDA runtime failed: the text names the call, the place and CUDA's reason.
+struct cuda_error : std::runtime_error {
+  cudaError_t code;
+  cuda_error(cudaError_t code, std::string const& what) : std::runtime_error(what), code(code) {}
+};
+
+namespace detail {
+
+inline void require_cuda(cudaError_t code, char const* call, char const* file = __builtin_FILE(),
+                         int line = __builtin_LINE()) {
+  if (code == cudaSuccess) return;
+  cudaGetLastError();  // an error that does not stick is reported once, here
+  throw cuda_error(code, std::string(call) + " failed: " + cudaGetErrorName(code) + ", " + cudaGetErrorString(code) +
+                             " (" + file + ":" + std::to_string(line) + ")");
+}
+
+}  // namespace detail
+}  // namespace descent

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/cuda_error.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace descent::detail {
+
+struct device_delete {
+  void operator()(void* p) const noexcept { cudaFree(p); }
+};
+struct pinned_delete {
+  void operator()(void* p) const noexcept { cudaFreeHost(p); }
+};
+
+/// An array in device memory, not initialised. Freeing waits for the device, so no step can outlive it.
+template <class T> class device_array {
+ public:
+  device_array() = default;
+  explicit device_array(std::size_t count) {
+    if (count == 0) return;
+    void* p = nullptr;
+    require_cuda(cudaMalloc(&p, count * sizeof(T)), "cudaMalloc");
+    data_.reset(static_cast<T*>(p));
+  }
+  /// Filled from host memory on the stream, which may still read `from` after the return.
+  template <class Range> device_array(Range const& from, cudaStream_t stream) : device_array(std::size(from)) {
+    if (std::size(from) == 0) return;
+    require_cuda(cudaMemcpyAsync(get(), std::data(from), std::size(from) * sizeof(T), cudaMemcpyHostToDevice, stream),
+                 "cudaMemcpyAsync");
+  }
+  T* get() const { return data_.get(); }
+
+ private:
+  std::unique_ptr<T, device_delete> data_;
+};
+
+/// One T in pinned host memory.
+template <class T> std::unique_ptr<T, pinned_delete> pinned() {
+  void* p = nullptr;
+  require_cuda(cudaMallocHost(&p, sizeof(T)), "cudaMallocHost");
+  return std::unique_ptr<T, pinned_delete>(new (p) T);
+}
+
+/// Makes a device the calling thread's current one, for a while.
+class device_scope {
+ public:
+  explicit device_scope(int device) : device_(device) {
+    require_cuda(cudaGetDevice(&previous_), "cudaGetDevice");
+    if (previous_ != device_) require_cuda(cudaSetDevice(device_), "cudaSetDevice");
+  }
+  ~device_scope() {
+    if (previous_ != device_) cudaSetDevice(previous_);
+  }
+  device_scope(device_scope const&) = delete;
+  device_scope& operator=(device_scope const&) = delete;
+
+ private:
+  int device_, previous_ = 0;
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/control.hpp>
+#include <descent/detail/packet.hpp>
+#include <descent/detail/reduce.hpp>
+
+#include <cub/block/block_reduce.cuh>
+#include <cub/warp/warp_reduce.cuh>
+
+/// The device's side of a step: what kernels see, and the kernels.
+namespace descent::detail {
+
+/// Everything in device memory, by value to every kernel.
+template <class Plan> struct device_view {
+  using rule = typename Plan::rule;
+  using real = typename Plan::real;
+
+  tensor_record<typename Plan::value, typename Plan::gradient> const* tensors;
+  std::int32_t const* tensor_of_chunk;
+  std::int64_t chunk_count;
+  std::int32_t tensor_count, group_count;
+  typename Plan::exact* master;
+  void* slot[Plan::slots + 1];
+  control_block* control;
+  group_entry<rule>* groups;
+  unit<rule, real>* units;    // terms of the update, for each group or tensor
+  unit<rule, real>* pending;  // terms of the sums in the next step, for each group
+  memory_of<rule>* memories;  // for each unit
+  double* partial;            // [row][chunk]: squared norm if measured, then the rule's sums
+  double* totals;             // [sum][tensor]
+
+  __device__ buffers<Plan> of(std::int32_t tensor) const {
+    auto const t = tensors[tensor];
+    buffers<Plan> x{t.value, t.gradient, nullptr, {}, t.value_aligned, t.gradient_aligned};
+    if constexpr (Plan::has_master) x.exact = master + t.arena;
+    else x.exact = t.value;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((x.slot[I] = slot[I] ? static_cast<typename Plan::template slot<I>*>(slot[I]) + t.arena : nullptr), ...);
+    }(typename Plan::every_slot{});
+    return x;
+  }
+};
+
+// ---- over packets: cub::DeviceFor::Bulk calls these with the packet's number ------------------------------------------
+
+template <class Plan> struct start_packets {
+  device_view<Plan> v;
+  __device__ void operator()(std::int64_t packet) const {
+    packet_place const at = locate(packet, v.tensor_of_chunk, v.tensors);
+    if (at.size > 0) start_packet<Plan, typename Plan::real>(v.of(at.tensor), at.element, at.size);
+  }
+};
+
+template <class Plan> struct zero_packets {
+  device_view<Plan> v;
+  __device__ void operator()(std::int64_t packet) const {
+    packet_place const at = locate(packet, v.tensor_of_chunk, v.tensors);
+    auto const& t = v.tensors[at.tensor];
+    float const zero[packet_size] = {};
+    if (at.size > 0) write(t.gradient + at.element, zero, at.size, t.gradient_aligned);
+  }
+};
+
+template <class Plan> struct update_packets {
+  device_view<Plan> v;
+  __device__ void operator()(std::int64_t packet) const {
+    if (Plan::measures && !v.control->applied) return;
+    packet_place const at = locate(packet, v.tensor_of_chunk, v.tensors);
+    if (at.size == 0) return;
+    auto const& unit = v.units[Plan::sums_per_tensor ? at.tensor : v.tensors[at.tensor].group];
+    if (unit.frozen) return;
+    using real = typename Plan::real;
+    real const factor = Plan::clips ? real(v.control->factor) : real(1);
+    update_packet<Plan, real>(v.of(at.tensor), at.element, at.size, factor, unit.terms);
+  }
+};
+
+// ---- over chunks: one block each, one partial for each sum -----------------------------------------------------------
+
+template <class Plan, measure What> __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan> v) {
+  using real = typename Plan::real;
+  using reduce = cub::BlockReduce<double, chunk_threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
+  __shared__ typename reduce::TempStorage shared[measured<Plan, What>];
+  if (What == measure::sums && !v.control->applied) return;
+
+  std::int64_t const chunk = blockIdx.x;
+  std::int32_t const tensor = v.tensor_of_chunk[chunk], group = v.tensors[tensor].group;
+  double total[measured<Plan, What>][4] = {};
+  if (!v.groups[group].frozen) {
+    typename Plan::rule::template terms<real> k{};
+    if constexpr (What != measure::norm) k = v.pending[group].terms;
+    real const factor = What == measure::sums ? real(v.control->factor) : real(1);
+    buffers<Plan> const x = v.of(tensor);
+    for (int q = int(threadIdx.x); q < chunk_packets; q += chunk_threads) {
+      packet_place const at = locate(chunk * chunk_packets + q, v.tensor_of_chunk, v.tensors);
+      if (at.size > 0) measure_packet<Plan, What, real>(total, x, at.element, at.size, factor, k);
+    }
+  }
+  constexpr int first = What == measure::sums ? 1 : 0;
+  for (int c = 0; c < measured<Plan, What>; ++c) {
+    double const sum = reduce(shared[c]).Sum(fold(total[c]));
+    if (threadIdx.x == 0) v.partial[(first + c) * v.chunk_count + chunk] = sum;
+  }
+}
+
+// ---- the control block: one block ------------------------------------------------------------------------------------
+
+template <class Plan> class controller {
+  using reduce = cub::BlockReduce<double, total_threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
+  using reduce_warp = cub::WarpReduce<double>;
+
+ public:
+  __device__ controller(device_view<Plan> const& v, typename Plan::policies const& policies) : v(v), policies(policies) {}
+
+  /// decide(): true when the step goes on.
+  __device__ bool decide() const {
+    double squares = 0;
+    if constexpr (Plan::measures) squares = total(v.partial);
+    if (threadIdx.x == 0) detail::decide<Plan>(*v.control, v.groups[0].rule, policies, squares);
+    __syncthreads();
+    if (Plan::measures && !v.control->applied) {
+      find_bad_chunk();
+      return false;
+    }
+    return true;
+  }
+
+  __device__ void find_terms() const {
+    std::int64_t const t = v.control->step;
+    if constexpr (!Plan::sums) {
+      for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
+        v.units[g] = terms_of<Plan>(v.groups[g], policies, t);
+    } else if constexpr (Plan::sums_per_tensor) {
+      add_tensors();
+      for (int u = int(threadIdx.x); u < v.tensor_count; u += total_threads)
+        v.units[u] = terms_of<Plan>(v.groups[v.tensors[u].group], policies, t, v.totals + u, v.tensor_count, v.memories[u]);
+    } else {
+      __shared__ double totals[Plan::sum_count];
+      for (int c = 0; c < int(Plan::sum_count); ++c) {
+        double const sum = total(v.partial + (c + 1) * v.chunk_count);
+        if (threadIdx.x == 0) totals[c] = sum;
+      }
+      __syncthreads();
+      for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
+        v.units[g] = terms_of<Plan>(v.groups[g], policies, t, totals, 1, v.memories[g]);
+    }
+  }
+
+  /// What the sums of the next step need.
+  __device__ void prepare() const {
+    for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
+      v.pending[g] = terms_of<Plan>(v.groups[g], policies, v.control->step + 1);
+  }
+
+ private:
+  /// The sum over all chunks, for thread 0.
+  __device__ double total(double const* x) const {
+    __shared__ typename reduce::TempStorage shared;
+    double sum = 0;
+    for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum += x[c];
+    sum = reduce(shared).Sum(sum);
+    __syncthreads();
+    return sum;
+  }
+
+  __device__ void add_tensors() const {
+    __shared__ typename reduce_warp::TempStorage shared[total_threads / warp];
+    int const lane = int(threadIdx.x) % warp, team = int(threadIdx.x) / warp;
+    for (int u = team; u < v.tensor_count; u += total_threads / warp) {
+      std::int64_t const first = v.tensors[u].first_chunk, count = chunks_of(v.tensors[u].count);
+      for (int c = 0; c < int(Plan::sum_count); ++c) {
+        double const* x = v.partial + (c + 1) * v.chunk_count + first;
+        double sum = 0;
+        for (std::int64_t i = lane; i < count; i += warp) sum += x[i];
+        sum = reduce_warp(shared[team]).Sum(sum);
+        if (lane == 0) v.totals[std::int64_t(c) * v.tensor_count + u] = sum;
+        __syncwarp();
+      }
+    }
+    __syncthreads();
+  }
+
+  __device__ void find_bad_chunk() const {
+    using reduce_index = cub::BlockReduce<long long, total_threads>;
+    __shared__ typename reduce_index::TempStorage shared;
+    long long bad = v.chunk_count;
+    for (long long c = threadIdx.x; c < bad; c += total_threads)
+      if (v.partial[c] - v.partial[c] != 0) bad = c;
+    bad = reduce_index(shared).Reduce(bad, [](long long a, long long b) { return a < b ? a : b; });
+    if (threadIdx.x == 0) v.control->bad_chunk = bad;
+  }
+
+  device_view<Plan> const& v;
+  typename Plan::policies const& policies;
+};
+
+template <class Plan>
+__global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v, typename Plan::policies policies) {
+  controller<Plan>(v, policies).decide();
+}
+
+template <class Plan>
+__global__ __launch_bounds__(total_threads) void find_step_terms(device_view<Plan> v, typename Plan::policies policies) {
+  if (!v.control->applied) return;
+  controller<Plan> const c(v, policies);
+  c.find_terms();
+  if constexpr (Plan::sums) c.prepare();
+}
+
+template <class Plan>
+__global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> v, typename Plan::policies policies) {
+  controller<Plan> const c(v, policies);
+  if (!c.decide()) return;
+  c.find_terms();
+  if constexpr (Plan::sums) c.prepare();
+}
+
+/// As many groups as fit into a kernel's parameters.
+template <class Rule> struct group_batch {
+  static constexpr int capacity = int(2048 / sizeof(group_entry<Rule>)) > 0 ? int(2048 / sizeof(group_entry<Rule>)) : 1;
+  int first, count;
+  group_entry<Rule> entry[capacity];
+};
+
+template <class Plan>
+__global__ __launch_bounds__(total_threads) void set_step_groups(device_view<Plan> v, typename Plan::policies policies,
+                                                                 group_batch<typename Plan::rule> batch) {
+  for (int g = int(threadIdx.x); g < batch.count; g += total_threads) v.groups[batch.first + g] = batch.entry[g];
+  __syncthreads();
+  if constexpr (Plan::sums) controller<Plan>(v, policies).prepare();
+}
+
+}  // namespace descent::detail
