@@ -35,6 +35,7 @@ namespace detail {
 /// What the update of a group or tensor reads.
 template <class Rule, class Real> struct alignas(16) unit {
   typename Rule::template terms<Real> terms;
+  Real factor;  // of every gradient
   bool frozen;
 };
 
@@ -88,8 +89,9 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
 }
 
 /// terms<double> to terms<Real>.
-template <class Rule, class Real, class Terms> DESCENT_HD unit<Rule, Real> narrowed(Terms const& k, bool frozen) {
-  unit<Rule, Real> u{{}, frozen};
+template <class Rule, class Real, class Terms>
+DESCENT_HD unit<Rule, Real> narrowed(Terms const& k, double factor, bool frozen) {
+  unit<Rule, Real> u{{}, Real(factor), frozen};
   constexpr int n = int(members<Rule::template terms>);
   for (int i = 0; i < n; ++i)
     reinterpret_cast<Real*>(&u.terms)[i] = Real(reinterpret_cast<double const*>(&k)[i]);
@@ -100,9 +102,9 @@ template <class Rule, class Real, class Terms> DESCENT_HD unit<Rule, Real> narro
 template <class Plan>
 DESCENT_HD unit<typename Plan::rule, typename Plan::real> terms_of(group_entry<typename Plan::rule> const& group,
                                                                     typename Plan::policies const& policies,
-                                                                    std::int64_t t) {
+                                                                    std::int64_t t, double factor) {
   using rule = typename Plan::rule;
-  return narrowed<rule, typename Plan::real>(scheduled(group.rule, policies, t - 1).at(t), group.frozen);
+  return narrowed<rule, typename Plan::real>(scheduled(group.rule, policies, t - 1).at(t), factor, group.frozen);
 }
 
 struct no_memory {};
@@ -114,16 +116,16 @@ template <class Rule> using memory_of = typename memory_type<Rule>::type;
 template <class Plan>
 DESCENT_HD unit<typename Plan::rule, typename Plan::real> terms_of(group_entry<typename Plan::rule> const& group,
                                                                     typename Plan::policies const& policies,
-                                                                    std::int64_t t, double const* totals,
-                                                                    std::int64_t stride,
+                                                                    std::int64_t t, double factor,
+                                                                    double const* totals, std::int64_t stride,
                                                                     memory_of<typename Plan::rule>& memory) {
   using rule = typename Plan::rule;
-  if (Plan::sums_per_tensor && group.frozen) return {{}, true};
+  if (Plan::sums_per_tensor && group.frozen) return {{}, 0, true};
   typename rule::template sums<double> sums;
   for (int i = 0; i < int(Plan::sum_count); ++i) reinterpret_cast<double*>(&sums)[i] = totals[i * stride];
   rule const r = scheduled(group.rule, policies, t - 1);
-  if constexpr (has_memory<rule>) return narrowed<rule, typename Plan::real>(r.at(t, sums, memory), group.frozen);
-  else return narrowed<rule, typename Plan::real>(r.at(t, sums), group.frozen);
+  if constexpr (has_memory<rule>) return narrowed<rule, typename Plan::real>(r.at(t, sums, memory), factor, group.frozen);
+  else return narrowed<rule, typename Plan::real>(r.at(t, sums), factor, group.frozen);
 }
 
 }  // namespace detail

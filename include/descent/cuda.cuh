@@ -7,8 +7,6 @@
 #include <descent/detail/kernels.cuh>
 #include <descent/policy.hpp>
 
-#include <cub/device/device_for.cuh>
-
 #include <array>
 #include <memory>
 #include <string>
@@ -18,7 +16,7 @@ namespace descent {
 
 namespace detail {
 
-/// The launches of the calling thread: every kernel of the library passes through launch() or for_packets().
+/// The launches of the calling thread: every kernel of the library passes through here.
 inline thread_local std::int64_t launches = 0;
 
 template <class... Parameters, class... Arguments>
@@ -28,12 +26,6 @@ void launch(void (*kernel)(Parameters...), std::int64_t blocks, int threads, cud
   ++launches;
   kernel<<<unsigned(blocks), unsigned(threads), 0, stream>>>(arguments...);
   require_cuda(cudaGetLastError(), "kernel launch");
-}
-
-template <class Body> void for_packets(std::int64_t packets, cudaStream_t stream, Body const& body) {
-  if (packets == 0) return;
-  ++launches;
-  require_cuda(cub::DeviceFor::Bulk(packets, body, stream), "cub::DeviceFor::Bulk");
 }
 
 template <class Plan> class cuda_engine;
@@ -69,7 +61,7 @@ template <class Plan> class cuda_engine {
       require_device_memory(x.gradient, x.count, device_, "gradient", where.names[t]);
     }
     allocate(where, groups, used);
-    for_packets(packets(), stream_, start_packets<Plan>{view_});
+    launch(each_packet<start_packets<Plan>>, view_.chunk_count, packet_threads, stream_, start_packets<Plan>{view_});
     if constexpr (Plan::sums) set_groups(groups);
     require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
@@ -87,7 +79,7 @@ template <class Plan> class cuda_engine {
                chunk_threads, stream_, view_);
       launch(control_step<Plan>, 1, total_threads, stream_, view_, policies_);
     }
-    for_packets(packets(), stream_, update_packets<Plan>{view_});
+    launch(each_packet<update_packets<Plan>>, view_.chunk_count, packet_threads, stream_, update_packets<Plan>{view_});
   }
 
   /// Enqueues the groups as kernel parameters: no copy, and in order with the steps around it.
@@ -102,7 +94,7 @@ template <class Plan> class cuda_engine {
 
   void zero_gradients() {
     device_scope const scope(device_);
-    for_packets(packets(), stream_, zero_packets<Plan>{view_});
+    launch(each_packet<zero_packets<Plan>>, view_.chunk_count, packet_threads, stream_, zero_packets<Plan>{view_});
   }
 
   control_block read_control() const {
@@ -123,8 +115,6 @@ template <class Plan> class cuda_engine {
 
  private:
   static constexpr int rows = (Plan::measures ? 1 : 0) + int(Plan::sum_count);
-
-  std::int64_t packets() const { return view_.chunk_count * chunk_packets; }
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
     std::size_t const units = Plan::sums_per_tensor ? where.tensors.size() : groups.size();

@@ -100,7 +100,7 @@ template <class Plan, class System> class host_engine {
   struct start_body {
     host_engine* e;
     template <class Real> void operator()(std::int64_t chunk) const {
-      e->each_packet<Real>(chunk, [](auto const& x, std::int64_t i, int n) { start_packet<Plan, Real>(x, i, n); });
+      e->each_packet<Real>(chunk, [](auto const& x, std::int64_t i, extent e) { start_packet<Plan, Real>(x, i, e); });
     }
   };
 
@@ -108,9 +108,8 @@ template <class Plan, class System> class host_engine {
     host_engine* e;
     template <class Real> void operator()(std::int64_t chunk) const {
       auto const& t = e->record(chunk);
-      std::int64_t const begin = (chunk - t.first_chunk) * chunk_size;
-      std::memset(static_cast<void*>(t.gradient + begin), 0,
-                  std::size_t(std::min(chunk_size, t.count - begin)) * sizeof(typename Plan::gradient));
+      auto const [begin, size] = span_of(chunk, t);
+      std::memset(static_cast<void*>(t.gradient + begin), 0, std::size_t(size) * sizeof(typename Plan::gradient));
     }
   };
 
@@ -120,9 +119,9 @@ template <class Plan, class System> class host_engine {
       auto const& u = e->units_[e->unit_of(chunk)];
       if (u.frozen) return;
       auto const k = e->spread<Real>(u);
-      Real const factor(real(e->control_.factor));
+      Real const factor(u.factor);
       e->each_packet<Real>(
-          chunk, [&](auto const& x, std::int64_t i, int n) { update_packet<Plan, Real>(x, i, n, factor, k); });
+          chunk, [&](auto const& x, std::int64_t i, extent e) { update_packet<Plan, Real>(x, i, e, factor, k); });
     }
   };
 
@@ -139,8 +138,8 @@ template <class Plan, class System> class host_engine {
         Real const factor(real(e->control_.factor));
         double four[chunk_threads][sums][4] = {};
         int q = 0;
-        e->each_packet<Real>(chunk, [&](auto const& x, std::int64_t i, int n) {
-          measure_packet<Plan, What, Real>(four[q++ % chunk_threads], x, i, n, factor, k);
+        e->each_packet<Real>(chunk, [&](auto const& x, std::int64_t i, extent part) {
+          measure_packet<Plan, What, Real>(four[q++ % chunk_threads], x, i, part, factor, k);
         });
         for (int c = 0; c < sums; ++c)
           for (int t = 0; t < chunk_threads; ++t) lane[c][t] = fold(four[t][c]);
@@ -168,17 +167,16 @@ template <class Plan, class System> class host_engine {
 
   template <class Real, class F> void each_packet(std::int64_t chunk, F const& f) const {
     auto const& t = record(chunk);
-    std::int64_t const begin = (chunk - t.first_chunk) * chunk_size;
-    std::int64_t const end = begin + chunk_size < t.count ? begin + chunk_size : t.count;
-    buffers<Plan> x{t.value, t.gradient, nullptr, {}, false, false};
+    auto const [begin, size] = span_of(chunk, t);
+    buffers<Plan> x{t.value, t.gradient, nullptr, {}};
     if constexpr (Plan::has_master) x.exact = reinterpret_cast<typename Plan::master*>(master_.get()) + t.arena;
     else x.exact = t.value;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(t.arena) * sizeof(typename Plan::template slot<I>)
                              : nullptr), ...);
     }(typename Plan::every_slot{});
-    for (std::int64_t i = begin; i < end; i += packet_size)
-      f(x, i, int(end - i < packet_size ? end - i : packet_size));
+    for (int i = 0; i < size; i += int(packet_size))
+      f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
   }
 
   template <class Body> void for_chunks(Body const& body) {
@@ -191,27 +189,28 @@ template <class Plan, class System> class host_engine {
 
   void prepare(std::vector<entry> const& groups) {
     pending_.clear();
-    for (auto const& g : groups) pending_.push_back(terms_of<Plan>(g, policies_, control_.step + 1));
+    for (auto const& g : groups) pending_.push_back(terms_of<Plan>(g, policies_, control_.step + 1, 1));
   }
 
   void find_terms(std::vector<entry> const& groups) {
     std::int64_t const t = control_.step, chunks = where_.chunks();
+    double const factor = control_.factor;
     if constexpr (!Plan::sums) {
-      for (std::size_t g = 0; g < groups.size(); ++g) units_[g] = terms_of<Plan>(groups[g], policies_, t);
+      for (std::size_t g = 0; g < groups.size(); ++g) units_[g] = terms_of<Plan>(groups[g], policies_, t, factor);
     } else if constexpr (Plan::sums_per_tensor) {
       for (std::size_t u = 0; u < units_.size(); ++u) {
         auto const& x = where_.tensors[u];
         double totals[Plan::sum_count];
         for (std::size_t c = 0; c < Plan::sum_count; ++c)
           totals[c] = add_strided<warp>(&partial_[(c + 1) * std::size_t(chunks)] + x.first_chunk, chunks_of(x.count));
-        units_[u] = terms_of<Plan>(groups[std::size_t(x.group)], policies_, t, totals, 1, memories_[u]);
+        units_[u] = terms_of<Plan>(groups[std::size_t(x.group)], policies_, t, factor, totals, 1, memories_[u]);
       }
     } else {
       double totals[Plan::sum_count];
       for (std::size_t c = 0; c < Plan::sum_count; ++c)
         totals[c] = add_strided<total_threads>(&partial_[(c + 1) * std::size_t(chunks)], chunks);
       for (std::size_t g = 0; g < groups.size(); ++g)
-        units_[g] = terms_of<Plan>(groups[g], policies_, t, totals, 1, memories_[g]);
+        units_[g] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_[g]);
     }
   }
 

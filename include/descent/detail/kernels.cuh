@@ -33,47 +33,71 @@ template <class Plan> struct device_view {
 
   __device__ buffers<Plan> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
-    buffers<Plan> x{t.value, t.gradient, nullptr, {}, t.value_aligned, t.gradient_aligned};
+    buffers<Plan> x{t.value, t.gradient, nullptr, {}};
     if constexpr (Plan::has_master) x.exact = master + t.arena;
     else x.exact = t.value;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((x.slot[I] = slot[I] ? static_cast<typename Plan::template slot<I>*>(slot[I]) + t.arena : nullptr), ...);
+      ((x.slot[I] = has_optional_state<rule> && !slot[I]
+                        ? nullptr
+                        : static_cast<typename Plan::template slot<I>*>(slot[I]) + t.arena),
+       ...);
     }(typename Plan::every_slot{});
     return x;
   }
 };
 
-// ---- over packets: cub::DeviceFor::Bulk calls these with the packet's number ------------------------------------------
+// ---- over elements: one block for each chunk, one packet for each thread ---------------------------------------------
+
+/// Two blocks on a multiprocessor: 64 registers for the update, and enough loads in flight to keep memory busy.
+inline constexpr int packet_threads = int(chunk_packets);
+
+/// Calls body(tensor, first element, M) for whole packets of an aligned tensor, with M = 8. Elsewhere for single
+/// elements, with M = 1: neighbours to neighbouring threads where a tensor is not aligned.
+template <class Body> __global__ __launch_bounds__(packet_threads, 2) void each_packet(Body const body) {
+  auto const& v = body.v;
+  std::int64_t const chunk = blockIdx.x;
+  std::int32_t const tensor = v.tensor_of_chunk[chunk];
+  if (!body.wants(tensor)) return;
+  auto const& t = v.tensors[tensor];
+  auto const [begin, size] = span_of(chunk, t);
+  int const thread = int(threadIdx.x);
+  if (t.aligned) {
+    int const first = thread * int(packet_size);
+    if (first + int(packet_size) <= size) body(tensor, begin + first, std::integral_constant<int, packet_size>{});
+    else for (int j = first; j < size; ++j) body(tensor, begin + j, std::integral_constant<int, 1>{});
+  } else {
+    for (int j = thread; j < size; j += packet_threads) body(tensor, begin + j, std::integral_constant<int, 1>{});
+  }
+}
 
 template <class Plan> struct start_packets {
   device_view<Plan> v;
-  __device__ void operator()(std::int64_t packet) const {
-    packet_place const at = locate(packet, v.tensor_of_chunk, v.tensors);
-    if (at.size > 0) start_packet<Plan, typename Plan::real>(v.of(at.tensor), at.element, at.size);
+  __device__ bool wants(std::int32_t) const { return true; }
+  template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    start_packet<Plan, typename Plan::real, M>(v.of(tensor), i, {M, true});
   }
 };
 
 template <class Plan> struct zero_packets {
   device_view<Plan> v;
-  __device__ void operator()(std::int64_t packet) const {
-    packet_place const at = locate(packet, v.tensor_of_chunk, v.tensors);
-    auto const& t = v.tensors[at.tensor];
-    float const zero[packet_size] = {};
-    if (at.size > 0) write(t.gradient + at.element, zero, at.size, t.gradient_aligned);
+  __device__ bool wants(std::int32_t) const { return true; }
+  template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    float const zero[M] = {};
+    write(v.tensors[tensor].gradient + i, zero, {M, true});
   }
 };
 
 template <class Plan> struct update_packets {
   device_view<Plan> v;
-  __device__ void operator()(std::int64_t packet) const {
-    if (Plan::measures && !v.control->applied) return;
-    packet_place const at = locate(packet, v.tensor_of_chunk, v.tensors);
-    if (at.size == 0) return;
-    auto const& unit = v.units[Plan::sums_per_tensor ? at.tensor : v.tensors[at.tensor].group];
-    if (unit.frozen) return;
-    using real = typename Plan::real;
-    real const factor = Plan::clips ? real(v.control->factor) : real(1);
-    update_packet<Plan, real>(v.of(at.tensor), at.element, at.size, factor, unit.terms);
+  __device__ auto const& unit_of(std::int32_t tensor) const {
+    return v.units[Plan::sums_per_tensor ? tensor : v.tensors[tensor].group];
+  }
+  __device__ bool wants(std::int32_t tensor) const {
+    return !(Plan::measures && !v.control->applied) && !unit_of(tensor).frozen;
+  }
+  template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    auto const& unit = unit_of(tensor);
+    update_packet<Plan, typename Plan::real, M>(v.of(tensor), i, {M, true}, unit.factor, unit.terms);
   }
 };
 
@@ -86,16 +110,20 @@ template <class Plan, measure What> __global__ __launch_bounds__(chunk_threads) 
   if (What == measure::sums && !v.control->applied) return;
 
   std::int64_t const chunk = blockIdx.x;
-  std::int32_t const tensor = v.tensor_of_chunk[chunk], group = v.tensors[tensor].group;
+  std::int32_t const tensor = v.tensor_of_chunk[chunk];
+  auto const& t = v.tensors[tensor];
+  auto const [begin, size] = span_of(chunk, t);
   double total[measured<Plan, What>][4] = {};
-  if (!v.groups[group].frozen) {
+  if (!v.groups[t.group].frozen) {
     typename Plan::rule::template terms<real> k{};
-    if constexpr (What != measure::norm) k = v.pending[group].terms;
+    if constexpr (What != measure::norm) k = v.pending[t.group].terms;
     real const factor = What == measure::sums ? real(v.control->factor) : real(1);
     buffers<Plan> const x = v.of(tensor);
     for (int q = int(threadIdx.x); q < chunk_packets; q += chunk_threads) {
-      packet_place const at = locate(chunk * chunk_packets + q, v.tensor_of_chunk, v.tensors);
-      if (at.size > 0) measure_packet<Plan, What, real>(total, x, at.element, at.size, factor, k);
+      int const first = q * int(packet_size), left = size - first;
+      if (left <= 0) break;
+      extent const e = left < packet_size ? extent{left, false} : extent{int(packet_size), t.aligned};
+      measure_packet<Plan, What, real>(total, x, begin + first, e, factor, k);
     }
   }
   constexpr int first = What == measure::sums ? 1 : 0;
@@ -129,13 +157,14 @@ template <class Plan> class controller {
 
   __device__ void find_terms() const {
     std::int64_t const t = v.control->step;
+    double const factor = v.control->factor;
     if constexpr (!Plan::sums) {
       for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-        v.units[g] = terms_of<Plan>(v.groups[g], policies, t);
+        v.units[g] = terms_of<Plan>(v.groups[g], policies, t, factor);
     } else if constexpr (Plan::sums_per_tensor) {
       add_tensors();
       for (int u = int(threadIdx.x); u < v.tensor_count; u += total_threads)
-        v.units[u] = terms_of<Plan>(v.groups[v.tensors[u].group], policies, t, v.totals + u, v.tensor_count, v.memories[u]);
+        v.units[u] = terms_of<Plan>(v.groups[v.tensors[u].group], policies, t, factor, v.totals + u, v.tensor_count, v.memories[u]);
     } else {
       __shared__ double totals[Plan::sum_count];
       for (int c = 0; c < int(Plan::sum_count); ++c) {
@@ -144,14 +173,14 @@ template <class Plan> class controller {
       }
       __syncthreads();
       for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-        v.units[g] = terms_of<Plan>(v.groups[g], policies, t, totals, 1, v.memories[g]);
+        v.units[g] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories[g]);
     }
   }
 
   /// What the sums of the next step need.
   __device__ void prepare() const {
     for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-      v.pending[g] = terms_of<Plan>(v.groups[g], policies, v.control->step + 1);
+      v.pending[g] = terms_of<Plan>(v.groups[g], policies, v.control->step + 1, 1);
   }
 
  private:

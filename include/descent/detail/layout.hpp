@@ -27,25 +27,17 @@ template <class Value, class Gradient> struct alignas(16) tensor_record {
   Gradient* gradient;
   std::int64_t count, first_chunk, arena;
   std::int32_t group;
-  bool value_aligned, gradient_aligned;  // every packet of it is 16-byte aligned
+  bool aligned;  // every packet of value and gradient is 16-byte aligned
 };
 
-/// A run of up to packet_size elements within a tensor, or nothing when size is 0.
-struct packet_place {
-  std::int32_t tensor;
-  std::int64_t element;
-  std::int32_t size;
+/// The elements of a tensor that lie in one of its chunks.
+struct chunk_span {
+  std::int64_t begin;
+  int size;
 };
-
-/// The place of a packet by its number over all chunks, full or not.
-template <class Record>
-DESCENT_HD packet_place locate(std::int64_t packet, std::int32_t const* tensor_of_chunk, Record const* tensors) {
-  std::int64_t const chunk = packet / chunk_packets;
-  std::int32_t const tensor = tensor_of_chunk[chunk];
-  std::int64_t const element =
-      (chunk - tensors[tensor].first_chunk) * chunk_size + packet % chunk_packets * packet_size;
-  std::int64_t const left = tensors[tensor].count - element;
-  return {tensor, element, std::int32_t(left < 0 ? 0 : left < packet_size ? left : packet_size)};
+template <class Record> DESCENT_HD chunk_span span_of(std::int64_t chunk, Record const& tensor) {
+  std::int64_t const begin = (chunk - tensor.first_chunk) * chunk_size, left = tensor.count - begin;
+  return {begin, int(left < chunk_size ? left : chunk_size)};
 }
 
 template <class T> bool packets_aligned(T const* p) {
@@ -68,8 +60,8 @@ template <class Value, class Gradient> struct layout {
   explicit layout(parameters<Value, Gradient> const& params) {
     std::int64_t chunks = 0;
     for (auto const& v : params.views()) {
-      tensors.push_back({v.value, v.gradient, v.count, chunks, arena, v.group, packets_aligned(v.value),
-                         packets_aligned(v.gradient)});
+      tensors.push_back({v.value, v.gradient, v.count, chunks, arena, v.group,
+                         packets_aligned(v.value) && packets_aligned(v.gradient)});
       names.push_back(v.name);
       chunks += chunks_of(v.count);
       arena += arena_of(v.count);

@@ -15,81 +15,107 @@ template <> inline constexpr int lanes<pack> = 8;
 /// The length of a packet in Reals.
 template <class Real> inline constexpr int reals = int(packet_size) / lanes<Real>;
 
+/// Pointers that come from a table in memory are generic to the device compiler unless told otherwise.
+template <class T> DESCENT_HD T* in_memory(T* p) {
 #if defined(__CUDA_ARCH__)
-/// Eight elements of a 16-byte aligned packet in as few accesses as there are 16 bytes. Pointers that come from a table
-/// in memory are generic to the compiler unless told otherwise.
-template <class T> __device__ void load_aligned(T (&r)[packet_size], T const* p) {
   __builtin_assume(__isGlobal(p));
-  constexpr int words = sizeof(r) / sizeof(uint4);
-  uint4 word[words];
-  for (int w = 0; w < words; ++w) word[w] = reinterpret_cast<uint4 const*>(p)[w];
-  memcpy(r, word, sizeof r);
-}
-template <class T> __device__ void store_aligned(T* p, T const (&r)[packet_size]) {
-  __builtin_assume(__isGlobal(p));
-  constexpr int words = sizeof(r) / sizeof(uint4);
-  uint4 word[words];
-  memcpy(word, r, sizeof r);
-  for (int w = 0; w < words; ++w) reinterpret_cast<uint4*>(p)[w] = word[w];
-}
 #endif
+  return p;
+}
 
-/// Reads n <= 8 elements from p. What lies beyond n repeats the first element, which keeps the arithmetic there as
-/// harmless as elsewhere; the device, where nothing traps, puts 0 and saves the access.
-template <class Real, class T>
-DESCENT_HD void read(Real (&r)[reals<Real>], T const* p, int n, [[maybe_unused]] bool aligned) {
 #if defined(__CUDA_ARCH__)
-  if constexpr (lanes<Real> == 1) {
-    T x[packet_size];
-    if (aligned && n == packet_size) {
-      load_aligned(x, p);
-    } else {
-      __builtin_assume(__isGlobal(p));
-      for (int j = 0; j < packet_size; ++j) x[j] = j < n ? p[j] : T(0.f);
-    }
-    for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(x[j]);
-  }
-#else
-  if (n == packet_size) {
-    if constexpr (lanes<Real> == 1) for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(p[j]);
-    else load(r[0], p);
+/// Eight elements in as few accesses as there are 16 bytes.
+template <class T> __device__ void load_aligned(T (&x)[packet_size], T const* p) {
+  constexpr int words = sizeof(x) / sizeof(uint4);
+  uint4 word[words];
+  for (int w = 0; w < words; ++w) word[w] = reinterpret_cast<uint4 const*>(in_memory(p))[w];
+  memcpy(x, word, sizeof x);
+}
+
+/// Two floats to one word of two 16-bit elements.
+template <class T> __device__ unsigned pair_of(float low, float high) {
+  if constexpr (std::is_same_v<T, half>) {
+    __half2 const x = __floats2half2_rn(low, high);
+    return *reinterpret_cast<unsigned const*>(&x);
   } else {
-    T x[packet_size];
-    for (int j = 0; j < packet_size; ++j) x[j] = p[j < n ? j : 0];
-    read(r, static_cast<T const*>(x), packet_size, false);
+    __nv_bfloat162 const x = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<unsigned const*>(&x);
   }
-#endif
 }
-
-/// Writes the first n elements to p, rounded to its type.
-template <class Real, class T>
-DESCENT_HD void write(T* p, Real const (&r)[reals<Real>], int n, [[maybe_unused]] bool aligned) {
-#if defined(__CUDA_ARCH__)
-  if constexpr (lanes<Real> == 1) {
+template <class T, class Real> __device__ void store_aligned(T* p, Real const (&r)[packet_size]) {
+  if constexpr (sizeof(T) == 2 && std::is_same_v<Real, float>) {
+    // As an instruction: the compiler makes four stores of such a uint4.
+    __stwb(reinterpret_cast<uint4*>(in_memory(p)), make_uint4(pair_of<T>(r[0], r[1]), pair_of<T>(r[2], r[3]),
+                                                   pair_of<T>(r[4], r[5]), pair_of<T>(r[6], r[7])));
+  } else {
     T x[packet_size];
     for (int j = 0; j < packet_size; ++j) x[j] = narrow<T>(r[j]);
-    if (aligned && n == packet_size) {
-      store_aligned(p, x);
-    } else {
-      __builtin_assume(__isGlobal(p));
-      for (int j = 0; j < packet_size; ++j)
-        if (j < n) p[j] = x[j];
-    }
+    constexpr int words = sizeof(x) / sizeof(uint4);
+    uint4 word[words];
+    memcpy(word, x, sizeof x);
+    for (int w = 0; w < words; ++w) reinterpret_cast<uint4*>(in_memory(p))[w] = word[w];
   }
-#else
-  if (n == packet_size) {
-    if constexpr (lanes<Real> == 1) for (int j = 0; j < packet_size; ++j) p[j] = narrow<T>(r[j]);
-    else store(p, r[0]);
-  } else {
-    T x[packet_size];
-    write(x, r, packet_size, false);
-    for (int j = 0; j < n; ++j) p[j] = x[j];
-  }
+}
 #endif
+
+/// How much of a packet there is: its elements, and whether it is all eight and lies so that one access moves 16 bytes
+/// of it (on the host any place will do).
+struct extent {
+  int size;
+  bool whole;
+};
+
+/// Reads a packet from p, or one element where M is 1. What lies beyond its size repeats the first element on the host,
+/// which keeps the arithmetic there as harmless as elsewhere; the device, where nothing traps, puts 0 and saves the
+/// access.
+template <class Real, int M, class T> DESCENT_HD void read(Real (&r)[M], T const* p, extent e) {
+  if constexpr (M * lanes<Real> == 1) {
+    r[0] = widen<Real>(*in_memory(p));
+  } else {
+#if defined(__CUDA_ARCH__)
+    if constexpr (lanes<Real> == 1) {
+      T x[packet_size];
+      if (e.whole) load_aligned(x, p);
+      else for (int j = 0; j < packet_size; ++j) x[j] = j < e.size ? in_memory(p)[j] : T(0.f);
+      for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(x[j]);
+    }
+#else
+    if (!e.whole) {
+      T x[packet_size];
+      for (int j = 0; j < packet_size; ++j) x[j] = p[j < e.size ? j : 0];
+      read(r, static_cast<T const*>(x), {int(packet_size), true});
+    } else if constexpr (lanes<Real> == 1) {
+      for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(p[j]);
+    } else {
+      load(r[0], p);
+    }
+#endif
+  }
+}
+
+/// Writes a packet to p, or one element, rounded to its type. On the device a packet must be whole.
+template <class Real, int M, class T> DESCENT_HD void write(T* p, Real const (&r)[M], extent e) {
+  if constexpr (M * lanes<Real> == 1) {
+    *in_memory(p) = narrow<T>(r[0]);
+  } else {
+#if defined(__CUDA_ARCH__)
+    if constexpr (lanes<Real> == 1) store_aligned(p, r);
+#else
+    if (!e.whole) {
+      T x[packet_size];
+      write(x, r, {int(packet_size), true});
+      for (int j = 0; j < e.size; ++j) p[j] = x[j];
+    } else if constexpr (lanes<Real> == 1) {
+      for (int j = 0; j < packet_size; ++j) p[j] = narrow<T>(r[j]);
+    } else {
+      store(p, r[0]);
+    }
+#endif
+  }
 }
 
 /// Rounds to storage type T and back.
-template <class T, class Real> DESCENT_HD void round_to(Real (&r)[reals<Real>]) {
+template <class T, class Real, int M> DESCENT_HD void round_to(Real (&r)[M]) {
   if constexpr (lanes<Real> == 1) {
     for (auto& x : r) x = widen<Real>(narrow<T>(x));
   } else if constexpr (!std::is_same_v<T, float>) {
