@@ -5,7 +5,6 @@
 #include <descent/precision.hpp>
 
 #include <cstdint>
-#include <cstring>
 
 /// Eight floats as one number type for rules on the host. On x86-64 its functions are compiled for AVX2 and F16C
 /// whatever the flags, and the host backend asks the processor before it uses them; elsewhere they are compiled for
@@ -26,6 +25,8 @@ typedef float floats __attribute__((vector_size(32), may_alias));
 typedef std::int32_t ints __attribute__((vector_size(32), may_alias));
 typedef std::uint32_t words __attribute__((vector_size(32), may_alias));
 typedef std::uint16_t shorts __attribute__((vector_size(16), may_alias));
+typedef float loose_floats __attribute__((vector_size(32), may_alias, aligned(4)));  // any place in memory
+typedef std::uint16_t loose_shorts __attribute__((vector_size(16), may_alias, aligned(2)));
 #define DESCENT_PACK(type, expression) type r; r.lanes() = expression; return r
 #define DESCENT_PACK_DO(statement) statement
 #else
@@ -108,16 +109,15 @@ DESCENT_LANES DESCENT_HD inline pack sqrt(pack const& a) {
 // ---- memory: eight consecutive elements of any alignment -------------------------------------------------------------
 
 DESCENT_LANES DESCENT_HD inline void load(pack& r, float const* p) {
-  DESCENT_PACK_DO(std::memcpy(&r.lanes(), p, 32));
+  DESCENT_PACK_DO(r.lanes() = *reinterpret_cast<loose_floats const*>(p));
 }
 DESCENT_LANES DESCENT_HD inline void store(float* p, pack const& a) {
-  DESCENT_PACK_DO(std::memcpy(p, &a.lanes(), 32));
+  DESCENT_PACK_DO(*reinterpret_cast<loose_floats*>(p) = a.lanes());
 }
 
 DESCENT_LANES DESCENT_HD inline void load(pack& r, bfloat16 const* p) {
 #if !defined(__CUDA_ARCH__)
-  shorts bits;
-  std::memcpy(&bits, p, 16);
+  shorts const bits = *reinterpret_cast<loose_shorts const*>(p);
   r.lanes() = (floats)(__builtin_convertvector(bits, words) << 16);
 #endif
 }
@@ -125,25 +125,21 @@ DESCENT_LANES DESCENT_HD inline void store(bfloat16* p, pack const& a) {
 #if !defined(__CUDA_ARCH__)
   words const x = (words)a.lanes(), nan = (words)((x & 0x7fffffff) > 0x7f800000);
   words const rounded = (x + 0x7fff + ((x >> 16) & 1)) >> 16;
-  shorts const bits = __builtin_convertvector((nan & 0x7fff) | (~nan & rounded), shorts);
-  std::memcpy(static_cast<void*>(p), &bits, 16);
+  *reinterpret_cast<loose_shorts*>(p) = __builtin_convertvector((nan & 0x7fff) | (~nan & rounded), shorts);
 #endif
 }
 
 DESCENT_LANES DESCENT_HD inline void load(pack& r, half const* p) {
 #if defined(__x86_64__) && !defined(__CUDA_ARCH__)
-  typedef short bits __attribute__((vector_size(16)));
-  bits b;
-  std::memcpy(&b, p, 16);
-  r.lanes() = __builtin_ia32_vcvtph2ps256(b);
+  typedef short signed_shorts __attribute__((vector_size(16)));
+  r.lanes() = __builtin_ia32_vcvtph2ps256((signed_shorts)*reinterpret_cast<loose_shorts const*>(p));
 #else
   for (int i = 0; i < 8; ++i) r.lane[i] = widen<float>(p[i]);
 #endif
 }
 DESCENT_LANES DESCENT_HD inline void store(half* p, pack const& a) {
 #if defined(__x86_64__) && !defined(__CUDA_ARCH__)
-  auto const bits = __builtin_ia32_vcvtps2ph256(a.lanes(), 0);
-  std::memcpy(static_cast<void*>(p), &bits, 16);
+  *reinterpret_cast<loose_shorts*>(p) = (shorts)__builtin_ia32_vcvtps2ph256(a.lanes(), 0);
 #else
   for (int i = 0; i < 8; ++i) p[i] = narrow<half>(a.lane[i]);
 #endif
@@ -151,13 +147,11 @@ DESCENT_LANES DESCENT_HD inline void store(half* p, pack const& a) {
 
 DESCENT_LANES DESCENT_HD inline void store_doubles(double (&out)[8], pack const& a) {
 #if !defined(__CUDA_ARCH__)
-  typedef float four __attribute__((vector_size(16)));
-  typedef double doubles __attribute__((vector_size(32)));
-  four low, high;
-  std::memcpy(&low, a.lane, 16);
-  std::memcpy(&high, a.lane + 4, 16);
-  doubles const d[2] = {__builtin_convertvector(low, doubles), __builtin_convertvector(high, doubles)};
-  std::memcpy(out, d, 64);
+  typedef double doubles __attribute__((vector_size(32), may_alias, aligned(8)));
+  typedef float four __attribute__((vector_size(16), may_alias));
+  for (int h = 0; h < 2; ++h)
+    *reinterpret_cast<doubles*>(out + 4 * h) =
+        __builtin_convertvector(*reinterpret_cast<four const*>(a.lane + 4 * h), doubles);
 #endif
 }
 
