@@ -27,6 +27,29 @@ typedef std::uint32_t words __attribute__((vector_size(32), may_alias));
 typedef std::uint16_t shorts __attribute__((vector_size(16), may_alias));
 typedef float loose_floats __attribute__((vector_size(32), may_alias, aligned(4)));  // any place in memory
 typedef std::uint16_t loose_shorts __attribute__((vector_size(16), may_alias, aligned(2)));
+typedef float four_floats __attribute__((vector_size(16), may_alias));
+typedef double doubles __attribute__((vector_size(32), may_alias, aligned(8)));
+
+// Conversions of width, each one or two instructions; GCC 12 makes many of a __builtin_convertvector.
+#if defined(__x86_64__) && !defined(__clang__)
+DESCENT_LANES inline words to_words(shorts x) {
+  typedef short signed_shorts __attribute__((vector_size(16)));
+  return (words)__builtin_ia32_pmovzxwd256((signed_shorts)x);
+}
+DESCENT_LANES inline shorts to_shorts(words x) {  // of values below 2^16
+  typedef int signed_words __attribute__((vector_size(32)));
+  typedef long long quads __attribute__((vector_size(32), may_alias));
+  auto const halves = (quads)__builtin_ia32_packusdw256((signed_words)x, (signed_words)x);
+  quads const packed = __builtin_ia32_permdi256(halves, 0b1000);
+  return *reinterpret_cast<shorts const*>(&packed);
+}
+DESCENT_LANES inline doubles to_doubles(four_floats x) { return __builtin_ia32_cvtps2pd256(x); }
+#else
+DESCENT_LANES inline words to_words(shorts x) { return __builtin_convertvector(x, words); }
+DESCENT_LANES inline shorts to_shorts(words x) { return __builtin_convertvector(x, shorts); }
+DESCENT_LANES inline doubles to_doubles(four_floats x) { return __builtin_convertvector(x, doubles); }
+#endif
+
 #define DESCENT_PACK(type, expression) type r; r.lanes() = expression; return r
 #define DESCENT_PACK_DO(statement) statement
 #else
@@ -116,16 +139,13 @@ DESCENT_LANES DESCENT_HD inline void store(float* p, pack const& a) {
 }
 
 DESCENT_LANES DESCENT_HD inline void load(pack& r, bfloat16 const* p) {
-#if !defined(__CUDA_ARCH__)
-  shorts const bits = *reinterpret_cast<loose_shorts const*>(p);
-  r.lanes() = (floats)(__builtin_convertvector(bits, words) << 16);
-#endif
+  DESCENT_PACK_DO(r.lanes() = (floats)(to_words(*reinterpret_cast<loose_shorts const*>(p)) << 16));
 }
 DESCENT_LANES DESCENT_HD inline void store(bfloat16* p, pack const& a) {
 #if !defined(__CUDA_ARCH__)
-  words const x = (words)a.lanes(), nan = (words)((x & 0x7fffffff) > 0x7f800000);
+  words const x = (words)a.lanes(), nan = (words)(a.lanes() != a.lanes());
   words const rounded = (x + 0x7fff + ((x >> 16) & 1)) >> 16;
-  *reinterpret_cast<loose_shorts*>(p) = __builtin_convertvector((nan & 0x7fff) | (~nan & rounded), shorts);
+  *reinterpret_cast<loose_shorts*>(p) = to_shorts((~nan & rounded) | (nan & 0x7fff));
 #endif
 }
 
@@ -147,11 +167,8 @@ DESCENT_LANES DESCENT_HD inline void store(half* p, pack const& a) {
 
 DESCENT_LANES DESCENT_HD inline void store_doubles(double (&out)[8], pack const& a) {
 #if !defined(__CUDA_ARCH__)
-  typedef double doubles __attribute__((vector_size(32), may_alias, aligned(8)));
-  typedef float four __attribute__((vector_size(16), may_alias));
   for (int h = 0; h < 2; ++h)
-    *reinterpret_cast<doubles*>(out + 4 * h) =
-        __builtin_convertvector(*reinterpret_cast<four const*>(a.lane + 4 * h), doubles);
+    *reinterpret_cast<doubles*>(out + 4 * h) = to_doubles(*reinterpret_cast<four_floats const*>(a.lane + 4 * h));
 #endif
 }
 
