@@ -44,7 +44,7 @@ template <storage_type Value, storage_type Gradient = Value> class parameters {
     if (count != 0 && !gradient) fail("gradient is null, but count is " + std::to_string(count));
     if (g.index < 0 || g.index > 65535) fail("group must be in [0, 65535], is " + std::to_string(g.index));
     if (names_.contains(name)) fail("there is a parameter of this name already");
-    views_.reserve(views_.size() + 1);
+    if (views_.size() == views_.capacity()) views_.reserve(2 * views_.size() + 1);
     names_.insert(name);
     views_.push_back({std::move(name), value, gradient, std::int64_t(count), g.index});
   }

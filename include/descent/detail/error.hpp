@@ -32,4 +32,13 @@ inline void require_finite(char const* rule, char const* field, double x) {
   require(std::isfinite(x), rule, field, "finite", x);
 }
 
+/// The ranges that the rules of Adam's family share.
+template <class Rule> void check_moments(char const* name, Rule const& r) {
+  require_nonnegative(name, "lr", r.lr);
+  require_fraction(name, "beta1", r.beta1);
+  require_fraction(name, "beta2", r.beta2);
+  require_nonnegative(name, "eps", r.eps);
+  require_nonnegative(name, "weight_decay", r.weight_decay);
+}
+
 }  // namespace descent::detail

@@ -32,13 +32,7 @@ struct adam {
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps));
   }
 
-  void check() const {
-    detail::require_nonnegative("adam", "lr", lr);
-    detail::require_fraction("adam", "beta1", beta1);
-    detail::require_fraction("adam", "beta2", beta2);
-    detail::require_nonnegative("adam", "eps", eps);
-    detail::require_nonnegative("adam", "weight_decay", weight_decay);
-  }
+  void check() const { detail::check_moments("adam", *this); }
 };
 static_assert(update_rule<adam>);
 

@@ -31,13 +31,7 @@ struct adamw {
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p);
   }
 
-  void check() const {
-    detail::require_nonnegative("adamw", "lr", lr);
-    detail::require_fraction("adamw", "beta1", beta1);
-    detail::require_fraction("adamw", "beta2", beta2);
-    detail::require_nonnegative("adamw", "eps", eps);
-    detail::require_nonnegative("adamw", "weight_decay", weight_decay);
-  }
+  void check() const { detail::check_moments("adamw", *this); }
 };
 static_assert(update_rule<adamw>);
 

@@ -50,13 +50,7 @@ struct lamb {
     return p - k.rate * direction(p, g, s, k);
   }
 
-  void check() const {
-    detail::require_nonnegative("lamb", "lr", lr);
-    detail::require_fraction("lamb", "beta1", beta1);
-    detail::require_fraction("lamb", "beta2", beta2);
-    detail::require_nonnegative("lamb", "eps", eps);
-    detail::require_nonnegative("lamb", "weight_decay", weight_decay);
-  }
+  void check() const { detail::check_moments("lamb", *this); }
 };
 static_assert(update_rule<lamb> && has_sums<lamb>);
 
