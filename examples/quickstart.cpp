@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: MIT
 //
 // The 30-second example of the README: fits a line to points, on the host.
+// snippet: quickstart
 #include <descent/descent.hpp>
 
 #include <cmath>
 #include <cstdio>
 #include <vector>
 
-// snippet: quickstart
 namespace ds = descent;
 
 int main() {

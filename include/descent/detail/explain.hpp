@@ -45,8 +45,9 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     text += std::string(buffer) + "\n";
   };
   using integer = long long;
+  auto const tensors = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " tensor" : " tensors"); };
   auto const m = owned<Plan>(where, used);
-  line("%lld parameters in %lld tensors, on %s", integer(where.elements), integer(where.tensors.size()), backend.c_str());
+  line("%lld parameters in %s, on %s", integer(where.elements), tensors(where.tensors.size()).c_str(), backend.c_str());
   line("storage: value %s, gradient %s, arithmetic %s", type_name<typename Plan::value>(),
        type_name<typename Plan::gradient>(), type_name<typename Plan::real>());
   for (auto const& b : m.buffers) line("  owned: %s, %lld bytes", b.name.c_str(), integer(b.bytes));
@@ -58,10 +59,11 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
        integer(Plan::update_bytes(used)));
   line(Plan::measures ? "a gradient that is not finite skips the step" : "gradients are not checked: add skip_nonfinite");
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    integer tensors = 0, elements = 0;
+    std::size_t count = 0;
+    integer elements = 0;
     for (auto const& x : where.tensors)
-      if (std::size_t(x.group) == g) ++tensors, elements += x.count;
-    line("group %d: %lld parameters in %lld tensors%s", int(g), elements, tensors, groups[g].frozen ? ", frozen" : "");
+      if (std::size_t(x.group) == g) ++count, elements += x.count;
+    line("group %d: %lld parameters in %s%s", int(g), elements, tensors(count).c_str(), groups[g].frozen ? ", frozen" : "");
   }
   return text;
 }
