@@ -60,6 +60,7 @@ template <class Plan, class System> class host_engine {
       require_host_memory(x.value, x.count, "value", where_.names[t]);
       require_host_memory(x.gradient, x.count, "gradient", where_.names[t]);
     }
+    if constexpr (Plan::sums) pending_.reserve(groups.size());
     if constexpr (Plan::has_master) master_ = allocate_host(bytes<typename Plan::master>());
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = used[I] ? allocate_host(bytes<typename Plan::template slot<I>>()) : nullptr), ...);
@@ -136,13 +137,16 @@ template <class Plan, class System> class host_engine {
         typename rule::template terms<Real> k{};
         if constexpr (Plan::sums) k = e->spread<Real>(e->pending_[g]);
         Real const factor(real(e->control_.factor));
-        double four[chunk_threads][sums][4] = {};
+        int const packets = (span_of(chunk, e->record(chunk)).size + int(packet_size) - 1) / int(packet_size);
+        int const used = packets < chunk_threads ? packets : chunk_threads;
+        double four[chunk_threads][sums][4];
+        std::memset(four, 0, std::size_t(used) * sizeof four[0]);
         int q = 0;
         e->each_packet<Real>(chunk, [&](auto const& x, std::int64_t i, extent part) {
           measure_packet<Plan, What, Real>(four[q++ % chunk_threads], x, i, part, factor, k);
         });
         for (int c = 0; c < sums; ++c)
-          for (int t = 0; t < chunk_threads; ++t) lane[c][t] = fold(four[t][c]);
+          for (int t = 0; t < used; ++t) lane[c][t] = fold(four[t][c]);
       }
       constexpr int first = What == measure::sums ? 1 : 0;
       for (int c = 0; c < sums; ++c)

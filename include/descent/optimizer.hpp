@@ -71,6 +71,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
     if (!detail::has_lr<Rule>) r.learning_rate = none;
     if (!plan::measures) r.grad_norm = none;
     if (!c.applied && c.step + c.skipped == 0) r.why = "no step was taken yet";
+    else if (!c.applied && c.bad_chunk < 0) r.why = "the sum of all squared gradients is not finite";
     else if (!c.applied)
       r.why = "the gradient of '" + where_.names[std::size_t(where_.tensor_of_chunk[std::size_t(c.bad_chunk)])] +
               "' is not finite";
