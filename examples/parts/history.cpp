@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "history.hpp"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+namespace example {
+
+epoch_record const& history::best() const {
+  return *std::ranges::max_element(epochs, {}, &epoch_record::test_accuracy);
+}
+
+double history::seconds() const {
+  double sum = 0;
+  for (auto const& e : epochs) sum += e.seconds;
+  return sum;
+}
+
+double history::optimizer_share() const {
+  double sum = 0;
+  for (auto const& e : epochs) sum += e.optimizer_seconds;
+  return sum / seconds();
+}
+
+std::string to_csv(std::vector<history> const& runs) {
+  std::ostringstream csv;
+  csv << "optimizer,epoch,steps,train_loss,train_accuracy,test_loss,test_accuracy,learning_rate,"
+         "gradient_norm,"
+         "skipped,seconds,optimizer_seconds\n"
+      << std::setprecision(9);
+  for (auto const& run : runs)
+    for (auto const& e : run.epochs)
+      csv << run.name << ',' << e.epoch << ',' << e.steps << ',' << e.train_loss << ','
+          << e.train_accuracy << ',' << e.test_loss << ',' << e.test_accuracy << ','
+          << e.learning_rate << ',' << e.gradient_norm << ',' << e.skipped << ',' << e.seconds
+          << ',' << e.optimizer_seconds << '\n';
+  return csv.str();
+}
+
+}  // namespace example

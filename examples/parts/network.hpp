@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "dataset.hpp"
+#include "dense.hpp"
+#include "layer_sizes.hpp"
+#include "random.hpp"
+#include "softmax.hpp"
+
+#include <descent/parameters.hpp>
+
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace example {
+
+namespace ds = descent;
+
+/// Labelled images where the network runs, and the order in which they are read.
+template <class Device> struct image_source {
+  template <class T> using array = typename Device::template array<T>;
+
+  array<std::uint8_t> pixels, labels;
+  array<std::int32_t> order;
+  int count, features;
+  float scale;
+
+  explicit image_source(labelled_images const& images)
+      : pixels(images.pixels),
+        labels(images.labels),
+        order(in_order(images.count())),
+        count{images.count()},
+        features{images.features},
+        scale{1.f / images.brightest} {}
+};
+
+/// Row r of x becomes image order[r], with pixels from 0 to 1.
+template <class Real> struct read_images {
+  Real* x;
+  std::uint8_t const* pixels;
+  std::int32_t const* order;
+  int features;
+  float scale;
+
+  DESCENT_HD void operator()(std::int64_t i) const {
+    std::int64_t const image = order[i / features];
+    x[i] = Real(scale * float(pixels[image * features + i % features]));
+  }
+};
+
+/// Fully connected layers that end in a softmax. Parameters and their gradients are stored as
+/// Value, what flows between the layers as the device's real<Value>.
+template <class Device, class Value> class network {
+ public:
+  using real = typename Device::template real<Value>;
+  template <class T> using array = typename Device::template array<T>;
+
+  network(Device& device, int features, std::vector<layer_size> const& hidden, int classes,
+          int batch, random_source& random)
+      : device_{device},
+        classes_{classes},
+        input_(std::size_t(batch) * features),
+        loss_(batch),
+        correct_(batch) {
+    int inputs = features;
+    for (auto const& [outputs, function] : hidden) {
+      layers_.emplace_back(inputs, outputs, function, batch, random);
+      inputs = outputs;
+    }
+    layers_.emplace_back(inputs, classes, activation::identity, batch, random);
+  }
+
+  std::vector<dense<Device, Value>>& layers() { return layers_; }
+
+  /// Views over the network's memory, for the optimizer.
+  ds::parameters<Value> parameters() {
+    ds::parameters<Value> all;
+    for (std::size_t k = 0; k < layers_.size(); ++k) {
+      auto& layer = layers_[k];
+      auto const name = "layer" + std::to_string(k + 1);
+      all.add(name + ".weight", layer.weight.data(), layer.weight_gradient.data(),
+              layer.weight.size());
+      all.add(name + ".bias", layer.bias.data(), layer.bias_gradient.data(), layer.bias.size());
+    }
+    return all;
+  }
+
+  /// Images first, ..., first + rows - 1 of the source's order. Adds to the totals.
+  void forward(image_source<Device> const& source, int first, int rows) {
+    auto const order = source.order.data() + first;
+    device_.each(std::int64_t{rows} * source.features,
+                 read_images<real>{input_.data(), source.pixels.data(), order, source.features,
+                                   source.scale});
+    rows_ = rows;
+    for (std::size_t k = 0; k < layers_.size(); ++k) layers_[k].forward(device_, input_of(k), rows);
+
+    auto& last = layers_.back();
+    device_.each(rows, softmax_cross_entropy<real>{last.output.data(), last.output_gradient.data(),
+                                                   source.labels.data(), order, classes_,
+                                                   loss_.data(), correct_.data()});
+  }
+
+  /// Overwrites all gradients with those of the mean loss of the batch that went forward last.
+  void backward() {
+    for (std::size_t k = layers_.size(); k-- > 0;)
+      layers_[k].backward(device_, input_of(k), rows_,
+                          k > 0 ? layers_[k - 1].output_gradient.data() : nullptr);
+  }
+
+  struct totals {
+    double loss;
+    std::int64_t correct;
+  };
+
+  /// Sums over all images since the last call. Waits for the device.
+  totals take_totals() {
+    auto const loss = device_.to_host(loss_);
+    auto const correct = device_.to_host(correct_);
+    device_.set_zero(loss_);
+    device_.set_zero(correct_);
+    return {std::accumulate(loss.begin(), loss.end(), 0.0),
+            std::accumulate(correct.begin(), correct.end(), std::int64_t{0})};
+  }
+
+ private:
+  real const* input_of(std::size_t k) const {
+    return k > 0 ? layers_[k - 1].output.data() : input_.data();
+  }
+
+  Device& device_;
+  int classes_, rows_ = 0;
+  array<real> input_;
+  std::vector<dense<Device, Value>> layers_;
+  array<double> loss_;
+  array<std::int64_t> correct_;
+};
+
+}  // namespace example

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "program.hpp"
+
+#include "chart.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+namespace example {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_file(fs::path const& path, std::string const& contents) {
+  std::ofstream file{path, std::ios::binary};
+  file << contents;
+  if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written");
+}
+
+/// A curve over the epochs.
+curve over_epochs(std::string name, history const& run, double epoch_record::*what) {
+  curve c{std::move(name), {}};
+  for (auto const& e : run.epochs) c.points.push_back({double(e.epoch), e.*what});
+  return c;
+}
+
+/// The schedule itself, as far as it is not below `least`.
+curve rate_curve(std::string name, rate_schedule const& rate, double least, std::int64_t steps,
+                 double epochs) {
+  constexpr int parts = 200;
+  curve c{std::move(name), {}};
+  for (int k = 0; k <= parts; ++k) {
+    double const value = rate(steps * k / parts);
+    c.points.push_back({epochs * k / parts, value >= least ? value : std::nan("")});
+  }
+  return c;
+}
+
+/// Loss, accuracy and learning rate: one run with its training and its test, or several with a
+/// colour each.
+std::string draw_runs(options const& o, dataset const& data, std::vector<history> const& runs) {
+  bool const alone = runs.size() == 1;
+  panel loss{alone ? "loss" : "training loss", "epoch", axis::logarithmic, {}};
+  panel accuracy{alone ? "accuracy, %" : "test accuracy, %", "epoch", axis::nines, {}};
+  panel rate{"learning rate", "epoch", alone ? axis::linear : axis::logarithmic, {}};
+
+  auto const steps = total_steps(o, data.train);
+  double const epochs = double(steps) * o.batch / data.train.count();
+  for (std::size_t k = 0; k < runs.size(); ++k) {
+    auto const& run = runs[k];
+    loss.curves.push_back(
+        over_epochs(alone ? "training" : run.name, run, &epoch_record::train_loss));
+    accuracy.curves.push_back(
+        over_epochs(alone ? "test" : run.name, run, &epoch_record::test_accuracy));
+
+    auto const schedule = o.rate(o.optimizers[k].rule, steps);
+    // The last percent of the way to zero would take up half of a logarithmic axis.
+    double const least = alone ? 0 : 0.01 * schedule.then.peak;
+    rate.curves.push_back(rate_curve(run.name, schedule, least, steps, epochs));
+  }
+  if (alone) {
+    loss.curves.push_back(over_epochs("test", runs[0], &epoch_record::test_loss));
+    accuracy.curves.push_back(over_epochs("training", runs[0], &epoch_record::train_accuracy));
+  }
+  return draw(data.name + ", " + o.network + " network, " + to_string(o.storage) +
+                  (alone ? ", " + runs[0].name : ""),
+              {loss, accuracy, rate});
+}
+
+std::string describe(options const& o, dataset const& data) {
+  std::int64_t parameters = 0, inputs = data.train.features;
+  auto layers = o.hidden;
+  layers.push_back({data.classes, activation::identity});
+  for (auto const& layer : layers) {
+    parameters += (inputs + 1) * layer.units;
+    inputs = layer.units;
+  }
+  return data.name + ": " + std::to_string(data.train.count()) + " images to train, " +
+         std::to_string(data.test.count()) + " to test; " + o.network +
+         " network: " + std::to_string(parameters) + " parameters in " + to_string(o.storage) +
+         "; batches of " + std::to_string(o.batch) + ", " + to_string(o.schedule) +
+         " schedule, seed " + std::to_string(o.seed);
+}
+
+void run(options const& o, trainer const& train) {
+  auto data = load_dataset(o.data);
+  if (o.limit > 0) data.train.limit(int(o.limit));
+  auto const steps = total_steps(o, data.train);
+  if (o.warmup >= steps)
+    throw std::invalid_argument("--warmup " + std::to_string(o.warmup) + " leaves none of the " +
+                                std::to_string(steps) + " steps of the training");
+
+  console out{stdout};
+  out.say(describe(o, data));
+  std::vector<history> runs;
+  for (auto const& optimizer : o.optimizers) {
+    out.begin_run(optimizer.label, steps);
+    runs.push_back(train(o, optimizer, data, out));
+  }
+  if (runs.size() > 1) out.summary(runs);
+
+  fs::create_directories(o.out);
+  auto const csv = fs::path{o.out} / "curves.csv", svg = fs::path{o.out} / "curves.svg";
+  write_file(csv, to_csv(runs));
+  write_file(svg, draw_runs(o, data, runs));
+  out.say("\nwrote " + csv.string() + " and " + svg.string());
+}
+
+}  // namespace
+
+std::int64_t total_steps(options const& o, labelled_images const& images) {
+  std::int64_t const per_epoch = (images.count() + o.batch - 1) / o.batch;
+  std::int64_t const all = per_epoch * o.epochs;
+  return o.steps > 0 ? std::min(o.steps, all) : all;
+}
+
+int run_program(int argc, char** argv, trainer const& train) try {
+  auto const o = parse_options({argv + 1, argv + argc});
+  if (o.help)
+    std::fputs(help_text().c_str(), stdout);
+  else
+    run(o, train);
+  return 0;
+} catch (std::invalid_argument const& error) {
+  std::fprintf(stderr, "train: %s\ntrain --help lists the options\n", error.what());
+  return 2;
+} catch (std::exception const& error) {
+  std::fprintf(stderr, "train: %s\n", error.what());
+  return 1;
+}
+
+}  // namespace example

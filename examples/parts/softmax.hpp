@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "dense.hpp"
+
+#include <descent/math.hpp>
+
+#include <cmath>
+#include <cstdint>
+
+namespace example {
+
+/// Cross entropy of the softmax of a row z and its label, with its gradient and running totals:
+///
+///     loss = -log s[label]      s[k] = exp z[k] / sum_j exp z[j]      dz[k] = s[k] - [k == label]
+///
+/// One index is one row; each has totals of its own, which are added up in order once an epoch.
+template <class Real> struct softmax_cross_entropy {
+  Real const* z;
+  Real* dz;
+  std::uint8_t const* labels;
+  std::int32_t const* order;  // row r holds image order[r]
+  int classes;
+  double* loss;
+  std::int64_t* correct;
+
+  DESCENT_HD void operator()(std::int64_t row) const {
+    using wide = accurate<Real>;
+    Real const* const x = z + row * classes;
+    int const label = labels[order[row]];
+
+    int best = 0;
+    for (int k = 1; k < classes; ++k)
+      if (wide(x[k]) > wide(x[best])) best = k;
+    wide const largest = wide(x[best]);  // subtracted so that exp cannot overflow
+
+    wide sum = 0;
+    for (int k = 0; k < classes; ++k) sum += std::exp(wide(x[k]) - largest);
+    for (int k = 0; k < classes; ++k)
+      dz[row * classes + k] = Real(std::exp(wide(x[k]) - largest) / sum - wide(k == label));
+
+    loss[row] += std::log(sum) - (wide(x[label]) - largest);
+    correct[row] += best == label;
+  }
+};
+
+}  // namespace example

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace example {
+
+/// The parts between separators; one empty part if there is nothing.
+inline std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (;;) {
+    auto const end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    if (end == text.npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// Whether all of the text is a number, which goes to x.
+template <class Number> bool read(std::string_view text, Number& x) {
+  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+inline std::string quoted(std::string_view text) { return '"' + std::string{text} + '"'; }
+
+inline std::string joined(std::vector<std::string> const& words, std::string const& separator) {
+  std::string text;
+  for (auto const& word : words) text += (text.empty() ? "" : separator) + word;
+  return text;
+}
+
+}  // namespace example

@@ -1,0 +1,14 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+//
+// The program of train.cpp on the GPU: only the device differs.
+#include "train.hpp"
+
+#include "parts/gpu.cuh"
+
+extern template struct example::training<example::gpu, descent::half>;
+extern template struct example::training<example::gpu, descent::bfloat16>;
+
+int main(int argc, char** argv) {
+  return example::run_program(argc, argv, example::train_with_options<example::gpu>);
+}

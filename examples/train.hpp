@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "parts/console.hpp"
+#include "parts/dataset.hpp"
+#include "parts/history.hpp"
+#include "parts/network.hpp"
+#include "parts/options.hpp"
+#include "parts/program.hpp"
+#include "parts/random.hpp"
+
+#include <descent/descent.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+namespace example {
+
+namespace ds = descent;
+
+/// The optimizer of this program. Types of 16 bits get master weights in float, since most updates
+/// are too small for them: 1 + 0.001 is 1 in bfloat16.
+template <class Value, class Rule, class Backend>
+auto make_optimizer(ds::parameters<Value> const& parameters, Rule const& rule,
+                    rate_schedule const& rate, double clip, Backend backend) {
+  if constexpr (sizeof(Value) < sizeof(float))
+    return ds::optimizer{parameters,          rule,   ds::learning_rate(rate), ds::clip_norm{clip},
+                         ds::master<float>{}, backend};
+  else
+    return ds::optimizer{parameters, rule, ds::learning_rate(rate), ds::clip_norm{clip}, backend};
+}
+
+/// Mean loss and percentage of right answers over all of some images.
+template <class Device, class Value>
+std::pair<double, double> test(network<Device, Value>& net, image_source<Device> const& images,
+                               int batch) {
+  for (int first = 0; first < images.count; first += batch)
+    net.forward(images, first, std::min(batch, images.count - first));
+  auto const [loss, correct] = net.take_totals();
+  return {loss / images.count, 100.0 * double(correct) / images.count};
+}
+
+/// The training loop.
+template <class Value, class Device, class Rule>
+history train(Device& device, options const& o, std::string const& name, Rule const& rule,
+              dataset const& data, console& out) {
+  image_source<Device> train_images{data.train}, test_images{data.test};
+  random_source initial{o.seed, 0}, shuffling{o.seed, 1};
+  network<Device, Value> net{device, data.train.features, o.hidden, data.classes, o.batch, initial};
+
+  auto const steps = total_steps(o, data.train);
+  auto opt = make_optimizer(net.parameters(), rule, o.rate(rule, steps), o.clip, device.backend());
+
+  history result{name, {}};
+  typename Device::stopwatch all_of_it{device}, optimizer_only{device};
+  auto order = in_order(std::size_t(train_images.count));
+  std::int64_t step = 0;
+
+  for (int epoch = 1; step < steps; ++epoch) {
+    shuffling.shuffle(order);
+    device.assign(train_images.order, order);
+    int seen = 0;
+
+    all_of_it.start();
+    while (seen < train_images.count && step < steps) {
+      int const rows = std::min(o.batch, train_images.count - seen);
+      net.forward(train_images, seen, rows);
+      net.backward();
+
+      optimizer_only.start();
+      opt.step();
+      optimizer_only.stop();
+
+      seen += rows;
+      out.progress(++step);
+    }
+    all_of_it.stop();
+
+    auto const [loss, correct] = net.take_totals();
+    auto const [test_loss, test_accuracy] = test(net, test_images, o.batch);
+    auto const report = opt.report();
+    result.epochs.push_back({.epoch = epoch,
+                             .steps = step,
+                             .train_loss = loss / seen,
+                             .train_accuracy = 100.0 * double(correct) / seen,
+                             .test_loss = test_loss,
+                             .test_accuracy = test_accuracy,
+                             .learning_rate = report.learning_rate,
+                             .gradient_norm = report.grad_norm,
+                             .skipped = report.skipped,
+                             .seconds = all_of_it.take_seconds(),
+                             .optimizer_seconds = optimizer_only.take_seconds()});
+    out.end_epoch(result.last());
+  }
+  return result;
+}
+
+/// The training loop for a rule that is known at run time only. Eight rules are much to compile:
+/// each storage type has a source file of its own, which instantiates this.
+template <class Device, class Value> struct training {
+  static history run(options const& o, optimizer_choice const& optimizer, dataset const& data,
+                     console& out);
+};
+
+template <class Device, class Value>
+history training<Device, Value>::run(options const& o, optimizer_choice const& optimizer,
+                                     dataset const& data, console& out) {
+  Device device;
+  return std::visit(
+      [&](auto const& rule) { return train<Value>(device, o, optimizer.label, rule, data, out); },
+      optimizer.rule);
+}
+
+/// ... and for a storage type that is known at run time only.
+template <class Device>
+history train_with_options(options const& o, optimizer_choice const& optimizer, dataset const& data,
+                           console& out) {
+  switch (o.storage) {
+    case precision::half: return training<Device, ds::half>::run(o, optimizer, data, out);
+    case precision::bfloat16: return training<Device, ds::bfloat16>::run(o, optimizer, data, out);
+    default: return training<Device, float>::run(o, optimizer, data, out);
+  }
+}
+
+}  // namespace example

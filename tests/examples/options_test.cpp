@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "../../examples/parts/options.hpp"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+using namespace example;
+
+namespace {
+
+std::vector<std::string> words(std::string const& text) {
+  std::vector<std::string> result(1);
+  for (char const c : text) {
+    if (c == ' ')
+      result.emplace_back();
+    else
+      result.back() += c;
+  }
+  return result;
+}
+
+void rejects(std::string const& arguments, std::string const& why) {
+  CAPTURE(arguments);
+  CHECK_THROWS_WITH_AS(parse_options(words(arguments)), why.c_str(), std::invalid_argument);
+}
+
+}  // namespace
+
+TEST_CASE("options: nothing given is adamw on the digits") {
+  auto const o = parse_options({});
+  CHECK(o.data == "digits");
+  CHECK(o.hidden.size() == 3);
+  REQUIRE(o.optimizers.size() == 1);
+  CHECK(o.optimizers[0].label == "adamw");
+  CHECK(o.storage == precision::float_);
+}
+
+TEST_CASE("options: values follow their name after a space or =") {
+  for (auto const* text :
+       {"--epochs 7 --precision half --schedule linear --network relu8,sigmoid4",
+        "--epochs=7 --precision=half --schedule=linear --network=relu8,sigmoid4"}) {
+    auto const o = parse_options(words(text));
+    CHECK(o.epochs == 7);
+    CHECK(o.storage == precision::half);
+    CHECK(o.schedule == schedule_shape::linear);
+    REQUIRE(o.hidden.size() == 2);
+    CHECK(o.hidden[0].units == 8);
+    CHECK(o.hidden[0].function == activation::relu);
+    CHECK(o.hidden[1].units == 4);
+    CHECK(o.hidden[1].function == activation::sigmoid);
+  }
+}
+
+TEST_CASE("options: hyperparameters go to every optimizer that has them, its own come last") {
+  auto const o =
+      parse_options(words("--compare sgd:lr=0.5:nesterov=true,adam --lr 0.25 --momentum 0.8"));
+  REQUIRE(o.optimizers.size() == 2);
+  CHECK(o.optimizers[0].label == "sgd lr=0.5 nesterov=true");
+  CHECK(get(o.optimizers[0].rule, "lr") == 0.5);
+  CHECK(get(o.optimizers[0].rule, "momentum") == 0.8);
+  CHECK(get(o.optimizers[0].rule, "nesterov") == 1);
+  CHECK(get(o.optimizers[1].rule, "lr") == 0.25);
+}
+
+TEST_CASE("options: `--compare all` is every rule") {
+  CHECK(parse_options(words("--compare all")).optimizers.size() == rule_names().size());
+}
+
+TEST_CASE("rules: every hyperparameter that is listed can be set and read back") {
+  for (auto const& name : rule_names()) {
+    auto rule = rule_named(name);
+    CHECK(!hyperparameters(rule).empty());
+    for (auto const& parameter : hyperparameters(rule)) {
+      INFO(name, " ", parameter);
+      double const changed = get(rule, parameter) == 0 ? 1 : 0;
+      CHECK(set(rule, parameter, changed));
+      CHECK(get(rule, parameter) == changed);
+    }
+    CHECK(!set(rule, "no such thing", 1));
+  }
+}
+
+TEST_CASE("options: mistakes are named, with what is allowed") {
+  rejects("--epoch 3", "unknown option \"--epoch\"");
+  rejects("fashion", "unknown option \"fashion\"");
+  rejects("--epochs", "--epochs needs a value");
+  rejects("--epochs x", "--epochs must be an integer from 1 to 1000000, is \"x\"");
+  rejects("--epochs 0", "--epochs must be an integer from 1 to 1000000, is \"0\"");
+  rejects("--batch 3.5", "--batch must be an integer from 1 to 65536, is \"3.5\"");
+  rejects("--clip 0", "--clip must be above 0, is \"0\"");
+  rejects("--lr fast", "--lr must be a number, is \"fast\"");
+  rejects("--lr -1", "adamw: lr must be finite and at least 0, is -1");
+  rejects("--precision fp8", "--precision must be one of float, half, bfloat16, is \"fp8\"");
+  rejects("--schedule slow",
+          "--schedule must be one of constant, linear, cosine, step, is \"slow\"");
+  rejects(
+      "--optimizer sgdd",
+      "there is no optimizer \"sgdd\"; there are sgd, adam, adamw, rmsprop, lion, lars, lamb, dog");
+  rejects("--optimizer sgd:beta1=1",
+          "sgd has no hyperparameter \"beta1\"; it has lr, momentum, dampening, weight_decay, "
+          "nesterov");
+  rejects("--optimizer sgd:lr", "\"lr\" in \"sgd:lr\" must be HYPERPARAMETER=VALUE");
+  rejects("--optimizer sgd --compare adam",
+          "--optimizer and --compare can be given only once, and not together");
+  rejects("--optimizer sgd --beta1 0.5", "no chosen optimizer has a hyperparameter \"beta1\"");
+  rejects("--network tanh3",
+          "a network must be softmax, shallow, deep, or a list of hidden layers such as "
+          "sigmoid300,relu100; "
+          "\"tanh3\" is none");
+}
+
+TEST_CASE("options: the help names every rule and every hyperparameter") {
+  auto const help = help_text();
+  for (auto const& name : rule_names()) {
+    CHECK(help.find("\n  " + name + " ") != std::string::npos);
+    for (auto const& parameter : hyperparameters(rule_named(name)))
+      CHECK(help.find("--" + parameter) != std::string::npos);
+  }
+}
+
+TEST_CASE("schedule: every shape starts at the peak after the warm-up; all but `constant` fall") {
+  for (auto const shape : {schedule_shape::constant, schedule_shape::linear, schedule_shape::cosine,
+                           schedule_shape::step}) {
+    options o;
+    o.schedule = shape;
+    o.warmup = 10;
+    auto const rate = o.rate(descent::sgd{.lr = 2}, 100);
+    CHECK(rate(0) == doctest::Approx(0.2));
+    CHECK(rate(10) == 2);
+    CHECK(rate(99) == doctest::Approx(shape == schedule_shape::constant ? 2
+                                      : shape == schedule_shape::step   ? 0.02
+                                                                        : 0)
+                          .epsilon(0.03)
+                          .scale(1));
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "../../examples/parts/program.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+using namespace example;
+namespace fs = std::filesystem;
+
+namespace {
+
+int run(std::vector<std::string> arguments, trainer const& train) {
+  arguments.insert(arguments.begin(), "train");
+  std::vector<char*> pointers;
+  for (auto& argument : arguments) pointers.push_back(argument.data());
+  return run_program(int(pointers.size()), pointers.data(), train);
+}
+
+history pretend(options const&, optimizer_choice const& optimizer, dataset const&, console&) {
+  return {optimizer.label, {{1, 10, 0.5, 80, 0.75, 70, 0.1, 1.5, 2, 3, 0.25}}};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "program: pictures and numbers are written to a directory that need not exist, status 0") {
+  auto const directory =
+      fs::temp_directory_path() / ("descent-program-" + std::to_string(getpid()));
+  CHECK(run({"--compare", "sgd,adam", "--out", (directory / "new").string()}, pretend) == 0);
+  CHECK(fs::file_size(directory / "new" / "curves.svg") > 1000);
+  CHECK(fs::file_size(directory / "new" / "curves.csv") > 100);
+  fs::remove_all(directory);
+}
+
+TEST_CASE("program: status 2 for a wrong command line, 1 for what fails later") {
+  auto const out = "--out=" + fs::temp_directory_path().string();
+  CHECK(run({"--nonsense"}, pretend) == 2);
+  CHECK(run({"--warmup", "1000000"}, pretend) == 2);
+  CHECK(run({"--data", "/no/such/place"}, pretend) == 1);
+  CHECK(run({"--out", "/dev/null/results"}, pretend) == 1);
+  auto const fails = [](auto&&...) -> history { throw std::runtime_error("out of memory"); };
+  CHECK(run({out}, fails) == 1);
+}
+
+TEST_CASE("program: the last batch of an epoch may be smaller, --steps counts") {
+  auto const data = embedded_digits();
+  options o;
+  o.batch = 1000;
+  o.epochs = 3;
+  CHECK(total_steps(o, data.train) == 6);
+  o.steps = 5;
+  CHECK(total_steps(o, data.train) == 5);
+  o.steps = 100;
+  CHECK(total_steps(o, data.train) == 6);
+}
