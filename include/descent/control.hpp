@@ -74,7 +74,7 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
                        double squares) {
   c.applied = true;
   if constexpr (Plan::measures) {
-    c.grad_norm = sqrt(squares);
+    c.grad_norm = descent::sqrt(squares);
     c.applied = squares - squares == 0;  // neither infinite nor not a number
   }
   if (!c.applied) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace descent {
@@ -19,13 +20,15 @@ namespace detail {
 /// The launches of the calling thread: every kernel of the library passes through here.
 inline thread_local std::int64_t launches = 0;
 
-template <class... Parameters, class... Arguments>
+template <class... Parameters>
 void launch(void (*kernel)(Parameters...), std::int64_t blocks, int threads, cudaStream_t stream,
-            Arguments const&... arguments) {
+            std::type_identity_t<Parameters> const&... arguments) {
   if (blocks == 0) return;
   ++launches;
-  kernel<<<unsigned(blocks), unsigned(threads), 0, stream>>>(arguments...);
-  require_cuda(cudaGetLastError(), "kernel launch");
+  // Not kernel<<<...>>>, whose error is cudaGetLastError(): that may be one which the caller left there.
+  void* pointers[] = {const_cast<void*>(static_cast<void const*>(&arguments))...};
+  require_cuda(cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(unsigned(threads)), pointers, 0, stream),
+               "kernel launch");
 }
 
 template <class Plan> class cuda_engine;

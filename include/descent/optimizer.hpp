@@ -30,8 +30,7 @@ namespace descent {
 /// tensors, and one more after group() or freeze() changed something. State is allocated and started in the constructor,
 /// which waits for it. The caller's memory is used in place and must outlive the optimizer, which can be moved and not
 /// copied.
-template <class Value, class Gradient, class Rule, class... Ps> class optimizer {
-  static constexpr bool fits = (detail::require_arguments<Rule, Ps...>(), detail::makes_optimizer<Rule, Ps...>);
+template <class Value, class Gradient, class Rule, class... Ps> class optimizer : detail::arguments<Rule, Ps...> {
   using plan = detail::plan<Value, Gradient, Rule, Ps...>;
   using backend = detail::policy_of<kind::backend, host<>, Ps...>;
   using engine = typename backend::template engine<plan>;
@@ -71,7 +70,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
     if (!detail::has_lr<Rule>) r.learning_rate = none;
     if (!plan::measures) r.grad_norm = none;
     if (!c.applied && c.step + c.skipped == 0) r.why = "no step was taken yet";
-    else if (!c.applied && c.bad_chunk < 0) r.why = "the sum of all squared gradients is not finite";
+    else if (!c.applied && c.bad_chunk < 0) r.why = "the norm of the gradients is not finite";
     else if (!c.applied)
       r.why = "the gradient of '" + where_.names[std::size_t(where_.tensor_of_chunk[std::size_t(c.bad_chunk)])] +
               "' is not finite";

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 /// What an update rule is. `Real` is float, double or a SIMD pack of floats; the structs `state`, `terms` and `sums`
 /// are templates over it and have members of type Real only, so that the machine can store each as an array.
@@ -17,8 +18,14 @@ namespace detail {
 /// The number of Real members of such a struct; an empty one has none.
 template <template <class> class Struct>
 inline constexpr std::size_t members = std::is_empty_v<Struct<double>> ? 0 : sizeof(Struct<double>) / sizeof(double);
+/// Whether the struct's members can all be made from Real, and there are as many as there is room for.
+struct mark {};
+template <template <class> class Struct, std::size_t... I> constexpr bool holds_reals(std::index_sequence<I...>) {
+  return requires { Struct<mark>{(static_cast<void>(I), mark{})...}; };
+}
 template <template <class> class Struct>
 concept struct_of_reals = std::is_trivially_copyable_v<Struct<double>> && std::is_aggregate_v<Struct<double>> &&
+                          holds_reals<Struct>(std::make_index_sequence<members<Struct>>{}) &&
                           (std::is_empty_v<Struct<double>> ||
                            sizeof(Struct<float>) == members<Struct> * sizeof(float));
 }  // namespace detail

@@ -22,11 +22,11 @@ template <auto Field, class Schedule> struct varied {
   using policy_kind = kind::field<Field>;
   Schedule schedule;
 
-  template <class Rule> DESCENT_HD void apply(Rule& rule, std::int64_t step) const {
-    using owner = typename member_pointer<decltype(Field)>::rule;
-    static_assert(std::is_same_v<owner, Rule>, "vary<&rule::field>(schedule): the field belongs to another rule than the optimizer's");
-    rule.*Field = schedule(step);
+  template <class Rule> static constexpr void require_rule() {
+    static_assert(std::is_base_of_v<typename member_pointer<decltype(Field)>::rule, Rule>,
+                  "vary<&rule::field>(schedule): the field belongs to another rule than the optimizer's");
   }
+  template <class Rule> DESCENT_HD void apply(Rule& rule, std::int64_t step) const { rule.*Field = schedule(step); }
   template <class Rule> void forget(Rule& rule) const { rule.*Field = std::numeric_limits<double>::quiet_NaN(); }
 };
 
@@ -35,10 +35,10 @@ template <class Schedule> struct varied_lr {
   using policy_kind = kind::field<nullptr>;
   Schedule schedule;
 
-  template <class Rule> DESCENT_HD void apply(Rule& rule, std::int64_t step) const {
+  template <class Rule> static constexpr void require_rule() {
     static_assert(has_lr<Rule>, "learning_rate(schedule): the rule has no field 'double lr'");
-    rule.lr = schedule(step);
   }
+  template <class Rule> DESCENT_HD void apply(Rule& rule, std::int64_t step) const { rule.lr = schedule(step); }
   template <class Rule> void forget(Rule& rule) const { rule.lr = std::numeric_limits<double>::quiet_NaN(); }
 };
 

@@ -2,13 +2,36 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/policy.hpp>
 #include <descent/rule.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
 
 namespace descent::detail {
 
-/// The sentences for arguments that do not make an optimizer.
-template <class Rule, class... Ps> constexpr void require_arguments() {
+template <class R> concept names_sums = requires { typename R::template sums<double>; } || requires { R::sums_over; };
+template <class R> concept names_memory = requires { typename R::memory; };
+template <class R> concept names_start = requires(float x) { R::start(x); };
+template <class R> concept names_uses = requires { &R::uses; };
+
+template <class Policy, class Rule> constexpr bool suits_rule() {
+  if constexpr (requires { Policy::template require_rule<Rule>(); }) Policy::template require_rule<Rule>();
+  return true;
+}
+
+template <class P, std::size_t Slots> inline constexpr bool suits_slots = true;
+template <class... Ts, std::size_t Slots>
+inline constexpr bool suits_slots<states<Ts...>, Slots> = sizeof...(Ts) <= 1 || sizeof...(Ts) == Slots;
+
+template <class Rule, class... Ps> inline constexpr std::size_t lr_schedules = count_of<kind::field<nullptr>, Ps...>;
+template <has_lr Rule, class... Ps>
+inline constexpr std::size_t lr_schedules<Rule, Ps...> = count_of<kind::field<nullptr>, Ps...> +
+                                                         count_of<kind::field<&Rule::lr>, Ps...>;
+
+template <class Rule> inline constexpr std::size_t slots_of = 1;
+template <has_state Rule> inline constexpr std::size_t slots_of<Rule> = members<Rule::template state>;
+
+/// The sentences for arguments that do not make an optimizer. A base of it, so that they come before all other errors.
+template <class Rule, class... Ps> struct arguments {
   static_assert(has_state<Rule>,
                 "an update rule needs 'template <class Real> struct state', whose members are all of type Real");
   static_assert(has_terms<Rule>,
@@ -17,15 +40,26 @@ template <class Rule, class... Ps> constexpr void require_arguments() {
   static_assert(has_update<Rule>,
                 "an update rule needs 'template <class Real> static Real update(Real p, Real g, state<Real>& s, "
                 "terms<Real> const& k)'");
+  static_assert(std::is_trivially_copyable_v<Rule>, "an update rule is trivially copyable");
+  static_assert(has_sums<Rule> || !names_sums<Rule>,
+                "a rule with sums needs 'template <class Real> struct sums', 'static constexpr scope sums_over' and "
+                "'template <class Real> static sums<Real> sum(Real p, Real g, terms<Real> const& k)'");
+  static_assert(has_memory<Rule> || !names_memory<Rule>,
+                "a rule with memory needs sums and 'terms<double> at(std::int64_t t, sums<double> const& total, memory& "
+                "old) const'");
+  static_assert(has_start<Rule> || !names_start<Rule>,
+                "the start of a rule's state is 'template <class Real> static state<Real> start(Real p)'");
+  static_assert(has_optional_state<Rule> || !names_uses<Rule>,
+                "optional state is 'bool uses(std::size_t slot) const'");
   static_assert((policy<Ps> && ...),
                 "an argument after the rule is not a policy: a policy names its kind, 'using policy_kind = ...'");
-  static_assert(((!policy<Ps> || count_of<typename kind_of<Ps>::type, Ps...> == 1) && ...),
+  static_assert(((!policy<Ps> || count_of<typename kind_of<Ps>::type, Ps...> == 1) && ...) &&
+                    lr_schedules<Rule, Ps...> <= 1,
                 "two policies of one kind: each kind of policy may be given at most once");
-}
-
-template <class Rule, class... Ps>
-inline constexpr bool makes_optimizer =
-    update_rule<Rule> && (policy<Ps> && ...) && ((count_of<typename kind_of<Ps>::type, Ps...> == 1) && ...);
+  static_assert((suits_slots<Ps, slots_of<Rule>> && ...),
+                "states<T...>: one type for all members of the rule's state, or one for each");
+  static_assert((suits_rule<Ps, Rule>() && ...));
+};
 
 /// The policy of type P among the arguments, or a default one.
 template <class P> constexpr P policy_value() { return P{}; }

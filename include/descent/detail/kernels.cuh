@@ -218,7 +218,7 @@ template <class Plan> class controller {
     for (long long c = threadIdx.x; c < bad; c += total_threads)
       if (v.partial[c] - v.partial[c] != 0) bad = c;
     bad = reduce_index(shared).Reduce(bad, [](long long a, long long b) { return a < b ? a : b; });
-    if (threadIdx.x == 0) v.control->bad_chunk = bad;
+    if (threadIdx.x == 0) v.control->bad_chunk = bad < v.chunk_count ? bad : -1;  // -1: only their sum is not finite
   }
 
   device_view<Plan> const& v;
