@@ -1,0 +1,7 @@
+// expect: vary<&rule::field>(schedule): the field belongs to another rule than the optimizer's
+#include <descent/descent.cuh>
+namespace ds = descent;
+
+void f(ds::parameters<float> const& params, cudaStream_t stream) {
+  ds::optimizer opt{params, ds::adamw{}, ds::vary<&ds::adam::weight_decay>(ds::linear{}), ds::cuda{stream}};
+}

@@ -1,0 +1,4 @@
+// expect: storage_type
+#include <descent/parameters.hpp>
+
+descent::parameters<int> params;

@@ -1,0 +1,8 @@
+// expect: there is no master copy: give the policy master<float>{}
+#include <descent/descent.hpp>
+namespace ds = descent;
+
+void f(ds::parameters<float> const& params) {
+  ds::optimizer opt{params, ds::adamw{}};
+  opt.master("w");
+}

@@ -1,0 +1,5 @@
+// expect: a schedule is trivially copyable and has 'double operator()(std::int64_t step) const'
+#include <descent/descent.hpp>
+namespace ds = descent;
+
+auto const policy = ds::vary<&ds::adamw::eps>(1e-8);

@@ -1,0 +1,38 @@
+#!/bin/sh
+# usage: run.sh include|meson|pkg-config|cmake project-root build-folder compiler...
+# Builds and runs the consumer in one of the ways in which a project can use the library.
+set -e
+way=$1 root=$2 build=$3
+shift 3
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$here/consumer.cpp" "$here/meson.build" "$here/CMakeLists.txt" "$work"
+cd "$work"
+
+install() {  # into $work/prefix, wherever the project was configured to go
+  meson install -C "$build" --no-rebuild --quiet --destdir "$work/destdir"
+  mv "$(dirname "$(dirname "$(find "$work/destdir" -path '*/include/descent')")")" "$work/prefix"
+}
+
+case $way in
+  include)
+    "$@" -std=c++20 -fopenmp -I"$root/include" -isystem "$CUDA_HOME/include/cccl" -isystem "$CUDA_HOME/include" \
+      consumer.cpp -o consumer ;;
+  meson)
+    mkdir subprojects
+    ln -s "$root" subprojects/descent
+    CXX=$* meson setup out . && ninja -C out
+    ln -s out/consumer consumer ;;
+  pkg-config)
+    install
+    PKG_CONFIG_PATH=$work/prefix/share/pkgconfig
+    export PKG_CONFIG_PATH
+    # pkg-config may drop system folders, which -isystem names are not
+    "$@" -std=c++20 -fopenmp $(pkg-config --cflags descent) consumer.cpp -o consumer $(pkg-config --libs descent) ;;
+  cmake)
+    install
+    CXX=$1 cmake -G Ninja -S . -B out -DCMAKE_PREFIX_PATH="$work/prefix" && ninja -C out
+    ln -s out/consumer consumer ;;
+esac
+./consumer

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Every ```c++ block of README.md and docs/ is tested code.
+
+usage: check.py project-root compiler arguments...
+
+A block after the comment <!-- snippet: path#name --> equals the lines between `// snippet: name` and `// end` in that
+file, up to indentation. Any other block compiles by itself.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+root, compiler = sys.argv[1], sys.argv[2:]
+
+
+def pages():
+    yield "README.md"
+    for folder, _, files in sorted(os.walk(os.path.join(root, "docs"))):
+        for name in sorted(files):
+            if name.endswith(".md"):
+                yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def blocks(page):
+    """Line number, snippet reference or None, and text of each block."""
+    reference, start, lines = None, 0, []
+    with open(os.path.join(root, page), encoding="utf-8") as text:
+        for number, line in enumerate(text, 1):
+            if start:
+                if line.strip() == "```":
+                    yield start, reference, textwrap.dedent("".join(lines))
+                    reference, start, lines = None, 0, []
+                else:
+                    lines.append(line)
+            elif line.strip() == "```c++":
+                start = number
+            elif line.strip():
+                mark = re.fullmatch(r"<!-- snippet: (\S+)#(\S+) -->", line.strip())
+                reference = mark.groups() if mark else None
+
+
+def marked(path, name):
+    lines, inside = [], False
+    with open(os.path.join(root, path), encoding="utf-8") as text:
+        for line in text:
+            if inside and line.strip() == "// end":
+                return textwrap.dedent("".join(lines))
+            if inside:
+                lines.append(line)
+            inside = inside or line.strip() == f"// snippet: {name}"
+    raise ValueError(f"has no '// snippet: {name}' ... '// end'")
+
+
+def problem(block):
+    page, number, reference, text = block
+    if reference:
+        path, name = reference
+        try:
+            want = marked(path, name)
+        except (OSError, ValueError) as error:
+            return f"{page}:{number}: {path}: {error}"
+        return None if text.strip() == want.strip() else f"{page}:{number}: differs from {path}#{name}"
+    with tempfile.TemporaryDirectory() as folder:
+        unit = os.path.join(folder, "block.cpp")
+        with open(unit, "w", encoding="utf-8") as out:
+            out.write(f'#line {number + 1} "{page}"\n{text}')
+        run = subprocess.run([*compiler, "-fsyntax-only", unit], capture_output=True, text=True)
+    return None if run.returncode == 0 else f"{page}:{number}: does not compile by itself\n{run.stderr[:1500]}"
+
+
+todo = [(page, *block) for page in pages() if os.path.exists(os.path.join(root, page)) for block in blocks(page)]
+with ThreadPoolExecutor(2) as pool:
+    problems = [found for found in pool.map(problem, todo) if found]
+print(f"{len(todo)} blocks, {len(problems)} wrong", *problems, sep="\n")
+sys.exit(bool(problems))

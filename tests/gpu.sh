@@ -1,0 +1,103 @@
+#!/bin/sh
+# Builds and runs everything that needs a CUDA device, with nvcc alone, and ends with
+# `N passed, N failed, N skipped`.
+#
+# usage: DOCTEST=folder-with-doctest/doctest.h sh tests/gpu.sh [result-file]
+#
+# Every test runs twice: with floating-point contraction off, where the device agrees with the host
+# bit for bit, and on, within 4 ulp. With it off also under the tools of compute-sanitizer, where
+# that is installed.
+#
+#   NVCC    the compiler (nvcc)
+#   FLAGS   its flags for the device (-arch=native)
+#   RUN     a command that runs the programs, for a device in software; it wants
+#           FLAGS='-gencode=arch=compute_80,code=compute_80 --no-compress -cudart=shared'
+#   TESTS   names of the tests, without _test.cu (all)
+#   JOBS    how many compilers run at once (as many as there are processors)
+result=$(realpath "${1:-gpu.txt}") || exit 1
+cd "$(dirname "$0")" || exit 1
+nvcc=${NVCC:-nvcc}
+flags=${FLAGS:--arch=native}
+build=$(mktemp -d) || exit 1
+trap 'rm -rf "$build"' EXIT
+trap 'exit 130' HUP INT TERM
+passed=0 failed=0 skipped=0
+: > "$result" || exit 1
+say() { echo "$*" | tee -a "$result"; }
+
+say "$(date -u '+%Y-%m-%d %H:%M UTC')"
+say "DOCTEST='$DOCTEST' FLAGS='$flags' RUN='$RUN' TESTS='$TESTS' sh tests/gpu.sh $*"
+say "$(nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv,noheader 2>/dev/null ||
+  echo 'no GPU')"
+say "$("$nvcc" --version | tail -n 2 | head -n 1)"
+
+# What is built: a line of name, variant, sources and arguments for each program.
+common="-std=c++20 -O2 -lineinfo -Xcompiler=-ffp-contract=off -I../include ${DOCTEST:+-I$DOCTEST}"
+tests=${TESTS:-$(ls gpu/*_test.cu | sed 's,gpu/\(.*\)_test.cu,\1,')}
+# Code that this device cannot run.
+case $(__nvcc_device_query 2>/dev/null) in 9*) other=sm_80 ;; *) other=sm_90 ;; esac
+others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
+{
+  for name in $tests; do
+    echo "$name exact gpu/${name}_test.cu gpu/main.cpp $flags -fmad=false"
+    echo "$name contracted gpu/${name}_test.cu gpu/main.cpp $flags -DDESCENT_CONTRACTED"
+  done
+  if [ -z "$TESTS" ]; then
+    echo "no_code exact gpu/no_code.cu gpu/main.cpp $others -arch=$other"
+    for program in contract/*.cu; do
+      [ ! -f "$program" ] || echo "$(basename "$program" .cu) exact $program $flags -fmad=false"
+    done
+    # The examples want libraries that a machine may lack.
+    echo '#include <cblas.h>' > "$build/cblas.cu"
+    if "$nvcc" -E "$build/cblas.cu" > /dev/null 2>&1; then
+      echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp" ../examples/parts/*.cpp \
+        "$flags -lcublas -lopenblas -lz"
+    fi
+  fi
+} > "$build/programs"
+
+say "Building $(wc -l < "$build/programs") programs"
+export nvcc common build
+xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
+  program=$build/$0.$1
+  shift
+  $nvcc $common "$@" -o "$program" > "$program.log" 2>&1 || cat "$program.log"' \
+  < "$build/programs" | tee -a "$result"
+
+# run name how command...
+run() {
+  name=$1 how=$2
+  shift 2
+  timeout 1800 "$@" > "$build/log" 2>&1
+  case $? in
+    0) passed=$((passed + 1)) word=pass ;;
+    77) skipped=$((skipped + 1)) word=skip ;;
+    *) failed=$((failed + 1)) word=FAIL ;;
+  esac
+  say "$word $name, $how"
+  case $word in
+    FAIL) tail -n 60 "$build/log" ;;
+    *) grep -A 1 MESSAGE "$build/log" ;;
+  esac | tee -a "$result"
+}
+
+sanitizer=$(command -v compute-sanitizer)
+[ -n "$sanitizer" ] || say 'There is no compute-sanitizer here.'
+while read -r name variant rest; do
+  if [ ! -x "$build/$name.$variant" ]; then
+    failed=$((failed + 1))
+    say "FAIL $name, $variant: it was not built"
+    continue
+  fi
+  # shellcheck disable=SC2086  # RUN is a command with arguments
+  run "$name" "$variant" $RUN "$build/$name.$variant"
+  [ "$variant" = exact ] && [ "$name" != no_code ] || continue
+  [ -n "$sanitizer" ] && [ -z "$RUN" ] || continue
+  for tool in memcheck racecheck initcheck synccheck; do
+    run "$name" "$tool" "$sanitizer" --tool "$tool" --error-exitcode 1 --report-api-errors no \
+      "$build/$name.$variant" --test-case-exclude='*2^31*,*does not fit*'
+  done
+done < "$build/programs"
+
+say "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "support.cuh"
+
+#include <limits>
+#include <stdexcept>
+
+namespace {
+
+auto const rate = descent::warmup<descent::cosine>{.steps = 3, .then = {.peak = 1e-2, .steps = 8}};
+auto const decay = descent::linear{.from = 0, .to = 0.1, .steps = 12};
+
+auto make(test::tensors<descent::half>& x, test::stream const& s) {
+  return descent::optimizer{x.on_device(),
+                            descent::adamw{},
+                            descent::learning_rate(rate),
+                            descent::vary<&descent::adamw::weight_decay>(decay),
+                            descent::master<float>{},
+                            descent::clip_norm{1},
+                            descent::cuda{s}};
+}
+
+/// Twelve launches of whatever `step` does, with an overflow in the sixth. The values after each.
+template <class Step>
+std::vector<std::vector<descent::half>> train(test::tensors<descent::half>& x, Step const& step) {
+  std::vector<std::vector<descent::half>> values;
+  for (std::uint64_t t = 1; t <= 12; ++t) {
+    x.new_gradients(t);
+    if (t == 6) x.gradient_of(1, 30) = descent::half(std::numeric_limits<float>::infinity());
+    x.send_gradients();
+    step();
+    values.push_back(x.device_value.get(x.s));
+  }
+  return values;
+}
+
+/// What the stream is given between begin and end of a capture.
+class graph {
+ public:
+  template <class F> graph(test::stream const& s, F const& enqueue) {
+    test::cuda(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    enqueue();
+    cudaGraph_t recorded;
+    test::cuda(cudaStreamEndCapture(s, &recorded));
+    test::cuda(cudaGraphGetNodes(recorded, nullptr, &nodes));
+    test::cuda(cudaGraphInstantiate(&exec_, recorded, 0));
+    test::cuda(cudaGraphDestroy(recorded));
+  }
+  ~graph() { cudaGraphExecDestroy(exec_); }
+  graph(graph const&) = delete;
+  void launch(test::stream const& s) const { test::cuda(cudaGraphLaunch(exec_, s)); }
+
+  std::size_t nodes = 0;
+
+ private:
+  cudaGraphExec_t exec_;
+};
+
+std::vector<test::tensor> const model{{4096 + 20}, {31, 0, 1, 2}};
+
+}  // namespace
+
+TEST_CASE(
+    "a captured step, replayed, follows its schedules and skips an overflow as the eager one, bit "
+    "for bit") {
+  test::stream s;
+  test::tensors<descent::half> eager_data{model, s}, graph_data{model, s};
+  auto eager = make(eager_data, s), captured = make(graph_data, s);
+  graph const recorded(s, [&] { captured.step(); });
+  CHECK(recorded.nodes == 3);
+
+  auto const expected = train(eager_data, [&] { eager.step(); });
+  auto const replayed = train(graph_data, [&] { recorded.launch(s); });
+  for (std::size_t t = 0; t < expected.size(); ++t) {
+    CAPTURE(t);
+    CHECK(std::memcmp(expected[t].data(), replayed[t].data(),
+                      expected[t].size() * sizeof(descent::half)) == 0);
+  }
+  CHECK(std::memcmp(expected[4].data(), expected[5].data(),
+                    expected[4].size() * sizeof(descent::half)) == 0);
+  CHECK(std::memcmp(expected[5].data(), expected[6].data(),
+                    expected[4].size() * sizeof(descent::half)) != 0);
+
+  auto const a = eager.report(), b = captured.report();
+  CHECK(b.step == 11);
+  CHECK(b.skipped == 1);
+  CHECK(a.learning_rate == b.learning_rate);
+  CHECK(b.learning_rate == doctest::Approx(rate(10)));
+  CHECK(a.grad_norm == b.grad_norm);
+}
+
+TEST_CASE(
+    "a captured step keeps the groups of its capture, an eager one between replays moves on from "
+    "there") {
+  test::stream s;
+  test::tensors<descent::half> x{model, s}, y{model, s};
+  auto eager = make(x, s), mixed = make(y, s);
+  graph const recorded(s, [&] { mixed.step(); });
+  auto const expected = train(x, [&] { eager.step(); });
+  int call = 0;
+  auto const both_ways = train(y, [&] { call++ % 3 == 1 ? mixed.step() : recorded.launch(s); });
+  CHECK(std::memcmp(expected[11].data(), both_ways[11].data(),
+                    expected[11].size() * sizeof(descent::half)) == 0);
+}
+
+TEST_CASE("zero_grad can be captured with the step") {
+  test::stream s;
+  test::tensors<descent::half> x{model, s};
+  auto opt = make(x, s);
+  graph const recorded(s, [&] { opt.step(), opt.zero_grad(); });
+  CHECK(recorded.nodes == 4);
+  recorded.launch(s);
+  auto const g = x.device_gradient.get(s);
+  CHECK(std::count_if(g.begin(), g.end(), [](descent::half v) { return test::number(v) == 0; }) ==
+        4096 + 20 + 31);
+}
+
+TEST_CASE("report() during a capture throws and leaves the capture alone") {
+  test::stream s;
+  test::tensors<descent::half> x{model, s};
+  auto opt = make(x, s);
+  graph const recorded(s, [&] {
+    opt.step();
+    CHECK_THROWS_WITH_AS(
+        opt.report(),
+        "report() waits for the stream, which is capturing: call it after the graph has run",
+        std::logic_error);
+  });
+  recorded.launch(s);
+  CHECK(opt.report().step == 1);
+}
+
+TEST_CASE("step() and zero_grad() allocate nothing, copy nothing and wait for nothing") {
+  test::stream s;
+  test::tensors<descent::half> x{model, s};
+  auto opt = make(x, s);
+  s.wait();
+  if (test::in_software()) cudasim_reset_counters();
+  for (int t = 0; t < 3; ++t) {
+    opt.group(0).beta1 = 0.8 + 0.01 * t;
+    opt.step();
+    opt.zero_grad();
+  }
+  auto const none = [](auto... what) {
+    for (char const* name : {what...}) {
+      CAPTURE(name);
+      CHECK(cudasim_count(name) == 0);
+    }
+  };
+  if (test::in_software()) none("allocations", "frees", "synchronisations", "queries");
+  s.wait();  // copies and launches count when they are done
+  if (test::in_software()) {
+    none("memcpys", "memsets");
+    CHECK(cudasim_count("launches") == 3 * 5);
+  }
+  CHECK(opt.report().step == 3);
+}
+
+TEST_CASE(
+    "optimizers on streams of their own do not wait for each other, nor for the default stream") {
+  test::stream first, second;
+  test::tensors<descent::half> x{model, first}, y{model, second};
+  auto a = make(x, first), b = make(y, second);
+  for (std::uint64_t t = 1; t <= 3; ++t) {
+    x.new_gradients(t), x.send_gradients();
+    y.new_gradients(t), y.send_gradients();
+    a.step(), b.step();
+  }
+  auto const p = x.device_value.get(first), q = y.device_value.get(second);
+  CHECK(std::memcmp(p.data(), q.data(), p.size() * sizeof(descent::half)) == 0);
+}

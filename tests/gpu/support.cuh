@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/descent.cuh>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// Counters of a CUDA device in software; null on a real one.
+extern "C" {
+[[gnu::weak]] void cudasim_reset_counters();
+[[gnu::weak]] std::uint64_t cudasim_count(char const* what);
+[[gnu::weak]] std::uint64_t cudasim_traffic(void const* pointer, int writes);
+}
+
+/// What the tests of the CUDA backend share: streams, memory, and optimizers that run on host and
+/// device side by side.
+namespace test {
+
+namespace ds = descent;
+
+/// Host and device agree bit for bit where the device does not contract a * b + c (nvcc
+/// -fmad=false); otherwise, with DESCENT_CONTRACTED defined, within 4 ulp of the largest element.
+#if defined(DESCENT_CONTRACTED)
+inline constexpr bool contracted = true;
+#else
+inline constexpr bool contracted = false;
+#endif
+
+inline bool in_software() { return cudasim_count != nullptr; }
+
+inline void cuda(cudaError_t code) {
+  if (code != cudaSuccess) FAIL(cudaGetErrorName(code), ": ", cudaGetErrorString(code));
+}
+
+/// A stream that the default stream does not wait for.
+class stream {
+ public:
+  stream() { cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~stream() { cudaStreamDestroy(stream_); }
+  stream(stream const&) = delete;
+  operator cudaStream_t() const { return stream_; }
+  void wait() const { cuda(cudaStreamSynchronize(stream_)); }
+
+ private:
+  cudaStream_t stream_;
+};
+
+/// Copies of what kernels enqueued so far leave behind.
+template <class T> std::vector<T> from_device(T const* p, std::size_t count, stream const& s) {
+  std::vector<T> host(count);
+  cuda(cudaMemcpyAsync(host.data(), p, count * sizeof(T), cudaMemcpyDeviceToHost, s));
+  s.wait();
+  return host;
+}
+
+template <class T> class device_vector {
+ public:
+  device_vector(std::vector<T> const& host, stream const& s) : size_(host.size()) {
+    cuda(cudaMalloc(&data_, size_ * sizeof(T)));
+    put(host, s);
+  }
+  ~device_vector() { cudaFree(data_); }
+  device_vector(device_vector const&) = delete;
+
+  T* data() const { return data_; }
+  void put(std::vector<T> const& host, stream const& s) {
+    cuda(cudaMemcpyAsync(data_, host.data(), size_ * sizeof(T), cudaMemcpyHostToDevice, s));
+  }
+  std::vector<T> get(stream const& s) const { return from_device(data_, size_, s); }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_;
+};
+
+/// A number in [-1, 1), by a hash.
+inline float noise(std::uint64_t i, std::uint64_t seed) {
+  std::uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u + seed * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 31)) * 0x94d049bb133111ebu;
+  return float(std::int32_t(x >> 32)) * 0x1p-31f;
+}
+
+template <class T> double number(T x) { return descent::widen<double>(x); }
+
+/// Equal bits, or within 4 ulp of the largest element if `contracted`.
+template <class T>
+void expect_same(std::vector<T> const& host, std::vector<T> const& device,
+                 std::string const& what) {
+  REQUIRE(host.size() == device.size());
+  constexpr int digits = std::is_same_v<T, double>     ? 53
+                         : std::is_same_v<T, float>    ? 24
+                         : std::is_same_v<T, ds::half> ? 11
+                                                       : 8;
+  double largest = 0;
+  for (T const x : host) largest = std::max(largest, std::abs(number(x)));
+  double const tolerance = contracted ? 4 * std::ldexp(1.0, std::ilogb(largest) + 1 - digits) : 0;
+  std::size_t wrong = 0, first = 0;
+  for (std::size_t i = host.size(); i-- > 0;)
+    if (std::memcmp(&host[i], &device[i], sizeof(T)) != 0 &&
+        !(std::abs(number(host[i]) - number(device[i])) <= tolerance && tolerance > 0))
+      ++wrong, first = i;
+  INFO(what, ": ", wrong, " of ", host.size(), " differ; element ", first, " is ",
+       host.empty() ? 0 : number(host[first]), " on the host, ",
+       device.empty() ? 0 : number(device[first]), " on the device");
+  CHECK(wrong == 0);
+}
+
+/// The same for a number of a report.
+inline void expect_same(double host, double device, char const* what) {
+  INFO(what, ": ", host, " on the host, ", device, " on the device");
+  bool const close = contracted && std::abs(host - device) <= 1e-14 * std::abs(host);
+  CHECK((std::memcmp(&host, &device, sizeof host) == 0 || close));
+}
+
+/// One tensor: its size, its group, and how many elements its memory lies off a multiple of 16
+/// elements.
+struct tensor {
+  std::int64_t count;
+  int group = 0, value_shift = 0, gradient_shift = 0;
+};
+
+/// Values and gradients of several tensors, on the host and on the device, among guards that
+/// nothing may touch.
+template <class Value, class Gradient = Value> class tensors {
+  std::vector<std::size_t> value_at_, gradient_at_;
+
+ public:
+  std::vector<tensor> list;
+  std::vector<Value> value;
+  std::vector<Gradient> gradient;
+  stream const& s;
+  device_vector<Value> device_value;
+  device_vector<Gradient> device_gradient;
+
+  tensors(std::vector<tensor> where, stream const& on)
+      : list(std::move(where)), value(lay_out<Value>(&tensor::value_shift, value_at_)),
+        gradient(lay_out<Gradient>(&tensor::gradient_shift, gradient_at_)), s(on),
+        device_value(fill_values(), s), device_gradient(gradient, s) {}
+
+  static std::string name(std::size_t t) { return "w" + std::to_string(t); }
+  ds::parameters<Value, Gradient> on_host() { return views(value.data(), gradient.data()); }
+  ds::parameters<Value, Gradient> on_device() {
+    return views(device_value.data(), device_gradient.data());
+  }
+
+  Value& value_of(std::size_t t, std::int64_t i) { return value[value_at_[t] + std::size_t(i)]; }
+  Gradient& gradient_of(std::size_t t, std::int64_t i) {
+    return gradient[gradient_at_[t] + std::size_t(i)];
+  }
+
+  /// Gradients for step t; the host's are not sent yet.
+  void new_gradients(std::uint64_t t) {
+    each([&](std::size_t k, std::int64_t i) {
+      gradient_of(k, i) = Gradient(noise(gradient_at_[k] + std::size_t(i), t));
+    });
+  }
+  void send_gradients() { device_gradient.put(gradient, s); }
+
+  /// Values and gradients, and the guards, are the same on host and device, and the guards are as
+  /// they were.
+  void expect_same() {
+    test::expect_same(value, device_value.get(s), "value");
+    test::expect_same(gradient, device_gradient.get(s), "gradient");
+    auto v = value;
+    auto g = gradient;
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      std::fill_n(v.begin() + std::ptrdiff_t(value_at_[k]), list[k].count, Value(guard));
+      std::fill_n(g.begin() + std::ptrdiff_t(gradient_at_[k]), list[k].count, Gradient(guard));
+    }
+    CHECK(std::all_of(v.begin(), v.end(), [](Value x) { return number(x) == guard; }));
+    CHECK(std::all_of(g.begin(), g.end(), [](Gradient x) { return number(x) == guard; }));
+  }
+
+ private:
+  static constexpr float guard = -77;
+
+  template <class T> std::vector<T> lay_out(int tensor::*shift, std::vector<std::size_t>& at) {
+    std::size_t end = 16;
+    for (tensor const& t : list) {
+      at.push_back(end + std::size_t(t.*shift));
+      end = (at.back() + std::size_t(t.count) + 8 + 15) / 16 * 16;
+    }
+    return std::vector<T>(end, T(guard));
+  }
+
+  std::vector<Value> const& fill_values() {
+    each([&](std::size_t k, std::int64_t i) {
+      float const x = noise(value_at_[k] + std::size_t(i), 0);
+      value_of(k, i) = Value(std::copysign(0.5f, x) + x);
+    });
+    new_gradients(1);
+    return value;
+  }
+
+  template <class F> void each(F const& f) {
+    for (std::size_t k = 0; k < list.size(); ++k)
+      for (std::int64_t i = 0; i < list[k].count; ++i) f(k, i);
+  }
+
+  ds::parameters<Value, Gradient> views(Value* v, Gradient* g) {
+    ds::parameters<Value, Gradient> p;
+    for (std::size_t k = 0; k < list.size(); ++k)
+      p.add(name(k), v + value_at_[k], g + gradient_at_[k], list[k].count,
+            ds::group{list[k].group});
+    return p;
+  }
+};
+
+/// The same optimizer on host and device.
+template <class Value, class Gradient, class Rule, class... Ps> struct twins {
+  tensors<Value, Gradient>& x;
+  ds::optimizer<Value, Gradient, Rule, Ps...> host;
+  ds::optimizer<Value, Gradient, Rule, Ps..., ds::cuda> device;
+
+  twins(tensors<Value, Gradient>& x, Rule rule, Ps... policies)
+      : x(x), host(x.on_host(), rule, policies...),
+        device(x.on_device(), rule, policies..., ds::cuda{x.s}) {}
+
+  /// One step of both with the gradients as they are on the host.
+  void step() {
+    x.send_gradients();
+    host.step();
+    device.step();
+  }
+  void steps(int count) {
+    for (int t = 1; t <= count; ++t) x.new_gradients(std::uint64_t(t)), step();
+  }
+
+  /// Values, masters, states and reports are the same.
+  void expect_same() {
+    x.expect_same();
+    auto const h = host.report(), d = device.report();
+    CHECK(h.step == d.step);
+    CHECK(h.skipped == d.skipped);
+    CHECK(h.applied == d.applied);
+    CHECK(h.why == d.why);
+    test::expect_same(h.learning_rate, d.learning_rate, "learning rate");
+    test::expect_same(h.clip_factor, d.clip_factor, "clip factor");
+    constexpr bool has_master = ds::detail::count_of<ds::kind::master, Ps...> != 0;
+    constexpr auto slots = std::make_index_sequence<ds::detail::members<Rule::template state>>{};
+    std::size_t const all = x.list.size(), stride = all / 50 + 1;
+    for (std::size_t k = 0; k < all; k += stride) {
+      if constexpr (has_master)
+        same(host.master(x.name(k)), device.master(x.name(k)), "master");
+      same_states(x.name(k), slots);
+    }
+  }
+
+ private:
+  template <std::size_t... I>
+  void same_states(std::string const& name, std::index_sequence<I...>) {
+    (same(host.template state<I>(name), device.template state<I>(name), "a state"), ...);
+  }
+
+  template <class Span> void same(Span h, Span d, std::string const& what) {
+    using element = typename Span::value_type;
+    test::expect_same(std::vector<element>(h.begin(), h.end()),
+                      from_device(d.data(), d.size(), x.s), what);
+  }
+};
+
+template <class Value, class Gradient, class Rule, class... Ps>
+twins(tensors<Value, Gradient>&, Rule, Ps...) -> twins<Value, Gradient, Rule, Ps...>;
+
+}  // namespace test

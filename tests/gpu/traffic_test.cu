@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "support.cuh"
+
+namespace {
+
+/// Sizes with tails, a tensor that is not aligned, and none at all: 2 chunks and more.
+std::vector<test::tensor> const model{{2 * 4096 + 1001}, {0}, {7}, {130, 0, 3, 1}, {4096}};
+constexpr std::int64_t elements = 2 * 4096 + 1001 + 7 + 130 + 4096;
+
+std::int64_t moved(void const* p) {
+  return std::int64_t(cudasim_traffic(p, 0) + cudasim_traffic(p, 1));
+}
+
+/// One step moves exactly the bytes of the model in values, gradients, masters and states.
+template <class Value, class... Ps> void moves_what_the_model_says(Ps... policies) {
+  test::stream s;
+  test::tensors<Value> x{model, s};
+  descent::optimizer opt{x.on_device(), descent::adamw{}, descent::clip_norm{1}, policies...,
+                         descent::cuda{s}};
+  opt.step();
+  s.wait();
+  cudasim_reset_counters();
+  opt.step();
+  s.wait();
+
+  std::int64_t bytes = moved(x.device_value.data()) + moved(x.device_gradient.data());
+  for (std::size_t slot = 0; slot < 2; ++slot) bytes += moved(opt.state("w0", slot).data());
+  if constexpr ((std::is_same_v<Ps, descent::master<float>> || ...))
+    bytes += moved(opt.master("w0").data());
+  CHECK(bytes == elements * opt.bytes_per_parameter());
+
+  auto const all =
+      std::int64_t(cudasim_count("global_load_bytes") + cudasim_count("global_store_bytes"));
+  MESSAGE(std::string(descent::type_name<Value>()), ": ", opt.bytes_per_parameter(),
+          " bytes for each of ", elements,
+          " parameters; the control block, the terms and the tables add ", all - bytes, " bytes, ",
+          100 * (all - bytes) / bytes, " %");
+  CHECK(all >= bytes);
+}
+
+}  // namespace
+
+TEST_CASE("a step of AdamW moves exactly the bytes of the model" *
+          doctest::skip(!test::in_software())) {
+  SUBCASE("in float") { moves_what_the_model_says<float>(); }
+  SUBCASE("in half with a float master") {
+    moves_what_the_model_says<descent::half>(descent::master<float>{});
+  }
+  SUBCASE("in bfloat16") {
+    moves_what_the_model_says<descent::bfloat16>(descent::states<descent::bfloat16>{});
+  }
+}
+
+TEST_CASE("a step of AdamW uses no local memory and no generic address" *
+          doctest::skip(!test::in_software())) {
+  test::stream s;
+  test::tensors<float> x{{{8 * 4096}}, s};
+  descent::optimizer opt{x.on_device(), descent::adamw{}, descent::clip_norm{1}, descent::cuda{s}};
+  s.wait();
+  cudasim_reset_counters();
+  opt.step();
+  s.wait();
+  CHECK(cudasim_count("local_accesses") == 0);
+  CHECK(cudasim_count("generic_accesses") == 0);
+}

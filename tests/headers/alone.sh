@@ -1,0 +1,24 @@
+#!/bin/sh
+# usage: alone.sh include-folder hpp|cuh compiler arguments...
+# Each header compiles in a unit that includes nothing else (twice, for the include guard).
+include=$1 kind=$2
+shift 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+case $kind in
+  hpp) unit=cpp warnings='-Wall -Wextra -Werror -fsyntax-only' ;;
+  cuh) unit=cu warnings='-Werror all-warnings -Xcompiler -Wall,-Wextra -c -o /dev/null' ;;
+esac
+cat > "$work/one" <<'EOF'
+# usage: one unit-suffix folder header compiler...
+suffix=$1 work=$2 header=$3
+shift 3
+unit=$work/$(echo "$header" | tr / _).$suffix
+printf '#include <%s>\n#include <%s>\n' "$header" "$header" > "$unit"
+if "$@" "$unit" > "$unit.log" 2>&1; then echo "pass $header"; else echo "FAIL $header"; grep -m 5 -i error "$unit.log"; fi
+EOF
+(cd "$include" && find descent -name "*.$kind" | sort) |
+  xargs -P 2 -I{} sh "$work/one" $unit "$work" {} "$@" $warnings > "$work/report"
+cat "$work/report"
+grep -q '^pass' "$work/report" || { echo "there are no *.$kind files in $include/descent"; exit 1; }
+! grep -q '^FAIL' "$work/report"

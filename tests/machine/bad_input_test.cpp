@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Hyperparameters and memory that the optimizer refuses, each with its sentence; nothing has
+// changed afterwards.
+#include <descent/descent.hpp>
+
+#include "naive.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace ds = descent;
+
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+double const no_number = std::numeric_limits<double>::quiet_NaN();
+
+/// What the optimizer says to this rule and these policies; the parameter it was given has not
+/// changed.
+template <class Rule, class... Ps> std::string refusal(Rule rule, Ps... policies) {
+  std::vector<double> w(3, 1.0), g(3, 0.5);
+  ds::parameters<double> params;
+  params.add("w", w.data(), g.data(), 3);
+  std::string const what = message([&] { ds::optimizer opt{params, rule, policies...}; });
+  CHECK(w == std::vector<double>(3, 1.0));
+  CHECK(g == std::vector<double>(3, 0.5));
+  CHECK(params.views().size() == 1);
+  return what;
+}
+
+/// One field of a rule gets values, in turn; the sentence names rule, field, range and value.
+template <class Rule> struct field {
+  char const* rule;
+  char const* name;
+  double Rule::*member;
+  Rule base{};
+
+  void refuses(char const* allowed, std::vector<double> const& values) const {
+    for (double x : values) {
+      Rule r = base;
+      r.*member = x;
+      CHECK(message([&] { r.check(); }) == std::string(rule) + ": " + name + " must be " + allowed +
+                                               ", is " + ds::detail::number(x));
+    }
+  }
+  void accepts(std::vector<double> const& values) const {
+    for (double x : values) {
+      Rule r = base;
+      r.*member = x;
+      CHECK(message([&] { r.check(); }) == "");
+    }
+  }
+  void nonnegative() const {
+    refuses("finite and at least 0", {-1e-30, -1, inf, -inf, no_number});
+    accepts({0, 1e-300, 1, 1e300});
+  }
+  void fraction() const {
+    refuses("in [0, 1)", {-1e-30, 1, 1.5, inf, -inf, no_number});
+    accepts({0, 0.5, 1 - 0x1p-53});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every rule accepts its defaults") {
+  CHECK(message([] { ds::adam{}.check(); }) == "");
+  CHECK(message([] { ds::adamw{}.check(); }) == "");
+  CHECK(message([] { ds::dog{}.check(); }) == "");
+  CHECK(message([] { ds::lamb{}.check(); }) == "");
+  CHECK(message([] { ds::lars{}.check(); }) == "");
+  CHECK(message([] { ds::lion{}.check(); }) == "");
+  CHECK(message([] { ds::rmsprop{}.check(); }) == "");
+  CHECK(message([] { ds::sgd{}.check(); }) == "");
+}
+
+TEST_CASE("adam, adamw, lamb: ranges of every field") {
+  auto const check = [](auto rule, char const* name) {
+    using R = decltype(rule);
+    field<R>{name, "lr", &R::lr}.nonnegative();
+    field<R>{name, "beta1", &R::beta1}.fraction();
+    field<R>{name, "beta2", &R::beta2}.fraction();
+    field<R>{name, "eps", &R::eps}.nonnegative();
+    field<R>{name, "weight_decay", &R::weight_decay}.nonnegative();
+  };
+  check(ds::adam{}, "adam");
+  check(ds::adamw{}, "adamw");
+  check(ds::lamb{}, "lamb");
+}
+
+TEST_CASE("lion, rmsprop, dog: ranges of every field") {
+  field<ds::lion>{"lion", "lr", &ds::lion::lr}.nonnegative();
+  field<ds::lion>{"lion", "beta1", &ds::lion::beta1}.fraction();
+  field<ds::lion>{"lion", "beta2", &ds::lion::beta2}.fraction();
+  field<ds::lion>{"lion", "weight_decay", &ds::lion::weight_decay}.nonnegative();
+  field<ds::rmsprop>{"rmsprop", "lr", &ds::rmsprop::lr}.nonnegative();
+  field<ds::rmsprop>{"rmsprop", "alpha", &ds::rmsprop::alpha}.fraction();
+  field<ds::rmsprop>{"rmsprop", "eps", &ds::rmsprop::eps}.nonnegative();
+  field<ds::rmsprop>{"rmsprop", "weight_decay", &ds::rmsprop::weight_decay}.nonnegative();
+  field<ds::rmsprop>{"rmsprop", "momentum", &ds::rmsprop::momentum}.nonnegative();
+  field<ds::dog>{"dog", "lr", &ds::dog::lr}.nonnegative();
+  field<ds::dog>{"dog", "reps", &ds::dog::reps}.nonnegative();
+  field<ds::dog>{"dog", "weight_decay", &ds::dog::weight_decay}.nonnegative();
+  field<ds::dog>{"dog", "eps", &ds::dog::eps}.refuses("finite and above 0",
+                                                      {0, -1, inf, no_number});
+}
+
+TEST_CASE("sgd, lars: ranges of every field, alone and together") {
+  field<ds::sgd>{"sgd", "lr", &ds::sgd::lr}.nonnegative();
+  field<ds::sgd>{"sgd", "momentum", &ds::sgd::momentum}.nonnegative();
+  field<ds::sgd>{"sgd", "weight_decay", &ds::sgd::weight_decay}.nonnegative();
+  field<ds::sgd>{"sgd", "dampening", &ds::sgd::dampening}.refuses("finite", {inf, -inf, no_number});
+  field<ds::sgd>{"sgd", "dampening", &ds::sgd::dampening}.accepts({-1, 0, 0.5, 2});
+  ds::sgd const nesterov{.momentum = 0.9, .nesterov = true};
+  field<ds::sgd>{"sgd", "momentum", &ds::sgd::momentum, nesterov}.refuses("above 0 with nesterov",
+                                                                          {0});
+  field<ds::sgd>{"sgd", "dampening", &ds::sgd::dampening, nesterov}.refuses("0 with nesterov",
+                                                                            {0.1, -0.1});
+  field<ds::lars>{"lars", "lr", &ds::lars::lr}.nonnegative();
+  field<ds::lars>{"lars", "momentum", &ds::lars::momentum}.nonnegative();
+  field<ds::lars>{"lars", "weight_decay", &ds::lars::weight_decay}.nonnegative();
+  field<ds::lars>{"lars", "trust", &ds::lars::trust}.nonnegative();
+  field<ds::lars>{"lars", "eps", &ds::lars::eps}.nonnegative();
+  ds::lars const ahead{.nesterov = true};
+  field<ds::lars>{"lars", "momentum", &ds::lars::momentum, ahead}.refuses("above 0 with nesterov",
+                                                                          {0});
+}
+
+TEST_CASE("the optimizer checks rule and policies at construction") {
+  CHECK(refusal(ds::sgd{}) == "");
+  CHECK(refusal(ds::sgd{.lr = -1}) == "sgd: lr must be finite and at least 0, is -1");
+  CHECK(refusal(ds::sgd{.lr = no_number}) == "sgd: lr must be finite and at least 0, is nan");
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{0}) == "clip_norm: max must be above 0, is 0");
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{-2}) == "clip_norm: max must be above 0, is -2");
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{no_number}) == "clip_norm: max must be above 0, is nan");
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{inf}) == "");  // measures, never clips
+}
+
+TEST_CASE("overlapping parameters are refused at construction") {
+  std::vector<double> x(20, 1.0);
+  ds::parameters<double> params;
+  params.add("w", x.data(), x.data() + 4, 5);
+  std::string const want = "the value of 'w' overlaps the gradient of 'w' in memory";
+  CHECK(message([&] { ds::optimizer opt{params, ds::sgd{}}; }) == want);
+  CHECK(message([&] { ds::memory(params, ds::sgd{}); }) == want);
+  CHECK(x == std::vector<double>(20, 1.0));
+}
+
+#if defined(__linux__)
+TEST_CASE(
+    "memory that the host cannot read is refused, at its first byte and at its last, never "
+    "touched") {
+  std::size_t const page = 65536;  // at least one page
+  auto* const there = static_cast<std::byte*>(
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  REQUIRE(static_cast<void*>(there) != MAP_FAILED);
+  REQUIRE(mprotect(there + page, page, PROT_NONE) == 0);  // stands for device memory
+  auto* const edge = reinterpret_cast<double*>(there + page);
+  std::vector<double> w(100, 1.0), g(100, 0.5);
+  auto const refused = [](double* value, double* gradient, int count) {
+    ds::parameters<double> params;
+    params.add("w", value, gradient, count);
+    return message([&] {
+      ds::optimizer opt{params, ds::sgd{.lr = 0.5}};
+      opt.step();
+    });
+  };
+  std::string const advice = " is not host memory; for device memory use the backend cuda{stream}";
+  CHECK(refused(edge, g.data(), 100) == "parameter 'w': its value" + advice);
+  CHECK(refused(edge - 10, g.data(), 100) == "parameter 'w': its value" + advice);
+  CHECK(refused(w.data(), edge, 1) == "parameter 'w': its gradient" + advice);
+  CHECK(refused(w.data(), edge - 10, 11) == "parameter 'w': its gradient" + advice);
+  CHECK(w == std::vector<double>(100, 1.0));
+  CHECK(refused(edge - 10, g.data(), 10) == "");  // up to the edge
+  CHECK(refused(edge, edge, 0) == "");            // nothing is there
+  CHECK(edge[-1] == -0.25);
+  munmap(there, 2 * page);
+}
+#endif

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// The order of every sum, bit for bit, against a plain recursion over the documented tree.
+#include <descent/detail/reduce.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+namespace reduce = descent::detail;
+
+namespace {
+
+/// Numbers of very different sizes and signs, so that any other order gives other bits.
+std::vector<double> wild(std::size_t n, unsigned seed = 1) {
+  std::mt19937_64 random(seed);
+  std::vector<double> x(n);
+  for (double& one : x) one = std::ldexp(double(random()) - 0x1p63, int(random() % 60) - 90);
+  return x;
+}
+
+/// Neighbours first: a balanced tree.
+double tree(std::span<double const> x) {
+  if (x.size() == 1) return x[0];
+  return tree(x.first(x.size() / 2)) + tree(x.last(x.size() / 2));
+}
+
+/// A tree over each warp, then the warps in order.
+double block(std::vector<double> const& lane) {
+  double sum = tree({lane.data(), 32});
+  for (std::size_t i = 32; i < lane.size(); i += 32) sum = sum + tree({lane.data() + i, 32});
+  return sum;
+}
+
+/// Value i to lane i mod lanes, in order.
+double strided(std::vector<double> const& x, std::size_t lanes) {
+  std::vector<double> lane(lanes, 0.0);
+  for (std::size_t l = 0; l < lanes; ++l)
+    for (std::size_t i = l; i < x.size(); i += lanes) lane[l] = lane[l] + x[i];
+  return block(lane);
+}
+
+template <int Lanes> void check_strided(std::size_t count) {
+  auto const x = wild(count, unsigned(count) + Lanes);
+  CHECK(reduce::add_strided<Lanes>(x.data(), std::int64_t(count)) == strided(x, Lanes));
+}
+
+}  // namespace
+
+TEST_CASE("the sizes that fix the order are part of the contract") {
+  CHECK(reduce::chunk_threads == 256);
+  CHECK(reduce::total_threads == 512);
+  CHECK(reduce::warp == 32);
+}
+
+TEST_CASE("four accumulators fold evens, then odds, then both") {
+  for (unsigned seed = 1; seed < 50; ++seed) {
+    auto const x = wild(4, seed);
+    double const a[4] = {x[0], x[1], x[2], x[3]};
+    CHECK(reduce::fold(a) == (x[0] + x[2]) + (x[1] + x[3]));
+  }
+}
+
+TEST_CASE("a warp adds neighbours first") {
+  for (unsigned seed = 1; seed < 50; ++seed) {
+    auto x = wild(32, seed);
+    double const want = tree(x);
+    CHECK(reduce::add_warp(x.data()) == want);
+  }
+}
+
+TEST_CASE("a block adds its warps in order") {
+  for (std::size_t lanes : {32u, 64u, 256u, 512u})
+    for (unsigned seed = 1; seed < 20; ++seed) {
+      auto x = wild(lanes, seed);
+      double const want = block(x);
+      CHECK(reduce::add_block(x.data(), int(lanes)) == want);
+    }
+}
+
+TEST_CASE("any count of values goes to lanes in turn") {
+  for (std::size_t count :
+       {0u, 1u, 2u, 31u, 32u, 33u, 255u, 511u, 512u, 513u, 1024u, 1500u, 5000u}) {
+    check_strided<reduce::warp>(count);
+    check_strided<reduce::chunk_threads>(count);
+    check_strided<reduce::total_threads>(count);
+  }
+}

@@ -1,0 +1,36 @@
+# The set-up that tests/run.sh and examples/run.sh share; they read it with `.` from the project's root.
+# Installs missing packages by apt, and sets CUDA_HOME and the PATH.
+
+CUDA_HOME=$(sh tests/cuda_home.sh) || exit 1
+PATH=$CUDA_HOME/bin:$PATH
+export CUDA_HOME PATH
+has_nvcc() { [ -x "$CUDA_HOME/bin/nvcc" ]; }
+has_nvcc || echo "The CUDA Toolkit in $CUDA_HOME has no nvcc: only the host part is built; install all of it for the rest."
+
+packages='g++ meson ninja-build pkg-config cmake python3 doctest-dev libtbb-dev libopenblas-dev zlib1g-dev'
+
+missing=
+if command -v dpkg-query >/dev/null; then
+  for package in $packages; do
+    case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
+      installed) ;;
+      *) missing="$missing $package" ;;
+    esac
+  done
+else
+  echo "This is not Debian or a kin of it: these packages are expected to be installed: $packages"
+fi
+if [ -n "$missing" ]; then
+  as_root=
+  [ "$(id -u)" -eq 0 ] || as_root=sudo
+  if [ -n "$as_root" ] && ! command -v sudo >/dev/null; then
+    echo "Missing packages:$missing. Run this as root, install sudo, or have them installed." >&2
+    exit 1
+  fi
+  echo "Installing by apt-get:$missing"
+  $as_root apt-get update -qq || echo 'apt-get update failed; trying with the lists there are' >&2
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null || exit 1
+fi
+
+# Whether there is a GPU that CUDA can use.
+has_gpu() { __nvcc_device_query >/dev/null 2>&1; }
