@@ -142,9 +142,9 @@ TEST_CASE("step() and zero_grad() allocate nothing, copy nothing and wait for no
     opt.zero_grad();
   }
   auto const none = [](auto... what) {
-    for (char const* name : {what...}) {
+    for (std::string const name : {what...}) {
       CAPTURE(name);
-      CHECK(cudasim_count(name) == 0);
+      CHECK(cudasim_count(name.c_str()) == 0);
     }
   };
   if (test::in_software()) none("allocations", "frees", "synchronisations", "queries");

@@ -78,19 +78,26 @@ TEST_CASE("finite gradients whose squares add up to infinity skip the step, and 
 }
 
 TEST_CASE("the norm has the same bits as on the host, for gradients of all magnitudes") {
-  test::stream s;
-  test::tensors<float> x{{{1}, {5000}, {33, 0, 0, 5}, {3 * 4096}}, s};
-  test::twins both{x, descent::adamw{}, descent::skip_nonfinite{}};
-  for (float const scale : {1e-30f, 1.f, 1e30f, 0.f}) {
-    CAPTURE(scale);
-    x.new_gradients(7);
-    for (std::size_t k = 0; k < x.list.size(); ++k)
-      for (std::int64_t i = 0; i < x.list[k].count; ++i)
-        x.gradient_of(k, i) *= scale * std::exp(-float(i % 40));
-    both.step();
-    double const h = both.host.report().grad_norm, d = both.device.report().grad_norm;
-    CHECK(std::memcmp(&h, &d, sizeof h) == 0);
-    CHECK((scale == 0 ? d == 0 : d > 0));
+  // Few elements show the order within a thread, many the order of threads, chunks and tensors.
+  std::vector<test::tensor> const sizes[] = {
+      {{16}}, {{300}}, {{1}, {5000}, {33, 0, 0, 5}, {3 * 4096}}};
+  for (auto const& list : sizes) {
+    test::stream s;
+    test::tensors<float> x{list, s};
+    test::twins both{x, descent::adamw{}, descent::skip_nonfinite{}};
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      CAPTURE(list.size());
+      CAPTURE(seed);
+      x.new_gradients(seed);
+      float const scale = seed == 20 ? 0 : std::pow(10.f, float(seed % 4) * 20 - 30);
+      for (std::size_t k = 0; k < list.size(); ++k)
+        for (std::int64_t i = 0; i < list[k].count; ++i)
+          x.gradient_of(k, i) *= scale * (seed % 2 ? std::exp2(-float(i % 30)) : 1);
+      both.step();
+      double const h = both.host.report().grad_norm, d = both.device.report().grad_norm;
+      CHECK(std::memcmp(&h, &d, sizeof h) == 0);
+      CHECK((scale == 0 ? d == 0 : d > 0));
+    }
   }
 }
 

@@ -39,7 +39,7 @@ inline constexpr bool contracted = false;
 inline bool in_software() { return cudasim_count != nullptr; }
 
 inline void cuda(cudaError_t code) {
-  if (code != cudaSuccess) FAIL(cudaGetErrorName(code), ": ", cudaGetErrorString(code));
+  if (code != cudaSuccess) FAIL(std::string(cudaGetErrorName(code)));
 }
 
 /// A stream that the default stream does not wait for.
@@ -92,18 +92,22 @@ inline float noise(std::uint64_t i, std::uint64_t seed) {
 
 template <class T> double number(T x) { return descent::widen<double>(x); }
 
-/// Equal bits, or within 4 ulp of the largest element if `contracted`.
+/// Bits of the significand.
 template <class T>
-void expect_same(std::vector<T> const& host, std::vector<T> const& device,
-                 std::string const& what) {
+inline constexpr int digits = std::is_same_v<T, double>     ? 53
+                              : std::is_same_v<T, float>    ? 24
+                              : std::is_same_v<T, ds::half> ? 11
+                                                            : 8;
+
+/// Equal bits, or, if `contracted`, within 4 ulp of the largest element in a type of so many bits:
+/// a state that rounds the other way shows in all that is made of it.
+template <class T>
+void expect_same(std::vector<T> const& host, std::vector<T> const& device, std::string const& what,
+                 int bits = digits<T>) {
   REQUIRE(host.size() == device.size());
-  constexpr int digits = std::is_same_v<T, double>     ? 53
-                         : std::is_same_v<T, float>    ? 24
-                         : std::is_same_v<T, ds::half> ? 11
-                                                       : 8;
   double largest = 0;
   for (T const x : host) largest = std::max(largest, std::abs(number(x)));
-  double const tolerance = contracted ? 4 * std::ldexp(1.0, std::ilogb(largest) + 1 - digits) : 0;
+  double const tolerance = contracted ? 4 * std::ldexp(1.0, std::ilogb(largest) + 1 - bits) : 0;
   std::size_t wrong = 0, first = 0;
   for (std::size_t i = host.size(); i-- > 0;)
     if (std::memcmp(&host[i], &device[i], sizeof(T)) != 0 &&
@@ -116,7 +120,7 @@ void expect_same(std::vector<T> const& host, std::vector<T> const& device,
 }
 
 /// The same for a number of a report.
-inline void expect_same(double host, double device, char const* what) {
+inline void expect_same(double host, double device, std::string const& what) {
   INFO(what, ": ", host, " on the host, ", device, " on the device");
   bool const close = contracted && std::abs(host - device) <= 1e-14 * std::abs(host);
   CHECK((std::memcmp(&host, &device, sizeof host) == 0 || close));
@@ -168,8 +172,8 @@ template <class Value, class Gradient = Value> class tensors {
 
   /// Values and gradients, and the guards, are the same on host and device, and the guards are as
   /// they were.
-  void expect_same() {
-    test::expect_same(value, device_value.get(s), "value");
+  void expect_same(int bits = digits<Value>) {
+    test::expect_same(value, device_value.get(s), "value", bits);
     test::expect_same(gradient, device_gradient.get(s), "gradient");
     auto v = value;
     auto g = gradient;
@@ -217,7 +221,17 @@ template <class Value, class Gradient = Value> class tensors {
 };
 
 /// The same optimizer on host and device.
-template <class Value, class Gradient, class Rule, class... Ps> struct twins {
+template <class Value, class Gradient, class Rule, class... Ps> class twins {
+  using plan = ds::detail::plan<Value, Gradient, Rule, Ps...>;
+  static constexpr auto slots = typename plan::every_slot{};
+
+  /// Those of the narrowest type in which values, masters or states are stored.
+  template <std::size_t... I> static constexpr int fewest_digits(std::index_sequence<I...>) {
+    return std::min({digits<Value>, digits<typename plan::exact>,
+                     digits<typename plan::template slot<I>>...});
+  }
+
+ public:
   tensors<Value, Gradient>& x;
   ds::optimizer<Value, Gradient, Rule, Ps...> host;
   ds::optimizer<Value, Gradient, Rule, Ps..., ds::cuda> device;
@@ -238,7 +252,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct twins {
 
   /// Values, masters, states and reports are the same.
   void expect_same() {
-    x.expect_same();
+    x.expect_same(fewest_digits(slots));
     auto const h = host.report(), d = device.report();
     CHECK(h.step == d.step);
     CHECK(h.skipped == d.skipped);
@@ -246,13 +260,11 @@ template <class Value, class Gradient, class Rule, class... Ps> struct twins {
     CHECK(h.why == d.why);
     test::expect_same(h.learning_rate, d.learning_rate, "learning rate");
     test::expect_same(h.clip_factor, d.clip_factor, "clip factor");
-    constexpr bool has_master = ds::detail::count_of<ds::kind::master, Ps...> != 0;
-    constexpr auto slots = std::make_index_sequence<ds::detail::members<Rule::template state>>{};
     std::size_t const all = x.list.size(), stride = all / 50 + 1;
     for (std::size_t k = 0; k < all; k += stride) {
-      if constexpr (has_master)
-        same(host.master(x.name(k)), device.master(x.name(k)), "master");
-      same_states(x.name(k), slots);
+      auto const name = x.name(k);
+      if constexpr (plan::has_master) same(host.master(name), device.master(name), "master");
+      same_states(name, slots);
     }
   }
 
@@ -265,7 +277,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct twins {
   template <class Span> void same(Span h, Span d, std::string const& what) {
     using element = typename Span::value_type;
     test::expect_same(std::vector<element>(h.begin(), h.end()),
-                      from_device(d.data(), d.size(), x.s), what);
+                      from_device(d.data(), d.size(), x.s), what, fewest_digits(slots));
   }
 };
 

@@ -112,9 +112,9 @@ TEST_CASE("states may have a type each, and a master copy is exact") {
   CHECK(contains(text, "traffic: 0 + 24 bytes for each parameter\n"));
   CHECK(contains(text, "gradients are not checked: add skip_nonfinite\n"));
   CHECK(contains(text, "group 0: 71 parameters in 3 tensors\n"));
-  CHECK(contains(text, "group 1: 100 parameters in 1 tensors\n"));
+  CHECK(contains(text, "group 1: 100 parameters in 1 tensor\n"));
   opt.freeze(1);
-  CHECK(contains(opt.explain(), "group 1: 100 parameters in 1 tensors, frozen\n"));
+  CHECK(contains(opt.explain(), "group 1: 100 parameters in 1 tensor, frozen\n"));
 }
 
 TEST_CASE("explain counts the passes that the policies and the rule ask for") {

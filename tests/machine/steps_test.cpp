@@ -263,5 +263,5 @@ TEST_CASE("double gradients whose squared norm overflows skip the step and say s
   m.g[m.at[4]] = m.g[m.at[10]] = 1.2e154;  // each chunk's sum is finite, their sum is not
   opt.step();
   CHECK(!opt.report().applied);
-  CHECK(opt.report().why == "the sum of all squared gradients is not finite");
+  CHECK(opt.report().why == "the norm of the gradients is not finite");
 }

@@ -7,8 +7,12 @@
 #include "support/sizes.hpp"
 #include "support/ulp.hpp"
 
-#include <numeric>
+#include <algorithm>
+#include <cmath>
 #include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 /// What holds for every rule, whatever it computes. One optimizer type a rule keeps this quick to
 /// compile.

@@ -8,6 +8,8 @@
 #include "support/ulp.hpp"
 
 #include <array>
+#include <cmath>
+#include <iterator>
 #include <limits>
 
 /// Eight floats at once against one after the other: the same bits, whatever the numbers. This

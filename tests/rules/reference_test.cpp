@@ -4,11 +4,14 @@
 
 #include "support/all_rules.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
+#include <string>
+#include <vector>
 
 /// Rules against PyTorch and optax: tests/reference/values.txt, whose header describes problem and
 /// format.

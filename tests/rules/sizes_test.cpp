@@ -11,6 +11,12 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <new>
+#include <vector>
+
 using namespace test;
 namespace ds = descent;
 

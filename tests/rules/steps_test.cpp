@@ -6,9 +6,13 @@
 #include "support/oracle.hpp"
 #include "support/sizes.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <span>
+#include <string>
+#include <vector>
 
 /// What the machine does around a rule: skipped steps, clipping, groups, frozen groups.
 

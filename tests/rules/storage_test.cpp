@@ -6,7 +6,9 @@
 #include "support/oracle.hpp"
 #include "support/ulp.hpp"
 
+#include <algorithm>
 #include <span>
+#include <utility>
 
 /// Whole optimizers with every type in every role, against the rule in double from what was stored
 /// before each step. The tests of the rules try each combination of types, without the machine.

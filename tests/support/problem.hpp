@@ -4,6 +4,7 @@
 
 #include <descent/parameters.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>

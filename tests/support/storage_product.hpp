@@ -10,7 +10,11 @@
 #include "oracle.hpp"
 #include "ulp.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 /// One rule in the combinations of storage types, value x gradient x state x (no master or one), by

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 /// Storage types as values, with a rounding of their own that shares nothing with the library's
 /// conversions.
@@ -26,12 +27,13 @@ struct format {
 template <class T> double get(void const* p, std::size_t i) {
   return descent::widen<double>(static_cast<T const*>(p)[i]);
 }
-template <class T> inline format const format_of{};
-template <> inline format format_of<double> const {"double", 53, -1022, 1023, get<double>};
-template <> inline format format_of<float> const {"float", 24, -126, 127, get<float>};
-template <> inline format format_of<descent::half> const {"half", 11, -14, 15, get<descent::half>};
-template <>
-inline format format_of<descent::bfloat16> const {"bfloat16", 8, -126, 127, get<descent::bfloat16>};
+template <class T> format make_format() {
+  if constexpr (std::is_same_v<T, double>) return {"double", 53, -1022, 1023, get<T>};
+  else if constexpr (std::is_same_v<T, float>) return {"float", 24, -126, 127, get<T>};
+  else if constexpr (std::is_same_v<T, descent::half>) return {"half", 11, -14, 15, get<T>};
+  else return {"bfloat16", 8, -126, 127, get<T>};
+}
+template <class T> inline format const format_of = make_format<T>();
 
 /// The distance between neighbours at x.
 inline double ulp(format const& f, double x) {

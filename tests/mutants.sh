@@ -1,0 +1,80 @@
+#!/bin/sh
+# usage: mutants.sh [every]     Breaks the headers on purpose, one change at a time; the tests must notice each.
+#
+# mutants.txt has a change a line: the header, tests of machine/ separated by commas, a name, a sed expression. The change
+# is applied to a copy of include/ and the tests are built against it: one of them must fail when it runs. A change that
+# changes nothing, does not compile or survives is an error. Ends with `N mutants, N killed`; with an argument of 5 every
+# fifth change is tried. CXX, CXXFLAGS and JOBS (2 at a time) may be set.
+tests=$(cd "$(dirname "$0")" && pwd) || exit 1
+root=$(dirname "$tests")
+
+build() {  # build program test include-folder
+  $compiler -include "$scratch/common.hpp" -I"$3" "$tests/machine/$2_test.cpp" "$scratch/main.o" -o "$1"
+}
+
+try() {  # try line-number
+  sed -n "$1p" "$tests/mutants.txt" > "$scratch/$1.line"
+  read -r header names name expression < "$scratch/$1.line"
+  copy=$scratch/$1
+  cp -r "$root/include" "$copy"
+  sed -e "$expression" "$root/include/descent/$header" > "$copy/descent/$header"
+  if cmp -s "$root/include/descent/$header" "$copy/descent/$header"; then
+    echo "unchanged $name: its expression fits nothing in $header"
+    return
+  fi
+  for test in $(echo "$names" | tr , ' '); do
+    if ! build "$copy/$test" "$test" "$copy" > "$copy/log" 2>&1; then
+      echo "broken    $name: does not compile: $(grep -m 1 error: "$copy/log")"
+      return
+    fi
+    if ! timeout 60 "$copy/$test" > "$copy/log" 2>&1; then
+      echo "killed    $name, by $test: $(sed -n 's/^TEST CASE: *//p' "$copy/log" | head -n 1)"
+      return
+    fi
+  done
+  echo "SURVIVED  $name ($header: $expression), against $names"
+}
+
+CUDA_HOME=${CUDA_HOME:-$(sh "$tests/cuda_home.sh")} || exit 1
+compiler="${CXX:-c++} -std=c++20 -O1 -w -fopenmp ${CXXFLAGS:-}
+  -I$tests -isystem $CUDA_HOME/include/cccl -isystem $CUDA_HOME/include"
+if [ "$1" = --one ]; then
+  scratch=$2
+  result=$(try "$3")
+  rm -rf "${scratch:?}/$3"
+  echo "$result"
+  exit 0
+fi
+
+every=${1:-1}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+started=$(date +%s)
+cat > "$scratch/common.hpp" <<'END'
+#include <doctest/doctest.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <thrust/for_each.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/system/cpp/execution_policy.h>
+#include <thrust/system/omp/execution_policy.h>
+#include <random>
+#include <unordered_set>
+END
+$compiler -x c++-header "$scratch/common.hpp" -o "$scratch/common.hpp.gch" || exit 1
+$compiler -c "$tests/main.cpp" -o "$scratch/main.o" || exit 1
+lines=$(awk -v every="$every" '!/^#/ && NF && n++ % every == 0 { print NR }' "$tests/mutants.txt")
+
+# A test that fails by itself would kill anything.
+for test in $(for line in $lines; do sed -n "${line}p" "$tests/mutants.txt"; done | awk '{ print $2 }' | tr , '\n' |
+    sort -u); do
+  build "$scratch/sound" "$test" "$root/include" && "$scratch/sound" > "$scratch/log" ||
+    { cat "$scratch/log"; echo "machine/$test fails without any change"; exit 1; }
+done
+
+echo "$lines" | xargs -n 1 -P "${JOBS:-2}" sh "$0" --one "$scratch" | tee "$scratch/results"
+tried=$(echo "$lines" | wc -l)
+killed=$(grep -c '^killed' "$scratch/results")
+echo "$(($(date +%s) - started)) s"
+echo "$tried mutants, $killed killed"
+[ "$tried" -eq "$killed" ]
