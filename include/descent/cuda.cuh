@@ -37,7 +37,8 @@ template <class Plan> class cuda_engine;
 
 /// Values, gradients and states in the memory of the device that is current when the optimizer is made; all work goes to
 /// `stream`, which the caller keeps alive, and none to the default stream. step() and zero_grad() only enqueue and may be
-/// captured into a graph, which then follows its schedules; groups are as they were at the capture. One thread at a time.
+/// captured into a graph, which then follows its schedules. A change of a group that is pending at the capture becomes part
+/// of the graph; otherwise a replay uses the groups as the last eager step had them. One thread at a time.
 struct cuda {
   cudaStream_t stream;
 
@@ -85,14 +86,16 @@ template <class Plan> class cuda_engine {
     launch(each_packet<update_packets<Plan>>, view_.chunk_count, packet_threads, stream_, update_packets<Plan>{view_});
   }
 
-  /// Enqueues the groups as kernel parameters: no copy, and in order with the steps around it.
-  void set_groups(std::vector<entry> const& groups) {
+  /// Enqueues the groups as kernel parameters: no copy, and in order with the steps around it. False when that was
+  /// captured, so that the device does not have them yet.
+  bool set_groups(std::vector<entry> const& groups) {
     device_scope const scope(device_);
     for (std::size_t first = 0; first < groups.size();) {
       group_batch<rule> batch{int(first), 0, {}};
       while (batch.count < batch.capacity && first < groups.size()) batch.entry[batch.count++] = groups[first++];
       launch(set_step_groups<Plan>, 1, total_threads, stream_, view_, policies_, batch);
     }
+    return !capturing();
   }
 
   void zero_gradients() {
@@ -102,9 +105,7 @@ template <class Plan> class cuda_engine {
 
   control_block read_control() const {
     device_scope const scope(device_);
-    cudaStreamCaptureStatus capturing;
-    require_cuda(cudaStreamIsCapturing(stream_, &capturing), "cudaStreamIsCapturing");
-    if (capturing != cudaStreamCaptureStatusNone)
+    if (capturing())
       throw std::logic_error("report() waits for the stream, which is capturing: call it after the graph has run");
     require_cuda(cudaMemcpyAsync(report_.get(), control_.get(), sizeof(control_block), cudaMemcpyDeviceToHost, stream_),
                  "cudaMemcpyAsync");
@@ -117,6 +118,12 @@ template <class Plan> class cuda_engine {
   std::string name() const { return "CUDA device " + std::to_string(device_); }
 
  private:
+  bool capturing() const {
+    cudaStreamCaptureStatus status;
+    require_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
+    return status != cudaStreamCaptureStatusNone;
+  }
+
   static constexpr int rows = (Plan::measures ? 1 : 0) + int(Plan::sum_count);
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {

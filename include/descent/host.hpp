@@ -87,7 +87,7 @@ template <class Plan, class System> class host_engine {
   }
 
   void zero_gradients() { for_chunks(zero_body{this}); }
-  void set_groups(std::vector<entry> const&) {}
+  bool set_groups(std::vector<entry> const&) { return true; }
   control_block read_control() const { return control_; }
   void* master() const { return master_.get(); }
   void* slot(std::size_t i) const { return slot_[i].get(); }

@@ -158,8 +158,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
       if (needed[i] && !used_[i])
         throw std::invalid_argument("a group now needs the state '" + detail::slot_name<Rule>(i) +
                                     "', which none needed at construction, so it was not allocated");
-    alive().set_groups(groups_);
-    accepted_ = groups_;
+    if (alive().set_groups(groups_)) accepted_ = groups_;
   }
 
   template <class T> std::span<T const> view(void* buffer, std::string const& name) const {

@@ -48,12 +48,15 @@ template <class Plan> struct device_view {
 
 // ---- over elements: one block for each chunk, one packet for each thread ---------------------------------------------
 
-/// Two blocks on a multiprocessor: 64 registers for the update, and enough loads in flight to keep memory busy.
+/// Two blocks on a multiprocessor leave 64 registers a thread: enough for two members of state in float. More of it, or
+/// double, gets one block and 128 registers; either way enough loads are in flight to keep memory busy.
 inline constexpr int packet_threads = int(chunk_packets);
+template <class Plan>
+inline constexpr int packet_blocks = std::is_same_v<typename Plan::real, double> || Plan::slots > 2 ? 1 : 2;
 
 /// Calls body(tensor, first element, M) for whole packets of an aligned tensor, with M = 8. Elsewhere for single
 /// elements, with M = 1: neighbours to neighbouring threads where a tensor is not aligned.
-template <class Body> __global__ __launch_bounds__(packet_threads, 2) void each_packet(Body const body) {
+template <class Body> __global__ __launch_bounds__(packet_threads, Body::blocks) void each_packet(Body const body) {
   auto const& v = body.v;
   std::int64_t const chunk = blockIdx.x;
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
@@ -71,6 +74,7 @@ template <class Body> __global__ __launch_bounds__(packet_threads, 2) void each_
 }
 
 template <class Plan> struct start_packets {
+  static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
   __device__ bool wants(std::int32_t) const { return true; }
   template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
@@ -79,6 +83,7 @@ template <class Plan> struct start_packets {
 };
 
 template <class Plan> struct zero_packets {
+  static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
   __device__ bool wants(std::int32_t) const { return true; }
   template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
@@ -88,6 +93,7 @@ template <class Plan> struct zero_packets {
 };
 
 template <class Plan> struct update_packets {
+  static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
   __device__ auto const& unit_of(std::int32_t tensor) const {
     return v.units[Plan::sums_per_tensor ? tensor : v.tensors[tensor].group];
