@@ -7,7 +7,7 @@
 cd "$(dirname "$0")/.." || exit 1
 . tests/setup.sh
 build=${DESCENT_BUILD:-build}
-simulator=$(cd "${DESCENT_CUDA_SIMULATOR:-../shared/tools/cudasim}" 2>/dev/null && pwd)/cudasim-run
+simulator=${DESCENT_CUDA_SIMULATOR:+$(cd "$DESCENT_CUDA_SIMULATOR" 2>/dev/null && pwd)/cudasim-run}
 passed=0 failed=0 skipped=0
 finish() {
   echo "$passed passed, $failed failed, $skipped skipped"
