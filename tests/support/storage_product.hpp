@@ -207,7 +207,9 @@ inline double most_drift(format const& exact, format const& state) {
 template <class Rule> void check_storage() {
   auto const combinations = storage_product<Rule>();
   CHECK(combinations.size() >= 4 * 4 * 4 + 3 * 3 * 3 * 3);
+  bool is_in_list = false;
   each_setting<Rule>([&](auto const& row) {
+    is_in_list = true;
     oracle<Rule> ran(row.rule);
     std::vector<double> p;
     for (std::size_t i = 0; i < run_length; ++i) p.push_back(start(0, i));
@@ -226,6 +228,7 @@ template <class Rule> void check_storage() {
       CHECK(seen.stayed);
     }
   });
+  CHECK(is_in_list);
 }
 
 }  // namespace test

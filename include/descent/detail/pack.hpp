@@ -114,7 +114,7 @@ DESCENT_LANES DESCENT_HD inline pack_mask operator||(pack_mask const& a, pack_ma
 DESCENT_LANES DESCENT_HD inline pack_mask operator!(pack_mask const& a) { DESCENT_PACK(pack_mask, ~a.lanes()); }
 
 DESCENT_LANES DESCENT_HD inline pack select(pack_mask const& condition, pack const& a, pack const& b) {
-  DESCENT_PACK(pack, (floats)((condition.lanes() & (ints)a.lanes()) | (~condition.lanes() & (ints)b.lanes())));
+  DESCENT_PACK(pack, condition.lanes() ? a.lanes() : b.lanes());
 }
 DESCENT_LANES DESCENT_HD inline pack abs(pack const& a) {
   DESCENT_PACK(pack, (floats)((ints)a.lanes() & 0x7fffffff));
@@ -143,9 +143,9 @@ DESCENT_LANES DESCENT_HD inline void load(pack& r, bfloat16 const* p) {
 }
 DESCENT_LANES DESCENT_HD inline void store(bfloat16* p, pack const& a) {
 #if !defined(__CUDA_ARCH__)
-  words const x = (words)a.lanes(), nan = (words)(a.lanes() != a.lanes());
-  words const rounded = (x + 0x7fff + ((x >> 16) & 1)) >> 16;
-  *reinterpret_cast<loose_shorts*>(p) = to_shorts((~nan & rounded) | (nan & 0x7fff));
+  words const x = (words)a.lanes(), nan = words{} + 0x7fff;
+  words const rounded = (x + 0x7fff + (x << 15 >> 31)) >> 16;  // half of the last place, less one where that is even
+  *reinterpret_cast<loose_shorts*>(p) = to_shorts(a.lanes() == a.lanes() ? rounded : nan);
 #endif
 }
 
