@@ -197,7 +197,7 @@ template <class Plan, class System> class host_engine {
   }
 
   void find_terms(std::vector<entry> const& groups) {
-    std::int64_t const t = control_.step, chunks = where_.chunks();
+    std::int64_t const t = control_.step;
     double const factor = control_.factor;
     if constexpr (!Plan::sums) {
       for (std::size_t g = 0; g < groups.size(); ++g) units_[g] = terms_of<Plan>(groups[g], policies_, t, factor);
@@ -206,17 +206,20 @@ template <class Plan, class System> class host_engine {
         auto const& x = where_.tensors[u];
         double totals[Plan::sum_count];
         for (std::size_t c = 0; c < Plan::sum_count; ++c)
-          totals[c] = add_strided<warp>(&partial_[(c + 1) * std::size_t(chunks)] + x.first_chunk, chunks_of(x.count));
+          totals[c] = add_strided<warp>(sums_of(c) + x.first_chunk, chunks_of(x.count));
         units_[u] = terms_of<Plan>(groups[std::size_t(x.group)], policies_, t, factor, totals, 1, memories_[u]);
       }
     } else {
       double totals[Plan::sum_count];
       for (std::size_t c = 0; c < Plan::sum_count; ++c)
-        totals[c] = add_strided<total_threads>(&partial_[(c + 1) * std::size_t(chunks)], chunks);
+        totals[c] = add_strided<total_threads>(sums_of(c), where_.chunks());
       for (std::size_t g = 0; g < groups.size(); ++g)
         units_[g] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_[g]);
     }
   }
+
+  /// The partial sums of the rule's sum c.
+  double const* sums_of(std::size_t c) const { return partial_.data() + (std::int64_t(c) + 1) * where_.chunks(); }
 
   std::int64_t first_bad_chunk() const {
     for (std::int64_t c = 0; c < where_.chunks(); ++c)

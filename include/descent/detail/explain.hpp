@@ -57,7 +57,8 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
        passes == 1 ? "pass" : "passes", Plan::launches);
   line("traffic: %lld + %lld bytes for each parameter", integer(Plan::pass_bytes(used)),
        integer(Plan::update_bytes(used)));
-  line(Plan::measures ? "a gradient that is not finite skips the step" : "gradients are not checked: add skip_nonfinite");
+  line("%s", Plan::measures ? "a gradient that is not finite skips the step"
+                            : "gradients are not checked: add skip_nonfinite");
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::size_t count = 0;
     integer elements = 0;

@@ -114,7 +114,7 @@ inline constexpr int measured = (What == measure::sums ? 0 : 1) + (What == measu
 /// Adds the elements' contributions to four accumulators for each measured sum: element j to accumulator j mod 4.
 /// A float's square is exact in double, so a fused multiply-add changes nothing and no finite gradient overflows.
 template <class Plan, measure What, class Real>
-DESCENT_HD void measure_packet(double (&total)[measured<Plan, What>][4], buffers<Plan> const& x, std::int64_t i, extent e,
+DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffers<Plan> const& x, std::int64_t i, extent e,
                                Real const& factor, typename Plan::rule::template terms<Real> const& k) {
   using rule = typename Plan::rule;
   double each[packet_size];
