@@ -72,7 +72,7 @@ template <class Rule, class F> void each_setting(F f) {
 template <class Rule> inline constexpr double most_ulps = 4;
 template <> inline constexpr double most_ulps<descent::sgd> = 8;   // g + mu b in p near 0
 template <> inline constexpr double most_ulps<descent::adam> = 8;  // g + wd p in m
-template <> inline constexpr double most_ulps<descent::lamb> = 8;  // rate u, larger than p, in p near 0
+template <> inline constexpr double most_ulps<descent::lamb> = 8;  // rate u in p near 0
 template <>
 inline constexpr double most_ulps<descent::lars> = 16;  // mu b + step, larger than p, in p near 0
 
