@@ -5,6 +5,7 @@
 # DESCENT_BUILD names the build folder. A CUDA device in software, if one is given by DESCENT_CUDA_SIMULATOR, takes the
 # place of a missing GPU: a folder with a program cudasim-run that runs the program its arguments name.
 cd "$(dirname "$0")/.." || exit 1
+trap 'exit 130' HUP INT TERM
 . tests/setup.sh
 build=${DESCENT_BUILD:-build}
 simulator=${DESCENT_CUDA_SIMULATOR:+$(cd "$DESCENT_CUDA_SIMULATOR" 2>/dev/null && pwd)/cudasim-run}
