@@ -1,0 +1,368 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// The loss scale: replays of torch.amp.GradScaler (tests/reference/loss_scale.txt, whose header describes the format),
+// models of apex and Megatron written here from what they do, and the laws of floor, ceiling and patience.
+#include <descent/loss_scale.hpp>
+#include <descent/policy.hpp>
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ds = descent;
+using ds::dynamic_loss_scale, ds::static_loss_scale, ds::loss_scale_state, ds::refill;
+
+static_assert(ds::policy<dynamic_loss_scale> && ds::policy<static_loss_scale>);
+
+namespace {
+
+constexpr double smallest = std::numeric_limits<float>::denorm_min();
+constexpr double largest = std::numeric_limits<float>::max();
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
+
+float float_of(std::string const& hex) { return std::bit_cast<float>(std::uint32_t(std::stoul(hex, nullptr, 16))); }
+
+bool overflows(std::string const& pattern, std::size_t step) {
+  int const digit = std::stoi(pattern.substr(step / 4, 1), nullptr, 16);
+  return digit >> (3 - step % 4) & 1;
+}
+
+/// Scale and tracker after every step.
+struct after {
+  float scale;
+  int tracker;
+};
+std::vector<after> decoded(float init, std::string const& text) {
+  std::vector<after> all;
+  after now{init, 0};
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::size_t const end = text.find_first_of(".=;", i);
+    REQUIRE(end != std::string::npos);
+    std::string const number = text.substr(i, end - i);
+    if (text[end] == '.') {
+      for (int n = number.empty() ? 1 : std::stoi(number); n > 0; --n) ++now.tracker, all.push_back(now);
+    } else {
+      if (text[end] == ';') now.scale = float_of(number);
+      now.tracker = 0;
+      all.push_back(now);
+    }
+    i = end;
+  }
+  return all;
+}
+
+/// apex's update_scale_hysteresis, on one found_inf.
+struct apex_model {
+  float scale;
+  int growth_tracker = 0, hysteresis_tracker;
+  void update(bool found_inf, double growth, double backoff, int interval, int hysteresis) {
+    if (found_inf) {
+      growth_tracker = 0;
+      if (--hysteresis_tracker > 0) return;
+      scale = float(double(scale) * backoff);
+    } else {
+      if (++growth_tracker == interval) {
+        if (float const next = float(double(scale) * growth); std::isfinite(next)) scale = next;
+        growth_tracker = 0;
+      }
+      hysteresis_tracker = hysteresis;
+    }
+  }
+};
+
+/// Megatron's DynamicGradScaler.
+struct megatron_model {
+  float scale;
+  int growth_tracker = 0, hysteresis_tracker;
+  void update(bool found_inf, float growth, float backoff, int interval, int hysteresis, float min) {
+    if (found_inf) {
+      growth_tracker = 0;
+      if (--hysteresis_tracker <= 0) scale = std::fmax(scale * backoff, min);
+    } else if (++growth_tracker == interval) {
+      growth_tracker = 0;
+      hysteresis_tracker = hysteresis;
+      scale = scale * growth;
+    }
+  }
+};
+
+loss_scale_state run(dynamic_loss_scale const& policy, std::string const& steps) {
+  auto s = policy.start();
+  for (char c : steps) policy.next(s, c == '.');
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("loss scale: every transition of torch.amp.GradScaler") {
+  std::ifstream in(DESCENT_TESTS_DIR "/reference/loss_scale.txt");
+  REQUIRE(in);
+  int sequences = 0, steps = 0, grown = 0, lowered = 0, refused = 0, wrong = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string init, pattern, text;
+    double growth, backoff;
+    int interval;
+    std::size_t count;
+    words >> init >> growth >> backoff >> interval >> count >> pattern >> text;
+    REQUIRE(!words.fail());
+    dynamic_loss_scale const policy{.init = float_of(init),
+                                    .growth = growth,
+                                    .backoff = backoff,
+                                    .interval = interval,
+                                    .min = smallest,
+                                    .max = largest};
+    policy.check();
+    auto const expected = decoded(float_of(init), text);
+    REQUIRE(expected.size() == count);
+    auto s = policy.start();
+    for (std::size_t i = 0; i < count && wrong < 5; ++i) {
+      float const before = s.scale;
+      policy.next(s, !overflows(pattern, i));
+      grown += s.scale > before;
+      lowered += s.scale < before;
+      refused += s.good == 0 && s.scale == before && !overflows(pattern, i);
+      if (s.scale != expected[i].scale || s.good != expected[i].tracker) {
+        ++wrong;
+        CAPTURE(line);
+        CAPTURE(i);
+        CHECK(s.scale == expected[i].scale);
+        CHECK(s.good == expected[i].tracker);
+      }
+      ++steps;
+    }
+    ++sequences;
+  }
+  CHECK(wrong == 0);
+  CHECK(sequences >= 10000);
+  CHECK(steps >= 200000);
+  CHECK(grown >= 10000);
+  CHECK(lowered >= 10000);
+  CHECK(refused >= 100);  // growth to infinity
+}
+
+TEST_CASE("loss scale: refill::clean_step is apex's update_scale_hysteresis") {
+  std::mt19937 random(1);
+  auto const uniform = [&](double a, double b) { return std::uniform_real_distribution(a, b)(random); };
+  for (int sequence = 0; sequence < 2000; ++sequence) {
+    dynamic_loss_scale const policy{.init = double(float(uniform(1, 1e6))),
+                                    .growth = uniform(1.01, 4),
+                                    .backoff = uniform(0.1, 0.99),
+                                    .interval = 1 + int(random() % 6),
+                                    .min = smallest,
+                                    .max = largest,
+                                    .hysteresis = 1 + int(random() % 5)};
+    apex_model model{float(policy.init), 0, policy.hysteresis};
+    auto s = policy.start();
+    double const rate = uniform(0, 0.6);
+    bool same = true;
+    for (int i = 0; i < 40; ++i) {
+      bool const bad = uniform(0, 1) < rate;
+      policy.next(s, !bad);
+      model.update(bad, policy.growth, policy.backoff, policy.interval, policy.hysteresis);
+      same = same && s.scale == model.scale && s.good == model.growth_tracker &&
+             s.left == (model.hysteresis_tracker > 0 ? model.hysteresis_tracker : 0);
+    }
+    CHECK(same);
+  }
+}
+
+TEST_CASE("loss scale: refill::growth is Megatron's DynamicGradScaler") {
+  std::mt19937 random(2);
+  auto const uniform = [&](double a, double b) { return std::uniform_real_distribution(a, b)(random); };
+  for (int sequence = 0; sequence < 2000; ++sequence) {
+    // powers of two, for which Megatron's products in float are ours
+    dynamic_loss_scale const policy{.init = std::ldexp(1, int(random() % 20)),
+                                    .growth = random() % 2 ? 2. : 4.,
+                                    .backoff = random() % 2 ? 0.5 : 0.25,
+                                    .interval = 1 + int(random() % 6),
+                                    .min = 1,
+                                    .max = largest,
+                                    .hysteresis = 1 + int(random() % 5),
+                                    .refill = refill::growth};
+    megatron_model model{float(policy.init), 0, policy.hysteresis};
+    auto s = policy.start();
+    double const rate = uniform(0, 0.6);
+    bool same = true;
+    for (int i = 0; i < 40; ++i) {
+      bool const bad = uniform(0, 1) < rate;
+      policy.next(s, !bad);
+      model.update(bad, float(policy.growth), float(policy.backoff), policy.interval, policy.hysteresis,
+                   float(policy.min));
+      same = same && s.scale == model.scale && s.good == model.growth_tracker &&
+             s.left == (model.hysteresis_tracker > 0 ? model.hysteresis_tracker : 0);
+    }
+    CHECK(same);
+  }
+}
+
+TEST_CASE("loss scale: what the two refills differ in") {
+  dynamic_loss_scale apex{.init = 1024, .interval = 100, .hysteresis = 2}, megatron = apex;
+  megatron.refill = refill::growth;
+  CHECK(run(apex, "x").scale == 1024);
+  CHECK(run(apex, "xx").scale == 512);
+  CHECK(run(apex, "xxx").scale == 256);
+  CHECK(run(apex, "x.x.x.x").scale == 1024);
+  CHECK(run(megatron, "x.x.x.x").scale == 128);
+  megatron.interval = 3;
+  CHECK(run(megatron, "x...x").scale == 2048);
+  CHECK(run(megatron, "x..x").scale == 512);
+}
+
+TEST_CASE("loss scale: an overflow takes the scale back and the count to 0; the interval-th clean step doubles it") {
+  dynamic_loss_scale const policy{.init = 64, .interval = 3};
+  CHECK(run(policy, "..").scale == 64);
+  CHECK(run(policy, "..").good == 2);
+  CHECK(run(policy, "...").scale == 128);
+  CHECK(run(policy, "...").good == 0);
+  CHECK(run(policy, "..x").scale == 32);
+  CHECK(run(policy, "..x").good == 0);
+  CHECK(run(policy, "..x..").scale == 32);
+  CHECK(run(policy, "..x...").scale == 64);
+}
+
+TEST_CASE("loss scale: it stays within [min, max], and reaches both") {
+  dynamic_loss_scale const policy{.init = 10, .growth = 3, .backoff = 0.4, .interval = 1, .min = 1.5, .max = 100};
+  CHECK(run(policy, "..").scale == 90);
+  CHECK(run(policy, "...").scale == 100);
+  CHECK(run(policy, "....").scale == 100);
+  CHECK(run(policy, "....x").scale == 40);
+  CHECK(run(policy, "xx").scale == float(double(float(10 * 0.4)) * 0.4));
+  CHECK(run(policy, "xxx").scale == 1.5);
+  CHECK(run(policy, "xxxx").scale == 1.5);
+  CHECK(run(policy, "xxxx.").scale == 4.5);
+}
+
+TEST_CASE("loss scale: a scale outside [min, max], as from an older checkpoint, is not moved the wrong way") {
+  dynamic_loss_scale const policy{.init = 16, .interval = 1, .min = 8, .max = 64};
+  loss_scale_state below{.scale = 2};
+  policy.next(below, false);
+  CHECK(below.scale == 2);
+  CHECK(below.stuck == 1);
+  policy.next(below, true);
+  CHECK(below.scale == 4);
+  loss_scale_state above{.scale = 1024};
+  policy.next(above, true);
+  CHECK(above.scale == 1024);
+  policy.next(above, false);
+  CHECK(above.scale == 512);
+}
+
+TEST_CASE("loss scale: growth that is not finite is refused, and counting starts again") {
+  dynamic_loss_scale const policy{.init = 0x1p127, .interval = 2, .max = largest};
+  CHECK(run(policy, "..").scale == 0x1p127f);
+  CHECK(run(policy, "..").good == 0);
+  dynamic_loss_scale const slow{.init = 0x1p127, .growth = 1.5, .interval = 1, .max = largest};
+  CHECK(run(slow, ".").scale == 0x1.8p127f);
+  CHECK(run(slow, "..").scale == 0x1.8p127f);
+}
+
+TEST_CASE("loss scale: 3000 bad steps end at the floor, and after `patience` of them there it is stuck") {
+  for (double min : {1.0, 0.1, smallest}) {
+    dynamic_loss_scale const policy{.min = min, .patience = 20};
+    auto s = policy.start();
+    int at_floor = 0;
+    for (int i = 0; i < 3000; ++i) {
+      at_floor += s.scale == float(min);
+      policy.next(s, false);
+      CHECK(s.scale > 0);
+      CHECK(s.stuck == at_floor);
+      CHECK(policy.is_stuck(s) == (at_floor >= 20));
+    }
+    CHECK(s.scale == float(min));
+    CHECK(at_floor > 2800);
+    policy.next(s, true);
+    CHECK(s.stuck == 0);
+    CHECK_FALSE(policy.is_stuck(s));
+  }
+}
+
+TEST_CASE("loss scale: overflows that are forgiven at the floor count, those above it do not") {
+  dynamic_loss_scale const policy{.init = 2, .interval = 2, .hysteresis = 3, .patience = 2};
+  CHECK(run(policy, "xx").stuck == 0);
+  CHECK(run(policy, "xxx").scale == 1);
+  CHECK(run(policy, "xxx").stuck == 0);
+  CHECK(run(policy, "xxx.x").stuck == 1);
+  CHECK(run(policy, "xxx.xx").stuck == 2);
+  CHECK(policy.is_stuck(run(policy, "xxx.xx")));
+  CHECK(run(policy, "xxx.xx..").stuck == 0);
+}
+
+TEST_CASE("loss scale: a million good steps double it every 2000 until the ceiling") {
+  dynamic_loss_scale const policy;
+  auto s = policy.start();
+  bool right = true;
+  for (int i = 1; i <= 1000000; ++i) {
+    policy.next(s, true);
+    int const growths = i / 2000;
+    right = right && s.scale == (growths < 8 ? std::ldexp(65536.f, growths) : 16777216.f) && s.good == i % 2000;
+  }
+  CHECK(right);
+  CHECK(s.stuck == 0);
+}
+
+TEST_CASE("loss scale: the count of skips does not overflow") {
+  loss_scale_state s{.scale = 1, .stuck = std::numeric_limits<std::int32_t>::max()};
+  dynamic_loss_scale{}.next(s, false);
+  CHECK(s.stuck == std::numeric_limits<std::int32_t>::max());
+}
+
+TEST_CASE("static loss scale: it never moves, and is stuck after `patience` skips in a row") {
+  static_loss_scale const policy{.scale = 1000, .patience = 3};
+  auto s = policy.start();
+  for (bool finite : {true, false, false, true, false, false}) policy.next(s, finite);
+  CHECK(s.stuck == 2);
+  CHECK_FALSE(policy.is_stuck(s));
+  policy.next(s, false);
+  CHECK(policy.is_stuck(s));
+  for (int i = 0; i < 3000; ++i) policy.next(s, i % 2);
+  CHECK(s.scale == 1000);
+  CHECK(static_loss_scale{}.start().scale == 128);
+}
+
+TEST_CASE("loss scale: what check() rejects") {
+  CHECK_NOTHROW(dynamic_loss_scale{}.check());
+  CHECK_NOTHROW((dynamic_loss_scale{.init = 1, .min = 1, .max = 1}.check()));
+  CHECK_NOTHROW((dynamic_loss_scale{.init = largest, .min = smallest, .max = largest}.check()));
+  auto const rejects = [](dynamic_loss_scale const& policy) { CHECK_THROWS_AS(policy.check(), std::invalid_argument); };
+  for (double bad : {0., -1., inf, -inf, no_number}) {
+    rejects({.init = bad});
+    rejects({.growth = bad});
+    rejects({.backoff = bad});
+    rejects({.min = bad});
+    rejects({.max = bad});
+    CHECK_THROWS_AS((static_loss_scale{.scale = bad}.check()), std::invalid_argument);
+  }
+  rejects({.growth = 1});
+  rejects({.backoff = 1});
+  rejects({.init = 0.5});
+  rejects({.init = 16777217});
+  rejects({.init = 1, .min = 1e-50});
+  rejects({.max = 1e39});
+  rejects({.init = 2, .min = 3, .max = 2});
+  for (int bad : {0, -1}) {
+    rejects({.interval = bad});
+    rejects({.hysteresis = bad});
+    rejects({.patience = bad});
+    CHECK_THROWS_AS((static_loss_scale{.patience = bad}.check()), std::invalid_argument);
+  }
+  CHECK_THROWS_AS((static_loss_scale{.scale = 1e39}.check()), std::invalid_argument);
+  CHECK_THROWS_AS((static_loss_scale{.scale = 1e-50}.check()), std::invalid_argument);
+  CHECK_THROWS_WITH((dynamic_loss_scale{.growth = 0.5}.check()),
+                    "dynamic_loss_scale: growth must be above 1 and finite, is 0.5");
+  CHECK_THROWS_WITH((dynamic_loss_scale{.init = 0.5}.check()),
+                    "dynamic_loss_scale: init must be in [min, max], is 0.5");
+  CHECK_THROWS_WITH((dynamic_loss_scale{.init = 1, .min = 3, .max = 2}.check()),
+                    "dynamic_loss_scale: max must be at least min and finite in float, is 2");
+}
