@@ -3,25 +3,48 @@
 #pragma once
 
 #include <descent/detail/plan.hpp>
+#include <descent/detail/reduce.hpp>
+#include <descent/loss_scale.hpp>
 
 #include <cstdint>
 
 /// The control block: what changes from step to step and lives beside the data, in the memory of the backend. The
 /// functions below are one state machine for host and device, all in double. They never touch a parameter.
 ///
-///     decide:   skip? norm, clip factor, t <- t + 1
+///     decide:   count or update? skip? norm, clip factor, t <- t + 1
+///     rescale:  loss scale
 ///     terms:    schedules -> rule -> what the update needs, for each group (or tensor, for sums over tensors)
 namespace descent {
 
 struct control_block {
   std::int64_t step = 0;     ///< t, the updates applied so far
-  std::int64_t skipped = 0;  ///< steps that were skipped for a gradient that is not finite
+  std::int64_t calls = 0;    ///< of step(), whatever they did
+  std::int64_t skipped = 0;  ///< updates that were skipped for a gradient that is not finite
   std::int64_t bad_chunk = -1;
-  double grad_norm = 0;      ///< of the last call, before clipping; not a number where nothing measures it
-  double clip = 1;
-  double factor = 1;         ///< what every gradient is multiplied by
+  double grad_norm = 0;      ///< of the last call, of the true gradient, before clipping
+  double clip = 1;           ///< of groups or tensors that are clipped by themselves, the smallest
+  double factor = 1;         ///< what every gradient in memory is multiplied by, but for such clipping
   double learning_rate = 0;  ///< of group 0, in the last applied update
   bool applied = false;      ///< whether the last call updated the parameters
+  bool waiting = false;      ///< whether the last call only counted its gradients
+  bool unscaled = false;     ///< whether the gradients in memory are free of the loss scale already
+  std::int32_t skipped_in_row = 0;
+  std::int32_t batches = 0;  ///< gradients counted since the last update, and the sum of their weights
+  double weight = 0;
+  loss_scale_state scale;    ///< the optimizer's own
+};
+
+/// What the caller says about one call.
+struct step_call {
+  double weight = 1;   ///< of the gradients since the last call
+  bool flush = false;  ///< nothing new: update with what there is
+  bool look = false;   ///< no step: only measure
+};
+
+/// A loss scale that several optimizers share, in the memory of the backend.
+struct shared_scale {
+  loss_scale_state state;
+  std::int32_t judged = 0, found = 0;  ///< whether gradients were judged since the last update, and found not finite
 };
 
 /// A group's copy of the rule.
@@ -39,13 +62,62 @@ template <class Rule, class Real> struct alignas(16) unit {
   bool frozen;
 };
 
-/// The policies that have a factor for the gradient's norm, or 1.
-template <class Policies> DESCENT_HD double clip_factor(Policies const& policies, double norm) {
-  double factor = 1;
-  policies.each([&](auto const& p) {
-    if constexpr (requires { p.factor(norm); }) factor = p.factor(norm);
-  });
-  return factor;
+/// The totals of the read-only pass over some gradients as they lie in memory.
+struct norm_totals {
+  double main = 0, large = 0, parameters = 0;
+
+  /// Neither infinite nor not a number. Holds for every finite value: no square and no sum of them overflows.
+  DESCENT_HD bool finite() const { return main - main == 0 && large - large == 0; }
+};
+
+/// The totals of some gradients, from the total of each row.
+template <class Plan, class Total> DESCENT_HD norm_totals norm_totals_from(Total const& total) {
+  norm_totals x;
+  x.main = total(0);
+  if constexpr (Plan::has_large) x.large = total(1);
+  if constexpr (Plan::measures_parameters) x.parameters = total(Plan::norm_rows - 1);
+  return x;
+}
+
+/// The norm that the totals stand for.
+template <class Plan> DESCENT_HD double norm_from(norm_totals const& x) {
+  if constexpr (Plan::norm_of == norm::l2)
+    return x.large == 0 ? sqrt(x.main) : sqrt(x.large + x.main * large_scale * large_scale) / large_scale;
+  else if constexpr (Plan::norm_of == norm::l1) return x.main / sum_scale<typename Plan::gradient>;
+  else return x.main;
+}
+
+/// The clip policy's factor for a true gradient, from its totals in memory and what makes it true.
+template <class Plan>
+DESCENT_HD double clip_factor(typename Plan::policies const& policies, norm_totals const& x, double inverse) {
+  if constexpr (Plan::template given<typename Plan::clip>) {
+    auto const& clip = static_cast<typename Plan::clip const&>(policies);
+    double const norm = norm_from<Plan>(x) * inverse;
+    if constexpr (Plan::measures_parameters) return clip.factor(norm, sqrt(x.parameters));
+    else return clip.factor(norm);
+  } else {
+    return 1;
+  }
+}
+
+/// Whether this call ends in an update, and does not only count.
+template <class Plan>
+DESCENT_HD bool completes(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
+                          step_call const& call) {
+  if constexpr (Plan::template given<typename Plan::accumulation>)
+    return call.look || (call.flush ? c.batches > 0
+                                    : c.batches + 1 >= static_cast<typename Plan::accumulation const&>(policies).n);
+  else return true;
+}
+
+/// What makes the gradients in memory true: 1 / (loss scale, weights of the micro-batches).
+template <class Plan>
+DESCENT_HD double inverse_of(control_block const& c, [[maybe_unused]] loss_scale_state const& scale,
+                             [[maybe_unused]] step_call const& call) {
+  double divisor = 1;
+  if constexpr (Plan::template given<typename Plan::loss_scale>) divisor = c.unscaled ? 1 : double(scale.scale);
+  if constexpr (Plan::template given<typename Plan::accumulation>) divisor *= c.weight + (call.flush ? 0 : call.weight);
+  return 1 / divisor;
 }
 
 /// The rule with its scheduled fields as they are at this step.
@@ -67,25 +139,105 @@ Rule unscheduled(Rule rule, [[maybe_unused]] policy_set<Ps...> const& policies) 
   return rule;
 }
 
-/// Once per call of step, given the rule of group 0 and the sum of all squared gradients, which is not read when the
-/// step measures none.
+/// Once per call of step, given the rule of group 0, the scale in force and the totals over all gradients, which are not
+/// read when the step measures none.
 template <class Plan>
 DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typename Plan::policies const& policies,
-                       double squares) {
-  c.applied = true;
+                       loss_scale_state const& scale, norm_totals const& totals, step_call const& call = {}) {
+  ++c.calls;
+  c.applied = completes<Plan>(c, policies, call);
+  c.waiting = !c.applied;
+  double const inverse = inverse_of<Plan>(c, scale, call);
+  if constexpr (Plan::template given<typename Plan::accumulation>) {
+    if (c.waiting) {
+      if (!call.flush) ++c.batches, c.weight += call.weight;
+      return;
+    }
+    c.batches = 0;
+    c.weight = 0;
+  }
+  c.unscaled = false;
   if constexpr (Plan::measures) {
-    c.grad_norm = descent::sqrt(squares);
-    c.applied = squares - squares == 0;  // neither infinite nor not a number
+    c.grad_norm = norm_from<Plan>(totals) * inverse;
+    c.applied = totals.finite();
   }
   if (!c.applied) {
     ++c.skipped;
+    ++c.skipped_in_row;
     return;
   }
   c.bad_chunk = -1;
-  c.clip = clip_factor(policies, c.grad_norm);
-  c.factor = c.clip;
+  c.skipped_in_row = 0;
+  c.clip = Plan::clip_over == scope::model ? clip_factor<Plan>(policies, totals, inverse) : 1;
+  c.factor = inverse * c.clip;
   if constexpr (has_lr<typename Plan::rule>) c.learning_rate = scheduled(rule, policies, c.step).lr;
   ++c.step;
+}
+
+/// The control block of an optimizer that has taken no step.
+template <class Plan> control_block start_of([[maybe_unused]] typename Plan::policies const& policies) {
+  control_block c;
+  if constexpr (Plan::template given<typename Plan::loss_scale> && !Plan::shares_scale)
+    c.scale = static_cast<typename Plan::loss_scale const&>(policies).start();
+  return c;
+}
+
+/// Once per iteration, after all that share the scale have judged their gradients. Nothing when none has.
+template <class Policy> DESCENT_HD void update_shared(shared_scale& s, Policy const& policy) {
+  if (s.judged) policy.next(s.state, !s.found);
+  s.judged = s.found = 0;
+}
+
+/// The loss scale after decide().
+template <class Plan>
+DESCENT_HD void rescale(control_block& c, [[maybe_unused]] typename Plan::policies const& policies) {
+  if constexpr (Plan::template given<typename Plan::loss_scale>) {
+    auto const& policy = static_cast<typename Plan::loss_scale const&>(policies);
+    if (c.waiting) return;
+    if constexpr (Plan::shares_scale) {
+      policy.shared->judged = 1;
+      if (!c.applied) policy.shared->found = 1;
+    } else {
+      policy.next(c.scale, c.applied);
+    }
+  }
+}
+
+/// What the update of an element needs for policies, beside the rule's terms.
+template <class Real> struct step_terms {
+  Real limit, noise, keep, take, pull;  // of clip_value, gradient_noise, the average (e <- keep e + take p), lookahead
+  std::int64_t t;
+  std::uint64_t noise_seed, rounding_seed;
+};
+struct no_step_terms {};
+template <class Plan>
+using step_terms_of = std::conditional_t<Plan::has_step_terms, step_terms<typename Plan::real>, no_step_terms>;
+
+template <class Plan>
+DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::policies const& policies,
+                                               [[maybe_unused]] std::int64_t t) {
+  step_terms_of<Plan> k{};
+  if constexpr (Plan::has_step_terms) {
+    using real = typename Plan::real;
+    k.t = t;
+    if constexpr (Plan::template given<typename Plan::clip_value>)
+      k.limit = real(static_cast<typename Plan::clip_value const&>(policies).c);
+    if constexpr (Plan::template given<typename Plan::noise>) {
+      auto const& noise = static_cast<typename Plan::noise const&>(policies);
+      k.noise = real(noise.deviation(t - 1));
+      k.noise_seed = noise.seed;
+    }
+    if constexpr (Plan::template given<typename Plan::rounding>)
+      k.rounding_seed = static_cast<typename Plan::rounding const&>(policies).seed;
+    if constexpr (Plan::template given<typename Plan::average>) {
+      double const weight = static_cast<typename Plan::average const&>(policies).weight(t);
+      k.keep = real(1 - weight);
+      k.take = real(weight);
+    }
+    if constexpr (Plan::template given<typename Plan::lookahead>)
+      k.pull = real(static_cast<typename Plan::lookahead const&>(policies).pull(t));
+  }
+  return k;
 }
 
 /// terms<double> to terms<Real>.

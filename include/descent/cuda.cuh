@@ -8,6 +8,7 @@
 #include <descent/policy.hpp>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -32,6 +33,7 @@ void launch(void (*kernel)(Parameters...), std::int64_t blocks, int threads, cud
 }
 
 template <class Plan> class cuda_engine;
+template <class Policy> class cuda_scaler;
 
 }  // namespace detail
 
@@ -45,6 +47,7 @@ struct cuda {
 
   using policy_kind = kind::backend;
   template <class Plan> using engine = detail::cuda_engine<Plan>;
+  template <class Policy> using scaler = detail::cuda_scaler<Policy>;
 };
 
 namespace detail {
@@ -66,27 +69,37 @@ template <class Plan> class cuda_engine {
       require_device_memory(x.gradient, x.count, device_, "gradient", where.names[t]);
     }
     allocate(where, groups, used);
-    launch(each_packet<start_packets<Plan>>, view_.chunk_count, packet_threads, stream_, start_packets<Plan>{view_});
+    for_packets(start_all{});
     if constexpr (Plan::sums) set_groups(groups);
     require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
 
-  void step(std::vector<entry> const&) {
+  void step(std::vector<entry> const&, step_call const& call) {
     device_scope const scope(device_);
     if constexpr (Plan::norm_first) {
-      launch(measure_chunks<Plan, measure::norm>, view_.chunk_count, chunk_threads, stream_, view_);
-      launch(decide_step<Plan>, 1, total_threads, stream_, view_, policies_);
-      launch(measure_chunks<Plan, measure::sums>, view_.chunk_count, chunk_threads, stream_, view_);
-      launch(find_step_terms<Plan>, 1, total_threads, stream_, view_, policies_);
+      measure_all<measure::norm>(call);
+      launch(decide_step<Plan>, 1, total_threads, stream_, view_, control_view_, call);
+      measure_all<measure::sums>(call);
+      launch(find_all_terms<Plan>, 1, total_threads, stream_, view_, control_view_);
     } else {
-      if constexpr (Plan::measures)
-        launch(measure_chunks<Plan, Plan::sums ? measure::norm_and_sums : measure::norm>, view_.chunk_count,
-               chunk_threads, stream_, view_);
-      launch(control_step<Plan>, 1, total_threads, stream_, view_, policies_);
+      if constexpr (Plan::measures) measure_all<Plan::sums ? measure::norm_and_sums : measure::norm>(call);
+      launch(control_step<Plan>, 1, total_threads, stream_, view_, control_view_, call);
     }
     launch(each_packet<update_packets<Plan>>, view_.chunk_count, packet_threads, stream_, update_packets<Plan>{view_});
   }
 
+  /// A read-only pass of its own, for norm_partials().
+  void measure_norm(std::vector<entry> const&) {
+    device_scope const scope(device_);
+    if constexpr (!Plan::measures) {
+      if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_rows * std::size_t(view_.chunk_count));
+      device_view<Plan> view = view_;
+      view.partial = norm_partial_.get();
+      launch(measure_chunks<Plan, measure::norm>, view.chunk_count, chunk_threads, stream_, view, control_view_, step_call{0, false, true});
+    } else {
+      measure_all<measure::norm>({0, false, true});
+    }
+  }
   /// Enqueues the groups as kernel parameters: no copy, and in order with the steps around it. False when that was
   /// captured, so that the device does not have them yet.
   bool set_groups(std::vector<entry> const& groups) {
@@ -94,27 +107,72 @@ template <class Plan> class cuda_engine {
     for (std::size_t first = 0; first < groups.size();) {
       group_batch<rule> batch{int(first), 0, {}};
       while (batch.count < batch.capacity && first < groups.size()) batch.entry[batch.count++] = groups[first++];
-      launch(set_step_groups<Plan>, 1, total_threads, stream_, view_, policies_, batch);
+      launch(set_step_groups<Plan>, 1, total_threads, stream_, view_, control_view_, batch);
     }
     return !capturing();
   }
 
-  void zero_gradients() {
+  /// The rows of the norm as the last read-only pass left them.
+  std::vector<double> norm_partials() const {
     device_scope const scope(device_);
-    launch(each_packet<zero_packets<Plan>>, view_.chunk_count, packet_threads, stream_, zero_packets<Plan>{view_});
+    refuse_capture("this");
+    std::vector<double> partial(Plan::norm_rows * std::size_t(view_.chunk_count));
+    read_back(partial.data(), Plan::measures ? partial_.get() : norm_partial_.get(), partial.size());
+    return partial;
   }
+
+  void zero_gradients() { for_packets(zero_all{}); }
+  void reload_values() { for_packets(reload_all{}); }
+  void unscale_gradients() {
+    device_scope const scope(device_);
+    using body = scaled_packets<Plan, unscale_body>;
+    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, control_view_.scale, {}});
+    launch(mark_unscaled<Plan>, 1, 1, stream_, view_);
+  }
+  template <class F> void transform_gradients(F const& f) {
+    device_scope const scope(device_);
+    using body = scaled_packets<Plan, transform_body<F>>;
+    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, control_view_.scale, {f}});
+  }
+  void swap_in() {
+    device_scope const scope(device_);
+    if (!saved_.get()) saved_ = device_array<typename Plan::value>(arena_);
+    for_packets(swap_in_all<typename Plan::value>{saved_.get()});
+  }
+  void swap_out() { for_packets(swap_out_all<typename Plan::value>{saved_.get()}); }
 
   control_block read_control() const {
     device_scope const scope(device_);
-    if (capturing())
-      throw std::logic_error("report() waits for the stream, which is capturing: call it after the graph has run");
-    require_cuda(cudaMemcpyAsync(report_.get(), control_.get(), sizeof(control_block), cudaMemcpyDeviceToHost, stream_),
-                 "cudaMemcpyAsync");
-    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    refuse_capture("report()");
+    read_back(report_.get(), control_.get(), 1);
     return *report_;
   }
 
+  /// The newest call that is known to be complete; the device may be writing others meanwhile.
+  control_block late_control() const {
+    auto const volatile& complete = late_->complete;
+    for (;;) {
+      std::int64_t const call = complete;
+      std::atomic_thread_fence(std::memory_order_acquire);
+      control_block const c = late_->slot[call % 3];
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (complete - call <= 1) return c;
+    }
+  }
+
+  float const* loss_scale_pointer() const { return &control_view_.scale->scale; }
+  loss_scale_state read_scale() const {
+    device_scope const scope(device_);
+    refuse_capture("loss_scale()");
+    loss_scale_state s;
+    read_back(&s, control_view_.scale, 1);
+    return s;
+  }
+
   void* master() const { return master_.get(); }
+  void* remainder() const { return remainder_.get(); }
+  void* average() const { return average_.get(); }
+  void* slow() const { return slow_.get(); }
   void* slot(std::size_t i) const { return slot_[i].get(); }
   std::string name() const { return "CUDA device " + std::to_string(device_); }
 
@@ -125,31 +183,64 @@ template <class Plan> class cuda_engine {
     return status != cudaStreamCaptureStatusNone;
   }
 
-  static constexpr int rows = (Plan::measures ? 1 : 0) + int(Plan::sum_count);
+  void refuse_capture(char const* what) const {
+    if (capturing())
+      throw std::logic_error(std::string(what) + " waits for the stream, which is capturing: call it after the graph has run");
+  }
+
+  template <class T> void read_back(T* to, T const* from, std::size_t count) const {
+    if (count == 0) return;
+    require_cuda(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
+
+  template <class Body> void for_packets(Body const& body) {
+    device_scope const scope(device_);
+    launch(each_packet<all_packets<Plan, Body>>, view_.chunk_count, packet_threads, stream_, {view_, body});
+  }
+
+  template <measure What> void measure_all(step_call const& call) {
+    launch(measure_chunks<Plan, What>, view_.chunk_count, chunk_threads, stream_, view_, control_view_, call);
+  }
+
+  static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
-    std::size_t const units = Plan::sums_per_tensor ? where.tensors.size() : groups.size();
-    auto const arena = std::size_t(where.arena), chunks = std::size_t(where.chunks());
+    std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
+    auto const arena = arena_ = std::size_t(where.arena), chunks = std::size_t(where.chunks());
     tensors_ = {where.tensors, stream_};
     tensor_of_chunk_ = {where.tensor_of_chunk, stream_};
     groups_ = {groups, stream_};
-    control_ = {std::array{control_block{}}, stream_};
+    control_ = {std::array{start_of<Plan>(policies_)}, stream_};
     units_ = device_array<unit<rule, typename Plan::real>>(units);
     partial_ = device_array<double>(rows * chunks);
     if constexpr (Plan::sums) {
       pending_ = device_array<unit<rule, typename Plan::real>>(groups.size());
       memories_ = {std::vector<memory_of<rule>>(units), stream_};
     }
-    if constexpr (Plan::sums_per_tensor) totals_ = device_array<double>(Plan::sum_count * units);
+    if constexpr (Plan::totals_per_tensor) totals_ = device_array<double>((Plan::norm_rows + Plan::sum_count) * where.tensors.size());
+    if constexpr (Plan::clip_over != scope::model)
+      factors_ = device_array<double>(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size());
+    if constexpr (Plan::has_step_terms) step_terms_ = device_array<step_terms_of<Plan>>(2);
+    if constexpr (Plan::has_remainder) remainder_ = device_array<std::uint16_t>(arena);
+    if constexpr (Plan::template given<typename Plan::average>) average_ = device_array<typename Plan::real>(arena);
+    if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = device_array<typename Plan::slow>(arena);
     if constexpr (Plan::has_master) master_ = device_array<typename Plan::exact>(arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = device_array<std::byte>(used[I] ? arena * sizeof(typename Plan::template slot<I>) : 0)), ...);
     }(typename Plan::every_slot{});
     report_ = pinned<control_block>();
+    late_ = pinned<late_report>();
 
     view_ = {tensors_.get(), tensor_of_chunk_.get(), where.chunks(), std::int32_t(where.tensors.size()),
              std::int32_t(groups.size()), master_.get(), {}, control_.get(), groups_.get(), units_.get(),
-             pending_.get(), memories_.get(), partial_.get(), totals_.get()};
+             pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}};
+    if constexpr (Plan::has_extras) view_.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
+    if constexpr (Plan::has_step_terms) view_.extra.step_terms = step_terms_.get();
+    control_view_ = {policies_, step_terms_.get(), step_terms_.get() + 1, factors_.get(), &control_.get()->scale,
+                     late_.get()};
+    if constexpr (Plan::shares_scale)
+      control_view_.scale = &static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
     for (std::size_t i = 0; i < Plan::slots; ++i) view_.slot[i] = slot_[i].get();
   }
 
@@ -162,11 +253,47 @@ template <class Plan> class cuda_engine {
   device_array<control_block> control_;
   device_array<unit<rule, typename Plan::real>> units_, pending_;
   device_array<memory_of<rule>> memories_;
-  device_array<double> partial_, totals_;
+  device_array<double> partial_, totals_, factors_, norm_partial_;
+  device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
   device_array<typename Plan::exact> master_;
+  device_array<std::uint16_t> remainder_;
+  device_array<typename Plan::real> average_;
+  device_array<typename Plan::slow> slow_;
+  device_array<typename Plan::value> saved_;
+  std::size_t arena_ = 0;
   std::array<device_array<std::byte>, Plan::slots> slot_;
   std::unique_ptr<control_block, pinned_delete> report_;
+  std::unique_ptr<late_report, pinned_delete> late_;
   device_view<Plan> view_{};
+  control_view<Plan> control_view_{};
+};
+
+/// A loss scale in device memory.
+template <class Policy> class cuda_scaler {
+ public:
+  cuda_scaler(Policy const& policy, cuda const& backend) : stream_(backend.stream) {
+    require_cuda(cudaGetDevice(&device_), "cudaGetDevice");
+    require_code(update_scale<Policy>, device_);
+    scale_ = {std::array{shared_scale{policy.start()}}, stream_};
+    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
+  void next(Policy const& policy) {
+    device_scope const scope(device_);
+    launch(update_scale<Policy>, 1, 1, stream_, scale_.get(), policy);
+  }
+  shared_scale* shared() const { return scale_.get(); }
+  shared_scale read() const {
+    device_scope const scope(device_);
+    shared_scale s;
+    require_cuda(cudaMemcpyAsync(&s, scale_.get(), sizeof s, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    return s;
+  }
+
+ private:
+  cudaStream_t stream_;
+  int device_ = 0;
+  device_array<shared_scale> scale_;
 };
 
 }  // namespace detail

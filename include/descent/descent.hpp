@@ -3,11 +3,17 @@
 #pragma once
 
 /// All of descent that a host compiler can build.
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
 #include <descent/clip.hpp>
 #include <descent/host.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
+#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/parallel.hpp>
 #include <descent/parameters.hpp>
+#include <descent/rounding.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
@@ -23,3 +29,4 @@
 #include <descent/schedules/warmup.hpp>
 #include <descent/storage.hpp>
 #include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>

@@ -9,6 +9,7 @@
 #include <descent/detail/reduce.hpp>
 #include <descent/systems.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -53,66 +54,118 @@ template <class Plan, class System> class host_engine {
  public:
   host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, host<System> const&)
-      : where_(where), policies_(policies), partial_(std::size_t(rows * where.chunks())),
-        units_(Plan::sums_per_tensor ? where.tensors.size() : groups.size()), memories_(units_.size()) {
+      : where_(where), policies_(policies), control_(start_of<Plan>(policies)),
+        partial_(std::size_t(rows * where.chunks())),
+        units_(Plan::unit_per_tensor ? where.tensors.size() : groups.size()), memories_(units_.size()),
+        factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1) {
     for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
       auto const& x = where_.tensors[t];
       require_host_memory(x.value, x.count, "value", where_.names[t]);
       require_host_memory(x.gradient, x.count, "gradient", where_.names[t]);
     }
     if constexpr (Plan::sums) pending_.reserve(groups.size());
-    if constexpr (Plan::has_master) master_ = allocate_host(bytes<typename Plan::master>());
+    if constexpr (Plan::has_master) master_ = allocate<typename Plan::master>();
+    if constexpr (Plan::has_remainder) remainder_ = allocate<std::uint16_t>();
+    if constexpr (Plan::template given<typename Plan::average>) average_ = allocate<real>();
+    if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = allocate<typename Plan::slow>();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((slot_[I] = used[I] ? allocate_host(bytes<typename Plan::template slot<I>>()) : nullptr), ...);
+      ((slot_[I] = used[I] ? allocate<typename Plan::template slot<I>>() : nullptr), ...);
     }(typename Plan::every_slot{});
-    for_chunks(start_body{this});
+    for_chunks(packets(start_all{}));
   }
 
-  void step(std::vector<entry> const& groups) {
-    double squares = 0;
+  void step(std::vector<entry> const& groups, step_call const& call) {
+    norm_totals totals;
     if constexpr (Plan::sums) prepare(groups);
     if constexpr (Plan::measures) {
-      if constexpr (Plan::norm_first || !Plan::sums) for_chunks(measure_body<measure::norm>{this, groups.data()});
-      else for_chunks(measure_body<measure::norm_and_sums>{this, groups.data()});
-      squares = add_strided<total_threads>(partial_.data(), where_.chunks());
+      if (completes<Plan>(control_, policies_, call)) {
+        if constexpr (Plan::norm_first || !Plan::sums) measure_all<measure::norm>(groups, 1);
+        else measure_all<measure::norm_and_sums>(groups, inverse_of<Plan>(control_, scale(), call));
+        totals = norm_totals_from<Plan>([&](int row) { return total(row); });
+      }
     }
-    decide<Plan>(control_, groups[0].rule, policies_, squares);
+    decide<Plan>(control_, groups[0].rule, policies_, scale(), totals, call);
+    if (Plan::clip_over != scope::model && control_.applied) find_factors(groups);
+    rescale<Plan>(control_, policies_);
     if (!control_.applied) {
+      if (control_.waiting) return;
       control_.bad_chunk = first_bad_chunk();
+      if constexpr (Plan::zeroes) for_chunks(packets(zero_all{}, groups.data()));
       return;
     }
-    if constexpr (Plan::norm_first) for_chunks(measure_body<measure::sums>{this, groups.data()});
+    if constexpr (Plan::norm_first) measure_all<measure::sums>(groups, control_.factor);
     find_terms(groups);
     for_chunks(update_body{this});
   }
 
-  void zero_gradients() { for_chunks(zero_body{this}); }
+  void measure_norm(std::vector<entry> const& groups) {
+    partial_.resize(std::size_t(std::max(rows, Plan::norm_rows) * where_.chunks()));
+    measure_all<measure::norm>(groups, 1);
+  }
+  /// The rows of the norm as the last read-only pass left them.
+  std::vector<double> norm_partials() const { return partial_; }
+
+  void zero_gradients() { for_chunks(packets(zero_all{})); }
+  void unscale_gradients() {
+    for_chunks(packets(multiply_all{real(1 / double(scale().scale))}));
+    control_.unscaled = true;
+  }
+  template <class F> void transform_gradients(F const& f) {
+    real const s = control_.unscaled ? real(1) : real(scale().scale);
+    for_chunks(scalar_packets<transform_all<F, real>>{this, {f, s, 1 / s}});
+  }
+  void reload_values() { for_chunks(packets(reload_all{})); }
+  void swap_in() {
+    if (!saved_) saved_ = allocate<typename Plan::value>();
+    for_chunks(packets(swap_in_all<typename Plan::value>{saved()}));
+  }
+  void swap_out() { for_chunks(packets(swap_out_all<typename Plan::value>{saved()})); }
+
   bool set_groups(std::vector<entry> const&) { return true; }
   control_block read_control() const { return control_; }
+  control_block late_control() const { return control_; }
+  float const* loss_scale_pointer() const { return &scale().scale; }
+  loss_scale_state read_scale() const { return scale(); }
   void* master() const { return master_.get(); }
+  void* remainder() const { return remainder_.get(); }
+  void* average() const { return average_.get(); }
+  void* slow() const { return slow_.get(); }
   void* slot(std::size_t i) const { return slot_[i].get(); }
   std::string name() const { return host<System>::name(); }
 
  private:
-  static constexpr int rows = (Plan::measures ? 1 : 0) + int(Plan::sum_count);
+  static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
 
-  template <class T> std::size_t bytes() const { return std::size_t(where_.arena) * sizeof(T); }
+  template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.arena) * sizeof(T)); }
 
-  struct start_body {
+  typename Plan::value* saved() const { return reinterpret_cast<typename Plan::value*>(saved_.get()); }
+
+  loss_scale_state const& scale() const {
+    if constexpr (Plan::shares_scale) return static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
+    else return control_.scale;
+  }
+
+  /// Body<Real>() on every packet; of groups that are not frozen where groups are given.
+  template <class Body> struct every_packet {
     host_engine* e;
+    Body body;
+    entry const* groups = nullptr;
     template <class Real> void operator()(std::int64_t chunk) const {
-      e->each_packet<Real>(chunk, [](auto const& x, std::int64_t i, extent e) { start_packet<Plan, Real>(x, i, e); });
+      if (groups && groups[std::size_t(e->record(chunk).group)].frozen) return;
+      e->each_packet<Real>(chunk, [&](auto const& x, std::int64_t i, extent part) {
+        body.template operator()<Plan, Real, reals<Real>>(x, i, part);
+      });
     }
   };
-
-  struct zero_body {
+  /// The same for what cannot be done in packs.
+  template <class Body> struct scalar_packets {
     host_engine* e;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      auto const& t = e->record(chunk);
-      auto const [begin, size] = span_of(chunk, t);
-      std::memset(static_cast<void*>(t.gradient + begin), 0, std::size_t(size) * sizeof(typename Plan::gradient));
-    }
+    Body body;
+    template <class Real> void operator()(std::int64_t chunk) const { every_packet<Body>{e, body}.template operator()<real>(chunk); }
   };
+  template <class Body> every_packet<Body> packets(Body const& body, entry const* groups = nullptr) {
+    return {this, body, groups};
+  }
 
   struct update_body {
     host_engine* e;
@@ -121,46 +174,56 @@ template <class Plan, class System> class host_engine {
       if (u.frozen) return;
       auto const k = e->spread<Real>(u);
       Real const factor(u.factor);
-      e->each_packet<Real>(
-          chunk, [&](auto const& x, std::int64_t i, extent e) { update_packet<Plan, Real>(x, i, e, factor, k); });
+      e->each_packet<Real>(chunk, [&](auto const& x, std::int64_t i, extent part) {
+        update_packet<Plan, Real>(x, i, part, factor, k, e->step_terms_);
+      });
     }
   };
 
   template <measure What> struct measure_body {
     host_engine* e;
     entry const* groups;
+    double factor;
     template <class Real> void operator()(std::int64_t chunk) const {
       constexpr int sums = measured<Plan, What>;
       double lane[sums][chunk_threads] = {};
       auto const g = std::size_t(e->record(chunk).group);
       if (!groups[g].frozen) {
         typename rule::template terms<Real> k{};
-        if constexpr (Plan::sums) k = e->spread<Real>(e->pending_[g]);
-        Real const factor(real(e->control_.factor));
+        if constexpr (Plan::sums && What != measure::norm) k = e->spread<Real>(e->pending_[g]);
+        Real const scaled(real(What == measure::sums && Plan::clip_over != scope::model ? e->factor_of(chunk) : factor));
         int const packets = (span_of(chunk, e->record(chunk)).size + int(packet_size) - 1) / int(packet_size);
         int const used = packets < chunk_threads ? packets : chunk_threads;
         double four[chunk_threads][sums][4];
         std::memset(four, 0, std::size_t(used) * sizeof four[0]);
         int q = 0;
         e->each_packet<Real>(chunk, [&](auto const& x, std::int64_t i, extent part) {
-          measure_packet<Plan, What, Real>(four[q++ % chunk_threads], x, i, part, factor, k);
+          measure_packet<Plan, What, Real>(four[q++ % chunk_threads], x, i, part, scaled, k, e->pending_step_);
         });
-        for (int c = 0; c < sums; ++c)
+        for (int t = 0; t < used; ++t) lane[0][t] = fold<first_is_largest<Plan, What>>(four[t][0]);
+        for (int c = 1; c < sums; ++c)
           for (int t = 0; t < used; ++t) lane[c][t] = fold(four[t][c]);
       }
-      constexpr int first = What == measure::sums ? 1 : 0;
-      for (int c = 0; c < sums; ++c)
-        e->partial_[std::size_t((first + c) * e->where_.chunks() + chunk)] = add_block(lane[c], chunk_threads);
+      constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
+      e->partial_at(first, chunk) = add_block<first_is_largest<Plan, What>>(lane[0], chunk_threads);
+      for (int c = 1; c < sums; ++c) e->partial_at(first + c, chunk) = add_block(lane[c], chunk_threads);
     }
   };
+  template <measure What> void measure_all(std::vector<entry> const& groups, double factor) {
+    for_chunks(measure_body<What>{this, groups.data(), factor});
+  }
+
+  double& partial_at(int row, std::int64_t chunk) { return partial_[std::size_t(row * where_.chunks() + chunk)]; }
+  double const* row(int i) const { return partial_.data() + i * where_.chunks(); }
 
   auto const& record(std::int64_t chunk) const {
     return where_.tensors[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
   }
-  std::size_t unit_of(std::int64_t chunk) const {
-    if constexpr (Plan::sums_per_tensor) return std::size_t(where_.tensor_of_chunk[std::size_t(chunk)]);
-    else return std::size_t(record(chunk).group);
+  std::size_t tensor_or_group(std::int64_t chunk, bool tensor) const {
+    return std::size_t(tensor ? where_.tensor_of_chunk[std::size_t(chunk)] : record(chunk).group);
   }
+  std::size_t unit_of(std::int64_t chunk) const { return tensor_or_group(chunk, Plan::unit_per_tensor); }
+  double factor_of(std::int64_t chunk) const { return factors_[tensor_or_group(chunk, Plan::clip_over == scope::tensor)]; }
 
   template <class Real> static auto spread(unit<rule, real> const& u) {
     typename rule::template terms<Real> k{};
@@ -172,9 +235,18 @@ template <class Plan, class System> class host_engine {
   template <class Real, class F> void each_packet(std::int64_t chunk, F const& f) const {
     auto const& t = record(chunk);
     auto const [begin, size] = span_of(chunk, t);
-    buffers<Plan> x{t.value, t.gradient, nullptr, {}};
-    if constexpr (Plan::has_master) x.exact = reinterpret_cast<typename Plan::master*>(master_.get()) + t.arena;
+    auto const at = [&]<class T>(host_memory const& m, T*& p) {
+      if (m) p = reinterpret_cast<T*>(m.get()) + t.arena;
+    };
+    buffers<Plan> x{t.value, t.gradient, nullptr, {}, {}};
+    if constexpr (Plan::has_master) at(master_, x.exact);
     else x.exact = t.value;
+    if constexpr (Plan::has_extras) {
+      at(remainder_, x.extra.remainder);
+      at(average_, x.extra.average);
+      at(slow_, x.extra.slow);
+      x.extra.arena = t.arena;
+    }
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(t.arena) * sizeof(typename Plan::template slot<I>)
                              : nullptr), ...);
@@ -194,36 +266,61 @@ template <class Plan, class System> class host_engine {
   void prepare(std::vector<entry> const& groups) {
     pending_.clear();
     for (auto const& g : groups) pending_.push_back(terms_of<Plan>(g, policies_, control_.step + 1, 1));
+    pending_step_ = find_step_terms<Plan>(policies_, control_.step + 1);
+  }
+
+  double total(int i) const {
+    auto const value = [&](std::int64_t c) { return row(i)[c]; };
+    if (Plan::norm_of == norm::inf && i == 0) return add_strided<total_threads, true>(value, where_.chunks());
+    return add_strided<total_threads>(value, where_.chunks());
+  }
+  double tensor_total(int i, std::size_t t) const {
+    auto const& x = where_.tensors[t];
+    auto const value = [&](std::int64_t c) { return row(i)[x.first_chunk + c]; };
+    if (Plan::norm_of == norm::inf && i == 0) return add_strided<warp, true>(value, chunks_of(x.count));
+    return add_strided<warp>(value, chunks_of(x.count));
+  }
+
+  /// The factors of groups or tensors that are clipped by themselves.
+  void find_factors(std::vector<entry> const& groups) {
+    double const inverse = control_.factor;
+    for (std::size_t u = 0; u < factors_.size(); ++u) {
+      norm_totals const x = norm_totals_from<Plan>([&](int i) {
+        if constexpr (Plan::clip_over == scope::tensor) return tensor_total(i, u);
+        auto const value = [&](std::int64_t t) {
+          return where_.tensors[std::size_t(t)].group == int(u) ? tensor_total(i, std::size_t(t)) : 0;
+        };
+        auto const count = std::int64_t(where_.tensors.size());
+        if (Plan::norm_of == norm::inf && i == 0) return add_strided<warp, true>(value, count);
+        return add_strided<warp>(value, count);
+      });
+      double const factor = clip_factor<Plan>(policies_, x, inverse);
+      factors_[u] = inverse * factor;
+      control_.clip = min(control_.clip, factor);
+    }
+    static_cast<void>(groups);
   }
 
   void find_terms(std::vector<entry> const& groups) {
     std::int64_t const t = control_.step;
-    double const factor = control_.factor;
-    if constexpr (!Plan::sums) {
-      for (std::size_t g = 0; g < groups.size(); ++g) units_[g] = terms_of<Plan>(groups[g], policies_, t, factor);
-    } else if constexpr (Plan::sums_per_tensor) {
-      for (std::size_t u = 0; u < units_.size(); ++u) {
-        auto const& x = where_.tensors[u];
-        double totals[Plan::sum_count];
-        for (std::size_t c = 0; c < Plan::sum_count; ++c)
-          totals[c] = add_strided<warp>(sums_of(c) + x.first_chunk, chunks_of(x.count));
-        units_[u] = terms_of<Plan>(groups[std::size_t(x.group)], policies_, t, factor, totals, 1, memories_[u]);
-      }
-    } else {
-      double totals[Plan::sum_count];
-      for (std::size_t c = 0; c < Plan::sum_count; ++c)
-        totals[c] = add_strided<total_threads>(sums_of(c), where_.chunks());
-      for (std::size_t g = 0; g < groups.size(); ++g)
-        units_[g] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_[g]);
+    step_terms_ = find_step_terms<Plan>(policies_, t);
+    [[maybe_unused]] double totals[Plan::sum_count + 1];
+    if constexpr (Plan::sums && !Plan::sums_per_tensor)
+      for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = total(Plan::norm_rows + c);
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      auto const g = Plan::unit_per_tensor ? std::size_t(where_.tensors[u].group) : u;
+      double factor = control_.factor;
+      if constexpr (Plan::clip_over != scope::model) factor = factors_[Plan::clip_over == scope::tensor ? u : g];
+      if constexpr (Plan::sums_per_tensor)
+        for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = tensor_total(Plan::norm_rows + c, u);
+      if constexpr (Plan::sums) units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_[u]);
+      else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor);
     }
   }
 
-  /// The partial sums of the rule's sum c.
-  double const* sums_of(std::size_t c) const { return partial_.data() + (std::int64_t(c) + 1) * where_.chunks(); }
-
   std::int64_t first_bad_chunk() const {
     for (std::int64_t c = 0; c < where_.chunks(); ++c)
-      if (partial_[std::size_t(c)] - partial_[std::size_t(c)] != 0) return c;
+      if (!norm_totals_from<Plan>([&](int i) { return row(i)[c]; }).finite()) return c;
     return -1;
   }
 
@@ -232,9 +329,23 @@ template <class Plan, class System> class host_engine {
   control_block control_;
   std::vector<double> partial_;
   std::vector<unit<rule, real>> units_, pending_;
+  step_terms_of<Plan> step_terms_{}, pending_step_{};
   std::vector<memory_of<rule>> memories_;
-  host_memory master_;
+  std::vector<double> factors_;
+  host_memory master_, remainder_, average_, slow_, saved_;
   std::array<host_memory, Plan::slots> slot_;
+};
+
+/// A loss scale in host memory.
+template <class Policy> class host_scaler {
+ public:
+  template <class System> host_scaler(Policy const& policy, host<System> const&) : scale_{policy.start()} {}
+  void next(Policy const& policy) { update_shared(scale_, policy); }
+  shared_scale* shared() { return &scale_; }
+  shared_scale read() const { return scale_; }
+
+ private:
+  shared_scale scale_;
 };
 
 }  // namespace descent::detail
@@ -246,6 +357,7 @@ namespace descent {
 template <class System = default_system> struct host {
   using policy_kind = kind::backend;
   template <class Plan> using engine = detail::host_engine<Plan, System>;
+  template <class Policy> using scaler = detail::host_scaler<Policy>;
   static std::string name() { return std::string("host, Thrust ") + System::name(); }
 };
 

@@ -74,7 +74,7 @@ DESCENT_HD inline sine_cosine sincos_of_turn(std::uint32_t turn) {
 /// Two independent standard normals of two random words (Box & Muller 1958); none is beyond 6.7.
 DESCENT_HD inline sine_cosine two_normals(std::uint32_t a, std::uint32_t b) {
   float const u = float(std::int32_t(a >> 1)) * 0x1p-31f + 0x1p-32f;  // in (0, 1]
-  float const r = sqrt(-2 * normals_log(u));
+  float const r = descent::sqrt(-2 * normals_log(u));
   sine_cosine const direction = sincos_of_turn(b);
   return {r * direction.sin, r * direction.cos};
 }

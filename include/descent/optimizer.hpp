@@ -25,11 +25,16 @@ namespace descent {
 /// The machine: parameters, a rule and policies make a training step.
 ///
 /// Each step reads the gradients and updates values and the state it owns, in at most one read-only pass and one update
-/// pass over memory (two read-only passes when a rule with sums meets clip_norm). It allocates nothing, copies nothing
+/// pass over memory (two read-only passes when a rule with sums meets a norm clip). It allocates nothing, copies nothing
 /// and, on CUDA, waits for nothing: at most three launches on the backend's stream (five in that case) for any number of
 /// tensors, and one more after group() or freeze() changed something. State is allocated and started in the constructor,
 /// which waits for it. The caller's memory is used in place and must outlive the optimizer, which can be moved and not
 /// copied.
+///
+/// A true gradient is what memory holds, divided by the loss scale and averaged over the accumulated micro-batches: all
+/// norms, clipping and rules see that, and nothing is written back. When any is not finite the whole step is skipped:
+/// values, masters, states, averages, t and schedules stay; gradients are still set to zero where zero_grad{} asks; a
+/// dynamic loss scale backs off.
 template <class Value, class Gradient, class Rule, class... Ps> class optimizer : detail::arguments<Rule, Ps...> {
   using plan = detail::plan<Value, Gradient, Rule, Ps...>;
   using backend = detail::policy_of<kind::backend, host<>, Ps...>;
@@ -47,13 +52,19 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
     engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, detail::policy_value<backend>(policies...));
   }
 
-  /// One training step on the gradients as they are now. Throws std::invalid_argument, with nothing changed, when a
-  /// group is out of range or needs a member of the state that no group needed at construction.
-  void step() {
-    engine& e = alive();
-    if (std::memcmp(groups_.data(), accepted_.data(), groups_.size() * sizeof(entry)) != 0) accept_groups();
-    e.step(groups_);
+  /// One training step on the gradients as they are now. weight is for accumulate, which documents it. Throws, with
+  /// nothing changed, std::invalid_argument when a group is out of range or needs a member of the state that no group
+  /// needed at construction, std::logic_error when the order of calls around a shared scale or an average is wrong.
+  void step(double weight = 1) {
+    if (!(weight > 0) || weight > std::numeric_limits<double>::max())
+      throw std::invalid_argument("step: weight must be finite and above 0, is " + detail::number(weight));
+    if (!plan::template given<typename plan::accumulation> && weight != 1)
+      throw std::invalid_argument("step: a weight needs the policy accumulate{n}");
+    run({weight, false});
   }
+
+  /// Updates with the micro-batches that wait, if any, as if there were n of them.
+  void flush() requires(plan::template given<typename plan::accumulation>) { run({0, true}); }
 
   /// The rule of one group, to read and to change; a change holds from the next step() on. A field that follows a
   /// schedule is overwritten by it.
@@ -62,20 +73,80 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
   /// A frozen group is left alone: no work is done for it, its gradients count in no norm, its state stays.
   void freeze(int index, bool frozen = true) { group_at(index).frozen = frozen; }
 
-  /// What the last step did. On CUDA waits for the stream, which must not be capturing.
-  step_report report() const {
-    control_block const c = alive().read_control();
-    constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    step_report r{c.step, c.skipped, c.applied, {}, c.learning_rate, c.grad_norm, c.clip};
-    if (!detail::has_lr<Rule>) r.learning_rate = none;
-    if (!plan::measures) r.grad_norm = none;
-    if (!c.applied && c.step + c.skipped == 0) r.why = "no step was taken yet";
-    else if (!c.applied && c.bad_chunk < 0) r.why = "the norm of the gradients is not finite";
-    else if (!c.applied)
-      r.why = "the gradient of '" + where_.names[std::size_t(where_.tensor_of_chunk[std::size_t(c.bad_chunk)])] +
-              "' is not finite";
-    return r;
+  /// What group() and freeze() changed takes hold from here on, also for graphs captured before: call it between two
+  /// replays. On CUDA enqueued, with nothing to wait for. Throws as step().
+  void commit_groups() {
+    alive();
+    if (std::memcmp(groups_.data(), accepted_.data(), groups_.size() * sizeof(entry)) != 0) accept_groups();
   }
+
+  /// What the last step did. On CUDA waits for the stream, which must not be capturing.
+  step_report report() const { return report_of(alive().read_control(), alive().read_scale()); }
+
+  /// The same without waiting: on CUDA the newest step that the device has finished, from pinned memory, so usually the
+  /// one before the last. May be called at any time, also during a capture.
+  step_report last_report() const {
+    control_block const c = alive().late_control();
+    return report_of(c, c.scale);
+  }
+
+  /// The tensors whose gradients were not finite in the last step that was measured (or gradient_norm()), and beside
+  /// each the finite ones, in the order of the parameters; empty when all were finite. Costs nothing before it is called;
+  /// on CUDA waits for the stream.
+  std::vector<gradient_state> diagnose() const {
+    std::vector<double> const partial = alive().norm_partials();
+    std::vector<gradient_state> tensors;
+    bool all = true;
+    for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
+      auto const x = totals(partial, [&](auto const& tensor) { return &tensor == &where_.tensors[t]; });
+      tensors.push_back({where_.names[t], x.finite(), detail::norm_from<plan>(x)});
+      all = all && x.finite();
+    }
+    return all ? std::vector<gradient_state>{} : tensors;
+  }
+
+  /// The norm of the true gradients as they lie in memory now, before any clipping, in the norm of the clip policy or
+  /// L2: of all that are not frozen, of one group, of one tensor. A read-only pass of its own; on CUDA waits for the
+  /// stream. With accumulate, the micro-batches so far.
+  double gradient_norm() {
+    return measured_norm([](auto const&) { return true; });
+  }
+  double gradient_norm(descent::group g) {
+    group_at(g.index);
+    return measured_norm([&](auto const& tensor) { return tensor.group == g.index; });
+  }
+  double gradient_norm(std::string const& name) {
+    auto const* t = &where_.tensors[where_.find(name)];
+    return measured_norm([&](auto const& tensor) { return &tensor == t; });
+  }
+
+  /// Divides the gradients in memory by the loss scale, to look at or to change before step(), which knows of it. Once
+  /// for each step, and after the last backward pass of it. Throws std::logic_error at the second call. Not for half, in
+  /// which small gradients would be lost: see transform_gradients.
+  void unscale() {
+    static_assert(!std::is_same_v<Gradient, half>,
+                  "unscale(): half gradients would underflow without their loss scale; use transform_gradients(f) or "
+                  "gradient_norm(), which see the true ones");
+    static_assert(plan::template given<typename plan::loss_scale>, "unscale(): there is no loss scale policy");
+    if (unscaled_) throw std::logic_error("unscale() was called already for this step; the order is backward, unscale(), step()");
+    if constexpr (plan::shares_scale)
+      if (round_ == policies_.round->number)
+        throw std::logic_error("unscale() after step(); the order is backward, unscale(), step(), update()");
+    alive().unscale_gradients();
+    unscaled_ = true;
+  }
+
+  /// g <- f(g) for every gradient, free of the loss scale, which is multiplied back on in the same pass: in any type, as
+  /// often as wanted. f takes and returns the type of the arithmetic, and on CUDA must be callable in device code.
+  template <class F> void transform_gradients(F const& f) { alive().transform_gradients(f); }
+
+  /// The factor for the next loss; on CUDA waits for the stream.
+  double loss_scale() const { return alive().read_scale().scale; }
+  /// Where it lies, in the backend's memory: for kernels, also captured ones.
+  float const* loss_scale_pointer() const { return alive().loss_scale_pointer(); }
+
+  /// Masters anew from the values, after something else wrote those.
+  void reload_values() { alive().reload_values(); }
 
   /// Sets all gradients to zero; on CUDA enqueued on the stream.
   void zero_grad() { alive().zero_gradients(); }
@@ -105,6 +176,31 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
     return view<typename plan::exact>(alive().master(), name);
   }
 
+  /// The average of one parameter, likewise.
+  std::span<typename plan::real const> average(std::string const& name) const {
+    static_assert(plan::template given<typename plan::average>, "there is no average: give the policy ema{} or swa{}");
+    return view<typename plan::real>(alive().average(), name);
+  }
+  /// Lookahead's slow weights of one parameter, likewise.
+  std::span<typename plan::slow const> slow(std::string const& name) const {
+    static_assert(plan::template given<typename plan::lookahead>, "there are no slow weights: give the policy lookahead{}");
+    return view<typename plan::slow>(alive().slow(), name);
+  }
+  /// The 16 bits that each value of one parameter lacks, likewise.
+  std::span<std::uint16_t const> remainder(std::string const& name) const {
+    static_assert(plan::has_remainder, "there is no remainder: give the policy master_remainder{}");
+    return view<std::uint16_t>(alive().remainder(), name);
+  }
+
+  /// Puts the averages, rounded, into the values; the next call puts back the values to the bit. Between the two step()
+  /// throws. The first call allocates room for the values.
+  void swap_average() {
+    static_assert(plan::template given<typename plan::average>, "there is no average: give the policy ema{} or swa{}");
+    if (swapped_) alive().swap_out();
+    else alive().swap_in();
+    swapped_ = !swapped_;
+  }
+
   /// What the optimizer owns. descent::memory(params, rule, policies...) says the same beforehand.
   memory_report memory() const { return detail::owned<plan>(where_, used_); }
   static memory_report memory(parameters<Value, Gradient> const& params, Rule const& rule, Ps const&... policies) {
@@ -113,12 +209,75 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
   }
 
   /// Bytes that one step moves for each parameter that is not frozen.
-  std::int64_t bytes_per_parameter() const { return plan::pass_bytes(used_) + plan::update_bytes(used_); }
+  std::int64_t bytes_per_parameter() const { return detail::bytes_of_step<plan>(used_); }
 
   /// Storage, passes, launches, bytes for each parameter, memory and groups, for people.
   std::string explain() const { return detail::explain<plan>(where_, used_, groups_, alive().name()); }
 
  private:
+  void run(step_call const& call) {
+    engine& e = alive();
+    if (swapped_) throw std::logic_error("step() between two calls of swap_average(): the values are the averages now");
+    if constexpr (plan::shares_scale)
+      if (round_ == policies_.round->number)
+        throw std::logic_error("step() twice without update() of the loss scale; the order is backward, step() of every "
+                               "optimizer once, then update()");
+    commit_groups();
+    e.step(groups_, call);
+    unscaled_ = false;
+    if constexpr (plan::shares_scale) {
+      round_ = policies_.round->number;
+      policies_.round->stepped = true;
+    }
+  }
+
+  /// The totals over the chunks of the tensors that are wanted, added as the step adds all.
+  template <class Wanted> detail::norm_totals totals(std::vector<double> const& partial, Wanted const& wanted) const {
+    auto const total = [&](int row) {
+      auto const value = [&](std::int64_t c) {
+        return wanted(where_.tensors[std::size_t(where_.tensor_of_chunk[std::size_t(c)])])
+                   ? partial[std::size_t(row * where_.chunks() + c)]
+                   : 0.0;
+      };
+      if (plan::norm_of == norm::inf && row == 0) return detail::add_strided<detail::total_threads, true>(value, where_.chunks());
+      return detail::add_strided<detail::total_threads>(value, where_.chunks());
+    };
+    return detail::norm_totals_from<plan>(total);
+  }
+
+  template <class Wanted> double measured_norm(Wanted const& wanted) {
+    commit_groups();
+    engine& e = alive();
+    e.measure_norm(groups_);
+    control_block c = e.read_control();
+    double const inverse = detail::inverse_of<plan>(c, e.read_scale(), {c.batches > 0 ? 0.0 : 1.0, false});
+    return detail::norm_from<plan>(totals(e.norm_partials(), wanted)) * inverse;
+  }
+
+  step_report report_of(control_block const& c, loss_scale_state const& scale) const {
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    step_report r{c.step, c.skipped, c.applied, {}, c.learning_rate, scale.scale, c.grad_norm, c.clip};
+    if (!detail::has_lr<Rule>) r.learning_rate = none;
+    if (!plan::measures) r.grad_norm = none;
+    if (c.applied) return r;
+    if (c.waiting) r.why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
+    else if (c.step + c.skipped == 0) r.why = "no step was taken yet";
+    else if (c.bad_chunk < 0) r.why = "the norm of the gradients is not finite";
+    else
+      r.why = "the gradient of '" + where_.names[std::size_t(where_.tensor_of_chunk[std::size_t(c.bad_chunk)])] +
+              "' is not finite";
+    if (is_stuck(c, scale))
+      r.why += "; training is not recovering: " + std::to_string(c.skipped_in_row) + " steps in a row were skipped" +
+               (plan::template given<typename plan::loss_scale> ? ", and the loss scale cannot go lower" : "");
+    return r;
+  }
+
+  bool is_stuck(control_block const& c, [[maybe_unused]] loss_scale_state const& scale) const {
+    if constexpr (plan::template given<typename plan::loss_scale> && !plan::shares_scale)
+      return static_cast<typename plan::loss_scale const&>(policies_).is_stuck(scale);
+    else return c.skipped_in_row >= 20;
+  }
+
   engine& alive() const {
     if (!engine_) throw std::logic_error("this optimizer was moved from");
     return *engine_;
@@ -171,11 +330,23 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
   std::vector<entry> groups_, accepted_;
   std::array<bool, plan::slots> used_;
   typename plan::policies policies_;
+  std::int64_t round_ = -1;  // of the shared loss scale, at the last step
+  bool unscaled_ = false, swapped_ = false;
   std::unique_ptr<engine> engine_;
 };
 
 template <class Value, class Gradient, class Rule, class... Ps>
 optimizer(parameters<Value, Gradient> const&, Rule, Ps...) -> optimizer<Value, Gradient, Rule, Ps...>;
+
+/// Bytes that one step of optimizer{params, rule, policies...} moves for each parameter, where the rule's settings need
+/// every member of its state: 40 for half values and gradients, master<float>, adamw, dynamic_loss_scale, clip_norm, ema
+/// and zero_grad.
+template <class Value, class Gradient, class Rule, class... Ps> constexpr std::int64_t bytes_per_parameter() {
+  using plan = detail::plan<Value, Gradient, Rule, Ps...>;
+  std::array<bool, plan::slots> used{};
+  for (bool& one : used) one = true;
+  return detail::bytes_of_step<plan>(used);
+}
 
 /// The memory that optimizer{params, rule, policies...} would own; nothing is allocated.
 template <class Value, class Gradient, class Rule, class... Ps>

@@ -18,7 +18,15 @@ struct parallel;
 struct master;
 struct states;
 struct finiteness;
+struct loss_scale;
+struct accumulation;
 struct clip;
+struct clip_value;
+struct noise;
+struct rounding;
+struct average;
+struct lookahead;
+struct zero_grad;
 template <auto Field> struct field;  // one kind for each scheduled field of the rule
 }  // namespace kind
 

@@ -80,8 +80,8 @@ concept has_state_for_sums = requires(std::size_t slot) {
   { R::for_sums_only(slot) } -> std::same_as<bool>;
 };
 
-/// What a rule's sums run over.
-enum class scope { tensor, model };
+/// What sums and norms run over; a rule's sums over a tensor or the model.
+enum class scope { tensor, group, model };
 
 /// Sums: `sum(p, g, k)`, or `sum(p, g, s, k)` where it needs the state, gives each element's contribution, with s as it
 /// is before the update and k = at(t). They are added in double over each tensor, or over the whole model

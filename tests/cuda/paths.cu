@@ -8,29 +8,42 @@ namespace ds = descent;
 namespace detail = descent::detail;
 
 template <class Plan>
-void reach(detail::device_view<Plan> const& v, typename Plan::policies const& policies) {
+void reach(detail::device_view<Plan> const& v, detail::control_view<Plan> const& w) {
   auto const go = [](auto kernel, auto const&... arguments) {
     detail::launch(kernel, 1, 1, nullptr, arguments...);
   };
-  go(detail::each_packet<detail::start_packets<Plan>>, detail::start_packets<Plan>{v});
-  go(detail::each_packet<detail::zero_packets<Plan>>, detail::zero_packets<Plan>{v});
+  auto const all = [&]<class Body>(Body body) {
+    go(detail::each_packet<detail::all_packets<Plan, Body>>, detail::all_packets<Plan, Body>{v, body});
+  };
+  all(detail::start_all{});
+  all(detail::zero_all{});
+  if constexpr (Plan::has_master || Plan::has_remainder) all(detail::reload_all{});
+  if constexpr (Plan::template given<typename Plan::average>) {
+    all(detail::swap_in_all<typename Plan::value>{});
+    all(detail::swap_out_all<typename Plan::value>{});
+  }
+  if constexpr (Plan::template given<typename Plan::loss_scale>) {
+    using body = detail::scaled_packets<Plan, detail::unscale_body>;
+    go(detail::each_packet<body>, body{v, nullptr, {}});
+    go(detail::mark_unscaled<Plan>, v);
+  }
   go(detail::each_packet<detail::update_packets<Plan>>, detail::update_packets<Plan>{v});
-  go(detail::set_step_groups<Plan>, v, policies, detail::group_batch<typename Plan::rule>{});
+  go(detail::set_step_groups<Plan>, v, w, detail::group_batch<typename Plan::rule>{});
   if constexpr (Plan::norm_first) {
-    go(detail::measure_chunks<Plan, detail::measure::norm>, v);
-    go(detail::decide_step<Plan>, v, policies);
-    go(detail::measure_chunks<Plan, detail::measure::sums>, v);
-    go(detail::find_step_terms<Plan>, v, policies);
+    go(detail::measure_chunks<Plan, detail::measure::norm>, v, w, descent::step_call{});
+    go(detail::decide_step<Plan>, v, w, descent::step_call{});
+    go(detail::measure_chunks<Plan, detail::measure::sums>, v, w, descent::step_call{});
+    go(detail::find_all_terms<Plan>, v, w);
   } else {
     constexpr auto what = Plan::sums ? detail::measure::norm_and_sums : detail::measure::norm;
-    if constexpr (Plan::measures) go(detail::measure_chunks<Plan, what>, v);
-    go(detail::control_step<Plan>, v, policies);
+    if constexpr (Plan::measures) go(detail::measure_chunks<Plan, what>, v, w, descent::step_call{});
+    go(detail::control_step<Plan>, v, w, descent::step_call{});
   }
 }
 
 #define REACH(...)                                                             \
   template void reach(detail::device_view<detail::plan<__VA_ARGS__>> const& v, \
-                      detail::plan<__VA_ARGS__>::policies const& policies);
+                      detail::control_view<detail::plan<__VA_ARGS__>> const& w);
 using schedule = ds::warmup<ds::cosine>;
 using rate = decltype(ds::learning_rate(schedule{}));
 
@@ -49,3 +62,16 @@ REACH(ds::bfloat16, ds::bfloat16, ds::lamb, ds::clip_norm, ds::master<float>,
 REACH(float, float, ds::lamb)
 REACH(float, float, ds::dog)
 REACH(ds::half, ds::half, ds::dog, ds::clip_norm, ds::master<float>, ds::states<ds::half>)
+
+// the whole step
+REACH(ds::half, ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm, ds::ema, ds::zero_grad, rate)
+REACH(ds::bfloat16, ds::bfloat16, ds::adamw, ds::stochastic_rounding, ds::states<ds::bfloat16>, ds::clip_norm)
+REACH(ds::half, ds::half, ds::lion, ds::stochastic_rounding, ds::states<ds::half>, ds::static_loss_scale, ds::accumulate)
+REACH(ds::bfloat16, float, ds::sgd, ds::master_remainder, ds::swa, ds::lookahead)
+REACH(float, float, ds::adamw, ds::clip_value, ds::gradient_noise, ds::clip<ds::norm::l1>)
+REACH(double, double, ds::adam, ds::clip<ds::norm::inf, ds::scope::group>, ds::zero_grad, ds::accumulate)
+REACH(double, double, ds::adam, ds::clip_norm, ds::lookahead, ds::shared_loss_scale)
+REACH(float, ds::half, ds::adamw, ds::clip_adaptive, ds::dynamic_loss_scale)
+REACH(ds::bfloat16, ds::bfloat16, ds::lamb, ds::clip_adaptive, ds::master_remainder, ds::gradient_noise, ds::dynamic_loss_scale)
+REACH(float, float, ds::lars, ds::clip<ds::norm::l2, ds::scope::group>, ds::clip_value, ds::accumulate)
+REACH(ds::half, ds::half, ds::dog, ds::dynamic_loss_scale, ds::master<float>, ds::zero_grad)

@@ -36,7 +36,7 @@ static_assert(pass_bytes<in_bfloat16> == 1 * 16);
 #define KERNELS(plan)                                                           \
   template __global__ void detail::each_packet(detail::update_packets<plan>);   \
   template __global__ void detail::measure_chunks<plan, detail::measure::norm>( \
-      detail::device_view<plan>);
+      detail::device_view<plan>, detail::control_view<plan>, descent::step_call);
 KERNELS(in_float)
 KERNELS(in_half)
 KERNELS(in_bfloat16)

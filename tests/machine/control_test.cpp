@@ -83,7 +83,7 @@ template <class Rule, class... Ps> struct machine {
   control_block c{};
 
   explicit machine(Rule r, Ps... ps) : policies{ps...}, rule(r) {}
-  void call(double squares) { ds::detail::decide<plan_type>(c, rule, policies, squares); }
+  void call(double squares) { ds::detail::decide<plan_type>(c, rule, policies, {}, {squares}); }
 };
 
 /// What decide() promises.

@@ -207,7 +207,7 @@ TEST_CASE("an update beyond element 2^32 reaches the right memory") {
     auto* const v = static_cast<ds::half*>(streams[3]);
     for (std::int64_t i : {std::int64_t{40}, at}) grad[i] = ds::narrow<ds::bfloat16>(1.f);
     auto const unit = ds::detail::narrowed<ds::adam, float>(ds::adam{.lr = 0.5}.at(1), 1, false);
-    ds::detail::update_packet<plan, float>({value, grad, value, {m, v}}, at, {8, true}, 1.f,
+    ds::detail::update_packet<plan, float>({value, grad, value, {m, v}, {}}, at, {8, true}, 1.f,
                                            unit.terms);
     CHECK(ds::widen<float>(value[at]) == -0.5f);
     CHECK(ds::widen<float>(m[at]) > 0);

@@ -49,8 +49,9 @@ void update_packets(void* value, void const* gradient, void* exact, void* const*
   using rule = typename Plan::rule;
   using real = typename Plan::real;
   descent::detail::buffers<Plan> x{static_cast<typename Plan::value*>(value),
-                                   static_cast<typename Plan::gradient const*>(gradient),
+                                   static_cast<typename Plan::gradient*>(const_cast<void*>(gradient)),
                                    static_cast<typename Plan::exact*>(exact),
+                                   {},
                                    {}};
   for (std::size_t s = 0; s < Plan::slots; ++s) x.slot[s] = slots[s];
   auto const unit = descent::detail::narrowed<rule, real>(k, 1, false);

@@ -27,6 +27,9 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
     m.bytes += m.buffers.back().bytes;
   };
   if constexpr (Plan::has_master) add(std::type_identity<typename Plan::master>{}, "master");
+  if constexpr (Plan::has_remainder) add(std::type_identity<bfloat16>{}, "remainder, 16 bits below a");
+  if constexpr (Plan::template given<typename Plan::average>) add(std::type_identity<typename Plan::real>{}, "average");
+  if constexpr (Plan::template given<typename Plan::lookahead>) add(std::type_identity<typename Plan::slow>{}, "slow weights");
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((used[I] ? add(std::type_identity<typename Plan::template slot<I>>{},
                     "state " + slot_name<typename Plan::rule>(I)) : void()), ...);
@@ -59,6 +62,7 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
        integer(Plan::update_bytes(used)));
   line("%s", Plan::measures ? "a gradient that is not finite skips the step"
                             : "gradients are not checked: add skip_nonfinite");
+  if constexpr (Plan::zeroes) line("gradients are set to zero in the update");
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::size_t count = 0;
     integer elements = 0;

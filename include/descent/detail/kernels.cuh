@@ -12,6 +12,20 @@
 /// The device's side of a step: what kernels see, and the kernels.
 namespace descent::detail {
 
+/// The newest control blocks, in pinned memory. Each call writes its own, and says that the one before is complete: that
+/// kernel has ended. Three slots leave the host the time of a whole step to copy one.
+struct late_report {
+  control_block slot[3];
+  std::int64_t complete = 0;
+};
+
+/// What only some policies have, so that the kernels of the others are what they were without.
+template <class Plan, bool = Plan::has_extras || Plan::has_step_terms> struct extra_view {};
+template <class Plan> struct extra_view<Plan, true> {
+  extra_buffers<Plan> buffers;
+  step_terms_of<Plan> const* step_terms;
+};
+
 /// Everything in device memory, by value to every kernel.
 template <class Plan> struct device_view {
   using rule = typename Plan::rule;
@@ -28,12 +42,14 @@ template <class Plan> struct device_view {
   unit<rule, real>* units;    // terms of the update, for each group or tensor
   unit<rule, real>* pending;  // terms of the sums in the next step, for each group
   memory_of<rule>* memories;  // for each unit
-  double* partial;            // [row][chunk]: squared norm if measured, then the rule's sums
-  double* totals;             // [sum][tensor]
+  double* partial;            // [row][chunk]: the norm's rows if measured, then the rule's sums
+  double* totals;             // [row][tensor], the same rows
+  extra_view<Plan> extra;
 
   __device__ buffers<Plan> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
-    buffers<Plan> x{t.value, t.gradient, nullptr, {}};
+    buffers<Plan> x{t.value, t.gradient, nullptr, {}, {}};
+    if constexpr (Plan::has_extras) x.extra = extra.buffers.from(t.arena);
     if constexpr (Plan::has_master) x.exact = master + t.arena;
     else x.exact = t.value;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -44,6 +60,15 @@ template <class Plan> struct device_view {
     }(typename Plan::every_slot{});
     return x;
   }
+};
+
+/// What only the read-only pass and the control block need.
+template <class Plan> struct control_view {
+  typename Plan::policies policies;
+  step_terms_of<Plan>*step_terms, *pending_step;
+  double* factors;  // of groups or tensors that are clipped by themselves
+  loss_scale_state const* scale;
+  late_report* late;  // in host memory
 };
 
 // ---- over elements: one block for each chunk, one packet for each thread ---------------------------------------------
@@ -73,47 +98,69 @@ template <class Body> __global__ __launch_bounds__(packet_threads, Body::blocks)
   }
 }
 
-template <class Plan> struct start_packets {
+/// Body on all packets; of groups that are not frozen, if so wanted.
+template <class Plan, class Body> struct all_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
+  Body body;
   __device__ bool wants(std::int32_t) const { return true; }
   template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
-    start_packet<Plan, typename Plan::real, M>(v.of(tensor), i, {M, true});
+    body.template operator()<Plan, typename Plan::real, M>(v.of(tensor), i, extent{M, true});
   }
 };
 
-template <class Plan> struct zero_packets {
+/// Changes gradients with the loss scale at hand: body(scale) does a packet.
+template <class Plan, class Body> struct scaled_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
+  loss_scale_state const* scale;
+  Body body;
   __device__ bool wants(std::int32_t) const { return true; }
   template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
-    float const zero[M] = {};
-    write(v.tensors[tensor].gradient + i, zero, {M, true});
+    using real = typename Plan::real;
+    real const factor = v.control->unscaled ? real(1) : real(scale->scale);
+    body(factor).template operator()<Plan, real, M>(v.of(tensor), i, extent{M, true});
   }
+};
+struct unscale_body {
+  template <class Real> __device__ auto operator()(Real scale) const { return multiply_all<Real>{1 / scale}; }
+};
+template <class F> struct transform_body {
+  F f;
+  template <class Real> __device__ auto operator()(Real scale) const { return transform_all<F, Real>{f, scale, 1 / scale}; }
 };
 
 template <class Plan> struct update_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
   __device__ auto const& unit_of(std::int32_t tensor) const {
-    return v.units[Plan::sums_per_tensor ? tensor : v.tensors[tensor].group];
+    return v.units[Plan::unit_per_tensor ? tensor : v.tensors[tensor].group];
   }
   __device__ bool wants(std::int32_t tensor) const {
-    return !(Plan::measures && !v.control->applied) && !unit_of(tensor).frozen;
+    if (Plan::may_skip && !v.control->applied)
+      return Plan::zeroes && !v.control->waiting && !v.groups[v.tensors[tensor].group].frozen;
+    return !unit_of(tensor).frozen;
   }
   template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    using real = typename Plan::real;
+    if constexpr (Plan::zeroes && Plan::may_skip)
+      if (!v.control->applied) return zero_packet<Plan, real, M>(v.of(tensor), i, {M, true});
     auto const& unit = unit_of(tensor);
-    update_packet<Plan, typename Plan::real, M>(v.of(tensor), i, {M, true}, unit.factor, unit.terms);
+    if constexpr (Plan::has_step_terms)
+      update_packet<Plan, real, M>(v.of(tensor), i, {M, true}, unit.factor, unit.terms, *v.extra.step_terms);
+    else update_packet<Plan, real, M>(v.of(tensor), i, {M, true}, unit.factor, unit.terms);
   }
 };
 
 // ---- over chunks: one block each, one partial for each sum -----------------------------------------------------------
 
-template <class Plan, measure What> __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan> v) {
+template <class Plan, measure What>
+__global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan> v, control_view<Plan> w,
+                                                                step_call call) {
   using real = typename Plan::real;
   using reduce = cub::BlockReduce<double, chunk_threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
   __shared__ typename reduce::TempStorage shared[measured<Plan, What>];
-  if (What == measure::sums && !v.control->applied) return;
+  if (What == measure::sums ? !v.control->applied : !completes<Plan>(*v.control, w.policies, call)) return;
 
   std::int64_t const chunk = blockIdx.x;
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
@@ -122,19 +169,28 @@ template <class Plan, measure What> __global__ __launch_bounds__(chunk_threads) 
   double total[measured<Plan, What>][4] = {};
   if (!v.groups[t.group].frozen) {
     typename Plan::rule::template terms<real> k{};
-    if constexpr (What != measure::norm) k = v.pending[t.group].terms;
-    real const factor = What == measure::sums ? real(v.control->factor) : real(1);
+    step_terms_of<Plan> step{};
+    real factor = 1;
+    if constexpr (What != measure::norm) {
+      k = v.pending[t.group].terms;
+      if constexpr (Plan::has_step_terms) step = *w.pending_step;
+      if constexpr (What == measure::norm_and_sums) factor = real(inverse_of<Plan>(*v.control, *w.scale, call));
+      else if constexpr (Plan::clip_over == scope::model) factor = real(v.control->factor);
+      else factor = real(w.factors[Plan::clip_over == scope::tensor ? tensor : t.group]);
+    }
     buffers<Plan> const x = v.of(tensor);
     for (int q = int(threadIdx.x); q < chunk_packets; q += chunk_threads) {
       int const first = q * int(packet_size), left = size - first;
       if (left <= 0) break;
       extent const e = left < packet_size ? extent{left, false} : extent{int(packet_size), t.aligned};
-      measure_packet<Plan, What, real>(total, x, begin + first, e, factor, k);
+      measure_packet<Plan, What, real>(total, x, begin + first, e, factor, k, step);
     }
   }
-  constexpr int first = What == measure::sums ? 1 : 0;
+  constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
   for (int c = 0; c < measured<Plan, What>; ++c) {
-    double const sum = reduce(shared[c]).Sum(fold(total[c]));
+    double sum;
+    if (first_is_largest<Plan, What> && c == 0) sum = reduce(shared[c]).Reduce(fold<true>(total[c]), combine<true>{});
+    else sum = reduce(shared[c]).Sum(fold(total[c]));
     if (threadIdx.x == 0) v.partial[(first + c) * v.chunk_count + chunk] = sum;
   }
 }
@@ -146,74 +202,135 @@ template <class Plan> class controller {
   using reduce_warp = cub::WarpReduce<double>;
 
  public:
-  __device__ controller(device_view<Plan> const& v, typename Plan::policies const& policies) : v(v), policies(policies) {}
+  __device__ controller(device_view<Plan> const& v, control_view<Plan> const& w) : v(v), w(w), policies(w.policies) {}
 
-  /// decide(): true when the step goes on.
-  __device__ bool decide() const {
-    double squares = 0;
-    if constexpr (Plan::measures) squares = total(v.partial);
-    if (threadIdx.x == 0) detail::decide<Plan>(*v.control, v.groups[0].rule, policies, squares);
+  /// decide(), the factors of what is clipped by itself, rescale(): true when the step goes on.
+  __device__ bool decide(step_call const& call) const {
+    norm_totals totals;
+    if (Plan::measures && completes<Plan>(*v.control, policies, call))
+      totals = norm_totals_from<Plan>([&](int i) { return total(i); });
+    if (threadIdx.x == 0) detail::decide<Plan>(*v.control, v.groups[0].rule, policies, *w.scale, totals, call);
     __syncthreads();
-    if (Plan::measures && !v.control->applied) {
-      find_bad_chunk();
-      return false;
+    bool const applied = !Plan::may_skip || v.control->applied;
+    if constexpr (Plan::clip_over != scope::model)
+      if (applied) find_factors();
+    if constexpr (Plan::measures)
+      if (!applied && !v.control->waiting) find_bad_chunk();
+    if (threadIdx.x == 0) {
+      rescale<Plan>(*v.control, policies);
+      write_late_report();
     }
-    return true;
+    return applied;
   }
 
   __device__ void find_terms() const {
     std::int64_t const t = v.control->step;
-    double const factor = v.control->factor;
-    if constexpr (!Plan::sums) {
-      for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-        v.units[g] = terms_of<Plan>(v.groups[g], policies, t, factor);
-    } else if constexpr (Plan::sums_per_tensor) {
-      add_tensors();
-      for (int u = int(threadIdx.x); u < v.tensor_count; u += total_threads)
-        v.units[u] = terms_of<Plan>(v.groups[v.tensors[u].group], policies, t, factor, v.totals + u, v.tensor_count, v.memories[u]);
-    } else {
-      __shared__ double totals[Plan::sum_count];
+    __shared__ double totals[Plan::sum_count + 1];
+    if constexpr (Plan::has_step_terms)
+      if (threadIdx.x == 0) *w.step_terms = find_step_terms<Plan>(policies, t);
+    if constexpr (Plan::sums_per_tensor) add_tensors(Plan::norm_rows, Plan::norm_rows + int(Plan::sum_count));
+    else if constexpr (Plan::sums) {
       for (int c = 0; c < int(Plan::sum_count); ++c) {
-        double const sum = total(v.partial + (c + 1) * v.chunk_count);
+        double const sum = total(Plan::norm_rows + c);
         if (threadIdx.x == 0) totals[c] = sum;
       }
       __syncthreads();
-      for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-        v.units[g] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories[g]);
+    }
+    int const count = Plan::unit_per_tensor ? v.tensor_count : v.group_count;
+    for (int u = int(threadIdx.x); u < count; u += total_threads) {
+      int const g = Plan::unit_per_tensor ? v.tensors[u].group : u;
+      double factor = v.control->factor;
+      if constexpr (Plan::clip_over != scope::model) factor = w.factors[Plan::clip_over == scope::tensor ? u : g];
+      if constexpr (Plan::sums_per_tensor)
+        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, v.totals + std::int64_t(Plan::norm_rows) * v.tensor_count + u,
+                                    v.tensor_count, v.memories[u]);
+      else if constexpr (Plan::sums) v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories[u]);
+      else v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor);
     }
   }
 
   /// What the sums of the next step need.
   __device__ void prepare() const {
+    std::int64_t const t = v.control->step + 1;
+    if constexpr (Plan::has_step_terms)
+      if (threadIdx.x == 0) *w.pending_step = find_step_terms<Plan>(policies, t);
     for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-      v.pending[g] = terms_of<Plan>(v.groups[g], policies, v.control->step + 1, 1);
+      v.pending[g] = terms_of<Plan>(v.groups[g], policies, t, 1);
   }
 
  private:
-  /// The sum over all chunks, for thread 0.
-  __device__ double total(double const* x) const {
+  __device__ static constexpr bool largest(int row) { return Plan::norm_of == norm::inf && row == 0; }
+
+  /// A row's total over all chunks, for thread 0.
+  __device__ double total(int row) const {
     __shared__ typename reduce::TempStorage shared;
+    double const* x = v.partial + row * v.chunk_count;
     double sum = 0;
-    for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum += x[c];
-    sum = reduce(shared).Sum(sum);
+    if (largest(row)) {
+      for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum = larger(sum, x[c]);
+      sum = reduce(shared).Reduce(sum, combine<true>{});
+    } else {
+      for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum += x[c];
+      sum = reduce(shared).Sum(sum);
+    }
     __syncthreads();
     return sum;
   }
 
-  __device__ void add_tensors() const {
+  /// A row's total of count values by the calling warp, for its first lane.
+  template <class Value> __device__ double warp_total(int row, std::int64_t count, Value const& value) const {
     __shared__ typename reduce_warp::TempStorage shared[total_threads / warp];
     int const lane = int(threadIdx.x) % warp, team = int(threadIdx.x) / warp;
-    for (int u = team; u < v.tensor_count; u += total_threads / warp) {
-      std::int64_t const first = v.tensors[u].first_chunk, count = chunks_of(v.tensors[u].count);
-      for (int c = 0; c < int(Plan::sum_count); ++c) {
-        double const* x = v.partial + (c + 1) * v.chunk_count + first;
-        double sum = 0;
-        for (std::int64_t i = lane; i < count; i += warp) sum += x[i];
-        sum = reduce_warp(shared[team]).Sum(sum);
-        if (lane == 0) v.totals[std::int64_t(c) * v.tensor_count + u] = sum;
-        __syncwarp();
+    double sum = 0;
+    if (largest(row)) {
+      for (std::int64_t i = lane; i < count; i += warp) sum = larger(sum, value(i));
+      sum = reduce_warp(shared[team]).Reduce(sum, combine<true>{});
+    } else {
+      for (std::int64_t i = lane; i < count; i += warp) sum += value(i);
+      sum = reduce_warp(shared[team]).Sum(sum);
+    }
+    __syncwarp();
+    return sum;
+  }
+
+  /// The totals of rows [first, last) of each tensor.
+  __device__ void add_tensors(int first, int last) const {
+    for (int u = int(threadIdx.x) / warp; u < v.tensor_count; u += total_threads / warp) {
+      std::int64_t const chunk = v.tensors[u].first_chunk, count = chunks_of(v.tensors[u].count);
+      for (int row = first; row < last; ++row) {
+        double const* x = v.partial + row * v.chunk_count + chunk;
+        double const sum = warp_total(row, count, [&](std::int64_t i) { return x[i]; });
+        if (threadIdx.x % warp == 0) v.totals[std::int64_t(row) * v.tensor_count + u] = sum;
       }
     }
+    __syncthreads();
+  }
+
+  __device__ void find_factors() const {
+    __shared__ typename reduce::TempStorage shared;
+    add_tensors(0, Plan::norm_rows);
+    double const inverse = v.control->factor;
+    double smallest = 1;
+    auto const total_of = [&](int row, int t) { return v.totals[std::int64_t(row) * v.tensor_count + t]; };
+    auto const keep = [&](int u, norm_totals const& x) {
+      double const factor = clip_factor<Plan>(policies, x, inverse);
+      w.factors[u] = inverse * factor;
+      smallest = min(smallest, factor);
+    };
+    if constexpr (Plan::clip_over == scope::tensor) {
+      for (int u = int(threadIdx.x); u < v.tensor_count; u += total_threads)
+        keep(u, norm_totals_from<Plan>([&](int row) { return total_of(row, u); }));
+    } else {
+      for (int g = int(threadIdx.x) / warp; g < v.group_count; g += total_threads / warp) {
+        auto const x = norm_totals_from<Plan>([&](int row) {
+          return warp_total(row, v.tensor_count,
+                            [&](std::int64_t t) { return v.tensors[t].group == g ? total_of(row, int(t)) : 0; });
+        });
+        if (threadIdx.x % warp == 0) keep(g, x);
+      }
+    }
+    smallest = reduce(shared).Reduce(smallest, [](double a, double b) { return min(a, b); });
+    if (threadIdx.x == 0) v.control->clip = smallest;
     __syncthreads();
   }
 
@@ -222,35 +339,49 @@ template <class Plan> class controller {
     __shared__ typename reduce_index::TempStorage shared;
     long long bad = v.chunk_count;
     for (long long c = threadIdx.x; c < bad; c += total_threads)
-      if (v.partial[c] - v.partial[c] != 0) bad = c;
+      if (!norm_totals_from<Plan>([&](int row) { return v.partial[row * v.chunk_count + c]; }).finite()) bad = c;
     bad = reduce_index(shared).Reduce(bad, [](long long a, long long b) { return a < b ? a : b; });
     if (threadIdx.x == 0) v.control->bad_chunk = bad < v.chunk_count ? bad : -1;  // -1: only their sum is not finite
   }
 
+  __device__ void write_late_report() const {
+    control_block& slot = w.late->slot[v.control->calls % 3];
+    slot = *v.control;
+    slot.scale = *w.scale;
+    w.late->complete = v.control->calls - 1;
+  }
+
   device_view<Plan> const& v;
+  control_view<Plan> const& w;
   typename Plan::policies const& policies;
 };
 
 template <class Plan>
-__global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v, typename Plan::policies policies) {
-  controller<Plan>(v, policies).decide();
+__global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v, control_view<Plan> w,
+                                                             step_call call) {
+  controller<Plan>(v, w).decide(call);
 }
 
 template <class Plan>
-__global__ __launch_bounds__(total_threads) void find_step_terms(device_view<Plan> v, typename Plan::policies policies) {
+__global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan> v, control_view<Plan> w) {
   if (!v.control->applied) return;
-  controller<Plan> const c(v, policies);
+  controller<Plan> const c(v, w);
   c.find_terms();
   if constexpr (Plan::sums) c.prepare();
 }
 
 template <class Plan>
-__global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> v, typename Plan::policies policies) {
-  controller<Plan> const c(v, policies);
-  if (!c.decide()) return;
+__global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> v, control_view<Plan> w,
+                                                              step_call call) {
+  controller<Plan> const c(v, w);
+  if (!c.decide(call)) return;
   c.find_terms();
   if constexpr (Plan::sums) c.prepare();
 }
+
+template <class Plan> __global__ void mark_unscaled(device_view<Plan> v) { v.control->unscaled = true; }
+
+template <class Policy> __global__ void update_scale(shared_scale* s, Policy policy) { update_shared(*s, policy); }
 
 /// As many groups as fit into a kernel's parameters.
 template <class Rule> struct group_batch {
@@ -260,11 +391,11 @@ template <class Rule> struct group_batch {
 };
 
 template <class Plan>
-__global__ __launch_bounds__(total_threads) void set_step_groups(device_view<Plan> v, typename Plan::policies policies,
+__global__ __launch_bounds__(total_threads) void set_step_groups(device_view<Plan> v, control_view<Plan> w,
                                                                  group_batch<typename Plan::rule> batch) {
   for (int g = int(threadIdx.x); g < batch.count; g += total_threads) v.groups[batch.first + g] = batch.entry[g];
   __syncthreads();
-  if constexpr (Plan::sums) controller<Plan>(v, policies).prepare();
+  if constexpr (Plan::sums) controller<Plan>(v, w).prepare();
 }
 
 }  // namespace descent::detail

@@ -20,6 +20,8 @@
 
 namespace descent::detail {
 
+using descent::abs, descent::select, descent::sqrt;  // beside those of packs
+
 #if !defined(__CUDA_ARCH__)
 typedef float floats __attribute__((vector_size(32), may_alias));
 typedef std::int32_t ints __attribute__((vector_size(32), may_alias));

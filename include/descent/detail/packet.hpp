@@ -2,24 +2,58 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/control.hpp>
 #include <descent/detail/plan.hpp>
+#include <descent/detail/reduce.hpp>
 #include <descent/detail/streams.hpp>
+#include <descent/noise.hpp>
+#include <descent/rounding.hpp>
 
 /// The step, one packet of eight elements at a time: the only code that touches values, masters and states, on host and
 /// device. Real is float or double, or on the host a SIMD pack of eight floats; a packet is an array of Real.
 namespace descent::detail {
 
+/// Buffers of one tensor that only some policies have.
+template <class Plan, bool = Plan::has_extras> struct extra_buffers {};
+template <class Plan> struct extra_buffers<Plan, true> {
+  std::uint16_t* remainder;
+  typename Plan::real* average;
+  typename Plan::slow* slow;
+  std::int64_t arena;  // number of the first element among all
+
+  DESCENT_HD extra_buffers from(std::int64_t first) const {
+    return {remainder + first, average + first, slow + first, arena + first};
+  }
+};
+
 /// The buffers of one tensor. A member of the state that is not stored is null.
 template <class Plan> struct buffers {
   typename Plan::value* value;
-  typename Plan::gradient const* gradient;
+  typename Plan::gradient* gradient;
   typename Plan::exact* exact;  // the master, or the value
   void* slot[Plan::slots + 1];
+  extra_buffers<Plan> extra;
 
   template <std::size_t I> DESCENT_HD auto* slot_at() const {
     return static_cast<typename Plan::template slot<I>*>(slot[I]);
   }
 };
+
+/// Which random numbers of one seed belong to what is rounded or made noisy.
+inline constexpr int random_value = 0, random_slow = 1, random_slot = 2;
+
+/// Rounds to one of the two nearest T at random, where the policy says so and T is narrow.
+template <class Plan, class T, class Real, int M>
+DESCENT_HD void round_randomly([[maybe_unused]] Real (&r)[M], [[maybe_unused]] buffers<Plan> const& x,
+                               [[maybe_unused]] std::int64_t i, [[maybe_unused]] int stream,
+                               [[maybe_unused]] step_terms_of<Plan> const& step) {
+  if constexpr (Plan::template rounds<T>) {
+    std::int64_t const element = x.extra.arena + i;
+    auto const random = random_bits(step.rounding_seed, step.t,
+                                    element / packet_size, stream);
+    round_lanes<T>(r, random.bits, int(element % packet_size));
+  }
+}
 
 /// The state of one packet, by member; whole() and part() turn it into the rule's own struct and back.
 template <class Plan, class Real, int M = reals<Real>> struct packet_state {
@@ -38,6 +72,15 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
     each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
       if constexpr (AtStart || Plan::template updates<I>) {
         if (stored(x, I)) detail::write(x.template slot_at<I>() + i, member[I], e);
+      }
+    });
+  }
+  DESCENT_HD void round_randomly(buffers<Plan> const& x, std::int64_t i,
+                                 step_terms_of<Plan> const& step) {
+    each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+      if constexpr (Plan::template updates<I>) {
+        if (stored(x, I))
+          detail::round_randomly<Plan, typename Plan::template slot<I>>(member[I], x, i, random_slot + int(I), step);
       }
     });
   }
@@ -62,42 +105,115 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
   }
 };
 
-/// Updates a packet, or one element where M is 1, from element i on: g * factor -> rule -> master -> value.
+/// The exact parameters: the master, the value, or the value and its remainder.
+template <class Plan, class Real, int M>
+DESCENT_HD void read_exact(Real (&p)[M], buffers<Plan> const& x, std::int64_t i, extent e) {
+  if constexpr (Plan::has_remainder) read_joined(p, x.value + i, x.extra.remainder + i, e);
+  else read(p, x.exact + i, e);
+}
+
+/// What the rule sees instead of the gradient in memory: g * factor -> value clip -> noise.
+template <class Plan, class Real, int M>
+DESCENT_HD void to_true(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
+                        [[maybe_unused]] Real const& factor,
+                        [[maybe_unused]] step_terms_of<Plan> const& step) {
+  if constexpr (Plan::scales)
+    for (int j = 0; j < M; ++j) g[j] = g[j] * factor;
+  if constexpr (Plan::template given<typename Plan::clip_value>) {
+    Real const c(step.limit);
+    for (int j = 0; j < M; ++j) g[j] = select(g[j] > c, c, select(g[j] < -c, -c, g[j]));
+  }
+  if constexpr (Plan::template given<typename Plan::noise>) {
+    std::int64_t const element = x.extra.arena + i;
+    float z[packet_size];
+    Real noise[M];
+    normals(z, step.noise_seed, step.t, element / packet_size);
+    from_lanes(noise, z, int(element % packet_size));
+    for (int j = 0; j < M; ++j) g[j] = g[j] + Real(step.noise) * noise[j];
+  }
+}
+
+/// Sets gradients to zero.
+template <class Plan, class Real, int M = reals<Real>>
+DESCENT_HD void zero_packet(buffers<Plan> const& x, std::int64_t i, extent e) {
+  Real zero[M];
+  for (auto& one : zero) one = Real(0);
+  write(x.gradient + i, zero, e);
+}
+
+/// Updates a packet, or one element where M is 1, from element i on:
+/// g * factor -> value clip, noise -> rule -> lookahead -> rounding -> master -> value -> average -> zero.
 template <class Plan, class Real, int M = reals<Real>>
 DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, Real const& factor,
-                              typename Plan::rule::template terms<Real> const& k) {
+                              typename Plan::rule::template terms<Real> const& k,
+                              [[maybe_unused]] step_terms_of<Plan> const& step = {}) {
   using rule = typename Plan::rule;
+  using exact = typename Plan::exact;
   Real p[M], g[M];
   packet_state<Plan, Real, M> s;
   read(g, x.gradient + i, e);
-  read(p, x.exact + i, e);
+  read_exact(p, x, i, e);
   s.template read<false>(x, i, e);
 
+  to_true<Plan>(g, x, i, factor, step);
   for (int j = 0; j < M; ++j) {
     auto state = s.whole(j);
-    p[j] = rule::update(p[j], Plan::clips ? g[j] * factor : g[j], state, k);
+    p[j] = rule::update(p[j], g[j], state, k);
     s.part(j, state);
   }
 
-  write(x.exact + i, p, e);
+  if constexpr (Plan::template given<typename Plan::lookahead>) {
+    if (step.pull != 0) {
+      Real slow[M];
+      read(slow, x.extra.slow + i, e);
+      for (int j = 0; j < M; ++j) p[j] = slow[j] + Real(step.pull) * (p[j] - slow[j]);
+      round_randomly<Plan, typename Plan::slow>(p, x, i, random_slow, step);
+      write(x.extra.slow + i, p, e);
+    }
+  }
+  if constexpr (!Plan::has_remainder) round_randomly<Plan, exact>(p, x, i, random_value, step);
+  s.round_randomly(x, i, step);
+
+  if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
+  else write(x.exact + i, p, e);
   s.template write<false>(x, i, e);
   if constexpr (Plan::has_master) {
     round_to<typename Plan::master>(p);
     write(x.value + i, p, e);
   }
+  if constexpr (Plan::template given<typename Plan::average>) {
+    if (step.take != 0) {
+      Real mean[M];
+      if constexpr (!Plan::has_master && !Plan::has_remainder) round_to<exact>(p);
+      read(mean, x.extra.average + i, e);
+      for (int j = 0; j < M; ++j) mean[j] = Real(step.keep) * mean[j] + Real(step.take) * p[j];
+      write(x.extra.average + i, mean, e);
+    }
+  }
+  if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
 }
 
-/// Gives master and state their first content.
+/// Gives the master or the remainder the value p.
+template <class Plan, class Real, int M>
+DESCENT_HD void start_exact([[maybe_unused]] Real (&p)[M], [[maybe_unused]] buffers<Plan> const& x,
+                            [[maybe_unused]] std::int64_t i, [[maybe_unused]] extent e) {
+  if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
+  if constexpr (Plan::has_master) {
+    write(x.exact + i, p, e);
+    round_to<typename Plan::master>(p);
+  }
+}
+
+/// Gives everything that is owned its first content.
 template <class Plan, class Real, int M = reals<Real>>
 DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, extent e) {
   using rule = typename Plan::rule;
   Real p[M];
   packet_state<Plan, Real, M> s;
   read(p, x.value + i, e);
-  if constexpr (Plan::has_master) {
-    write(x.exact + i, p, e);
-    round_to<typename Plan::master>(p);
-  }
+  start_exact<Plan, Real, M>(p, x, i, e);
+  if constexpr (Plan::template given<typename Plan::average>) write(x.extra.average + i, p, e);
+  if constexpr (Plan::template given<typename Plan::lookahead>) write(x.extra.slow + i, p, e);
   for (int j = 0; j < M; ++j) {
     typename packet_state<Plan, Real, M>::state state{};
     if constexpr (has_start<rule>) state = rule::start(p[j]);
@@ -106,38 +222,135 @@ DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, extent e) {
   s.template write<true>(x, i, e);
 }
 
-/// What the read-only passes add up: the squared norm of the gradients as they lie in memory, and the rule's sums.
+// ---- what is done to every packet outside of a step; body.operator()<Plan, Real, M>(buffers, element, extent) ----------
+
+struct start_all {
+  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    start_packet<Plan, Real, M>(x, i, e);
+  }
+};
+
+struct zero_all {
+  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    zero_packet<Plan, Real, M>(x, i, e);
+  }
+};
+
+/// Master or remainder from the value.
+struct reload_all {
+  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real p[M];
+    read(p, x.value + i, e);
+    start_exact<Plan, Real, M>(p, x, i, e);
+  }
+};
+
+template <class Factor> struct multiply_all {
+  Factor factor;
+  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real g[M];
+    read(g, x.gradient + i, e);
+    for (auto& one : g) one = one * Real(factor);
+    write(x.gradient + i, g, e);
+  }
+};
+template <class Factor> multiply_all(Factor) -> multiply_all<Factor>;
+
+/// g <- f(g / scale) scale
+template <class F, class Factor> struct transform_all {
+  F f;
+  Factor scale, inverse;
+  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real g[M];
+    read(g, x.gradient + i, e);
+    for (auto& one : g) one = Real(f(one * inverse)) * scale;
+    write(x.gradient + i, g, e);
+  }
+};
+
+/// saved[..] <- value <- average[..], by the numbers of the elements among all.
+template <class Value> struct swap_in_all {
+  Value* saved;
+  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real p[M];
+    read(p, x.value + i, e);
+    write(saved + x.extra.arena + i, p, e);
+    read(p, x.extra.average + i, e);
+    write(x.value + i, p, e);
+  }
+};
+
+template <class Value> struct swap_out_all {
+  Value* saved;
+  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real p[M];
+    read(p, saved + x.extra.arena + i, e);
+    write(x.value + i, p, e);
+  }
+};
+
+/// What the read-only passes add up: the norm of the gradients as they lie in memory, and the rule's sums.
 enum class measure { norm, sums, norm_and_sums };
 template <class Plan, measure What>
-inline constexpr int measured = (What == measure::sums ? 0 : 1) + (What == measure::norm ? 0 : int(Plan::sum_count));
+inline constexpr int measured =
+    (What == measure::sums ? 0 : Plan::norm_rows) + (What == measure::norm ? 0 : int(Plan::sum_count));
 
-/// Adds the elements' contributions to four accumulators for each measured sum: element j to accumulator j mod 4.
+/// Whether a row of what is measured keeps the largest instead of the sum.
+template <class Plan, measure What>
+inline constexpr bool first_is_largest = Plan::norm_of == norm::inf && What != measure::sums;
+
+/// Adds the elements' contributions to four accumulators for each measured row: element j to accumulator j mod 4.
 /// A float's square is exact in double, so a fused multiply-add changes nothing and no finite gradient overflows.
 template <class Plan, measure What, class Real>
 DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffers<Plan> const& x, std::int64_t i, extent e,
-                               Real const& factor, typename Plan::rule::template terms<Real> const& k) {
+                               Real const& factor, typename Plan::rule::template terms<Real> const& k,
+                               [[maybe_unused]] step_terms_of<Plan> const& step) {
   using rule = typename Plan::rule;
+  constexpr bool reads_parameters = What != measure::norm || Plan::measures_parameters;
   double each[packet_size];
   auto const add = [&](double(&sum)[4]) {
     for (int j = 0; j < 4; ++j) sum[j] += each[j] + each[j + 4];
   };
   Real g[reals<Real>];
+  [[maybe_unused]] Real p[reals<Real>];
   read(g, x.gradient + i, e);
+  if constexpr (reads_parameters) read_exact(p, x, i, e);
   if constexpr (What != measure::sums) {
     to_doubles(each, g, e.size);
-    for (double& one : each) one *= one;
-    add(total[0]);
+    if constexpr (Plan::norm_of == norm::inf) {
+      for (int j = 0; j < 4; ++j) total[0][j] = larger(total[0][j], larger(abs(each[j]), abs(each[j + 4])));
+    } else if constexpr (Plan::norm_of == norm::l1) {
+      for (double& one : each) one = abs(one) * sum_scale<typename Plan::gradient>;
+      add(total[0]);
+    } else if constexpr (Plan::has_large) {
+      double small[packet_size];
+      for (int j = 0; j < packet_size; ++j) {
+        bool const is_small = abs(each[j]) <= large_threshold;
+        small[j] = is_small ? each[j] * each[j] : 0;
+        each[j] = is_small ? 0 : each[j] * large_scale * (each[j] * large_scale);
+      }
+      add(total[1]);
+      for (int j = 0; j < packet_size; ++j) each[j] = small[j];
+      add(total[0]);
+    } else {
+      for (double& one : each) one *= one;
+      add(total[0]);
+    }
+    if constexpr (Plan::measures_parameters) {
+      to_doubles(each, p, e.size);
+      for (double& one : each) one *= one;
+      add(total[Plan::norm_rows - 1]);
+    }
   }
   if constexpr (What != measure::norm) {
-    Real p[reals<Real>], sums[Plan::sum_count][reals<Real>];
+    Real sums[Plan::sum_count][reals<Real>];
     [[maybe_unused]] packet_state<Plan, Real> s;
-    read(p, x.exact + i, e);
     if constexpr (has_sums_of_state<rule>) s.template read<true>(x, i, e);
+    to_true<Plan>(g, x, i, factor, step);
     for (int j = 0; j < reals<Real>; ++j) {
-      Real const scaled = Plan::clips ? g[j] * factor : g[j];
       typename rule::template sums<Real> sum;
-      if constexpr (has_sums_of_state<rule>) sum = rule::sum(p[j], scaled, s.whole(j), k);
-      else sum = rule::sum(p[j], scaled, k);
+      if constexpr (has_sums_of_state<rule>) sum = rule::sum(p[j], g[j], s.whole(j), k);
+      else sum = rule::sum(p[j], g[j], k);
       for (std::size_t c = 0; c < Plan::sum_count; ++c) sums[c][j] = reinterpret_cast<Real const*>(&sum)[c];
     }
     for (std::size_t c = 0; c < Plan::sum_count; ++c) {

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
 #include <descent/clip.hpp>
+#include <descent/loss_scale.hpp>
 #include <descent/rule.hpp>
 #include <descent/storage.hpp>
 #include <descent/vary.hpp>
@@ -61,11 +64,50 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// What the update reads and writes exactly: the master, or the value.
   using exact = std::conditional_t<has_master, master, Value>;
 
-  static constexpr bool clips = count_of<kind::clip, Ps...> > 0;
+  /// Whether the value and 16 bits beside it make a float.
+  static constexpr bool has_remainder = std::is_same_v<policy_of<kind::master, void, Ps...>, master_remainder>;
+
+  using clip = policy_of<kind::clip, void, Ps...>;
+  using clip_value = policy_of<kind::clip_value, void, Ps...>;
+  using loss_scale = policy_of<kind::loss_scale, void, Ps...>;
+  using accumulation = policy_of<kind::accumulation, void, Ps...>;
+  using noise = policy_of<kind::noise, void, Ps...>;
+  using rounding = policy_of<kind::rounding, void, Ps...>;
+  using average = policy_of<kind::average, void, Ps...>;
+  using lookahead = policy_of<kind::lookahead, void, Ps...>;
+  /// The type of lookahead's slow weights.
+  using slow = std::conditional_t<has_remainder, real, exact>;
+
+  template <class Policy> static constexpr bool given = !std::is_void_v<Policy>;
+  static constexpr bool shares_scale = requires(loss_scale& x) { x.shared; };
+  static constexpr bool zeroes = count_of<kind::zero_grad, Ps...> > 0;
   static constexpr bool sums = has_sums<Rule>;
-  static constexpr bool measures = clips || sums || count_of<kind::finiteness, Ps...> > 0;
+  /// Whether gradients in memory are multiplied by a factor.
+  static constexpr bool scales = given<clip> || given<loss_scale> || given<accumulation>;
+  static constexpr bool measures =
+      given<clip> || sums || given<loss_scale> || count_of<kind::finiteness, Ps...> > 0;
+  /// Whether a call of step() may leave the parameters as they are.
+  static constexpr bool may_skip = measures || given<accumulation>;
   /// Sums need the clip factor first, and it needs the norm: then the norm has a pass of its own.
-  static constexpr bool norm_first = clips && sums;
+  static constexpr bool norm_first = given<clip> && sums;
+  /// Whether the update knows more buffers than gradient, value, master and state.
+  static constexpr bool has_extras = given<noise> || given<rounding> || given<average> || given<lookahead> || has_remainder;
+  /// Whether the update needs step_terms.
+  static constexpr bool has_step_terms =
+      given<clip_value> || given<noise> || given<rounding> || given<average> || given<lookahead>;
+
+  static constexpr norm norm_of = [] {
+    if constexpr (given<clip>) return clip::of;
+    else return norm::l2;
+  }();
+  static constexpr scope clip_over = [] {
+    if constexpr (given<clip>) return clip::over;
+    else return scope::model;
+  }();
+  /// Rows of partial sums for the norm of the gradients: the norm, for doubles that of the large ones, the parameters'.
+  static constexpr bool has_large = norm_of == norm::l2 && std::is_same_v<Gradient, double>;
+  static constexpr bool measures_parameters = std::is_same_v<clip, clip_adaptive>;
+  static constexpr int norm_rows = 1 + has_large + measures_parameters;
 
   static constexpr std::size_t sum_count = [] {
     if constexpr (sums) return members<Rule::template sums>;
@@ -76,30 +118,45 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
     else return false;
   }();
 
+  /// Whether each tensor has terms of its own.
+  static constexpr bool unit_per_tensor = sums_per_tensor || clip_over == scope::tensor;
+  static constexpr bool totals_per_tensor = sums_per_tensor || clip_over != scope::model;
+
+  /// Whether what is stored as T is rounded at random.
+  template <class T> static constexpr bool rounds = given<rounding> && sizeof(T) == 2;
+
   static constexpr bool in_update(std::size_t slot) {
     if constexpr (has_state_for_sums<Rule>) return !Rule::for_sums_only(slot);
     else return slot < slots;
   }
   template <std::size_t I> static constexpr bool updates = in_update(I);
 
-  /// Bytes that one step moves for each parameter: in read-only passes, and in the update.
+  /// Bytes that one update moves for each parameter: in read-only passes, and in the update. Lookahead's slow weights
+  /// count in full, although only every k-th update moves them.
   static constexpr std::int64_t pass_bytes(std::array<bool, slots> const& used) {
     std::int64_t const state = state_bytes(used, [](std::size_t) { return has_sums_of_state<Rule>; });
-    std::int64_t const norm = bytes_of<Gradient>, all = norm + bytes_of<exact> + state;
+    std::int64_t const norm = bytes_of<Gradient> + (measures_parameters ? exact_bytes : 0);
+    std::int64_t const all = bytes_of<Gradient> + exact_bytes + state;
     return (measures && !sums ? norm : 0) + (sums ? all : 0) + (norm_first ? norm : 0);
   }
   static constexpr std::int64_t update_bytes(std::array<bool, slots> const& used) {
-    return bytes_of<Gradient> + 2 * bytes_of<exact> + (has_master ? bytes_of<Value> : 0) +
-           2 * state_bytes(used, in_update);
+    return bytes_of<Gradient> * (zeroes ? 2 : 1) + 2 * exact_bytes + (has_master ? bytes_of<Value> : 0) +
+           2 * state_bytes(used, in_update) + (given<average> ? 2 * bytes_of<real> : 0) +
+           (given<lookahead> ? 2 * bytes_of<slow> : 0);
   }
   static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + 2;
 
  private:
+  static constexpr std::int64_t exact_bytes = has_remainder ? 4 : bytes_of<exact>;
   static constexpr std::int64_t state_bytes(std::array<bool, slots> const& used, auto counts) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return (std::int64_t{0} + ... + (used[I] && counts(I) ? bytes_of<slot<I>> : 0));
     }(every_slot{});
   }
 };
+
+template <class Plan> constexpr std::int64_t bytes_of_step(std::array<bool, Plan::slots> const& used) {
+  return Plan::pass_bytes(used) + Plan::update_bytes(used);
+}
 
 }  // namespace descent::detail

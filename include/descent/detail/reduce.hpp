@@ -15,26 +15,45 @@ namespace descent::detail {
 
 inline constexpr int chunk_threads = 256, total_threads = 512, warp = 32;
 
-/// Adds the four accumulators of a lane.
-DESCENT_HD inline double fold(double const (&a)[4]) { return (a[0] + a[2]) + (a[1] + a[3]); }
+/// The larger one; not a number if either is.
+DESCENT_HD inline double larger(double a, double b) { return a != a || a > b ? a : b; }
 
-inline double add_warp(double* lane) {
+/// How two partial results of one row become one: the first row of an infinity norm keeps the larger, all others add.
+template <bool Largest> struct combine {
+  DESCENT_HD double operator()(double a, double b) const {
+    if constexpr (Largest) return larger(a, b);
+    else return a + b;
+  }
+};
+
+/// One of the four accumulators of a lane.
+template <bool Largest = false> DESCENT_HD double fold(double const (&a)[4]) {
+  combine<Largest> const both;
+  return both(both(a[0], a[2]), both(a[1], a[3]));
+}
+
+template <bool Largest = false> double add_warp(double* lane) {
   for (int distance = 1; distance < warp; distance *= 2)
-    for (int i = 0; i < warp; i += 2 * distance) lane[i] += lane[i + distance];
+    for (int i = 0; i < warp; i += 2 * distance) lane[i] = combine<Largest>{}(lane[i], lane[i + distance]);
   return lane[0];
 }
 
-inline double add_block(double* lane, int lanes) {
-  double sum = add_warp(lane);
-  for (int i = warp; i < lanes; i += warp) sum += add_warp(lane + i);
+template <bool Largest = false> double add_block(double* lane, int lanes) {
+  double sum = add_warp<Largest>(lane);
+  for (int i = warp; i < lanes; i += warp) sum = combine<Largest>{}(sum, add_warp<Largest>(lane + i));
   return sum;
 }
 
-/// Adds count values by Lanes lanes.
-template <int Lanes> double add_strided(double const* x, std::int64_t count) {
+/// Combines count values by Lanes lanes; value(i) is one of them.
+template <int Lanes, bool Largest = false, class Value> double add_strided(Value const& value, std::int64_t count) {
   double lane[Lanes] = {};
-  for (std::int64_t i = 0; i < count; ++i) lane[i % Lanes] += x[i];
-  return add_block(lane, Lanes);
+  for (std::int64_t i = 0; i < count; ++i) lane[i % Lanes] = combine<Largest>{}(lane[i % Lanes], value(i));
+  return add_block<Largest>(lane, Lanes);
 }
+
+// Squares of doubles overflow: those above a threshold are added apart, made smaller; no sum of the rest overflows.
+inline constexpr double large_threshold = 0x1p480, large_scale = 0x1p-600;
+/// What the elements of an L1 norm are multiplied by, so that no sum of finite ones overflows.
+template <class T> inline constexpr double sum_scale = sizeof(T) == sizeof(double) ? 0x1p-64 : 1;
 
 }  // namespace descent::detail

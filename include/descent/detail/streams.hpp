@@ -4,6 +4,7 @@
 
 #include <descent/detail/layout.hpp>
 #include <descent/detail/pack.hpp>
+#include <descent/rounding.hpp>
 
 #include <type_traits>
 
@@ -111,6 +112,72 @@ template <class Real, int M, class T> DESCENT_HD void write(T* p, Real const (&r
       store(p, r[0]);
     }
 #endif
+  }
+}
+
+/// Eight elements as they are, between registers and memory; on the device a packet must be whole.
+template <class T, int M> DESCENT_HD void read_raw(T (&x)[M], T const* p, extent e) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (M == packet_size)
+    if (e.whole) return load_aligned(x, p);
+#endif
+  for (int j = 0; j < M; ++j) x[j] = in_memory(p)[j < e.size ? j : 0];
+}
+template <class T, int M> DESCENT_HD void write_raw(T* p, T const (&x)[M], extent e) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (M == packet_size) __stwb(reinterpret_cast<uint4*>(in_memory(p)), *reinterpret_cast<uint4 const*>(x));
+  else *in_memory(p) = x[0];
+#else
+  for (int j = 0; j < M; ++j)
+    if (j < e.size) p[j] = x[j];
+#endif
+}
+
+/// Number j of a packet's floats.
+template <class Real, int M> DESCENT_HD auto& lane_at(Real (&r)[M], int j) {
+  if constexpr (lanes<std::remove_const_t<Real>> == 1) return r[j];
+  else return r[0].lane[j];
+}
+
+/// A float from a bfloat16 and the 16 bits that it lacks, and back; see master_remainder.
+template <class Real, int M>
+DESCENT_HD void read_joined(Real (&r)[M], bfloat16 const* value, std::uint16_t const* remainder, extent e) {
+  constexpr int n = M * lanes<Real>;
+  bfloat16 v[n];
+  std::uint16_t low[n];
+  read_raw(v, value, e);
+  read_raw(low, remainder, e);
+  for (int j = 0; j < n; ++j) {
+    auto const high = std::uint32_t(__bfloat16_as_ushort(v[j])) << 16;
+    lane_at(r, j) = __builtin_bit_cast(float, high + std::uint32_t(std::int32_t(std::int16_t(low[j]))));
+  }
+}
+template <class Real, int M>
+DESCENT_HD void write_joined(bfloat16* value, std::uint16_t* remainder, Real const (&r)[M], extent e) {
+  constexpr int n = M * lanes<Real>;
+  alignas(16) bfloat16 v[n];
+  alignas(16) std::uint16_t low[n];
+  for (int j = 0; j < n; ++j) {
+    float const x = float(lane_at(r, j));
+    std::uint32_t const bits = x == x ? __builtin_bit_cast(std::uint32_t, x) : 0x7fc00000u;
+    v[j] = __ushort_as_bfloat16((unsigned short)((bits + 0x8000u) >> 16));
+    low[j] = std::uint16_t(bits);
+  }
+  write_raw(value, v, e);
+  write_raw(remainder, low, e);
+}
+
+/// Eight numbers to a packet, or one of them to one element.
+template <class Real, int M> DESCENT_HD void from_lanes(Real (&r)[M], float const (&x)[packet_size], int lane) {
+  for (int j = 0; j < M * lanes<Real>; ++j) lane_at(r, j) = x[M * lanes<Real> == 1 ? lane : j];
+}
+
+/// Rounds to storage type T at random, and back.
+template <class T, class Real, int M>
+DESCENT_HD void round_lanes(Real (&r)[M], std::uint32_t const (&random)[packet_size], int lane) {
+  for (int j = 0; j < M * lanes<Real>; ++j) {
+    auto& x = lane_at(r, j);
+    x = widen<float>(narrow_stochastic<T>(float(x), random[M * lanes<Real> == 1 ? lane : j]));
   }
 }
 
