@@ -58,6 +58,9 @@ template <class Device, class Value> class network {
   using real = typename Device::template real<Value>;
   template <class T> using array = typename Device::template array<T>;
 
+  float loss_weight = 1;              // factor of the loss that backward sees; the totals are without it
+  float const* loss_scale = nullptr;  // another, in the device's memory
+
   network(Device& device, int features, std::vector<layer_size> const& hidden, int classes,
           int batch, random_source& random)
       : device_{device},
@@ -100,7 +103,8 @@ template <class Device, class Value> class network {
     auto& last = layers_.back();
     device_.each(rows, softmax_cross_entropy<real>{last.output.data(), last.output_gradient.data(),
                                                    source.labels.data(), order, classes_,
-                                                   loss_.data(), correct_.data()});
+                                                   loss_.data(), correct_.data(), loss_weight,
+                                                   loss_scale});
   }
 
   /// Overwrites all gradients with those of the mean loss of the batch that went forward last.

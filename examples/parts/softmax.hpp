@@ -15,6 +15,7 @@ namespace example {
 ///
 ///     loss = -log s[label]      s[k] = exp z[k] / sum_j exp z[j]      dz[k] = s[k] - [k == label]
 ///
+/// dz is multiplied by `weight` and, if there is one, by the loss scale, before it is rounded.
 /// One index is one row; each has totals of its own, which are added up in order once an epoch.
 template <class Real> struct softmax_cross_entropy {
   Real const* z;
@@ -24,6 +25,8 @@ template <class Real> struct softmax_cross_entropy {
   int classes;
   double* loss;
   std::int64_t* correct;
+  float weight = 1;
+  float const* scale = nullptr;
 
   DESCENT_HD void operator()(std::int64_t row) const {
     using wide = accurate<Real>;
@@ -37,8 +40,9 @@ template <class Real> struct softmax_cross_entropy {
 
     wide sum = 0;
     for (int k = 0; k < classes; ++k) sum += std::exp(wide(x[k]) - largest);
+    wide const factor = wide(weight) * (scale ? wide(*scale) : wide(1));
     for (int k = 0; k < classes; ++k)
-      dz[row * classes + k] = Real(std::exp(wide(x[k]) - largest) / sum - wide(k == label));
+      dz[row * classes + k] = Real((std::exp(wide(x[k]) - largest) / sum - wide(k == label)) * factor);
 
     loss[row] += std::log(sum) - (wide(x[label]) - largest);
     correct[row] += best == label;

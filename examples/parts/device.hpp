@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+/// The device of a program whose source is for both: the GPU where nvcc compiles it, else the host.
+#ifdef __CUDACC__
+#include "gpu.cuh"
+namespace example {
+using device = gpu;
+}
+#else
+#include "cpu.hpp"
+namespace example {
+using device = cpu;
+}
+#endif
