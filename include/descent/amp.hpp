@@ -14,18 +14,6 @@
 /// as a function of types.
 namespace descent {
 
-namespace detail {
-
-/// Several policies as one argument of the optimizer, which takes the bases for its policies.
-template <class... Ps> struct policy_bundle : Ps... {
-  using bundle = policy_bundle;
-
- private:
-  using policy_kind = void;  // not a policy itself, also when its only base is one
-};
-
-}  // namespace detail
-
 namespace amp {
 
 /// A row of apex.amp's table. Empty where apex says None; an empty loss scale is dynamic.

@@ -83,7 +83,7 @@ template <class Plan, class Total> DESCENT_HD norm_totals norm_totals_from(Total
 template <class Plan> DESCENT_HD double norm_from(norm_totals const& x) {
   if constexpr (Plan::norm_of == norm::l2)
     return x.large == 0 ? sqrt(x.main) : sqrt(x.large + x.main * large_scale * large_scale) / large_scale;
-  else if constexpr (Plan::norm_of == norm::l1) return x.main / sum_scale<typename Plan::gradient>;
+  else if constexpr (Plan::norm_of == norm::l1) return x.main / Plan::sum_scale;
   else return x.main;
 }
 

@@ -136,10 +136,10 @@ template <class Plan> class cuda_engine {
   }
   void swap_in() {
     device_scope const scope(device_);
-    if (!saved_.get()) saved_ = device_array<typename Plan::value>(arena_);
-    for_packets(swap_in_all<typename Plan::value>{saved_.get()});
+    if (!saved_.get()) saved_ = device_array<std::byte>(arena_ * std::size_t(Plan::largest_value));
+    for_packets(swap_in_all{saved_.get()});
   }
-  void swap_out() { for_packets(swap_out_all<typename Plan::value>{saved_.get()}); }
+  void swap_out() { for_packets(swap_out_all{saved_.get()}); }
 
   control_block read_control() const {
     device_scope const scope(device_);
@@ -203,6 +203,7 @@ template <class Plan> class cuda_engine {
     launch(measure_chunks<Plan, What>, view_.chunk_count, chunk_threads, stream_, view_, control_view_, call);
   }
 
+  using exact = std::conditional_t<Plan::has_master, typename Plan::exact, std::byte>;
   static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
@@ -225,7 +226,7 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::has_remainder) remainder_ = device_array<std::uint16_t>(arena);
     if constexpr (Plan::template given<typename Plan::average>) average_ = device_array<typename Plan::real>(arena);
     if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = device_array<typename Plan::slow>(arena);
-    if constexpr (Plan::has_master) master_ = device_array<typename Plan::exact>(arena);
+    if constexpr (Plan::has_master) master_ = device_array<exact>(arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = device_array<std::byte>(used[I] ? arena * sizeof(typename Plan::template slot<I>) : 0)), ...);
     }(typename Plan::every_slot{});
@@ -255,11 +256,11 @@ template <class Plan> class cuda_engine {
   device_array<memory_of<rule>> memories_;
   device_array<double> partial_, totals_, factors_, norm_partial_;
   device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
-  device_array<typename Plan::exact> master_;
+  device_array<exact> master_;
   device_array<std::uint16_t> remainder_;
   device_array<typename Plan::real> average_;
   device_array<typename Plan::slow> slow_;
-  device_array<typename Plan::value> saved_;
+  device_array<std::byte> saved_;
   std::size_t arena_ = 0;
   std::array<device_array<std::byte>, Plan::slots> slot_;
   std::unique_ptr<control_block, pinned_delete> report_;

@@ -4,6 +4,7 @@
 
 /// All of descent that a host compiler can build.
 #include <descent/accumulate.hpp>
+#include <descent/amp.hpp>
 #include <descent/average.hpp>
 #include <descent/clip.hpp>
 #include <descent/host.hpp>

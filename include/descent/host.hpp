@@ -60,8 +60,8 @@ template <class Plan, class System> class host_engine {
         factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1) {
     for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
       auto const& x = where_.tensors[t];
-      require_host_memory(x.value, x.count, "value", where_.names[t]);
-      require_host_memory(x.gradient, x.count, "gradient", where_.names[t]);
+      require_host_memory(x.value, x.count * x.value_size(), "value", where_.names[t]);
+      require_host_memory(x.gradient, x.count * x.gradient_size(), "gradient", where_.names[t]);
     }
     if constexpr (Plan::sums) pending_.reserve(groups.size());
     if constexpr (Plan::has_master) master_ = allocate<typename Plan::master>();
@@ -116,10 +116,10 @@ template <class Plan, class System> class host_engine {
   }
   void reload_values() { for_chunks(packets(reload_all{})); }
   void swap_in() {
-    if (!saved_) saved_ = allocate<typename Plan::value>();
-    for_chunks(packets(swap_in_all<typename Plan::value>{saved()}));
+    if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
+    for_chunks(packets(swap_in_all{saved_.get()}));
   }
-  void swap_out() { for_chunks(packets(swap_out_all<typename Plan::value>{saved()})); }
+  void swap_out() { for_chunks(packets(swap_out_all{saved_.get()})); }
 
   bool set_groups(std::vector<entry> const&) { return true; }
   control_block read_control() const { return control_; }
@@ -138,8 +138,6 @@ template <class Plan, class System> class host_engine {
 
   template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.arena) * sizeof(T)); }
 
-  typename Plan::value* saved() const { return reinterpret_cast<typename Plan::value*>(saved_.get()); }
-
   loss_scale_state const& scale() const {
     if constexpr (Plan::shares_scale) return static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
     else return control_.scale;
@@ -152,8 +150,8 @@ template <class Plan, class System> class host_engine {
     entry const* groups = nullptr;
     template <class Real> void operator()(std::int64_t chunk) const {
       if (groups && groups[std::size_t(e->record(chunk).group)].frozen) return;
-      e->each_packet<Real>(chunk, [&](auto const& x, std::int64_t i, extent part) {
-        body.template operator()<Plan, Real, reals<Real>>(x, i, part);
+      e->each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        body.template operator()<Typed, Real, reals<Real>>(x, i, part);
       });
     }
   };
@@ -174,8 +172,8 @@ template <class Plan, class System> class host_engine {
       if (u.frozen) return;
       auto const k = e->spread<Real>(u);
       Real const factor(u.factor);
-      e->each_packet<Real>(chunk, [&](auto const& x, std::int64_t i, extent part) {
-        update_packet<Plan, Real>(x, i, part, factor, k, e->step_terms_);
+      e->each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        update_packet<Typed, Real>(x, i, part, factor, k, e->step_terms_);
       });
     }
   };
@@ -197,8 +195,8 @@ template <class Plan, class System> class host_engine {
         double four[chunk_threads][sums][4];
         std::memset(four, 0, std::size_t(used) * sizeof four[0]);
         int q = 0;
-        e->each_packet<Real>(chunk, [&](auto const& x, std::int64_t i, extent part) {
-          measure_packet<Plan, What, Real>(four[q++ % chunk_threads], x, i, part, scaled, k, e->pending_step_);
+        e->each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+          measure_packet<Typed, What, Real>(four[q++ % chunk_threads], x, i, part, scaled, k, e->pending_step_);
         });
         for (int t = 0; t < used; ++t) lane[0][t] = fold<first_is_largest<Plan, What>>(four[t][0]);
         for (int c = 1; c < sums; ++c)
@@ -235,12 +233,20 @@ template <class Plan, class System> class host_engine {
   template <class Real, class F> void each_packet(std::int64_t chunk, F const& f) const {
     auto const& t = record(chunk);
     auto const [begin, size] = span_of(chunk, t);
+    with_types<Plan>(t.types, [&, begin = begin, size = size]<class Typed>() {
+      buffers<Typed> const x = buffers_of<Typed>(t);
+      for (int i = 0; i < size; i += int(packet_size))
+        f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
+    });
+  }
+
+  template <class Typed, class Record> buffers<Typed> buffers_of(Record const& t) const {
     auto const at = [&]<class T>(host_memory const& m, T*& p) {
       if (m) p = reinterpret_cast<T*>(m.get()) + t.arena;
     };
-    buffers<Plan> x{t.value, t.gradient, nullptr, {}, {}};
-    if constexpr (Plan::has_master) at(master_, x.exact);
-    else x.exact = t.value;
+    buffers<Typed> x{static_cast<typename Typed::value*>(t.value), static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
+    if constexpr (Typed::has_master) at(master_, x.exact);
+    else x.exact = x.value;
     if constexpr (Plan::has_extras) {
       at(remainder_, x.extra.remainder);
       at(average_, x.extra.average);
@@ -251,8 +257,7 @@ template <class Plan, class System> class host_engine {
       ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(t.arena) * sizeof(typename Plan::template slot<I>)
                              : nullptr), ...);
     }(typename Plan::every_slot{});
-    for (int i = 0; i < size; i += int(packet_size))
-      f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
+    return x;
   }
 
   template <class Body> void for_chunks(Body const& body) {

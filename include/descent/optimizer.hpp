@@ -35,9 +35,11 @@ namespace descent {
 /// norms, clipping and rules see that, and nothing is written back. When any is not finite the whole step is skipped:
 /// values, masters, states, averages, t and schedules stay; gradients are still set to zero where zero_grad{} asks; a
 /// dynamic loss scale backs off.
-template <class Value, class Gradient, class Rule, class... Ps> class optimizer : detail::arguments<Rule, Ps...> {
-  using plan = detail::plan<Value, Gradient, Rule, Ps...>;
-  using backend = detail::policy_of<kind::backend, host<>, Ps...>;
+template <class Value, class Gradient, class Rule, class... Ps>
+class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
+  using chosen = detail::chosen<Value, Gradient, Rule, Ps...>;
+  using plan = typename chosen::plan;
+  using backend = typename chosen::backend;
   using engine = typename backend::template engine<plan>;
   using entry = group_entry<Rule>;
 
@@ -46,9 +48,9 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
   /// cuda_error when the device fails.
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
       : where_(params), groups_(std::size_t(where_.groups), entry{rule}), accepted_(groups_),
-        used_(used_slots(groups_, {policies...})), policies_{policies...} {
+        policies_(chosen::set(policies...)), used_(used_slots(groups_, policies_)) {
     if constexpr (has_check<Rule>) rule.check();
-    (check(policies), ...);
+    chosen::check(policies_);
     engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, detail::policy_value<backend>(policies...));
   }
 
@@ -170,10 +172,15 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
     throw std::invalid_argument("state of '" + name + "': the rule has no member '" + std::string(slot) + "'");
   }
 
-  /// The master copy of one parameter, likewise.
-  std::span<typename plan::exact const> master(std::string const& name) const {
+  /// The master copy of one parameter, likewise; a value of the master's type is its own.
+  auto master(std::string const& name) const {
     static_assert(plan::has_master, "there is no master copy: give the policy master<float>{}");
-    return view<typename plan::exact>(alive().master(), name);
+    using exact = typename plan::exact;
+    auto const& x = where_.tensors[where_.find(name)];
+    return detail::with_types<plan>(x.types, [&]<class Typed>() {
+      if constexpr (Typed::has_master) return view<exact>(alive().master(), name);
+      else return std::span<exact const>(static_cast<exact const*>(x.value), std::size_t(x.count));
+    });
   }
 
   /// The average of one parameter, likewise.
@@ -205,11 +212,13 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
   memory_report memory() const { return detail::owned<plan>(where_, used_); }
   static memory_report memory(parameters<Value, Gradient> const& params, Rule const& rule, Ps const&... policies) {
     detail::layout<Value, Gradient> const where(params);
-    return detail::owned<plan>(where, used_slots({entry{rule}}, {policies...}));
+    return detail::owned<plan>(where, used_slots({entry{rule}}, chosen::set(policies...)));
   }
 
-  /// Bytes that one step moves for each parameter that is not frozen.
-  std::int64_t bytes_per_parameter() const { return detail::bytes_of_step<plan>(used_); }
+  /// Bytes that one step moves for each parameter that is not frozen; the mean, where there are several types.
+  double bytes_per_parameter() const {
+    return detail::mean_over_types<plan>(where_, [&]<class Typed>() { return detail::bytes_of_step<plan, Typed>(used_); });
+  }
 
   /// Storage, passes, launches, bytes for each parameter, memory and groups, for people.
   std::string explain() const { return detail::explain<plan>(where_, used_, groups_, alive().name()); }
@@ -283,10 +292,6 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
     return *engine_;
   }
 
-  template <class P> static void check(P const& policy) {
-    if constexpr (requires { policy.check(); }) policy.check();
-  }
-
   entry& group_at(int index) {
     alive();
     if (index < 0 || std::size_t(index) >= groups_.size())
@@ -328,8 +333,8 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer 
 
   detail::layout<Value, Gradient> where_;
   std::vector<entry> groups_, accepted_;
-  std::array<bool, plan::slots> used_;
   typename plan::policies policies_;
+  std::array<bool, plan::slots> used_;
   std::int64_t round_ = -1;  // of the shared loss scale, at the last step
   bool unscaled_ = false, swapped_ = false;
   std::unique_ptr<engine> engine_;
@@ -342,7 +347,7 @@ optimizer(parameters<Value, Gradient> const&, Rule, Ps...) -> optimizer<Value, G
 /// every member of its state: 40 for half values and gradients, master<float>, adamw, dynamic_loss_scale, clip_norm, ema
 /// and zero_grad.
 template <class Value, class Gradient, class Rule, class... Ps> constexpr std::int64_t bytes_per_parameter() {
-  using plan = detail::plan<Value, Gradient, Rule, Ps...>;
+  using plan = typename detail::chosen<Value, Gradient, Rule, Ps...>::plan;
   std::array<bool, plan::slots> used{};
   for (bool& one : used) one = true;
   return detail::bytes_of_step<plan>(used);

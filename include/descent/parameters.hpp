@@ -9,6 +9,8 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -20,22 +22,89 @@ struct group {
   int index = 0;
 };
 
+/// Several types in one list of parameters: parameters<mixed<half, float>> has tensors of half and of float, each with
+/// gradients of its own type; parameters<mixed<half, float>, mixed<half, half>> of float with gradients of half.
+template <storage_type... Ts> struct mixed {};
+
+namespace detail {
+
+template <class T> struct types {
+  static constexpr bool several = false;
+  static constexpr int count = 1;
+  template <int> using at = T;
+  using pointer = T*;
+  static constexpr std::int64_t sizes[] = {sizeof(T)};
+  template <class U> static constexpr bool has = std::is_same_v<U, T>;
+  static constexpr bool any_double = std::is_same_v<T, double>;
+};
+template <class... Ts> struct types<mixed<Ts...>> {
+  static constexpr bool several = true;
+  static constexpr int count = sizeof...(Ts);
+  template <int I> using at = std::tuple_element_t<I, std::tuple<Ts...>>;
+  using pointer = void*;
+  static constexpr std::int64_t sizes[] = {sizeof(Ts)...};
+  template <class U> static constexpr bool has = (std::is_same_v<U, Ts> || ...);
+  static constexpr bool any_double = (std::is_same_v<Ts, double> || ...);
+};
+
+template <class T> inline constexpr bool storable = storage_type<T>;
+template <class... Ts> inline constexpr bool storable<mixed<Ts...>> = true;
+
+template <class Value, class Gradient>
+concept types_of_parameters = storable<Value> && storable<Gradient> && types<Value>::count == types<Gradient>::count &&
+                              types<Value>::several == types<Gradient>::several;
+
+/// The number of the pair V, G among the types of values and gradients, or -1.
+template <class Value, class Gradient, class V, class G> consteval int number_of_types() {
+  return []<int... I>(std::integer_sequence<int, I...>) {
+    int found = -1;
+    ((found = found < 0 && std::is_same_v<V, typename types<Value>::template at<I>> &&
+                      std::is_same_v<G, typename types<Gradient>::template at<I>>
+                  ? I : found), ...);
+    return found;
+  }(std::make_integer_sequence<int, types<Value>::count>{});
+}
+
+}  // namespace detail
+
 /// A list of named views over the caller's values and gradients. Nothing is copied or owned: the memory must stay
 /// where it is for as long as an optimizer built from the list is used. Values need not be finite.
-template <storage_type Value, storage_type Gradient = Value> class parameters {
+template <class Value, class Gradient = Value> class parameters {
+  static_assert(detail::types_of_parameters<Value, Gradient>,
+                "parameters<Value, Gradient>: each is double, float, half or bfloat16, or both are mixed<...> of as many");
+
  public:
   struct view {
     std::string name;
-    Value* value;
-    Gradient* gradient;
+    typename detail::types<Value>::pointer value;
+    typename detail::types<Gradient>::pointer gradient;
     std::int64_t count;
     int group;
+    int types;  // the number of value's and gradient's types, where there are several
   };
 
   /// Throws std::invalid_argument, with the list as it was: a name twice or empty, a negative or too large count, a null
   /// pointer with a count above 0, a group outside [0, 65535].
   template <std::integral Count>
-  void add(std::string name, Value* value, Gradient* gradient, Count count, group g = {}) {
+  void add(std::string name, Value* value, Gradient* gradient, Count count, group g = {})
+    requires(!detail::types<Value>::several)
+  {
+    add_view(std::move(name), value, gradient, count, g, 0);
+  }
+  template <storage_type V, storage_type G, std::integral Count>
+  void add(std::string name, V* value, G* gradient, Count count, group g = {})
+    requires(detail::types<Value>::several)
+  {
+    constexpr int types = detail::number_of_types<Value, Gradient, V, G>();
+    static_assert(types >= 0, "parameters<mixed<...>>: no such pair of types for value and gradient in the list");
+    add_view(std::move(name), value, gradient, count, g, types);
+  }
+
+  std::vector<view> const& views() const { return views_; }
+
+ private:
+  template <class V, class G, class Count>
+  void add_view(std::string name, V* value, G* gradient, Count count, group g, int types) {
     auto const fail = [&](std::string const& what) { throw std::invalid_argument("parameter '" + name + "': " + what); };
     if (name.empty()) fail("the name must not be empty");
     if (std::cmp_less(count, 0)) fail("count must be at least 0, is " + std::to_string(count));
@@ -46,12 +115,9 @@ template <storage_type Value, storage_type Gradient = Value> class parameters {
     if (names_.contains(name)) fail("there is a parameter of this name already");
     if (views_.size() == views_.capacity()) views_.reserve(2 * views_.size() + 1);
     names_.insert(name);
-    views_.push_back({std::move(name), value, gradient, std::int64_t(count), g.index});
+    views_.push_back({std::move(name), value, gradient, std::int64_t(count), g.index, types});
   }
 
-  std::vector<view> const& views() const { return views_; }
-
- private:
   static constexpr std::int64_t most = std::int64_t{1} << 60;
   std::vector<view> views_;
   std::unordered_set<std::string> names_;

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 /// A policy is a value that switches one thing on, handed to the optimizer in any order, each kind at most once. It
 /// names its kind: `using policy_kind = kind::clip;`. Policies of one kind exclude each other.
@@ -55,6 +56,43 @@ template <class... Ps> struct policy_set : Ps... {
     (f(static_cast<Ps const&>(*this)), ...);
   }
 };
+
+/// Several policies as one argument of the optimizer. One that is also given by itself takes the bundle's place.
+template <class... Ps> struct policy_bundle : Ps... {
+  using bundle = policy_bundle;
+
+ private:
+  using policy_kind = void;  // not a policy itself, also when its only base is one
+};
+
+template <class... Ps> struct policy_list {
+  /// Those of Ps whose kind none of Qs has.
+  template <class... Qs> static auto without(policy_list<Qs...>) {
+    return (policy_list<>{} + ... +
+            std::conditional_t<count_of<typename kind_of<Ps>::type, Qs...> == 0, policy_list<Ps>, policy_list<>>{});
+  }
+};
+template <class... Ps, class... Qs> policy_list<Ps..., Qs...> operator+(policy_list<Ps...>, policy_list<Qs...>);
+
+template <class P> concept policy_bundled = requires { typename P::bundle; };
+template <class P> struct parts_of {
+  template <class Others> static policy_list<P> list(Others);
+};
+template <policy_bundled P> struct parts_of<P> {
+  template <class... Ps> static policy_list<Ps...> parts(policy_bundle<Ps...> const&);
+  template <class Others> static auto list(Others others) {
+    return decltype(parts(std::declval<typename P::bundle>()))::without(others);
+  }
+};
+/// All policies among Ps, those in bundles too.
+template <class... Ps> using flat_list = decltype((policy_list<>{} + ... + parts_of<Ps>::list(policy_list<Ps...>{})));
+
+/// The argument of type P, or else the bundle that has it.
+template <class P, class First, class... Rest> P const& policy_in(First const& first, Rest const&... rest) {
+  constexpr bool here = std::is_same_v<P, First>, later = (std::is_same_v<P, Rest> || ...);
+  if constexpr (here || (!later && std::is_base_of_v<P, First>)) return first;
+  else return policy_in<P>(rest...);
+}
 
 }  // namespace detail
 }  // namespace descent

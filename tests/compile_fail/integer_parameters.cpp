@@ -1,4 +1,4 @@
-// expect: storage_type
+// expect: each is double, float, half or bfloat16
 #include <descent/parameters.hpp>
 
 descent::parameters<int> params;

@@ -19,8 +19,8 @@ void reach(detail::device_view<Plan> const& v, detail::control_view<Plan> const&
   all(detail::zero_all{});
   if constexpr (Plan::has_master || Plan::has_remainder) all(detail::reload_all{});
   if constexpr (Plan::template given<typename Plan::average>) {
-    all(detail::swap_in_all<typename Plan::value>{});
-    all(detail::swap_out_all<typename Plan::value>{});
+    all(detail::swap_in_all{});
+    all(detail::swap_out_all{});
   }
   if constexpr (Plan::template given<typename Plan::loss_scale>) {
     using body = detail::scaled_packets<Plan, detail::unscale_body>;
@@ -75,3 +75,6 @@ REACH(float, ds::half, ds::adamw, ds::clip_adaptive, ds::dynamic_loss_scale)
 REACH(ds::bfloat16, ds::bfloat16, ds::lamb, ds::clip_adaptive, ds::master_remainder, ds::gradient_noise, ds::dynamic_loss_scale)
 REACH(float, float, ds::lars, ds::clip<ds::norm::l2, ds::scope::group>, ds::clip_value, ds::accumulate)
 REACH(ds::half, ds::half, ds::dog, ds::dynamic_loss_scale, ds::master<float>, ds::zero_grad)
+using two = ds::mixed<ds::half, float>;
+REACH(two, two, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm, ds::ema, ds::zero_grad)
+REACH(two, two, ds::lamb, ds::clip_norm, ds::stochastic_rounding)

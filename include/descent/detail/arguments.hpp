@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/plan.hpp>
+#include <descent/host.hpp>
 #include <descent/rule.hpp>
 #include <descent/storage.hpp>
 #include <descent/vary.hpp>
@@ -10,6 +12,8 @@ namespace descent::detail {
 
 template <class R> concept names_sums = requires { typename R::template sums<double>; } || requires { R::sums_over; };
 template <class R> concept names_memory = requires { typename R::memory; };
+template <class R> inline constexpr bool sums_over_known = true;
+template <has_sums R> inline constexpr bool sums_over_known<R> = R::sums_over != scope::group;
 template <class R> concept names_start = requires(float x) { R::start(x); };
 template <class R> concept names_uses = requires { &R::uses; };
 
@@ -51,6 +55,7 @@ template <class Rule, class... Ps> struct arguments {
                 "the start of a rule's state is 'template <class Real> static state<Real> start(Real p)'");
   static_assert(has_optional_state<Rule> || !names_uses<Rule>,
                 "optional state is 'bool uses(std::size_t slot) const'");
+  static_assert(!has_sums<Rule> || sums_over_known<Rule>, "a rule's sums run over scope::tensor or scope::model");
   static_assert((policy<Ps> && ...),
                 "an argument after the rule is not a policy: a policy names its kind, 'using policy_kind = ...'");
   static_assert(((!policy<Ps> || count_of<typename kind_of<Ps>::type, Ps...> == 1) && ...) &&
@@ -60,6 +65,36 @@ template <class Rule, class... Ps> struct arguments {
                 "states<T...>: one type for all members of the rule's state, or one for each");
   static_assert((suits_rule<Ps, Rule>() && ...));
 };
+
+/// What is wrong between policies and types of parameters.
+template <class Plan> struct combination {
+  using value = typename Plan::value;
+  static_assert(!Plan::has_remainder || types<value>::template has<bfloat16>,
+                "master_remainder: the 16 bits are those that a bfloat16 value lacks; there is no such value");
+  static_assert(!Plan::template given<typename Plan::rounding> || Plan::any_rounds,
+                "stochastic_rounding: nothing that it rounds is stored in 16 bits; values beside a master are the master "
+                "rounded to nearest");
+};
+
+/// The plan of an optimizer, whose bundles of policies are taken apart.
+template <class Value, class Gradient, class Rule, class List> struct plan_of_list;
+template <class Value, class Gradient, class Rule, class... Ps>
+struct plan_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
+  using plan = detail::plan<Value, Gradient, Rule, Ps...>;
+  using backend = policy_of<kind::backend, host<>, Ps...>;
+  struct checked : arguments<Rule, Ps...>, combination<plan> {};
+  template <class... Arguments> static auto set([[maybe_unused]] Arguments const&... arguments) {
+    return policy_set<Ps...>{policy_in<Ps>(arguments...)...};
+  }
+  static void check(policy_set<Ps...> const& set) { (check_one<Ps>(set), ...); }
+
+ private:
+  template <class P> static void check_one(P const& policy) {
+    if constexpr (requires { policy.check(); }) policy.check();
+  }
+};
+template <class Value, class Gradient, class Rule, class... Ps>
+using chosen = plan_of_list<Value, Gradient, Rule, flat_list<Ps...>>;
 
 /// The policy of type P among the arguments, or a default one.
 template <class P> constexpr P policy_value() { return P{}; }

@@ -14,8 +14,7 @@
 namespace descent::detail {
 
 /// Throws std::invalid_argument when kernels on this device cannot reach count elements from p on.
-template <class T>
-void require_device_memory(T const* p, std::int64_t count, int device, char const* what, std::string const& name) {
+inline void require_device_memory(void const* p, std::int64_t count, int device, char const* what, std::string const& name) {
   if (count == 0) return;
   auto const fail = [&](std::string const& where) {
     throw std::invalid_argument("parameter '" + name + "': its " + what + " is " + where);

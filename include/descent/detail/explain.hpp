@@ -18,6 +18,25 @@ template <class Rule> std::string slot_name(std::size_t slot) {
   else return std::to_string(slot);
 }
 
+/// "half", or "half and float" where there are several.
+template <class T> std::string names() {
+  return []<int... I>(std::integer_sequence<int, I...>) {
+    std::string text;
+    ((text += (I == 0 ? "" : " and ") + std::string(type_name<typename types<T>::template at<I>>())), ...);
+    return text;
+  }(std::make_integer_sequence<int, types<T>::count>{});
+}
+
+/// The mean over all parameters of a number that depends on their types: of<Typed>().
+template <class Plan, class Of>
+double mean_over_types(layout<typename Plan::value, typename Plan::gradient> const& where, Of const& of) {
+  if constexpr (Plan::pairs == 1) return double(of.template operator()<Plan>());
+  double sum = 0;
+  for (auto const& x : where.tensors)
+    sum += double(x.count) * double(with_types<Plan>(x.types, [&]<class Typed>() { return of.template operator()<Typed>(); }));
+  return where.elements ? sum / double(where.elements) : 0;
+}
+
 template <class Plan>
 memory_report owned(layout<typename Plan::value, typename Plan::gradient> const& where,
                         std::array<bool, Plan::slots> const& used) {
@@ -27,7 +46,7 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
     m.bytes += m.buffers.back().bytes;
   };
   if constexpr (Plan::has_master) add(std::type_identity<typename Plan::master>{}, "master");
-  if constexpr (Plan::has_remainder) add(std::type_identity<bfloat16>{}, "remainder, 16 bits below a");
+  if constexpr (Plan::has_remainder) add(std::type_identity<bfloat16>{}, "remainder beside");
   if constexpr (Plan::template given<typename Plan::average>) add(std::type_identity<typename Plan::real>{}, "average");
   if constexpr (Plan::template given<typename Plan::lookahead>) add(std::type_identity<typename Plan::slow>{}, "slow weights");
   [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -48,18 +67,20 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     text += std::string(buffer) + "\n";
   };
   using integer = long long;
+  auto const bytes = [&](auto of) { return mean_over_types<Plan>(where, of); };
   auto const tensors = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " tensor" : " tensors"); };
   auto const m = owned<Plan>(where, used);
   line("%lld parameters in %s, on %s", integer(where.elements), tensors(where.tensors.size()).c_str(), backend.c_str());
-  line("storage: value %s, gradient %s, arithmetic %s", type_name<typename Plan::value>(),
-       type_name<typename Plan::gradient>(), type_name<typename Plan::real>());
+  line("storage: value %s, gradient %s, arithmetic %s", names<typename Plan::value>().c_str(),
+       names<typename Plan::gradient>().c_str(), type_name<typename Plan::real>());
   for (auto const& b : m.buffers) line("  owned: %s, %lld bytes", b.name.c_str(), integer(b.bytes));
   line("  owned in all: %lld bytes, %.2f for each parameter", integer(m.bytes), m.bytes_per_parameter());
   constexpr int passes = (Plan::norm_first ? 2 : Plan::measures ? 1 : 0);
   line("step: %d read-only %s and 1 update, %d launches on a device, no synchronisation", passes,
        passes == 1 ? "pass" : "passes", Plan::launches);
-  line("traffic: %lld + %lld bytes for each parameter", integer(Plan::pass_bytes(used)),
-       integer(Plan::update_bytes(used)));
+  line("traffic: %g + %g bytes for each parameter",
+       bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }),
+       bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); }));
   line("%s", Plan::measures ? "a gradient that is not finite skips the step"
                             : "gradients are not checked: add skip_nonfinite");
   if constexpr (Plan::zeroes) line("gradients are set to zero in the update");

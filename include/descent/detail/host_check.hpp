@@ -28,11 +28,10 @@ inline bool host_readable([[maybe_unused]] void const* p) {
 #endif
 }
 
-/// Throws std::invalid_argument when count elements from p on are not host memory.
-template <class T>
-void require_host_memory(T const* p, std::int64_t count, char const* what, std::string const& name) {
-  if (count == 0) return;
-  bool on_host = host_readable(p) && host_readable(reinterpret_cast<char const*>(p + count) - 1);
+/// Throws std::invalid_argument when these bytes are not host memory.
+inline void require_host_memory(void const* p, std::int64_t bytes, char const* what, std::string const& name) {
+  if (bytes == 0) return;
+  bool on_host = host_readable(p) && host_readable(static_cast<char const*>(p) + bytes - 1);
 #if defined(__CUDACC__)
   cudaPointerAttributes attributes{};
   if (cudaPointerGetAttributes(&attributes, p) == cudaSuccess) on_host &= attributes.type != cudaMemoryTypeDevice;

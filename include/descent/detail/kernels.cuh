@@ -46,12 +46,12 @@ template <class Plan> struct device_view {
   double* totals;             // [row][tensor], the same rows
   extra_view<Plan> extra;
 
-  __device__ buffers<Plan> of(std::int32_t tensor) const {
+  template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
-    buffers<Plan> x{t.value, t.gradient, nullptr, {}, {}};
-    if constexpr (Plan::has_extras) x.extra = extra.buffers.from(t.arena);
-    if constexpr (Plan::has_master) x.exact = master + t.arena;
-    else x.exact = t.value;
+    buffers<Typed> x{static_cast<typename Typed::value*>(t.value), static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
+    if constexpr (Typed::has_master) x.exact = master + t.arena;
+    else x.exact = x.value;
+    if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(t.arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((x.slot[I] = has_optional_state<rule> && !slot[I]
                         ? nullptr
@@ -59,6 +59,12 @@ template <class Plan> struct device_view {
        ...);
     }(typename Plan::every_slot{});
     return x;
+  }
+
+  /// f<Typed>(buffers) for the tensor's types.
+  template <class F> __device__ void with(std::int32_t tensor, F const& f) const {
+    if constexpr (Plan::pairs == 1) f(of(tensor));
+    else with_types<Plan>(tensors[tensor].types, [&]<class Typed>() { f(of<Typed>(tensor)); });
   }
 };
 
@@ -105,7 +111,9 @@ template <class Plan, class Body> struct all_packets {
   Body body;
   __device__ bool wants(std::int32_t) const { return true; }
   template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
-    body.template operator()<Plan, typename Plan::real, M>(v.of(tensor), i, extent{M, true});
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+      body.template operator()<Typed, typename Plan::real, M>(x, i, extent{M, true});
+    });
   }
 };
 
@@ -119,7 +127,9 @@ template <class Plan, class Body> struct scaled_packets {
   template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     using real = typename Plan::real;
     real const factor = v.control->unscaled ? real(1) : real(scale->scale);
-    body(factor).template operator()<Plan, real, M>(v.of(tensor), i, extent{M, true});
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+      body(factor).template operator()<Typed, real, M>(x, i, extent{M, true});
+    });
   }
 };
 struct unscale_body {
@@ -143,12 +153,14 @@ template <class Plan> struct update_packets {
   }
   template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     using real = typename Plan::real;
-    if constexpr (Plan::zeroes && Plan::may_skip)
-      if (!v.control->applied) return zero_packet<Plan, real, M>(v.of(tensor), i, {M, true});
-    auto const& unit = unit_of(tensor);
-    if constexpr (Plan::has_step_terms)
-      update_packet<Plan, real, M>(v.of(tensor), i, {M, true}, unit.factor, unit.terms, *v.extra.step_terms);
-    else update_packet<Plan, real, M>(v.of(tensor), i, {M, true}, unit.factor, unit.terms);
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+      if constexpr (Plan::zeroes && Plan::may_skip)
+        if (!v.control->applied) return zero_packet<Typed, real, M>(x, i, {M, true});
+      auto const& unit = unit_of(tensor);
+      if constexpr (Plan::has_step_terms)
+        update_packet<Typed, real, M>(x, i, {M, true}, unit.factor, unit.terms, *v.extra.step_terms);
+      else update_packet<Typed, real, M>(x, i, {M, true}, unit.factor, unit.terms);
+    });
   }
 };
 
@@ -178,13 +190,14 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
       else if constexpr (Plan::clip_over == scope::model) factor = real(v.control->factor);
       else factor = real(w.factors[Plan::clip_over == scope::tensor ? tensor : t.group]);
     }
-    buffers<Plan> const x = v.of(tensor);
-    for (int q = int(threadIdx.x); q < chunk_packets; q += chunk_threads) {
-      int const first = q * int(packet_size), left = size - first;
-      if (left <= 0) break;
-      extent const e = left < packet_size ? extent{left, false} : extent{int(packet_size), t.aligned};
-      measure_packet<Plan, What, real>(total, x, begin + first, e, factor, k, step);
-    }
+    v.with(tensor, [&, begin = begin, size = size]<class Typed>(buffers<Typed> const& x) {
+      for (int q = int(threadIdx.x); q < chunk_packets; q += chunk_threads) {
+        int const first = q * int(packet_size), left = size - first;
+        if (left <= 0) break;
+        extent const e = left < packet_size ? extent{left, false} : extent{int(packet_size), t.aligned};
+        measure_packet<Typed, What, real>(total, x, begin + first, e, factor, k, step);
+      }
+    });
   }
   constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
   for (int c = 0; c < measured<Plan, What>; ++c) {

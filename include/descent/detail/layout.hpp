@@ -23,11 +23,15 @@ inline constexpr std::int64_t arena_alignment = 64;  // elements
 
 /// One tensor as kernels see it. Masters and states live in one arena for each buffer, at the same offset in all.
 template <class Value, class Gradient> struct alignas(16) tensor_record {
-  Value* value;
-  Gradient* gradient;
+  typename types<Value>::pointer value;
+  typename types<Gradient>::pointer gradient;
   std::int64_t count, first_chunk, arena;
   std::int32_t group;
   bool aligned;  // every packet of value and gradient is 16-byte aligned
+  std::uint8_t types;
+
+  std::int64_t value_size() const { return detail::types<Value>::sizes[types]; }
+  std::int64_t gradient_size() const { return detail::types<Gradient>::sizes[types]; }
 };
 
 /// The elements of a tensor that lie in one of its chunks.
@@ -40,10 +44,8 @@ template <class Record> DESCENT_HD chunk_span span_of(std::int64_t chunk, Record
   return {begin, int(left < chunk_size ? left : chunk_size)};
 }
 
-template <class T> bool packets_aligned(T const* p) {
-  constexpr std::size_t bytes = sizeof(T) * packet_size < 16 ? sizeof(T) * packet_size : 16;
-  return reinterpret_cast<std::uintptr_t>(p) % bytes == 0;
-}
+/// All storage types fill 16 bytes with a packet or less.
+inline bool packets_aligned(void const* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
 
 DESCENT_HD inline std::int64_t chunks_of(std::int64_t count) { return (count + chunk_size - 1) / chunk_size; }
 inline std::int64_t arena_of(std::int64_t count) {
@@ -61,7 +63,7 @@ template <class Value, class Gradient> struct layout {
     std::int64_t chunks = 0;
     for (auto const& v : params.views()) {
       tensors.push_back({v.value, v.gradient, v.count, chunks, arena, v.group,
-                         packets_aligned(v.value) && packets_aligned(v.gradient)});
+                         packets_aligned(v.value) && packets_aligned(v.gradient), std::uint8_t(v.types)});
       names.push_back(v.name);
       chunks += chunks_of(v.count);
       arena += arena_of(v.count);
@@ -91,8 +93,8 @@ template <class Value, class Gradient> struct layout {
       auto const& x = tensors[t];
       if (x.count == 0) continue;
       auto const v = reinterpret_cast<std::uintptr_t>(x.value), g = reinterpret_cast<std::uintptr_t>(x.gradient);
-      ranges.push_back({v, v + std::size_t(x.count) * sizeof(Value), t, true});
-      ranges.push_back({g, g + std::size_t(x.count) * sizeof(Gradient), t, false});
+      ranges.push_back({v, v + std::size_t(x.count * x.value_size()), t, true});
+      ranges.push_back({g, g + std::size_t(x.count * x.gradient_size()), t, false});
     }
     std::sort(ranges.begin(), ranges.end(), [](range const& a, range const& b) { return a.begin < b.begin; });
     range const* last_value = nullptr;  // of the values and of all ranges so far, the ones that reach furthest

@@ -21,7 +21,8 @@ template <class Plan> struct extra_buffers<Plan, true> {
   typename Plan::slow* slow;
   std::int64_t arena;  // number of the first element among all
 
-  DESCENT_HD extra_buffers from(std::int64_t first) const {
+  /// Those of the tensor whose elements start there.
+  template <class Typed> DESCENT_HD extra_buffers<Typed> from(std::int64_t first) const {
     return {remainder + first, average + first, slow + first, arena + first};
   }
 };
@@ -268,23 +269,29 @@ template <class F, class Factor> struct transform_all {
   }
 };
 
+/// The room for a value, by its number among all, where the largest type fits.
+template <class Plan> DESCENT_HD typename Plan::value* saved_at(std::byte* saved, std::int64_t element) {
+  std::int64_t const within = element % arena_alignment;
+  return reinterpret_cast<typename Plan::value*>(saved + (element - within) * Plan::largest_value) + within;
+}
+
 /// saved[..] <- value <- average[..], by the numbers of the elements among all.
-template <class Value> struct swap_in_all {
-  Value* saved;
+struct swap_in_all {
+  std::byte* saved;
   template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
     Real p[M];
     read(p, x.value + i, e);
-    write(saved + x.extra.arena + i, p, e);
+    write(saved_at<Plan>(saved, x.extra.arena + i), p, e);
     read(p, x.extra.average + i, e);
     write(x.value + i, p, e);
   }
 };
 
-template <class Value> struct swap_out_all {
-  Value* saved;
+struct swap_out_all {
+  std::byte* saved;
   template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
     Real p[M];
-    read(p, saved + x.extra.arena + i, e);
+    read(p, saved_at<Plan>(saved, x.extra.arena + i), e);
     write(x.value + i, p, e);
   }
 };
@@ -320,7 +327,7 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
     if constexpr (Plan::norm_of == norm::inf) {
       for (int j = 0; j < 4; ++j) total[0][j] = larger(total[0][j], larger(abs(each[j]), abs(each[j + 4])));
     } else if constexpr (Plan::norm_of == norm::l1) {
-      for (double& one : each) one = abs(one) * sum_scale<typename Plan::gradient>;
+      for (double& one : each) one = abs(one) * Plan::sum_scale;
       add(total[0]);
     } else if constexpr (Plan::has_large) {
       double small[packet_size];

@@ -6,10 +6,12 @@
 #include <descent/average.hpp>
 #include <descent/clip.hpp>
 #include <descent/loss_scale.hpp>
+#include <descent/parameters.hpp>
 #include <descent/rule.hpp>
 #include <descent/storage.hpp>
 #include <descent/vary.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -40,8 +42,10 @@ template <class M> struct master_type<master<M>> { using type = M; };
 template <class P, class Default> struct states_type { using type = type_list<Default>; };
 template <class... Ts, class Default> struct states_type<states<Ts...>, Default> { using type = type_list<Ts...>; };
 
+template <class Plan, int I> struct typed_plan;
+
 template <class Value, class Gradient, class Rule, class... Ps> struct plan {
-  using value = Value;
+  using value = Value;        // several types in mixed<...>
   using gradient = Gradient;
   using rule = Rule;
   using policies = policy_set<Ps...>;
@@ -49,7 +53,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
 
  private:
   using states_policy = policy_of<kind::states, void, Ps...>;
-  static constexpr bool any_double = type_list<Value, Gradient, master>::any_double ||
+  static constexpr bool any_double = types<Value>::any_double || types<Gradient>::any_double ||
+                                     std::is_same_v<master, double> ||
                                      states_type<states_policy, float>::type::any_double;
 
  public:
@@ -64,6 +69,11 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// What the update reads and writes exactly: the master, or the value.
   using exact = std::conditional_t<has_master, master, Value>;
 
+  /// This plan as it is for a tensor of the I-th pair of types.
+  static constexpr int pairs = types<Value>::count;
+  static constexpr std::int64_t largest_value = std::ranges::max(types<Value>::sizes);
+  template <int I> using typed = std::conditional_t<types<Value>::several, typed_plan<plan, I>, plan>;
+
   /// Whether the value and 16 bits beside it make a float.
   static constexpr bool has_remainder = std::is_same_v<policy_of<kind::master, void, Ps...>, master_remainder>;
 
@@ -76,7 +86,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using average = policy_of<kind::average, void, Ps...>;
   using lookahead = policy_of<kind::lookahead, void, Ps...>;
   /// The type of lookahead's slow weights.
-  using slow = std::conditional_t<has_remainder, real, exact>;
+  using slow = std::conditional_t<has_remainder || types<exact>::several, real, exact>;
 
   template <class Policy> static constexpr bool given = !std::is_void_v<Policy>;
   static constexpr bool shares_scale = requires(loss_scale& x) { x.shared; };
@@ -105,7 +115,9 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
     else return scope::model;
   }();
   /// Rows of partial sums for the norm of the gradients: the norm, for doubles that of the large ones, the parameters'.
-  static constexpr bool has_large = norm_of == norm::l2 && std::is_same_v<Gradient, double>;
+  static constexpr bool has_large = norm_of == norm::l2 && types<Gradient>::any_double;
+  /// What the elements of an L1 norm are multiplied by, so that no sum of finite ones overflows.
+  static constexpr double sum_scale = types<Gradient>::any_double ? 0x1p-64 : 1;
   static constexpr bool measures_parameters = std::is_same_v<clip, clip_adaptive>;
   static constexpr int norm_rows = 1 + has_large + measures_parameters;
 
@@ -125,6 +137,13 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// Whether what is stored as T is rounded at random.
   template <class T> static constexpr bool rounds = given<rounding> && sizeof(T) == 2;
 
+  static constexpr bool any_rounds = [] {
+    bool const narrow_value = types<Value>::template has<half> || types<Value>::template has<bfloat16>;
+    bool const parameters = has_master ? bytes_of<master> == 2 : narrow_value;
+    return []<std::size_t... I>(std::index_sequence<I...>) { return (false || ... || rounds<slot<I>>); }(every_slot{}) ||
+           (given<rounding> && !has_remainder && parameters);
+  }();
+
   static constexpr bool in_update(std::size_t slot) {
     if constexpr (has_state_for_sums<Rule>) return !Rule::for_sums_only(slot);
     else return slot < slots;
@@ -133,21 +152,22 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
 
   /// Bytes that one update moves for each parameter: in read-only passes, and in the update. Lookahead's slow weights
   /// count in full, although only every k-th update moves them.
-  static constexpr std::int64_t pass_bytes(std::array<bool, slots> const& used) {
-    std::int64_t const state = state_bytes(used, [](std::size_t) { return has_sums_of_state<Rule>; });
-    std::int64_t const norm = bytes_of<Gradient> + (measures_parameters ? exact_bytes : 0);
-    std::int64_t const all = bytes_of<Gradient> + exact_bytes + state;
+  template <class Typed = plan> static constexpr std::int64_t pass_bytes(std::array<bool, slots> const& used) {
+    constexpr std::int64_t gradient = bytes_of<typename Typed::gradient>, exact = exact_bytes<Typed>;
+    std::int64_t const norm = gradient + (measures_parameters ? exact : 0);
+    std::int64_t const all = gradient + exact + state_bytes(used, [](std::size_t) { return has_sums_of_state<Rule>; });
     return (measures && !sums ? norm : 0) + (sums ? all : 0) + (norm_first ? norm : 0);
   }
-  static constexpr std::int64_t update_bytes(std::array<bool, slots> const& used) {
-    return bytes_of<Gradient> * (zeroes ? 2 : 1) + 2 * exact_bytes + (has_master ? bytes_of<Value> : 0) +
-           2 * state_bytes(used, in_update) + (given<average> ? 2 * bytes_of<real> : 0) +
-           (given<lookahead> ? 2 * bytes_of<slow> : 0);
+  template <class Typed = plan> static constexpr std::int64_t update_bytes(std::array<bool, slots> const& used) {
+    return bytes_of<typename Typed::gradient> * (zeroes ? 2 : 1) + 2 * exact_bytes<Typed> +
+           (Typed::has_master ? bytes_of<typename Typed::value> : 0) + 2 * state_bytes(used, in_update) +
+           (given<average> ? 2 * bytes_of<real> : 0) + (given<lookahead> ? 2 * bytes_of<slow> : 0);
   }
   static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + 2;
 
  private:
-  static constexpr std::int64_t exact_bytes = has_remainder ? 4 : bytes_of<exact>;
+  template <class Typed>
+  static constexpr std::int64_t exact_bytes = Typed::has_remainder ? 4 : bytes_of<typename Typed::exact>;
   static constexpr std::int64_t state_bytes(std::array<bool, slots> const& used, auto counts) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return (std::int64_t{0} + ... + (used[I] && counts(I) ? bytes_of<slot<I>> : 0));
@@ -155,8 +175,26 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   }
 };
 
-template <class Plan> constexpr std::int64_t bytes_of_step(std::array<bool, Plan::slots> const& used) {
-  return Plan::pass_bytes(used) + Plan::update_bytes(used);
+/// A plan's view of tensors of its I-th pair of types: a value that is the exact parameter itself has no master.
+template <class Plan, int I> struct typed_plan : Plan {
+  using value = typename types<typename Plan::value>::template at<I>;
+  using gradient = typename types<typename Plan::gradient>::template at<I>;
+  static constexpr bool has_remainder = Plan::has_remainder && std::is_same_v<value, bfloat16>;
+  static constexpr bool has_master = Plan::has_master && !std::is_same_v<value, typename Plan::master>;
+  using exact = std::conditional_t<has_master, typename Plan::master, value>;
+};
+
+/// f<Typed>() with the plan for a tensor's pair of types.
+template <class Plan, class F, int I = 0> DESCENT_HD decltype(auto) with_types([[maybe_unused]] int types, F const& f) {
+  if constexpr (I + 1 < Plan::pairs) {
+    if (types != I) return with_types<Plan, F, I + 1>(types, f);
+  }
+  return f.template operator()<typename Plan::template typed<I>>();
+}
+
+template <class Plan, class Typed = Plan>
+constexpr std::int64_t bytes_of_step(std::array<bool, Plan::slots> const& used) {
+  return Plan::template pass_bytes<Typed>(used) + Plan::template update_bytes<Typed>(used);
 }
 
 }  // namespace descent::detail

@@ -53,7 +53,5 @@ template <int Lanes, bool Largest = false, class Value> double add_strided(Value
 
 // Squares of doubles overflow: those above a threshold are added apart, made smaller; no sum of the rest overflows.
 inline constexpr double large_threshold = 0x1p480, large_scale = 0x1p-600;
-/// What the elements of an L1 norm are multiplied by, so that no sum of finite ones overflows.
-template <class T> inline constexpr double sum_scale = sizeof(T) == sizeof(double) ? 0x1p-64 : 1;
 
 }  // namespace descent::detail
