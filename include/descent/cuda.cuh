@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/controller.cuh>
 #include <descent/detail/cuda_check.hpp>
 #include <descent/detail/device_memory.hpp>
 #include <descent/detail/kernels.cuh>

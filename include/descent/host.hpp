@@ -3,9 +3,12 @@
 #pragma once
 
 #include <descent/control.hpp>
+#include <descent/detail/chunk_pass.hpp>
 #include <descent/detail/host_check.hpp>
+#include <descent/detail/host_scaler.hpp>
+#include <descent/detail/measure.hpp>
 #include <descent/detail/memory.hpp>
-#include <descent/detail/packet.hpp>
+#include <descent/detail/passes.hpp>
 #include <descent/detail/reduce.hpp>
 #include <descent/systems.hpp>
 
@@ -17,28 +20,6 @@
 /// The host backend: every pass is one parallel loop of a Thrust system over the chunks of all tensors, AVX2 where the
 /// processor has it, with or without compiler flags. The results have the same bits for any system and any number of
 /// threads. step() returns when the step is done.
-namespace descent::detail {
-
-/// One pass over the chunks; Body::operator()<Real>(chunk) does one.
-template <class Real, class Body> struct chunk_pass {
-  Body const* body;
-  bool use_lanes;
-
-  void operator()(std::int64_t chunk) const {
-    if constexpr (std::is_same_v<Real, float>)
-      if (use_lanes) return in_lanes(*body, chunk);
-    body->template operator()<Real>(chunk);
-  }
-
- private:
-  /// Flattened: everything that the body calls is inlined and compiled for the processor's lanes.
-  DESCENT_LANES [[gnu::flatten]] static void in_lanes(Body const& b, std::int64_t chunk) {
-    b.template operator()<pack>(chunk);
-  }
-};
-
-}  // namespace descent::detail
-
 namespace descent {
 template <class System> struct host;
 }
@@ -85,7 +66,7 @@ template <class Plan, class System> class host_engine {
       }
     }
     decide<Plan>(control_, groups[0].rule, policies_, scale(), totals, call);
-    if (Plan::clip_over != scope::model && control_.applied) find_factors(groups);
+    if (Plan::clip_over != scope::model && control_.applied) find_factors();
     rescale<Plan>(control_, policies_);
     if (!control_.applied) {
       if (control_.waiting) return;
@@ -287,7 +268,7 @@ template <class Plan, class System> class host_engine {
   }
 
   /// The factors of groups or tensors that are clipped by themselves.
-  void find_factors(std::vector<entry> const& groups) {
+  void find_factors() {
     double const inverse = control_.factor;
     for (std::size_t u = 0; u < factors_.size(); ++u) {
       norm_totals const x = norm_totals_from<Plan>([&](int i) {
@@ -303,7 +284,6 @@ template <class Plan, class System> class host_engine {
       factors_[u] = inverse * factor;
       control_.clip = min(control_.clip, factor);
     }
-    static_cast<void>(groups);
   }
 
   void find_terms(std::vector<entry> const& groups) {
@@ -339,18 +319,6 @@ template <class Plan, class System> class host_engine {
   std::vector<double> factors_;
   host_memory master_, remainder_, average_, slow_, saved_;
   std::array<host_memory, Plan::slots> slot_;
-};
-
-/// A loss scale in host memory.
-template <class Policy> class host_scaler {
- public:
-  template <class System> host_scaler(Policy const& policy, host<System> const&) : scale_{policy.start()} {}
-  void next(Policy const& policy) { update_shared(scale_, policy); }
-  shared_scale* shared() { return &scale_; }
-  shared_scale read() const { return scale_; }
-
- private:
-  shared_scale scale_;
 };
 
 }  // namespace descent::detail

@@ -6,6 +6,7 @@
 #include <descent/detail/arguments.hpp>
 #include <descent/detail/explain.hpp>
 #include <descent/detail/layout.hpp>
+#include <descent/detail/report_of.hpp>
 #include <descent/host.hpp>
 #include <descent/parallel.hpp>
 #include <descent/parameters.hpp>
@@ -83,13 +84,13 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   }
 
   /// What the last step did. On CUDA waits for the stream, which must not be capturing.
-  step_report report() const { return report_of(alive().read_control(), alive().read_scale()); }
+  step_report report() const { return detail::report_of<plan>(where_, policies_, alive().read_control(), alive().read_scale()); }
 
   /// The same without waiting: on CUDA the newest step that the device has finished, from pinned memory, so usually the
   /// one before the last. May be called at any time, also during a capture.
   step_report last_report() const {
     control_block const c = alive().late_control();
-    return report_of(c, c.scale);
+    return detail::report_of<plan>(where_, policies_, c, c.scale);
   }
 
   /// The tensors whose gradients were not finite in the last step that was measured (or gradient_norm()), and beside
@@ -261,30 +262,6 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     control_block c = e.read_control();
     double const inverse = detail::inverse_of<plan>(c, e.read_scale(), {c.batches > 0 ? 0.0 : 1.0, false});
     return detail::norm_from<plan>(totals(e.norm_partials(), wanted)) * inverse;
-  }
-
-  step_report report_of(control_block const& c, loss_scale_state const& scale) const {
-    constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    step_report r{c.step, c.skipped, c.applied, {}, c.learning_rate, scale.scale, c.grad_norm, c.clip};
-    if (!detail::has_lr<Rule>) r.learning_rate = none;
-    if (!plan::measures) r.grad_norm = none;
-    if (c.applied) return r;
-    if (c.waiting) r.why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
-    else if (c.step + c.skipped == 0) r.why = "no step was taken yet";
-    else if (c.bad_chunk < 0) r.why = "the norm of the gradients is not finite";
-    else
-      r.why = "the gradient of '" + where_.names[std::size_t(where_.tensor_of_chunk[std::size_t(c.bad_chunk)])] +
-              "' is not finite";
-    if (is_stuck(c, scale))
-      r.why += "; training is not recovering: " + std::to_string(c.skipped_in_row) + " steps in a row were skipped" +
-               (plan::template given<typename plan::loss_scale> ? ", and the loss scale cannot go lower" : "");
-    return r;
-  }
-
-  bool is_stuck(control_block const& c, [[maybe_unused]] loss_scale_state const& scale) const {
-    if constexpr (plan::template given<typename plan::loss_scale> && !plan::shares_scale)
-      return static_cast<typename plan::loss_scale const&>(policies_).is_stuck(scale);
-    else return c.skipped_in_row >= 20;
   }
 
   engine& alive() const {

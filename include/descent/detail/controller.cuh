@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/device_view.cuh>
+#include <descent/detail/reduce.hpp>
+
+#include <cub/block/block_reduce.cuh>
+#include <cub/warp/warp_reduce.cuh>
+
+/// The control block's kernels: one block each.
+namespace descent::detail {
+
+template <class Plan> class controller {
+  using reduce = cub::BlockReduce<double, total_threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
+  using reduce_warp = cub::WarpReduce<double>;
+
+ public:
+  __device__ controller(device_view<Plan> const& v, control_view<Plan> const& w) : v(v), w(w), policies(w.policies) {}
+
+  /// decide(), the factors of what is clipped by itself, rescale(): true when the step goes on.
+  __device__ bool decide(step_call const& call) const {
+    norm_totals totals;
+    if (Plan::measures && completes<Plan>(*v.control, policies, call))
+      totals = norm_totals_from<Plan>([&](int i) { return total(i); });
+    if (threadIdx.x == 0) detail::decide<Plan>(*v.control, v.groups[0].rule, policies, *w.scale, totals, call);
+    __syncthreads();
+    bool const applied = !Plan::may_skip || v.control->applied;
+    if constexpr (Plan::clip_over != scope::model)
+      if (applied) find_factors();
+    if constexpr (Plan::measures)
+      if (!applied && !v.control->waiting) find_bad_chunk();
+    if (threadIdx.x == 0) {
+      rescale<Plan>(*v.control, policies);
+      write_late_report();
+    }
+    return applied;
+  }
+
+  __device__ void find_terms() const {
+    std::int64_t const t = v.control->step;
+    __shared__ double totals[Plan::sum_count + 1];
+    if constexpr (Plan::has_step_terms)
+      if (threadIdx.x == 0) *w.step_terms = find_step_terms<Plan>(policies, t);
+    if constexpr (Plan::sums_per_tensor) add_tensors(Plan::norm_rows, Plan::norm_rows + int(Plan::sum_count));
+    else if constexpr (Plan::sums) {
+      for (int c = 0; c < int(Plan::sum_count); ++c) {
+        double const sum = total(Plan::norm_rows + c);
+        if (threadIdx.x == 0) totals[c] = sum;
+      }
+      __syncthreads();
+    }
+    int const count = Plan::unit_per_tensor ? v.tensor_count : v.group_count;
+    for (int u = int(threadIdx.x); u < count; u += total_threads) {
+      int const g = Plan::unit_per_tensor ? v.tensors[u].group : u;
+      double factor = v.control->factor;
+      if constexpr (Plan::clip_over != scope::model) factor = w.factors[Plan::clip_over == scope::tensor ? u : g];
+      if constexpr (Plan::sums_per_tensor)
+        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, v.totals + std::int64_t(Plan::norm_rows) * v.tensor_count + u,
+                                    v.tensor_count, v.memories[u]);
+      else if constexpr (Plan::sums) v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories[u]);
+      else v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor);
+    }
+  }
+
+  /// What the sums of the next step need.
+  __device__ void prepare() const {
+    std::int64_t const t = v.control->step + 1;
+    if constexpr (Plan::has_step_terms)
+      if (threadIdx.x == 0) *w.pending_step = find_step_terms<Plan>(policies, t);
+    for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
+      v.pending[g] = terms_of<Plan>(v.groups[g], policies, t, 1);
+  }
+
+ private:
+  __device__ static constexpr bool largest(int row) { return Plan::norm_of == norm::inf && row == 0; }
+
+  /// A row's total over all chunks, for thread 0.
+  __device__ double total(int row) const {
+    __shared__ typename reduce::TempStorage shared;
+    double const* x = v.partial + row * v.chunk_count;
+    double sum = 0;
+    if (largest(row)) {
+      for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum = larger(sum, x[c]);
+      sum = reduce(shared).Reduce(sum, combine<true>{});
+    } else {
+      for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum += x[c];
+      sum = reduce(shared).Sum(sum);
+    }
+    __syncthreads();
+    return sum;
+  }
+
+  /// A row's total of count values by the calling warp, for its first lane.
+  template <class Value> __device__ double warp_total(int row, std::int64_t count, Value const& value) const {
+    __shared__ typename reduce_warp::TempStorage shared[total_threads / warp];
+    int const lane = int(threadIdx.x) % warp, team = int(threadIdx.x) / warp;
+    double sum = 0;
+    if (largest(row)) {
+      for (std::int64_t i = lane; i < count; i += warp) sum = larger(sum, value(i));
+      sum = reduce_warp(shared[team]).Reduce(sum, combine<true>{});
+    } else {
+      for (std::int64_t i = lane; i < count; i += warp) sum += value(i);
+      sum = reduce_warp(shared[team]).Sum(sum);
+    }
+    __syncwarp();
+    return sum;
+  }
+
+  /// The totals of rows [first, last) of each tensor.
+  __device__ void add_tensors(int first, int last) const {
+    for (int u = int(threadIdx.x) / warp; u < v.tensor_count; u += total_threads / warp) {
+      std::int64_t const chunk = v.tensors[u].first_chunk, count = chunks_of(v.tensors[u].count);
+      for (int row = first; row < last; ++row) {
+        double const* x = v.partial + row * v.chunk_count + chunk;
+        double const sum = warp_total(row, count, [&](std::int64_t i) { return x[i]; });
+        if (threadIdx.x % warp == 0) v.totals[std::int64_t(row) * v.tensor_count + u] = sum;
+      }
+    }
+    __syncthreads();
+  }
+
+  __device__ void find_factors() const {
+    __shared__ typename reduce::TempStorage shared;
+    add_tensors(0, Plan::norm_rows);
+    double const inverse = v.control->factor;
+    double smallest = 1;
+    auto const total_of = [&](int row, int t) { return v.totals[std::int64_t(row) * v.tensor_count + t]; };
+    auto const keep = [&](int u, norm_totals const& x) {
+      double const factor = clip_factor<Plan>(policies, x, inverse);
+      w.factors[u] = inverse * factor;
+      smallest = min(smallest, factor);
+    };
+    if constexpr (Plan::clip_over == scope::tensor) {
+      for (int u = int(threadIdx.x); u < v.tensor_count; u += total_threads)
+        keep(u, norm_totals_from<Plan>([&](int row) { return total_of(row, u); }));
+    } else {
+      for (int g = int(threadIdx.x) / warp; g < v.group_count; g += total_threads / warp) {
+        auto const x = norm_totals_from<Plan>([&](int row) {
+          return warp_total(row, v.tensor_count,
+                            [&](std::int64_t t) { return v.tensors[t].group == g ? total_of(row, int(t)) : 0; });
+        });
+        if (threadIdx.x % warp == 0) keep(g, x);
+      }
+    }
+    smallest = reduce(shared).Reduce(smallest, [](double a, double b) { return min(a, b); });
+    if (threadIdx.x == 0) v.control->clip = smallest;
+    __syncthreads();
+  }
+
+  __device__ void find_bad_chunk() const {
+    using reduce_index = cub::BlockReduce<long long, total_threads>;
+    __shared__ typename reduce_index::TempStorage shared;
+    long long bad = v.chunk_count;
+    for (long long c = threadIdx.x; c < bad; c += total_threads)
+      if (!norm_totals_from<Plan>([&](int row) { return v.partial[row * v.chunk_count + c]; }).finite()) bad = c;
+    bad = reduce_index(shared).Reduce(bad, [](long long a, long long b) { return a < b ? a : b; });
+    if (threadIdx.x == 0) v.control->bad_chunk = bad < v.chunk_count ? bad : -1;  // -1: only their sum is not finite
+  }
+
+  __device__ void write_late_report() const {
+    control_block& slot = w.late->slot[v.control->calls % 3];
+    slot = *v.control;
+    slot.scale = *w.scale;
+    w.late->complete = v.control->calls - 1;
+  }
+
+  device_view<Plan> const& v;
+  control_view<Plan> const& w;
+  typename Plan::policies const& policies;
+};
+
+template <class Plan>
+__global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v, control_view<Plan> w,
+                                                             step_call call) {
+  controller<Plan>(v, w).decide(call);
+}
+
+template <class Plan>
+__global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan> v, control_view<Plan> w) {
+  if (!v.control->applied) return;
+  controller<Plan> const c(v, w);
+  c.find_terms();
+  if constexpr (Plan::sums) c.prepare();
+}
+
+template <class Plan>
+__global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> v, control_view<Plan> w,
+                                                              step_call call) {
+  controller<Plan> const c(v, w);
+  if (!c.decide(call)) return;
+  c.find_terms();
+  if constexpr (Plan::sums) c.prepare();
+}
+
+template <class Plan> __global__ void mark_unscaled(device_view<Plan> v) { v.control->unscaled = true; }
+
+template <class Policy> __global__ void update_scale(shared_scale* s, Policy policy) { update_shared(*s, policy); }
+
+/// As many groups as fit into a kernel's parameters.
+template <class Rule> struct group_batch {
+  static constexpr int capacity = int(2048 / sizeof(group_entry<Rule>)) > 0 ? int(2048 / sizeof(group_entry<Rule>)) : 1;
+  int first, count;
+  group_entry<Rule> entry[capacity];
+};
+
+template <class Plan>
+__global__ __launch_bounds__(total_threads) void set_step_groups(device_view<Plan> v, control_view<Plan> w,
+                                                                 group_batch<typename Plan::rule> batch) {
+  for (int g = int(threadIdx.x); g < batch.count; g += total_threads) v.groups[batch.first + g] = batch.entry[g];
+  __syncthreads();
+  if constexpr (Plan::sums) controller<Plan>(v, w).prepare();
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/control.hpp>
+#include <descent/detail/packet.hpp>
+
+/// What kernels see of device memory.
+namespace descent::detail {
+
+/// The newest control blocks, in pinned memory. Each call writes its own, and says that the one before is complete: that
+/// kernel has ended. Three slots leave the host the time of a whole step to copy one.
+struct late_report {
+  control_block slot[3];
+  std::int64_t complete = 0;
+};
+
+/// What only some policies have, so that the kernels of the others are what they were without.
+template <class Plan, bool = Plan::has_extras || Plan::has_step_terms> struct extra_view {};
+template <class Plan> struct extra_view<Plan, true> {
+  extra_buffers<Plan> buffers;
+  step_terms_of<Plan> const* step_terms;
+};
+
+/// Everything in device memory, by value to every kernel.
+template <class Plan> struct device_view {
+  using rule = typename Plan::rule;
+  using real = typename Plan::real;
+
+  tensor_record<typename Plan::value, typename Plan::gradient> const* tensors;
+  std::int32_t const* tensor_of_chunk;
+  std::int64_t chunk_count;
+  std::int32_t tensor_count, group_count;
+  typename Plan::exact* master;
+  void* slot[Plan::slots + 1];
+  control_block* control;
+  group_entry<rule>* groups;
+  unit<rule, real>* units;    // terms of the update, for each group or tensor
+  unit<rule, real>* pending;  // terms of the sums in the next step, for each group
+  memory_of<rule>* memories;  // for each unit
+  double* partial;            // [row][chunk]: the norm's rows if measured, then the rule's sums
+  double* totals;             // [row][tensor], the same rows
+  extra_view<Plan> extra;
+
+  template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
+    auto const t = tensors[tensor];
+    buffers<Typed> x{static_cast<typename Typed::value*>(t.value), static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
+    if constexpr (Typed::has_master) x.exact = master + t.arena;
+    else x.exact = x.value;
+    if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(t.arena);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((x.slot[I] = has_optional_state<rule> && !slot[I]
+                        ? nullptr
+                        : static_cast<typename Plan::template slot<I>*>(slot[I]) + t.arena),
+       ...);
+    }(typename Plan::every_slot{});
+    return x;
+  }
+
+  /// f<Typed>(buffers) for the tensor's types.
+  template <class F> __device__ void with(std::int32_t tensor, F const& f) const {
+    if constexpr (Plan::pairs == 1) f(of(tensor));
+    else with_types<Plan>(tensors[tensor].types, [&]<class Typed>() { f(of<Typed>(tensor)); });
+  }
+};
+
+/// What only the read-only pass and the control block need.
+template <class Plan> struct control_view {
+  typename Plan::policies policies;
+  step_terms_of<Plan>*step_terms, *pending_step;
+  double* factors;  // of groups or tensors that are clipped by themselves
+  loss_scale_state const* scale;
+  late_report* late;  // in host memory
+};
+
+}  // namespace descent::detail
