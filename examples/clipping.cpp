@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// The ways to clip, on gradients whose norms are known: 3 and 4 in one group, 12 in the other, 13 together. Each is done
-// without a loss scale and with one of 1024, and gives the same bits.
+// The ways to clip, on gradients whose norms are known: 3 and 4 in one group, 12 in the other, 13 together. Each is
+// done without a loss scale and with one of 1024, and gives the same bits.
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
 
@@ -80,8 +80,8 @@ template <class... Policies> void show(std::string const& name, expected const& 
 
 void run() {
   auto const o = step_with(1024, ds::clip_norm{1});
-  std::printf("norms with a loss scale of 1024: all %g, group 0 %g, group 1 %g, \"b\" %g\n\n", o.norm, o.norm_0, o.norm_1,
-              o.norm_b);
+  std::printf("norms with a loss scale of 1024: all %g, group 0 %g, group 1 %g, \"b\" %g\n\n", o.norm, o.norm_0,
+              o.norm_1, o.norm_b);
   claim(o.norm == 13 && o.norm_0 == 5 && o.norm_1 == 12 && o.norm_b == 4, "norms are those of the true gradients");
 
   std::puts("                                          a        b        c      norm   factor");

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Why half needs a loss scale. One network, on the same batches, in float, in half with master weights in float, and in
-// half with a dynamic loss scale, which starts far too high and finds its level. The loss has a factor of 2^-20, as in a
-// mean over a million tokens: without a scale most of its gradients are below the smallest number of half.
+// half with a dynamic loss scale, which starts far too high and finds its level. The loss has a factor of 2^-20, as in
+// a mean over a million tokens: without a scale most of its gradients are below the smallest number of half.
 //
 // usage: mixed_precision [steps [batch [picture]]]
 #include "parts/chart.hpp"
