@@ -71,6 +71,7 @@ struct norm_totals {
 };
 
 /// The totals of some gradients, from the total of each row.
+DESCENT_CALLS
 template <class Plan, class Total> DESCENT_HD norm_totals norm_totals_from(Total const& total) {
   norm_totals x;
   x.main = total(0);
@@ -224,7 +225,7 @@ DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::p
       k.limit = real(static_cast<typename Plan::clip_value const&>(policies).c);
     if constexpr (Plan::template given<typename Plan::noise>) {
       auto const& noise = static_cast<typename Plan::noise const&>(policies);
-      k.noise = real(noise.deviation(t - 1));
+      k.noise = real(float(noise.deviation(t - 1)));  // as wide as the normals; no doubt about pow's last bit
       k.noise_seed = noise.seed;
     }
     if constexpr (Plan::template given<typename Plan::rounding>)

@@ -72,19 +72,20 @@ template <class Plan> class cuda_engine {
     allocate(where, groups, used);
     for_packets(start_all{});
     if constexpr (Plan::sums) set_groups(groups);
-    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    late_->slot[0] = start_of<Plan>(policies_);
+    late_->slot[0].scale = read_scale();  // and waits for all of it
   }
 
   void step(std::vector<entry> const&, step_call const& call) {
     device_scope const scope(device_);
     if constexpr (Plan::norm_first) {
       measure_all<measure::norm>(call);
-      launch(decide_step<Plan>, 1, total_threads, stream_, view_, control_view_, call);
+      launch(decide_step<Plan>, 1, total_threads, stream_, view_, controls(), call);
       measure_all<measure::sums>(call);
-      launch(find_all_terms<Plan>, 1, total_threads, stream_, view_, control_view_);
+      launch(find_all_terms<Plan>, 1, total_threads, stream_, view_, controls());
     } else {
       if constexpr (Plan::measures) measure_all<Plan::sums ? measure::norm_and_sums : measure::norm>(call);
-      launch(control_step<Plan>, 1, total_threads, stream_, view_, control_view_, call);
+      launch(control_step<Plan>, 1, total_threads, stream_, view_, controls(), call);
     }
     launch(each_packet<update_packets<Plan>>, view_.chunk_count, packet_threads, stream_, update_packets<Plan>{view_});
   }
@@ -96,7 +97,7 @@ template <class Plan> class cuda_engine {
       if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_rows * std::size_t(view_.chunk_count));
       device_view<Plan> view = view_;
       view.partial = norm_partial_.get();
-      launch(measure_chunks<Plan, measure::norm>, view.chunk_count, chunk_threads, stream_, view, control_view_, step_call{0, false, true});
+      launch(measure_chunks<Plan, measure::norm>, view.chunk_count, chunk_threads, stream_, view, controls(), step_call{0, false, true});
     } else {
       measure_all<measure::norm>({0, false, true});
     }
@@ -108,7 +109,7 @@ template <class Plan> class cuda_engine {
     for (std::size_t first = 0; first < groups.size();) {
       group_batch<rule> batch{int(first), 0, {}};
       while (batch.count < batch.capacity && first < groups.size()) batch.entry[batch.count++] = groups[first++];
-      launch(set_step_groups<Plan>, 1, total_threads, stream_, view_, control_view_, batch);
+      launch(set_step_groups<Plan>, 1, total_threads, stream_, view_, controls(), batch);
     }
     return !capturing();
   }
@@ -127,13 +128,13 @@ template <class Plan> class cuda_engine {
   void unscale_gradients() {
     device_scope const scope(device_);
     using body = scaled_packets<Plan, unscale_body>;
-    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, control_view_.scale, {}});
+    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, scale_, {}});
     launch(mark_unscaled<Plan>, 1, 1, stream_, view_);
   }
   template <class F> void transform_gradients(F const& f) {
     device_scope const scope(device_);
     using body = scaled_packets<Plan, transform_body<F>>;
-    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, control_view_.scale, {f}});
+    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, scale_, {f}});
   }
   void swap_in() {
     device_scope const scope(device_);
@@ -161,12 +162,12 @@ template <class Plan> class cuda_engine {
     }
   }
 
-  float const* loss_scale_pointer() const { return &control_view_.scale->scale; }
+  float const* loss_scale_pointer() const { return &scale_->scale; }
   loss_scale_state read_scale() const {
     device_scope const scope(device_);
     refuse_capture("loss_scale()");
     loss_scale_state s;
-    read_back(&s, control_view_.scale, 1);
+    read_back(&s, scale_, 1);
     return s;
   }
 
@@ -200,11 +201,14 @@ template <class Plan> class cuda_engine {
     launch(each_packet<all_packets<Plan, Body>>, view_.chunk_count, packet_threads, stream_, {view_, body});
   }
 
-  template <measure What> void measure_all(step_call const& call) {
-    launch(measure_chunks<Plan, What>, view_.chunk_count, chunk_threads, stream_, view_, control_view_, call);
+  control_view<Plan> controls() const {
+    return {policies_, step_terms_.get(), step_terms_.get() + 1, factors_.get(), scale_, late_.get()};
   }
 
-  using exact = std::conditional_t<Plan::has_master, typename Plan::exact, std::byte>;
+  template <measure What> void measure_all(step_call const& call) {
+    launch(measure_chunks<Plan, What>, view_.chunk_count, chunk_threads, stream_, view_, controls(), call);
+  }
+
   static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
@@ -227,7 +231,7 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::has_remainder) remainder_ = device_array<std::uint16_t>(arena);
     if constexpr (Plan::template given<typename Plan::average>) average_ = device_array<typename Plan::real>(arena);
     if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = device_array<typename Plan::slow>(arena);
-    if constexpr (Plan::has_master) master_ = device_array<exact>(arena);
+    if constexpr (Plan::has_master) master_ = device_array<typename Plan::exact>(arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = device_array<std::byte>(used[I] ? arena * sizeof(typename Plan::template slot<I>) : 0)), ...);
     }(typename Plan::every_slot{});
@@ -239,10 +243,9 @@ template <class Plan> class cuda_engine {
              pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}};
     if constexpr (Plan::has_extras) view_.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
     if constexpr (Plan::has_step_terms) view_.extra.step_terms = step_terms_.get();
-    control_view_ = {policies_, step_terms_.get(), step_terms_.get() + 1, factors_.get(), &control_.get()->scale,
-                     late_.get()};
+    scale_ = &control_.get()->scale;
     if constexpr (Plan::shares_scale)
-      control_view_.scale = &static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
+      scale_ = &static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
     for (std::size_t i = 0; i < Plan::slots; ++i) view_.slot[i] = slot_[i].get();
   }
 
@@ -257,7 +260,7 @@ template <class Plan> class cuda_engine {
   device_array<memory_of<rule>> memories_;
   device_array<double> partial_, totals_, factors_, norm_partial_;
   device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
-  device_array<exact> master_;
+  device_array<typename Plan::exact> master_;
   device_array<std::uint16_t> remainder_;
   device_array<typename Plan::real> average_;
   device_array<typename Plan::slow> slow_;
@@ -267,7 +270,7 @@ template <class Plan> class cuda_engine {
   std::unique_ptr<control_block, pinned_delete> report_;
   std::unique_ptr<late_report, pinned_delete> late_;
   device_view<Plan> view_{};
-  control_view<Plan> control_view_{};
+  loss_scale_state const* scale_ = nullptr;
 };
 
 /// A loss scale in device memory.

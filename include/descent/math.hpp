@@ -12,6 +12,13 @@
 #define DESCENT_HD
 #endif
 
+/// Before a DESCENT_HD template that calls its argument, on the side where that lives.
+#if defined(__CUDACC__)
+#define DESCENT_CALLS _Pragma("nv_exec_check_disable")
+#else
+#define DESCENT_CALLS
+#endif
+
 /// The functions that a rule may use, for float and double. detail/pack.hpp has them for SIMD packs under the same
 /// names, so an unqualified call (in a user's namespace after `using descent::sqrt;`) suits every number type.
 namespace descent {

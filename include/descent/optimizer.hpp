@@ -180,7 +180,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     auto const& x = where_.tensors[where_.find(name)];
     return detail::with_types<plan>(x.types, [&]<class Typed>() {
       if constexpr (Typed::has_master) return view<exact>(alive().master(), name);
-      else return std::span<exact const>(static_cast<exact const*>(x.value), std::size_t(x.count));
+      else return view_of(static_cast<exact const*>(static_cast<void const*>(x.value)), x.count);
     });
   }
 
@@ -302,10 +302,11 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     if (alive().set_groups(groups_)) accepted_ = groups_;
   }
 
+  template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) { return {p, std::size_t(count)}; }
   template <class T> std::span<T const> view(void* buffer, std::string const& name) const {
     auto const& x = where_.tensors[where_.find(name)];
     if (!buffer) return {};
-    return {static_cast<T const*>(buffer) + x.arena, std::size_t(x.count)};
+    return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
   }
 
   detail::layout<Value, Gradient> where_;

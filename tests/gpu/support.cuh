@@ -241,10 +241,10 @@ template <class Value, class Gradient, class Rule, class... Ps> class twins {
         device(x.on_device(), rule, policies..., ds::cuda{x.s}) {}
 
   /// One step of both with the gradients as they are on the host.
-  void step() {
+  void step(double weight = 1) {
     x.send_gradients();
-    host.step();
-    device.step();
+    host.step(weight);
+    device.step(weight);
   }
   void steps(int count) {
     for (int t = 1; t <= count; ++t) x.new_gradients(std::uint64_t(t)), step();
@@ -260,10 +260,18 @@ template <class Value, class Gradient, class Rule, class... Ps> class twins {
     CHECK(h.why == d.why);
     test::expect_same(h.learning_rate, d.learning_rate, "learning rate");
     test::expect_same(h.clip_factor, d.clip_factor, "clip factor");
+    test::expect_same(h.grad_norm, d.grad_norm, "norm");
+    CHECK(h.loss_scale == d.loss_scale);
     std::size_t const all = x.list.size(), stride = all / 50 + 1;
     for (std::size_t k = 0; k < all; k += stride) {
       auto const name = x.name(k);
       if constexpr (plan::has_master) same(host.master(name), device.master(name), "master");
+      if constexpr (plan::has_remainder && !contracted) {
+        auto const h = host.remainder(name), d = device.remainder(name);
+        CHECK(std::vector<std::uint16_t>(h.begin(), h.end()) == from_device(d.data(), d.size(), x.s));
+      }
+      if constexpr (plan::template given<typename plan::average>) same(host.average(name), device.average(name), "average");
+      if constexpr (plan::template given<typename plan::lookahead>) same(host.slow(name), device.slow(name), "slow weights");
       same_states(name, slots);
     }
   }

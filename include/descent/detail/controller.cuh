@@ -21,7 +21,9 @@ template <class Plan> class controller {
   /// decide(), the factors of what is clipped by itself, rescale(): true when the step goes on.
   __device__ bool decide(step_call const& call) const {
     norm_totals totals;
-    if (Plan::measures && completes<Plan>(*v.control, policies, call))
+    bool const complete = completes<Plan>(*v.control, policies, call);
+    __syncthreads();
+    if (Plan::measures && complete)
       totals = norm_totals_from<Plan>([&](int i) { return total(i); });
     if (threadIdx.x == 0) detail::decide<Plan>(*v.control, v.groups[0].rule, policies, *w.scale, totals, call);
     __syncthreads();
@@ -155,7 +157,7 @@ template <class Plan> class controller {
     for (long long c = threadIdx.x; c < bad; c += total_threads)
       if (!norm_totals_from<Plan>([&](int row) { return v.partial[row * v.chunk_count + c]; }).finite()) bad = c;
     bad = reduce_index(shared).Reduce(bad, [](long long a, long long b) { return a < b ? a : b; });
-    if (threadIdx.x == 0) v.control->bad_chunk = bad < v.chunk_count ? bad : -1;  // -1: only their sum is not finite
+    if (threadIdx.x == 0) v.control->bad_chunk = bad;
   }
 
   __device__ void write_late_report() const {

@@ -184,7 +184,8 @@ template <class Plan, int I> struct typed_plan : Plan {
   using exact = std::conditional_t<has_master, typename Plan::master, value>;
 };
 
-/// f<Typed>() with the plan for a tensor's pair of types.
+/// f<Typed>() with the plan for a tensor's pair of types; on the side where f lives.
+DESCENT_CALLS
 template <class Plan, class F, int I = 0> DESCENT_HD decltype(auto) with_types([[maybe_unused]] int types, F const& f) {
   if constexpr (I + 1 < Plan::pairs) {
     if (types != I) return with_types<Plan, F, I + 1>(types, f);

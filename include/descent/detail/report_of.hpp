@@ -28,12 +28,12 @@ step_report report_of(layout<typename Plan::value, typename Plan::gradient> cons
   if (c.waiting && c.batches > 0) r.why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
   else if (c.waiting) r.why = "no gradients were waiting";
   else if (c.step + c.skipped == 0) r.why = "no step was taken yet";
-  else if (c.bad_chunk < 0) r.why = "the norm of the gradients is not finite";
   else
     r.why = "the gradient of '" + where.names[std::size_t(where.tensor_of_chunk[std::size_t(c.bad_chunk)])] +
             "' is not finite";
   bool stuck = c.skipped_in_row >= usual_patience;
-  if constexpr (scales_loss && !Plan::shares_scale)
+  if constexpr (Plan::shares_scale) stuck = scale.stuck >= usual_patience;
+  else if constexpr (scales_loss)
     stuck = static_cast<typename Plan::loss_scale const&>(policies).is_stuck(scale);
   if (stuck)
     r.why += "; training is not recovering: " + std::to_string(c.skipped_in_row) + " steps in a row were skipped" +

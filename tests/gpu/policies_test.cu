@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Every policy of the step does on the device what it does on the host, bit for bit.
+#include "support.cuh"
+
+#include <limits>
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// Tails, a tensor that is not aligned, an empty one, two groups.
+std::vector<test::tensor> const model{{4096 + 1001}, {0, 1}, {7, 1}, {130, 0, 3, 1}, {8, 1}};
+
+/// Good steps, an overflow in the fourth, a frozen group in the sixth.
+template <class Value, class Gradient, class Rule, class... Ps> void agrees(Rule rule, Ps... policies) {
+  test::stream s;
+  test::tensors<Value, Gradient> x{model, s};
+  test::twins both{x, rule, policies...};
+  for (int t = 1; t <= 7; ++t) {
+    x.new_gradients(std::uint64_t(t));
+    if (t == 4) x.gradient_of(2, 3) = Gradient(infinity);
+    if (t == 6) both.host.freeze(1), both.device.freeze(1);
+    both.step();
+  }
+  both.expect_same();
+}
+
+/// What a functor of the caller's does to true gradients.
+struct halve {
+  template <class Real> __host__ __device__ Real operator()(Real g) const { return g / 2; }
+};
+
+}  // namespace
+
+namespace ds = descent;
+
+TEST_CASE("a loss scale, static or dynamic, grows, backs off and skips alike") {
+  agrees<ds::half, ds::half>(ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 64, .interval = 2},
+                             ds::clip_norm{1}, ds::ema{.decay = 0.5}, ds::zero_grad{});
+  agrees<ds::bfloat16, ds::bfloat16>(ds::sgd{.momentum = 0.5}, ds::static_loss_scale{8}, ds::zero_grad{});
+}
+TEST_CASE("norms of every kind clip alike, over everything, groups and tensors") {
+  agrees<float, float>(ds::adamw{}, ds::clip<ds::norm::l1>{1});
+  agrees<float, ds::half>(ds::adamw{}, ds::clip<ds::norm::inf>{0.5});
+  agrees<ds::half, float>(ds::adamw{}, ds::clip<ds::norm::l2, ds::scope::group>{1, ds::torch_eps});
+  agrees<float, float>(ds::lion{}, ds::clip<ds::norm::inf, ds::scope::group>{0.5});
+  agrees<float, float>(ds::adam{}, ds::clip<ds::norm::l1, ds::scope::tensor>{1});
+  agrees<double, double>(ds::adam{}, ds::clip<ds::norm::l1, ds::scope::tensor>{1});
+  agrees<double, double>(ds::adam{}, ds::clip<ds::norm::inf>{0.5});
+  agrees<float, float>(ds::adamw{}, ds::clip_value{0.25}, ds::skip_nonfinite{});
+  agrees<ds::bfloat16, ds::bfloat16>(ds::adamw{}, ds::clip_adaptive{});
+}
+TEST_CASE("rules with sums clip alike") {
+  agrees<float, float>(ds::lamb{}, ds::clip_adaptive{}, ds::dynamic_loss_scale{.init = 4});
+  agrees<float, float>(ds::lars{}, ds::clip<ds::norm::l2, ds::scope::group>{1}, ds::clip_value{0.1});
+  agrees<ds::half, ds::half>(ds::dog{.reps = 0.1}, ds::dynamic_loss_scale{.init = 4}, ds::master<float>{});
+}
+TEST_CASE("averages and lookahead agree") {
+  agrees<float, float>(ds::adamw{}, ds::ema{.decay = 0.9, .start = 2, .bias_corrected = true}, ds::lookahead{.k = 2},
+                       ds::skip_nonfinite{});
+  agrees<ds::half, ds::half>(ds::adamw{}, ds::master<float>{}, ds::swa{.start = 2, .every = 2}, ds::skip_nonfinite{});
+}
+TEST_CASE("random rounding and noise draw the same numbers") {
+  agrees<ds::bfloat16, ds::bfloat16>(ds::adamw{}, ds::stochastic_rounding{7}, ds::states<ds::bfloat16>{}, ds::clip_norm{1});
+  agrees<ds::half, ds::half>(ds::sgd{.momentum = 0.5}, ds::stochastic_rounding{8}, ds::states<ds::half>{},
+                             ds::lookahead{.k = 3}, ds::skip_nonfinite{});
+  agrees<float, float>(ds::adamw{}, ds::gradient_noise{.eta = 1, .seed = 9}, ds::skip_nonfinite{});
+  agrees<float, float>(ds::lamb{}, ds::gradient_noise{.eta = 1, .seed = 9});
+  agrees<double, double>(ds::adamw{}, ds::gradient_noise{.eta = 1, .seed = 9}, ds::skip_nonfinite{});
+}
+TEST_CASE("the remainder of a master agrees") {
+  agrees<ds::bfloat16, ds::bfloat16>(ds::adamw{}, ds::master_remainder{}, ds::clip_norm{1});
+  agrees<ds::bfloat16, float>(ds::lamb{}, ds::master_remainder{}, ds::lookahead{.k = 2}, ds::ema{.decay = 0.5});
+}
+
+TEST_CASE("micro-batches are counted, weighted and flushed alike") {
+  test::stream s;
+  test::tensors<float> x{model, s};
+  test::twins both{x, ds::adamw{}, ds::accumulate{3}, ds::static_loss_scale{16}, ds::clip_norm{1}, ds::zero_grad{}};
+  for (int t = 1; t <= 8; ++t) {
+    x.new_gradients(std::uint64_t(t));
+    both.step(t % 2 + 1);
+    CHECK(both.device.report().applied == (t % 3 == 0));
+    both.expect_same();
+  }
+  both.host.flush();
+  both.device.flush();
+  CHECK(both.device.report().step == 3);
+  both.expect_same();
+  both.device.flush();
+  CHECK(both.device.report().step == 3);
+}
+
+TEST_CASE("what is asked outside of a step is answered alike") {
+  test::stream s;
+  test::tensors<float> x{model, s};
+  test::twins both{x, ds::adamw{}, ds::dynamic_loss_scale{.init = 1024}, ds::ema{.decay = 0.5}};
+  both.steps(2);
+  CHECK(both.host.gradient_norm() == both.device.gradient_norm());
+  CHECK(both.host.gradient_norm(ds::group{1}) == both.device.gradient_norm(ds::group{1}));
+  CHECK(both.host.gradient_norm("w3") == both.device.gradient_norm("w3"));
+  CHECK(both.device.gradient_norm() == doctest::Approx(both.device.report().grad_norm));
+
+  both.host.transform_gradients(halve{});
+  both.device.transform_gradients(halve{});
+  x.expect_same();
+  both.host.unscale();
+  both.device.unscale();
+  x.expect_same();
+  CHECK_THROWS_AS(both.device.unscale(), std::logic_error);
+  both.host.step();
+  both.device.step();
+  both.expect_same();
+
+  both.host.swap_average();
+  both.device.swap_average();
+  x.expect_same();
+  CHECK_THROWS_AS(both.device.step(), std::logic_error);
+  both.host.swap_average();
+  both.device.swap_average();
+  both.expect_same();
+
+  x.gradient_of(2, 1) = infinity;
+  both.step();
+  auto const h = both.host.diagnose(), d = both.device.diagnose();
+  REQUIRE(d.size() == model.size());
+  for (std::size_t t = 0; t < d.size(); ++t) {
+    CHECK(d[t].name == h[t].name);
+    CHECK(d[t].finite == (t != 2));
+    CHECK((d[t].norm == h[t].norm || t == 2));
+  }
+}
+
+TEST_CASE("the norm can be asked for where no step measures it") {
+  test::stream s;
+  test::tensors<ds::half> x{model, s};
+  test::twins both{x, ds::adamw{}};
+  both.steps(1);
+  CHECK(both.host.gradient_norm() == both.device.gradient_norm());
+  CHECK(both.device.diagnose().empty());
+}
+
+TEST_CASE("a report without waiting is that of a step before, or of the last") {
+  test::stream s;
+  test::tensors<ds::half> x{model, s};
+  ds::optimizer opt{x.on_device(), ds::adamw{}, ds::dynamic_loss_scale{.init = 64, .interval = 2}, ds::cuda{s}};
+  CHECK(opt.last_report().step == 0);
+  for (int t = 1; t <= 6; ++t) {
+    x.new_gradients(std::uint64_t(t));
+    if (t == 3) x.gradient_of(0, 0) = ds::half(infinity);
+    x.send_gradients();
+    auto const before = opt.report();
+    opt.step();
+    s.wait();
+    auto const late = opt.last_report();
+    CHECK(late.step == before.step);
+    CHECK(late.skipped == before.skipped);
+    CHECK(late.loss_scale == before.loss_scale);
+    CHECK((t == 1 || late.applied == before.applied));
+  }
+}
+
+TEST_CASE("one loss scale for two optimizers on the device") {
+  test::stream s;
+  test::tensors<float> x{model, s}, y{model, s};
+  ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 64}, ds::cuda{s}};
+  ds::optimizer a{x.on_device(), ds::adamw{}, ds::shared_loss_scale{scaler}, ds::cuda{s}};
+  ds::optimizer b{y.on_device(), ds::sgd{}, ds::shared_loss_scale{scaler}, ds::cuda{s}};
+  x.gradient_of(0, 5) = infinity;
+  x.send_gradients();
+  a.step();
+  b.step();
+  CHECK(scaler.loss_scale() == 64);
+  scaler.update();
+  CHECK(scaler.loss_scale() == 32);
+  CHECK(!a.report().applied);
+  CHECK(b.report().applied);
+  CHECK(a.loss_scale() == 32);
+  CHECK(test::from_device(scaler.loss_scale_pointer(), 1, s)[0] == 32);
+  CHECK_THROWS_AS(scaler.update(), std::logic_error);
+}
+
+TEST_CASE("half and float parameters share one step and one decision") {
+  test::stream s;
+  std::vector<ds::half> w(5000), g(5000);
+  std::vector<float> b(300), h(300);
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = ds::half(test::noise(i, 1)), g[i] = ds::half(64 * test::noise(i, 2));
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = test::noise(i, 3), h[i] = 64 * test::noise(i, 4);
+  test::device_vector<ds::half> dw{w, s}, dg{g, s};
+  test::device_vector<float> db{b, s}, dh{h, s};
+  auto const train = [&](ds::half* w, ds::half* g, float* b, float* h, auto backend) {
+    ds::parameters<ds::mixed<ds::half, float>> params;
+    params.add("weight", w, g, 5000);
+    params.add("norm", b, h, 300, ds::group{1});
+    return ds::optimizer{params, ds::adamw{}, ds::amp::O2{}, ds::clip_norm{1}, ds::ema{.decay = 0.5},
+                         ds::dynamic_loss_scale{.init = 64}, backend};
+  };
+  auto host = train(w.data(), g.data(), b.data(), h.data(), ds::host<>{});
+  auto device = train(dw.data(), dg.data(), db.data(), dh.data(), ds::cuda{s});
+  for (int t = 0; t < 4; ++t) {
+    h[7] = t == 2 ? infinity : 1.f;
+    dh.put(h, s);
+    std::int64_t const before = ds::detail::launches;
+    host.step();
+    device.step();
+    CHECK(ds::detail::launches - before == 3);
+  }
+  test::expect_same(w, dw.get(s), "half values");
+  test::expect_same(b, db.get(s), "float values");
+  CHECK(device.report().skipped == 1);
+  CHECK(device.report().loss_scale == 32);
+  CHECK(device.report().grad_norm == host.report().grad_norm);
+  for (char const* name : {"weight", "norm"}) {
+    auto const a = host.average(name), m = host.master(name);
+    test::expect_same(std::vector<float>(a.begin(), a.end()), test::from_device(device.average(name).data(), a.size(), s), "average");
+    test::expect_same(std::vector<float>(m.begin(), m.end()), test::from_device(device.master(name).data(), m.size(), s), "master");
+  }
+}
