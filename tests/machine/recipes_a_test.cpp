@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Random recipes against a plain step, first quarter of the rows.
+#include "recipe_rows.hpp"
+
+#include <set>
+#include <string>
+#include <typeindex>
+#include <utility>
+
+namespace ds = descent;
+
+namespace {
+
+/// The policies of a row; fields of different rules that follow a schedule count as one.
+template <class P> struct which { static inline std::type_index const type = typeid(P); };
+template <auto Field> struct which<ds::detail::varied<Field, recipes::any_schedule>> {
+  static inline std::type_index const type = typeid(recipes::any_schedule);
+};
+
+template <class... Rows> auto policies_of(std::type_identity<std::tuple<Rows...>>) {
+  std::vector<std::set<std::type_index>> all;
+  auto const row = [&]<class Row>() {
+    all.emplace_back();
+    Row::each_policy([&]<class P>() { all.back().insert(which<P>::type); });
+  };
+  (row.template operator()<Rows>(), ...);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("random recipes: every call does what the formulas say, first quarter") {
+  recipes::tally const sum = recipes::try_all(recipes::rows_a{}, 40, 100);
+  MESSAGE(sum.applied, " updates, ", sum.skipped, " skipped, ", sum.waited, " waited, worst ", sum.worst);
+  CHECK(sum.recipes >= 500);
+  CHECK(sum.applied >= 2000);
+  CHECK(sum.skipped >= 200);
+  CHECK(sum.waited >= 500);
+  CHECK(sum.flushed >= 30);
+  CHECK(sum.clipped >= 500);
+  CHECK(sum.swapped >= 100);
+  CHECK(sum.unscaled >= 30);
+  CHECK(sum.reloaded >= 50);
+  CHECK(sum.frozen >= 100);
+}
+
+TEST_CASE("random recipes: any two policies meet, and each is absent beside any other") {
+  auto const rows = policies_of(std::type_identity<recipes::all_rows>{});
+  std::set<std::type_index> all;
+  for (auto const& row : rows) all.insert(row.begin(), row.end());
+  CHECK(all.size() == 31);
+  std::size_t meet = 0, alone = 0;
+  for (auto a : all)
+    for (auto b : all) {
+      bool together = false, apart = false;
+      for (auto const& row : rows) {
+        together = together || (row.contains(a) && row.contains(b));
+        apart = apart || (row.contains(a) && !row.contains(b));
+      }
+      meet += a < b && together;
+      alone += a != b && apart;
+    }
+  // All but: two masters (4), states (3), loss scales (3), clippings (10), averages (2), as no optimizer has two.
+  CHECK(meet == 31 * 30 / 2 - 6 - 3 - 3 - 45 - 1);
+  CHECK(alone == 31 * 30);
+}
