@@ -37,7 +37,7 @@ training train(bool captured) {
                     ds::dynamic_loss_scale{.init = 1024, .interval = 6}, ds::clip_norm{1}, ds::zero_grad{},
                     d.backend()};
 
-  // snippet: iteration
+  // snippet: capture
   auto const iteration = [&] {
     d.each(columns, add_gradient_of_squares<ds::half>{x.data(), y.data(), rows, columns, w.data(), g.data(), 1.f / rows,
                                                       opt.loss_scale_pointer()});
@@ -52,6 +52,7 @@ training train(bool captured) {
     check(cudaGraphInstantiate(&graph, recorded, 0));
     check(cudaGraphDestroy(recorded));
   }
+  // end
 
   training result;
   float const ordinary = data.y[0], huge = 1e9f;
@@ -64,7 +65,6 @@ training train(bool captured) {
     }
     if (captured) check(cudaGraphLaunch(graph, stream));
     else iteration();
-    // end
     result.reports.push_back(opt.report());
     result.values.push_back(d.to_host(w));
   }

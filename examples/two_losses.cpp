@@ -63,10 +63,12 @@ void run() {
                   ds::shared_loss_scale{scaler}, d.backend()};
   ds::optimizer b{second.parameters(), ds::adamw{.lr = 0.05}, ds::master<float>{}, ds::zero_grad{},
                   ds::shared_loss_scale{scaler}, d.backend()};
+  // end
 
   std::puts("iteration  loss scale     first loss            second loss");
   for (int i = 1; i <= iterations; ++i) {
     double const scale = scaler.loss_scale(), first_loss = first.loss(d), second_loss = second.loss(d);
+    // snippet: iteration
     first.backward(d, 1, scaler.loss_scale_pointer());
     second.backward(d, i == overflow_at ? 1e6f : 1, scaler.loss_scale_pointer());
     a.step();
