@@ -23,6 +23,7 @@ struct ema {
   bool bias_corrected = false;
 
   using policy_kind = kind::average;
+  static constexpr bool every_update = true;
   /// What p counts in the average after update t; e counts the rest.
   DESCENT_HD double weight(std::int64_t t) const {
     if (t <= start) return 1;
@@ -42,6 +43,7 @@ struct swa {
   std::int64_t start = 1, every = 1;
 
   using policy_kind = kind::average;
+  static constexpr bool every_update = false;
   DESCENT_HD double weight(std::int64_t t) const {
     if (t <= start) return 1;
     std::int64_t const n = (t - start) / every;

@@ -45,6 +45,11 @@ def check_code(guard, text):
     # Straight pieces of code: a whole packet is read, and written if at all, in one of them.
     pieces = re.split(r"^\$L\w+:|\bbra\b", text, flags=re.M)
     whole = [p for p in pieces if re.search(r"(ld|st)\.global\S*\.v4\.", p)]
+    if guard["zeroing"]:
+        zeroing = min(whole, key=len)
+        whole.remove(zeroing)
+        stores = re.findall(r"\bst\.global\S*\.v4", zeroing)
+        yield len(stores) == int(guard["zeroing"]) and not re.search(r"\bld\.global\S*\.v4", zeroing), f"{len(stores)} stores of zeros"
     yield len(whole) == 1, f"{len(whole)} pieces of code for whole packets"
     code = "".join(whole)
     loads, stores = re.findall(r"\bld\.global\S*", code), re.findall(r"\bst\.global\S*", code)
@@ -61,7 +66,7 @@ def check_code(guard, text):
 
 source, ptx, log = (open(path).read() for path in sys.argv[1:4])
 guard_line = (r"guard: (?P<kernel>\w+) +(?P<plan>\S.*?) +loads (?P<loads>\d+) "
-              r"stores (?P<stores>\d+) registers (?P<registers>\d+)")
+              r"stores (?P<stores>\d+) registers (?P<registers>\d+)(?: zeroing (?P<zeroing>\d+))?")
 code_of_kernel = r"\.entry\s+(\w+)(.*?^\})"
 log_of_kernel = r"Compiling entry function '(\w+)'(.*?)(?=Compiling|\Z)"
 

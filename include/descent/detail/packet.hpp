@@ -142,7 +142,7 @@ DESCENT_HD void zero_packet(buffers<Plan> const& x, std::int64_t i, extent e) {
 }
 
 /// Updates a packet, or one element where M is 1, from element i on:
-/// g * factor -> value clip, noise -> rule -> lookahead -> rounding -> master -> value -> average -> zero.
+/// zero in memory; g * factor -> value clip, noise -> rule -> lookahead -> rounding -> master -> value -> average.
 template <class Plan, class Real, int M = reals<Real>>
 DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, Real const& factor,
                               typename Plan::rule::template terms<Real> const& k,
@@ -154,6 +154,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, 
   read(g, x.gradient + i, e);
   read_exact(p, x, i, e);
   s.template read<false>(x, i, e);
+  if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
 
   to_true<Plan>(g, x, i, factor, step);
   for (int j = 0; j < M; ++j) {
@@ -182,7 +183,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, 
     write(x.value + i, p, e);
   }
   if constexpr (Plan::template given<typename Plan::average>) {
-    if (step.take != 0) {
+    if (Plan::average::every_update || step.take != 0) {
       Real mean[M];
       if constexpr (!Plan::has_master && !Plan::has_remainder) round_to<exact>(p);
       read(mean, x.extra.average + i, e);
@@ -190,7 +191,6 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, 
       write(x.extra.average + i, mean, e);
     }
   }
-  if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
 }
 
 /// Gives the master or the remainder the value p.

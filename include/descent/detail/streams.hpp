@@ -167,9 +167,17 @@ DESCENT_HD void write_joined(bfloat16* value, std::uint16_t* remainder, Real con
   write_raw(remainder, low, e);
 }
 
+/// x[j], where x must stay in registers.
+template <class T> DESCENT_HD T pick(T const (&x)[packet_size], int j) {
+  T const low = j & 2 ? (j & 1 ? x[3] : x[2]) : (j & 1 ? x[1] : x[0]);
+  T const high = j & 2 ? (j & 1 ? x[7] : x[6]) : (j & 1 ? x[5] : x[4]);
+  return j & 4 ? high : low;
+}
+
 /// Eight numbers to a packet, or one of them to one element.
 template <class Real, int M> DESCENT_HD void from_lanes(Real (&r)[M], float const (&x)[packet_size], int lane) {
-  for (int j = 0; j < M * lanes<Real>; ++j) lane_at(r, j) = x[M * lanes<Real> == 1 ? lane : j];
+  if constexpr (M * lanes<Real> == 1) r[0] = pick(x, lane);
+  else for (int j = 0; j < M * lanes<Real>; ++j) lane_at(r, j) = x[j];
 }
 
 /// Rounds to storage type T at random, and back.
@@ -177,7 +185,7 @@ template <class T, class Real, int M>
 DESCENT_HD void round_lanes(Real (&r)[M], std::uint32_t const (&random)[packet_size], int lane) {
   for (int j = 0; j < M * lanes<Real>; ++j) {
     auto& x = lane_at(r, j);
-    x = widen<float>(narrow_stochastic<T>(float(x), random[M * lanes<Real> == 1 ? lane : j]));
+    x = widen<float>(narrow_stochastic<T>(float(x), M * lanes<Real> == 1 ? pick(random, lane) : random[j]));
   }
 }
 
