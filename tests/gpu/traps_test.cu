@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Known traps (machine/traps_test.cpp) that need a device: what a captured graph freezes or leaves out.
+#include "support.cuh"
+
+#include <set>
+#include <stdexcept>
+
+namespace {
+
+using descent::bfloat16;
+
+/// Everything that changes from step to step, in one optimizer.
+auto make(test::tensors<bfloat16>& x, test::stream const& s) {
+  return descent::optimizer{
+      x.on_device(),
+      descent::adamw{},
+      descent::learning_rate(descent::warmup<descent::cosine>{.steps = 3, .then = {.peak = 1e-2, .steps = 15}}),
+      descent::vary<&descent::adamw::weight_decay>(descent::linear{.from = 0, .to = 0.1, .steps = 12}),
+      descent::dynamic_loss_scale{.init = 16, .interval = 3},
+      descent::clip_norm{1},
+      descent::gradient_noise{.eta = 0.01},
+      descent::stochastic_rounding{4},
+      descent::lookahead{.k = 4},
+      descent::ema{.decay = 0.9, .start = 5, .bias_corrected = true},
+      descent::zero_grad{},
+      descent::cuda{s}};
+}
+
+class graph {
+ public:
+  template <class F> graph(test::stream const& s, F const& enqueue) {
+    test::cuda(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    enqueue();
+    cudaGraph_t recorded;
+    test::cuda(cudaStreamEndCapture(s, &recorded));
+    test::cuda(cudaGraphInstantiate(&exec_, recorded, 0));
+    test::cuda(cudaGraphDestroy(recorded));
+  }
+  ~graph() { cudaGraphExecDestroy(exec_); }
+  graph(graph const&) = delete;
+  void launch(test::stream const& s) const { test::cuda(cudaGraphLaunch(exec_, s)); }
+
+ private:
+  cudaGraphExec_t exec_;
+};
+
+std::vector<test::tensor> const model{{4096 + 20}, {31, 0, 1, 2}, {0}, {8}};
+
+template <class T> bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("trap 21: a step that was captured once and replayed 20 times is the eager one, bit for bit") {
+  test::stream s;
+  test::tensors<bfloat16> x{model, s}, y{model, s};
+  auto eager = make(x, s), captured = make(y, s);
+  graph const recorded(s, [&] { captured.step(); });
+  CHECK(captured.report().step == 0);  // a capture takes no step
+  std::vector<double> rates, scales;
+  for (std::uint64_t t = 1; t <= 20; ++t) {
+    CAPTURE(t);
+    auto const send = [&](auto& data) {
+      data.new_gradients(t);
+      if (t % 7 == 0) data.gradient_of(1, 30) = bfloat16(INFINITY);
+      data.send_gradients();
+    };
+    send(x), send(y);
+    eager.step();
+    recorded.launch(s);
+    CHECK(same_bits(x.device_value.get(s), y.device_value.get(s)));
+    CHECK(same_bits(x.device_gradient.get(s), y.device_gradient.get(s)));
+    auto const a = eager.report(), b = captured.report();
+    CHECK(a.step == b.step);
+    CHECK(a.applied == b.applied);
+    CHECK(a.loss_scale == b.loss_scale);
+    CHECK(a.learning_rate == b.learning_rate);
+    CHECK(a.clip_factor == b.clip_factor);
+    rates.push_back(b.learning_rate);
+    scales.push_back(b.loss_scale);
+  }
+  CHECK(captured.report().step == 18);
+  CHECK(std::set<double>(rates.begin(), rates.end()).size() >= 15);
+  CHECK(std::set<double>(scales.begin(), scales.end()).size() >= 3);
+  for (auto name : {"w0", "w1", "w3"}) {
+    auto const average = [&](auto const& opt) {
+      auto const e = opt.average(name);
+      return test::from_device(e.data(), e.size(), s);
+    };
+    CHECK(same_bits(average(eager), average(captured)));
+  }
+}
+
+TEST_CASE("trap 21: a rate that was changed by hand reaches a graph that was captured before") {
+  test::stream s;
+  test::tensors<float> x{{{100}}, s};
+  descent::optimizer opt{x.on_device(), descent::sgd{.lr = 0.5}, descent::cuda{s}};
+  graph const recorded(s, [&] { opt.step(); });
+  auto before = x.device_value.get(s);
+  for (double rate : {0.5, 0.25, 0.0}) {
+    opt.group(0).lr = rate;
+    opt.commit_groups();
+    recorded.launch(s);
+    auto const after = x.device_value.get(s);
+    auto const at = std::size_t(&x.value_of(0, 0) - x.value.data());
+    for (std::size_t i = at; i < at + 100; ++i) CHECK_UNARY(after[i] == before[i] - float(rate) * x.gradient[i]);
+    before = after;
+  }
+}
+
+TEST_CASE("trap 22: a parameter whose gradient is not there yet is refused before anything can be captured") {
+  test::stream s;
+  test::tensors<float> x{{{100}}, s};
+  auto params = x.on_device();
+  CHECK_THROWS_WITH_AS(params.add("late", x.device_value.data(), static_cast<float*>(nullptr), 4),
+                       "parameter 'late': gradient is null, but count is 4", std::invalid_argument);
+  std::vector<float> on_host(4);
+  params.add("host", x.device_value.data(), on_host.data(), 4);
+  CHECK_THROWS_AS((descent::optimizer{params, descent::sgd{}, descent::cuda{s}}), std::invalid_argument);
+}
+
+TEST_CASE("trap 23: looking at the last report between begin and end breaks no capture") {
+  test::stream s;
+  test::tensors<bfloat16> x{model, s};
+  auto opt = make(x, s);
+  for (int n = 1; n <= 50; ++n) {
+    graph const recorded(s, [&] {
+      CHECK_UNARY(opt.last_report().step <= n - 1);
+      opt.step();
+      CHECK_UNARY(opt.last_report().step <= n - 1);
+      CHECK_THROWS_AS(opt.report(), std::logic_error);
+    });
+    recorded.launch(s);
+    CHECK_UNARY(opt.report().step + opt.report().skipped == n);
+  }
+}
