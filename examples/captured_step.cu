@@ -23,7 +23,7 @@ struct training {
   std::vector<ds::step_report> reports;
 };
 
-training train(bool captured) {
+training train(bool captured, bool changes = true) {
   linear_data const data{rows, columns, 1};
   device_array<float> x{data.x}, y{data.y};
   device_array<ds::half> w{std::size_t(columns)}, g{std::size_t(columns)};
@@ -59,7 +59,7 @@ training train(bool captured) {
   for (int i = 1; i <= iterations; ++i) {
     float const* const first_y = i == overflow_at ? &huge : &ordinary;
     check(cudaMemcpyAsync(y.data(), first_y, sizeof(float), cudaMemcpyHostToDevice, stream));
-    if (i == change_at) {
+    if (changes && i == change_at) {
       opt.group(0).weight_decay = 0.5;
       opt.commit_groups();  // for the replays; step() does it by itself
     }
@@ -87,6 +87,13 @@ void run() {
           "so do its reports");
     claim(b.applied == (i != overflow_at), "the overflow is skipped, and nothing else");
   }
+  auto const unchanged = train(true, false);
+  auto const same_as_unchanged = [&](int i) {
+    auto const k = std::size_t(i - 1);
+    return std::memcmp(unchanged.values[k].data(), replayed.values[k].data(), columns * sizeof(ds::half)) == 0;
+  };
+  claim(same_as_unchanged(change_at - 1) && !same_as_unchanged(change_at), "the change holds from the next replay on");
+
   auto const& r = replayed.reports;
   claim(r[3].learning_rate == 0.1 * 4 / 8 && r[7].learning_rate == 0.1, "the schedule moves inside the graph");
   claim(r[5].loss_scale == 2048 && r[overflow_at - 1].loss_scale == 1024, "so does the loss scale");
