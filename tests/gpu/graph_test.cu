@@ -169,3 +169,90 @@ TEST_CASE(
   auto const p = x.device_value.get(first), q = y.device_value.get(second);
   CHECK(std::memcmp(p.data(), q.data(), p.size() * sizeof(descent::half)) == 0);
 }
+
+TEST_CASE("a captured whole step: the loss scale moves, the average follows, gradients become zero, bit for bit") {
+  test::stream s;
+  test::tensors<descent::half> x{model, s}, y{model, s};
+  auto const make = [&](auto& data) {
+    return descent::optimizer{data.on_device(),
+                              descent::adamw{},
+                              descent::learning_rate(rate),
+                              descent::master<float>{},
+                              descent::dynamic_loss_scale{.init = 16, .interval = 3},
+                              descent::clip_norm{1},
+                              descent::ema{.decay = 0.9, .start = 2},
+                              descent::lookahead{.k = 3},
+                              descent::zero_grad{},
+                              descent::cuda{s}};
+  };
+  auto eager = make(x), captured = make(y);
+  graph const recorded(s, [&] { captured.step(); });
+  CHECK(recorded.nodes == 3);
+  auto const expected = train(x, [&] { eager.step(); });
+  auto const replayed = train(y, [&] { recorded.launch(s); });
+  for (std::size_t t = 0; t < expected.size(); ++t)
+    CHECK(std::memcmp(expected[t].data(), replayed[t].data(), expected[t].size() * sizeof(descent::half)) == 0);
+  auto const average = [&](auto& opt) { return test::from_device(opt.average("w0").data(), 4096 + 20, s); };
+  CHECK(average(eager) == average(captured));
+  CHECK(x.device_gradient.get(s).size() == y.device_gradient.get(s).size());
+  auto const a = eager.report(), b = captured.report();
+  CHECK(a.loss_scale == b.loss_scale);
+  CHECK(b.loss_scale == 16 * 2 * 0.5 * 2 * 2);  // grown after calls 3, 9 and 12, backed off at 6
+  CHECK(b.skipped == 1);
+}
+
+TEST_CASE("accumulation, random rounding and noise go on within a captured graph") {
+  test::stream s;
+  test::tensors<descent::bfloat16> x{model, s}, y{model, s};
+  auto const make = [&](auto& data) {
+    return descent::optimizer{data.on_device(), descent::adamw{}, descent::accumulate{3}, descent::stochastic_rounding{1},
+                              descent::gradient_noise{}, descent::zero_grad{}, descent::cuda{s}};
+  };
+  auto eager = make(x), captured = make(y);
+  graph const recorded(s, [&] { captured.step(); });
+  for (std::uint64_t t = 1; t <= 9; ++t) {
+    for (auto* data : {&x, &y}) data->new_gradients(t), data->send_gradients();
+    eager.step();
+    recorded.launch(s);
+    CHECK(captured.report().step == std::int64_t(t / 3));
+    auto const a = x.device_value.get(s), b = y.device_value.get(s);
+    CHECK(std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
+  }
+}
+
+TEST_CASE("what the host changes in a group reaches a captured graph by commit_groups") {
+  test::stream s;
+  test::tensors<float> x{model, s}, y{model, s};
+  auto const make = [&](auto& data) {
+    return descent::optimizer{data.on_device(), descent::adamw{}, descent::cuda{s}};
+  };
+  auto eager = make(x), captured = make(y);
+  graph const recorded(s, [&] { captured.step(); });
+  for (int t = 0; t < 4; ++t) {
+    for (auto* opt : {&eager, &captured}) opt->group(0).lr = 0.5 * t, opt->freeze(0, t == 2);
+    eager.step();
+    captured.commit_groups();
+    recorded.launch(s);
+    CHECK(x.device_value.get(s) == y.device_value.get(s));
+  }
+}
+
+TEST_CASE("one loss scale for two optimizers, captured with its update") {
+  test::stream s;
+  test::tensors<float> x{model, s}, y{model, s};
+  descent::loss_scaler scaler{descent::dynamic_loss_scale{.init = 4, .interval = 2}, descent::cuda{s}};
+  descent::optimizer a{x.on_device(), descent::adamw{}, descent::shared_loss_scale{scaler}, descent::cuda{s}};
+  descent::optimizer b{y.on_device(), descent::sgd{}, descent::shared_loss_scale{scaler}, descent::cuda{s}};
+  graph const recorded(s, [&] { a.step(), b.step(), scaler.update(); });
+  CHECK(recorded.nodes == 7);
+  for (float const expected : {4.f, 8.f, 8.f, 16.f}) {
+    recorded.launch(s);
+    CHECK(test::from_device(scaler.loss_scale_pointer(), 1, s)[0] == expected);
+  }
+  x.gradient_of(0, 7) = std::numeric_limits<float>::quiet_NaN();
+  x.send_gradients();
+  recorded.launch(s);
+  CHECK(scaler.loss_scale() == 8);
+  CHECK(a.report().skipped == 1);
+  CHECK(b.report().step == 5);
+}

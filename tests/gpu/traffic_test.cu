@@ -12,12 +12,14 @@ std::int64_t moved(void const* p) {
   return std::int64_t(cudasim_traffic(p, 0) + cudasim_traffic(p, 1));
 }
 
-/// One step moves exactly the bytes of the model in values, gradients, masters and states.
-template <class Value, class... Ps> void moves_what_the_model_says(Ps... policies) {
+/// One step moves exactly the bytes of the model in values, gradients and all that is owned.
+template <class Value, class... Ps> void moves_what_the_model_says(std::int64_t expected, Ps... policies) {
+  using plan = descent::detail::plan<Value, Value, descent::adamw, Ps...>;
+  static constexpr auto constant = descent::bytes_per_parameter<Value, Value, descent::adamw, Ps...>();
+  CHECK(constant == expected);
   test::stream s;
   test::tensors<Value> x{model, s};
-  descent::optimizer opt{x.on_device(), descent::adamw{}, descent::clip_norm{1}, policies...,
-                         descent::cuda{s}};
+  descent::optimizer opt{x.on_device(), descent::adamw{}, policies..., descent::cuda{s}};
   opt.step();
   s.wait();
   cudasim_reset_counters();
@@ -26,9 +28,12 @@ template <class Value, class... Ps> void moves_what_the_model_says(Ps... policie
 
   std::int64_t bytes = moved(x.device_value.data()) + moved(x.device_gradient.data());
   for (std::size_t slot = 0; slot < 2; ++slot) bytes += moved(opt.state("w0", slot).data());
-  if constexpr ((std::is_same_v<Ps, descent::master<float>> || ...))
-    bytes += moved(opt.master("w0").data());
-  CHECK(bytes == elements * opt.bytes_per_parameter());
+  if constexpr (plan::has_master) bytes += moved(opt.master("w0").data());
+  if constexpr (plan::has_remainder) bytes += moved(opt.remainder("w0").data());
+  if constexpr (plan::template given<typename plan::average>) bytes += moved(opt.average("w0").data());
+  if constexpr (plan::template given<typename plan::lookahead>) bytes += moved(opt.slow("w0").data());
+  CHECK(opt.bytes_per_parameter() == expected);
+  CHECK(bytes == elements * expected);
 
   auto const all =
       std::int64_t(cudasim_count("global_load_bytes") + cudasim_count("global_store_bytes"));
@@ -43,12 +48,27 @@ template <class Value, class... Ps> void moves_what_the_model_says(Ps... policie
 
 TEST_CASE("a step of AdamW moves exactly the bytes of the model" *
           doctest::skip(!test::in_software())) {
-  SUBCASE("in float") { moves_what_the_model_says<float>(); }
-  SUBCASE("in half with a float master") {
-    moves_what_the_model_says<descent::half>(descent::master<float>{});
+  using descent::half, descent::bfloat16;
+  descent::clip_norm const clip{1};
+  SUBCASE("in float") { moves_what_the_model_says<float>(32, clip); }
+  SUBCASE("in half with a float master") { moves_what_the_model_says<half>(30, clip, descent::master<float>{}); }
+  SUBCASE("in bfloat16") { moves_what_the_model_says<bfloat16>(16, clip, descent::states<bfloat16>{}); }
+  SUBCASE("in half: the whole step") {
+    moves_what_the_model_says<half>(40, clip, descent::master<float>{}, descent::dynamic_loss_scale{}, descent::ema{},
+                                    descent::zero_grad{});
   }
-  SUBCASE("in bfloat16") {
-    moves_what_the_model_says<descent::bfloat16>(descent::states<descent::bfloat16>{});
+  SUBCASE("in bfloat16 with a float master") { moves_what_the_model_says<bfloat16>(30, clip, descent::master<float>{}); }
+  SUBCASE("in bfloat16 with the remainder of a master") {
+    moves_what_the_model_says<bfloat16>(28, clip, descent::master_remainder{});
+  }
+  SUBCASE("in bfloat16, rounded at random") {
+    moves_what_the_model_says<bfloat16>(16, clip, descent::states<bfloat16>{}, descent::stochastic_rounding{});
+  }
+  SUBCASE("in float with noise and values clipped, which are free, and slow weights at every step") {
+    moves_what_the_model_says<float>(36, descent::gradient_noise{}, descent::clip_value{}, descent::lookahead{.k = 1});
+  }
+  SUBCASE("in float, clipped by the norm of the parameters") {
+    moves_what_the_model_says<float>(36, descent::clip_adaptive{});
   }
 }
 
