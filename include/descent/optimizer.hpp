@@ -84,7 +84,10 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   }
 
   /// What the last step did. On CUDA waits for the stream, which must not be capturing.
-  step_report report() const { return detail::report_of<plan>(where_, policies_, alive().read_control(), alive().read_scale()); }
+  step_report report() const {
+    control_block const c = alive().read_control();
+    return detail::report_of<plan>(where_, policies_, c, plan::shares_scale ? alive().read_scale() : c.scale);
+  }
 
   /// The same without waiting: on CUDA the newest step that the device has finished, from pinned memory, so usually the
   /// one before the last. May be called at any time, also during a capture.
