@@ -211,14 +211,15 @@ template <class Plan, class System> class host_engine {
     return k;
   }
 
-  template <class Real, class F> void each_packet(std::int64_t chunk, F const& f) const {
+  /// f(buffers, element, extent) for every packet, with the buffers of the tensor's types.
+  template <class Real, int Types = 0, class F> void each_packet(std::int64_t chunk, F const& f) const {
     auto const& t = record(chunk);
+    if constexpr (Types + 1 < Plan::pairs)
+      if (t.types != Types) return each_packet<Real, Types + 1>(chunk, f);
     auto const [begin, size] = span_of(chunk, t);
-    with_types<Plan>(t.types, [&, begin = begin, size = size]<class Typed>() {
-      buffers<Typed> const x = buffers_of<Typed>(t);
-      for (int i = 0; i < size; i += int(packet_size))
-        f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
-    });
+    auto const x = buffers_of<typename Plan::template typed<Types>>(t);
+    for (int i = 0; i < size; i += int(packet_size))
+      f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
   }
 
   template <class Typed, class Record> buffers<Typed> buffers_of(Record const& t) const {
