@@ -276,9 +276,10 @@ class machine {
       if (g.x > c) g = num{c, g.e}, g.e += num::unit * c;
       else if (g.x < -c) g = num{-c, g.e}, g.e += num::unit * c;
     }
-    if (set.noise)
-      g = g + rounded(std::sqrt(set.noise->eta / std::pow(double(t), set.noise->gamma))) *
-                  num{set.noise->normal(t, element), 0};
+    if (set.noise) {
+      double const deviation = std::sqrt(set.noise->eta / std::pow(double(t), set.noise->gamma));
+      g = g + rounded(float(deviation)) * num{set.noise->normal(t, element), 0};  // as wide as the normals
+    }
     return g;
   }
 
