@@ -74,7 +74,7 @@ template <class Plan> struct streams {
   }
 
   dt::buffers<Plan> buffers() {
-    dt::buffers<Plan> x{value.data(), gradient.data(), nullptr, {}};
+    dt::buffers<Plan> x{value.data(), gradient.data(), nullptr, {}, {}};
     if constexpr (Plan::has_master) x.exact = master.data();
     else x.exact = value.data();
     for (std::size_t s = 0; s < slots; ++s) x.slot[s] = slot[s].data();
