@@ -113,7 +113,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
 
   /// The norm of the true gradients as they lie in memory now, before any clipping, in the norm of the clip policy or
   /// L2: of all that are not frozen, of one group, of one tensor. A read-only pass of its own; on CUDA waits for the
-  /// stream. With accumulate, the micro-batches so far.
+  /// stream. With accumulate, the average over the micro-batches that step() has counted, or over one if it has none.
   double gradient_norm() {
     return measured_norm([](auto const&) { return true; });
   }
