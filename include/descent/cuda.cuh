@@ -115,12 +115,13 @@ template <class Plan> class cuda_engine {
     return !capturing();
   }
 
-  /// The rows of the norm as the last read-only pass left them.
+  /// The rows of the norm as the last read-only pass left them; none when there was none.
   std::vector<double> norm_partials() const {
     device_scope const scope(device_);
     refuse_capture("this");
-    std::vector<double> partial(Plan::norm_rows * std::size_t(view_.chunk_count));
-    read_back(partial.data(), Plan::measures ? partial_.get() : norm_partial_.get(), partial.size());
+    double const* rows = Plan::measures ? partial_.get() : norm_partial_.get();
+    std::vector<double> partial(rows ? Plan::norm_rows * std::size_t(view_.chunk_count) : 0);
+    read_back(partial.data(), rows, partial.size());
     return partial;
   }
 
@@ -220,7 +221,7 @@ template <class Plan> class cuda_engine {
     groups_ = {groups, stream_};
     control_ = {std::array{start_of<Plan>(policies_)}, stream_};
     units_ = device_array<unit<rule, typename Plan::real>>(units);
-    partial_ = device_array<double>(rows * chunks);
+    partial_ = {std::vector<double>(rows * chunks), stream_};
     if constexpr (Plan::sums) {
       pending_ = device_array<unit<rule, typename Plan::real>>(groups.size());
       memories_ = {std::vector<memory_of<rule>>(units), stream_};

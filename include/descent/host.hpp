@@ -83,7 +83,7 @@ template <class Plan, class System> class host_engine {
     partial_.resize(std::size_t(std::max(rows, Plan::norm_rows) * where_.chunks()));
     measure_all<measure::norm>(groups, 1);
   }
-  /// The rows of the norm as the last read-only pass left them.
+  /// The rows of the norm as the last read-only pass left them; none when there was none.
   std::vector<double> norm_partials() const { return partial_; }
 
   void zero_gradients() { for_chunks(packets(zero_all{})); }
@@ -104,7 +104,11 @@ template <class Plan, class System> class host_engine {
 
   bool set_groups(std::vector<entry> const&) { return true; }
   control_block read_control() const { return control_; }
-  control_block late_control() const { return control_; }
+  control_block late_control() const {
+    control_block c = control_;
+    c.scale = scale();
+    return c;
+  }
   float const* loss_scale_pointer() const { return &scale().scale; }
   loss_scale_state read_scale() const { return scale(); }
   void* master() const { return master_.get(); }

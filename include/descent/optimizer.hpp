@@ -101,6 +101,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   /// on CUDA waits for the stream.
   std::vector<gradient_state> diagnose() const {
     std::vector<double> const partial = alive().norm_partials();
+    if (partial.empty()) return {};
     std::vector<gradient_state> tensors;
     bool all = true;
     for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
@@ -128,12 +129,15 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
 
   /// Divides the gradients in memory by the loss scale, to look at or to change before step(), which knows of it. Once
   /// for each step, and after the last backward pass of it. Throws std::logic_error at the second call. Not for half, in
-  /// which small gradients would be lost: see transform_gradients.
+  /// which small gradients would be lost, nor with accumulate: see transform_gradients.
   void unscale() {
     static_assert(!std::is_same_v<Gradient, half>,
                   "unscale(): half gradients would underflow without their loss scale; use transform_gradients(f) or "
                   "gradient_norm(), which see the true ones");
     static_assert(plan::template given<typename plan::loss_scale>, "unscale(): there is no loss scale policy");
+    static_assert(!plan::template given<typename plan::accumulation>,
+                  "unscale(): the next micro-batch would come with its loss scale; use transform_gradients(f) or "
+                  "gradient_norm(), which see the true ones");
     if (unscaled_) throw std::logic_error("unscale() was called already for this step; the order is backward, unscale(), step()");
     if constexpr (plan::shares_scale)
       if (round_ == policies_.round->number)
@@ -152,7 +156,11 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   float const* loss_scale_pointer() const { return alive().loss_scale_pointer(); }
 
   /// Masters anew from the values, after something else wrote those.
-  void reload_values() { alive().reload_values(); }
+  void reload_values() {
+    engine& e = alive();
+    if (swapped_) throw std::logic_error("reload_values() between two calls of swap_average(): the values are the averages now");
+    e.reload_values();
+  }
 
   /// Sets all gradients to zero; on CUDA enqueued on the stream.
   void zero_grad() { alive().zero_gradients(); }

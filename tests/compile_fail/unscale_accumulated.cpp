@@ -1,0 +1,7 @@
+// expect: unscale(): the next micro-batch would come with its loss scale
+#include <descent/descent.hpp>
+
+void f(descent::parameters<float> const& params) {
+  descent::optimizer opt{params, descent::sgd{}, descent::dynamic_loss_scale{}, descent::accumulate{2}};
+  opt.unscale();
+}
