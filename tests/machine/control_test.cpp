@@ -3,6 +3,8 @@
 // The control block, transition by transition, against a model written here from the documentation
 // alone.
 #include <descent/control.hpp>
+#include <descent/noise.hpp>
+#include <descent/rounding.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/schedules/linear.hpp>
@@ -130,6 +132,34 @@ template <class... Ps> void check_every_pair(bool measures, bool clips, double m
       }
     }
 }
+
+/// A loss scale that several share, without what owns it.
+struct shared_by_hand {
+  ds::shared_scale* shared;
+  using policy_kind = ds::kind::loss_scale;
+};
+
+/// The same machine with gradients of type G, its own loss scale and calls of every kind.
+template <class G, class... Ps> struct whole {
+  using plan_type = plan<G, G, probe, Ps...>;
+  typename plan_type::policies policies;
+  control_block c;
+
+  explicit whole(Ps... ps) : policies{ps...}, c(ds::detail::start_of<plan_type>(policies)) {}
+  void call(ds::detail::norm_totals const& totals, ds::step_call const& call = {}) {
+    ds::loss_scale_state scale = c.scale;
+    if constexpr (plan_type::shares_scale)
+      scale = static_cast<typename plan_type::loss_scale const&>(policies).shared->state;
+    ds::detail::decide<plan_type>(c, probe{}, policies, scale, totals, call);
+    ds::detail::rescale<plan_type>(c, policies);
+  }
+  double norm(ds::detail::norm_totals const& totals) const { return ds::detail::norm_from<plan_type>(totals); }
+  double factor(ds::detail::norm_totals const& totals, double inverse) const {
+    return ds::detail::clip_factor<plan_type>(policies, totals, inverse);
+  }
+  auto terms(std::int64_t t) const { return ds::detail::find_step_terms<plan_type>(policies, t); }
+};
+template <class G, class... Ps> whole<G, Ps...> whole_of(Ps... ps) { return whole<G, Ps...>(ps...); }
 
 }  // namespace
 
@@ -385,4 +415,218 @@ TEST_CASE("what a step does is decided by types: passes, launches and arithmetic
   CHECK(std::is_same_v<both::real, double>);
   CHECK(std::is_same_v<plan<ds::half, ds::half, probe, ds::master<double>>::real, double>);
   CHECK(std::is_same_v<plan<ds::half, double, probe>::real, double>);
+}
+
+TEST_CASE("norm, clip factor and eps are of the true gradient; the loss scale moves by every judged step") {
+  auto m = whole_of<float>(ds::dynamic_loss_scale{.init = 8, .interval = 2}, ds::clip_norm{.max = 2, .eps = 1});
+  CHECK(m.c.scale.scale == 8);
+  m.call({24. * 24});  // a norm of 3
+  CHECK(m.c.grad_norm == 3);
+  CHECK(m.c.clip == 0.5);
+  CHECK(m.c.factor == 0.5 / 8);
+  CHECK(m.c.scale.good == 1);
+  m.call({inf});
+  CHECK(m.c.scale.scale == 4);
+  CHECK(m.c.step == 1);
+  CHECK(m.c.skipped_in_row == 1);
+  CHECK(m.c.factor == 0.5 / 8);
+  m.call({4});  // 1/2, which eps does not bring above max
+  CHECK(m.c.grad_norm == 0.5);
+  CHECK(m.c.factor == 0.25);
+  CHECK(m.c.skipped_in_row == 0);
+  m.c.unscaled = true;  // by the caller: the gradients are true already
+  m.call({9});
+  CHECK(m.c.grad_norm == 3);
+  CHECK(m.c.factor == 0.5);
+  CHECK(!m.c.unscaled);
+  CHECK(m.c.scale.scale == 8);
+  m.c.unscaled = true;
+  m.call({no_number});
+  CHECK(!m.c.unscaled);  // a skip ends it too
+  CHECK(m.c.scale.scale == 4);
+  CHECK(m.c.step == 3);
+  CHECK(m.c.skipped == 2);
+  CHECK(m.c.calls == 5);
+}
+
+TEST_CASE("micro-batches: the divisor is the sum of the weights, and every update starts again from none") {
+  auto m = whole_of<float>(ds::accumulate{3}, ds::dynamic_loss_scale{.init = 4, .interval = 1, .min = 1},
+                           ds::skip_nonfinite{}, ds::learning_rate(table{1}));
+  auto const waits = [&](double weight, int batches, double sum) {
+    m.call({inf}, {weight});  // nothing was measured
+    CHECK(m.c.waiting);
+    CHECK(!m.c.applied);
+    CHECK(m.c.batches == batches);
+    CHECK(m.c.weight == sum);
+  };
+  auto const updated = [&](std::int64_t step, double norm, double factor) {
+    CHECK(m.c.applied);
+    CHECK(!m.c.waiting);
+    CHECK(m.c.step == step);
+    CHECK(m.c.learning_rate == table{1}(step - 1));
+    CHECK(m.c.grad_norm == norm);
+    CHECK(m.c.factor == factor);
+    CHECK(m.c.batches == 0);
+    CHECK(m.c.weight == 0);
+  };
+  m.call({1}, {.flush = true});  // nothing to flush
+  CHECK(m.c.waiting);
+  CHECK(m.c.batches == 0);
+  waits(2, 1, 2);
+  waits(3, 2, 5);
+  CHECK(m.c.scale.scale == 4);
+  m.call({1600}, {5});
+  updated(1, 1, 1. / 40);
+  CHECK(m.c.scale.scale == 8);
+  waits(0.5, 1, 0.5);
+  m.call({64}, {.flush = true});
+  updated(2, 2, 0.25);
+  CHECK(m.c.scale.scale == 16);
+  waits(1, 1, 1);
+  waits(1, 2, 2);
+  m.call({inf}, {6});  // a skip forgets its micro-batches too
+  CHECK(!m.c.applied);
+  CHECK(!m.c.waiting);
+  CHECK(m.c.batches == 0);
+  CHECK(m.c.weight == 0);
+  CHECK(m.c.step == 2);
+  CHECK(m.c.skipped == 1);
+  CHECK(m.c.scale.scale == 8);
+  waits(1, 1, 1);
+  waits(1, 2, 2);
+  m.call({1024}, {2});
+  updated(3, 1, 1. / 32);
+}
+
+TEST_CASE("the weights of micro-batches divide without a loss scale as well, and no update looks beyond n") {
+  auto m = whole_of<float>(ds::accumulate{2}, ds::clip_norm{.max = 1});
+  for (int t = 1; t <= 3; ++t) {
+    m.call({}, {3});
+    CHECK(m.c.waiting);
+    m.call({256}, {1});
+    CHECK(m.c.step == t);
+    CHECK(m.c.grad_norm == 4);
+    CHECK(m.c.clip == 0.25);
+    CHECK(m.c.factor == 0.0625);
+  }
+}
+
+TEST_CASE("totals become norms: L2 with large elements apart, L1 with its scale, the largest as it is") {
+  auto const l2 = whole_of<double>(ds::clip_norm{1});
+  CHECK(l2.norm({25}) == 5);
+  CHECK(l2.norm({0, 0x1p-200}) == 0x1p500);           // (2^500 2^-600)^2
+  CHECK(l2.norm({0x1p1000, 0x1p-200}) == 0x1p500 * std::sqrt(2.0));
+  CHECK(whole_of<double>(ds::clip<ds::norm::l1>{1}).norm({0x1p-63}) == 2);
+  CHECK(whole_of<float>(ds::clip<ds::norm::l1>{1}).norm({9}) == 9);
+  CHECK(whole_of<float>(ds::clip<ds::norm::inf>{1}).norm({9}) == 9);
+  using totals = ds::detail::norm_totals;
+  CHECK(totals{huge, huge}.finite());
+  for (double bad : {inf, -inf, no_number}) {
+    CHECK(!totals{bad, 0}.finite());
+    CHECK(!totals{0, bad}.finite());
+    CHECK(totals{0, 0, bad}.finite());  // parameters do not skip a step
+  }
+}
+
+TEST_CASE("groups and tensors that are clipped by themselves leave the model's factor alone") {
+  auto m = whole_of<float>(ds::clip<ds::norm::l2, ds::scope::group>{.max = 2}, ds::static_loss_scale{4});
+  m.call({1600});
+  CHECK(m.c.grad_norm == 10);
+  CHECK(m.c.clip == 1);
+  CHECK(m.c.factor == 0.25);
+  CHECK(m.factor({1600}, 0.25) == 0.2);
+  CHECK(m.factor({64}, 0.25) == 1);
+  auto const agc = whole_of<float>(ds::clip_adaptive{.c = 0.5, .eps = 2}, ds::static_loss_scale{4});
+  CHECK(agc.factor({64 * 16, 0, 16}, 0.25) == 0.25);  // 0.5 * 4 / 8
+  CHECK(agc.factor({64 * 16, 0, 0}, 0.25) == 0.125);  // 0.5 * eps / 8
+  CHECK(agc.factor({16, 0, 0}, 0.25) == 1);
+}
+
+TEST_CASE("the terms of update t: the average's weights, lookahead's pull, noise of update t - 1, seeds") {
+  auto const of = [](auto policy) { return whole_of<double>(policy); };
+  auto const plain = of(ds::ema{.decay = 0.75, .start = 2});
+  auto const corrected = of(ds::ema{.decay = 0.5, .start = 1, .bias_corrected = true});
+  auto const mean = of(ds::swa{.start = 2, .every = 3});
+  double const plain_takes[] = {1, 1, 0.25, 0.25}, corrected_takes[] = {1, 1, 1 / 1.5, 0.5 / 0.875},
+               mean_takes[] = {1, 1, 0, 0, 0.5, 0, 0, 1. / 3, 0};
+  for (int t = 1; t <= 9; ++t) {
+    CAPTURE(t);
+    if (t <= 4) {
+      CHECK(plain.terms(t).take == plain_takes[t - 1]);
+      CHECK(plain.terms(t).keep == 1 - plain_takes[t - 1]);
+      CHECK(corrected.terms(t).take == corrected_takes[t - 1]);
+    }
+    CHECK(mean.terms(t).take == mean_takes[t - 1]);
+    CHECK(mean.terms(t).keep == 1 - mean_takes[t - 1]);
+    CHECK(of(ds::lookahead{.k = 3, .alpha = 0.25}).terms(t).pull == (t % 3 == 0 ? 0.25 : 0));
+  }
+  ds::gradient_noise const noise{.eta = 4, .gamma = 2, .seed = 99};
+  auto const k = whole_of<float>(noise, ds::stochastic_rounding{77}, ds::clip_value{0.5}).terms(2);
+  CHECK(k.noise == 1);  // 2 / (1 + 1)
+  CHECK(k.noise_seed == 99);
+  CHECK(k.rounding_seed == 77);
+  CHECK(k.limit == 0.5);
+  CHECK(k.t == 2);
+}
+
+TEST_CASE("a shared scale: any bad one of those that judged lowers it, once; none that judged is no iteration") {
+  ds::dynamic_loss_scale const policy{.init = 64, .interval = 2};
+  ds::shared_scale s{policy.start()};
+  auto a = whole_of<float>(shared_by_hand{&s}), b = whole_of<float>(shared_by_hand{&s});
+  auto waits = whole_of<float>(shared_by_hand{&s}, ds::accumulate{2}, ds::skip_nonfinite{});
+  struct {
+    bool bad_a, bad_b;
+    float after;
+    int good;
+  } const rows[] = {{false, false, 64, 1}, {true, false, 32, 0}, {false, true, 16, 0}, {true, true, 8, 0},
+                    {false, false, 8, 1},  {false, false, 16, 0}};
+  for (auto const& row : rows) {
+    float const before = s.state.scale;
+    a.call({row.bad_a ? inf : 0});
+    CHECK(a.c.applied == !row.bad_a);
+    b.call({row.bad_b ? inf : double(before) * before});
+    CHECK((row.bad_b || b.c.grad_norm == 1));
+    CHECK(s.state.scale == before);
+    ds::detail::update_shared(s, policy);
+    CHECK(s.state.scale == row.after);
+    CHECK(s.state.good == row.good);
+  }
+  ds::detail::update_shared(s, policy);
+  waits.call({inf});
+  ds::detail::update_shared(s, policy);
+  CHECK(s.state.scale == 16);
+  CHECK(s.state.good == 0);
+  waits.call({0});
+  ds::detail::update_shared(s, policy);
+  CHECK(s.state.good == 1);
+}
+
+TEST_CASE("the loss scale of a run of calls: it grows, forgives, falls, and stays between floor and cap") {
+  using policy = ds::dynamic_loss_scale;
+  auto const after = [](policy const& p, char const* calls) {
+    auto m = whole_of<float>(p);
+    for (; *calls; ++calls) m.call({*calls == '.' ? 1 : inf});
+    return m.c.scale;
+  };
+  policy const two{.init = 8, .interval = 2, .min = 3, .max = 20, .hysteresis = 2, .patience = 3};
+  CHECK(after(two, ".").scale == 8);
+  CHECK(after(two, "..").scale == 16);
+  CHECK(after(two, "....").scale == 20);
+  CHECK(after(two, "......").scale == 20);
+  CHECK(after(two, ".x.").scale == 8);  // good steps in a row
+  CHECK(after(two, "x").scale == 8);    // forgiven
+  CHECK(after(two, "xx").scale == 4);
+  CHECK(after(two, "xxx").scale == 3);
+  CHECK(after(two, "x.x").scale == 8);  // forgiven again
+  CHECK(after(two, "xxxx").scale == 3);
+  CHECK(after(two, "xxx").stuck == 0);
+  CHECK(after(two, "xxxxx").stuck == 2);
+  CHECK(after(two, "xxxxx.").stuck == 0);
+  CHECK(!two.is_stuck(after(two, "xxxxx")));
+  CHECK(two.is_stuck(after(two, "xxxxxx")));
+  policy megatron = two;
+  megatron.refill = ds::refill::growth;
+  CHECK(after(megatron, "x.x").scale == 4);
+  CHECK(after(megatron, "x..x").scale == 16);
+  CHECK(after({.init = 3, .growth = 3, .backoff = 0.25, .interval = 1}, ".x").scale == 2.25);
 }

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <span>
 #include <vector>
@@ -89,4 +90,23 @@ TEST_CASE("any count of values goes to lanes in turn") {
     check_strided<reduce::chunk_threads>(count);
     check_strided<reduce::total_threads>(count);
   }
+}
+
+TEST_CASE("the largest of any count of values, which is not a number when one of them is not") {
+  double const no_number = std::numeric_limits<double>::quiet_NaN();
+  CHECK(reduce::larger(1, 2) == 2);
+  CHECK(reduce::larger(2, 1) == 2);
+  CHECK(std::isnan(reduce::larger(no_number, 1)));
+  CHECK(std::isnan(reduce::larger(1, no_number)));
+  double const four[] = {1, 5, 3, 2};
+  CHECK(reduce::fold<true>(four) == 5);
+  for (std::int64_t count : {1, 31, 32, 33, 600, 1500})
+    for (std::int64_t at : {std::int64_t(0), count / 2, count - 1})
+      for (double one : {7., no_number}) {
+        auto const value = [&](std::int64_t i) { return i == at ? one : 1. / double(i + 1); };
+        double const found = reduce::add_strided<reduce::total_threads, true>(value, count);
+        double const by_a_warp = reduce::add_strided<reduce::warp, true>(value, count);
+        CHECK((found == one || (std::isnan(one) && std::isnan(found))));
+        CHECK((by_a_warp == one || (std::isnan(one) && std::isnan(by_a_warp))));
+      }
 }

@@ -268,3 +268,72 @@ TEST_CASE("finite double gradients whose squares leave the range of double are n
     CHECK(opt.report().grad_norm == doctest::Approx(std::sqrt(2 * (g / 0x1p480) * (g / 0x1p480) + 2) * 0x1p480).epsilon(1e-15));
   }
 }
+
+TEST_CASE("groups and tensors are clipped by their own norms, and AGC by their own parameters") {
+  auto const check = [](auto policy, auto const& norm, auto const& factor_of) {
+    using clip = decltype(policy);
+    model<double, double> m;
+    ds::optimizer opt{m.params, ds::sgd{.lr = 1}, policy, ds::static_loss_scale{4}};
+    for (int step = 0; step < 2; ++step) {
+      m.new_gradients();
+      for (std::size_t t = 0; t < sizes.size(); ++t)  // of different sizes
+        for (std::size_t i = 0; i < sizes[t]; ++i) m.g[m.at[t] + i] *= double(t + 1) / double(sizes[t] + 10);
+      auto const w = m.w;
+      opt.step();
+      double smallest = 1, most = 0;
+      for (std::size_t t = 0; t < sizes.size(); ++t) {
+        double sum = 0, squares = 0;
+        for (std::size_t u = 0; u < sizes.size(); ++u)
+          if (clip::over == ds::scope::tensor ? u == t : m.group(u) == m.group(t))
+            for (double g : m.template gradients<double>(u)) sum = norm.add(sum, std::abs(g) / 4);
+        for (std::size_t i = 0; i < sizes[t]; ++i) squares += w[m.at[t] + i] * w[m.at[t] + i];
+        double const factor = factor_of(norm.root(sum), std::sqrt(squares));
+        smallest = std::fmin(smallest, factor);
+        for (std::size_t i = m.at[t]; i < m.at[t] + sizes[t]; ++i)
+          most = std::fmax(most, std::abs(m.w[i] - (w[i] - m.g[i] / 4 * factor)));
+      }
+      CHECK(most < 1e-13);
+      CHECK(smallest < 0.9);
+      CHECK(opt.report().clip_factor == doctest::Approx(smallest).epsilon(1e-13));
+    }
+  };
+  struct {
+    double add(double sum, double g) const { return sum + g; }
+    double root(double sum) const { return sum; }
+  } const l1;
+  struct {
+    double add(double sum, double g) const { return sum + g * g; }
+    double root(double sum) const { return std::sqrt(sum); }
+  } const l2;
+  struct {
+    double add(double sum, double g) const { return std::fmax(sum, g); }
+    double root(double sum) const { return sum; }
+  } const largest;
+  auto const to = [](double max) { return [max](double norm, double) { return norm > max ? max / norm : 1; }; };
+  using enum ds::scope;
+  check(ds::clip<ds::norm::l2, group>{0.1}, l2, to(0.1));
+  check(ds::clip<ds::norm::l2, tensor>{0.1}, l2, to(0.1));
+  check(ds::clip<ds::norm::l1, tensor>{0.2}, l1, to(0.2));
+  check(ds::clip<ds::norm::inf, group>{0.01}, largest, to(0.01));
+  check(ds::clip_adaptive{.c = 0.001, .eps = 20}, l2,
+        [](double norm, double p) { return std::fmin(1, 0.001 * std::fmax(p, 20) / norm); });
+}
+
+TEST_CASE("zero_grad{} zeroes after a skip as after an update, but not what is frozen") {
+  model<float, float> m;
+  ds::optimizer opt{m.params, ds::sgd{}, ds::zero_grad{}, ds::skip_nonfinite{}};
+  opt.freeze(1);
+  for (bool bad : {false, true}) {
+    m.new_gradients();
+    if (bad) m.g[m.at[11]] = std::numeric_limits<float>::infinity();
+    auto const before = m.g;
+    opt.step();
+    CHECK(opt.report().applied == !bad);
+    bool zero = true, kept = true;
+    for (std::size_t t = 0; t < sizes.size(); ++t)
+      for (std::size_t i = m.at[t]; i < m.at[t] + sizes[t]; ++i)
+        (m.group(t) ? kept : zero) &= m.g[i] == (m.group(t) ? before[i] : 0);
+    CHECK(zero);
+    CHECK(kept);
+  }
+}

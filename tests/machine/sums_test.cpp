@@ -70,10 +70,12 @@ template <class Rule> struct written_out {
   }
 };
 
-double factor_of(model const& m, double max) {
+/// The factor of all gradients, or of one tensor's.
+double factor_of(model const& m, double max, bool alone, std::size_t tensor) {
   long double sum = 0;
-  for (auto const& x : m.g)
-    for (double one : x) sum += one * one;
+  for (std::size_t t = 0; t < sizes.size(); ++t)
+    for (double one : m.g[t])
+      if (!alone || t == tensor) sum += one * one;
   double const norm = double(std::sqrt(sum));
   return norm > max ? max / norm : 1;
 }
@@ -86,9 +88,9 @@ void check_per_tensor(Rule rule, Rule other, bool clips, Ps... policies) {
   written_out<Rule> want(m);
   for (int step = 1; step <= 4; ++step) {
     m.new_gradients(step);
-    double const factor = clips ? factor_of(m, 1) : 1;
     opt.step();
     for (std::size_t t = 0; t < sizes.size(); ++t) {
+      double const factor = clips ? factor_of(m, 1, (false || ... || (Ps::over == ds::scope::tensor)), t) : 1;
       Rule const& r = t == 1 ? other : rule;
       naive::step<Rule, double>(r.at(step, want.total(t, r, step, m.g[t], factor)), want.p[t],
                                 m.g[t], want.s[t], factor);
@@ -111,6 +113,7 @@ TEST_CASE("LAMB: a ratio for each tensor, from states as they are before the upd
   ds::lamb const rule{.lr = 0.1, .weight_decay = 0.1}, other{.lr = 0.2, .beta1 = 0.5};
   check_per_tensor(rule, other, false);
   check_per_tensor(rule, other, true, ds::clip_norm{1.0});
+  check_per_tensor(rule, other, true, ds::clip<ds::norm::l2, ds::scope::tensor>{1.0});
 }
 
 TEST_CASE("DoG: one radius for the whole model, and a start that the update leaves alone") {
