@@ -164,6 +164,10 @@ template <class Plan> class cuda_engine {
     }
   }
 
+  void set_loss_scale(loss_scale_state const& s) {
+    device_scope const scope(device_);
+    launch(set_scale<loss_scale_state>, 1, 1, stream_, &control_.get()->scale, s);
+  }
   float const* loss_scale_pointer() const { return &scale_->scale; }
   loss_scale_state read_scale() const {
     device_scope const scope(device_);
@@ -287,6 +291,10 @@ template <class Policy> class cuda_scaler {
   void next(Policy const& policy) {
     device_scope const scope(device_);
     launch(update_scale<Policy>, 1, 1, stream_, scale_.get(), policy);
+  }
+  void set(shared_scale const& s) {
+    device_scope const scope(device_);
+    launch(set_scale<shared_scale>, 1, 1, stream_, scale_.get(), s);
   }
   shared_scale* shared() const { return scale_.get(); }
   shared_scale read() const {

@@ -109,6 +109,7 @@ template <class Plan, class System> class host_engine {
     c.scale = scale();
     return c;
   }
+  void set_loss_scale(loss_scale_state const& s) { control_.scale = s; }
   float const* loss_scale_pointer() const { return &scale().scale; }
   loss_scale_state read_scale() const { return scale(); }
   void* master() const { return master_.get(); }

@@ -28,6 +28,10 @@ struct loss_scale_state {
 };
 
 namespace detail {
+inline void require_scale(double x) {
+  bool const positive = float(x) > 0 && x <= std::numeric_limits<float>::max();
+  require(positive, "loss scale", "the scale", "above 0 and finite, in float", x);
+}
 DESCENT_HD inline void count_stuck(loss_scale_state& s) { s.stuck += s.stuck < 0x7fffffff; }
 }  // namespace detail
 

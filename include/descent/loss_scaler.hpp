@@ -41,12 +41,25 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
 
   /// Throws std::logic_error when no optimizer took a step since the last update().
   void update() {
-    if (!round_.stepped)
-      throw std::logic_error("loss scale: update() without a step(); the order is backward, step() of every optimizer, "
-                             "then update() once");
+    end_round();
     engine_.next(policy_);
-    ++round_.number;
-    round_.stepped = false;
+  }
+
+  /// The same with a scale of the caller's choice instead; what counts towards the next growth stays. Throws
+  /// std::invalid_argument when it is not above 0 and finite in float.
+  void update(double new_scale) {
+    detail::require_scale(new_scale);
+    end_round();
+    loss_scale_state s = state();
+    s.scale = float(new_scale);
+    engine_.set({s});
+  }
+
+  /// All there is to save, and to put back; on CUDA state() waits for the stream and set_state() is enqueued.
+  loss_scale_state state() const { return engine_.read().state; }
+  void set_state(loss_scale_state const& s) {
+    detail::require_scale(s.scale);
+    engine_.set({s});
   }
 
   /// The scale in force; on CUDA waits for the stream.
@@ -59,6 +72,14 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
   static Policy checked(Policy const& policy) {
     policy.check();
     return policy;
+  }
+
+  void end_round() {
+    if (!round_.stepped)
+      throw std::logic_error("loss scale: update() without a step(); the order is backward, step() of every optimizer, "
+                             "then update() once");
+    ++round_.number;
+    round_.stepped = false;
   }
 
   Policy policy_;

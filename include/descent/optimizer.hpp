@@ -105,7 +105,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     std::vector<gradient_state> tensors;
     bool all = true;
     for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
-      auto const x = totals(partial, [&](auto const& tensor) { return &tensor == &where_.tensors[t]; });
+      auto const x = detail::totals_of<plan>(where_, partial, [&](auto const& tensor) { return &tensor == &where_.tensors[t]; });
       tensors.push_back({where_.names[t], x.finite(), detail::norm_from<plan>(x)});
       all = all && x.finite();
     }
@@ -154,6 +154,15 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   double loss_scale() const { return alive().read_scale().scale; }
   /// Where it lies, in the backend's memory: for kernels, also captured ones.
   float const* loss_scale_pointer() const { return alive().loss_scale_pointer(); }
+
+  /// The state of the loss scale, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
+  loss_scale_state scale_state() const { return alive().read_scale(); }
+  void set_scale_state(loss_scale_state const& s) {
+    static_assert(plan::template given<typename plan::loss_scale> && !plan::shares_scale,
+                  "set_scale_state(): the optimizer has no loss scale of its own; a shared one is set in its loss_scaler");
+    detail::require_scale(s.scale);
+    alive().set_loss_scale(s);
+  }
 
   /// Masters anew from the values, after something else wrote those.
   void reload_values() {
@@ -252,27 +261,13 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     }
   }
 
-  /// The totals over the chunks of the tensors that are wanted, added as the step adds all.
-  template <class Wanted> detail::norm_totals totals(std::vector<double> const& partial, Wanted const& wanted) const {
-    auto const total = [&](int row) {
-      auto const value = [&](std::int64_t c) {
-        return wanted(where_.tensors[std::size_t(where_.tensor_of_chunk[std::size_t(c)])])
-                   ? partial[std::size_t(row * where_.chunks() + c)]
-                   : 0.0;
-      };
-      if (plan::norm_of == norm::inf && row == 0) return detail::add_strided<detail::total_threads, true>(value, where_.chunks());
-      return detail::add_strided<detail::total_threads>(value, where_.chunks());
-    };
-    return detail::norm_totals_from<plan>(total);
-  }
-
   template <class Wanted> double measured_norm(Wanted const& wanted) {
     commit_groups();
     engine& e = alive();
     e.measure_norm(groups_);
     control_block c = e.read_control();
     double const inverse = detail::inverse_of<plan>(c, e.read_scale(), {c.batches > 0 ? 0.0 : 1.0, false});
-    return detail::norm_from<plan>(totals(e.norm_partials(), wanted)) * inverse;
+    return detail::norm_from<plan>(detail::totals_of<plan>(where_, e.norm_partials(), wanted)) * inverse;
   }
 
   engine& alive() const {

@@ -179,6 +179,21 @@ TEST_CASE("one loss scale for two optimizers on the device") {
   CHECK(a.loss_scale() == 32);
   CHECK(test::from_device(scaler.loss_scale_pointer(), 1, s)[0] == 32);
   CHECK_THROWS_AS(scaler.update(), std::logic_error);
+  a.step();
+  scaler.update(8);
+  CHECK(b.loss_scale() == 8);
+  scaler.set_state({.scale = 4});
+  CHECK(a.loss_scale() == 4);
+}
+
+TEST_CASE("a loss scale of one's own is set on the device") {
+  test::stream s;
+  test::tensors<float> x{model, s};
+  ds::optimizer opt{x.on_device(), ds::adamw{}, ds::dynamic_loss_scale{.interval = 2}, ds::cuda{s}};
+  opt.set_scale_state({.scale = 8, .good = 1});
+  opt.step();
+  CHECK(opt.loss_scale() == 16);
+  CHECK(opt.scale_state().good == 0);
 }
 
 TEST_CASE("half and float parameters share one step and one decision") {

@@ -776,3 +776,40 @@ TEST_CASE("weights are refused without accumulate, and where they are not finite
           ds::optimizer{p.parameters(), ds::sgd{}, ds::accumulate{0}};
         }) == "accumulate: n must be at least 1, is 0");
 }
+
+TEST_CASE("the state of a loss scale is saved and put back, and goes on from there") {
+  std::vector<float> w(8, 1.f), g(8, 1.f);
+  ds::parameters<float> params;
+  params.add("w", w.data(), g.data(), w.size());
+  ds::dynamic_loss_scale const policy{.init = 64, .interval = 3};
+  ds::optimizer first{params, ds::sgd{}, policy};
+  first.step(), first.step();
+  ds::optimizer second{params, ds::sgd{}, policy};
+  second.set_scale_state(first.scale_state());
+  first.step(), second.step();
+  CHECK(first.loss_scale() == 128);
+  CHECK(second.loss_scale() == 128);
+  CHECK(message([&] { second.set_scale_state({.scale = 0}); }) ==
+        "loss scale: the scale must be above 0 and finite, in float, is 0");
+  CHECK(second.loss_scale() == 128);
+}
+
+TEST_CASE("update() with a new scale keeps what counts towards the next growth, as GradScaler does") {
+  std::vector<float> w(8, 1.f), g(8, 1.f);
+  ds::parameters<float> params;
+  params.add("w", w.data(), g.data(), w.size());
+  ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 64, .interval = 3}};
+  ds::optimizer opt{params, ds::sgd{}, ds::shared_loss_scale{scaler}};
+  CHECK(message([&] { scaler.update(8); }).find("update() without a step()") != std::string::npos);
+  opt.step(), scaler.update();
+  opt.step(), scaler.update(8);
+  CHECK(scaler.loss_scale() == 8);
+  CHECK(scaler.state().good == 1);
+  opt.step(), scaler.update();
+  opt.step(), scaler.update();
+  CHECK(scaler.loss_scale() == 16);
+  auto const saved = scaler.state();
+  opt.step(), scaler.update(2);
+  scaler.set_state(saved);
+  CHECK(scaler.loss_scale() == 16);
+}

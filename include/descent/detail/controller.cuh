@@ -197,6 +197,8 @@ __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> 
 
 template <class Plan> __global__ void mark_unscaled(device_view<Plan> v) { v.control->unscaled = true; }
 
+template <class State> __global__ void set_scale(State* to, State s) { *to = s; }
+
 template <class Policy> __global__ void update_scale(shared_scale* s, Policy policy) { update_shared(*s, policy); }
 
 /// As many groups as fit into a kernel's parameters.

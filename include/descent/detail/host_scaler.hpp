@@ -11,6 +11,7 @@ template <class Policy> class host_scaler {
  public:
   template <class Backend> host_scaler(Policy const& policy, Backend const&) : scale_{policy.start()} {}
   void next(Policy const& policy) { update_shared(scale_, policy); }
+  void set(shared_scale const& s) { scale_ = s; }
   shared_scale* shared() { return &scale_; }
   shared_scale read() const { return scale_; }
 
