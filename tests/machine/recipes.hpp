@@ -374,7 +374,8 @@ template <class Combo> class subject_of final : public subject {
     if constexpr (Combo::averages) opt_->swap_average();
   }
   bool unscale() override {
-    if constexpr (Combo::scales && !std::is_same_v<G, half>) return opt_->unscale(), true;
+    constexpr bool may = Combo::scales && !std::is_same_v<G, half> && !Combo::template has<ds::accumulate>;
+    if constexpr (may) return opt_->unscale(), true;
     else return false;
   }
   double value(std::size_t t, std::size_t i) const override { return ds::widen<double>(value_[t][i]); }
