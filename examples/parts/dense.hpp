@@ -6,18 +6,17 @@
 #include "matrix.hpp"
 #include "random.hpp"
 
+#include <descent/amp.hpp>
 #include <descent/math.hpp>
 
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 namespace example {
 
-/// What sums are taken in: float, or double where the data is double.
-template <class Real>
-using accurate = std::conditional_t<std::is_same_v<Real, double>, double, float>;
+/// What the sums of a fully connected layer are taken in, by the rules of autocast: float, or double where the data is.
+template <class Real> using accurate = descent::amp::accumulate_t<descent::amp::op::linear, Real>;
 
 /// y = f(y + b) in every row
 template <class Real, class Value> struct add_bias_and_activate {

@@ -4,6 +4,7 @@
 
 #include "dense.hpp"
 
+#include <descent/amp.hpp>
 #include <descent/math.hpp>
 
 #include <cmath>
@@ -29,7 +30,7 @@ template <class Real> struct softmax_cross_entropy {
   float const* scale = nullptr;
 
   DESCENT_HD void operator()(std::int64_t row) const {
-    using wide = accurate<Real>;
+    using wide = descent::amp::compute_t<descent::amp::op::log_softmax, Real>;  // float for 16-bit types
     Real const* const x = z + row * classes;
     int const label = labels[order[row]];
 
