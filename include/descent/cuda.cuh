@@ -145,6 +145,16 @@ template <class Plan> class cuda_engine {
   }
   void swap_out() { for_packets(swap_out_all{saved_.get()}); }
 
+  void copy(void* to, void const* from, std::size_t bytes) {
+    device_scope const scope(device_);
+    if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
+  }
+  void set_step(std::int64_t t, std::vector<entry> const& groups) {
+    device_scope const scope(device_);
+    launch(set_value<std::int64_t>, 1, 1, stream_, &control_.get()->step, t);
+    if constexpr (Plan::sums) set_groups(groups);  // what the next sums need depends on t
+  }
+
   control_block read_control() const {
     device_scope const scope(device_);
     refuse_capture("report()");
@@ -166,7 +176,7 @@ template <class Plan> class cuda_engine {
 
   void set_loss_scale(loss_scale_state const& s) {
     device_scope const scope(device_);
-    launch(set_scale<loss_scale_state>, 1, 1, stream_, &control_.get()->scale, s);
+    launch(set_value<loss_scale_state>, 1, 1, stream_, &control_.get()->scale, s);
   }
   float const* loss_scale_pointer() const { return &scale_->scale; }
   loss_scale_state read_scale() const {
@@ -294,7 +304,7 @@ template <class Policy> class cuda_scaler {
   }
   void set(shared_scale const& s) {
     device_scope const scope(device_);
-    launch(set_scale<shared_scale>, 1, 1, stream_, scale_.get(), s);
+    launch(set_value<shared_scale>, 1, 1, stream_, scale_.get(), s);
   }
   shared_scale* shared() const { return scale_.get(); }
   shared_scale read() const {

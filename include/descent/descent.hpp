@@ -7,6 +7,7 @@
 #include <descent/amp.hpp>
 #include <descent/average.hpp>
 #include <descent/clip.hpp>
+#include <descent/cost.hpp>
 #include <descent/host.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/loss_scaler.hpp>

@@ -102,6 +102,10 @@ template <class Plan, class System> class host_engine {
   }
   void swap_out() { for_chunks(packets(swap_out_all{saved_.get()})); }
 
+  void copy(void* to, void const* from, std::size_t bytes) {
+    if (bytes) std::memcpy(to, from, bytes);
+  }
+  void set_step(std::int64_t t, std::vector<entry> const&) { control_.step = t; }
   bool set_groups(std::vector<entry> const&) { return true; }
   control_block read_control() const { return control_; }
   control_block late_control() const {

@@ -193,6 +193,23 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     throw std::invalid_argument("state of '" + name + "': the rule has no member '" + std::string(slot) + "'");
   }
 
+  /// Puts a member of the state back as state<Slot>(name) gave it, from memory that the backend can copy from; on CUDA
+  /// enqueued. Another type than the stored one does not compile: convert on purpose. Throws on another length.
+  template <std::size_t Slot, class T> void set_state(std::string const& name, std::span<T const> from) {
+    static_assert(std::is_same_v<T, typename plan::template slot<Slot>>,
+                  "set_state<number>(name, span): the state is stored in another type than the span's");
+    auto const to = state<Slot>(name);
+    if (from.size() != to.size())
+      throw std::invalid_argument("set_state of '" + name + "': there are " + std::to_string(to.size()) +
+                                  " elements, got " + std::to_string(from.size()));
+    alive().copy(const_cast<T*>(to.data()), from.data(), from.size_bytes());
+  }
+  /// Puts back t, the updates applied so far.
+  void set_step(std::int64_t t) {
+    if (t < 0) throw std::invalid_argument("set_step: the step must be at least 0, is " + std::to_string(t));
+    alive().set_step(t, groups_);
+  }
+
   /// The master copy of one parameter, likewise; a value of the master's type is its own.
   auto master(std::string const& name) const {
     static_assert(plan::has_master, "there is no master copy: give the policy master<float>{}");
@@ -326,21 +343,5 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
 
 template <class Value, class Gradient, class Rule, class... Ps>
 optimizer(parameters<Value, Gradient> const&, Rule, Ps...) -> optimizer<Value, Gradient, Rule, Ps...>;
-
-/// Bytes that one step of optimizer{params, rule, policies...} moves for each parameter, where the rule's settings need
-/// every member of its state: 40 for half values and gradients, master<float>, adamw, dynamic_loss_scale, clip_norm, ema
-/// and zero_grad.
-template <class Value, class Gradient, class Rule, class... Ps> constexpr std::int64_t bytes_per_parameter() {
-  using plan = typename detail::chosen<Value, Gradient, Rule, Ps...>::plan;
-  std::array<bool, plan::slots> used{};
-  for (bool& one : used) one = true;
-  return detail::bytes_of_step<plan>(used);
-}
-
-/// The memory that optimizer{params, rule, policies...} would own; nothing is allocated.
-template <class Value, class Gradient, class Rule, class... Ps>
-memory_report memory(parameters<Value, Gradient> const& params, Rule const& rule, Ps const&... policies) {
-  return optimizer<Value, Gradient, Rule, Ps...>::memory(params, rule, policies...);
-}
 
 }  // namespace descent

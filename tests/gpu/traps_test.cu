@@ -3,8 +3,11 @@
 // Known traps (machine/traps_test.cpp) that need a device: what a captured graph freezes or leaves out.
 #include "support.cuh"
 
+#include <atomic>
+#include <chrono>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 namespace {
 
@@ -135,4 +138,48 @@ TEST_CASE("trap 23: looking at the last report between begin and end breaks no c
     recorded.launch(s);
     CHECK_UNARY(opt.report().step + opt.report().skipped == n);
   }
+}
+
+TEST_CASE("trap 23: a thread that watches the last report breaks no capture") {
+  test::stream s;
+  test::tensors<bfloat16> x{model, s};
+  auto opt = make(x, s);
+  std::atomic<bool> done = false;
+  std::atomic<std::int64_t> looks = 0;
+  std::thread monitor([&] {
+    for (std::int64_t last = 0; !done; ++looks) {
+      auto const r = opt.last_report();
+      if (r.step < last) break;  // never backwards
+      last = r.step;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  for (int n = 1; n <= 1000; ++n) {
+    graph const recorded(s, [&] { opt.step(); });
+    if (n % 100 == 0) recorded.launch(s), s.wait();
+  }
+  done = true;
+  monitor.join();
+  CHECK(looks > 0);
+  CHECK(opt.report().step + opt.report().skipped == 10);
+}
+
+TEST_CASE("traps 2 and 3: step and state are put back on the device, and a run goes on from there to the bit") {
+  test::stream s;
+  test::tensors<float> x{model, s}, y{model, s};
+  descent::optimizer first{x.on_device(), descent::lamb{}, descent::cuda{s}};
+  for (int t = 1; t <= 3; ++t) x.new_gradients(std::uint64_t(t)), x.send_gradients(), first.step();
+  y.device_value.put(x.device_value.get(s), s);
+  descent::optimizer second{y.on_device(), descent::lamb{}, descent::cuda{s}};
+  for (std::size_t k = 0; k < model.size(); ++k) {
+    second.set_state<0>(x.name(k), first.state<0>(x.name(k)));
+    second.set_state<1>(x.name(k), first.state<1>(x.name(k)));
+  }
+  second.set_step(first.report().step);
+  for (int t = 4; t <= 6; ++t) {
+    for (auto* data : {&x, &y}) data->new_gradients(std::uint64_t(t)), data->send_gradients();
+    first.step(), second.step();
+  }
+  CHECK(x.device_value.get(s) == y.device_value.get(s));
+  CHECK(second.report().step == 6);
 }

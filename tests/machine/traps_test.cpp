@@ -1,14 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Mistakes that other systems made, by their number in the list of known traps (shared/research/distributed.md, 4.3),
-// and the traps of kernels (shared/research/features.md, 3.2, 3.6 and 6.3), each as a test that they would fail.
-//
-// Not here, and what they wait for:
-//    2, 3, 19, 20  saved and loaded state
-//    15, 16        several ranks
-//    21, 22, 23    also with a device: gpu/traps_test.cu has the capture; a monitor thread does not exist yet
-//    2^31 elements on a device: gpu/huge_test.cu
-//    divide-before and divide-after of 16-bit sums over ranks: several ranks
+// Mistakes that other systems made, numbered, each as a test that they would fail. 15 and 16 are stated here for the sums
+// and means of one process; several ranks will have theirs. 21, 22 and 23 are also in gpu/traps_test.cu, with a capture;
+// 2^31 elements on a device in gpu/huge_test.cu.
 #include <descent/descent.hpp>
 
 #include <doctest/doctest.h>
@@ -24,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <span>
@@ -516,4 +511,82 @@ TEST_CASE("trap of a running sum that keeps what is not a number: the step after
     CHECK(same_bits(p.value, q.value));
     CHECK(widened(a.average("tensor2")) == widened(b.average("tensor2")));
   }
+}
+
+TEST_CASE("trap 2: the step is saved and put back as the integer that it is, beyond what float and half count") {
+  std::vector<float> w(8, 1.f), g(8, 0.5f);
+  ds::parameters<float> params;
+  params.add("w", w.data(), g.data(), w.size());
+  for (std::int64_t const t : {std::int64_t{256}, std::int64_t{2049}, (std::int64_t{1} << 24) + 1, (std::int64_t{1} << 53) + 1}) {
+    ds::optimizer opt{params, ds::adamw{}, ds::skip_nonfinite{}};
+    opt.set_step(t);
+    static_assert(std::is_same_v<decltype(opt.report().step), std::int64_t>);
+    opt.step();
+    CHECK(opt.report().step == t + 1);
+  }
+  ds::optimizer opt{params, ds::adamw{}};
+  CHECK_THROWS_WITH_AS(opt.set_step(-1), "set_step: the step must be at least 0, is -1", std::invalid_argument);
+}
+
+TEST_CASE("trap 3: state is put back in its own type, and a run goes on from there to the bit") {
+  std::vector<half> w(100, half(1.f)), g(100), w2, g2;
+  auto const gradients = [&](std::vector<half>& to, int t) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = half(float(int(i * 37 + std::size_t(t) * 11) % 64 - 31) / 64);
+  };
+  auto const parameters = [](std::vector<half>& w, std::vector<half>& g) {
+    ds::parameters<half> p;
+    p.add("w", w.data(), g.data(), w.size());
+    return p;
+  };
+  ds::optimizer first{parameters(w, g), ds::adamw{}, ds::states<float, bfloat16>{}, ds::skip_nonfinite{}};
+  for (int t = 1; t <= 5; ++t) gradients(g, t), first.step();
+
+  w2 = w, g2 = g;
+  ds::optimizer second{parameters(w2, g2), ds::adamw{}, ds::states<float, bfloat16>{}, ds::skip_nonfinite{}};
+  second.set_state<0>("w", first.state<0>("w"));  // a span of another type does not compile
+  second.set_state<1>("w", first.state<1>("w"));
+  second.set_step(first.report().step);
+  for (int t = 6; t <= 9; ++t) gradients(g, t), gradients(g2, t), first.step(), second.step();
+  CHECK(std::memcmp(w.data(), w2.data(), w.size() * sizeof(half)) == 0);
+  CHECK(second.report().step == 9);
+  CHECK_THROWS_WITH_AS(second.set_state<0>("w", first.state<0>("w").first(99)), "set_state of 'w': there are 100 elements, got 99",
+                       std::invalid_argument);
+}
+
+TEST_CASE("trap 15: the mean of equal gradients is the gradient, bit for bit, for counts that are no powers of two") {
+  for (int const n : {3, 5, 7, 100}) {
+    float const gradient = ds::widen<float>(ds::narrow<bfloat16>(0.30078125f));
+    std::vector<float> w(9, 0.f), g(9, 0.f);
+    ds::parameters<float> params;
+    params.add("w", w.data(), g.data(), w.size());
+    ds::optimizer opt{params, ds::sgd{.lr = 1}, ds::accumulate{n}};
+    for (int i = 0; i < n; ++i) {
+      for (float& x : g) x += gradient;
+      opt.step();
+    }
+    CHECK(opt.report().step == 1);
+    for (float const x : w) CHECK(ds::widen<float>(ds::narrow<bfloat16>(x)) == -gradient);
+  }
+}
+
+TEST_CASE("trap 16: sums of 16-bit gradients do not saturate") {
+  std::size_t const n = 1 << 18;
+  std::vector<bfloat16> w(n, bfloat16(0.f)), g(n, bfloat16(1.f));
+  ds::parameters<bfloat16> params;
+  params.add("w", w.data(), g.data(), n);
+  ds::optimizer opt{params, ds::sgd{}, ds::clip<ds::norm::l1>{1e9}};
+  opt.step();
+  CHECK(opt.report().grad_norm == double(n));  // bfloat16 stops at 256, float at 2^24
+}
+
+TEST_CASE("trap of an optimizer that refuses half and bfloat16 together: both take one step") {
+  std::vector<half> a(9, half(1.f)), da(9, half(0.5f));
+  std::vector<bfloat16> b(9, bfloat16(1.f)), db(9, bfloat16(0.5f));
+  ds::parameters<ds::mixed<half, bfloat16>> params;
+  params.add("a", a.data(), da.data(), a.size());
+  params.add("b", b.data(), db.data(), b.size());
+  ds::optimizer opt{params, ds::sgd{.lr = 1}, ds::clip_norm{100}};
+  opt.step();
+  CHECK(ds::widen<float>(a[8]) == 0.5f);
+  CHECK(ds::widen<float>(b[8]) == 0.5f);
 }

@@ -197,7 +197,7 @@ __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> 
 
 template <class Plan> __global__ void mark_unscaled(device_view<Plan> v) { v.control->unscaled = true; }
 
-template <class State> __global__ void set_scale(State* to, State s) { *to = s; }
+template <class T> __global__ void set_value(T* to, T x) { *to = x; }
 
 template <class Policy> __global__ void update_scale(shared_scale* s, Policy policy) { update_shared(*s, policy); }
 

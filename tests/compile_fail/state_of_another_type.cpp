@@ -1,0 +1,7 @@
+// expect: set_state<number>(name, span): the state is stored in another type than the span's
+#include <descent/descent.hpp>
+
+void f(descent::parameters<float> const& params, std::span<descent::half const> saved) {
+  descent::optimizer opt{params, descent::adamw{}};
+  opt.set_state<0>("w", saved);
+}
