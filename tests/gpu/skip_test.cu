@@ -33,7 +33,7 @@ template <class Value, class Rule, class... Ps> void skips(Rule rule, Ps... poli
       CHECK(!r.applied);
       CHECK(r.step == 1);
       CHECK(r.skipped == ++skipped);
-      CHECK(r.why == "the gradient of 'w" + std::to_string(place.first) + "' is not finite");
+      CHECK(r.why.starts_with("the gradient of 'w" + std::to_string(place.first) + "' is not finite"));
       CHECK(std::memcmp(x.value.data(), before.data(), before.size() * sizeof(Value)) == 0);
       g = good;
     }
