@@ -60,8 +60,10 @@ import json, shlex, sys
 for test in json.load(sys.stdin):
     if any(suite.endswith("gpu") for suite in test["suite"]):
         for order in "", "CUDASIM_SEED=1", "CUDASIM_SEED=2", "CUDASIM_ASYNC=1", "CUDASIM_ASYNC=2", "CUDASIM_ASYNC=3":
-            print(shlex.join([test["name"], order, *test["cmd"]]))' > "$build/software_runs"
-  xargs -P "$(nproc)" -L 1 sh tests/gpu/software.sh "$build" "$simulator" < "$build/software_runs" | tee "$build/software.log"
+            folder = test["workdir"] or sys.argv[1]
+            print(shlex.join([folder, sys.argv[2], test["name"], order, *test["cmd"]]))' \
+    "$build" "$simulator" > "$build/software_runs"
+  xargs -P "$(nproc)" -L 1 sh tests/gpu/software.sh < "$build/software_runs" | tee "$build/software.log"
   ok=$(grep -c '^pass ' "$build/software.log")
   passed=$((passed + ok))
   failed=$((failed + $(wc -l < "$build/software_runs") - ok))

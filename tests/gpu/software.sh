@@ -1,9 +1,10 @@
 #!/bin/sh
-# usage: software.sh build-folder cudasim-run name order command...
+# usage: software.sh folder cudasim-run name order command...
+# The folder is the one that the test runs in.
 # Runs one GPU test on a CUDA device in software. Leaks and anything else it complains about are failures.
-build=$1 simulator=$2 name=$3 order=$4
+folder=$1 simulator=$2 name=$3 order=$4
 shift 4
-cd "$build" || exit 1
+cd "$folder" || exit 1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if env CUDASIM_CHECK=1 CUDASIM_INITCHECK=1 CONTRACT_N=20011 $order timeout 900 sh "$simulator" "$@" > "$log" 2>&1 &&
