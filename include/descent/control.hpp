@@ -80,6 +80,12 @@ template <class Plan, class Total> DESCENT_HD norm_totals norm_totals_from(Total
   return x;
 }
 
+/// One row's total of count values by Lanes lanes.
+template <class Plan, int Lanes, class Value> double row_total(int row, Value const& value, std::int64_t count) {
+  if (Plan::keeps_largest(row)) return add_strided<Lanes, true>(value, count);
+  return add_strided<Lanes>(value, count);
+}
+
 /// The norm that the totals stand for.
 template <class Plan> DESCENT_HD double norm_from(norm_totals const& x) {
   if constexpr (Plan::norm_of == norm::l2)
@@ -140,8 +146,8 @@ Rule unscheduled(Rule rule, [[maybe_unused]] policy_set<Ps...> const& policies) 
   return rule;
 }
 
-/// Once per call of step, given the rule of group 0, the scale in force and the totals over all gradients, which are not
-/// read when the step measures none.
+/// Once per call of step, given the rule of group 0, the scale in force and the totals over all gradients, which are
+/// not read when the step measures none.
 template <class Plan>
 DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typename Plan::policies const& policies,
                        loss_scale_state const& scale, norm_totals const& totals, step_call const& call = {}) {
@@ -277,7 +283,8 @@ DESCENT_HD unit<typename Plan::rule, typename Plan::real> terms_of(group_entry<t
   typename rule::template sums<double> sums;
   for (int i = 0; i < int(Plan::sum_count); ++i) reinterpret_cast<double*>(&sums)[i] = totals[i * stride];
   rule const r = scheduled(group.rule, policies, t - 1);
-  if constexpr (has_memory<rule>) return narrowed<rule, typename Plan::real>(r.at(t, sums, memory), factor, group.frozen);
+  if constexpr (has_memory<rule>)
+    return narrowed<rule, typename Plan::real>(r.at(t, sums, memory), factor, group.frozen);
   else return narrowed<rule, typename Plan::real>(r.at(t, sums), factor, group.frozen);
 }
 

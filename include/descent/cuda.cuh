@@ -38,12 +38,12 @@ template <class Policy> class cuda_scaler;
 
 }  // namespace detail
 
-/// Values, gradients and states in the memory of the device that is current when the optimizer is made; all work goes to
-/// `stream`, which the caller keeps alive, and none to the default stream. step() and zero_grad() only enqueue and may be
-/// captured into a graph, which then follows its schedules and its loss scale. A change of a group that is pending at
-/// the capture becomes part of the graph; otherwise a replay uses the groups as the last eager step or commit_groups()
-/// left them. One thread at a time. Spell it with its namespace: `using descent::cuda;` would collide with the toolkit's
-/// own ::cuda.
+/// Values, gradients and states in the memory of the device that is current when the optimizer is made; all work goes
+/// to `stream`, which the caller keeps alive, and none to the default stream. step() and zero_grad() only enqueue and
+/// may be captured into a graph, which then follows its schedules and its loss scale. A change of a group that is
+/// pending at the capture becomes part of the graph; otherwise a replay uses the groups as the last eager step or
+/// commit_groups() left them. One thread at a time. Spell it with its namespace: `using descent::cuda;` would collide
+/// with the toolkit's own ::cuda.
 struct cuda {
   cudaStream_t stream;
 
@@ -64,6 +64,7 @@ template <class Plan> class cuda_engine {
               std::array<bool, Plan::slots> const& used, cuda const& backend)
       : stream_(backend.stream), policies_(policies) {
     require_cuda(cudaGetDevice(&device_), "cudaGetDevice");
+    refuse_capture("the constructor");
     require_code(control_step<Plan>, device_);
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
       auto const& x = where.tensors[t];
@@ -98,7 +99,8 @@ template <class Plan> class cuda_engine {
       if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_rows * std::size_t(view_.chunk_count));
       device_view<Plan> view = view_;
       view.partial = norm_partial_.get();
-      launch(measure_chunks<Plan, measure::norm>, view.chunk_count, chunk_threads, stream_, view, controls(), step_call{0, false, true});
+      launch(measure_chunks<Plan, measure::norm>, view.chunk_count, chunk_threads, stream_, view, controls(),
+             step_call{0, false, true});
     } else {
       measure_all<measure::norm>({0, false, true});
     }
@@ -118,7 +120,6 @@ template <class Plan> class cuda_engine {
   /// The rows of the norm as the last read-only pass left them; none when there was none.
   std::vector<double> norm_partials() const {
     device_scope const scope(device_);
-    refuse_capture("this");
     double const* rows = Plan::measures ? partial_.get() : norm_partial_.get();
     std::vector<double> partial(rows ? Plan::norm_rows * std::size_t(view_.chunk_count) : 0);
     read_back(partial.data(), rows, partial.size());
@@ -157,9 +158,14 @@ template <class Plan> class cuda_engine {
 
   control_block read_control() const {
     device_scope const scope(device_);
-    refuse_capture("report()");
     read_back(report_.get(), control_.get(), 1);
     return *report_;
+  }
+
+  void refuse_capture(char const* what) const {
+    if (capturing())
+      throw std::logic_error(std::string(what) +
+                             " waits for the stream, which is capturing: call it after the graph has run");
   }
 
   /// The newest call that is known to be complete; the device may be writing others meanwhile.
@@ -181,7 +187,6 @@ template <class Plan> class cuda_engine {
   float const* loss_scale_pointer() const { return &scale_->scale; }
   loss_scale_state read_scale() const {
     device_scope const scope(device_);
-    refuse_capture("loss_scale()");
     loss_scale_state s;
     read_back(&s, scale_, 1);
     return s;
@@ -199,11 +204,6 @@ template <class Plan> class cuda_engine {
     cudaStreamCaptureStatus status;
     require_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
     return status != cudaStreamCaptureStatusNone;
-  }
-
-  void refuse_capture(char const* what) const {
-    if (capturing())
-      throw std::logic_error(std::string(what) + " waits for the stream, which is capturing: call it after the graph has run");
   }
 
   template <class T> void read_back(T* to, T const* from, std::size_t count) const {
@@ -240,7 +240,8 @@ template <class Plan> class cuda_engine {
       pending_ = device_array<unit<rule, typename Plan::real>>(groups.size());
       memories_ = {std::vector<memory_of<rule>>(units), stream_};
     }
-    if constexpr (Plan::totals_per_tensor) totals_ = device_array<double>((Plan::norm_rows + Plan::sum_count) * where.tensors.size());
+    if constexpr (Plan::totals_per_tensor)
+      totals_ = device_array<double>((Plan::norm_rows + Plan::sum_count) * where.tensors.size());
     if constexpr (Plan::clip_over != scope::model)
       factors_ = device_array<double>(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size());
     if constexpr (Plan::has_step_terms) step_terms_ = device_array<step_terms_of<Plan>>(2);

@@ -107,6 +107,7 @@ template <class Plan, class System> class host_engine {
   }
   void set_step(std::int64_t t, std::vector<entry> const&) { control_.step = t; }
   bool set_groups(std::vector<entry> const&) { return true; }
+  void refuse_capture(char const*) const {}
   control_block read_control() const { return control_; }
   control_block late_control() const {
     control_block c = control_;
@@ -149,7 +150,9 @@ template <class Plan, class System> class host_engine {
   template <class Body> struct scalar_packets {
     host_engine* e;
     Body body;
-    template <class Real> void operator()(std::int64_t chunk) const { every_packet<Body>{e, body}.template operator()<real>(chunk); }
+    template <class Real> void operator()(std::int64_t chunk) const {
+      every_packet<Body>{e, body}.template operator()<real>(chunk);
+    }
   };
   template <class Body> every_packet<Body> packets(Body const& body, entry const* groups = nullptr) {
     return {this, body, groups};
@@ -179,7 +182,8 @@ template <class Plan, class System> class host_engine {
       if (!groups[g].frozen) {
         typename rule::template terms<Real> k{};
         if constexpr (Plan::sums && What != measure::norm) k = e->spread<Real>(e->pending_[g]);
-        Real const scaled(real(What == measure::sums && Plan::clip_over != scope::model ? e->factor_of(chunk) : factor));
+        Real const scaled(
+            real(What == measure::sums && Plan::clip_over != scope::model ? e->factor_of(chunk) : factor));
         int const packets = (span_of(chunk, e->record(chunk)).size + int(packet_size) - 1) / int(packet_size);
         int const used = packets < chunk_threads ? packets : chunk_threads;
         double four[chunk_threads][sums][4];
@@ -211,7 +215,9 @@ template <class Plan, class System> class host_engine {
     return std::size_t(tensor ? where_.tensor_of_chunk[std::size_t(chunk)] : record(chunk).group);
   }
   std::size_t unit_of(std::int64_t chunk) const { return tensor_or_group(chunk, Plan::unit_per_tensor); }
-  double factor_of(std::int64_t chunk) const { return factors_[tensor_or_group(chunk, Plan::clip_over == scope::tensor)]; }
+  double factor_of(std::int64_t chunk) const {
+    return factors_[tensor_or_group(chunk, Plan::clip_over == scope::tensor)];
+  }
 
   template <class Real> static auto spread(unit<rule, real> const& u) {
     typename rule::template terms<Real> k{};
@@ -235,7 +241,8 @@ template <class Plan, class System> class host_engine {
     auto const at = [&]<class T>(host_memory const& m, T*& p) {
       if (m) p = reinterpret_cast<T*>(m.get()) + t.arena;
     };
-    buffers<Typed> x{static_cast<typename Typed::value*>(t.value), static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
+    buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
+                     static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
     if constexpr (Typed::has_master) at(master_, x.exact);
     else x.exact = x.value;
     if constexpr (Plan::has_extras) {
@@ -267,14 +274,12 @@ template <class Plan, class System> class host_engine {
 
   double total(int i) const {
     auto const value = [&](std::int64_t c) { return row(i)[c]; };
-    if (Plan::norm_of == norm::inf && i == 0) return add_strided<total_threads, true>(value, where_.chunks());
-    return add_strided<total_threads>(value, where_.chunks());
+    return row_total<Plan, total_threads>(i, value, where_.chunks());
   }
   double tensor_total(int i, std::size_t t) const {
     auto const& x = where_.tensors[t];
     auto const value = [&](std::int64_t c) { return row(i)[x.first_chunk + c]; };
-    if (Plan::norm_of == norm::inf && i == 0) return add_strided<warp, true>(value, chunks_of(x.count));
-    return add_strided<warp>(value, chunks_of(x.count));
+    return row_total<Plan, warp>(i, value, chunks_of(x.count));
   }
 
   /// The factors of groups or tensors that are clipped by themselves.
@@ -286,9 +291,7 @@ template <class Plan, class System> class host_engine {
         auto const value = [&](std::int64_t t) {
           return where_.tensors[std::size_t(t)].group == int(u) ? tensor_total(i, std::size_t(t)) : 0;
         };
-        auto const count = std::int64_t(where_.tensors.size());
-        if (Plan::norm_of == norm::inf && i == 0) return add_strided<warp, true>(value, count);
-        return add_strided<warp>(value, count);
+        return row_total<Plan, warp>(i, value, std::int64_t(where_.tensors.size()));
       });
       double const factor = clip_factor<Plan>(policies_, x, inverse);
       factors_[u] = inverse * factor;

@@ -4,6 +4,7 @@
 
 #include <descent/detail/error.hpp>
 #include <descent/math.hpp>
+#include <descent/policy.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -12,10 +13,6 @@
 /// that small gradients survive in half, and the gradients are divided by it. A step whose gradients are not all finite
 /// is skipped.
 namespace descent {
-
-namespace kind {
-struct loss_scale;
-}
 
 /// When all overflows are forgiven again: after every clean step, as in apex, or when the scale grows, as in Megatron.
 enum class refill { clean_step, growth };

@@ -23,8 +23,8 @@ struct scale_round {
 struct shared_loss_scale;
 
 /// One loss scale for several optimizers and losses. In an iteration every loss is multiplied by it, every optimizer
-/// takes its step, judging its own gradients, and update() ends the iteration: when any of them found a gradient that is
-/// not finite the scale backs off, otherwise the iteration counts towards its growth. An iteration in which all
+/// takes its step, judging its own gradients, and update() ends the iteration: when any of them found a gradient that
+/// is not finite the scale backs off, otherwise the iteration counts towards its growth. An iteration in which all
 /// optimizers only accumulated counts for nothing.
 ///
 ///     loss_scaler scaler{dynamic_loss_scale{}, cuda{stream}};

@@ -12,10 +12,6 @@
 /// Noise on gradients and on losses. The random numbers depend on seed, step and element (or example) alone.
 namespace descent {
 
-namespace kind {
-struct noise;
-}
-
 /// Annealed Gaussian noise on the gradient (Neelakantan et al. 2015, eq. 1 and 2), t being the updates applied so far,
 /// from 0. The authors try eta of 0.01, 0.3 and 1.
 ///

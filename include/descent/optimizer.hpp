@@ -26,11 +26,11 @@ namespace descent {
 /// The machine: parameters, a rule and policies make a training step.
 ///
 /// Each step reads the gradients and updates values and the state it owns, in at most one read-only pass and one update
-/// pass over memory (two read-only passes when a rule with sums meets a norm clip). It allocates nothing, copies nothing
-/// and, on CUDA, waits for nothing: at most three launches on the backend's stream (five in that case) for any number of
-/// tensors, and one more after group() or freeze() changed something. State is allocated and started in the constructor,
-/// which waits for it. The caller's memory is used in place and must outlive the optimizer, which can be moved and not
-/// copied.
+/// pass over memory (two read-only passes when a rule with sums meets a norm clip). It allocates nothing, copies
+/// nothing and, on CUDA, waits for nothing: at most three launches on the backend's stream (five in that case) for
+/// any number of tensors, and one more after group() or freeze() changed something. State is allocated and started in
+/// the constructor, which waits for it. The caller's memory is used in place and must outlive the optimizer, which
+/// can be moved and not copied.
 ///
 /// A true gradient is what memory holds, divided by the loss scale and averaged over the accumulated micro-batches: all
 /// norms, clipping and rules see that, and nothing is written back. When any is not finite the whole step is skipped:
@@ -52,7 +52,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
         policies_(chosen::set(policies...)), used_(used_slots(groups_, policies_)) {
     if constexpr (has_check<Rule>) rule.check();
     chosen::check(policies_);
-    engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, detail::policy_value<backend>(policies...));
+    engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, chosen::backend_in(policies_));
   }
 
   /// One training step on the gradients as they are now. weight is for accumulate, which documents it. Throws, with
@@ -85,8 +85,9 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
 
   /// What the last step did. On CUDA waits for the stream, which must not be capturing.
   step_report report() const {
-    control_block const c = alive().read_control();
-    return detail::report_of<plan>(where_, policies_, c, plan::shares_scale ? alive().read_scale() : c.scale);
+    engine const& e = waiting("report()");
+    control_block const c = e.read_control();
+    return detail::report_of<plan>(where_, policies_, c, plan::shares_scale ? e.read_scale() : c.scale);
   }
 
   /// The same without waiting: on CUDA the newest step that the device has finished, from pinned memory, so usually the
@@ -97,15 +98,16 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   }
 
   /// The tensors whose gradients were not finite in the last step that was measured (or gradient_norm()), and beside
-  /// each the finite ones, in the order of the parameters; empty when all were finite. Costs nothing before it is called;
-  /// on CUDA waits for the stream.
+  /// each the finite ones, in the order of the parameters; empty when all were finite. Costs nothing before it is
+  /// called; on CUDA waits for the stream.
   std::vector<gradient_state> diagnose() const {
-    std::vector<double> const partial = alive().norm_partials();
+    std::vector<double> const partial = waiting("diagnose()").norm_partials();
     if (partial.empty()) return {};
     std::vector<gradient_state> tensors;
     bool all = true;
     for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
-      auto const x = detail::totals_of<plan>(where_, partial, [&](auto const& tensor) { return &tensor == &where_.tensors[t]; });
+      auto const x =
+          detail::totals_of<plan>(where_, partial, [&](auto const& tensor) { return &tensor == &where_.tensors[t]; });
       tensors.push_back({where_.names[t], x.finite(), detail::norm_from<plan>(x)});
       all = all && x.finite();
     }
@@ -128,8 +130,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   }
 
   /// Divides the gradients in memory by the loss scale, to look at or to change before step(), which knows of it. Once
-  /// for each step, and after the last backward pass of it. Throws std::logic_error at the second call. Not for half, in
-  /// which small gradients would be lost, nor with accumulate: see transform_gradients.
+  /// for each step, and after the last backward pass of it. Throws std::logic_error at the second call. Not for half,
+  /// in which small gradients would be lost, nor with accumulate: see transform_gradients.
   void unscale() {
     static_assert(!std::is_same_v<Gradient, half>,
                   "unscale(): half gradients would underflow without their loss scale; use transform_gradients(f) or "
@@ -138,7 +140,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     static_assert(!plan::template given<typename plan::accumulation>,
                   "unscale(): the next micro-batch would come with its loss scale; use transform_gradients(f) or "
                   "gradient_norm(), which see the true ones");
-    if (unscaled_) throw std::logic_error("unscale() was called already for this step; the order is backward, unscale(), step()");
+    if (unscaled_)
+      throw std::logic_error("unscale() was called already for this step; the order is backward, unscale(), step()");
     if constexpr (plan::shares_scale)
       if (round_ == policies_.round->number)
         throw std::logic_error("unscale() after step(); the order is backward, unscale(), step(), update()");
@@ -146,20 +149,21 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     unscaled_ = true;
   }
 
-  /// g <- f(g) for every gradient, free of the loss scale, which is multiplied back on in the same pass: in any type, as
-  /// often as wanted. f takes and returns the type of the arithmetic, and on CUDA must be callable in device code.
+  /// g <- f(g) for every gradient, free of the loss scale, which is multiplied back on in the same pass: in any type,
+  /// as often as wanted. f takes and returns the type of the arithmetic, and on CUDA must be callable in device code.
   template <class F> void transform_gradients(F const& f) { alive().transform_gradients(f); }
 
   /// The factor for the next loss; on CUDA waits for the stream.
-  double loss_scale() const { return alive().read_scale().scale; }
+  double loss_scale() const { return waiting("loss_scale()").read_scale().scale; }
   /// Where it lies, in the backend's memory: for kernels, also captured ones.
   float const* loss_scale_pointer() const { return alive().loss_scale_pointer(); }
 
   /// The state of the loss scale, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
-  loss_scale_state scale_state() const { return alive().read_scale(); }
+  loss_scale_state scale_state() const { return waiting("scale_state()").read_scale(); }
   void set_scale_state(loss_scale_state const& s) {
-    static_assert(plan::template given<typename plan::loss_scale> && !plan::shares_scale,
-                  "set_scale_state(): the optimizer has no loss scale of its own; a shared one is set in its loss_scaler");
+    static_assert(
+        plan::template given<typename plan::loss_scale> && !plan::shares_scale,
+        "set_scale_state(): the optimizer has no loss scale of its own; a shared one is set in its loss_scaler");
     detail::require_scale(s.scale);
     alive().set_loss_scale(s);
   }
@@ -167,7 +171,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   /// Masters anew from the values, after something else wrote those.
   void reload_values() {
     engine& e = alive();
-    if (swapped_) throw std::logic_error("reload_values() between two calls of swap_average(): the values are the averages now");
+    if (swapped_)
+      throw std::logic_error("reload_values() between two calls of swap_average(): the values are the averages now");
     e.reload_values();
   }
 
@@ -228,7 +233,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   }
   /// Lookahead's slow weights of one parameter, likewise.
   std::span<typename plan::slow const> slow(std::string const& name) const {
-    static_assert(plan::template given<typename plan::lookahead>, "there are no slow weights: give the policy lookahead{}");
+    static_assert(plan::template given<typename plan::lookahead>,
+                  "there are no slow weights: give the policy lookahead{}");
     return view<typename plan::slow>(alive().slow(), name);
   }
   /// The 16 bits that each value of one parameter lacks, likewise.
@@ -255,7 +261,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
 
   /// Bytes that one step moves for each parameter that is not frozen; the mean, where there are several types.
   double bytes_per_parameter() const {
-    return detail::mean_over_types<plan>(where_, [&]<class Typed>() { return detail::bytes_of_step<plan, Typed>(used_); });
+    return detail::mean_over_types<plan>(where_,
+                                         [&]<class Typed>() { return detail::bytes_of_step<plan, Typed>(used_); });
   }
 
   /// Storage, passes, launches, bytes for each parameter, memory and groups, for people.
@@ -267,8 +274,9 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     if (swapped_) throw std::logic_error("step() between two calls of swap_average(): the values are the averages now");
     if constexpr (plan::shares_scale)
       if (round_ == policies_.round->number)
-        throw std::logic_error("step() twice without update() of the loss scale; the order is backward, step() of every "
-                               "optimizer once, then update()");
+        throw std::logic_error(
+            "step() twice without update() of the loss scale; the order is backward, step() of every "
+            "optimizer once, then update()");
     commit_groups();
     e.step(groups_, call);
     unscaled_ = false;
@@ -279,8 +287,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   }
 
   template <class Wanted> double measured_norm(Wanted const& wanted) {
+    engine& e = waiting("gradient_norm()");
     commit_groups();
-    engine& e = alive();
     e.measure_norm(groups_);
     control_block c = e.read_control();
     double const inverse = detail::inverse_of<plan>(c, e.read_scale(), {c.batches > 0 ? 0.0 : 1.0, false});
@@ -289,6 +297,12 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
 
   engine& alive() const {
     if (!engine_) throw std::logic_error("this optimizer was moved from");
+    return *engine_;
+  }
+
+  /// For a function that waits.
+  engine& waiting(char const* function) const {
+    alive().refuse_capture(function);
     return *engine_;
   }
 
@@ -301,7 +315,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   }
 
   /// What any group needs; a field that follows a schedule may take any value.
-  static std::array<bool, plan::slots> used_slots(std::vector<entry> const& groups, typename plan::policies const& set) {
+  static std::array<bool, plan::slots> used_slots(std::vector<entry> const& groups,
+                                                  typename plan::policies const& set) {
     std::array<bool, plan::slots> used;
     for (std::size_t i = 0; i < plan::slots; ++i) {
       used[i] = !has_optional_state<Rule>;
@@ -325,7 +340,9 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     if (alive().set_groups(groups_)) accepted_ = groups_;
   }
 
-  template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) { return {p, std::size_t(count)}; }
+  template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) {
+    return {p, std::size_t(count)};
+  }
   template <class T> std::span<T const> view(void* buffer, std::string const& name) const {
     auto const& x = where_.tensors[where_.find(name)];
     if (!buffer) return {};

@@ -70,8 +70,9 @@ template <class Value, class Gradient, class V, class G> consteval int number_of
 /// A list of named views over the caller's values and gradients. Nothing is copied or owned: the memory must stay
 /// where it is for as long as an optimizer built from the list is used. Values need not be finite.
 template <class Value, class Gradient = Value> class parameters {
-  static_assert(detail::types_of_parameters<Value, Gradient>,
-                "parameters<Value, Gradient>: each is double, float, half or bfloat16, or both are mixed<...> of as many");
+  static_assert(
+      detail::types_of_parameters<Value, Gradient>,
+      "parameters<Value, Gradient>: each is double, float, half or bfloat16, or both are mixed<...> of as many");
 
  public:
   struct view {
@@ -83,8 +84,8 @@ template <class Value, class Gradient = Value> class parameters {
     int types;  // the number of value's and gradient's types, where there are several
   };
 
-  /// Throws std::invalid_argument, with the list as it was: a name twice or empty, a negative or too large count, a null
-  /// pointer with a count above 0, a group outside [0, 65535].
+  /// Throws std::invalid_argument, with the list as it was: a name twice or empty, a negative or too large count, a
+  /// null pointer with a count above 0, a group outside [0, 65535].
   template <std::integral Count>
   void add(std::string name, Value* value, Gradient* gradient, Count count, group g = {})
     requires(!detail::types<Value>::several)
@@ -105,7 +106,9 @@ template <class Value, class Gradient = Value> class parameters {
  private:
   template <class V, class G, class Count>
   void add_view(std::string name, V* value, G* gradient, Count count, group g, int types) {
-    auto const fail = [&](std::string const& what) { throw std::invalid_argument("parameter '" + name + "': " + what); };
+    auto const fail = [&](std::string const& what) {
+      throw std::invalid_argument("parameter '" + name + "': " + what);
+    };
     if (name.empty()) fail("the name must not be empty");
     if (std::cmp_less(count, 0)) fail("count must be at least 0, is " + std::to_string(count));
     if (std::cmp_greater(count, most)) fail("count must be at most 2^60, is " + std::to_string(count));

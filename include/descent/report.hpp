@@ -28,6 +28,7 @@ struct gradient_state {
   double norm;  ///< as memory has it: times the loss scale and the weights of the micro-batches
 };
 
+/// What an optimizer owns.
 struct memory_report {
   struct buffer {
     std::string name;  ///< such as "master" or "state m", with its type

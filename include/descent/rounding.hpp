@@ -12,10 +12,6 @@
 /// Stochastic rounding of what a step stores in 16 bits.
 namespace descent {
 
-namespace kind {
-struct rounding;
-}
-
 /// Rounds values that are stored as half or bfloat16 up or down at random, so that each is right on average (Gupta et
 /// al. 2015, section 3): updates far below half a unit in the last place still add up, without a master copy.
 ///

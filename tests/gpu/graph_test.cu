@@ -34,28 +34,6 @@ std::vector<std::vector<descent::half>> train(test::tensors<descent::half>& x, S
   return values;
 }
 
-/// What the stream is given between begin and end of a capture.
-class graph {
- public:
-  template <class F> graph(test::stream const& s, F const& enqueue) {
-    test::cuda(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
-    enqueue();
-    cudaGraph_t recorded;
-    test::cuda(cudaStreamEndCapture(s, &recorded));
-    test::cuda(cudaGraphGetNodes(recorded, nullptr, &nodes));
-    test::cuda(cudaGraphInstantiate(&exec_, recorded, 0));
-    test::cuda(cudaGraphDestroy(recorded));
-  }
-  ~graph() { cudaGraphExecDestroy(exec_); }
-  graph(graph const&) = delete;
-  void launch(test::stream const& s) const { test::cuda(cudaGraphLaunch(exec_, s)); }
-
-  std::size_t nodes = 0;
-
- private:
-  cudaGraphExec_t exec_;
-};
-
 std::vector<test::tensor> const model{{4096 + 20}, {31, 0, 1, 2}};
 
 }  // namespace
@@ -66,7 +44,7 @@ TEST_CASE(
   test::stream s;
   test::tensors<descent::half> eager_data{model, s}, graph_data{model, s};
   auto eager = make(eager_data, s), captured = make(graph_data, s);
-  graph const recorded(s, [&] { captured.step(); });
+  test::graph const recorded(s, [&] { captured.step(); });
   CHECK(recorded.nodes == 3);
 
   auto const expected = train(eager_data, [&] { eager.step(); });
@@ -95,7 +73,7 @@ TEST_CASE(
   test::stream s;
   test::tensors<descent::half> x{model, s}, y{model, s};
   auto eager = make(x, s), mixed = make(y, s);
-  graph const recorded(s, [&] { mixed.step(); });
+  test::graph const recorded(s, [&] { mixed.step(); });
   auto const expected = train(x, [&] { eager.step(); });
   int call = 0;
   auto const both_ways = train(y, [&] { call++ % 3 == 1 ? mixed.step() : recorded.launch(s); });
@@ -107,7 +85,7 @@ TEST_CASE("zero_grad can be captured with the step") {
   test::stream s;
   test::tensors<descent::half> x{model, s};
   auto opt = make(x, s);
-  graph const recorded(s, [&] { opt.step(), opt.zero_grad(); });
+  test::graph const recorded(s, [&] { opt.step(), opt.zero_grad(); });
   CHECK(recorded.nodes == 4);
   recorded.launch(s);
   auto const g = x.device_gradient.get(s);
@@ -119,7 +97,7 @@ TEST_CASE("report() during a capture throws and leaves the capture alone") {
   test::stream s;
   test::tensors<descent::half> x{model, s};
   auto opt = make(x, s);
-  graph const recorded(s, [&] {
+  test::graph const recorded(s, [&] {
     opt.step();
     CHECK_THROWS_WITH_AS(
         opt.report(),
@@ -186,7 +164,7 @@ TEST_CASE("a captured whole step: the loss scale moves, the average follows, gra
                               descent::cuda{s}};
   };
   auto eager = make(x), captured = make(y);
-  graph const recorded(s, [&] { captured.step(); });
+  test::graph const recorded(s, [&] { captured.step(); });
   CHECK(recorded.nodes == 3);
   auto const expected = train(x, [&] { eager.step(); });
   auto const replayed = train(y, [&] { recorded.launch(s); });
@@ -209,7 +187,7 @@ TEST_CASE("accumulation, random rounding and noise go on within a captured graph
                               descent::gradient_noise{}, descent::zero_grad{}, descent::cuda{s}};
   };
   auto eager = make(x), captured = make(y);
-  graph const recorded(s, [&] { captured.step(); });
+  test::graph const recorded(s, [&] { captured.step(); });
   for (std::uint64_t t = 1; t <= 9; ++t) {
     for (auto* data : {&x, &y}) data->new_gradients(t), data->send_gradients();
     eager.step();
@@ -227,7 +205,7 @@ TEST_CASE("what the host changes in a group reaches a captured graph by commit_g
     return descent::optimizer{data.on_device(), descent::adamw{}, descent::cuda{s}};
   };
   auto eager = make(x), captured = make(y);
-  graph const recorded(s, [&] { captured.step(); });
+  test::graph const recorded(s, [&] { captured.step(); });
   for (int t = 0; t < 4; ++t) {
     for (auto* opt : {&eager, &captured}) opt->group(0).lr = 0.5 * t, opt->freeze(0, t == 2);
     eager.step();
@@ -243,7 +221,7 @@ TEST_CASE("one loss scale for two optimizers, captured with its update") {
   descent::loss_scaler scaler{descent::dynamic_loss_scale{.init = 4, .interval = 2}, descent::cuda{s}};
   descent::optimizer a{x.on_device(), descent::adamw{}, descent::shared_loss_scale{scaler}, descent::cuda{s}};
   descent::optimizer b{y.on_device(), descent::sgd{}, descent::shared_loss_scale{scaler}, descent::cuda{s}};
-  graph const recorded(s, [&] { a.step(), b.step(), scaler.update(); });
+  test::graph const recorded(s, [&] { a.step(), b.step(), scaler.update(); });
   CHECK(recorded.nodes == 7);
   for (float const expected : {4.f, 8.f, 8.f, 16.f}) {
     recorded.launch(s);

@@ -55,6 +55,28 @@ class stream {
   cudaStream_t stream_;
 };
 
+/// What the stream is given between begin and end of a capture.
+class graph {
+ public:
+  template <class F> graph(stream const& s, F const& enqueue) {
+    cuda(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    enqueue();
+    cudaGraph_t recorded;
+    cuda(cudaStreamEndCapture(s, &recorded));
+    cuda(cudaGraphGetNodes(recorded, nullptr, &nodes));
+    cuda(cudaGraphInstantiate(&exec_, recorded, 0));
+    cuda(cudaGraphDestroy(recorded));
+  }
+  ~graph() { cudaGraphExecDestroy(exec_); }
+  graph(graph const&) = delete;
+  void launch(stream const& s) const { cuda(cudaGraphLaunch(exec_, s)); }
+
+  std::size_t nodes = 0;
+
+ private:
+  cudaGraphExec_t exec_;
+};
+
 /// Copies of what kernels enqueued so far leave behind.
 template <class T> std::vector<T> from_device(T const* p, std::size_t count, stream const& s) {
   std::vector<T> host(count);

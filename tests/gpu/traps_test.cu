@@ -30,24 +30,6 @@ auto make(test::tensors<bfloat16>& x, test::stream const& s) {
       descent::cuda{s}};
 }
 
-class graph {
- public:
-  template <class F> graph(test::stream const& s, F const& enqueue) {
-    test::cuda(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
-    enqueue();
-    cudaGraph_t recorded;
-    test::cuda(cudaStreamEndCapture(s, &recorded));
-    test::cuda(cudaGraphInstantiate(&exec_, recorded, 0));
-    test::cuda(cudaGraphDestroy(recorded));
-  }
-  ~graph() { cudaGraphExecDestroy(exec_); }
-  graph(graph const&) = delete;
-  void launch(test::stream const& s) const { test::cuda(cudaGraphLaunch(exec_, s)); }
-
- private:
-  cudaGraphExec_t exec_;
-};
-
 std::vector<test::tensor> const model{{4096 + 20}, {31, 0, 1, 2}, {0}, {8}};
 
 template <class T> bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
@@ -60,7 +42,7 @@ TEST_CASE("trap 21: a step that was captured once and replayed 20 times is the e
   test::stream s;
   test::tensors<bfloat16> x{model, s}, y{model, s};
   auto eager = make(x, s), captured = make(y, s);
-  graph const recorded(s, [&] { captured.step(); });
+  test::graph const recorded(s, [&] { captured.step(); });
   CHECK(captured.report().step == 0);  // a capture takes no step
   std::vector<double> rates, scales;
   for (std::uint64_t t = 1; t <= 20; ++t) {
@@ -100,7 +82,7 @@ TEST_CASE("trap 21: a rate that was changed by hand reaches a graph that was cap
   test::stream s;
   test::tensors<float> x{{{100}}, s};
   descent::optimizer opt{x.on_device(), descent::sgd{.lr = 0.5}, descent::cuda{s}};
-  graph const recorded(s, [&] { opt.step(); });
+  test::graph const recorded(s, [&] { opt.step(); });
   auto before = x.device_value.get(s);
   for (double rate : {0.5, 0.25, 0.0}) {
     opt.group(0).lr = rate;
@@ -129,7 +111,7 @@ TEST_CASE("trap 23: looking at the last report between begin and end breaks no c
   test::tensors<bfloat16> x{model, s};
   auto opt = make(x, s);
   for (int n = 1; n <= 50; ++n) {
-    graph const recorded(s, [&] {
+    test::graph const recorded(s, [&] {
       CHECK_UNARY(opt.last_report().step <= n - 1);
       opt.step();
       CHECK_UNARY(opt.last_report().step <= n - 1);
@@ -155,7 +137,7 @@ TEST_CASE("trap 23: a thread that watches the last report breaks no capture") {
     }
   });
   for (int n = 1; n <= 1000; ++n) {
-    graph const recorded(s, [&] { opt.step(); });
+    test::graph const recorded(s, [&] { opt.step(); });
     if (n % 100 == 0) recorded.launch(s), s.wait();
   }
   done = true;

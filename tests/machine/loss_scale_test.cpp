@@ -96,6 +96,22 @@ struct megatron_model {
   }
 };
 
+/// Forty random steps of the policy and of a model of another scaler.
+template <class Model, class Uniform, class Update>
+bool agrees(dynamic_loss_scale const& policy, Model const& model, Uniform const& uniform, Update const& update_model) {
+  auto s = policy.start();
+  double const rate = uniform(0, 0.6);
+  bool same = true;
+  for (int i = 0; i < 40; ++i) {
+    bool const bad = uniform(0, 1) < rate;
+    policy.next(s, !bad);
+    update_model(bad);
+    same = same && s.scale == model.scale && s.good == model.growth_tracker &&
+           s.left == (model.hysteresis_tracker > 0 ? model.hysteresis_tracker : 0);
+  }
+  return same;
+}
+
 loss_scale_state run(dynamic_loss_scale const& policy, std::string const& steps) {
   auto s = policy.start();
   for (char c : steps) policy.next(s, c == '.');
@@ -164,17 +180,9 @@ TEST_CASE("loss scale: refill::clean_step is apex's update_scale_hysteresis") {
                                     .max = largest,
                                     .hysteresis = 1 + int(random() % 5)};
     apex_model model{float(policy.init), 0, policy.hysteresis};
-    auto s = policy.start();
-    double const rate = uniform(0, 0.6);
-    bool same = true;
-    for (int i = 0; i < 40; ++i) {
-      bool const bad = uniform(0, 1) < rate;
-      policy.next(s, !bad);
+    CHECK(agrees(policy, model, uniform, [&](bool bad) {
       model.update(bad, policy.growth, policy.backoff, policy.interval, policy.hysteresis);
-      same = same && s.scale == model.scale && s.good == model.growth_tracker &&
-             s.left == (model.hysteresis_tracker > 0 ? model.hysteresis_tracker : 0);
-    }
-    CHECK(same);
+    }));
   }
 }
 
@@ -192,18 +200,10 @@ TEST_CASE("loss scale: refill::growth is Megatron's DynamicGradScaler") {
                                     .hysteresis = 1 + int(random() % 5),
                                     .refill = refill::growth};
     megatron_model model{float(policy.init), 0, policy.hysteresis};
-    auto s = policy.start();
-    double const rate = uniform(0, 0.6);
-    bool same = true;
-    for (int i = 0; i < 40; ++i) {
-      bool const bad = uniform(0, 1) < rate;
-      policy.next(s, !bad);
+    CHECK(agrees(policy, model, uniform, [&](bool bad) {
       model.update(bad, float(policy.growth), float(policy.backoff), policy.interval, policy.hysteresis,
                    float(policy.min));
-      same = same && s.scale == model.scale && s.good == model.growth_tracker &&
-             s.left == (model.hysteresis_tracker > 0 ? model.hysteresis_tracker : 0);
-    }
-    CHECK(same);
+    }));
   }
 }
 

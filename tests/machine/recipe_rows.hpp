@@ -149,4 +149,20 @@ using rows_d = std::tuple<
 template <class... Lists> using joined = decltype(std::tuple_cat(std::declval<Lists>()...));
 using all_rows = joined<rows_a, rows_b, rows_c, rows_d>;
 
+/// Tries a quarter of the rows, and that chance brought everything often enough.
+template <class Rows> void try_quarter(Rows rows, int recipes_each, std::uint64_t seed) {
+  tally const sum = try_all(rows, recipes_each, seed);
+  MESSAGE(sum.applied, " updates, ", sum.skipped, " skipped, ", sum.waited, " waited, worst ", sum.worst);
+  CHECK(sum.recipes >= 500);
+  CHECK(sum.applied >= 2000);
+  CHECK(sum.skipped >= 200);
+  CHECK(sum.waited >= 500);
+  CHECK(sum.flushed >= 30);
+  CHECK(sum.clipped >= 500);
+  CHECK(sum.swapped >= 100);
+  CHECK(sum.unscaled >= 30);
+  CHECK(sum.reloaded >= 50);
+  CHECK(sum.frozen >= 100);
+}
+
 }  // namespace recipes

@@ -31,18 +31,7 @@ template <class... Rows> auto policies_of(std::type_identity<std::tuple<Rows...>
 }  // namespace
 
 TEST_CASE("random recipes: every call does what the formulas say, first quarter") {
-  recipes::tally const sum = recipes::try_all(recipes::rows_a{}, 40, 100);
-  MESSAGE(sum.applied, " updates, ", sum.skipped, " skipped, ", sum.waited, " waited, worst ", sum.worst);
-  CHECK(sum.recipes >= 500);
-  CHECK(sum.applied >= 2000);
-  CHECK(sum.skipped >= 200);
-  CHECK(sum.waited >= 500);
-  CHECK(sum.flushed >= 30);
-  CHECK(sum.clipped >= 500);
-  CHECK(sum.swapped >= 100);
-  CHECK(sum.unscaled >= 30);
-  CHECK(sum.reloaded >= 50);
-  CHECK(sum.frozen >= 100);
+  recipes::try_quarter(recipes::rows_a{}, 40, 100);
 }
 
 TEST_CASE("random recipes: any two policies meet, and each is absent beside any other") {

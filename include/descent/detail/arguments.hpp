@@ -48,9 +48,10 @@ template <class Rule, class... Ps> struct arguments {
   static_assert(has_sums<Rule> || !names_sums<Rule>,
                 "a rule with sums needs 'template <class Real> struct sums', 'static constexpr scope sums_over' and "
                 "'template <class Real> static sums<Real> sum(Real p, Real g, terms<Real> const& k)'");
-  static_assert(has_memory<Rule> || !names_memory<Rule>,
-                "a rule with memory needs sums and 'terms<double> at(std::int64_t t, sums<double> const& total, memory& "
-                "old) const'");
+  static_assert(
+      has_memory<Rule> || !names_memory<Rule>,
+      "a rule with memory needs sums and 'terms<double> at(std::int64_t t, sums<double> const& total, memory& "
+      "old) const'");
   static_assert(has_start<Rule> || !names_start<Rule>,
                 "the start of a rule's state is 'template <class Real> static state<Real> start(Real p)'");
   static_assert(has_optional_state<Rule> || !names_uses<Rule>,
@@ -71,9 +72,10 @@ template <class Plan> struct combination {
   using value = typename Plan::value;
   static_assert(!Plan::has_remainder || types<value>::template has<bfloat16>,
                 "master_remainder: the 16 bits are those that a bfloat16 value lacks; there is no such value");
-  static_assert(!Plan::template given<typename Plan::rounding> || Plan::any_rounds,
-                "stochastic_rounding: nothing that it rounds is stored in 16 bits; values beside a master are the master "
-                "rounded to nearest");
+  static_assert(
+      !Plan::template given<typename Plan::rounding> || Plan::any_rounds,
+      "stochastic_rounding: nothing that it rounds is stored in 16 bits; values beside a master are the master "
+      "rounded to nearest");
 };
 
 /// The plan of an optimizer, whose bundles of policies are taken apart.
@@ -86,6 +88,10 @@ struct plan_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
   template <class... Arguments> static auto set([[maybe_unused]] Arguments const&... arguments) {
     return policy_set<Ps...>{policy_in<Ps>(arguments...)...};
   }
+  static backend backend_in([[maybe_unused]] policy_set<Ps...> const& set) {
+    if constexpr (std::is_base_of_v<backend, policy_set<Ps...>>) return set;
+    else return {};
+  }
   static void check(policy_set<Ps...> const& set) { (check_one<Ps>(set), ...); }
 
  private:
@@ -95,12 +101,5 @@ struct plan_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
 };
 template <class Value, class Gradient, class Rule, class... Ps>
 using chosen = plan_of_list<Value, Gradient, Rule, flat_list<Ps...>>;
-
-/// The policy of type P among the arguments, or a default one.
-template <class P> constexpr P policy_value() { return P{}; }
-template <class P, class First, class... Rest> constexpr P policy_value(First const& first, Rest const&... rest) {
-  if constexpr (std::is_same_v<P, First>) return first;
-  else return policy_value<P>(rest...);
-}
 
 }  // namespace descent::detail

@@ -58,9 +58,11 @@ template <class Plan> class controller {
       double factor = v.control->factor;
       if constexpr (Plan::clip_over != scope::model) factor = w.factors[Plan::clip_over == scope::tensor ? u : g];
       if constexpr (Plan::sums_per_tensor)
-        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, v.totals + std::int64_t(Plan::norm_rows) * v.tensor_count + u,
-                                    v.tensor_count, v.memories[u]);
-      else if constexpr (Plan::sums) v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories[u]);
+        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor,
+                                    v.totals + std::int64_t(Plan::norm_rows) * v.tensor_count + u, v.tensor_count,
+                                    v.memories[u]);
+      else if constexpr (Plan::sums)
+        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories[u]);
       else v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor);
     }
   }
@@ -75,14 +77,12 @@ template <class Plan> class controller {
   }
 
  private:
-  __device__ static constexpr bool largest(int row) { return Plan::norm_of == norm::inf && row == 0; }
-
   /// A row's total over all chunks, for thread 0.
   __device__ double total(int row) const {
     __shared__ typename reduce::TempStorage shared;
     double const* x = v.partial + row * v.chunk_count;
     double sum = 0;
-    if (largest(row)) {
+    if (Plan::keeps_largest(row)) {
       for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum = larger(sum, x[c]);
       sum = reduce(shared).Reduce(sum, combine<true>{});
     } else {
@@ -98,7 +98,7 @@ template <class Plan> class controller {
     __shared__ typename reduce_warp::TempStorage shared[total_threads / warp];
     int const lane = int(threadIdx.x) % warp, team = int(threadIdx.x) / warp;
     double sum = 0;
-    if (largest(row)) {
+    if (Plan::keeps_largest(row)) {
       for (std::int64_t i = lane; i < count; i += warp) sum = larger(sum, value(i));
       sum = reduce_warp(shared[team]).Reduce(sum, combine<true>{});
     } else {

@@ -14,7 +14,8 @@
 namespace descent::detail {
 
 /// Throws std::invalid_argument when kernels on this device cannot reach count elements from p on.
-inline void require_device_memory(void const* p, std::int64_t count, int device, char const* what, std::string const& name) {
+inline void require_device_memory(void const* p, std::int64_t count, int device, char const* what,
+                                  std::string const& name) {
   if (count == 0) return;
   auto const fail = [&](std::string const& where) {
     throw std::invalid_argument("parameter '" + name + "': its " + what + " is " + where);
@@ -26,7 +27,8 @@ inline void require_device_memory(void const* p, std::int64_t count, int device,
   if (a.type == cudaMemoryTypeUnregistered) {
     int pageable = 0;
     require_cuda(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, device), "cudaDeviceGetAttribute");
-    if (!pageable) fail("host memory, which device " + std::to_string(device) + " cannot reach; use the backend host{}");
+    if (!pageable)
+      fail("host memory, which device " + std::to_string(device) + " cannot reach; use the backend host{}");
   }
 }
 

@@ -27,11 +27,12 @@ template <class T> class device_array {
     require_cuda(cudaMalloc(&p, count * sizeof(T)), "cudaMalloc");
     data_.reset(static_cast<T*>(p));
   }
-  /// Filled from host memory on the stream, which may still read `from` after the return.
+  /// Filled from host memory; waits for the stream.
   template <class Range> device_array(Range const& from, cudaStream_t stream) : device_array(std::size(from)) {
     if (std::size(from) == 0) return;
     require_cuda(cudaMemcpyAsync(get(), std::data(from), std::size(from) * sizeof(T), cudaMemcpyHostToDevice, stream),
                  "cudaMemcpyAsync");
+    require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
   T* get() const { return data_.get(); }
 

@@ -8,8 +8,8 @@
 /// What kernels see of device memory.
 namespace descent::detail {
 
-/// The newest control blocks, in pinned memory. Each call writes its own, and says that the one before is complete: that
-/// kernel has ended. Three slots leave the host the time of a whole step to copy one.
+/// The newest control blocks, in pinned memory. Each call writes its own, and says that the one before is complete:
+/// that kernel has ended. Three slots leave the host the time of a whole step to copy one.
 struct late_report {
   control_block slot[3];
   std::int64_t complete = 0;
@@ -44,7 +44,8 @@ template <class Plan> struct device_view {
 
   template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
-    buffers<Typed> x{static_cast<typename Typed::value*>(t.value), static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
+    buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
+                     static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
     if constexpr (Typed::has_master) x.exact = master + t.arena;
     else x.exact = x.value;
     if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(t.arena);

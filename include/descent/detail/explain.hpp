@@ -33,7 +33,8 @@ double mean_over_types(layout<typename Plan::value, typename Plan::gradient> con
   if constexpr (Plan::pairs == 1) return double(of.template operator()<Plan>());
   double sum = 0;
   for (auto const& x : where.tensors)
-    sum += double(x.count) * double(with_types<Plan>(x.types, [&]<class Typed>() { return of.template operator()<Typed>(); }));
+    sum += double(x.count) *
+           double(with_types<Plan>(x.types, [&]<class Typed>() { return of.template operator()<Typed>(); }));
   return where.elements ? sum / double(where.elements) : 0;
 }
 
@@ -48,7 +49,8 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::has_master) add(std::type_identity<typename Plan::master>{}, "master");
   if constexpr (Plan::has_remainder) add(std::type_identity<bfloat16>{}, "remainder beside");
   if constexpr (Plan::template given<typename Plan::average>) add(std::type_identity<typename Plan::real>{}, "average");
-  if constexpr (Plan::template given<typename Plan::lookahead>) add(std::type_identity<typename Plan::slow>{}, "slow weights");
+  if constexpr (Plan::template given<typename Plan::lookahead>)
+    add(std::type_identity<typename Plan::slow>{}, "slow weights");
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((used[I] ? add(std::type_identity<typename Plan::template slot<I>>{},
                     "state " + slot_name<typename Plan::rule>(I)) : void()), ...);
@@ -89,7 +91,8 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     integer elements = 0;
     for (auto const& x : where.tensors)
       if (std::size_t(x.group) == g) ++count, elements += x.count;
-    line("group %d: %lld parameters in %s%s", int(g), elements, tensors(count).c_str(), groups[g].frozen ? ", frozen" : "");
+    line("group %d: %lld parameters in %s%s", int(g), elements, tensors(count).c_str(),
+         groups[g].frozen ? ", frozen" : "");
   }
   return text;
 }

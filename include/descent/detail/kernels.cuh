@@ -11,7 +11,7 @@
 /// The kernels that read and write the elements.
 namespace descent::detail {
 
-// ---- over elements: one block for each chunk, one packet for each thread ---------------------------------------------
+// ---- over elements: one block for each chunk, one packet for each thread -------------------------------------------
 
 /// Two blocks on a multiprocessor leave 64 registers a thread: enough for two members of state in float. More of it, or
 /// double, gets one block and 128 registers; either way enough loads are in flight to keep memory busy.
@@ -44,7 +44,8 @@ template <class Plan, class Body> struct all_packets {
   device_view<Plan> v;
   Body body;
   __device__ bool wants(std::int32_t) const { return true; }
-  template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
       body.template operator()<Typed, typename Plan::real, M>(x, i, extent{M, true});
     });
@@ -58,7 +59,8 @@ template <class Plan, class Body> struct scaled_packets {
   loss_scale_state const* scale;
   Body body;
   __device__ bool wants(std::int32_t) const { return true; }
-  template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     using real = typename Plan::real;
     real const factor = v.control->unscaled ? real(1) : real(scale->scale);
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
@@ -71,7 +73,9 @@ struct unscale_body {
 };
 template <class F> struct transform_body {
   F f;
-  template <class Real> __device__ auto operator()(Real scale) const { return transform_all<F, Real>{f, scale, 1 / scale}; }
+  template <class Real> __device__ auto operator()(Real scale) const {
+    return transform_all<F, Real>{f, scale, 1 / scale};
+  }
 };
 
 template <class Plan> struct update_packets {
@@ -85,7 +89,8 @@ template <class Plan> struct update_packets {
       return Plan::zeroes && !v.control->waiting && !v.groups[v.tensors[tensor].group].frozen;
     return !unit_of(tensor).frozen;
   }
-  template <int M> __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     using real = typename Plan::real;
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
       if constexpr (Plan::zeroes && Plan::may_skip)
@@ -98,7 +103,7 @@ template <class Plan> struct update_packets {
   }
 };
 
-// ---- over chunks: one block each, one partial for each sum -----------------------------------------------------------
+// ---- over chunks: one block each, one partial for each sum ---------------------------------------------------------
 
 template <class Plan, measure What>
 __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan> v, control_view<Plan> w,

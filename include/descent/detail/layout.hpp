@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-/// Where every element is. Each tensor is cut into chunks of a fixed size, the chunks are numbered over all tensors, and
-/// a chunk is a row of packets. Nothing here depends on threads, blocks or devices.
+/// Where every element is. Each tensor is cut into chunks of a fixed size, the chunks are numbered over all tensors,
+/// and a chunk is a row of packets. Nothing here depends on threads, blocks or devices.
 namespace descent::detail {
 
 inline constexpr std::int64_t packet_size = 8;     // a 16-bit packet is one 16-byte access

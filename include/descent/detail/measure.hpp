@@ -21,8 +21,8 @@ inline constexpr bool first_is_largest = Plan::norm_of == norm::inf && What != m
 /// Adds the elements' contributions to four accumulators for each measured row: element j to accumulator j mod 4.
 /// A float's square is exact in double, so a fused multiply-add changes nothing and no finite gradient overflows.
 template <class Plan, measure What, class Real>
-DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffers<Plan> const& x, std::int64_t i, extent e,
-                               Real const& factor, typename Plan::rule::template terms<Real> const& k,
+DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffers<Plan> const& x, std::int64_t i,
+                               extent e, Real const& factor, typename Plan::rule::template terms<Real> const& k,
                                [[maybe_unused]] step_terms_of<Plan> const& step) {
   using rule = typename Plan::rule;
   constexpr bool reads_parameters = What != measure::norm || Plan::measures_parameters;

@@ -131,7 +131,7 @@ DESCENT_LANES DESCENT_HD inline pack sqrt(pack const& a) {
 #endif
 }
 
-// ---- memory: eight consecutive elements of any alignment -------------------------------------------------------------
+// ---- memory: eight consecutive elements of any alignment -----------------------------------------------------------
 
 DESCENT_LANES DESCENT_HD inline void load(pack& r, float const* p) {
   DESCENT_PACK_DO(r.lanes() = *reinterpret_cast<loose_floats const*>(p));

@@ -6,25 +6,28 @@
 
 #include <cstddef>
 
-/// What is done to every packet outside of a step: body.operator()<Plan, Real, M>(buffers, element, extent), with the plan
-/// of the tensor's types.
+/// What is done to every packet outside of a step: body.operator()<Plan, Real, M>(buffers, element, extent), with the
+/// plan of the tensor's types.
 namespace descent::detail {
 
 struct start_all {
-  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
     start_packet<Plan, Real, M>(x, i, e);
   }
 };
 
 struct zero_all {
-  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
     zero_packet<Plan, Real, M>(x, i, e);
   }
 };
 
 /// Master or remainder from the value.
 struct reload_all {
-  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
     Real p[M];
     read(p, x.value + i, e);
     start_exact<Plan, Real, M>(p, x, i, e);
@@ -33,7 +36,8 @@ struct reload_all {
 
 template <class Factor> struct multiply_all {
   Factor factor;
-  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
     Real g[M];
     read(g, x.gradient + i, e);
     for (auto& one : g) one = one * Real(factor);
@@ -46,7 +50,8 @@ template <class Factor> multiply_all(Factor) -> multiply_all<Factor>;
 template <class F, class Factor> struct transform_all {
   F f;
   Factor scale, inverse;
-  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
     Real g[M];
     read(g, x.gradient + i, e);
     for (auto& one : g) one = Real(f(one * inverse)) * scale;
@@ -63,7 +68,8 @@ template <class Plan> DESCENT_HD typename Plan::value* saved_at(std::byte* saved
 /// saved[..] <- value <- average[..], by the numbers of the elements among all.
 struct swap_in_all {
   std::byte* saved;
-  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
     Real p[M];
     read(p, x.value + i, e);
     write(saved_at<Plan>(saved, x.extra.arena + i), p, e);
@@ -74,7 +80,8 @@ struct swap_in_all {
 
 struct swap_out_all {
   std::byte* saved;
-  template <class Plan, class Real, int M> DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
     Real p[M];
     read(p, saved_at<Plan>(saved, x.extra.arena + i), e);
     write(x.value + i, p, e);

@@ -101,7 +101,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// Sums need the clip factor first, and it needs the norm: then the norm has a pass of its own.
   static constexpr bool norm_first = given<clip> && sums;
   /// Whether the update knows more buffers than gradient, value, master and state.
-  static constexpr bool has_extras = given<noise> || given<rounding> || given<average> || given<lookahead> || has_remainder;
+  static constexpr bool has_extras =
+      given<noise> || given<rounding> || given<average> || given<lookahead> || has_remainder;
   /// Whether the update needs step_terms.
   static constexpr bool has_step_terms =
       given<clip_value> || given<noise> || given<rounding> || given<average> || given<lookahead>;
@@ -120,6 +121,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr double sum_scale = types<Gradient>::any_double ? 0x1p-64 : 1;
   static constexpr bool measures_parameters = std::is_same_v<clip, clip_adaptive>;
   static constexpr int norm_rows = 1 + has_large + measures_parameters;
+  /// Whether a row keeps the largest of what it measures instead of the sum.
+  DESCENT_HD static constexpr bool keeps_largest(int row) { return norm_of == norm::inf && row == 0; }
 
   static constexpr std::size_t sum_count = [] {
     if constexpr (sums) return members<Rule::template sums>;
@@ -140,8 +143,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr bool any_rounds = [] {
     bool const narrow_value = types<Value>::template has<half> || types<Value>::template has<bfloat16>;
     bool const parameters = has_master ? bytes_of<master> == 2 : narrow_value;
-    return []<std::size_t... I>(std::index_sequence<I...>) { return (false || ... || rounds<slot<I>>); }(every_slot{}) ||
-           (given<rounding> && !has_remainder && parameters);
+    return []<std::size_t... I>(std::index_sequence<I...>) { return (false || ... || rounds<slot<I>>); }
+    (every_slot{}) || (given<rounding> && !has_remainder && parameters);
   }();
 
   static constexpr bool in_update(std::size_t slot) {

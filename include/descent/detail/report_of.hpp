@@ -14,16 +14,15 @@ namespace descent::detail {
 
 /// The totals over the chunks of the tensors that are wanted, added as the step adds all.
 template <class Plan, class Wanted>
-norm_totals totals_of(layout<typename Plan::value, typename Plan::gradient> const& where, std::vector<double> const& partial,
-                      Wanted const& wanted) {
+norm_totals totals_of(layout<typename Plan::value, typename Plan::gradient> const& where,
+                      std::vector<double> const& partial, Wanted const& wanted) {
   return norm_totals_from<Plan>([&](int row) {
     auto const value = [&](std::int64_t c) {
       return wanted(where.tensors[std::size_t(where.tensor_of_chunk[std::size_t(c)])])
                  ? partial[std::size_t(row * where.chunks() + c)]
                  : 0.0;
     };
-    if (Plan::norm_of == norm::inf && row == 0) return add_strided<total_threads, true>(value, where.chunks());
-    return add_strided<total_threads>(value, where.chunks());
+    return row_total<Plan, total_threads>(row, value, where.chunks());
   });
 }
 
