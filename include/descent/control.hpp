@@ -94,6 +94,15 @@ template <class Plan> DESCENT_HD double norm_from(norm_totals const& x) {
   else return x.main;
 }
 
+/// What sam multiplies the gradients in memory by to ascend.
+template <class Plan>
+DESCENT_HD double ascent_factor(typename Plan::policies const& policies, norm_totals const& x) {
+  double const norm = norm_from<Plan>(x);
+  if (!x.finite() || norm == 0) return 0;
+  double const rho = static_cast<typename Plan::ascent const&>(policies).rho;
+  return (Plan::maximizes ? -rho : rho) / norm;
+}
+
 /// The clip policy's factor for a true gradient, from its totals in memory and what makes it true.
 template <class Plan>
 DESCENT_HD double clip_factor(typename Plan::policies const& policies, norm_totals const& x, double inverse) {
@@ -257,35 +266,63 @@ DESCENT_HD unit<Rule, Real> narrowed(Terms const& k, double factor, bool frozen)
   return u;
 }
 
-/// The terms of update t of one group, before any sum is known.
-template <class Plan>
-DESCENT_HD unit<typename Plan::rule, typename Plan::real> terms_of(group_entry<typename Plan::rule> const& group,
-                                                                    typename Plan::policies const& policies,
-                                                                    std::int64_t t, double factor) {
-  using rule = typename Plan::rule;
-  return narrowed<rule, typename Plan::real>(scheduled(group.rule, policies, t - 1).at(t), factor, group.frozen);
-}
-
 struct no_memory {};
 template <class Rule> struct memory_type { using type = no_memory; };
 template <has_memory Rule> struct memory_type<Rule> { using type = typename Rule::memory; };
 template <class Rule> using memory_of = typename memory_type<Rule>::type;
 
+template <class Plan> using unit_of = unit<typename Plan::rule, typename Plan::real>;
+
+/// The terms of update t of one group or tensor of a rule without sums; of a frozen one the memory stays as it is.
+template <class Plan>
+DESCENT_HD unit_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
+                                  typename Plan::policies const& policies, std::int64_t t, double factor,
+                                  [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                  [[maybe_unused]] std::int64_t u) {
+  using rule = typename Plan::rule;
+  rule const r = scheduled(group.rule, policies, t - 1);
+  if constexpr (has_memory<rule>) {
+    if (group.frozen) return {{}, 0, true};
+    return narrowed<rule, typename Plan::real>(r.at(t, memories[u]), factor, false);
+  } else {
+    return narrowed<rule, typename Plan::real>(r.at(t), factor, group.frozen);
+  }
+}
+
+/// What a group's sums in update t need.
+template <class Plan>
+DESCENT_HD unit_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& group,
+                                        typename Plan::policies const& policies, std::int64_t t,
+                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories, std::int64_t g) {
+  using rule = typename Plan::rule;
+  rule const r = scheduled(group.rule, policies, t - 1);
+  if constexpr (has_sums_of_memory<rule>) return narrowed<rule, typename Plan::real>(r.at(t, memories[g]), 1, group.frozen);
+  else return narrowed<rule, typename Plan::real>(r.at(t), 1, group.frozen);
+}
+
 /// The terms of update t of one group or tensor, from its sums.
 template <class Plan>
-DESCENT_HD unit<typename Plan::rule, typename Plan::real> terms_of(group_entry<typename Plan::rule> const& group,
-                                                                    typename Plan::policies const& policies,
-                                                                    std::int64_t t, double factor,
-                                                                    double const* totals, std::int64_t stride,
-                                                                    memory_of<typename Plan::rule>& memory) {
+DESCENT_HD unit_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
+                                  typename Plan::policies const& policies, std::int64_t t, double factor,
+                                  double const* totals, std::int64_t stride,
+                                  [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                  [[maybe_unused]] std::int64_t u) {
   using rule = typename Plan::rule;
   if (Plan::sums_per_tensor && group.frozen) return {{}, 0, true};
   typename rule::template sums<double> sums;
   for (int i = 0; i < int(Plan::sum_count); ++i) reinterpret_cast<double*>(&sums)[i] = totals[i * stride];
   rule const r = scheduled(group.rule, policies, t - 1);
-  if constexpr (has_memory<rule>)
-    return narrowed<rule, typename Plan::real>(r.at(t, sums, memory), factor, group.frozen);
-  else return narrowed<rule, typename Plan::real>(r.at(t, sums), factor, group.frozen);
+  auto const narrow = [&](typename rule::template terms<double> const& k) {
+    return narrowed<rule, typename Plan::real>(k, factor, group.frozen);
+  };
+  if constexpr (has_loss<rule>) {
+    double const loss = *static_cast<typename Plan::loss const&>(policies).where;
+    if constexpr (has_memory<rule>) return narrow(r.at(t, sums, memories[u], loss));
+    else return narrow(r.at(t, sums, loss));
+  } else {
+    if constexpr (has_memory<rule>) return narrow(r.at(t, sums, memories[u]));
+    else return narrow(r.at(t, sums));
+  }
 }
 
 }  // namespace detail

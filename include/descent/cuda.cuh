@@ -68,11 +68,13 @@ template <class Plan> class cuda_engine {
     require_code(control_step<Plan>, device_);
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
       auto const& x = where.tensors[t];
-      require_device_memory(x.value, x.count, device_, "value", where.names[t]);
-      require_device_memory(x.gradient, x.count, device_, "gradient", where.names[t]);
+      require_device_memory(x.value, x.count, device_, "parameter '" + where.names[t] + "': its value");
+      require_device_memory(x.gradient, x.count, device_, "parameter '" + where.names[t] + "': its gradient");
     }
+    if constexpr (Plan::template given<typename Plan::loss>)
+      require_device_memory(static_cast<typename Plan::loss const&>(policies_).where, 1, device_, "loss_at: the loss");
     allocate(where, groups, used);
-    for_packets(start_all{});
+    launch(each_packet<start_packets<Plan>>, view_.chunk_count, packet_threads, stream_, start_packets<Plan>{view_});
     if constexpr (Plan::sums) set_groups(groups);
     late_->slot[0] = start_of<Plan>(policies_);
     late_->slot[0].scale = read_scale();  // and waits for all of it
@@ -96,10 +98,8 @@ template <class Plan> class cuda_engine {
   void measure_norm(std::vector<entry> const&) {
     device_scope const scope(device_);
     if constexpr (!Plan::measures) {
-      if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_rows * std::size_t(view_.chunk_count));
-      device_view<Plan> view = view_;
-      view.partial = norm_partial_.get();
-      launch(measure_chunks<Plan, measure::norm>, view.chunk_count, chunk_threads, stream_, view, controls(),
+      make_norm_partial();
+      launch(measure_chunks<Plan, measure::norm>, view_.chunk_count, chunk_threads, stream_, norm_view(), controls(),
              step_call{0, false, true});
     } else {
       measure_all<measure::norm>({0, false, true});
@@ -139,12 +139,19 @@ template <class Plan> class cuda_engine {
     using body = scaled_packets<Plan, transform_body<F>>;
     launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, scale_, {f}});
   }
+  void ascend(std::vector<entry> const& groups) {
+    device_scope const scope(device_);
+    measure_norm(groups);
+    launch(find_ascent<Plan>, 1, total_threads, stream_, norm_view(), controls(), ascent_.get());
+    using body = ascend_packets<Plan>;
+    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, saved_.get(), ascent_.get()});
+  }
   void swap_in() {
     device_scope const scope(device_);
-    if (!saved_.get()) saved_ = device_array<std::byte>(arena_ * std::size_t(Plan::largest_value));
+    make_saved();
     for_packets(swap_in_all{saved_.get()});
   }
-  void swap_out() { for_packets(swap_out_all{saved_.get()}); }
+  void restore_values() { for_packets(restore_all{saved_.get()}); }
 
   void copy(void* to, void const* from, std::size_t bytes) {
     device_scope const scope(device_);
@@ -200,6 +207,19 @@ template <class Plan> class cuda_engine {
   std::string name() const { return "CUDA device " + std::to_string(device_); }
 
  private:
+  void make_saved() {
+    if (!saved_.get()) saved_ = device_array<std::byte>(arena_ * std::size_t(Plan::largest_value));
+  }
+  void make_norm_partial() {
+    if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_rows * std::size_t(view_.chunk_count));
+  }
+  /// The view of what measure_norm() found.
+  device_view<Plan> norm_view() const {
+    device_view<Plan> view = view_;
+    if (!Plan::measures) view.partial = norm_partial_.get();
+    return view;
+  }
+
   bool capturing() const {
     cudaStreamCaptureStatus status;
     require_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
@@ -236,10 +256,8 @@ template <class Plan> class cuda_engine {
     control_ = {std::array{start_of<Plan>(policies_)}, stream_};
     units_ = device_array<unit<rule, typename Plan::real>>(units);
     partial_ = {std::vector<double>(rows * chunks), stream_};
-    if constexpr (Plan::sums) {
-      pending_ = device_array<unit<rule, typename Plan::real>>(groups.size());
-      memories_ = {std::vector<memory_of<rule>>(units), stream_};
-    }
+    if constexpr (Plan::sums) pending_ = device_array<unit<rule, typename Plan::real>>(groups.size());
+    if constexpr (has_memory<rule>) memories_ = {std::vector<memory_of<rule>>(units), stream_};
     if constexpr (Plan::totals_per_tensor)
       totals_ = device_array<double>((Plan::norm_rows + Plan::sum_count) * where.tensors.size());
     if constexpr (Plan::clip_over != scope::model)
@@ -252,18 +270,23 @@ template <class Plan> class cuda_engine {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = device_array<std::byte>(used[I] ? arena * sizeof(typename Plan::template slot<I>) : 0)), ...);
     }(typename Plan::every_slot{});
+    if constexpr (Plan::template given<typename Plan::ascent>) {
+      make_saved();
+      ascent_ = device_array<double>(1);
+    }
     report_ = pinned<control_block>();
     late_ = pinned<late_report>();
 
     view_ = {tensors_.get(), tensor_of_chunk_.get(), where.chunks(), std::int32_t(where.tensors.size()),
              std::int32_t(groups.size()), master_.get(), {}, control_.get(), groups_.get(), units_.get(),
              pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}};
+    if constexpr (Plan::template given<typename Plan::ascent> && !Plan::measures) make_norm_partial();
     if constexpr (Plan::has_extras) view_.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
     if constexpr (Plan::has_step_terms) view_.extra.step_terms = step_terms_.get();
     scale_ = &control_.get()->scale;
     if constexpr (Plan::shares_scale)
       scale_ = &static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
-    for (std::size_t i = 0; i < Plan::slots; ++i) view_.slot[i] = slot_[i].get();
+    for (std::size_t i = 0; i != Plan::slots; ++i) view_.slot[i] = slot_[i].get();
   }
 
   cudaStream_t stream_;
@@ -275,7 +298,7 @@ template <class Plan> class cuda_engine {
   device_array<control_block> control_;
   device_array<unit<rule, typename Plan::real>> units_, pending_;
   device_array<memory_of<rule>> memories_;
-  device_array<double> partial_, totals_, factors_, norm_partial_;
+  device_array<double> partial_, totals_, factors_, norm_partial_, ascent_;
   device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
   device_array<typename Plan::exact> master_;
   device_array<std::uint16_t> remainder_;

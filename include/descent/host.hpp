@@ -41,18 +41,21 @@ template <class Plan, class System> class host_engine {
         factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1) {
     for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
       auto const& x = where_.tensors[t];
-      require_host_memory(x.value, x.count * x.value_size(), "value", where_.names[t]);
-      require_host_memory(x.gradient, x.count * x.gradient_size(), "gradient", where_.names[t]);
+      require_host_memory(x.value, x.count * x.value_size(), "parameter '" + where_.names[t] + "': its value");
+      require_host_memory(x.gradient, x.count * x.gradient_size(), "parameter '" + where_.names[t] + "': its gradient");
     }
+    if constexpr (Plan::template given<typename Plan::loss>)
+      require_host_memory(static_cast<typename Plan::loss const&>(policies_).where, sizeof(float), "loss_at: the loss");
     if constexpr (Plan::sums) pending_.reserve(groups.size());
     if constexpr (Plan::has_master) master_ = allocate<typename Plan::master>();
     if constexpr (Plan::has_remainder) remainder_ = allocate<std::uint16_t>();
     if constexpr (Plan::template given<typename Plan::average>) average_ = allocate<real>();
+    if constexpr (Plan::template given<typename Plan::ascent>) make_saved();
     if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = allocate<typename Plan::slow>();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = used[I] ? allocate<typename Plan::template slot<I>>() : nullptr), ...);
     }(typename Plan::every_slot{});
-    for_chunks(packets(start_all{}));
+    for_chunks(start_body{this, groups.data()});
   }
 
   void step(std::vector<entry> const& groups, step_call const& call) {
@@ -96,11 +99,16 @@ template <class Plan, class System> class host_engine {
     for_chunks(scalar_packets<transform_all<F, real>>{this, {f, s, 1 / s}});
   }
   void reload_values() { for_chunks(packets(reload_all{})); }
+  void ascend(std::vector<entry> const& groups) {
+    measure_norm(groups);
+    norm_totals const totals = norm_totals_from<Plan>([&](int row) { return total(row); });
+    for_chunks(ascend_body{this, groups.data(), real(ascent_factor<Plan>(policies_, totals))});
+  }
   void swap_in() {
-    if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
+    make_saved();
     for_chunks(packets(swap_in_all{saved_.get()}));
   }
-  void swap_out() { for_chunks(packets(swap_out_all{saved_.get()})); }
+  void restore_values() { for_chunks(packets(restore_all{saved_.get()})); }
 
   void copy(void* to, void const* from, std::size_t bytes) {
     if (bytes) std::memcpy(to, from, bytes);
@@ -127,6 +135,9 @@ template <class Plan, class System> class host_engine {
  private:
   static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
 
+  void make_saved() {
+    if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
+  }
   template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.arena) * sizeof(T)); }
 
   loss_scale_state const& scale() const {
@@ -158,6 +169,17 @@ template <class Plan, class System> class host_engine {
     return {this, body, groups};
   }
 
+  struct start_body {
+    host_engine* e;
+    entry const* groups;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      rule const& r = groups[std::size_t(e->record(chunk).group)].rule;
+      e->each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        start_packet<Typed, Real>(x, i, part, r);
+      });
+    }
+  };
+
   struct update_body {
     host_engine* e;
     template <class Real> void operator()(std::int64_t chunk) const {
@@ -168,6 +190,16 @@ template <class Plan, class System> class host_engine {
       e->each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         update_packet<Typed, Real>(x, i, part, factor, k, e->step_terms_);
       });
+    }
+  };
+
+  struct ascend_body {
+    host_engine* e;
+    entry const* groups;
+    real factor;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      bool const frozen = groups[std::size_t(e->record(chunk).group)].frozen;
+      every_packet<ascend_all<real>>{e, {e->saved_.get(), frozen ? real(0) : factor}}.template operator()<Real>(chunk);
     }
   };
 
@@ -268,7 +300,8 @@ template <class Plan, class System> class host_engine {
 
   void prepare(std::vector<entry> const& groups) {
     pending_.clear();
-    for (auto const& g : groups) pending_.push_back(terms_of<Plan>(g, policies_, control_.step + 1, 1));
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      pending_.push_back(terms_for_sums<Plan>(groups[g], policies_, control_.step + 1, memories_.data(), std::int64_t(g)));
     pending_step_ = find_step_terms<Plan>(policies_, control_.step + 1);
   }
 
@@ -311,8 +344,8 @@ template <class Plan, class System> class host_engine {
       if constexpr (Plan::clip_over != scope::model) factor = factors_[Plan::clip_over == scope::tensor ? u : g];
       if constexpr (Plan::sums_per_tensor)
         for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = tensor_total(Plan::norm_rows + c, u);
-      if constexpr (Plan::sums) units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_[u]);
-      else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor);
+      if constexpr (Plan::sums) units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u));
+      else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, memories_.data(), std::int64_t(u));
     }
   }
 

@@ -193,7 +193,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     return view<typename plan::template slot<0>>(alive().slot(slot), name);
   }
   auto state(std::string const& name, std::string_view slot) const requires has_slot_names<Rule> {
-    for (std::size_t i = 0; i < plan::slots; ++i)
+    for (std::size_t i = 0; i != plan::slots; ++i)
       if (slot == Rule::slots[i]) return state(name, i);
     throw std::invalid_argument("state of '" + name + "': the rule has no member '" + std::string(slot) + "'");
   }
@@ -243,11 +243,23 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     return view<std::uint16_t>(alive().remainder(), name);
   }
 
+  /// Moves the values uphill, as the policy sam says; step() puts them back first. On CUDA enqueued.
+  void ascend() {
+    static_assert(plan::template given<typename plan::ascent>, "ascend(): give the policy sam{}");
+    engine& e = alive();
+    if (swapped_) throw std::logic_error("ascend() between two calls of swap_average(): the values are the averages now");
+    if (ascended_) throw std::logic_error("ascend() twice; the order is backward, ascend(), backward, step()");
+    commit_groups();
+    e.ascend(groups_);
+    ascended_ = true;
+  }
+
   /// Puts the averages, rounded, into the values; the next call puts back the values to the bit. Between the two step()
   /// throws. The first call allocates room for the values.
   void swap_average() {
     static_assert(plan::template given<typename plan::average>, "there is no average: give the policy ema{} or swa{}");
-    if (swapped_) alive().swap_out();
+    if (ascended_) throw std::logic_error("swap_average() after ascend(): the values are uphill until step()");
+    if (swapped_) alive().restore_values();
     else alive().swap_in();
     swapped_ = !swapped_;
   }
@@ -278,6 +290,10 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
             "step() twice without update() of the loss scale; the order is backward, step() of every "
             "optimizer once, then update()");
     commit_groups();
+    if constexpr (plan::template given<typename plan::ascent>) {
+      if (ascended_) e.restore_values();
+      ascended_ = false;
+    }
     e.step(groups_, call);
     unscaled_ = false;
     if constexpr (plan::shares_scale) {
@@ -318,7 +334,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   static std::array<bool, plan::slots> used_slots(std::vector<entry> const& groups,
                                                   typename plan::policies const& set) {
     std::array<bool, plan::slots> used;
-    for (std::size_t i = 0; i < plan::slots; ++i) {
+    for (std::size_t i = 0; i != plan::slots; ++i) {
       used[i] = !has_optional_state<Rule>;
       if constexpr (has_optional_state<Rule>)
         for (entry const& g : groups) used[i] = used[i] || detail::unscheduled(g.rule, set).uses(i);
@@ -333,7 +349,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
         throw std::invalid_argument("group " + std::to_string(g) + ": " + e.what());
       }
     auto const needed = used_slots(groups_, policies_);
-    for (std::size_t i = 0; i < plan::slots; ++i)
+    for (std::size_t i = 0; i != plan::slots; ++i)
       if (needed[i] && !used_[i])
         throw std::invalid_argument("a group now needs the state '" + detail::slot_name<Rule>(i) +
                                     "', which none needed at construction, so it was not allocated");
@@ -354,7 +370,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   typename plan::policies policies_;
   std::array<bool, plan::slots> used_;
   std::int64_t round_ = -1;  // of the shared loss scale, at the last step
-  bool unscaled_ = false, swapped_ = false;
+  bool unscaled_ = false, swapped_ = false, ascended_ = false;
   std::unique_ptr<engine> engine_;
 };
 

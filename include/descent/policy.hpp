@@ -28,6 +28,9 @@ struct rounding;
 struct average;
 struct lookahead;
 struct zero_grad;
+struct maximize;
+struct ascent;
+struct loss;
 template <auto Field> struct field;  // one kind for each scheduled field of the rule
 }  // namespace kind
 

@@ -34,11 +34,20 @@ concept struct_of_reals = std::is_trivially_copyable_v<Struct<double>> && std::i
 template <class R>
 concept has_state = detail::struct_of_reals<R::template state>;
 
-/// Per group and step, in double, for update t = 1, 2, ...: what the update needs beside the element.
+/// Per group and step, in double, for update t = 1, 2, ...: what the update needs beside the element. A rule with
+/// memory (below) and no sums may have `at(t, memory)` instead.
+namespace detail {
 template <class R>
-concept has_terms = detail::struct_of_reals<R::template terms> && requires(R const r, std::int64_t t) {
+concept terms_at_step = requires(R const r, std::int64_t t) {
   { r.at(t) } -> std::same_as<typename R::template terms<double>>;
 };
+template <class R>
+concept terms_of_memory = requires(R const r, std::int64_t t, typename R::memory& memory) {
+  { r.at(t, memory) } -> std::same_as<typename R::template terms<double>>;
+};
+}  // namespace detail
+template <class R>
+concept has_terms = detail::struct_of_reals<R::template terms> && (detail::terms_at_step<R> || detail::terms_of_memory<R>);
 
 namespace detail {
 template <class R, class Real>
@@ -56,11 +65,11 @@ concept update_rule = std::is_trivially_copyable_v<R> && has_state<R> && has_ter
 
 // ---- abilities: each is optional and found by its name -------------------------------------------------------------
 
-/// Start: the state does not start at zero but at `start(p)`.
+/// Start: the state does not start at zero but at `start(p)`, of the group's rule as the optimizer is given it.
 template <class R>
-concept has_start = requires(float x, double y) {
-  { R::start(x) } -> std::same_as<typename R::template state<float>>;
-  { R::start(y) } -> std::same_as<typename R::template state<double>>;
+concept has_start = requires(R const r, float x, double y) {
+  { r.start(x) } -> std::same_as<typename R::template state<float>>;
+  { r.start(y) } -> std::same_as<typename R::template state<double>>;
 };
 
 /// Names of the state's members, in order: `static constexpr char const* slots[] = {"m", "v"};`
@@ -100,14 +109,36 @@ concept has_sums = detail::struct_of_reals<R::template sums> &&
                      };
                    };
 
-/// Memory: `struct memory`, scalars that live from step to step beside the sums: one for each tensor when the sums are
-/// over a tensor, one for each group when they are over the model. update then gets `at(t, totals, memory)`.
+/// Memory: `struct memory`, scalars that live from step to step: one for each tensor when there are sums over a tensor,
+/// else one for each group. update then gets `at(t, totals, memory)`, or `at(t, memory)` of a rule without sums.
+namespace detail {
 template <class R>
-concept has_memory = has_sums<R> && std::is_trivially_copyable_v<typename R::memory> &&
-                     requires(R const r, std::int64_t t, typename R::template sums<double> const& totals,
-                              typename R::memory& memory) {
-                       { r.at(t, totals, memory) } -> std::same_as<typename R::template terms<double>>;
-                     };
+concept terms_of_sums_and_memory =
+    requires(R const r, std::int64_t t, typename R::template sums<double> const& totals, typename R::memory& memory) {
+      { r.at(t, totals, memory) } -> std::same_as<typename R::template terms<double>>;
+    } ||
+    requires(R const r, std::int64_t t, typename R::template sums<double> const& totals, typename R::memory& memory) {
+      { r.at(t, totals, memory, 1.0) } -> std::same_as<typename R::template terms<double>>;
+    };
+}  // namespace detail
+template <class R>
+concept has_memory = std::is_trivially_copyable_v<typename R::memory> &&
+                     (has_sums<R> ? detail::terms_of_sums_and_memory<R> : detail::terms_of_memory<R>);
+
+/// Loss: a rule with sums that looks at the loss of the batch has `at(t, totals, loss)`, or `at(t, totals, memory, loss)`
+/// where it has memory. Needs the policy loss_at.
+template <class R>
+concept has_loss = has_sums<R> && requires(R const r, std::int64_t t, typename R::template sums<double> const& totals) {
+  requires requires(typename R::memory& memory) {
+    { r.at(t, totals, memory, 1.0) } -> std::same_as<typename R::template terms<double>>;
+  } || requires {
+    { r.at(t, totals, 1.0) } -> std::same_as<typename R::template terms<double>>;
+  };
+};
+
+/// Sums that need the memory: those over the model get k = at(t, memory), with the memory as it is before the update.
+template <class R>
+concept has_sums_of_memory = has_sums<R> && has_memory<R> && detail::terms_of_memory<R> && R::sums_over == scope::model;
 
 /// Check: `check()` throws std::invalid_argument on values out of range.
 template <class R>

@@ -1,4 +1,4 @@
-// expect: a rule with memory needs sums and 'terms<double> at(std::int64_t t, sums<double> const& total, memory&
+// expect: a rule with memory needs 'terms<double> at(std::int64_t t, memory& old) const', or with sums
 #include <descent/descent.hpp>
 namespace ds = descent;
 

@@ -1,4 +1,4 @@
-// expect: the start of a rule's state is 'template <class Real> static state<Real> start(Real p)'
+// expect: the start of a rule's state is 'template <class Real> state<Real> start(Real p) const'
 #include <descent/descent.hpp>
 namespace ds = descent;
 

@@ -50,7 +50,8 @@ def check_code(guard, text):
         whole.remove(zeroing)
         stores = re.findall(r"\bst\.global\S*\.v4", zeroing)
         yield len(stores) == int(guard["zeroing"]) and not re.search(r"\bld\.global\S*\.v4", zeroing), f"{len(stores)} stores of zeros"
-    yield len(whole) == 1, f"{len(whole)} pieces of code for whole packets"
+    pieces = int(guard["pieces"] or 1)
+    yield len(whole) == pieces, f"{len(whole)} pieces of code for whole packets"
     code = "".join(whole)
     loads, stores = re.findall(r"\bld\.global\S*", code), re.findall(r"\bst\.global\S*", code)
     wide = lambda list: sum(bool(re.search(r"\.v4\.[fbu]32$", a)) for a in list)
@@ -61,12 +62,13 @@ def check_code(guard, text):
     elements = [a for a in loads if re.search(r"16$|\.[su]8$", a)]
     terms = [a for a in loads if re.search(r"\.global(\.\w+)*\.[fbu]32$", a) and ".v" not in a]
     yield not elements, f"{len(elements)} loads of single 16-bit elements"
-    yield len(terms) <= 11, f"{len(terms)} loads of terms"
+    yield len(terms) <= int(guard["terms"] or 11), f"{len(terms)} loads of terms"
 
 
 source, ptx, log = (open(path).read() for path in sys.argv[1:4])
 guard_line = (r"guard: (?P<kernel>\w+) +(?P<plan>\S.*?) +loads (?P<loads>\d+) "
-              r"stores (?P<stores>\d+) registers (?P<registers>\d+)(?: zeroing (?P<zeroing>\d+))?")
+              r"stores (?P<stores>\d+) registers (?P<registers>\d+)(?: zeroing (?P<zeroing>\d+))?"
+              r"(?: pieces (?P<pieces>\d+))?(?: terms (?P<terms>\d+))?")
 code_of_kernel = r"\.entry\s+(\w+)(.*?^\})"
 log_of_kernel = r"Compiling entry function '(\w+)'(.*?)(?=Compiling|\Z)"
 

@@ -15,12 +15,12 @@ void reach(detail::device_view<Plan> const& v, detail::control_view<Plan> const&
   auto const all = [&]<class Body>(Body body) {
     go(detail::each_packet<detail::all_packets<Plan, Body>>, detail::all_packets<Plan, Body>{v, body});
   };
-  all(detail::start_all{});
+  go(detail::each_packet<detail::start_packets<Plan>>, detail::start_packets<Plan>{v});
   all(detail::zero_all{});
   if constexpr (Plan::has_master || Plan::has_remainder) all(detail::reload_all{});
   if constexpr (Plan::template given<typename Plan::average>) {
     all(detail::swap_in_all{});
-    all(detail::swap_out_all{});
+    all(detail::restore_all{});
   }
   if constexpr (Plan::template given<typename Plan::loss_scale>) {
     using body = detail::scaled_packets<Plan, detail::unscale_body>;

@@ -93,17 +93,24 @@ TEST_CASE("zero_grad can be captured with the step") {
         4096 + 20 + 31);
 }
 
-TEST_CASE("report() during a capture throws and leaves the capture alone") {
+TEST_CASE("what waits for the stream throws during a capture and leaves the capture alone") {
   test::stream s;
   test::tensors<descent::half> x{model, s};
   auto opt = make(x, s);
   test::graph const recorded(s, [&] {
     opt.step();
-    CHECK_THROWS_WITH_AS(
-        opt.report(),
-        "report() waits for the stream, which is capturing: call it after the graph has run",
-        std::logic_error);
+    auto const refuses = [](std::string const& name, auto call) {
+      auto const sentence =
+          name + " waits for the stream, which is capturing: call it after the graph has run";
+      CHECK_THROWS_WITH_AS(call(), sentence.c_str(), std::logic_error);
+    };
+    refuses("report()", [&] { opt.report(); });
+    refuses("gradient_norm()", [&] { opt.gradient_norm(); });
+    refuses("diagnose()", [&] { opt.diagnose(); });
+    refuses("loss_scale()", [&] { opt.loss_scale(); });
+    refuses("the constructor", [&] { make(x, s); });
   });
+  CHECK(recorded.nodes == 3);
   recorded.launch(s);
   CHECK(opt.report().step == 1);
 }

@@ -3,7 +3,11 @@
 // Every policy of the step does on the device what it does on the host, bit for bit.
 #include "support.cuh"
 
+#include <descent/rules/momo.hpp>
+#include <descent/rules/polyak.hpp>
+
 #include <limits>
+#include <stdexcept>
 
 namespace {
 
@@ -231,4 +235,70 @@ TEST_CASE("half and float parameters share one step and one decision") {
     test::expect_same(std::vector<float>(a.begin(), a.end()), test::from_device(device.average(name).data(), a.size(), s), "average");
     test::expect_same(std::vector<float>(m.begin(), m.end()), test::from_device(device.master(name).data(), m.size(), s), "master");
   }
+}
+TEST_CASE("maximize agrees") {
+  agrees<float, float>(ds::adamw{}, ds::maximize{}, ds::clip_norm{1});
+  agrees<ds::half, ds::half>(ds::lamb{}, ds::maximize{}, ds::static_loss_scale{8});
+}
+TEST_CASE("sam ascends and comes back alike, with and without a pass for the norm in the step") {
+  auto const ascends = []<class Value, class... Ps>(Value, Ps... policies) {
+    test::stream s;
+    test::tensors<Value> x{model, s};
+    test::twins both{x, ds::adamw{}, ds::sam{.rho = 2}, policies...};
+    for (int t = 1; t <= 7; ++t) {
+      x.new_gradients(std::uint64_t(t));
+      if (t == 4) x.gradient_of(2, 3) = Value(infinity);
+      if (t == 6) both.host.freeze(1), both.device.freeze(1);
+      x.send_gradients();
+      both.host.ascend();
+      both.device.ascend();
+      x.expect_same();
+      x.new_gradients(std::uint64_t(10 + t));
+      both.step();
+    }
+    both.expect_same();
+  };
+  ascends(1.f);
+  ascends(ds::half{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 4});
+  ascends(ds::bfloat16{}, ds::master_remainder{}, ds::clip_norm{1});
+}
+TEST_CASE("sam: a captured ascent and step are the eager ones") {
+  test::stream s;
+  test::tensors<float> x{model, s}, y{model, s};
+  ds::optimizer eager{x.on_device(), ds::adamw{}, ds::sam{}, ds::cuda{s}};
+  ds::optimizer captured{y.on_device(), ds::adamw{}, ds::sam{}, ds::cuda{s}};
+  test::graph const recorded(s, [&] { captured.ascend(), captured.step(); });
+  for (int t = 1; t <= 4; ++t) {
+    x.new_gradients(std::uint64_t(t)), y.new_gradients(std::uint64_t(t));
+    x.send_gradients(), y.send_gradients();
+    eager.ascend(), eager.step();
+    recorded.launch(s);
+    test::expect_same(x.device_value.get(s), y.device_value.get(s), "value");
+  }
+}
+TEST_CASE("rules that look at the loss agree, the loss being where the backend is") {
+  auto const agree = [](auto rule) {
+    test::stream s;
+    test::tensors<float> x{model, s};
+    float on_host = 0;
+    test::device_vector<float> on_device{{0}, s};
+    ds::optimizer host{x.on_host(), rule, ds::loss_at{&on_host}};
+    ds::optimizer device{x.on_device(), rule, ds::loss_at{on_device.data()}, ds::cuda{s}};
+    for (int t = 1; t <= 4; ++t) {
+      x.new_gradients(std::uint64_t(t));
+      x.send_gradients();
+      on_host = 40.f / float(t);
+      on_device.put({on_host}, s);
+      host.step(), device.step();
+    }
+    x.expect_same();
+  };
+  agree(ds::polyak{});
+  agree(ds::momo{.lr = 0.5, .weight_decay = 0.1, .adapt = true});
+}
+TEST_CASE("loss_at: a pointer to host memory is refused on the device") {
+  test::stream s;
+  test::tensors<float> x{model, s};
+  float f = 0;
+  CHECK_THROWS_AS(ds::optimizer(x.on_device(), ds::polyak{}, ds::loss_at{&f}, ds::cuda{s}), std::invalid_argument);
 }

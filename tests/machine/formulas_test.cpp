@@ -45,7 +45,7 @@ template <class Rule, class Formula> bool follows(Rule const& rule, Formula form
   numbers p = start, want = start;
   naive::states<Rule, double> s(p.size());
   if constexpr (ds::has_start<Rule>)
-    for (std::size_t i = 0; i < p.size(); ++i) s[i] = Rule::start(p[i]);
+    for (std::size_t i = 0; i < p.size(); ++i) s[i] = rule.start(p[i]);
   [[maybe_unused]] auto memory = [] {
     if constexpr (ds::has_memory<Rule>) return typename Rule::memory{};
     else return 0;

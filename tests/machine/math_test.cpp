@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <vector>
 
 namespace ds = descent;
@@ -86,6 +87,20 @@ TEST_CASE("power: exact where x^n is, one at n = 0, zero once x^n is too small")
   CHECK(ds::power(1, std::int64_t{1} << 62) == 1);
 }
 
+TEST_CASE("cbrt: to one unit in the last place for normal numbers above 0, others as they are") {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100000; ++i) {
+    double const x = std::ldexp(1 + double(random() >> 12) * 0x1p-52, int(random() % 2040) - 1020);
+    CHECK(std::fabs(ds::cbrt(x) / std::cbrt(static_cast<long double>(x)) - 1) <= 0x1p-52);
+    float const y = float(std::ldexp(1 + double(random() >> 40) * 0x1p-24, int(random() % 250) - 125));
+    CHECK(std::fabs(double(ds::cbrt(y)) / std::cbrt(double(y)) - 1) <= 0x1p-23);
+  }
+  CHECK(ds::cbrt(27.0) == 3);
+  CHECK(ds::cbrt(0.f) == 0);
+  CHECK(ds::cbrt(-1.0) == -1);
+  CHECK(std::isnan(ds::cbrt(no_number)));
+}
+
 TEST_CASE("max and min give the second where either is not a number; sign gives 0") {
   CHECK(ds::max(1.0, 2.0) == 2);
   CHECK(ds::max(2.f, 1.f) == 2);
@@ -115,6 +130,8 @@ TEST_CASE("packs compute what floats compute, lane by lane and bit by bit") {
               [](float a, float) { return std::fabs(a); }));
   CHECK(agree([](auto const& a, auto const&) { return ds::detail::sqrt(a); },
               [](float a, float) { return std::sqrt(a); }));
+  CHECK(agree([](auto const& a, auto const&) { return ds::detail::cbrt(a); }));
+  CHECK(agree([](auto const& a, auto const& b) { return ds::detail::pow(a, b); }));
   CHECK(agree([](auto const& a, auto const& b) { return ds::max(a, b); }));
   CHECK(agree([](auto const& a, auto const& b) { return ds::min(a, b); }));
   CHECK(agree([](auto const& a, auto const&) { return ds::sign(a); }));

@@ -103,7 +103,7 @@ template <class Value, class Gradient, class... Ps> struct packets {
     if constexpr (plan_type::has_extras) b.extra = {remainder, average, slow, 64};
     return b;
   }
-  void start() { start_packet<plan_type, real>(x(), 8, {8, true}); }
+  void start() { start_packet<plan_type, real>(x(), 8, {8, true}, {}); }
   void update(real factor = 1) { update_packet<plan_type, real>(x(), 8, {8, true}, factor, {1}, step); }
   template <class Body> void pass(Body const& body) { body.template operator()<plan_type, real, 8>(x(), 8, {8, true}); }
   template <int Rows> void measure(double (&total)[Rows][4]) {
@@ -263,7 +263,7 @@ TEST_CASE("an average in the values can be taken back; a master and a remainder 
   for (int i = 8; i < 16; ++i) p.average[i] = 0.1f * float(i);
   p.pass(swap_in_all{saved});
   for (int i = 8; i < 16; ++i) CHECK(widen<float>(p.value[i]) == widen<float>(narrow<half>(0.1f * float(i))));
-  p.pass(swap_out_all{saved});
+  p.pass(restore_all{saved});
   CHECK(same(p.value, old));
   CHECK(same(p.value + 8, old + 8));
 

@@ -43,7 +43,7 @@ template <class Rule> struct written_out {
     for (auto const& x : p) {
       s.emplace_back(x.size());
       if constexpr (ds::has_start<Rule>)
-        for (std::size_t i = 0; i < x.size(); ++i) s.back()[i] = Rule::start(x[i]);
+        for (std::size_t i = 0; i < x.size(); ++i) s.back()[i] = Rule{}.start(x[i]);
     }
   }
   sums total(std::size_t t, Rule const& rule, int step, std::vector<double> const& g,

@@ -9,39 +9,17 @@ and the format.
 """
 
 import math
-import pathlib
-import platform
 
-import jax
-import numpy as np
 import optax
 import optax.contrib
 import torch
 
-jax.config.update("jax_enable_x64", True)
+from problem import run_optax, run_torch, write
 
-shapes = [(5,), (1,), (3, 4)]
-steps = 20
-recorded = (1, 2, 5, 10, 20)
-
-header = """\
-# Trajectories of other libraries' optimizers in float64, to compare rules with.
-# Written by generate.py with python {python}, numpy {numpy}, torch {torch} (CPU, foreach and fused
-# off), optax {optax}, jax {jax} (CPU, x64).
-#
-# Problem: tensors k = 0, 1, 2 with 5, 1 and 12 elements (shapes (5), (1), (3,4)); element i counts
-# in row-major order. Starts and gradients are exact in float; % is never given a negative number.
-#     start           p = ((i*7 + k*3) % 11 - 5) / 8.0
-#     step t = 1..20  g = ((i*37 + t*101 + k*59) % 257 - 128) / 256.0
-#
-# Format: '#' starts a comment line, blank lines mean nothing, and the rest is
-#     case <rule> <peer>-<version> <key>=<value> ...
-#     step <t> tensor <k> <parameter 0> <parameter 1> ...
-# The steps of a case follow its line: t = 1, 2, 5, 10, 20 and, within each, k = 0, 1, 2, with the
-# parameters after step t. Every value is a number (a flag is 0 or 1), except
+what = """\
+# One option is not a number:
 #     schedule=warmup5_cosine10    with c = t - 1, the rate of step t is lr*(c+1)/5 for c < 5, then
 #                                  lr*0.5*(1 + cos(pi*min(1, (c-5)/10))): exactly 0 from step 16 on
-#     init_step=heuristic          optax's way of choosing dog's first distance, from reps_rel
 #
 # What the peers compute, wd being weight_decay; states start at zero; |x| is the Euclidean norm.
 #   sgd (torch)      d = g + wd*p.
@@ -54,6 +32,7 @@ header = """\
 #                    u = d / (sqrt(v) + eps); centered has a = alpha*a + (1 - alpha)*d and
 #                    u = d / (sqrt(v - a^2) + eps).
 #                    p -= lr*u, with momentum b = momentum*b + u, p -= lr*b.
+#   rmsprop (optax)  eps is inside the root, u = g / sqrt(v + eps); no decay, no momentum.
 #   lion (optax)     u = sign(beta1*m + (1 - beta1)*g), sign(0) = 0. m = beta2*m + (1 - beta2)*g.
 #                    p -= lr*(u + wd*p).
 #                    optax's own defaults: beta1 0.9, beta2 0.99, weight_decay 0.001, and no lr.
@@ -61,60 +40,23 @@ header = """\
 #                    u = m^ / (sqrt(v^ + eps_root) + eps) + wd*p.
 #                    p -= lr*u * |p|/|u| per tensor, the ratio 1 where |p| or |u| is 0.
 #                    The ratio is neither clamped nor dropped at wd 0.
-#   lars (optax)     d = g + wd*p. u = d * trust_coefficient*|p|/(|d| + eps) per tensor, the whole
-#                    factor, trust_coefficient included, 1 where |p| or |d| is 0.
+#   lars (optax)     d = g + wd*p. u = d * trust*|p|/(|d| + eps) per tensor, the whole
+#                    factor, trust included, 1 where |p| or |d| is 0.
 #                    b = momentum*b + lr*u: lr is inside the buffer.
 #                    p -= b, with nesterov p -= lr*u + momentum*b.
 #   dog (optax)      All norms cover all tensors together. x is p and x0 its start.
-#                    Before the first step r = reps_rel * (1 + |x0|), G = 0. Each step, in order:
+#                    Before the first step r = reps * (1 + |x0|), G = 0. Each step, in order:
 #                    d = g + wd*x; r = max(r, |x - x0|); G += |d|^2; x -= lr * r/sqrt(G + eps) * d.
-#                    So the first step, at distance 0, takes r = reps_rel * (1 + |x0|); the distance
+#                    So the first step, at distance 0, takes r = reps * (1 + |x0|); the distance
 #                    that a step covers enters r in the next one; this step's d is in G; eps is
-#                    under the root; lr scales the step only, neither r nor G.
+#                    under the root; lr scales the step only, neither r nor G. init_step is ("heuristic", reps).
 """
-
-
-def start(k):
-    i = np.arange(math.prod(shapes[k]))
-    return (((i * 7 + k * 3) % 11 - 5) / 8.0).reshape(shapes[k])
-
-
-def gradient(k, t):
-    i = np.arange(math.prod(shapes[k]))
-    return (((i * 37 + t * 101 + k * 59) % 257 - 128) / 256.0).reshape(shapes[k])
 
 
 def warmup5_cosine10(lr, c):
     if c < 5:
         return lr * (c + 1) / 5
     return lr * 0.5 * (1 + math.cos(math.pi * min(1, (c - 5) / 10)))
-
-
-def run_torch(make, schedule_lr=None):
-    params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in range(len(shapes))]
-    optimizer = make(params)
-    schedule = None
-    if schedule_lr is not None:
-        # The optimizer is built with lr 1, so that the multiplier is the rate itself.
-        rate = lambda c: warmup5_cosine10(schedule_lr, c)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-    for t in range(1, steps + 1):
-        for k, p in enumerate(params):
-            p.grad = torch.from_numpy(gradient(k, t))
-        optimizer.step()
-        if schedule:
-            schedule.step()
-        yield t, [p.detach().numpy() for p in params]
-
-
-def run_optax(optimizer):
-    params = [jax.numpy.asarray(start(k)) for k in range(len(shapes))]
-    state = optimizer.init(params)
-    for t in range(1, steps + 1):
-        gradients = [jax.numpy.asarray(gradient(k, t)) for k in range(len(shapes))]
-        updates, state = optimizer.update(gradients, state, params)
-        params = optax.apply_updates(params, updates)
-        yield t, [np.asarray(p) for p in params]
 
 
 def sgd(lr, momentum, dampening, nesterov, weight_decay):
@@ -126,7 +68,8 @@ def sgd(lr, momentum, dampening, nesterov, weight_decay):
 def adam(lr, beta1, beta2, eps, weight_decay, rule=torch.optim.Adam, schedule=None):
     return run_torch(lambda params: rule(
         params, lr=1.0 if schedule else lr, betas=(beta1, beta2), eps=eps,
-        weight_decay=weight_decay, foreach=False, fused=False), lr if schedule else None)
+        weight_decay=weight_decay, foreach=False, fused=False),
+        schedule and (lambda c: warmup5_cosine10(lr, c)))
 
 
 def adamw(**options):
@@ -139,24 +82,29 @@ def rmsprop(lr, alpha, eps, momentum, centered, weight_decay):
         weight_decay=weight_decay, foreach=False))
 
 
+def rmsprop_inside(lr, alpha, eps, momentum, eps_inside):
+    assert eps_inside
+    return run_optax(optax.rmsprop(lr, decay=alpha, eps=eps, eps_in_sqrt=True))
+
+
 def lion(lr, beta1, beta2, weight_decay):
     return run_optax(optax.lion(lr, b1=beta1, b2=beta2, weight_decay=weight_decay))
 
 
-def lamb(lr, beta1, beta2, eps, eps_root, weight_decay):
+def lamb(lr, beta1, beta2, eps, weight_decay):
     return run_optax(optax.lamb(
-        lr, b1=beta1, b2=beta2, eps=eps, eps_root=eps_root, weight_decay=weight_decay))
+        lr, b1=beta1, b2=beta2, eps=eps, weight_decay=weight_decay))
 
 
-def lars(lr, trust_coefficient, eps, momentum, nesterov, weight_decay):
+def lars(lr, trust, eps, momentum, nesterov, weight_decay, joint_norm):
     return run_optax(optax.lars(
-        lr, weight_decay=weight_decay, trust_coefficient=trust_coefficient, eps=eps,
+        lr, weight_decay=weight_decay, trust_coefficient=trust, eps=eps,
         momentum=momentum, nesterov=bool(nesterov)))
 
 
-def dog(lr, init_step, reps_rel, eps, weight_decay):
+def dog(lr, reps, eps, weight_decay):
     return run_optax(optax.contrib.dog(
-        lr, init_step=(init_step, reps_rel), eps=eps, weight_decay=weight_decay))
+        lr, init_step=("heuristic", reps), eps=eps, weight_decay=weight_decay))
 
 
 def cases():
@@ -181,46 +129,31 @@ def cases():
     yield rmsprop, defaults | dict(centered=1)
     yield rmsprop, defaults | dict(lr=0.02, momentum=0.9, centered=1, weight_decay=0.05)
 
+    yield rmsprop_inside, dict(lr=0.01, alpha=0.9, eps=1e-3, momentum=0, eps_inside=1)
+
     for weight_decay in (0, 0.1):
         yield lion, dict(lr=0.01, beta1=0.9, beta2=0.99, weight_decay=weight_decay)
 
     for weight_decay in (0, 0.1):
         yield lamb, dict(
-            lr=0.01, beta1=0.9, beta2=0.999, eps=1e-6, eps_root=0, weight_decay=weight_decay)
+            lr=0.01, beta1=0.9, beta2=0.999, eps=1e-6, weight_decay=weight_decay)
 
     defaults = dict(
-        lr=0.5, trust_coefficient=0.001, eps=0, momentum=0.9, nesterov=0, weight_decay=0)
+        lr=0.5, trust=0.001, eps=0, momentum=0.9, nesterov=0, weight_decay=0, joint_norm=1)
     for weight_decay in (0, 0.1):
         for momentum in (0.9, 0):
             for trust in (0.001, 0.02):
                 yield lars, defaults | dict(
-                    trust_coefficient=trust, momentum=momentum, weight_decay=weight_decay)
-    yield lars, defaults | dict(trust_coefficient=0.02, nesterov=1, weight_decay=0.1)
+                    trust=trust, momentum=momentum, weight_decay=weight_decay)
+    yield lars, defaults | dict(trust=0.02, nesterov=1, weight_decay=0.1)
 
-    defaults = dict(lr=1.0, init_step="heuristic", reps_rel=1e-6, eps=1e-8, weight_decay=0)
+    defaults = dict(lr=1.0, reps=1e-6, eps=1e-8, weight_decay=0)
     yield dog, defaults
     yield dog, defaults | dict(lr=0.5)
     # The two above move by 1e-6 and hardly enlarge r; this one moves visibly and enlarges it.
-    yield dog, defaults | dict(lr=2.0, reps_rel=0.01, weight_decay=0.05)
+    yield dog, defaults | dict(lr=2.0, reps=0.01, weight_decay=0.05)
 
 
-def main():
-    versions = dict(
-        python=platform.python_version(), numpy=np.__version__,
-        torch=torch.__version__.split("+")[0], optax=optax.__version__, jax=jax.__version__)
-    with open(pathlib.Path(__file__).with_name("values.txt"), "w") as out:
-        out.write(header.format(**versions))
-        for rule, options in cases():
-            peer = "torch" if rule in (sgd, adam, adamw, rmsprop) else "optax"
-            spelled = " ".join(f"{key}={value}" for key, value in options.items())
-            out.write(f"\ncase {rule.__name__} {peer}-{versions[peer]} {spelled}\n")
-            for t, params in rule(**options):
-                assert all(p.dtype == np.float64 for p in params)
-                if t in recorded:
-                    for k, p in enumerate(params):
-                        values = " ".join("%.17g" % x for x in p.ravel())
-                        out.write(f"step {t} tensor {k} {values}\n")
-
-
-if __name__ == "__main__":
-    main()
+write("values.txt", "generate.py", what, (
+    (rule.__name__.removesuffix("_inside"), "torch" if rule in (sgd, adam, adamw, rmsprop) else "optax", options, rule(**options))
+    for rule, options in cases()))

@@ -36,3 +36,8 @@ TEST_CASE("adam: three steps by hand") {
   double const m = -0.25 / 0.875, v = 2.3125 / 0.578125;
   CHECK(t.step({-2})[0] == near(-1.6 - m / (std::sqrt(v) + 0.5)));
 }
+
+TEST_CASE("adam: eps_on_raw adds eps before the correction, so it counts 1 / sqrt(1 - b2^t) times as much") {
+  trial t(ds::adam{.lr = 1, .beta1 = 0.5, .beta2 = 0.75, .eps = 0.5, .eps_on_raw = true}, {0});
+  CHECK(t.step({2})[0] == near(-2 / (2 + 0.5 / 0.5)));  // m = 1, v = 1; unbiased by 0.5 and 0.25
+}

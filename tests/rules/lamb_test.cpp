@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cmath>
+#include <vector>
+
 #include "support/storage_product.hpp"
 #include "support/trial.hpp"
 
@@ -41,4 +45,28 @@ TEST_CASE("lamb: the ratio is 1 where a norm is 0") {
   CHECK(p[1] == near(0.25));
   trial at_rest(ds::lamb{.lr = 0.25}, {3, 4});
   CHECK(at_rest.step({0, 0}) == std::vector{3.0, 4.0});
+}
+
+TEST_CASE("lamb: the ratio stays within its limits") {
+  ds::lamb const rule{.lr = 0.25, .beta1 = 0.5, .beta2 = 0.75, .eps = 0};
+  for (auto const& [low, high, ratio] : {std::array{0.0, 1.5, 1.5}, std::array{10.0, 20.0, 10.0}}) {
+    auto limited = rule;
+    limited.min_ratio = low, limited.max_ratio = high;
+    trial t(limited, {3, 4});  // 5 / sqrt(2)
+    CHECK(t.step({1, -1})[0] == near(3 - 0.25 * ratio));
+  }
+}
+
+TEST_CASE("lamb: without `always` there is no ratio where there is no decay") {
+  trial t(ds::lamb{.lr = 0.25, .eps = 0, .always = false}, {3, 4});
+  CHECK(t.step({1, -1})[0] == near(2.75));
+  trial decays(ds::lamb{.lr = 0.25, .eps = 0, .weight_decay = 0.5, .always = false}, {3, 4});
+  CHECK(decays.step({1, -1})[0] == near(3 - 0.25 * 5 / std::hypot(2.5, 1) * 2.5));
+}
+
+TEST_CASE("lamb: without averaging the gradient enters the momentum in full") {
+  trial t(ds::lamb{.lr = 0.25, .beta1 = 0.5, .averaging = false}, {3, 4});
+  t.step({1, -1});
+  t.step({1, -1});
+  CHECK(t.state(0)[0] == near(1.5));
 }

@@ -95,7 +95,7 @@ template <class Plan> struct body {
       int const left = int(n) - i;
       dt::extent const e =
           left < int(packet) ? dt::extent{left, false} : dt::extent{int(packet), true};
-      if (start) dt::start_packet<Plan, Real>(x, i, e);
+      if (start) dt::start_packet<Plan, Real>(x, i, e, {});
       else dt::update_packet<Plan, Real>(x, i, e, Real(u.factor), k);
     }
   }
@@ -105,6 +105,16 @@ template <class T> std::size_t differences(std::array<T, n> const& a, std::array
   std::size_t count = 0;
   for (std::size_t i = 0; i < n; ++i) count += !same(a[i], b[i]);
   return count;
+}
+
+template <class Rule> auto third_terms(Rule const& rule) {
+  if constexpr (requires { rule.at(3); }) {
+    return rule.at(3);
+  } else {
+    typename Rule::memory memory;
+    for (int t = 1; t < 3; ++t) rule.at(t, memory);
+    return rule.at(3, memory);
+  }
 }
 
 template <class Value, class Gradient, class State, class... Master, class Rule>
@@ -118,7 +128,7 @@ void compare(row<Rule> const& row) {
            ", state ", format_of<State>.name, ", master ", plan::has_master, ", special ", specials,
            ", start ", start);
       streams<plan> one(specials), eight(specials);
-      auto const u = dt::narrowed<Rule, float>(row.rule.at(3), 0.75, false);
+      auto const u = dt::narrowed<Rule, float>(third_terms(row.rule), 0.75, false);
       body<plan> const of_one{one.buffers(), u, start}, of_eight{eight.buffers(), u, start};
       dt::chunk_pass<float, body<plan>>{&of_one, false}(0);
       dt::chunk_pass<float, body<plan>>{&of_eight, true}(0);

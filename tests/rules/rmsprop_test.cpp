@@ -45,3 +45,8 @@ TEST_CASE("rmsprop: a variance that rounding made negative counts as 0") {
   ds::rmsprop::state<double> s{.v = 0.25, .g_ = 1, .b = 0};
   CHECK(ds::rmsprop::update(0.0, 1.0, s, k) == near(-1 / 0.5));
 }
+
+TEST_CASE("rmsprop: eps inside the root") {
+  trial t(ds::rmsprop{.lr = 1, .alpha = 0.75, .eps = 0.5, .eps_inside = true}, {0});
+  CHECK(t.step({2})[0] == near(-2 / std::sqrt(1.5)));  // v = 1
+}

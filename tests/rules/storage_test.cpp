@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "support/all_rules.hpp"
+#include "support/storage_product.hpp"
 #include "support/oracle.hpp"
 #include "support/ulp.hpp"
 
@@ -75,8 +76,10 @@ void check(row<Rule> const& row, with<Value, Gradient, Ps...>) {
 /// As many types of state as the rule has members.
 template <class Rule> auto mixed_states() {
   constexpr std::size_t n = ds::detail::members<Rule::template state>;
-  static_assert(n <= 3, "a rule with more members of state: add a line");
-  if constexpr (n == 3) return ds::states<ds::bfloat16, float, ds::half>{};
+  static_assert(n <= 5, "a rule with more members of state: add a line");
+  if constexpr (n == 5) return ds::states<ds::half, float, ds::bfloat16, double, float>{};
+  else if constexpr (n == 4) return ds::states<ds::bfloat16, float, ds::half, double>{};
+  else if constexpr (n == 3) return ds::states<ds::bfloat16, float, ds::half>{};
   else if constexpr (n == 2) return ds::states<ds::bfloat16, float>{};
   else return ds::states<ds::bfloat16>{};
 }
@@ -91,5 +94,11 @@ TEST_CASE("every rule: each type as value, gradient, master and state") {
     check(row, with<bfloat16, double, master<double>, states<double>>{});
     check(row, with<float, float, master<half>, states<float>>{});
     check(row, with<half, half, master<bfloat16>, decltype(mixed_states<Rule>())>{});
+  });
+}
+
+TEST_CASE("every rule: follows itself in double in storage types of which any two meet, or in more") {
+  each_rule_once([]<class Rule>() {
+    if constexpr (!in_every_storage<Rule>) check_storage<Rule>();  // the others have a test of their own
   });
 }

@@ -52,7 +52,7 @@ template <class Rule> struct oracle {
   void add(std::vector<double> const& p, std::size_t group = 0) {
     tensor x{p, std::vector<double>(p.size()), std::vector<state>(p.size()), group};
     if constexpr (descent::has_start<Rule>)
-      for (std::size_t i = 0; i < p.size(); ++i) x.s[i] = Rule::start(p[i]);
+      for (std::size_t i = 0; i < p.size(); ++i) x.s[i] = rules[group].start(p[i]);
     tensors.push_back(x);
   }
 
@@ -65,9 +65,18 @@ template <class Rule> struct oracle {
   void step(double factor = 1) {
     ++t;
     used.assign(tensors.size(), {});
-    if constexpr (descent::has_sums<Rule>) sums_and_terms(factor);
-    else
-      for (std::size_t k = 0; k < tensors.size(); ++k) used[k] = rules[tensors[k].group].at(t);
+    if constexpr (descent::has_sums<Rule>) {
+      sums_and_terms(factor);
+    } else {
+      memories.resize(rules.size());
+      std::vector<terms> of_group;
+      for (std::size_t g = 0; g < rules.size(); ++g) {
+        if constexpr (descent::has_memory<Rule>)
+          of_group.push_back(frozen[g] ? terms{} : rules[g].at(t, memories[g]));
+        else of_group.push_back(rules[g].at(t));
+      }
+      for (std::size_t k = 0; k < tensors.size(); ++k) used[k] = of_group[tensors[k].group];
+    }
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       tensor& x = tensors[k];
       if (frozen[x.group]) continue;
@@ -89,7 +98,7 @@ template <class Rule> struct oracle {
       if (per_tensor) total = {};
       for (std::size_t i = 0; i < x.p.size(); ++i) {
         numbers const one = std::bit_cast<numbers>(
-            contribution(x.p[i], factor * x.g[i], x.s[i], rules[x.group].at(t)));
+            contribution(x.p[i], factor * x.g[i], x.s[i], terms_for_sums(x.group)));
         for (std::size_t c = 0; c < one.size(); ++c) total[c] += one[c];
       }
       if (per_tensor)
@@ -101,6 +110,10 @@ template <class Rule> struct oracle {
       for (std::size_t i = 0; i < tensors.size(); ++i)
         if (tensors[i].group == g) used[i] = k;
     }
+  }
+  terms terms_for_sums(std::size_t group) {
+    if constexpr (descent::has_sums_of_memory<Rule>) return rules[group].at(t, memories[group]);
+    else return rules[group].at(t);
   }
   static auto contribution(double p, double g, state const& s, terms const& k) {
     if constexpr (descent::has_sums_of_state<Rule>) return Rule::sum(p, g, s, k);

@@ -14,7 +14,7 @@ template <class R> concept names_sums = requires { typename R::template sums<dou
 template <class R> concept names_memory = requires { typename R::memory; };
 template <class R> inline constexpr bool sums_over_known = true;
 template <has_sums R> inline constexpr bool sums_over_known<R> = R::sums_over != scope::group;
-template <class R> concept names_start = requires(float x) { R::start(x); };
+template <class R> concept names_start = requires(R const r, float x) { r.start(x); };
 template <class R> concept names_uses = requires { &R::uses; };
 
 template <class Policy, class Rule> constexpr bool suits_rule() {
@@ -48,12 +48,11 @@ template <class Rule, class... Ps> struct arguments {
   static_assert(has_sums<Rule> || !names_sums<Rule>,
                 "a rule with sums needs 'template <class Real> struct sums', 'static constexpr scope sums_over' and "
                 "'template <class Real> static sums<Real> sum(Real p, Real g, terms<Real> const& k)'");
-  static_assert(
-      has_memory<Rule> || !names_memory<Rule>,
-      "a rule with memory needs sums and 'terms<double> at(std::int64_t t, sums<double> const& total, memory& "
-      "old) const'");
+  static_assert(has_memory<Rule> || !names_memory<Rule>,
+                "a rule with memory needs 'terms<double> at(std::int64_t t, memory& old) const', or with sums "
+                "'terms<double> at(std::int64_t t, sums<double> const& total, memory& old) const'");
   static_assert(has_start<Rule> || !names_start<Rule>,
-                "the start of a rule's state is 'template <class Real> static state<Real> start(Real p)'");
+                "the start of a rule's state is 'template <class Real> state<Real> start(Real p) const'");
   static_assert(has_optional_state<Rule> || !names_uses<Rule>,
                 "optional state is 'bool uses(std::size_t slot) const'");
   static_assert(!has_sums<Rule> || sums_over_known<Rule>, "a rule's sums run over scope::tensor or scope::model");
@@ -70,6 +69,14 @@ template <class Rule, class... Ps> struct arguments {
 /// What is wrong between policies and types of parameters.
 template <class Plan> struct combination {
   using value = typename Plan::value;
+  static_assert(!Plan::template given<typename Plan::ascent> || !Plan::template given<typename Plan::accumulation>,
+                "sam cannot be combined with accumulate: each micro-batch would need an ascent of its own");
+  static_assert(!Plan::template given<typename Plan::ascent> || Plan::norm_of == norm::l2,
+                "sam: the ascent is along the L2 norm, so the clip policy must be of that norm too");
+  static_assert(!has_loss<typename Plan::rule> || Plan::template given<typename Plan::loss>,
+                "the rule looks at the loss of the batch: give the policy loss_at{pointer}");
+  static_assert(!has_sums_of_memory<typename Plan::rule> || Plan::clip_over != scope::tensor,
+                "clipping of each tensor cannot come before sums over the model that depend on the rule's memory");
   static_assert(!Plan::has_remainder || types<value>::template has<bfloat16>,
                 "master_remainder: the 16 bits are those that a bfloat16 value lacks; there is no such value");
   static_assert(

@@ -60,10 +60,10 @@ template <class Plan> class controller {
       if constexpr (Plan::sums_per_tensor)
         v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor,
                                     v.totals + std::int64_t(Plan::norm_rows) * v.tensor_count + u, v.tensor_count,
-                                    v.memories[u]);
+                                    v.memories, u);
       else if constexpr (Plan::sums)
-        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories[u]);
-      else v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor);
+        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories, u);
+      else v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, v.memories, u);
     }
   }
 
@@ -73,7 +73,12 @@ template <class Plan> class controller {
     if constexpr (Plan::has_step_terms)
       if (threadIdx.x == 0) *w.pending_step = find_step_terms<Plan>(policies, t);
     for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-      v.pending[g] = terms_of<Plan>(v.groups[g], policies, t, 1);
+      v.pending[g] = terms_for_sums<Plan>(v.groups[g], policies, t, v.memories, g);
+  }
+
+  /// For thread 0.
+  __device__ double find_ascent() const {
+    return ascent_factor<Plan>(policies, norm_totals_from<Plan>([&](int row) { return total(row); }));
   }
 
  private:
@@ -193,6 +198,12 @@ __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> 
   if (!c.decide(call)) return;
   c.find_terms();
   if constexpr (Plan::sums) c.prepare();
+}
+
+template <class Plan>
+__global__ __launch_bounds__(total_threads) void find_ascent(device_view<Plan> v, control_view<Plan> w, double* factor) {
+  double const x = controller<Plan>(v, w).find_ascent();
+  if (threadIdx.x == 0) *factor = x;
 }
 
 template <class Plan> __global__ void mark_unscaled(device_view<Plan> v) { v.control->unscaled = true; }

@@ -14,11 +14,10 @@
 namespace descent::detail {
 
 /// Throws std::invalid_argument when kernels on this device cannot reach count elements from p on.
-inline void require_device_memory(void const* p, std::int64_t count, int device, char const* what,
-                                  std::string const& name) {
+inline void require_device_memory(void const* p, std::int64_t count, int device, std::string const& what) {
   if (count == 0) return;
   auto const fail = [&](std::string const& where) {
-    throw std::invalid_argument("parameter '" + name + "': its " + what + " is " + where);
+    throw std::invalid_argument(what + " is " + where);
   };
   cudaPointerAttributes a{};
   require_cuda(cudaPointerGetAttributes(&a, p), "cudaPointerGetAttributes");

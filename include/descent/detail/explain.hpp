@@ -51,6 +51,10 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::template given<typename Plan::average>) add(std::type_identity<typename Plan::real>{}, "average");
   if constexpr (Plan::template given<typename Plan::lookahead>)
     add(std::type_identity<typename Plan::slow>{}, "slow weights");
+  if constexpr (Plan::template given<typename Plan::ascent>) {
+    m.buffers.push_back({"values kept by sam", where.arena * Plan::largest_value});
+    m.bytes += m.buffers.back().bytes;
+  }
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((used[I] ? add(std::type_identity<typename Plan::template slot<I>>{},
                     "state " + slot_name<typename Plan::rule>(I)) : void()), ...);

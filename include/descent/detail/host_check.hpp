@@ -29,7 +29,7 @@ inline bool host_readable([[maybe_unused]] void const* p) {
 }
 
 /// Throws std::invalid_argument when these bytes are not host memory.
-inline void require_host_memory(void const* p, std::int64_t bytes, char const* what, std::string const& name) {
+inline void require_host_memory(void const* p, std::int64_t bytes, std::string const& what) {
   if (bytes == 0) return;
   bool on_host = host_readable(p) && host_readable(static_cast<char const*>(p) + bytes - 1);
 #if defined(__CUDACC__)
@@ -38,8 +38,7 @@ inline void require_host_memory(void const* p, std::int64_t bytes, char const* w
   else cudaGetLastError();
 #endif
   if (!on_host)
-    throw std::invalid_argument("parameter '" + name + "': its " + what +
-                                " is not host memory; for device memory use the backend cuda{stream}");
+    throw std::invalid_argument(what + " is not host memory; for device memory use the backend cuda{stream}");
 }
 
 }  // namespace descent::detail

@@ -78,6 +78,35 @@ template <class F> struct transform_body {
   }
 };
 
+template <class Plan> struct ascend_packets {
+  static constexpr int blocks = packet_blocks<Plan>;
+  device_view<Plan> v;
+  std::byte* saved;
+  double const* factor;
+  __device__ bool wants(std::int32_t) const { return true; }
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    using real = typename Plan::real;
+    real const rate = v.groups[v.tensors[tensor].group].frozen ? real(0) : real(*factor);
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+      ascend_all<real>{saved, rate}.template operator()<Typed, real, M>(x, i, extent{M, true});
+    });
+  }
+};
+
+template <class Plan> struct start_packets {
+  static constexpr int blocks = packet_blocks<Plan>;
+  device_view<Plan> v;
+  __device__ bool wants(std::int32_t) const { return true; }
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    auto const& rule = v.groups[v.tensors[tensor].group].rule;
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+      start_packet<Typed, typename Plan::real, M>(x, i, {M, true}, rule);
+    });
+  }
+};
+
 template <class Plan> struct update_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;

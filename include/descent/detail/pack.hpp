@@ -20,7 +20,7 @@
 
 namespace descent::detail {
 
-using descent::abs, descent::select, descent::sqrt;  // beside those of packs
+using descent::abs, descent::cbrt, descent::pow, descent::select, descent::sqrt;  // beside those of packs
 
 #if !defined(__CUDA_ARCH__)
 typedef float floats __attribute__((vector_size(32), may_alias));
@@ -129,6 +129,22 @@ DESCENT_LANES DESCENT_HD inline pack sqrt(pack const& a) {
   for (int i = 0; i < 8; ++i) r.lane[i] = std::sqrt(a.lane[i]);
   return r;
 #endif
+}
+
+DESCENT_LANES DESCENT_HD inline pack cbrt(pack const& a) {
+#if !defined(__CUDA_ARCH__)
+  floats const x = a.lanes();
+  floats y = (floats)((ints)x / 3 + 0x2a5119f2);
+  for (int i = 0; i < 3; ++i) y = y - (y - x / (y * y)) * (1 / 3.f);
+  DESCENT_PACK(pack, x > 0 ? y : x);
+#else
+  return {};
+#endif
+}
+DESCENT_LANES DESCENT_HD inline pack pow(pack const& a, pack const& b) {
+  pack r;
+  for (int i = 0; i < 8; ++i) r.lane[i] = descent::pow(a.lane[i], b.lane[i]);
+  return r;
 }
 
 // ---- memory: eight consecutive elements of any alignment -----------------------------------------------------------

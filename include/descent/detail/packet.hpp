@@ -112,7 +112,7 @@ DESCENT_HD void read_exact(Real (&p)[M], buffers<Plan> const& x, std::int64_t i,
   else read(p, x.exact + i, e);
 }
 
-/// What the rule sees instead of the gradient in memory: g * factor -> value clip -> noise.
+/// What the rule sees instead of the gradient in memory: g * factor -> value clip -> noise, and its sign.
 template <class Plan, class Real, int M>
 DESCENT_HD void to_true(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
                         [[maybe_unused]] Real const& factor,
@@ -131,6 +131,8 @@ DESCENT_HD void to_true(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [
     from_lanes(noise, z, int(element % packet_size));
     for (int j = 0; j < M; ++j) g[j] = g[j] + Real(step.noise) * noise[j];
   }
+  if constexpr (Plan::maximizes)
+    for (int j = 0; j < M; ++j) g[j] = -g[j];
 }
 
 /// Sets gradients to zero.
@@ -206,8 +208,8 @@ DESCENT_HD void start_exact([[maybe_unused]] Real (&p)[M], [[maybe_unused]] buff
 
 /// Gives everything that is owned its first content.
 template <class Plan, class Real, int M = reals<Real>>
-DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, extent e) {
-  using rule = typename Plan::rule;
+DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, extent e,
+                             [[maybe_unused]] typename Plan::rule const& rule) {
   Real p[M];
   packet_state<Plan, Real, M> s;
   read(p, x.value + i, e);
@@ -216,7 +218,7 @@ DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, extent e) {
   if constexpr (Plan::template given<typename Plan::lookahead>) write(x.extra.slow + i, p, e);
   for (int j = 0; j < M; ++j) {
     typename packet_state<Plan, Real, M>::state state{};
-    if constexpr (has_start<rule>) state = rule::start(p[j]);
+    if constexpr (has_start<typename Plan::rule>) state = rule.start(p[j]);
     s.part(j, state);
   }
   s.template write<true>(x, i, e);

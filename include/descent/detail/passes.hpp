@@ -10,13 +10,6 @@
 /// plan of the tensor's types.
 namespace descent::detail {
 
-struct start_all {
-  template <class Plan, class Real, int M>
-  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
-    start_packet<Plan, Real, M>(x, i, e);
-  }
-};
-
 struct zero_all {
   template <class Plan, class Real, int M>
   DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
@@ -78,7 +71,25 @@ struct swap_in_all {
   }
 };
 
-struct swap_out_all {
+/// saved[..] <- value, value <- exact parameter + factor g; a factor of 0 leaves the value as it is.
+template <class Factor> struct ascend_all {
+  std::byte* saved;
+  Factor factor;
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real p[M], g[M];
+    read(p, x.value + i, e);
+    write(saved_at<Plan>(saved, x.extra.arena + i), p, e);
+    if (factor == 0) return;
+    read_exact(p, x, i, e);
+    read(g, x.gradient + i, e);
+    for (int j = 0; j < M; ++j) p[j] = p[j] + Real(factor) * g[j];
+    write(x.value + i, p, e);
+  }
+};
+
+/// value <- saved[..]
+struct restore_all {
   std::byte* saved;
   template <class Plan, class Real, int M>
   DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {

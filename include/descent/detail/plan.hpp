@@ -84,13 +84,16 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using noise = policy_of<kind::noise, void, Ps...>;
   using rounding = policy_of<kind::rounding, void, Ps...>;
   using average = policy_of<kind::average, void, Ps...>;
+  using ascent = policy_of<kind::ascent, void, Ps...>;
+  using loss = policy_of<kind::loss, void, Ps...>;
   using lookahead = policy_of<kind::lookahead, void, Ps...>;
   /// The type of lookahead's slow weights.
   using slow = std::conditional_t<has_remainder || types<exact>::several, real, exact>;
 
   template <class Policy> static constexpr bool given = !std::is_void_v<Policy>;
-  static constexpr bool shares_scale = requires(loss_scale& x) { x.shared; };
+  static constexpr bool shares_scale = requires { &loss_scale::shared; };
   static constexpr bool zeroes = count_of<kind::zero_grad, Ps...> > 0;
+  static constexpr bool maximizes = count_of<kind::maximize, Ps...> > 0;
   static constexpr bool sums = has_sums<Rule>;
   /// Whether gradients in memory are multiplied by a factor.
   static constexpr bool scales = given<clip> || given<loss_scale> || given<accumulation>;
@@ -102,7 +105,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr bool norm_first = given<clip> && sums;
   /// Whether the update knows more buffers than gradient, value, master and state.
   static constexpr bool has_extras =
-      given<noise> || given<rounding> || given<average> || given<lookahead> || has_remainder;
+      given<noise> || given<rounding> || given<average> || given<lookahead> || given<ascent> || has_remainder;
   /// Whether the update needs step_terms.
   static constexpr bool has_step_terms =
       given<clip_value> || given<noise> || given<rounding> || given<average> || given<lookahead>;

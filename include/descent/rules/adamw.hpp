@@ -13,15 +13,19 @@ namespace descent {
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) g^2
 ///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
+///
+/// `eps_on_raw` as in adam.
 struct adamw {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
+  bool eps_on_raw = false;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
   static constexpr char const* slots[] = {"m", "v"};
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
-    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, 1 / (1 - power(beta1, t)), 1 / (1 - power(beta2, t)), eps,
+    double const m_unbias = 1 / (1 - power(beta1, t)), v_unbias = 1 / (1 - power(beta2, t));
+    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, m_unbias, v_unbias, eps_on_raw ? eps * sqrt(v_unbias) : eps,
             weight_decay};
   }
 

@@ -5,18 +5,25 @@
 #include <descent/detail/error.hpp>
 #include <descent/rule.hpp>
 
+#include <limits>
+
 namespace descent {
 
 /// LAMB: layer-wise Adam for large batches (You et al. 2020, algorithm 2, with phi(x) = x). A layer is a tensor of the
-/// parameters. As optax.lamb: the ratio is 1 where a norm is 0, is never clamped, and gradients are not clipped first
-/// (the paper's code clips their global norm to 1: add clip_norm{1.0}).
+/// parameters. As optax.lamb: the ratio is 1 where a norm is 0, and gradients are not clipped first (the paper's code
+/// clips their global norm to 1: add clip_norm{1.0}).
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) g^2
 ///     u <- m^ / (sqrt(v^) + eps) + wd p                   x^ = x / (1 - b^t)
 ///     p <- p - lr ||p|| / ||u|| u                         norms over the tensor
+///
+/// The ratio is kept in [min_ratio, max_ratio]. Other implementations' choices: without `always` it is 1 where there is
+/// no decay, and without `averaging` m <- b1 m + g.
 struct lamb {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;
+  double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
+  bool always = true, averaging = true;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real rate, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
@@ -36,13 +43,14 @@ struct lamb {
   }
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
-    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, 1 / (1 - power(beta1, t)), 1 / (1 - power(beta2, t)), eps,
+    return {lr, beta1, averaging ? 1 - beta1 : 1, beta2, 1 - beta2, 1 / (1 - power(beta1, t)), 1 / (1 - power(beta2, t)), eps,
             weight_decay};
   }
 
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {
     terms<double> k = at(t);
-    if (total.pp > 0 && total.uu > 0) k.rate *= sqrt(total.pp) / sqrt(total.uu);
+    double const ratio = sqrt(total.pp) / sqrt(total.uu);
+    if (total.pp > 0 && total.uu > 0 && (always || weight_decay != 0)) k.rate *= min(max(ratio, min_ratio), max_ratio);
     return k;
   }
 
@@ -50,7 +58,11 @@ struct lamb {
     return p - k.rate * direction(p, g, s, k);
   }
 
-  void check() const { detail::check_moments("lamb", *this); }
+  void check() const {
+    detail::check_moments("lamb", *this);
+    detail::require_nonnegative("lamb", "min_ratio", min_ratio);
+    detail::require(max_ratio >= min_ratio, "lamb", "max_ratio", "at least min_ratio", max_ratio);
+  }
 };
 static_assert(update_rule<lamb> && has_sums<lamb>);
 

@@ -8,7 +8,8 @@
 namespace descent {
 
 /// RMSprop (Tieleman & Hinton 2012, lecture 6e), centered (Graves 2013, eq. 38-45) and with momentum on request, as
-/// torch.optim.RMSprop: eps stands outside the root, lr outside the buffer.
+/// torch.optim.RMSprop: eps stands outside the root, lr outside the buffer. `eps_inside` puts it into the root instead, as
+/// optax and TensorFlow do.
 ///
 ///     g  <- g + wd p
 ///     v  <- alpha v + (1 - alpha) g^2
@@ -19,23 +20,24 @@ namespace descent {
 /// v - g_^2, a variance, is kept from falling below 0 by rounding; PyTorch lets it become not a number there.
 struct rmsprop {
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
-  bool centered = false;
+  bool centered = false, eps_inside = false;
 
   template <class Real> struct state { Real v, g_, b; };
-  template <class Real> struct terms { Real lr, alpha, rest, eps, wd, mu, centered; };  // rest = 1 - alpha
+  template <class Real> struct terms { Real lr, alpha, rest, outside, inside, wd, mu, centered; };  // rest = 1 - alpha
   static constexpr char const* slots[] = {"v", "g_", "b"};
 
   bool uses(std::size_t slot) const { return slot == 0 || (slot == 1 ? centered : momentum != 0); }
 
   DESCENT_HD terms<double> at(std::int64_t) const {
-    return {lr, alpha, 1 - alpha, eps, weight_decay, momentum, centered ? 1.0 : 0.0};
+    double const outside = eps_inside ? 0 : eps;
+    return {lr, alpha, 1 - alpha, outside, eps - outside, weight_decay, momentum, centered ? 1.0 : 0.0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     g = g + k.wd * p;
     s.v = k.alpha * s.v + k.rest * g * g;
     s.g_ = k.alpha * s.g_ + k.centered * k.rest * g;
-    s.b = k.mu * s.b + g / (sqrt(max(s.v - s.g_ * s.g_, Real(0))) + k.eps);
+    s.b = k.mu * s.b + g / (sqrt(max(s.v - s.g_ * s.g_, Real(0)) + k.inside) + k.outside);
     return p - k.lr * s.b;
   }
 

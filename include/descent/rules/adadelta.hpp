@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Adadelta (Zeiler 2012, algorithm 1), as torch.optim.Adadelta: u remembers the steps before lr multiplies them.
+///
+///     g <- g + wd p
+///     v <- rho v + (1 - rho) g^2
+///     d <- sqrt((u + eps) / (v + eps)) g
+///     u <- rho u + (1 - rho) d^2
+///     p <- p - lr d
+struct adadelta {
+  double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
+
+  template <class Real> struct state { Real v, u; };
+  template <class Real> struct terms { Real lr, rho, rest, eps, wd; };  // rest = 1 - rho
+  static constexpr char const* slots[] = {"v", "u"};
+
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, rho, 1 - rho, eps, weight_decay}; }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * p;
+    s.v = k.rho * s.v + k.rest * g * g;
+    Real const d = sqrt((s.u + k.eps) / (s.v + k.eps)) * g;
+    s.u = k.rho * s.u + k.rest * d * d;
+    return p - k.lr * d;
+  }
+
+  void check() const {
+    detail::require_nonnegative("adadelta", "lr", lr);
+    detail::require_fraction("adadelta", "rho", rho);
+    detail::require(eps > 0 && std::isfinite(eps), "adadelta", "eps", "finite and above 0", eps);
+    detail::require_nonnegative("adadelta", "weight_decay", weight_decay);
+  }
+};
+static_assert(update_rule<adadelta>);
+
+}  // namespace descent

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Adagrad (Duchi, Hazan & Singer 2011, figure 1, diagonal), as torch.optim.Adagrad. The update is 0 where s is 0, also
+/// with eps = 0, for which PyTorch divides 0 by 0.
+///
+///     g <- g + wd p
+///     s <- s + g^2                                        s = initial before the first step
+///     p <- p - lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
+///
+/// `eps_inside` divides by sqrt(s + eps) instead, as optax.adagrad does (whose eps is 1e-7 and initial is 0.1).
+struct adagrad {
+  double lr = 1e-2, lr_decay = 0, eps = 1e-10, weight_decay = 0, initial = 0;
+  bool eps_inside = false;
+
+  template <class Real> struct state { Real s; };
+  template <class Real> struct terms { Real rate, inside, outside, wd; };  // eps in one of two places
+  static constexpr char const* slots[] = {"s"};
+
+  template <class Real> DESCENT_HD state<Real> start(Real) const { return {Real(initial)}; }
+
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    return {lr / (1 + double(t - 1) * lr_decay), eps_inside ? eps : 0, eps_inside ? 0 : eps, weight_decay};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * p;
+    s.s = s.s + g * g;
+    return p - k.rate * select(s.s <= Real(0), Real(0), g / (sqrt(s.s + k.inside) + k.outside));
+  }
+
+  void check() const {
+    detail::require_nonnegative("adagrad", "lr", lr);
+    detail::require_nonnegative("adagrad", "lr_decay", lr_decay);
+    detail::require_nonnegative("adagrad", "eps", eps);
+    detail::require_nonnegative("adagrad", "weight_decay", weight_decay);
+    detail::require_nonnegative("adagrad", "initial", initial);
+  }
+};
+static_assert(update_rule<adagrad> && has_start<adagrad>);
+
+}  // namespace descent

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Adamax: Adam with the infinity norm (Kingma & Ba 2015, algorithm 2), as torch.optim.Adamax: eps stands inside the
+/// maximum; the paper has none.
+///
+///     g <- g + wd p
+///     m <- b1 m + (1 - b1) g
+///     u <- max(b2 u, |g| + eps)
+///     p <- p - lr / (1 - b1^t) m / u
+struct adamax {
+  double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+
+  template <class Real> struct state { Real m, u; };
+  template <class Real> struct terms { Real rate, b1, a1, b2, eps, wd; };  // a = 1 - b
+  static constexpr char const* slots[] = {"m", "u"};
+
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    return {lr / (1 - power(beta1, t)), beta1, 1 - beta1, beta2, eps, weight_decay};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * p;
+    s.m = k.b1 * s.m + k.a1 * g;
+    s.u = max(k.b2 * s.u, abs(g) + k.eps);
+    return p - k.rate * (s.m / s.u);
+  }
+
+  void check() const { detail::check_moments("adamax", *this); }
+};
+static_assert(update_rule<adamax>);
+
+}  // namespace descent

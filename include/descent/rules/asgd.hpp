@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// ASGD: averaged stochastic gradient descent (Polyak & Juditsky 1992), with the decay and the rate of Bottou's and
+/// Xu's (2011) programs, as torch.optim.ASGD. ax, the mean of the parameters since update t0, is there to be read:
+/// until then it is the parameter, and the update does not use it.
+///
+///     g  <- g + wd p
+///     p  <- (1 - lambd eta) p - eta g                     eta = lr / (1 + lambd lr (t - 1))^alpha
+///     ax <- ax + mu (p - ax)                              mu  = 1 / max(1, t - 1 - t0)
+///
+/// A schedule of lr holds at once; PyTorch's eta follows lr one step later.
+struct asgd {
+  double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0;
+
+  template <class Real> struct state { Real ax; };
+  template <class Real> struct terms { Real eta, keep, mu, wd; };  // keep = 1 - lambd eta
+  static constexpr char const* slots[] = {"ax"};
+
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    double const before = double(t - 1), eta = lr / ::pow(1 + lambd * lr * before, alpha);
+    return {eta, 1 - lambd * eta, 1 / max(1.0, before - t0), weight_decay};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * p;
+    p = k.keep * p - k.eta * g;
+    s.ax = select(k.mu == Real(1), p, s.ax + k.mu * (p - s.ax));
+    return p;
+  }
+
+  void check() const {
+    detail::require_nonnegative("asgd", "lr", lr);
+    detail::require_nonnegative("asgd", "lambd", lambd);
+    detail::require_nonnegative("asgd", "alpha", alpha);
+    detail::require_nonnegative("asgd", "t0", t0);
+    detail::require_nonnegative("asgd", "weight_decay", weight_decay);
+  }
+};
+static_assert(update_rule<asgd>);
+
+}  // namespace descent

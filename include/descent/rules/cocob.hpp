@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// COCOB-Backprop: each element bets on the sign of its next gradient, and no learning rate is needed (Orabona &
+/// Tommasi 2017, algorithm 2). As optax.contrib.cocob, where lr multiplies the gradients: the bets do not depend on
+/// their scale, so a constant lr only weakens eps, and a schedule gives some gradients more weight than others.
+///
+///     g <- lr (g + wd p)
+///     L <- max(L, |g|)                                    L = eps before the first step
+///     G <- G + |g|
+///     R <- max(R - g (p - p0), 0)
+///     C <- C - g
+///     p <- p0 + C / (L max(G + L, alpha L)) (L + R)
+struct cocob {
+  double lr = 1, alpha = 100, eps = 1e-8, weight_decay = 0;
+
+  template <class Real> struct state { Real L, G, R, C, p0; };
+  template <class Real> struct terms { Real lr, alpha, eps, wd; };
+  static constexpr char const* slots[] = {"L", "G", "R", "C", "p0"};
+
+  template <class Real> DESCENT_HD static state<Real> start(Real p) {
+    return {Real(0), Real(0), Real(0), Real(0), p};
+  }
+
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, alpha, eps, weight_decay}; }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = k.lr * (g + k.wd * p);
+    s.L = max(s.L, abs(g));
+    s.G = s.G + abs(g);
+    s.R = max(s.R - g * (p - s.p0), Real(0));
+    s.C = s.C - g;
+    Real const L = max(s.L, k.eps);
+    return s.p0 + s.C / max(s.G + L, k.alpha * L) * (Real(1) + s.R / L);
+  }
+
+  void check() const {
+    detail::require_nonnegative("cocob", "lr", lr);
+    detail::require_nonnegative("cocob", "alpha", alpha);
+    detail::require(eps > 0 && std::isfinite(eps), "cocob", "eps", "finite and above 0", eps);
+    detail::require_nonnegative("cocob", "weight_decay", weight_decay);
+  }
+};
+static_assert(update_rule<cocob> && has_start<cocob>);
+
+}  // namespace descent

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Fromage: Frobenius matched gradient descent (Bernstein et al. 2020, algorithm 1). A layer is a tensor of the
+/// parameters; lr is how far it moves relative to its norm. As optax.fromage: norms below min_norm count as min_norm,
+/// and with min_norm = 0 the ratio is 1 where a norm is 0. A tensor shrinks even when its gradient is zero.
+///
+///     p <- (p - lr ||p|| / ||g|| g) / sqrt(1 + lr^2)      norms over the tensor
+struct fromage {
+  double lr = 1e-2, min_norm = 1e-6;
+
+  template <class Real> struct state {};
+  template <class Real> struct terms { Real rate, shrink; };
+  template <class Real> struct sums { Real pp, gg; };  // squared norms
+  static constexpr scope sums_over = scope::tensor;
+
+  template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real g, terms<Real> const&) { return {p * p, g * g}; }
+
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, 1 / sqrt(1 + lr * lr)}; }
+
+  DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {
+    double const p = max(sqrt(total.pp), min_norm), g = max(sqrt(total.gg), min_norm);
+    terms<double> k = at(t);
+    if (p > 0 && g > 0) k.rate *= p / g;
+    return k;
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>&, terms<Real> const& k) {
+    return (p - k.rate * g) * k.shrink;
+  }
+
+  void check() const {
+    detail::require_nonnegative("fromage", "lr", lr);
+    detail::require_nonnegative("fromage", "min_norm", min_norm);
+  }
+};
+static_assert(update_rule<fromage> && has_sums<fromage>);
+
+}  // namespace descent

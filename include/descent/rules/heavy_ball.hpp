@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// The heavy ball (Polyak 1964): momentum with lr inside the buffer, so that b is the last step, and a new lr reaches
+/// the momentum only as b forgets. sgd has lr outside; while lr stays the same, both are one.
+///
+///     g <- g + wd p
+///     b <- mu b + lr g                                    (correction: b <- mu lr / lr_ b + lr g, lr_ the last lr)
+///     p <- p - b                                          (Nesterov: p <- p - (mu b + lr g))
+///
+/// `correction` is the momentum correction of Goyal et al. 2017, section 3: with it a changing lr acts as in sgd, but
+/// that a step with lr = 0 empties the buffer.
+///
+/// Nesterov's form takes g at the shifted variable p = w - mu b (Sutskever et al. 2013, eq. 7-8). The literal form
+/// (eq. 3-4) has w itself and looks ahead from it: b <- mu b + lr g(w - mu b), w <- w - b. While mu stays the same both
+/// make the same b, and w = p + mu b.
+struct heavy_ball {
+  double lr = 1e-2, momentum = 0.9, weight_decay = 0;
+  bool nesterov = false, correction = false;
+
+  template <class Real> struct state { Real b; };
+  template <class Real> struct terms { Real lr, keep, mu, wd, nesterov; };  // keep = mu, or mu lr / lr_
+  struct memory { double lr_ = 0; };
+  static constexpr char const* slots[] = {"b"};
+
+  bool uses(std::size_t) const { return momentum != 0; }
+
+  DESCENT_HD terms<double> at(std::int64_t, memory& old) const {
+    terms<double> k{lr, momentum, momentum, weight_decay, nesterov ? 1.0 : 0.0};
+    if (correction && old.lr_ > 0) k.keep *= lr / old.lr_;
+    old.lr_ = lr;
+    return k;
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    Real const step = k.lr * (g + k.wd * p);
+    s.b = k.keep * s.b + step;
+    return p - select(k.nesterov > Real(0), k.mu * s.b + step, s.b);
+  }
+
+  void check() const {
+    detail::require_nonnegative("heavy_ball", "lr", lr);
+    detail::require_nonnegative("heavy_ball", "momentum", momentum);
+    detail::require_nonnegative("heavy_ball", "weight_decay", weight_decay);
+    if (nesterov) detail::require(momentum > 0, "heavy_ball", "momentum", "above 0 with nesterov", momentum);
+  }
+};
+static_assert(update_rule<heavy_ball> && has_memory<heavy_ball>);
+
+}  // namespace descent

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/inner_rule.hpp>
+
+namespace descent {
+
+/// LARC: layer-wise adaptive rate control around any rule without sums and memory, as NVIDIA apex: LARS (You et al.
+/// 2017), but on the gradient. With `clip` a layer's rate is the smaller one of lr and the trust ratio, without it
+/// their product. A layer is a tensor of the parameters.
+///
+///     a <- trust ||p|| / (||g|| + wd ||p|| + eps)         over the tensor
+///     a <- min(a / lr, 1)                                 (clip)
+///     g <- a (g + wd p)                                   a = 1 where ||p|| or ||g|| is 0
+///     p <- rule(p, g)                                     with this lr and without decay of its own
+///
+/// apex leaves out the decay, too, where a norm is 0. `larc<sgd>{.rule = {.momentum = 0.9}, .lr = 0.1}`.
+template <detail::inner_rule Rule> struct larc {
+  Rule rule{};
+  double lr = Rule{}.lr, trust = 0.02, eps = 1e-8, weight_decay = 0;
+  bool clip = true;
+
+  template <class Real> using state = typename Rule::template state<Real>;
+  template <class Real> struct terms { typename Rule::template terms<Real> inner; Real a, wd; };
+  template <class Real> struct sums { Real pp, gg; };  // squared norms
+  static constexpr auto slots = detail::slots_of_inner<Rule>();
+  static constexpr scope sums_over = scope::tensor;
+
+  bool uses(std::size_t slot) const requires has_optional_state<Rule> { return rule.uses(slot); }
+
+  template <class Real> DESCENT_HD state<Real> start(Real p) const requires has_start<Rule> { return rule.start(p); }
+
+  template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real g, terms<Real> const&) { return {p * p, g * g}; }
+
+  DESCENT_HD terms<double> at(std::int64_t t) const { return {detail::with_lr(rule, lr).at(t), 1, weight_decay}; }
+
+  DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {
+    double const p = sqrt(total.pp), g = sqrt(total.gg);
+    terms<double> k = at(t);
+    if (p > 0 && g > 0) k.a = trust * p / (g + weight_decay * p + eps);
+    if (clip) k.a = min(k.a / lr, 1.0);
+    return k;
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    return Rule::update(p, k.a * (g + k.wd * p), s, k.inner);
+  }
+
+  void check() const {
+    detail::check_inner("larc", rule);
+    detail::require_nonnegative("larc", "lr", lr);
+    detail::require_nonnegative("larc", "trust", trust);
+    detail::require_nonnegative("larc", "eps", eps);
+    detail::require_nonnegative("larc", "weight_decay", weight_decay);
+  }
+};
+
+}  // namespace descent

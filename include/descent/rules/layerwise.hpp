@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/inner_rule.hpp>
+
+#include <limits>
+
+namespace descent {
+
+/// The trust ratio (You et al. 2020, algorithm 1, with phi(x) = x) around any rule without sums and memory whose step
+/// depends on p through its decay only, which is taken over here: a step has the length of the tensor times lr. As
+/// optax.scale_by_trust_ratio after decay: the ratio is 1 where a norm is 0. On request it is clamped.
+///
+///     u <- -rule(0, g) + wd p                             with lr 1 and without decay of its own
+///     r <- clamp(||p|| / ||u||, min_ratio, max_ratio)     over the tensor; 1 where ||p|| or ||u|| is 0
+///     p <- p - lr r u
+///
+/// layerwise<adam> is lamb.
+template <detail::inner_rule Rule> struct layerwise {
+  Rule rule{};
+  double lr = Rule{}.lr, weight_decay = 0, min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
+
+  template <class Real> using state = typename Rule::template state<Real>;
+  template <class Real> struct terms { typename Rule::template terms<Real> inner; Real rate, wd; };
+  template <class Real> struct sums { Real pp, uu; };  // squared norms
+  static constexpr auto slots = detail::slots_of_inner<Rule>();
+  static constexpr scope sums_over = scope::tensor;
+
+  bool uses(std::size_t slot) const requires has_optional_state<Rule> { return rule.uses(slot); }
+
+  template <class Real> DESCENT_HD state<Real> start(Real p) const requires has_start<Rule> { return rule.start(p); }
+
+  template <class Real> DESCENT_HD static Real direction(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    return k.wd * p - Rule::update(Real(0), g, s, k.inner);
+  }
+
+  template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real g, state<Real> s, terms<Real> const& k) {
+    Real const u = direction(p, g, s, k);
+    return {p * p, u * u};
+  }
+
+  DESCENT_HD terms<double> at(std::int64_t t) const { return {detail::with_lr(rule, 1).at(t), lr, weight_decay}; }
+
+  DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {
+    terms<double> k = at(t);
+    if (total.pp > 0 && total.uu > 0) k.rate *= min(max(sqrt(total.pp) / sqrt(total.uu), min_ratio), max_ratio);
+    return k;
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    return p - k.rate * direction(p, g, s, k);
+  }
+
+  void check() const {
+    detail::check_inner("layerwise", rule);
+    detail::require_nonnegative("layerwise", "lr", lr);
+    detail::require_nonnegative("layerwise", "weight_decay", weight_decay);
+    detail::require_nonnegative("layerwise", "min_ratio", min_ratio);
+    detail::require(max_ratio >= min_ratio, "layerwise", "max_ratio", "at least min_ratio", max_ratio);
+  }
+};
+
+}  // namespace descent

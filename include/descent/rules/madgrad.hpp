@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// MADGRAD: momentumized, adaptive dual averaging (Defazio & Jelassi 2022, algorithm 1). The iterate is the start less
+/// all gradients so far, over the cube root of their squares. As optax.contrib.madgrad, with weight decay in its L2
+/// form; but a step at lr = 0 adds nothing to s and v, as in the authors' code, where optax adds eps g.
+///
+///     g <- g + wd p
+///     l <- (lr + eps) sqrt(t)                             (lr = 0: l <- 0)
+///     s <- s + l g
+///     v <- v + l g^2
+///     z <- p0 - s / (cbrt(v) + eps)
+///     p <- mu p + (1 - mu) z
+///
+/// The momentum belongs to the iterates: where lr reaches 0, p still moves towards z.
+struct madgrad {
+  double lr = 1e-2, momentum = 0.9, eps = 1e-6, weight_decay = 0;
+
+  template <class Real> struct state { Real s, v, p0; };
+  template <class Real> struct terms { Real l, rest, eps, wd; };  // rest = 1 - mu
+  static constexpr char const* slots[] = {"s", "v", "p0"};
+
+  template <class Real> DESCENT_HD static state<Real> start(Real p) { return {Real(0), Real(0), p}; }
+
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    return {lr > 0 ? (lr + eps) * sqrt(double(t)) : 0, 1 - momentum, eps, weight_decay};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * p;
+    s.s = s.s + k.l * g;
+    s.v = s.v + k.l * g * g;
+    Real const z = s.p0 - s.s / (cbrt(s.v) + k.eps);
+    return p + k.rest * (z - p);
+  }
+
+  void check() const {
+    detail::require_nonnegative("madgrad", "lr", lr);
+    detail::require_fraction("madgrad", "momentum", momentum);
+    detail::require(eps > 0 && std::isfinite(eps), "madgrad", "eps", "finite and above 0", eps);
+    detail::require_nonnegative("madgrad", "weight_decay", weight_decay);
+  }
+};
+static_assert(update_rule<madgrad> && has_start<madgrad>);
+
+}  // namespace descent

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// NAdam: Adam with Nesterov's momentum (Dozat 2016, algorithm 2), as torch.optim.NAdam: with the paper's schedule of
+/// the momentum, whose product over the updates is M. optax.nadam has no such schedule and is another rule.
+///
+///     mu_t = b1 (1 - 0.96^(psi t) / 2)                    psi = momentum_decay
+///     M <- mu_t M                                         M = 1 before the first step
+///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead)
+///     m <- b1 m + (1 - b1) g
+///     v <- b2 v + (1 - b2) g^2
+///     p <- p - lr ((1 - mu_t) / (1 - M) g + mu_t+1 / (1 - M mu_t+1) m) / (sqrt(v^) + eps)     v^ = v / (1 - b2^t)
+struct nadam {
+  double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
+  bool decoupled = false;
+
+  template <class Real> struct state { Real m, v; };
+  template <class Real> struct terms { Real g_rate, m_rate, b1, a1, b2, a2, v_unbias, eps, wd, decay; };  // a = 1 - b
+  struct memory { double M = 1; };
+  static constexpr char const* slots[] = {"m", "v"};
+
+  DESCENT_HD double mu(std::int64_t t) const { return beta1 * (1 - 0.5 * ::pow(0.96, momentum_decay * double(t))); }
+
+  DESCENT_HD terms<double> at(std::int64_t t, memory& old) const {
+    double const next = mu(t + 1);
+    old.M = mu(t) * old.M;
+    return {lr * (1 - mu(t)) / (1 - old.M), lr * next / (1 - old.M * next), beta1, 1 - beta1, beta2, 1 - beta2,
+            1 / (1 - power(beta2, t)), eps, decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * p;
+    s.m = k.b1 * s.m + k.a1 * g;
+    s.v = k.b2 * s.v + k.a2 * g * g;
+    return p - ((k.g_rate * g + k.m_rate * s.m) / (sqrt(s.v * k.v_unbias) + k.eps) + k.decay * p);
+  }
+
+  void check() const {
+    detail::check_moments("nadam", *this);
+    detail::require_nonnegative("nadam", "momentum_decay", momentum_decay);
+  }
+};
+static_assert(update_rule<nadam> && has_memory<nadam>);
+
+}  // namespace descent

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Optimistic gradient descent, for games and saddle points (Mokhtari, Ozdaglar & Pattathil 2020, generalized OGDA), as
+/// optax.optimistic_gradient_descent.
+///
+///     p   <- p - lr ((alpha + beta) g - beta old)         t = 1: p <- p - lr alpha g
+///     old <- g
+struct optimistic {
+  double lr = 1e-3, alpha = 1, beta = 1;
+
+  template <class Real> struct state { Real old; };
+  template <class Real> struct terms { Real lr, gain, beta; };
+  static constexpr char const* slots[] = {"old"};
+
+  DESCENT_HD terms<double> at(std::int64_t t) const { return {lr, t == 1 ? alpha : alpha + beta, beta}; }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    Real const u = k.gain * g - k.beta * s.old;
+    s.old = g;
+    return p - k.lr * u;
+  }
+
+  void check() const {
+    detail::require_nonnegative("optimistic", "lr", lr);
+    detail::require_nonnegative("optimistic", "alpha", alpha);
+    detail::require_nonnegative("optimistic", "beta", beta);
+  }
+};
+static_assert(update_rule<optimistic>);
+
+}  // namespace descent

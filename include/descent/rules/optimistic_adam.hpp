@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Optimistic Adam (Daskalakis et al. 2018, algorithm 1), as optax.optimistic_adam_v2, where Nesterov's form is the
+/// default; the paper has none.
+///
+///     m   <- b1 m + (1 - b1) g
+///     v   <- b2 v + (1 - b2) g^2
+///     u   <- m^ / (sqrt(v^) + eps)                        x^ = x / (1 - b^t)
+///     p   <- p - lr ((alpha + beta) u - beta old)         t = 1: p <- p - lr alpha u
+///     old <- u
+///
+/// Nesterov: m^ = b1 m / (1 - b1^(t + 1)) + (1 - b1) g / (1 - b1^t).
+struct optimistic_adam {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, alpha = 1, beta = 1;
+  bool nesterov = true;
+
+  template <class Real> struct state { Real m, v, old; };
+  template <class Real> struct terms {  // a = 1 - b; m^ = m_gain m + g_gain g
+    Real lr, b1, a1, b2, a2, m_gain, g_gain, v_unbias, eps, gain, beta;
+  };
+  static constexpr char const* slots[] = {"m", "v", "old"};
+
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    double const unbias = 1 / (1 - power(beta1, t));
+    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, nesterov ? beta1 / (1 - power(beta1, t + 1)) : unbias,
+            nesterov ? (1 - beta1) * unbias : 0, 1 / (1 - power(beta2, t)), eps, t == 1 ? alpha : alpha + beta, beta};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    s.m = k.b1 * s.m + k.a1 * g;
+    s.v = k.b2 * s.v + k.a2 * g * g;
+    Real const u = (k.m_gain * s.m + k.g_gain * g) / (sqrt(s.v * k.v_unbias) + k.eps);
+    Real const step = k.gain * u - k.beta * s.old;
+    s.old = u;
+    return p - k.lr * step;
+  }
+
+  void check() const {
+    detail::require_nonnegative("optimistic_adam", "lr", lr);
+    detail::require_fraction("optimistic_adam", "beta1", beta1);
+    detail::require_fraction("optimistic_adam", "beta2", beta2);
+    detail::require_nonnegative("optimistic_adam", "eps", eps);
+    detail::require_nonnegative("optimistic_adam", "alpha", alpha);
+    detail::require_nonnegative("optimistic_adam", "beta", beta);
+  }
+};
+static_assert(update_rule<optimistic_adam>);
+
+}  // namespace descent

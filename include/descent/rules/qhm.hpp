@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// QHM: quasi-hyperbolic momentum, the average of a momentum step and a plain one (Ma & Yarats 2019, eq. 3-4), with
+/// weight decay in its L2 form. nu = 0 is gradient descent, nu = 1 momentum whose buffer is a mean. That buffer starts
+/// at 0 and is not corrected.
+///
+///     g <- g + wd p
+///     m <- beta m + (1 - beta) g
+///     p <- p - lr ((1 - nu) g + nu m)
+struct qhm {
+  double lr = 1e-3, nu = 0.7, beta = 0.999, weight_decay = 0;
+
+  template <class Real> struct state { Real m; };
+  template <class Real> struct terms { Real lr, nu, now, beta, rest, wd; };  // now = 1 - nu, rest = 1 - beta
+  static constexpr char const* slots[] = {"m"};
+
+  bool uses(std::size_t) const { return nu != 0; }
+
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, nu, 1 - nu, beta, 1 - beta, weight_decay}; }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * p;
+    s.m = k.beta * s.m + k.rest * g;
+    return p - k.lr * (k.now * g + k.nu * s.m);
+  }
+
+  void check() const {
+    detail::require_nonnegative("qhm", "lr", lr);
+    detail::require(nu >= 0 && nu <= 1, "qhm", "nu", "in [0, 1]", nu);
+    detail::require_fraction("qhm", "beta", beta);
+    detail::require_nonnegative("qhm", "weight_decay", weight_decay);
+  }
+};
+static_assert(update_rule<qhm>);
+
+}  // namespace descent

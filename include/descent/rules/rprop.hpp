@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Rprop: resilient backpropagation (Riedmiller & Braun 1993), as torch.optim.Rprop: after a change of sign the step
+/// shrinks and the gradient counts as 0, here and in the next update (iRprop-, Igel & Huesken 2000). For full batches:
+/// only signs matter.
+///
+///     d <- eta_plus d  where g g_ > 0,  eta_minus d  where g g_ < 0,  then min_step <= d <= max_step
+///     g <- 0           where g g_ < 0                     d = lr, g_ = 0 before the first step
+///     p <- p - sign(g) d
+///     g_ <- g
+///
+/// lr is the first step size and nothing else: once the optimizer is made, neither lr nor a schedule of it matters.
+struct rprop {
+  double lr = 1e-2, eta_minus = 0.5, eta_plus = 1.2, min_step = 1e-6, max_step = 50;
+
+  template <class Real> struct state { Real g_, d; };
+  template <class Real> struct terms { Real minus, plus, min, max; };
+  static constexpr char const* slots[] = {"g_", "d"};
+
+  template <class Real> DESCENT_HD state<Real> start(Real) const { return {Real(0), Real(lr)}; }
+
+  DESCENT_HD terms<double> at(std::int64_t) const { return {eta_minus, eta_plus, min_step, max_step}; }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    Real const turn = g * s.g_, zero = Real(0);
+    Real const d = select(turn > zero, k.plus, select(turn < zero, k.minus, Real(1))) * s.d;
+    s.d = min(max(d, k.min), k.max);
+    s.g_ = select(turn < zero, zero, g);
+    return p - sign(s.g_) * s.d;
+  }
+
+  void check() const {
+    detail::require_nonnegative("rprop", "lr", lr);
+    detail::require(eta_minus > 0 && eta_minus < 1, "rprop", "eta_minus", "in (0, 1)", eta_minus);
+    detail::require(eta_plus > 1 && std::isfinite(eta_plus), "rprop", "eta_plus", "finite and above 1", eta_plus);
+    detail::require_nonnegative("rprop", "min_step", min_step);
+    detail::require(max_step >= min_step && std::isfinite(max_step), "rprop", "max_step",
+                    "finite and at least min_step", max_step);
+  }
+};
+static_assert(update_rule<rprop> && has_start<rprop>);
+
+}  // namespace descent

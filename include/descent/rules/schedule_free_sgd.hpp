@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Schedule-free SGD (Defazio et al. 2024, eq. 1-3, averaged with the weights w of algorithm 1): the parameters hold y,
+/// where gradients are taken. What to evaluate and to keep is x, the average of z: x = (y - (1 - b1) z) / b1, by
+/// `averaged`. As optax.contrib.schedule_free_sgd.
+///
+///     g <- g + wd y
+///     w <- (max of all lr)^power
+///     c <- w / (sum of all w)
+///     y <- y + c (z - y) - lr (1 - b1 (1 - c)) g          which is: x <- (1 - c) x + c (z - lr g),
+///     z <- z - lr g                                                 y <- b1 x + (1 - b1) (z - lr g)
+///
+/// A warm-up of lr is all the schedule that the paper wants: w keeps its first steps out of the average.
+struct schedule_free_sgd {
+  double lr = 1, beta1 = 0.9, weight_decay = 0, power = 2;
+
+  template <class Real> struct state { Real z; };
+  template <class Real> struct terms { Real lr, c, rate, wd; };  // rate = lr (1 - b1 (1 - c))
+  struct memory { double max_lr = 0, sum = 0; };
+  static constexpr char const* slots[] = {"z"};
+
+  template <class Real> DESCENT_HD static state<Real> start(Real p) { return {p}; }
+
+  DESCENT_HD terms<double> at(std::int64_t, memory& old) const {
+    old.max_lr = max(old.max_lr, lr);
+    double const w = pow(old.max_lr, power);
+    old.sum = old.sum + w;
+    double const c = old.sum > 0 ? w / old.sum : 0;
+    return {lr, c, lr * (1 - beta1 * (1 - c)), weight_decay};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real y, Real g, state<Real>& s, terms<Real> const& k) {
+    g = g + k.wd * y;
+    y = y + k.c * (s.z - y) - k.rate * g;
+    s.z = s.z - k.lr * g;
+    return y;
+  }
+
+  /// x of an element.
+  template <class Real> DESCENT_HD static Real averaged(Real y, state<Real> const& s, Real beta1) {
+    return (y - (Real(1) - beta1) * s.z) / beta1;
+  }
+
+  void check() const {
+    detail::require_nonnegative("schedule_free_sgd", "lr", lr);
+    detail::require(beta1 > 0 && beta1 < 1, "schedule_free_sgd", "beta1", "in (0, 1)", beta1);
+    detail::require_nonnegative("schedule_free_sgd", "weight_decay", weight_decay);
+    detail::require_nonnegative("schedule_free_sgd", "power", power);
+  }
+};
+static_assert(update_rule<schedule_free_sgd> && has_memory<schedule_free_sgd> && has_start<schedule_free_sgd>);
+
+}  // namespace descent

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Signum: the sign of the momentum (Bernstein et al. 2018, algorithm 2), as optax.signum, which leaves the algorithm's
+/// decay to others. sign(0) = 0. The momentum is a mean; one without the factor 1 - b has the same sign.
+///
+///     m <- b m + (1 - b) g
+///     p <- p - lr (sign(m) + wd p)
+struct signum {
+  double lr = 1e-4, beta = 0.9, weight_decay = 0;
+
+  template <class Real> struct state { Real m; };
+  template <class Real> struct terms { Real lr, b, a, wd; };  // a = 1 - b
+  static constexpr char const* slots[] = {"m"};
+
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, beta, 1 - beta, weight_decay}; }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    s.m = k.b * s.m + k.a * g;
+    return p - k.lr * (sign(s.m) + k.wd * p);
+  }
+
+  void check() const {
+    detail::require_nonnegative("signum", "lr", lr);
+    detail::require_fraction("signum", "beta", beta);
+    detail::require_nonnegative("signum", "weight_decay", weight_decay);
+  }
+};
+static_assert(update_rule<signum>);
+
+}  // namespace descent

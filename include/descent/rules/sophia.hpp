@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Sophia: momentum over the diagonal curvature, clipped (Liu et al. 2023, algorithm 3). The rule reads h and leaves it
+/// alone: every k steps, say 10, the caller takes an estimate of the Hessian's diagonal (Hutchinson's, or that of
+/// Gauss-Newton-Bartlett), blends it, h <- b2 h + (1 - b2) estimate with b2 = 0.99, and writes it with
+/// optimizer::set_state<1>. As long as h is 0, a step is that of clipped m / eps. `bias_correction` as optax.
+///
+///     m <- b1 m + (1 - b1) g
+///     p <- p - lr (clip(m / max(gamma h, eps), -rho, rho) + wd p)       (bias_correction: m / (1 - b1^t) instead of m)
+struct sophia {
+  double lr = 1e-4, beta1 = 0.96, gamma = 0.01, rho = 1, eps = 1e-12, weight_decay = 0;
+  bool bias_correction = false;
+
+  template <class Real> struct state { Real m, h; };
+  template <class Real> struct terms { Real lr, b1, a1, m_unbias, gamma, rho, eps, wd; };  // a = 1 - b
+  static constexpr char const* slots[] = {"m", "h"};
+
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    return {lr, beta1, 1 - beta1, bias_correction ? 1 / (1 - power(beta1, t)) : 1, gamma, rho, eps, weight_decay};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    s.m = k.b1 * s.m + k.a1 * g;
+    Real const u = s.m * k.m_unbias / max(k.gamma * s.h, k.eps);
+    return p - k.lr * (min(max(u, -k.rho), k.rho) + k.wd * p);
+  }
+
+  void check() const {
+    detail::require_nonnegative("sophia", "lr", lr);
+    detail::require_fraction("sophia", "beta1", beta1);
+    detail::require_nonnegative("sophia", "gamma", gamma);
+    detail::require_nonnegative("sophia", "rho", rho);
+    detail::require(eps > 0 && std::isfinite(eps), "sophia", "eps", "finite and above 0", eps);
+    detail::require_nonnegative("sophia", "weight_decay", weight_decay);
+  }
+};
+static_assert(update_rule<sophia>);
+
+}  // namespace descent

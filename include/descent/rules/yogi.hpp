@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/rule.hpp>
+
+namespace descent {
+
+/// Yogi (Zaheer et al. 2018, algorithm 2): v moves by the size of g^2, not of its distance to g^2. As optax.yogi: m and
+/// v both start at `initial`, so that an element moves a little before its first gradient, and both are corrected for
+/// bias; the paper corrects neither. optax has no decay; the one here is AdamW's.
+///
+///     m <- b1 m + (1 - b1) g
+///     v <- v - (1 - b2) sign(v - g^2) g^2
+///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
+struct yogi {
+  double lr = 1e-2, beta1 = 0.9, beta2 = 0.999, eps = 1e-3, initial = 1e-6, weight_decay = 0;
+
+  template <class Real> struct state { Real m, v; };
+  template <class Real> struct terms { Real lr, b1, a1, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
+  static constexpr char const* slots[] = {"m", "v"};
+
+  template <class Real> DESCENT_HD state<Real> start(Real) const { return {Real(initial), Real(initial)}; }
+
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    return {lr, beta1, 1 - beta1, 1 - beta2, 1 / (1 - power(beta1, t)), 1 / (1 - power(beta2, t)), eps, weight_decay};
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    s.m = k.b1 * s.m + k.a1 * g;
+    s.v = s.v - k.a2 * sign(s.v - g * g) * (g * g);
+    return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p);
+  }
+
+  void check() const {
+    detail::check_moments("yogi", *this);
+    detail::require_nonnegative("yogi", "initial", initial);
+  }
+};
+static_assert(update_rule<yogi> && has_start<yogi>);
+
+}  // namespace descent

@@ -1,0 +1,7 @@
+// expect: sam cannot be combined with accumulate: each micro-batch would need an ascent of its own
+#include <descent/descent.hpp>
+
+int main() {
+  descent::parameters<float> list;
+  descent::optimizer opt{list, descent::sgd{}, descent::sam{}, descent::accumulate{4}};
+}

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Every rule of a family does on the device what it does on the host, bit for bit.
+#include "support.cuh"
+#include "support/all_rules.hpp"
+
+namespace {
+
+/// Two chunks and a tail, a tensor that is not aligned, an empty one, two groups.
+std::vector<test::tensor> const model{{4096 + 1003}, {3, 1}, {0}, {517, 0, 1, 3}, {64, 1}};
+
+}  // namespace
+
+TEST_CASE("every rule: four steps on the device are those on the host, with a skip and a frozen group") {
+  test::each_rule([]<class Rule>(test::row<Rule> const& row) {
+    if constexpr (!test::same_bits_on_device<Rule>) return;
+    INFO(row.name);
+    test::stream s;
+    test::tensors<float> x{model, s};
+    test::twins both{x, row.rule, descent::skip_nonfinite{}};
+    for (int t = 1; t <= 5; ++t) {
+      x.new_gradients(std::uint64_t(t));
+      if (t == 3) x.gradient_of(1, 2) = std::numeric_limits<float>::infinity();
+      if (t == 4) both.host.freeze(1), both.device.freeze(1);
+      both.step();
+    }
+    both.expect_same();
+  });
+}

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/descent.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+/// sam and maximize.
+
+namespace ds = descent;
+using ds::half, ds::bfloat16;
+
+namespace {
+
+/// f(x) = sum a x^2 / 2 over two tensors, with an optimizer.
+template <class Value, class Gradient = Value> struct bowl {
+  std::vector<Value> x{ds::narrow<Value>(1.), ds::narrow<Value>(-2.), ds::narrow<Value>(0.5)}, y{ds::narrow<Value>(3.)};
+  std::vector<Gradient> gx = std::vector<Gradient>(3), gy = std::vector<Gradient>(1);
+
+  ds::parameters<Value, Gradient> list() {
+    ds::parameters<Value, Gradient> all;
+    all.add("x", x.data(), gx.data(), 3);
+    all.add("y", y.data(), gy.data(), 1, ds::group{1});
+    return all;
+  }
+  void backward(double scale = 1) {
+    for (std::size_t i = 0; i < 3; ++i) gx[i] = ds::narrow<Gradient>(scale * double(i + 1) * ds::widen<double>(x[i]));
+    gy[0] = ds::narrow<Gradient>(scale * ds::widen<double>(y[0]) / 4);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("sam: the formula, with the norm over all groups") {
+  bowl<double> b;
+  ds::optimizer opt{b.list(), ds::sgd{.lr = 0.1}, ds::sam{.rho = 0.5}};
+  std::vector<double> p{1, -2, 0.5, 3};
+  std::vector<double> const a{1, 2, 3, 0.25};
+  for (int t = 0; t < 10; ++t) {
+    b.backward();
+    opt.ascend();
+    b.backward();
+    opt.step();
+    double norm = 0;
+    for (std::size_t i = 0; i < 4; ++i) norm += a[i] * p[i] * a[i] * p[i];
+    norm = std::sqrt(norm);
+    for (std::size_t i = 0; i < 4; ++i) p[i] -= 0.1 * a[i] * (p[i] + 0.5 * a[i] * p[i] / norm);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(b.x[i] == doctest::Approx(p[i]).epsilon(1e-14));
+    CHECK(b.y[0] == doctest::Approx(p[3]).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("sam: step() puts the values back to the bit, whatever stores them") {
+  auto const returns = []<class Value, class... Ps>(Value, Ps... policies) {
+    bowl<Value> b;
+    auto const x = b.x, y = b.y;
+    ds::optimizer opt{b.list(), ds::sgd{.lr = 0}, ds::sam{.rho = 0.7}, policies...};
+    b.backward(64);
+    opt.ascend();
+    CHECK(ds::widen<double>(b.x[0]) > ds::widen<double>(x[0]));
+    CHECK(ds::widen<double>(b.x[1]) < ds::widen<double>(x[1]));
+    CHECK(ds::widen<double>(b.y[0]) > ds::widen<double>(y[0]));
+    opt.step();
+    for (std::size_t i = 0; i < 3; ++i) CHECK(ds::widen<double>(b.x[i]) == ds::widen<double>(x[i]));
+    CHECK(ds::widen<double>(b.y[0]) == ds::widen<double>(y[0]));
+  };
+  returns(1.0);
+  returns(1.f);
+  returns(half{});
+  returns(half{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 64});
+  returns(bfloat16{}, ds::master_remainder{});
+  returns(1.f, ds::clip_norm{1});
+}
+
+TEST_CASE("sam: the ascent does not depend on the loss scale") {
+  bowl<float> plain, scaled;
+  ds::optimizer a{plain.list(), ds::adamw{}, ds::sam{}, ds::static_loss_scale{1}};
+  ds::optimizer b{scaled.list(), ds::adamw{}, ds::sam{}, ds::static_loss_scale{1024}};
+  for (int t = 0; t < 5; ++t) {
+    plain.backward(), scaled.backward(1024);
+    a.ascend(), b.ascend();
+    CHECK(plain.x == scaled.x);
+    plain.backward(), scaled.backward(1024);
+    a.step(), b.step();
+    CHECK(plain.x == scaled.x);
+    CHECK(plain.y == scaled.y);
+  }
+}
+
+TEST_CASE("sam: frozen groups do not move, nor does anything when a gradient is not finite or all are zero") {
+  bowl<float> b;
+  ds::optimizer opt{b.list(), ds::sgd{.lr = 0.1}, ds::sam{.rho = 1}, ds::skip_nonfinite{}};
+  auto const x = b.x, y = b.y;
+  opt.freeze(1);
+  b.backward();
+  b.gy[0] = std::numeric_limits<float>::infinity();
+  opt.ascend();
+  CHECK(b.y == y);
+  CHECK(b.x[2] == doctest::Approx(0.5 + 1.5 / std::sqrt(1 + 16 + 2.25)));  // the norm is of what is not frozen
+  b.backward();
+  opt.step();
+  CHECK(b.y == y);
+  CHECK(b.x != x);
+  opt.freeze(1, false);
+  auto const before = b.x;
+  b.gx[1] = std::numeric_limits<float>::quiet_NaN();
+  opt.ascend();
+  CHECK(b.x == before);
+  opt.step();
+  CHECK(b.x == before);
+  CHECK(opt.report().skipped == 1);
+  b.gx = {0, 0, 0};
+  b.gy = {0};
+  opt.ascend();
+  CHECK(b.x == before);
+}
+
+TEST_CASE("sam: calls out of order say the right one") {
+  bowl<float> b;
+  ds::optimizer opt{b.list(), ds::sgd{}, ds::sam{}, ds::ema{}};
+  opt.ascend();
+  CHECK_THROWS_WITH_AS(opt.ascend(), "ascend() twice; the order is backward, ascend(), backward, step()", std::logic_error);
+  CHECK_THROWS_WITH_AS(opt.swap_average(), "swap_average() after ascend(): the values are uphill until step()",
+                       std::logic_error);
+  opt.step();
+  opt.swap_average();
+  CHECK_THROWS_AS(opt.ascend(), std::logic_error);
+  CHECK_THROWS_WITH_AS(ds::optimizer(b.list(), ds::sgd{}, ds::sam{.rho = -1}),
+                       "sam: rho must be finite and at least 0, is -1", std::invalid_argument);
+}
+
+TEST_CASE("sam: the values that are kept are in the report of memory") {
+  bowl<half> b;
+  auto const m = ds::memory(b.list(), ds::sgd{}, ds::sam{});
+  REQUIRE(m.buffers.size() == 1);
+  CHECK(m.buffers[0].name == "values kept by sam");
+  CHECK(m.buffers[0].bytes == 2 * 128);
+}
+
+TEST_CASE("maximize: every rule goes the way of the negative gradient") {
+  auto const mirrored = [](auto rule, auto... policies) {
+    bowl<float> up, down;
+    ds::optimizer a{up.list(), rule, ds::maximize{}, policies...}, b{down.list(), rule, policies...};
+    for (int t = 0; t < 5; ++t) {
+      up.backward(), down.backward(-1);
+      a.step(), b.step();
+      CHECK(up.x == down.x);
+      CHECK(up.y == down.y);
+    }
+  };
+  mirrored(ds::sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1});
+  mirrored(ds::adamw{.lr = 0.1});
+  mirrored(ds::lamb{.lr = 0.1, .weight_decay = 0.1});
+  mirrored(ds::dog{.reps = 0.1, .weight_decay = 0.1}, ds::clip_norm{0.5});
+  mirrored(ds::adamw{.lr = 0.1}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5}, ds::clip_value{0.2});
+}
+
+TEST_CASE("maximize with sam: the first step of the two goes downhill") {
+  bowl<float> b;
+  ds::optimizer opt{b.list(), ds::sgd{}, ds::sam{.rho = 1}, ds::maximize{}};
+  b.backward();
+  opt.ascend();
+  CHECK(b.x[0] < 1);
+}

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/rules/momo.hpp>
+#include <descent/rules/polyak.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/reference.hpp"
+
+#include <vector>
+
+/// Rules that look at the loss.
+
+using namespace test::reference;
+namespace ds = descent;
+
+namespace {
+
+double loss(int t) { return ((t * 29) % 64) / 32.0 - 0.25; }
+
+template <class Rule> void follow_losses(std::string const& name) {
+  int cases = 0;
+  for (golden const& g : read_goldens(DESCENT_TESTS_DIR "/reference/values_loss.txt")) {
+    if (g.rule != name) continue;
+    INFO(g.line);
+    ++cases;
+    auto const rule = configured<Rule>(g);
+    float f = 0;
+    auto const before = [&](int t) { f = float(loss(t)); };
+    difference const exact = follow_with<double>(g, rule, before, ds::loss_at{&f});
+    CHECK(exact.compared == 7 * 18);
+    CHECK(exact.values <= 1e-13);
+    CHECK(exact.way <= 1e-9);
+    CHECK(follow_with<float>(g, rule, before, ds::loss_at{&f}).values <= 1e-5);
+  }
+  CHECK(cases == 3);
+}
+
+/// Minimises f(x, y) = x^2 + 4 y^2, whose smallest value is 0.
+template <class Rule> double minimised(Rule const& rule, int steps) {
+  std::vector<double> x{1, -0.5}, g(2);
+  float f = 0;
+  ds::parameters<double> list;
+  list.add("x", x.data(), g.data(), 2);
+  ds::optimizer opt{list, rule, ds::loss_at{&f}};
+  for (int t = 0; t < steps; ++t) {
+    f = float(x[0] * x[0] + 4 * x[1] * x[1]);
+    g = {2 * x[0], 8 * x[1]};
+    opt.step();
+  }
+  return x[0] * x[0] + 4 * x[1] * x[1];
+}
+
+}  // namespace
+
+TEST_CASE("polyak follows optax for 100 steps") { follow_losses<ds::polyak>("polyak"); }
+TEST_CASE("momo follows optax for 100 steps") { follow_losses<ds::momo>("momo"); }
+
+TEST_CASE("polyak: the step ends where the tangent meets the smallest value") {
+  std::vector<double> x{3}, g{2};
+  float f = 8;
+  ds::parameters<double> list;
+  list.add("x", x.data(), g.data(), 1);
+  ds::optimizer opt{list, ds::polyak{.max_lr = 100}, ds::loss_at{&f}};
+  opt.step();
+  CHECK(x[0] == 3 - 8. / 2);
+}
+
+TEST_CASE("polyak and momo find a minimum without a learning rate") {
+  CHECK(minimised(ds::polyak{.max_lr = 10}, 100) < 1e-12);
+  CHECK(minimised(ds::momo{.lr = 10}, 300) < 1e-9);
+}
+
+TEST_CASE("loss_at: a null pointer is refused") {
+  std::vector<double> x{3}, g{2};
+  ds::parameters<double> list;
+  list.add("x", x.data(), g.data(), 1);
+  CHECK_THROWS_WITH_AS(ds::optimizer(list, ds::polyak{}, ds::loss_at{}),
+                       "loss_at: the pointer must not be null", std::invalid_argument);
+}

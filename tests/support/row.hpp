@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/rule.hpp>
+
+#include <string>
+#include <tuple>
+
+/// A family of rules: a header rows_<family>.hpp with a tuple <family>_rows.
+namespace test {
+
+/// One setting of a rule.
+template <class Rule> struct row {
+  std::string name;
+  Rule rule;
+};
+
+/// How far one step may be from the rounded step in double, in ulp of the larger of the number
+/// before and after. More than 4 where a sum of larger terms may nearly vanish, so that their
+/// rounding shows in a small number.
+template <class Rule> inline constexpr double most_ulps = 4;
+
+/// Whether a rule is tried in all combinations of storage types, and not only in enough that any two types meet.
+template <class Rule> inline constexpr bool in_every_storage = false;
+
+/// What the laws that hold for almost every rule do not say of some: whether the state depends on lr, whether a value
+/// moves although lr is 0, and whether one does although its gradient is and was zero.
+template <class Rule> inline constexpr bool lr_in_state = false;
+template <class Rule> inline constexpr bool moves_without_lr = false;
+template <class Rule> inline constexpr bool moves_by_itself = false;
+
+/// Whether the rule has the same bits on host and device: not with functions of the mathematical library.
+template <class Rule> inline constexpr bool same_bits_on_device = true;
+
+}  // namespace test

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/rules/acprop.hpp>
+#include <descent/rules/cocob.hpp>
+#include <descent/rules/dadapt_adamw.hpp>
+#include <descent/rules/dowg.hpp>
+#include <descent/rules/madgrad.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/schedule_free_adamw.hpp>
+#include <descent/rules/schedule_free_sgd.hpp>
+
+#include "row.hpp"
+
+namespace test {
+
+// Storage tests allow little drift where the state has 16 bits. So schedule-free rules get a small lr or a strong decay
+// here, as z is a value and loses steps; COCOB gets a large alpha and MADGRAD a small lr, as their sums stop growing;
+// Prodigy and D-Adaptation get a large d0, as 16 bits do not hold the v and s of a small one.
+inline std::tuple const free_rows{
+    row{"schedule_free_sgd", descent::schedule_free_sgd{.lr = 0.0002, .beta1 = 0.75}},
+    row{"schedule_free_sgd, decay, power 1",
+        descent::schedule_free_sgd{.lr = 0.02, .beta1 = 0.9, .weight_decay = 1, .power = 1}},
+    row{"schedule_free_adamw", descent::schedule_free_adamw{.lr = 0.0002, .beta1 = 0.75, .beta2 = 0.98}},
+    row{"schedule_free_adamw, decay, power 0",
+        descent::schedule_free_adamw{
+            .lr = 0.01, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.5, .power = 0}},
+    row{"dowg", descent::dowg{.reps = 1e-3}},
+    row{"dowg, decay", descent::dowg{.lr = 0.5, .reps = 1e-2, .eps = 1e-3, .weight_decay = 0.05}},
+    row{"prodigy", descent::prodigy{.lr = 0.5, .beta2 = 0.95, .d0 = 0.004, .d_coef = 0.125}},
+    row{"prodigy, decay, warm-up, beta3", descent::prodigy{.lr = 0.5,
+                                                           .beta1 = 0.8,
+                                                           .beta2 = 0.95,
+                                                           .beta3 = 0.9,
+                                                           .eps = 1e-3,
+                                                           .weight_decay = 0.1,
+                                                           .d0 = 0.01,
+                                                           .d_coef = 0.5,
+                                                           .safeguard_warmup = true}},
+    row{"dadapt_adamw", descent::dadapt_adamw{.beta2 = 0.95, .d0 = 0.004}},
+    row{"dadapt_adamw, decay",
+        descent::dadapt_adamw{.lr = 0.5, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.1, .d0 = 0.01}},
+    row{"madgrad", descent::madgrad{.lr = 0.0005}},
+    row{"madgrad, no momentum, decay",
+        descent::madgrad{.lr = 0.0002, .momentum = 0, .eps = 1e-4, .weight_decay = 0.05}},
+    row{"cocob", descent::cocob{.alpha = 450}},
+    row{"cocob, decay", descent::cocob{.lr = 0.5, .alpha = 2000, .eps = 0.1, .weight_decay = 0.05}},
+    row{"acprop", descent::acprop{.lr = 0.002, .beta2 = 0.98}},
+    row{"acprop, decay",
+        descent::acprop{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .eps_root = 1e-6, .weight_decay = 0.1}},
+};
+
+template <> inline constexpr double most_ulps<descent::schedule_free_sgd> = 8;  // rate g in y near 0
+template <> inline constexpr double most_ulps<descent::prodigy> = 8;            // e (m / ... + wd p) in p near 0
+template <> inline constexpr double most_ulps<descent::dadapt_adamw> = 16;      // d has the rounding of its sums
+
+// lr is inside what they sum.
+template <> inline constexpr bool lr_in_state<descent::schedule_free_sgd> = true;
+template <> inline constexpr bool lr_in_state<descent::schedule_free_adamw> = true;
+template <> inline constexpr bool lr_in_state<descent::prodigy> = true;
+template <> inline constexpr bool lr_in_state<descent::dadapt_adamw> = true;
+template <> inline constexpr bool lr_in_state<descent::madgrad> = true;
+template <> inline constexpr bool lr_in_state<descent::cocob> = true;
+
+}  // namespace test
