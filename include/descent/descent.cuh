@@ -5,3 +5,4 @@
 /// All of descent; needs nvcc and no flag but the standard.
 #include <descent/cuda.cuh>
 #include <descent/descent.hpp>
+#include <descent/lbfgs.cuh>

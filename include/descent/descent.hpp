@@ -9,6 +9,7 @@
 #include <descent/clip.hpp>
 #include <descent/cost.hpp>
 #include <descent/host.hpp>
+#include <descent/lbfgs.hpp>
 #include <descent/loss_at.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/loss_scaler.hpp>

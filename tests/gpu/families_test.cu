@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Every rule of a family does on the device what it does on the host, bit for bit.
+// Every rule of a family does on the device what it does on the host: bit for bit, but for functions of the library.
 #include "support.cuh"
 #include "support/all_rules.hpp"
 
@@ -13,7 +13,6 @@ std::vector<test::tensor> const model{{4096 + 1003}, {3, 1}, {0}, {517, 0, 1, 3}
 
 TEST_CASE("every rule: four steps on the device are those on the host, with a skip and a frozen group") {
   test::each_rule([]<class Rule>(test::row<Rule> const& row) {
-    if constexpr (!test::same_bits_on_device<Rule>) return;
     INFO(row.name);
     test::stream s;
     test::tensors<float> x{model, s};
@@ -24,6 +23,15 @@ TEST_CASE("every rule: four steps on the device are those on the host, with a sk
       if (t == 4) both.host.freeze(1), both.device.freeze(1);
       both.step();
     }
-    both.expect_same();
+    if constexpr (test::same_bits_on_device<Rule>) {
+      both.expect_same();
+    } else {
+      auto const device = x.device_value.get(s);
+      double furthest = 0;
+      for (std::size_t i = 0; i < device.size(); ++i)
+        furthest = std::max(furthest, std::abs(double(device[i]) - double(x.value[i])));
+      CHECK(furthest <= 1e-6);  // values are below 2
+      CHECK(both.host.report().step == both.device.report().step);
+    }
   });
 }

@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: MIT
 // Mistakes that other systems made, numbered, each as a test that they would fail. 15 and 16 are stated here for the sums
 // and means of one process; several ranks will have theirs. 21, 22 and 23 are also in gpu/traps_test.cu, with a capture;
-// 2^31 elements on a device in gpu/huge_test.cu.
+// 2^31 elements on a device in gpu/huge_test.cu, and 10 in rules/laws_test.cpp.
 #include <descent/descent.hpp>
 
 #include <doctest/doctest.h>
 
 #include "naive.hpp"
 #include "recipes.hpp"
-#include "support/all_rules.hpp"
 #include "support/oracle.hpp"
 #include "support/problem.hpp"
 #include "support/sizes.hpp"
@@ -202,20 +201,6 @@ TEST_CASE("trap 9: the norm that is reported does not carry the loss scale") {
     for (std::size_t i = 0; i < sizes[k]; ++i) squares += std::pow(gradient(k, i, 1), 2);
   opt.step();
   CHECK(opt.report().grad_norm == doctest::Approx(std::sqrt(squares)).epsilon(1e-13));
-}
-
-TEST_CASE("trap 10: gradients of zero in pure half give no 0 / 0, with an eps that half does not have") {
-  each_rule([]<class Rule>(row<Rule> const& row) {
-    INFO(row.name);
-    problem<half> p({21});
-    Rule rule = row.rule;
-    if constexpr (requires { rule.eps; })
-      if (rule.eps > 0) rule.eps = 1e-8;
-    ds::optimizer opt{p.parameters(), rule, ds::states<half>{}};
-    for (int t = 0; t < 10; ++t) opt.step();
-    CHECK(opt.report().step == 10);
-    for (half x : p.value[0]) CHECK_UNARY(std::isfinite(ds::widen<double>(x)));
-  });
 }
 
 TEST_CASE("trap 11: the loss scale stays within its limits, and a run that skips for ever says so") {

@@ -191,3 +191,17 @@ TEST_CASE("every rule: 1000 steps stay finite") {
       for (float p : x) CHECK(std::isfinite(p));
   });
 }
+
+TEST_CASE("trap 10: gradients of zero in pure half give no 0 / 0, with an eps that half does not have") {
+  each_rule([]<class Rule>(row<Rule> const& row) {
+    INFO(row.name);
+    problem<descent::half> p({21});
+    Rule rule = row.rule;
+    if constexpr (requires { rule.eps; })
+      if (rule.eps > 0) rule.eps = 1e-8;
+    descent::optimizer opt{p.parameters(), rule, descent::states<descent::half>{}};
+    for (int t = 0; t < 10; ++t) opt.step();
+    CHECK(opt.report().step == 10);
+    for (descent::half x : p.value[0]) CHECK_UNARY(std::isfinite(descent::widen<double>(x)));
+  });
+}
