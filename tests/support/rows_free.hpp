@@ -46,9 +46,11 @@ inline std::tuple const free_rows{
         descent::madgrad{.lr = 0.0002, .momentum = 0, .eps = 1e-4, .weight_decay = 0.05}},
     row{"cocob", descent::cocob{.alpha = 450}},
     row{"cocob, decay", descent::cocob{.lr = 0.5, .alpha = 2000, .eps = 0.1, .weight_decay = 0.05}},
-    row{"acprop", descent::acprop{.lr = 0.002, .beta2 = 0.98}},
+    // Without noise the deviation of the gradient goes to 0 and the step without limit: the first one, which problems
+    // are minimised with, has an eps against that.
     row{"acprop, decay",
         descent::acprop{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .eps_root = 1e-6, .weight_decay = 0.1}},
+    row{"acprop", descent::acprop{.lr = 0.002, .beta2 = 0.98}},
 };
 
 template <> inline constexpr double most_ulps<descent::schedule_free_sgd> = 8;  // rate g in y near 0
