@@ -296,7 +296,8 @@ DESCENT_HD unit_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& 
                                         [[maybe_unused]] memory_of<typename Plan::rule>* memories, std::int64_t g) {
   using rule = typename Plan::rule;
   rule const r = scheduled(group.rule, policies, t - 1);
-  if constexpr (has_sums_of_memory<rule>) return narrowed<rule, typename Plan::real>(r.at(t, memories[g]), 1, group.frozen);
+  if constexpr (has_sums_of_memory<rule>)
+    return narrowed<rule, typename Plan::real>(r.at(t, memories[g]), 1, group.frozen);
   else return narrowed<rule, typename Plan::real>(r.at(t), 1, group.frozen);
 }
 

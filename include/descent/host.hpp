@@ -301,7 +301,8 @@ template <class Plan, class System> class host_engine {
   void prepare(std::vector<entry> const& groups) {
     pending_.clear();
     for (std::size_t g = 0; g < groups.size(); ++g)
-      pending_.push_back(terms_for_sums<Plan>(groups[g], policies_, control_.step + 1, memories_.data(), std::int64_t(g)));
+      pending_.push_back(
+          terms_for_sums<Plan>(groups[g], policies_, control_.step + 1, memories_.data(), std::int64_t(g)));
     pending_step_ = find_step_terms<Plan>(policies_, control_.step + 1);
   }
 
@@ -344,7 +345,8 @@ template <class Plan, class System> class host_engine {
       if constexpr (Plan::clip_over != scope::model) factor = factors_[Plan::clip_over == scope::tensor ? u : g];
       if constexpr (Plan::sums_per_tensor)
         for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = tensor_total(Plan::norm_rows + c, u);
-      if constexpr (Plan::sums) units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u));
+      if constexpr (Plan::sums)
+        units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u));
       else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, memories_.data(), std::int64_t(u));
     }
   }

@@ -19,8 +19,8 @@ namespace descent {
 /// levels off (strong Wolfe), by cubic interpolation.
 enum class line_search { none, backtracking, strong_wolfe };
 
-/// The settings of L-BFGS. With line_search::none or strong_wolfe it is torch.optim.LBFGS, whose history is 100 and whose
-/// search is none by default.
+/// The settings of L-BFGS. With line_search::none or strong_wolfe it is torch.optim.LBFGS, whose history is 100 and
+/// whose search is none by default.
 struct lbfgs {
   double lr = 1;  ///< the first length that is tried
   int history = 10;
@@ -76,10 +76,10 @@ struct lbfgs_result {
 ///     r <- h q;     from the oldest pair on:    b   <- <y_i, r> / <y_i, s_i>,   r <- r + (a_i - b) s_i
 ///     d <- -r;  p <- p + t d;  s <- t d;  y <- g(p) - g         kept where <y, s> > 1e-10;  h <- <y, s> / <y, y>
 ///
-/// At first d = -g and t = lr min(1, 1 / ||g||_1): with many parameters in 16 bits choose a larger lr, or that step is lost
-/// in their rounding. Parameters, pairs and directions are kept in float, or in double where
-/// the values are that: 2 history + 5 vectors. Dot products are in double and deterministic. On CUDA each of them waits
-/// for the stream.
+/// At first d = -g and t = lr min(1, 1 / ||g||_1): with many parameters in 16 bits choose a larger lr, or that step
+/// is lost in their rounding. Parameters, pairs and directions are kept in float, or in double where the values are
+/// that: 2 history + 5 vectors. Dot products are in double and deterministic. On CUDA each of them waits for the
+/// stream.
 template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
   static_assert(!detail::types<Value>::several, "lbfgs: all parameters are of one type");
   using space = detail::space<Value, Gradient, Backend>;
@@ -95,10 +95,10 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
       : set_((settings.check(), settings)), space_(params, backend), x_(space_.zeros()), d_(space_.zeros()),
         g_(space_.zeros()), last_g_(space_.zeros()), best_g_(space_.zeros()) {}
 
-  /// Iterates until there is a reason to stop. evaluate() computes the gradients at the values as they are and returns the
-  /// loss; progress(result), after each iteration, may return false to stop. Pairs are kept from call to call. In a
-  /// search a loss that is not finite counts as too high. At the start it stops, and so does a gradient that is not
-  /// finite anywhere; the parameters are then where it was found.
+  /// Iterates until there is a reason to stop. evaluate() computes the gradients at the values as they are and
+  /// returns the loss; progress(result), after each iteration, may return false to stop. Pairs are kept from call to
+  /// call. In a search a loss that is not finite counts as too high. At the start it stops, and so does a gradient
+  /// that is not finite anywhere; the parameters are then where it was found.
   template <class Evaluate, class Progress> lbfgs_result minimize(Evaluate&& evaluate, Progress&& progress) {
     space_.load_values(x_);
     int evaluations = 0;
@@ -183,7 +183,8 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
     if (set_.search == line_search::none) return along(first);
     space_.combine(1, g_, 0, best_g_);
     auto const keep = [&] { space_.combine(1, g_, 0, best_g_); };
-    detail::line_rules const rules{set_.decrease, set_.curvature, set_.tolerance_change / space_.abs_max(d_), set_.max_search};
+    detail::line_rules const rules{set_.decrease, set_.curvature, set_.tolerance_change / space_.abs_max(d_),
+                                   set_.max_search};
     auto const found = set_.search == line_search::backtracking
                            ? detail::search_backtracking(rules, start, first, along, keep)
                            : detail::search_strong_wolfe(rules, start, first, along, keep);

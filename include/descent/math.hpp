@@ -39,8 +39,8 @@ template <class Real> DESCENT_HD Real sign(Real const& x) {
   return select(x > Real(0), Real(1), select(x < Real(0), Real(-1), Real(0)));
 }
 
-/// The cube root of a normal x > 0 to 2 ulp: three or four steps of Newton from a guess at the exponent, the same bits on
-/// every host and device. Anything else is returned as it is, so 0 for 0.
+/// The cube root of a normal x > 0 to 2 ulp: three or four steps of Newton from a guess at the exponent, the same
+/// bits on every host and device. Anything else is returned as it is, so 0 for 0.
 DESCENT_HD inline float cbrt(float x) {
   float y = __builtin_bit_cast(float, __builtin_bit_cast(std::int32_t, x) / 3 + 0x2a5119f2);
   for (int i = 0; i < 3; ++i) y = y - (y - x / (y * y)) * (1 / 3.f);

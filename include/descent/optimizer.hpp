@@ -247,7 +247,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   void ascend() {
     static_assert(plan::template given<typename plan::ascent>, "ascend(): give the policy sam{}");
     engine& e = alive();
-    if (swapped_) throw std::logic_error("ascend() between two calls of swap_average(): the values are the averages now");
+    if (swapped_)
+      throw std::logic_error("ascend() between two calls of swap_average(): the values are the averages now");
     if (ascended_) throw std::logic_error("ascend() twice; the order is backward, ascend(), backward, step()");
     commit_groups();
     e.ascend(groups_);

@@ -11,8 +11,8 @@
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
 
-/// Rules as other frameworks have them, under their names there and with their defaults: what differs from ours is here and
-/// nowhere else. Fields may be changed afterwards.
+/// Rules as other frameworks have them, under their names there and with their defaults: what differs from ours is
+/// here and nowhere else. Fields may be changed afterwards.
 namespace descent::preset {
 
 /// torch.optim 2.15. All other rules that it has are ours by default.
@@ -43,8 +43,8 @@ constexpr descent::lars lars() { return {.joint_norm = true}; }
 constexpr descent::lamb lamb() { return {}; }
 }  // namespace optax
 
-/// ensmallen 2. It sums gradients over the batch and divides lr by its size, which means another lr for rules that do not
-/// depend on the scale of the gradient.
+/// ensmallen 2. It sums gradients over the batch and divides lr by its size, which means another lr for rules that do
+/// not depend on the scale of the gradient.
 namespace ensmallen {
 constexpr descent::adam Adam() { return {.eps_on_raw = true}; }
 constexpr descent::rmsprop RMSProp() { return {}; }

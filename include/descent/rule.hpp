@@ -47,7 +47,8 @@ concept terms_of_memory = requires(R const r, std::int64_t t, typename R::memory
 };
 }  // namespace detail
 template <class R>
-concept has_terms = detail::struct_of_reals<R::template terms> && (detail::terms_at_step<R> || detail::terms_of_memory<R>);
+concept has_terms = detail::struct_of_reals<R::template terms> &&
+    (detail::terms_at_step<R> || detail::terms_of_memory<R>);
 
 namespace detail {
 template <class R, class Real>
@@ -125,8 +126,8 @@ template <class R>
 concept has_memory = std::is_trivially_copyable_v<typename R::memory> &&
                      (has_sums<R> ? detail::terms_of_sums_and_memory<R> : detail::terms_of_memory<R>);
 
-/// Loss: a rule with sums that looks at the loss of the batch has `at(t, totals, loss)`, or `at(t, totals, memory, loss)`
-/// where it has memory. Needs the policy loss_at.
+/// Loss: a rule with sums that looks at the loss of the batch has `at(t, totals, loss)`, or `at(t, totals, memory,
+/// loss)` where it has memory. Needs the policy loss_at.
 template <class R>
 concept has_loss = has_sums<R> && requires(R const r, std::int64_t t, typename R::template sums<double> const& totals) {
   requires requires(typename R::memory& memory) {

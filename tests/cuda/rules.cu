@@ -3,7 +3,7 @@
 
 /// The update kernel of every rule in float. Read by guard.py, as in update.cu: gradient, value and each member of the
 /// state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double; 64 registers where the state has up
-/// to two members, else 128. Code that chooses between kinds of state that may be absent has several pieces.
+/// to two members, else 128. Code that chooses between kinds of state that may be absent has several pieces, at most these.
 ///
 ///     guard: update_packets  descent::acprop>                 loads 8 stores 6 registers 64
 ///     guard: update_packets  descent::adabelief>              loads 8 stores 6 registers 64

@@ -201,7 +201,8 @@ __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> 
 }
 
 template <class Plan>
-__global__ __launch_bounds__(total_threads) void find_ascent(device_view<Plan> v, control_view<Plan> w, double* factor) {
+__global__ __launch_bounds__(total_threads) void find_ascent(device_view<Plan> v, control_view<Plan> w,
+                                                             double* factor) {
   double const x = controller<Plan>(v, w).find_ascent();
   if (threadIdx.x == 0) *factor = x;
 }

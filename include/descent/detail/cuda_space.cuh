@@ -7,13 +7,14 @@
 
 #include <cub/block/block_reduce.cuh>
 
-/// host_space.hpp's vectors in device memory. Sums are in double, over chunks by blocks and then over their sums in order on
-/// the host: the same bits for any device.
+/// host_space.hpp's vectors in device memory. Sums are in double, over chunks by blocks and then over their sums in
+/// order on the host: the same bits for any device.
 namespace descent::detail {
 
 /// f(x, i) for every element i of every tensor x.
 template <class Record, class F>
-__global__ __launch_bounds__(chunk_threads) void each_element(Record const* tensors, std::int32_t const* tensor_of_chunk, F f) {
+__global__ __launch_bounds__(chunk_threads) void each_element(Record const* tensors,
+                                                              std::int32_t const* tensor_of_chunk, F f) {
   auto const& t = tensors[tensor_of_chunk[blockIdx.x]];
   auto const [begin, size] = span_of(std::int64_t(blockIdx.x), t);
   for (int i = int(threadIdx.x); i < size; i += chunk_threads) f(t, begin + i);
@@ -27,12 +28,14 @@ template <class F> __global__ __launch_bounds__(chunk_threads) void each_number(
 
 /// element(i) for every i below n, combined over each chunk.
 template <class Element, class Combine>
-__global__ __launch_bounds__(chunk_threads) void reduce_chunks(std::int64_t n, double* partial, Element element, Combine combine) {
+__global__ __launch_bounds__(chunk_threads) void reduce_chunks(std::int64_t n, double* partial, Element element,
+                                                               Combine combine) {
   using reduce = cub::BlockReduce<double, chunk_threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
   __shared__ typename reduce::TempStorage shared;
   std::int64_t const begin = std::int64_t(blockIdx.x) * chunk_size;
   double sum = 0;
-  for (std::int64_t i = begin + threadIdx.x; i < n && i < begin + chunk_size; i += chunk_threads) sum = combine(sum, element(i));
+  for (std::int64_t i = begin + threadIdx.x; i < n && i < begin + chunk_size; i += chunk_threads)
+    sum = combine(sum, element(i));
   sum = reduce(shared).Reduce(sum, combine);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
@@ -113,7 +116,9 @@ template <class Value, class Gradient> class space<Value, Gradient, cuda> {
   void store_values(vector const& x, double a, vector const& d) const {
     elements(store_value<record, Value, real>{x.data(), d.data(), real(a)});
   }
-  double dot(vector const& x, vector const& y) const { return reduced(product_of<real>{x.data(), y.data()}, detail::combine<false>{}); }
+  double dot(vector const& x, vector const& y) const {
+    return reduced(product_of<real>{x.data(), y.data()}, detail::combine<false>{});
+  }
   double abs_sum(vector const& x) const { return reduced(size_of<real>{x.data()}, detail::combine<false>{}); }
   double abs_max(vector const& x) const { return reduced(size_of<real>{x.data()}, detail::combine<true>{}); }
   void combine(double a, vector const& x, double b, vector& y) const {
@@ -129,7 +134,8 @@ template <class Value, class Gradient> class space<Value, Gradient, cuda> {
   }
   template <class Element, class Combine> double reduced(Element const& element, Combine const& both) const {
     device_scope const scope(device_);
-    launch(reduce_chunks<Element, Combine>, blocks_, chunk_threads, stream_, where_.arena, partial_.get(), element, both);
+    launch(reduce_chunks<Element, Combine>, blocks_, chunk_threads, stream_, where_.arena, partial_.get(), element,
+           both);
     if (blocks_)
       require_cuda(cudaMemcpyAsync(on_host_.data(), partial_.get(), on_host_.size() * sizeof(double),
                                    cudaMemcpyDeviceToHost, stream_),

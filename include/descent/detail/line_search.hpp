@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
-/// Searches along a line for a length t with a loss f(t) that is low enough. evaluate(t) gives the point there and leaves
-/// its gradient behind; keep() saves that gradient, for it belongs to the best point so far.
+/// Searches along a line for a length t with a loss f(t) that is low enough. evaluate(t) gives the point there and
+/// leaves its gradient behind; keep() saves that gradient, for it belongs to the best point so far.
 namespace descent::detail {
 
 struct line_point {

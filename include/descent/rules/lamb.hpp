@@ -43,8 +43,8 @@ struct lamb {
   }
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
-    return {lr, beta1, averaging ? 1 - beta1 : 1, beta2, 1 - beta2, 1 / (1 - power(beta1, t)), 1 / (1 - power(beta2, t)), eps,
-            weight_decay};
+    double const m_unbias = 1 / (1 - power(beta1, t)), v_unbias = 1 / (1 - power(beta2, t));
+    return {lr, beta1, averaging ? 1 - beta1 : 1, beta2, 1 - beta2, m_unbias, v_unbias, eps, weight_decay};
   }
 
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {

@@ -8,8 +8,8 @@
 namespace descent {
 
 /// Gradient descent with Polyak's step size, for a loss f whose smallest value is known or bounded (Polyak 1987; capped
-/// as SPS_max, Loizou et al. 2021, eq. 2, with c = 1). Needs the policy loss_at. As optax.polyak_sgd with its scaling of 1; that
-/// scales g already in the norm, so that its step shrinks as its scaling grows.
+/// as SPS_max, Loizou et al. 2021, eq. 2, with c = 1). Needs the policy loss_at. As optax.polyak_sgd with its scaling
+/// of 1; that scales g already in the norm, so that its step shrinks as its scaling grows.
 ///
 ///     rate <- min((f - f_min) / (||g||^2 + eps), max_lr)      over the model; 0 where ||g||^2 + eps <= 2^-52
 ///     p    <- p - lr rate g

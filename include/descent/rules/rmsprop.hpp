@@ -8,8 +8,8 @@
 namespace descent {
 
 /// RMSprop (Tieleman & Hinton 2012, lecture 6e), centered (Graves 2013, eq. 38-45) and with momentum on request, as
-/// torch.optim.RMSprop: eps stands outside the root, lr outside the buffer. `eps_inside` puts it into the root instead, as
-/// optax and TensorFlow do.
+/// torch.optim.RMSprop: eps stands outside the root, lr outside the buffer. `eps_inside` puts it into the root
+/// instead, as optax and TensorFlow do.
 ///
 ///     g  <- g + wd p
 ///     v  <- alpha v + (1 - alpha) g^2
