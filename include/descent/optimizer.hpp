@@ -173,6 +173,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     engine& e = alive();
     if (swapped_)
       throw std::logic_error("reload_values() between two calls of swap_average(): the values are the averages now");
+    if (ascended_) throw std::logic_error("reload_values() after ascend(): the values are uphill until step()");
     e.reload_values();
   }
 

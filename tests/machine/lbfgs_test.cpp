@@ -280,3 +280,20 @@ TEST_CASE("lbfgs as the page on optimizers shows it") {
   CHECK(result.loss < 1e-12);
   CHECK(result.reason() == "the direction does not descend by more than tolerance_change");
 }
+
+TEST_CASE("lbfgs: no parameters, an empty tensor and one element") {
+  ds::parameters<float> nothing;
+  ds::lbfgs_optimizer none{nothing};
+  CHECK(none.minimize([] { return 1.0; }).why == ds::lbfgs_stop::gradient);
+  float x[2] = {3, 3}, g[2] = {};
+  ds::parameters<float> one;
+  one.add("empty", static_cast<float*>(nullptr), static_cast<float*>(nullptr), 0);
+  one.add("x", x + 1, g + 1, 1);
+  ds::lbfgs_optimizer opt{one};
+  opt.minimize([&] {
+    g[1] = 2 * x[1];
+    return double(x[1] * x[1]);
+  });
+  CHECK(std::abs(x[1]) < 1e-4);
+  CHECK(x[0] == 3);
+}

@@ -126,6 +126,8 @@ TEST_CASE("sam: calls out of order say the right one") {
   CHECK_THROWS_WITH_AS(opt.ascend(), "ascend() twice; the order is backward, ascend(), backward, step()", std::logic_error);
   CHECK_THROWS_WITH_AS(opt.swap_average(), "swap_average() after ascend(): the values are uphill until step()",
                        std::logic_error);
+  CHECK_THROWS_WITH_AS(opt.reload_values(), "reload_values() after ascend(): the values are uphill until step()",
+                       std::logic_error);
   opt.step();
   opt.swap_average();
   CHECK_THROWS_AS(opt.ascend(), std::logic_error);
@@ -165,4 +167,40 @@ TEST_CASE("maximize with sam: the first step of the two goes downhill") {
   b.backward();
   opt.ascend();
   CHECK(b.x[0] < 1);
+}
+
+TEST_CASE("sam: an empty tensor, one element, memory off its alignment, several types") {
+  alignas(16) float x[16] = {1, 2, 3, 4, 5}, g[16] = {0, 3, 4, 0, 0};
+  ds::parameters<float> list;
+  list.add("empty", static_cast<float*>(nullptr), static_cast<float*>(nullptr), 0);
+  list.add("one", x + 1, g + 1, 1);
+  list.add("two", x + 2, g + 2, 2);
+  ds::optimizer opt{list, ds::sgd{.lr = 0}, ds::sam{.rho = 5}};
+  opt.ascend();
+  CHECK(x[1] == 5);
+  CHECK(x[2] == 7);
+  CHECK(x[0] == 1);
+  CHECK(x[4] == 5);
+  opt.step();
+  CHECK(x[1] == 2);
+  CHECK(x[2] == 3);
+
+  half h[3] = {ds::narrow<half>(1.f)}, hg[3] = {ds::narrow<half>(4.f)};
+  float f[1] = {1}, fg[1] = {3};
+  ds::parameters<ds::mixed<half, float>> both;
+  both.add("h", h, hg, 3);
+  both.add("f", f, fg, 1);
+  ds::optimizer mixed{both, ds::sgd{.lr = 0}, ds::sam{.rho = 5}, ds::master<float>{}};
+  mixed.ascend();
+  CHECK(ds::widen<float>(h[0]) == 5);
+  CHECK(f[0] == 4);
+  mixed.step();
+  CHECK(ds::widen<float>(h[0]) == 1);
+  CHECK(f[0] == 1);
+
+  ds::parameters<float> nothing;
+  ds::optimizer none{nothing, ds::sgd{}, ds::sam{}};
+  none.ascend();
+  none.step();
+  CHECK(none.report().step == 1);
 }
