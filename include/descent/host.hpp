@@ -5,6 +5,7 @@
 #include <descent/control.hpp>
 #include <descent/detail/chunk_pass.hpp>
 #include <descent/detail/host_check.hpp>
+#include <descent/detail/host_control.hpp>
 #include <descent/detail/host_scaler.hpp>
 #include <descent/detail/measure.hpp>
 #include <descent/detail/memory.hpp>
@@ -26,19 +27,21 @@ template <class System> struct host;
 
 namespace descent::detail {
 
-template <class Plan, class System> class host_engine {
+template <class Plan, class System> class host_engine : host_control<Plan> {
   using rule = typename Plan::rule;
   using real = typename Plan::real;
   using entry = group_entry<rule>;
-  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+  using base = host_control<Plan>;
+  using typename base::tensors;
+  using base::control_, base::factors_, base::memories_, base::partial_, base::pending_, base::pending_step_;
+  using base::policies_, base::rows, base::step_terms_, base::units_, base::where_;
+  using base::find_factors, base::find_terms, base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
+  using base::total;
 
  public:
   host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, host<System> const&)
-      : where_(where), policies_(policies), control_(start_of<Plan>(policies)),
-        partial_(std::size_t(rows * where.chunks())),
-        units_(Plan::unit_per_tensor ? where.tensors.size() : groups.size()), memories_(units_.size()),
-        factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1) {
+      : base(where, groups, policies) {
     for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
       auto const& x = where_.tensors[t];
       require_host_memory(x.value, x.count * x.value_size(), "parameter '" + where_.names[t] + "': its value");
@@ -133,17 +136,12 @@ template <class Plan, class System> class host_engine {
   std::string name() const { return host<System>::name(); }
 
  private:
-  static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
+
 
   void make_saved() {
     if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
   }
   template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.arena) * sizeof(T)); }
-
-  loss_scale_state const& scale() const {
-    if constexpr (Plan::shares_scale) return static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
-    else return control_.scale;
-  }
 
   /// Body<Real>() on every packet; of groups that are not frozen where groups are given.
   template <class Body> struct every_packet {
@@ -237,9 +235,6 @@ template <class Plan, class System> class host_engine {
     for_chunks(measure_body<What>{this, groups.data(), factor});
   }
 
-  double& partial_at(int row, std::int64_t chunk) { return partial_[std::size_t(row * where_.chunks() + chunk)]; }
-  double const* row(int i) const { return partial_.data() + i * where_.chunks(); }
-
   auto const& record(std::int64_t chunk) const {
     return where_.tensors[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
   }
@@ -298,73 +293,6 @@ template <class Plan, class System> class host_engine {
   /// Below this many elements a parallel region costs more than it saves.
   static constexpr std::int64_t fork_worth = 32 * 1024;
 
-  void prepare(std::vector<entry> const& groups) {
-    pending_.clear();
-    for (std::size_t g = 0; g < groups.size(); ++g)
-      pending_.push_back(
-          terms_for_sums<Plan>(groups[g], policies_, control_.step + 1, memories_.data(), std::int64_t(g)));
-    pending_step_ = find_step_terms<Plan>(policies_, control_.step + 1);
-  }
-
-  double total(int i) const {
-    auto const value = [&](std::int64_t c) { return row(i)[c]; };
-    return row_total<Plan, total_threads>(i, value, where_.chunks());
-  }
-  double tensor_total(int i, std::size_t t) const {
-    auto const& x = where_.tensors[t];
-    auto const value = [&](std::int64_t c) { return row(i)[x.first_chunk + c]; };
-    return row_total<Plan, warp>(i, value, chunks_of(x.count));
-  }
-
-  /// The factors of groups or tensors that are clipped by themselves.
-  void find_factors() {
-    double const inverse = control_.factor;
-    for (std::size_t u = 0; u < factors_.size(); ++u) {
-      norm_totals const x = norm_totals_from<Plan>([&](int i) {
-        if constexpr (Plan::clip_over == scope::tensor) return tensor_total(i, u);
-        auto const value = [&](std::int64_t t) {
-          return where_.tensors[std::size_t(t)].group == int(u) ? tensor_total(i, std::size_t(t)) : 0;
-        };
-        return row_total<Plan, warp>(i, value, std::int64_t(where_.tensors.size()));
-      });
-      double const factor = clip_factor<Plan>(policies_, x, inverse);
-      factors_[u] = inverse * factor;
-      control_.clip = min(control_.clip, factor);
-    }
-  }
-
-  void find_terms(std::vector<entry> const& groups) {
-    std::int64_t const t = control_.step;
-    step_terms_ = find_step_terms<Plan>(policies_, t);
-    [[maybe_unused]] double totals[Plan::sum_count + 1];
-    if constexpr (Plan::sums && !Plan::sums_per_tensor)
-      for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = total(Plan::norm_rows + c);
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      auto const g = Plan::unit_per_tensor ? std::size_t(where_.tensors[u].group) : u;
-      double factor = control_.factor;
-      if constexpr (Plan::clip_over != scope::model) factor = factors_[Plan::clip_over == scope::tensor ? u : g];
-      if constexpr (Plan::sums_per_tensor)
-        for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = tensor_total(Plan::norm_rows + c, u);
-      if constexpr (Plan::sums)
-        units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u));
-      else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, memories_.data(), std::int64_t(u));
-    }
-  }
-
-  std::int64_t first_bad_chunk() const {
-    for (std::int64_t c = 0; c < where_.chunks(); ++c)
-      if (!norm_totals_from<Plan>([&](int i) { return row(i)[c]; }).finite()) return c;
-    return -1;
-  }
-
-  tensors where_;
-  typename Plan::policies policies_;
-  control_block control_;
-  std::vector<double> partial_;
-  std::vector<unit<rule, real>> units_, pending_;
-  step_terms_of<Plan> step_terms_{}, pending_step_{};
-  std::vector<memory_of<rule>> memories_;
-  std::vector<double> factors_;
   host_memory master_, remainder_, average_, slow_, saved_;
   std::array<host_memory, Plan::slots> slot_;
 };

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/control.hpp>
+#include <descent/detail/layout.hpp>
+#include <descent/detail/reduce.hpp>
+
+#include <cstdint>
+#include <vector>
+
+/// The host's side of the control block: totals of what was measured, factors and terms of each group or tensor. It
+/// never touches a parameter.
+namespace descent::detail {
+
+template <class Plan> class host_control {
+ protected:
+  using rule = typename Plan::rule;
+  using real = typename Plan::real;
+  using entry = group_entry<rule>;
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+
+  host_control(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies)
+      : where_(where), policies_(policies), control_(start_of<Plan>(policies)),
+        partial_(std::size_t(rows * where.chunks())),
+        units_(Plan::unit_per_tensor ? where.tensors.size() : groups.size()), memories_(units_.size()),
+        factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1) {}
+
+  static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
+
+  loss_scale_state const& scale() const {
+    if constexpr (Plan::shares_scale) return static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
+    else return control_.scale;
+  }
+
+  double& partial_at(int row, std::int64_t chunk) { return partial_[std::size_t(row * where_.chunks() + chunk)]; }
+  double const* row(int i) const { return partial_.data() + i * where_.chunks(); }
+
+  void prepare(std::vector<entry> const& groups) {
+    pending_.clear();
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      pending_.push_back(
+          terms_for_sums<Plan>(groups[g], policies_, control_.step + 1, memories_.data(), std::int64_t(g)));
+    pending_step_ = find_step_terms<Plan>(policies_, control_.step + 1);
+  }
+
+  double total(int i) const {
+    auto const value = [&](std::int64_t c) { return row(i)[c]; };
+    return row_total<Plan, total_threads>(i, value, where_.chunks());
+  }
+  double tensor_total(int i, std::size_t t) const {
+    auto const& x = where_.tensors[t];
+    auto const value = [&](std::int64_t c) { return row(i)[x.first_chunk + c]; };
+    return row_total<Plan, warp>(i, value, chunks_of(x.count));
+  }
+
+  /// The factors of groups or tensors that are clipped by themselves.
+  void find_factors() {
+    double const inverse = control_.factor;
+    for (std::size_t u = 0; u < factors_.size(); ++u) {
+      norm_totals const x = norm_totals_from<Plan>([&](int i) {
+        if constexpr (Plan::clip_over == scope::tensor) return tensor_total(i, u);
+        auto const value = [&](std::int64_t t) {
+          return where_.tensors[std::size_t(t)].group == int(u) ? tensor_total(i, std::size_t(t)) : 0;
+        };
+        return row_total<Plan, warp>(i, value, std::int64_t(where_.tensors.size()));
+      });
+      double const factor = clip_factor<Plan>(policies_, x, inverse);
+      factors_[u] = inverse * factor;
+      control_.clip = min(control_.clip, factor);
+    }
+  }
+
+  void find_terms(std::vector<entry> const& groups) {
+    std::int64_t const t = control_.step;
+    step_terms_ = find_step_terms<Plan>(policies_, t);
+    [[maybe_unused]] double totals[Plan::sum_count + 1];
+    if constexpr (Plan::sums && !Plan::sums_per_tensor)
+      for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = total(Plan::norm_rows + c);
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      auto const g = Plan::unit_per_tensor ? std::size_t(where_.tensors[u].group) : u;
+      double factor = control_.factor;
+      if constexpr (Plan::clip_over != scope::model) factor = factors_[Plan::clip_over == scope::tensor ? u : g];
+      if constexpr (Plan::sums_per_tensor)
+        for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = tensor_total(Plan::norm_rows + c, u);
+      if constexpr (Plan::sums)
+        units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u));
+      else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, memories_.data(), std::int64_t(u));
+    }
+  }
+
+  std::int64_t first_bad_chunk() const {
+    for (std::int64_t c = 0; c < where_.chunks(); ++c)
+      if (!norm_totals_from<Plan>([&](int i) { return row(i)[c]; }).finite()) return c;
+    return -1;
+  }
+
+  tensors where_;
+  typename Plan::policies policies_;
+  control_block control_;
+  std::vector<double> partial_;
+  std::vector<unit<rule, real>> units_, pending_;
+  step_terms_of<Plan> step_terms_{}, pending_step_{};
+  std::vector<memory_of<rule>> memories_;
+  std::vector<double> factors_;
+};
+
+}  // namespace descent::detail
