@@ -129,13 +129,13 @@ concept has_memory = std::is_trivially_copyable_v<typename R::memory> &&
 /// Loss: a rule with sums that looks at the loss of the batch has `at(t, totals, loss)`, or `at(t, totals, memory,
 /// loss)` where it has memory. Needs the policy loss_at.
 template <class R>
-concept has_loss = has_sums<R> && requires(R const r, std::int64_t t, typename R::template sums<double> const& totals) {
-  requires requires(typename R::memory& memory) {
-    { r.at(t, totals, memory, 1.0) } -> std::same_as<typename R::template terms<double>>;
-  } || requires {
-    { r.at(t, totals, 1.0) } -> std::same_as<typename R::template terms<double>>;
-  };
-};
+concept has_loss =
+    has_sums<R> && (requires(R const r, std::int64_t t, typename R::template sums<double> const& totals) {
+      { r.at(t, totals, 1.0) } -> std::same_as<typename R::template terms<double>>;
+    } || requires(R const r, std::int64_t t, typename R::template sums<double> const& totals,
+                  typename R::memory& memory) {
+      { r.at(t, totals, memory, 1.0) } -> std::same_as<typename R::template terms<double>>;
+    });
 
 /// Sums that need the memory: those over the model get k = at(t, memory), with the memory as it is before the update.
 template <class R>
