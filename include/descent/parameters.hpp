@@ -22,6 +22,12 @@ struct group {
   int index = 0;
 };
 
+/// A parameter that is a matrix, row by row: of a layer's weights usually {outputs, inputs}, of a convolution {outputs,
+/// all that one output reads}, of an embedding {entries, width}. For rules that look at rows and columns.
+struct shape {
+  std::int64_t rows = 0, columns = 1;
+};
+
 /// Several types in one list of parameters: parameters<mixed<half, float>> has tensors of half and of float, each with
 /// gradients of its own type; parameters<mixed<half, float>, mixed<half, half>> of float with gradients of half.
 template <storage_type... Ts> struct mixed {};
@@ -79,36 +85,63 @@ template <class Value, class Gradient = Value> class parameters {
     std::string name;
     typename detail::types<Value>::pointer value;
     typename detail::types<Gradient>::pointer gradient;
-    std::int64_t count;
+    std::int64_t count, columns;  // columns are 1 where no shape was given: each element is a row
     int group;
     int types;  // the number of value's and gradient's types, where there are several
   };
 
   /// Throws std::invalid_argument, with the list as it was: a name twice or empty, a negative or too large count, a
-  /// null pointer with a count above 0, a group outside [0, 65535].
+  /// null pointer with a count above 0, a group outside [0, 65535], a shape without columns.
   template <std::integral Count>
   void add(std::string name, Value* value, Gradient* gradient, Count count, group g = {})
     requires(!detail::types<Value>::several)
   {
-    add_view(std::move(name), value, gradient, count, g, 0);
+    add_view(std::move(name), value, gradient, count, 1, g, 0);
   }
   template <storage_type V, storage_type G, std::integral Count>
   void add(std::string name, V* value, G* gradient, Count count, group g = {})
     requires(detail::types<Value>::several)
   {
-    constexpr int types = detail::number_of_types<Value, Gradient, V, G>();
-    static_assert(types >= 0, "parameters<mixed<...>>: no such pair of types for value and gradient in the list");
-    add_view(std::move(name), value, gradient, count, g, types);
+    add_view(std::move(name), value, gradient, count, 1, g, types_of<V, G>());
+  }
+  void add(std::string name, Value* value, Gradient* gradient, shape s, group g = {})
+    requires(!detail::types<Value>::several)
+  {
+    add_matrix(std::move(name), value, gradient, s, g, 0);
+  }
+  template <storage_type V, storage_type G>
+  void add(std::string name, V* value, G* gradient, shape s, group g = {})
+    requires(detail::types<Value>::several)
+  {
+    add_matrix(std::move(name), value, gradient, s, g, types_of<V, G>());
   }
 
   std::vector<view> const& views() const { return views_; }
 
  private:
+  template <class V, class G> static consteval int types_of() {
+    constexpr int types = detail::number_of_types<Value, Gradient, V, G>();
+    static_assert(types >= 0, "parameters<mixed<...>>: no such pair of types for value and gradient in the list");
+    return types;
+  }
+
+  [[noreturn]] static void refuse(std::string const& name, std::string const& what) {
+    throw std::invalid_argument("parameter '" + name + "': " + what);
+  }
+
+  template <class V, class G>
+  void add_matrix(std::string name, V* value, G* gradient, shape s, group g, int types) {
+    if (s.rows < 0) refuse(name, "rows must be at least 0, are " + std::to_string(s.rows));
+    if (s.columns < 1) refuse(name, "columns must be at least 1, are " + std::to_string(s.columns));
+    if (s.rows > most / s.columns)
+      refuse(name, "rows x columns must be at most 2^60, are " + std::to_string(s.rows) + " x " +
+                       std::to_string(s.columns));
+    add_view(std::move(name), value, gradient, s.rows * s.columns, s.columns, g, types);
+  }
+
   template <class V, class G, class Count>
-  void add_view(std::string name, V* value, G* gradient, Count count, group g, int types) {
-    auto const fail = [&](std::string const& what) {
-      throw std::invalid_argument("parameter '" + name + "': " + what);
-    };
+  void add_view(std::string name, V* value, G* gradient, Count count, std::int64_t columns, group g, int types) {
+    auto const fail = [&](std::string const& what) { refuse(name, what); };
     if (name.empty()) fail("the name must not be empty");
     if (std::cmp_less(count, 0)) fail("count must be at least 0, is " + std::to_string(count));
     if (std::cmp_greater(count, most)) fail("count must be at most 2^60, is " + std::to_string(count));
@@ -118,7 +151,7 @@ template <class Value, class Gradient = Value> class parameters {
     if (names_.contains(name)) fail("there is a parameter of this name already");
     if (views_.size() == views_.capacity()) views_.reserve(2 * views_.size() + 1);
     names_.insert(name);
-    views_.push_back({std::move(name), value, gradient, std::int64_t(count), g.index, types});
+    views_.push_back({std::move(name), value, gradient, std::int64_t(count), columns, g.index, types});
   }
 
   static constexpr std::int64_t most = std::int64_t{1} << 60;

@@ -48,6 +48,35 @@ TEST_CASE("parameters are views in the order they were added") {
   CHECK(params.views()[2].value == nullptr);
 }
 
+TEST_CASE("a shape is rows and columns; without one each element is a row") {
+  ds::parameters<float> params;
+  params.add("w", memory, memory + 500, ds::shape{4, 25}, ds::group{1});
+  params.add("b", memory + 100, memory + 600, 25);
+  CHECK(params.views()[0].count == 100);
+  CHECK(params.views()[0].columns == 25);
+  CHECK(params.views()[0].group == 1);
+  CHECK(params.views()[1].columns == 1);
+
+  ds::parameters<ds::mixed<float, double>> several;
+  double wide[6], gradient[6];
+  several.add("w", wide, gradient, ds::shape{2, 3});
+  CHECK(several.views()[0].count == 6);
+  CHECK(several.views()[0].columns == 3);
+  CHECK(several.views()[0].types == 1);
+
+  auto const refused = [&](ds::shape s) {
+    std::string const what = message([&] { params.add("x", memory, memory + 10, s); });
+    CHECK(params.views().size() == 2);
+    return what;
+  };
+  CHECK(refused({-1, 2}) == "parameter 'x': rows must be at least 0, are -1");
+  CHECK(refused({2, 0}) == "parameter 'x': columns must be at least 1, are 0");
+  CHECK(refused({std::int64_t{1} << 40, std::int64_t{1} << 40}) ==
+        "parameter 'x': rows x columns must be at most 2^60, are 1099511627776 x 1099511627776");
+  params.add("none", memory, memory + 10, ds::shape{0, 7});
+  CHECK(params.views()[2].count == 0);
+}
+
 TEST_CASE("bad parameters are refused, each with its sentence, and the list stays as it was") {
   ds::parameters<float> params;
   params.add("w", memory, memory + 10, 10);

@@ -56,6 +56,7 @@ template <class Value, class Gradient> struct layout {
   std::vector<tensor_record<Value, Gradient>> tensors;
   std::vector<std::int32_t> tensor_of_chunk;
   std::vector<std::string> names;
+  std::vector<std::int64_t> columns;  // of each tensor
   std::int64_t elements = 0, arena = 0;
   int groups = 1;
 
@@ -65,6 +66,7 @@ template <class Value, class Gradient> struct layout {
       tensors.push_back({v.value, v.gradient, v.count, chunks, arena, v.group,
                          packets_aligned(v.value) && packets_aligned(v.gradient), std::uint8_t(v.types)});
       names.push_back(v.name);
+      columns.push_back(v.columns);
       chunks += chunks_of(v.count);
       arena += arena_of(v.count);
       elements += v.count;
