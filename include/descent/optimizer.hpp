@@ -7,6 +7,7 @@
 #include <descent/detail/explain.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/report_of.hpp>
+#include <descent/detail/state_access.hpp>
 #include <descent/host.hpp>
 #include <descent/parallel.hpp>
 #include <descent/parameters.hpp>
@@ -15,10 +16,8 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <span>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace descent {
@@ -37,19 +36,20 @@ namespace descent {
 /// values, masters, states, averages, t and schedules stay; gradients are still set to zero where zero_grad{} asks; a
 /// dynamic loss scale backs off.
 template <class Value, class Gradient, class Rule, class... Ps>
-class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
+class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked, public detail::face<Value, Gradient, Rule, Ps...> {
   using chosen = detail::chosen<Value, Gradient, Rule, Ps...>;
   using plan = typename chosen::plan;
-  using backend = typename chosen::backend;
-  using engine = typename backend::template engine<plan>;
-  using entry = group_entry<Rule>;
+  using face = detail::face<Value, Gradient, Rule, Ps...>;
+  using engine = typename face::engine;
+  using typename face::entry;
+  using typename face::tensors;
+  using face::where_, face::groups_, face::engine_, face::alive, face::waiting;
 
  public:
   /// Throws std::invalid_argument on overlapping views, memory out of the backend's reach and values out of range;
   /// cuda_error when the device fails.
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
-      : where_(params), groups_(std::size_t(where_.groups), entry{rule}), accepted_(groups_),
-        policies_(chosen::set(policies...)), used_(used_slots(groups_, policies_)) {
+      : face(tensors(params), rule), accepted_(groups_), policies_(chosen::set(policies...)), used_(used_slots(groups_, policies_)) {
     if constexpr (has_check<Rule>) rule.check();
     chosen::check(policies_);
     engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, chosen::backend_in(policies_));
@@ -180,70 +180,6 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
   /// Sets all gradients to zero; on CUDA enqueued on the stream.
   void zero_grad() { alive().zero_gradients(); }
 
-  /// A member of the state of one parameter, by its number, or by its name in the rule's `slots` where all members have
-  /// one type. In the backend's memory: on CUDA wait for the stream before you read it. Empty when it is not stored.
-  template <std::size_t Slot> std::span<typename plan::template slot<Slot> const> state(std::string const& name) const {
-    static_assert(Slot < plan::slots, "the rule's state has fewer members");
-    return view<typename plan::template slot<Slot>>(alive().slot(Slot), name);
-  }
-  auto state(std::string const& name, std::size_t slot) const {
-    static_assert(plan::state_types::size == 1, "the state's members have several types: use state<number>(name)");
-    if (slot >= plan::slots)
-      throw std::invalid_argument("state of '" + name + "': the rule has " + std::to_string(plan::slots) +
-                                  " members of state, asked for number " + std::to_string(slot));
-    return view<typename plan::template slot<0>>(alive().slot(slot), name);
-  }
-  auto state(std::string const& name, std::string_view slot) const requires has_slot_names<Rule> {
-    for (std::size_t i = 0; i != plan::slots; ++i)
-      if (slot == Rule::slots[i]) return state(name, i);
-    throw std::invalid_argument("state of '" + name + "': the rule has no member '" + std::string(slot) + "'");
-  }
-
-  /// Puts a member of the state back as state<Slot>(name) gave it, from memory that the backend can copy from; on CUDA
-  /// enqueued. Another type than the stored one does not compile: convert on purpose. Throws on another length.
-  template <std::size_t Slot, class T> void set_state(std::string const& name, std::span<T const> from) {
-    static_assert(std::is_same_v<T, typename plan::template slot<Slot>>,
-                  "set_state<number>(name, span): the state is stored in another type than the span's");
-    auto const to = state<Slot>(name);
-    if (from.size() != to.size())
-      throw std::invalid_argument("set_state of '" + name + "': there are " + std::to_string(to.size()) +
-                                  " elements, got " + std::to_string(from.size()));
-    alive().copy(const_cast<T*>(to.data()), from.data(), from.size_bytes());
-  }
-  /// Puts back t, the updates applied so far.
-  void set_step(std::int64_t t) {
-    if (t < 0) throw std::invalid_argument("set_step: the step must be at least 0, is " + std::to_string(t));
-    alive().set_step(t, groups_);
-  }
-
-  /// The master copy of one parameter, likewise; a value of the master's type is its own.
-  auto master(std::string const& name) const {
-    static_assert(plan::has_master, "there is no master copy: give the policy master<float>{}");
-    using exact = typename plan::exact;
-    auto const& x = where_.tensors[where_.find(name)];
-    return detail::with_types<plan>(x.types, [&]<class Typed>() {
-      if constexpr (Typed::has_master) return view<exact>(alive().master(), name);
-      else return view_of(static_cast<exact const*>(static_cast<void const*>(x.value)), x.count);
-    });
-  }
-
-  /// The average of one parameter, likewise.
-  std::span<typename plan::real const> average(std::string const& name) const {
-    static_assert(plan::template given<typename plan::average>, "there is no average: give the policy ema{} or swa{}");
-    return view<typename plan::real>(alive().average(), name);
-  }
-  /// Lookahead's slow weights of one parameter, likewise.
-  std::span<typename plan::slow const> slow(std::string const& name) const {
-    static_assert(plan::template given<typename plan::lookahead>,
-                  "there are no slow weights: give the policy lookahead{}");
-    return view<typename plan::slow>(alive().slow(), name);
-  }
-  /// The 16 bits that each value of one parameter lacks, likewise.
-  std::span<std::uint16_t const> remainder(std::string const& name) const {
-    static_assert(plan::has_remainder, "there is no remainder: give the policy master_remainder{}");
-    return view<std::uint16_t>(alive().remainder(), name);
-  }
-
   /// Moves the values uphill, as the policy sam says; step() puts them back first. On CUDA enqueued.
   void ascend() {
     static_assert(plan::template given<typename plan::ascent>, "ascend(): give the policy sam{}");
@@ -313,17 +249,6 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     return detail::norm_from<plan>(detail::totals_of<plan>(where_, e.norm_partials(), wanted)) * inverse;
   }
 
-  engine& alive() const {
-    if (!engine_) throw std::logic_error("this optimizer was moved from");
-    return *engine_;
-  }
-
-  /// For a function that waits.
-  engine& waiting(char const* function) const {
-    alive().refuse_capture(function);
-    return *engine_;
-  }
-
   entry& group_at(int index) {
     alive();
     if (index < 0 || std::size_t(index) >= groups_.size())
@@ -358,22 +283,11 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked {
     if (alive().set_groups(groups_)) accepted_ = groups_;
   }
 
-  template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) {
-    return {p, std::size_t(count)};
-  }
-  template <class T> std::span<T const> view(void* buffer, std::string const& name) const {
-    auto const& x = where_.tensors[where_.find(name)];
-    if (!buffer) return {};
-    return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
-  }
-
-  detail::layout<Value, Gradient> where_;
-  std::vector<entry> groups_, accepted_;
+  std::vector<entry> accepted_;
   typename plan::policies policies_;
   std::array<bool, plan::slots> used_;
   std::int64_t round_ = -1;  // of the shared loss scale, at the last step
   bool unscaled_ = false, swapped_ = false, ascended_ = false;
-  std::unique_ptr<engine> engine_;
 };
 
 template <class Value, class Gradient, class Rule, class... Ps>

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/control.hpp>
+#include <descent/detail/arguments.hpp>
+#include <descent/detail/explain.hpp>
+#include <descent/detail/layout.hpp>
+
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace descent::detail {
+
+/// What every part of an optimizer's face is made of.
+template <class Plan, class Engine> class optimizer_core {
+ protected:
+  using engine = Engine;
+  using rule = typename Plan::rule;
+  using entry = group_entry<rule>;
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+
+  optimizer_core(tensors where, rule const& r) : where_(std::move(where)), groups_(std::size_t(where_.groups), {r}) {}
+
+  Engine& alive() const {
+    if (!engine_) throw std::logic_error("this optimizer was moved from");
+    return *engine_;
+  }
+  /// For a function that waits.
+  Engine& waiting(char const* function) const {
+    alive().refuse_capture(function);
+    return *engine_;
+  }
+
+  tensors where_;
+  std::vector<entry> groups_;
+  std::unique_ptr<Engine> engine_;
+};
+
+/// The face's part that shows what the optimizer owns, and puts it back.
+template <class Plan, class Engine> class state_access : protected optimizer_core<Plan, Engine> {
+ protected:
+  using core = optimizer_core<Plan, Engine>;
+  using core::alive, core::where_, core::groups_;
+  using typename core::rule;
+  using optimizer_core<Plan, Engine>::optimizer_core;
+
+ public:
+  /// A member of the state of one parameter, by its number, or by its name in the rule's `slots` where all members have
+  /// one type. In the backend's memory: on CUDA wait for the stream before you read it. Empty when it is not stored.
+  template <std::size_t Slot> std::span<typename Plan::template slot<Slot> const> state(std::string const& name) const {
+    static_assert(Slot < Plan::slots, "the rule's state has fewer members");
+    return view<typename Plan::template slot<Slot>>(alive().slot(Slot), name);
+  }
+  auto state(std::string const& name, std::size_t slot) const {
+    static_assert(Plan::state_types::size == 1, "the state's members have several types: use state<number>(name)");
+    if (slot >= Plan::slots)
+      throw std::invalid_argument("state of '" + name + "': the rule has " + std::to_string(Plan::slots) +
+                                  " members of state, asked for number " + std::to_string(slot));
+    return view<typename Plan::template slot<0>>(alive().slot(slot), name);
+  }
+  auto state(std::string const& name, std::string_view slot) const requires has_slot_names<rule> {
+    for (std::size_t i = 0; i != Plan::slots; ++i)
+      if (slot == rule::slots[i]) return state(name, i);
+    throw std::invalid_argument("state of '" + name + "': the rule has no member '" + std::string(slot) + "'");
+  }
+
+  /// Puts a member of the state back as state<Slot>(name) gave it, from memory that the backend can copy from; on CUDA
+  /// enqueued. Another type than the stored one does not compile: convert on purpose. Throws on another length.
+  template <std::size_t Slot, class T> void set_state(std::string const& name, std::span<T const> from) {
+    static_assert(std::is_same_v<T, typename Plan::template slot<Slot>>,
+                  "set_state<number>(name, span): the state is stored in another type than the span's");
+    auto const to = state<Slot>(name);
+    if (from.size() != to.size())
+      throw std::invalid_argument("set_state of '" + name + "': there are " + std::to_string(to.size()) +
+                                  " elements, got " + std::to_string(from.size()));
+    alive().copy(const_cast<T*>(to.data()), from.data(), from.size_bytes());
+  }
+  /// Puts back t, the updates applied so far.
+  void set_step(std::int64_t t) {
+    if (t < 0) throw std::invalid_argument("set_step: the step must be at least 0, is " + std::to_string(t));
+    alive().set_step(t, groups_);
+  }
+
+  /// The master copy of one parameter, likewise; a value of the master's type is its own.
+  auto master(std::string const& name) const {
+    static_assert(Plan::has_master, "there is no master copy: give the policy master<float>{}");
+    using exact = typename Plan::exact;
+    auto const& x = where_.tensors[where_.find(name)];
+    return with_types<Plan>(x.types, [&]<class Typed>() {
+      if constexpr (Typed::has_master) return view<exact>(this->alive().master(), name);
+      else return view_of(static_cast<exact const*>(static_cast<void const*>(x.value)), x.count);
+    });
+  }
+
+  /// The average of one parameter, likewise.
+  std::span<typename Plan::real const> average(std::string const& name) const {
+    static_assert(Plan::template given<typename Plan::average>, "there is no average: give the policy ema{} or swa{}");
+    return view<typename Plan::real>(alive().average(), name);
+  }
+  /// Lookahead's slow weights of one parameter, likewise.
+  std::span<typename Plan::slow const> slow(std::string const& name) const {
+    static_assert(Plan::template given<typename Plan::lookahead>,
+                  "there are no slow weights: give the policy lookahead{}");
+    return view<typename Plan::slow>(alive().slow(), name);
+  }
+  /// The 16 bits that each value of one parameter lacks, likewise.
+  std::span<std::uint16_t const> remainder(std::string const& name) const {
+    static_assert(Plan::has_remainder, "there is no remainder: give the policy master_remainder{}");
+    return view<std::uint16_t>(alive().remainder(), name);
+  }
+
+ private:
+  template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) {
+    return {p, std::size_t(count)};
+  }
+  template <class T> std::span<T const> view(void* buffer, std::string const& name) const {
+    auto const& x = where_.tensors[where_.find(name)];
+    if (!buffer) return {};
+    return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
+  }
+};
+
+template <class Value, class Gradient, class Rule, class... Ps>
+using face = state_access<typename chosen<Value, Gradient, Rule, Ps...>::plan,
+                          typename chosen<Value, Gradient, Rule, Ps...>::backend::template engine<
+                              typename chosen<Value, Gradient, Rule, Ps...>::plan>>;
+
+}  // namespace descent::detail
