@@ -289,6 +289,13 @@ DESCENT_HD unit_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
   }
 }
 
+/// The terms of a row that has been updated so often, this time included, of a rule whose fields are scheduled already.
+template <class Plan>
+DESCENT_HD typename Plan::rule::template terms<typename Plan::real> terms_of_row(typename Plan::rule const& r,
+                                                                                 std::int32_t updates) {
+  return narrowed<typename Plan::rule, typename Plan::real>(r.at(updates), 1, false).terms;
+}
+
 /// What a group's sums in update t need.
 template <class Plan>
 DESCENT_HD unit_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& group,

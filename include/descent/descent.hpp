@@ -20,6 +20,7 @@
 #include <descent/parameters.hpp>
 #include <descent/preset.hpp>
 #include <descent/rounding.hpp>
+#include <descent/rows.hpp>
 #include <descent/rules/acprop.hpp>
 #include <descent/rules/adabelief.hpp>
 #include <descent/rules/adabound.hpp>

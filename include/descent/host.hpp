@@ -3,14 +3,11 @@
 #pragma once
 
 #include <descent/control.hpp>
-#include <descent/detail/chunk_pass.hpp>
 #include <descent/detail/host_check.hpp>
-#include <descent/detail/host_control.hpp>
 #include <descent/detail/host_scaler.hpp>
+#include <descent/detail/host_storage.hpp>
 #include <descent/detail/measure.hpp>
-#include <descent/detail/memory.hpp>
 #include <descent/detail/passes.hpp>
-#include <descent/detail/reduce.hpp>
 #include <descent/systems.hpp>
 
 #include <algorithm>
@@ -27,16 +24,18 @@ template <class System> struct host;
 
 namespace descent::detail {
 
-template <class Plan, class System> class host_engine : host_control<Plan> {
+template <class Plan, class System> class host_engine : host_storage<Plan, System> {
   using rule = typename Plan::rule;
   using real = typename Plan::real;
   using entry = group_entry<rule>;
-  using base = host_control<Plan>;
+  using base = host_storage<Plan, System>;
   using typename base::tensors;
   using base::control_, base::factors_, base::memories_, base::partial_, base::pending_, base::pending_step_;
-  using base::policies_, base::rows, base::step_terms_, base::units_, base::where_;
+  using base::policies_, base::rows, base::step_terms_, base::units_, base::where_, base::rows_;
+  using base::master_, base::remainder_, base::average_, base::slow_, base::saved_, base::slot_;
   using base::find_factors, base::find_terms, base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
-  using base::total;
+  using base::total, base::each_packet, base::for_chunks, base::owned, base::record, base::rows_of_chunk;
+  using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of;
 
  public:
   host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
@@ -50,13 +49,13 @@ template <class Plan, class System> class host_engine : host_control<Plan> {
     if constexpr (Plan::template given<typename Plan::loss>)
       require_host_memory(static_cast<typename Plan::loss const&>(policies_).where, sizeof(float), "loss_at: the loss");
     if constexpr (Plan::sums) pending_.reserve(groups.size());
-    if constexpr (Plan::has_master) master_ = allocate<typename Plan::master>();
-    if constexpr (Plan::has_remainder) remainder_ = allocate<std::uint16_t>();
-    if constexpr (Plan::template given<typename Plan::average>) average_ = allocate<real>();
+    if constexpr (Plan::has_master) master_ = base::template allocate<typename Plan::master>();
+    if constexpr (Plan::has_remainder) remainder_ = base::template allocate<std::uint16_t>();
+    if constexpr (Plan::template given<typename Plan::average>) average_ = base::template allocate<real>();
     if constexpr (Plan::template given<typename Plan::ascent>) make_saved();
-    if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = allocate<typename Plan::slow>();
+    if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = base::template allocate<typename Plan::slow>();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((slot_[I] = used[I] ? allocate<typename Plan::template slot<I>>() : nullptr), ...);
+      ((slot_[I] = used[I] ? base::template allocate<typename Plan::template slot<I>>() : nullptr), ...);
     }(typename Plan::every_slot{});
     for_chunks(start_body{this, groups.data()});
   }
@@ -77,11 +76,12 @@ template <class Plan, class System> class host_engine : host_control<Plan> {
     if (!control_.applied) {
       if (control_.waiting) return;
       control_.bad_chunk = first_bad_chunk();
-      if constexpr (Plan::zeroes) for_chunks(packets(zero_all{}, groups.data()));
+      if constexpr (Plan::zeroes) for_chunks(zero_body{this, groups.data()});
       return;
     }
     if constexpr (Plan::norm_first) measure_all<measure::sums>(groups, control_.factor);
     find_terms(groups);
+    if constexpr (Plan::own_updates) for_chunks(count_body{this});
     for_chunks(update_body{this});
   }
 
@@ -113,6 +113,28 @@ template <class Plan, class System> class host_engine : host_control<Plan> {
   }
   void restore_values() { for_chunks(packets(restore_all{saved_.get()})); }
 
+  void select_rows(std::size_t tensor, std::int64_t rows, auto... selection) {
+    rows_.select(tensor, rows, selection...);
+  }
+  std::int32_t const* row_updates(std::size_t tensor) const { return rows_[tensor].updates; }
+
+  /// Takes over what rows of the old one have become rows of this one, and all that is no element's.
+  void take(host_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const&) {
+    auto const& moves = changes.moves;
+    for (std::size_t t = 0; t < moves.size(); ++t)
+      for (std::int64_t r = 0; moves[t].from && r < rows_of(where_, t); ++r) {
+        std::int64_t const from = moves[t].from[r], most = rows_of(old.where_, std::size_t(moves[t].old));
+        if (from < -1 || from >= most) refuse_row(where_.names[t], r, from, most);
+      }
+    for_chunks(take_body{this, &old, moves.data()});
+    if constexpr (Plan::own_updates)
+      for (std::size_t t = 0; t < moves.size(); ++t)
+        if (moves[t].old >= 0)
+          gather_chunk(updates_of(t), old.updates_of(std::size_t(moves[t].old)), moves[t].from, 1, 0,
+                       rows_of(where_, t));
+    base::take(old, moves);
+  }
+
   void copy(void* to, void const* from, std::size_t bytes) {
     if (bytes) std::memcpy(to, from, bytes);
   }
@@ -136,21 +158,15 @@ template <class Plan, class System> class host_engine : host_control<Plan> {
   std::string name() const { return host<System>::name(); }
 
  private:
-
-
   void make_saved() {
     if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
   }
-  template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.arena) * sizeof(T)); }
-
-  /// Body<Real>() on every packet; of groups that are not frozen where groups are given.
+  /// Body<Real>() on every packet.
   template <class Body> struct every_packet {
     host_engine* e;
     Body body;
-    entry const* groups = nullptr;
     template <class Real> void operator()(std::int64_t chunk) const {
-      if (groups && groups[std::size_t(e->record(chunk).group)].frozen) return;
-      e->each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         body.template operator()<Typed, Real, reals<Real>>(x, i, part);
       });
     }
@@ -163,16 +179,14 @@ template <class Plan, class System> class host_engine : host_control<Plan> {
       every_packet<Body>{e, body}.template operator()<real>(chunk);
     }
   };
-  template <class Body> every_packet<Body> packets(Body const& body, entry const* groups = nullptr) {
-    return {this, body, groups};
-  }
+  template <class Body> every_packet<Body> packets(Body const& body) { return {this, body}; }
 
   struct start_body {
     host_engine* e;
     entry const* groups;
     template <class Real> void operator()(std::int64_t chunk) const {
       rule const& r = groups[std::size_t(e->record(chunk).group)].rule;
-      e->each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         start_packet<Typed, Real>(x, i, part, r);
       });
     }
@@ -183,11 +197,63 @@ template <class Plan, class System> class host_engine : host_control<Plan> {
     template <class Real> void operator()(std::int64_t chunk) const {
       auto const& u = e->units_[e->unit_of(chunk)];
       if (u.frozen) return;
-      auto const k = e->spread<Real>(u);
+      auto const k = e->template spread<Real>(u);
       Real const factor(u.factor);
-      e->each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        update_packet<Typed, Real>(x, i, part, factor, k, e->step_terms_);
+      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        if constexpr (Plan::selects_rows) {
+          auto const rows = e->rows_of_chunk(chunk);
+          auto const one = [&](int j, std::int64_t row) {
+            update_packet<Typed, real, 1>(x, i + j, {1, true}, u.factor, e->row_unit(u, chunk, row).terms,
+                                          e->step_terms_);
+          };
+          auto const all = [&](std::int64_t row) {
+            if constexpr (!Plan::own_updates) update_packet<Typed, Real>(x, i, part, factor, k, e->step_terms_);
+            else update_packet<Typed, Real>(x, i, part, factor, e->template spread<Real>(e->row_unit(u, chunk, row)),
+                                            e->step_terms_);
+          };
+          each_selected<Plan::own_updates>(rows, i, part.size, all, one);
+        } else {
+          update_packet<Typed, Real>(x, i, part, factor, k, e->step_terms_);
+        }
       });
+    }
+  };
+
+  /// Gradients of a step that is skipped.
+  struct zero_body {
+    host_engine* e;
+    entry const* groups;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      if (groups[std::size_t(e->record(chunk).group)].frozen) return;
+      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        auto const all = [&](std::int64_t) { zero_packet<Typed, Real>(x, i, part); };
+        if constexpr (Plan::selects_rows)
+          each_selected<false>(e->rows_of_chunk(chunk), i, part.size, all,
+                               [&](int j, std::int64_t) { zero_packet<Typed, real, 1>(x, i + j, {1, true}); });
+        else all(0);
+      });
+    }
+  };
+  struct count_body {
+    host_engine* e;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      if (e->units_[e->unit_of(chunk)].frozen) return;
+      auto const [begin, size] = span_of(chunk, e->record(chunk));
+      count_rows(e->rows_of_chunk(chunk), begin, size, 0, 1);
+    }
+  };
+
+  struct take_body {
+    host_engine* e;
+    host_engine const* old;
+    row_move const* moves;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      auto const t = std::size_t(e->where_.tensor_of_chunk[std::size_t(chunk)]);
+      if (moves[t].old < 0) return;
+      auto const [begin, size] = span_of(chunk, e->record(chunk));
+      auto const to = e->owned(t), from = old->owned(std::size_t(moves[t].old));
+      for (std::size_t b = 0; b < to.size(); ++b)
+        if (to[b].at) gather_chunk(to[b], from[b], moves[t].from, e->where_.columns[t], begin, size);
     }
   };
 
@@ -211,7 +277,7 @@ template <class Plan, class System> class host_engine : host_control<Plan> {
       auto const g = std::size_t(e->record(chunk).group);
       if (!groups[g].frozen) {
         typename rule::template terms<Real> k{};
-        if constexpr (Plan::sums && What != measure::norm) k = e->spread<Real>(e->pending_[g]);
+        if constexpr (Plan::sums && What != measure::norm) k = e->template spread<Real>(e->pending_[g]);
         Real const scaled(
             real(What == measure::sums && Plan::clip_over != scope::model ? e->factor_of(chunk) : factor));
         int const packets = (span_of(chunk, e->record(chunk)).size + int(packet_size) - 1) / int(packet_size);
@@ -219,8 +285,11 @@ template <class Plan, class System> class host_engine : host_control<Plan> {
         double four[chunk_threads][sums][4];
         std::memset(four, 0, std::size_t(used) * sizeof four[0]);
         int q = 0;
-        e->each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-          measure_packet<Typed, What, Real>(four[q++ % chunk_threads], x, i, part, scaled, k, e->pending_step_);
+        e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+          unsigned in = all_selected;
+          if constexpr (Plan::selects_rows) in = selected(e->rows_of_chunk(chunk), i, part.size);
+          auto& lanes = four[q++ % chunk_threads];
+          if (in) measure_packet<Typed, What, Real>(lanes, x, i, part, scaled, k, e->pending_step_, in);
         });
         for (int t = 0; t < used; ++t) lane[0][t] = fold<first_is_largest<Plan, What>>(four[t][0]);
         for (int c = 1; c < sums; ++c)
@@ -235,66 +304,6 @@ template <class Plan, class System> class host_engine : host_control<Plan> {
     for_chunks(measure_body<What>{this, groups.data(), factor});
   }
 
-  auto const& record(std::int64_t chunk) const {
-    return where_.tensors[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
-  }
-  std::size_t tensor_or_group(std::int64_t chunk, bool tensor) const {
-    return std::size_t(tensor ? where_.tensor_of_chunk[std::size_t(chunk)] : record(chunk).group);
-  }
-  std::size_t unit_of(std::int64_t chunk) const { return tensor_or_group(chunk, Plan::unit_per_tensor); }
-  double factor_of(std::int64_t chunk) const {
-    return factors_[tensor_or_group(chunk, Plan::clip_over == scope::tensor)];
-  }
-
-  template <class Real> static auto spread(unit<rule, real> const& u) {
-    typename rule::template terms<Real> k{};
-    for (std::size_t i = 0; i < members<rule::template terms>; ++i)
-      reinterpret_cast<Real*>(&k)[i] = Real(reinterpret_cast<real const*>(&u.terms)[i]);
-    return k;
-  }
-
-  /// f(buffers, element, extent) for every packet, with the buffers of the tensor's types.
-  template <class Real, int Types = 0, class F> void each_packet(std::int64_t chunk, F const& f) const {
-    auto const& t = record(chunk);
-    if constexpr (Types + 1 < Plan::pairs)
-      if (t.types != Types) return each_packet<Real, Types + 1>(chunk, f);
-    auto const [begin, size] = span_of(chunk, t);
-    auto const x = buffers_of<typename Plan::template typed<Types>>(t);
-    for (int i = 0; i < size; i += int(packet_size))
-      f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
-  }
-
-  template <class Typed, class Record> buffers<Typed> buffers_of(Record const& t) const {
-    auto const at = [&]<class T>(host_memory const& m, T*& p) {
-      if (m) p = reinterpret_cast<T*>(m.get()) + t.arena;
-    };
-    buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
-                     static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
-    if constexpr (Typed::has_master) at(master_, x.exact);
-    else x.exact = x.value;
-    if constexpr (Plan::has_extras) {
-      at(remainder_, x.extra.remainder);
-      at(average_, x.extra.average);
-      at(slow_, x.extra.slow);
-      x.extra.arena = t.arena;
-    }
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(t.arena) * sizeof(typename Plan::template slot<I>)
-                             : nullptr), ...);
-    }(typename Plan::every_slot{});
-    return x;
-  }
-
-  template <class Body> void for_chunks(Body const& body) {
-    chunk_pass<real, Body> const pass{&body, has_lanes()};
-    if (where_.elements < fork_worth) cpp::each(where_.chunks(), pass);
-    else System::each(where_.chunks(), pass);
-  }
-  /// Below this many elements a parallel region costs more than it saves.
-  static constexpr std::int64_t fork_worth = 32 * 1024;
-
-  host_memory master_, remainder_, average_, slow_, saved_;
-  std::array<host_memory, Plan::slots> slot_;
 };
 
 }  // namespace descent::detail

@@ -13,6 +13,7 @@
 #include <descent/parameters.hpp>
 #include <descent/report.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -36,7 +37,8 @@ namespace descent {
 /// values, masters, states, averages, t and schedules stay; gradients are still set to zero where zero_grad{} asks; a
 /// dynamic loss scale backs off.
 template <class Value, class Gradient, class Rule, class... Ps>
-class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked, public detail::face<Value, Gradient, Rule, Ps...> {
+class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
+                  public detail::face<Value, Gradient, Rule, Ps...> {
   using chosen = detail::chosen<Value, Gradient, Rule, Ps...>;
   using plan = typename chosen::plan;
   using face = detail::face<Value, Gradient, Rule, Ps...>;
@@ -49,7 +51,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked, public 
   /// Throws std::invalid_argument on overlapping views, memory out of the backend's reach and values out of range;
   /// cuda_error when the device fails.
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
-      : face(tensors(params), rule), accepted_(groups_), policies_(chosen::set(policies...)), used_(used_slots(groups_, policies_)) {
+      : face(tensors(params), rule), accepted_(groups_), policies_(chosen::set(policies...)),
+        used_(used_slots(groups_, policies_)) {
     if constexpr (has_check<Rule>) rule.check();
     chosen::check(policies_);
     engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, chosen::backend_in(policies_));
@@ -202,6 +205,20 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked, public 
     swapped_ = !swapped_;
   }
 
+  /// The optimizer for parameters that have gained and lost rows, as points and embeddings do: masters, states,
+  /// averages and what rows count come along, each from the row that `rows` names; a parameter that is not named there
+  /// keeps its rows, one of a new name starts anew. Groups, schedules, t and loss scale go on; a new group starts as
+  /// group 0. The values and gradients are the caller's to move. All rows are selected then. This optimizer stays as it
+  /// was; on CUDA waits for the stream. Throws std::invalid_argument on rows that do not exist or shapes that changed.
+  optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const {
+    engine const& old = waiting("gathered()");
+    if (swapped_) throw std::logic_error("gathered() between two calls of swap_average()");
+    if (ascended_) throw std::logic_error("gathered() after ascend()");
+    optimizer now(params, *this);
+    now.engine_->take(old, detail::changes_of_rows(where_, now.where_, rows), now.groups_);
+    return now;
+  }
+
   /// What the optimizer owns. descent::memory(params, rule, policies...) says the same beforehand.
   memory_report memory() const { return detail::owned<plan>(where_, used_); }
   static memory_report memory(parameters<Value, Gradient> const& params, Rule const& rule, Ps const&... policies) {
@@ -219,6 +236,14 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked, public 
   std::string explain() const { return detail::explain<plan>(where_, used_, groups_, alive().name()); }
 
  private:
+  optimizer(parameters<Value, Gradient> const& params, optimizer const& old)
+      : face(tensors(params), old.groups_[0].rule), accepted_(groups_), policies_(old.policies_), used_(old.used_),
+        round_(old.round_), unscaled_(old.unscaled_) {
+    std::copy_n(old.groups_.begin(), std::min(groups_.size(), old.groups_.size()), groups_.begin());
+    accepted_ = groups_;
+    engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, chosen::backend_in(policies_));
+  }
+
   void run(step_call const& call) {
     engine& e = alive();
     if (swapped_) throw std::logic_error("step() between two calls of swap_average(): the values are the averages now");

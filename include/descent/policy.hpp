@@ -31,6 +31,7 @@ struct zero_grad;
 struct maximize;
 struct ascent;
 struct loss;
+struct rows;
 template <auto Field> struct field;  // one kind for each scheduled field of the rule
 }  // namespace kind
 

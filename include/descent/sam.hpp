@@ -13,9 +13,9 @@ namespace descent {
 ///     backward at p;   optimizer::ascend():   p_ <- p + rho g / ||g||     L2, of the true gradient, over all groups
 ///     backward at p_;  optimizer::step():     p  <- rule(p, g(p_))
 ///
-/// ascend() keeps the values and step() puts them back first; capture both in one graph, or none. Where g is zero or not finite p stays. The rule's state,
-/// clipping and averages see the second gradient alone; set gradients to zero in between as always. The values that
-/// are kept take as many bytes as the values.
+/// ascend() keeps the values and step() puts them back first; capture both in one graph, or none. Where g is zero or
+/// not finite p stays. The rule's state, clipping and averages see the second gradient alone; set gradients to zero in
+/// between as always. The values that are kept take as many bytes as the values.
 struct sam {
   double rho = 0.05;
 

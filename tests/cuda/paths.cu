@@ -28,6 +28,7 @@ void reach(detail::device_view<Plan> const& v, detail::control_view<Plan> const&
     go(detail::mark_unscaled<Plan>, v);
   }
   go(detail::each_packet<detail::update_packets<Plan>>, detail::update_packets<Plan>{v});
+  if constexpr (Plan::own_updates) go(detail::count_updates<Plan>, v);
   go(detail::set_step_groups<Plan>, v, w, detail::group_batch<typename Plan::rule>{});
   if constexpr (Plan::norm_first) {
     go(detail::measure_chunks<Plan, detail::measure::norm>, v, w, descent::step_call{});
@@ -51,6 +52,8 @@ REACH(float, float, ds::sgd)
 REACH(ds::half, ds::half, ds::sgd, ds::skip_nonfinite, ds::states<ds::half>)
 REACH(float, float, ds::adam, ds::clip_norm, rate)
 REACH(ds::half, float, ds::adam, ds::states<ds::half, ds::bfloat16>)
+REACH(float, float, ds::adam, ds::masked_rows<>, ds::clip_norm)
+REACH(ds::bfloat16, float, ds::adam, ds::masked_rows<ds::row_step::own>, ds::stochastic_rounding, rate)
 REACH(float, ds::bfloat16, ds::adamw, ds::clip_norm, ds::master<double>)
 REACH(double, double, ds::adamw, ds::skip_nonfinite)
 REACH(ds::bfloat16, ds::half, ds::lion, ds::skip_nonfinite, ds::states<ds::bfloat16>)

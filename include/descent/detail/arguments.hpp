@@ -77,6 +77,10 @@ template <class Plan> struct combination {
                 "the rule looks at the loss of the batch: give the policy loss_at{pointer}");
   static_assert(!has_sums_of_memory<typename Plan::rule> || Plan::clip_over != scope::tensor,
                 "clipping of each tensor cannot come before sums over the model that depend on the rule's memory");
+  static_assert(!Plan::template given<typename Plan::ascent> || !Plan::selects_rows,
+                "sam cannot be combined with masked_rows: ascend() would move rows that are not selected");
+  static_assert(!Plan::own_updates || (!Plan::sums && !has_memory<typename Plan::rule>),
+                "masked_rows<row_step::own>: a rule with sums or memory has one t for all rows");
   static_assert(!Plan::has_remainder || types<value>::template has<bfloat16>,
                 "master_remainder: the 16 bits are those that a bfloat16 value lacks; there is no such value");
   static_assert(

@@ -52,6 +52,9 @@ template <class Plan> class controller {
       }
       __syncthreads();
     }
+    if constexpr (Plan::own_updates)
+      for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
+        v.extra.rules[g] = scheduled(v.groups[g].rule, policies, t - 1);
     int const count = Plan::unit_per_tensor ? v.tensor_count : v.group_count;
     for (int u = int(threadIdx.x); u < count; u += total_threads) {
       int const g = Plan::unit_per_tensor ? v.tensors[u].group : u;

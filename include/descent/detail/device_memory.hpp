@@ -35,6 +35,11 @@ template <class T> class device_array {
     require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
   T* get() const { return data_.get(); }
+  /// Copies the first ones to host memory; waits for the stream.
+  void read(T* to, cudaStream_t stream, std::size_t count = 1) const {
+    require_cuda(cudaMemcpyAsync(to, get(), count * sizeof(T), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+    require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  }
 
  private:
   std::unique_ptr<T, device_delete> data_;

@@ -4,6 +4,7 @@
 
 #include <descent/control.hpp>
 #include <descent/detail/packet.hpp>
+#include <descent/detail/row_record.hpp>
 
 /// What kernels see of device memory.
 namespace descent::detail {
@@ -16,10 +17,12 @@ struct late_report {
 };
 
 /// What only some policies have, so that the kernels of the others are what they were without.
-template <class Plan, bool = Plan::has_extras || Plan::has_step_terms> struct extra_view {};
+template <class Plan, bool = Plan::has_extras || Plan::has_step_terms || Plan::selects_rows> struct extra_view {};
 template <class Plan> struct extra_view<Plan, true> {
   extra_buffers<Plan> buffers;
   step_terms_of<Plan> const* step_terms;
+  row_record* rows;            // of each tensor
+  typename Plan::rule* rules;  // of each group with its scheduled fields, where rows count their own updates
 };
 
 /// Everything in device memory, by value to every kernel.

@@ -55,6 +55,12 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
     m.buffers.push_back({"values kept by sam", where.arena * Plan::largest_value});
     m.bytes += m.buffers.back().bytes;
   }
+  if constexpr (Plan::own_updates) {
+    std::int64_t rows = 0;
+    for (std::size_t t = 0; t < where.tensors.size(); ++t) rows += where.tensors[t].count / where.columns[t];
+    m.buffers.push_back({"updates of each row", rows * std::int64_t(sizeof(std::int32_t))});
+    m.bytes += m.buffers.back().bytes;
+  }
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((used[I] ? add(std::type_identity<typename Plan::template slot<I>>{},
                     "state " + slot_name<typename Plan::rule>(I)) : void()), ...);

@@ -5,6 +5,7 @@
 #include <descent/control.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/reduce.hpp>
+#include <descent/detail/row_moves.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -73,6 +74,10 @@ template <class Plan> class host_control {
 
   void find_terms(std::vector<entry> const& groups) {
     std::int64_t const t = control_.step;
+    if constexpr (Plan::own_updates) {
+      scheduled_.clear();
+      for (entry const& g : groups) scheduled_.push_back(scheduled(g.rule, policies_, t - 1));
+    }
     step_terms_ = find_step_terms<Plan>(policies_, t);
     [[maybe_unused]] double totals[Plan::sum_count + 1];
     if constexpr (Plan::sums && !Plan::sums_per_tensor)
@@ -95,6 +100,15 @@ template <class Plan> class host_control {
     return -1;
   }
 
+  /// Takes over what is no element's.
+  void take(host_control const& old, std::vector<row_move> const& moves) {
+    control_ = old.control_;
+    for (std::size_t u = 0; u < memories_.size(); ++u) {
+      std::int64_t const from = !Plan::unit_per_tensor ? std::int64_t(u) : moves[u].old;
+      if (from >= 0 && std::size_t(from) < old.memories_.size()) memories_[u] = old.memories_[std::size_t(from)];
+    }
+  }
+
   tensors where_;
   typename Plan::policies policies_;
   control_block control_;
@@ -102,6 +116,7 @@ template <class Plan> class host_control {
   std::vector<unit<rule, real>> units_, pending_;
   step_terms_of<Plan> step_terms_{}, pending_step_{};
   std::vector<memory_of<rule>> memories_;
+  std::vector<rule> scheduled_;  // each group's, where rows count their own updates
   std::vector<double> factors_;
 };
 

@@ -120,17 +120,44 @@ template <class Plan> struct update_packets {
   }
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
-    using real = typename Plan::real;
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
-      if constexpr (Plan::zeroes && Plan::may_skip)
-        if (!v.control->applied) return zero_packet<Typed, real, M>(x, i, {M, true});
-      auto const& unit = unit_of(tensor);
-      if constexpr (Plan::has_step_terms)
-        update_packet<Typed, real, M>(x, i, {M, true}, unit.factor, unit.terms, *v.extra.step_terms);
-      else update_packet<Typed, real, M>(x, i, {M, true}, unit.factor, unit.terms);
+      if constexpr (Plan::selects_rows)
+        each_selected<Plan::own_updates>(
+            v.extra.rows[tensor], i, M, [&](std::int64_t row) { update<M>(x, tensor, i, row); },
+            [&](int j, std::int64_t row) { update<1>(x, tensor, i + j, row); });
+      else update<M>(x, tensor, i, 0);
     });
   }
+
+ private:
+  template <int M, class Typed>
+  __device__ void update(buffers<Typed> const& x, std::int32_t tensor, std::int64_t i,
+                         [[maybe_unused]] std::int64_t row) const {
+    using real = typename Plan::real;
+    if constexpr (Plan::zeroes && Plan::may_skip)
+      if (!v.control->applied) return zero_packet<Typed, real, M>(x, i, {M, true});
+    auto const& unit = unit_of(tensor);
+    auto const with = [&](auto const& k) {
+      if constexpr (Plan::has_step_terms)
+        update_packet<Typed, real, M>(x, i, {M, true}, unit.factor, k, *v.extra.step_terms);
+      else update_packet<Typed, real, M>(x, i, {M, true}, unit.factor, k);
+    };
+    if constexpr (Plan::own_updates)
+      with(terms_of_row<Plan>(v.extra.rules[v.tensors[tensor].group], v.extra.rows[tensor].updates[row]));
+    else with(unit.terms);
+  }
 };
+
+/// Before the update of plans whose rows count their own.
+template <class Plan> __global__ __launch_bounds__(packet_threads) void count_updates(device_view<Plan> v) {
+  if (Plan::may_skip && !v.control->applied) return;
+  std::int64_t const chunk = blockIdx.x;
+  std::int32_t const tensor = v.tensor_of_chunk[chunk];
+  auto const& t = v.tensors[tensor];
+  if (v.groups[t.group].frozen) return;
+  auto const [begin, size] = span_of(chunk, t);
+  count_rows(v.extra.rows[tensor], begin, size, int(threadIdx.x), packet_threads);
+}
 
 // ---- over chunks: one block each, one partial for each sum ---------------------------------------------------------
 
@@ -163,7 +190,12 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
         int const first = q * int(packet_size), left = size - first;
         if (left <= 0) break;
         extent const e = left < packet_size ? extent{left, false} : extent{int(packet_size), t.aligned};
-        measure_packet<Typed, What, real>(total, x, begin + first, e, factor, k, step);
+        if constexpr (Plan::selects_rows) {
+          if (unsigned const in = selected(v.extra.rows[tensor], begin + first, e.size))
+            measure_packet<Typed, What, real>(total, x, begin + first, e, factor, k, step, in);
+        } else {
+          measure_packet<Typed, What, real>(total, x, begin + first, e, factor, k, step);
+        }
       }
     });
   }

@@ -4,6 +4,7 @@
 
 #include <descent/detail/packet.hpp>
 #include <descent/detail/reduce.hpp>
+#include <descent/detail/row_record.hpp>
 
 /// The read-only pass, one packet at a time.
 namespace descent::detail {
@@ -18,15 +19,23 @@ inline constexpr int measured =
 template <class Plan, measure What>
 inline constexpr bool first_is_largest = Plan::norm_of == norm::inf && What != measure::sums;
 
-/// Adds the elements' contributions to four accumulators for each measured row: element j to accumulator j mod 4.
+/// Adds the elements' contributions to four accumulators for each measured row: element j to accumulator j mod 4, where
+/// bit j of `in` says so.
 /// A float's square is exact in double, so a fused multiply-add changes nothing and no finite gradient overflows.
 template <class Plan, measure What, class Real>
 DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffers<Plan> const& x, std::int64_t i,
                                extent e, Real const& factor, typename Plan::rule::template terms<Real> const& k,
-                               [[maybe_unused]] step_terms_of<Plan> const& step) {
+                               [[maybe_unused]] step_terms_of<Plan> const& step,
+                               [[maybe_unused]] unsigned in = all_selected) {
   using rule = typename Plan::rule;
   constexpr bool reads_parameters = What != measure::norm || Plan::measures_parameters;
   double each[packet_size];
+  auto const take = [&](auto const& r) {
+    to_doubles(each, r, e.size);
+    if constexpr (Plan::selects_rows)
+      for (int j = 0; j < packet_size; ++j)
+        if (!(in >> j & 1)) each[j] = 0;
+  };
   auto const add = [&](double(&sum)[4]) {
     for (int j = 0; j < 4; ++j) sum[j] += each[j] + each[j + 4];
   };
@@ -35,7 +44,7 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
   read(g, x.gradient + i, e);
   if constexpr (reads_parameters) read_exact(p, x, i, e);
   if constexpr (What != measure::sums) {
-    to_doubles(each, g, e.size);
+    take(g);
     if constexpr (Plan::norm_of == norm::inf) {
       for (int j = 0; j < 4; ++j) total[0][j] = larger(total[0][j], larger(abs(each[j]), abs(each[j + 4])));
     } else if constexpr (Plan::norm_of == norm::l1) {
@@ -56,7 +65,7 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
       add(total[0]);
     }
     if constexpr (Plan::measures_parameters) {
-      to_doubles(each, p, e.size);
+      take(p);
       for (double& one : each) one *= one;
       add(total[Plan::norm_rows - 1]);
     }
@@ -73,7 +82,7 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
       for (std::size_t c = 0; c < Plan::sum_count; ++c) sums[c][j] = reinterpret_cast<Real const*>(&sum)[c];
     }
     for (std::size_t c = 0; c < Plan::sum_count; ++c) {
-      to_doubles(each, sums[c], e.size);
+      take(sums[c]);
       add(total[measured<Plan, What> - Plan::sum_count + c]);
     }
   }

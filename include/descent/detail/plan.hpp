@@ -7,6 +7,7 @@
 #include <descent/clip.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/parameters.hpp>
+#include <descent/rows.hpp>
 #include <descent/rule.hpp>
 #include <descent/storage.hpp>
 #include <descent/vary.hpp>
@@ -86,6 +87,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using average = policy_of<kind::average, void, Ps...>;
   using ascent = policy_of<kind::ascent, void, Ps...>;
   using loss = policy_of<kind::loss, void, Ps...>;
+  using rows = policy_of<kind::rows, void, Ps...>;
   using lookahead = policy_of<kind::lookahead, void, Ps...>;
   /// The type of lookahead's slow weights.
   using slow = std::conditional_t<has_remainder || types<exact>::several, real, exact>;
@@ -94,6 +96,12 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr bool shares_scale = requires { &loss_scale::shared; };
   static constexpr bool zeroes = count_of<kind::zero_grad, Ps...> > 0;
   static constexpr bool maximizes = count_of<kind::maximize, Ps...> > 0;
+  static constexpr bool selects_rows = given<rows>;
+  /// Whether each row counts its updates.
+  static constexpr bool own_updates = [] {
+    if constexpr (selects_rows) return rows::own_step;
+    else return false;
+  }();
   static constexpr bool sums = has_sums<Rule>;
   /// Whether gradients in memory are multiplied by a factor.
   static constexpr bool scales = given<clip> || given<loss_scale> || given<accumulation>;
@@ -169,7 +177,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
            (Typed::has_master ? bytes_of<typename Typed::value> : 0) + 2 * state_bytes(used, in_update) +
            (given<average> ? 2 * bytes_of<real> : 0) + (given<lookahead> ? 2 * bytes_of<slow> : 0);
   }
-  static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + 2;
+  static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + own_updates + 2;
 
  private:
   template <class Typed>

@@ -6,7 +6,10 @@
 #include <descent/detail/arguments.hpp>
 #include <descent/detail/explain.hpp>
 #include <descent/detail/layout.hpp>
+#include <descent/detail/row_moves.hpp>
 
+#include <concepts>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -114,7 +117,35 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     return view<std::uint16_t>(alive().remainder(), name);
   }
 
+  /// Selects the rows of one parameter that steps update, from the next one on: those whose byte in the mask is not 0;
+  /// null selects all. The mask is the caller's, one byte a row in the backend's memory, and each step reads it anew,
+  /// captured ones too. On CUDA enqueued.
+  void select_rows(std::string const& name, std::uint8_t const* mask) {
+    require_rows();
+    std::size_t const t = where_.find(name);
+    this->alive().select_rows(t, rows_of(where_, t), mask);
+  }
+  /// The same by a list of row numbers in the backend's memory, which is read here and once. A negative number is left
+  /// out, so a list may have room; one twice counts once. A number too large throws std::invalid_argument on the host
+  /// and is left out on CUDA, where this is enqueued; the first call for a parameter allocates a byte for each row.
+  template <std::signed_integral Index>
+  void select_rows(std::string const& name, Index const* list, std::int64_t count) {
+    require_rows();
+    if (count < 0) throw std::invalid_argument("select_rows: count must be at least 0, is " + std::to_string(count));
+    std::size_t const t = where_.find(name);
+    this->alive().select_rows(t, rows_of(where_, t), list, count);
+  }
+  /// How often each row of one parameter was updated, in the backend's memory.
+  std::span<std::int32_t const> row_updates(std::string const& name) const {
+    static_assert(Plan::own_updates, "row_updates(): give the policy masked_rows<row_step::own>{}");
+    std::size_t const t = where_.find(name);
+    return view_of(this->alive().row_updates(t), rows_of(where_, t));
+  }
+
  private:
+  static constexpr void require_rows() {
+    static_assert(Plan::selects_rows, "select_rows(): give the policy masked_rows{}");
+  }
   template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) {
     return {p, std::size_t(count)};
   }

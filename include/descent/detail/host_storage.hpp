@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/chunk_pass.hpp>
+#include <descent/detail/host_control.hpp>
+#include <descent/detail/host_rows.hpp>
+#include <descent/detail/memory.hpp>
+#include <descent/detail/packet.hpp>
+#include <descent/systems.hpp>
+
+#include <array>
+
+/// What the host backend owns for the elements, and how its passes find them.
+namespace descent::detail {
+
+template <class Plan, class System> class host_storage : protected host_control<Plan> {
+ protected:
+  using base = host_control<Plan>;
+  using typename base::rule;
+  using typename base::real;
+  using typename base::entry;
+  using typename base::tensors;
+  using base::where_, base::factors_;
+
+  host_storage(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies)
+      : base(where, groups, policies), rows_(where) {}
+
+  template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.arena) * sizeof(T)); }
+
+  /// All that is owned of one tensor's elements.
+  std::array<owned_buffer, Plan::slots + 4> owned(std::size_t tensor) const {
+    std::int64_t const first = where_.tensors[tensor].arena;
+    auto const of = [&](host_memory const& m, std::int64_t size) {
+      return owned_buffer{m ? m.get() + first * size : nullptr, size};
+    };
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array{of(slot_[I], bytes_of<typename Plan::template slot<I>>)..., of(remainder_, 2),
+                        of(master_, bytes_of<typename Plan::master>), of(average_, sizeof(real)),
+                        of(slow_, sizeof(typename Plan::slow))};
+    }(typename Plan::every_slot{});
+  }
+  owned_buffer updates_of(std::size_t tensor) const {
+    return {reinterpret_cast<std::byte*>(rows_[tensor].updates), sizeof(std::int32_t)};
+  }
+  row_record const& rows_of_chunk(std::int64_t chunk) const {
+    return rows_[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
+  }
+  /// The terms of a row.
+  unit<rule, real> row_unit(unit<rule, real> const& u, [[maybe_unused]] std::int64_t chunk,
+                            [[maybe_unused]] std::int64_t row) const {
+    if constexpr (Plan::own_updates) {
+      rule const& r = base::scheduled_[std::size_t(record(chunk).group)];
+      return {terms_of_row<Plan>(r, rows_of_chunk(chunk).updates[row]), u.factor, false};
+    } else {
+      return u;
+    }
+  }
+
+  auto const& record(std::int64_t chunk) const {
+    return where_.tensors[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
+  }
+  std::size_t tensor_or_group(std::int64_t chunk, bool tensor) const {
+    return std::size_t(tensor ? where_.tensor_of_chunk[std::size_t(chunk)] : record(chunk).group);
+  }
+  std::size_t unit_of(std::int64_t chunk) const { return tensor_or_group(chunk, Plan::unit_per_tensor); }
+  double factor_of(std::int64_t chunk) const {
+    return factors_[tensor_or_group(chunk, Plan::clip_over == scope::tensor)];
+  }
+
+  template <class Real> static auto spread(unit<rule, real> const& u) {
+    typename rule::template terms<Real> k{};
+    for (std::size_t i = 0; i < members<rule::template terms>; ++i)
+      reinterpret_cast<Real*>(&k)[i] = Real(reinterpret_cast<real const*>(&u.terms)[i]);
+    return k;
+  }
+
+  /// f(buffers, element, extent) for every packet, with the buffers of the tensor's types.
+  template <class Real, int Types = 0, class F> void each_packet(std::int64_t chunk, F const& f) const {
+    auto const& t = record(chunk);
+    if constexpr (Types + 1 < Plan::pairs)
+      if (t.types != Types) return each_packet<Real, Types + 1>(chunk, f);
+    auto const [begin, size] = span_of(chunk, t);
+    auto const x = buffers_of<typename Plan::template typed<Types>>(t);
+    for (int i = 0; i < size; i += int(packet_size))
+      f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
+  }
+
+  template <class Typed, class Record> buffers<Typed> buffers_of(Record const& t) const {
+    auto const at = [&]<class T>(host_memory const& m, T*& p) {
+      if (m) p = reinterpret_cast<T*>(m.get()) + t.arena;
+    };
+    buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
+                     static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
+    if constexpr (Typed::has_master) at(master_, x.exact);
+    else x.exact = x.value;
+    if constexpr (Plan::has_extras) {
+      at(remainder_, x.extra.remainder);
+      at(average_, x.extra.average);
+      at(slow_, x.extra.slow);
+      x.extra.arena = t.arena;
+    }
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(t.arena) * sizeof(typename Plan::template slot<I>)
+                             : nullptr), ...);
+    }(typename Plan::every_slot{});
+    return x;
+  }
+
+  template <class Body> void for_chunks(Body const& body) {
+    chunk_pass<real, Body> const pass{&body, has_lanes()};
+    if (where_.elements < fork_worth) cpp::each(where_.chunks(), pass);
+    else System::each(where_.chunks(), pass);
+  }
+  /// Below this many elements a parallel region costs more than it saves.
+  static constexpr std::int64_t fork_worth = 32 * 1024;
+
+  [[no_unique_address]] host_rows<Plan> rows_;
+  host_memory master_, remainder_, average_, slow_, saved_;
+  std::array<host_memory, Plan::slots> slot_;
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,39 @@
+"""Writes values_sparse.txt: the trajectory of torch.optim.SparseAdam in float64.
+
+    python3 -m venv refenv && . refenv/bin/activate
+    pip install numpy torch==2.15.0 optax==0.2.8
+    python generate_sparse.py
+
+The tests read values_sparse.txt and never run this script.
+"""
+
+import torch
+
+from problem import gradient, shapes, start, steps, write
+
+what = """\
+# Row r of tensor k has a gradient at step t only where (5 t + 3 r + k) % 4 is not 0; tensors 0 and 1 have rows of one
+# element.
+#
+"""
+
+
+def run(make):
+    params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in range(len(shapes))]
+    optimizer = make(params)
+    for t in range(1, steps + 1):
+        for k, p in enumerate(params):
+            rows = torch.tensor([r for r in range(shapes[k][0]) if (5 * t + 3 * r + k) % 4 != 0], dtype=torch.int64)
+            p.grad = torch.sparse_coo_tensor(rows[None], torch.from_numpy(gradient(k, t))[rows], p.shape,
+                                             check_invariants=True)
+        optimizer.step()
+        yield t, [p.detach().numpy() for p in params]
+
+
+def cases():
+    for options in dict(lr=0.05, beta1=0.8, beta2=0.95, eps=1e-3), dict(lr=0.01, beta1=0.9, beta2=0.999, eps=1e-8):
+        yield "adam", "torch", options, run(lambda params: torch.optim.SparseAdam(
+            params, lr=options["lr"], betas=(options["beta1"], options["beta2"]), eps=options["eps"]))
+
+
+write("values_sparse.txt", "generate_sparse.py", what, cases())
