@@ -19,7 +19,7 @@ namespace descent {
 struct control_block {
   std::int64_t step = 0;     ///< t, the updates applied so far
   std::int64_t calls = 0;    ///< of step(), whatever they did
-  std::int64_t skipped = 0;  ///< updates that were skipped for a gradient that is not finite
+  std::int64_t skipped = 0;  ///< updates that were skipped for a gradient or loss that is not finite
   std::int64_t bad_chunk = -1;
   double grad_norm = 0;      ///< of the last call, of the true gradient, before clipping
   double clip = 1;           ///< of groups or tensors that are clipped by themselves, the smallest
@@ -176,6 +176,10 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
   if constexpr (Plan::measures) {
     c.grad_norm = norm_from<Plan>(totals) * inverse;
     c.applied = totals.finite();
+    if constexpr (has_loss<typename Plan::rule>) {
+      float const loss = *static_cast<typename Plan::loss const&>(policies).where;
+      c.applied = c.applied && loss - loss == 0;
+    }
   }
   if (!c.applied) {
     ++c.skipped;

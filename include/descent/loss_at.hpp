@@ -10,6 +10,7 @@ namespace descent {
 
 /// Where the loss of the batch lies, in the backend's memory, for rules that look at it: as the loss function gives it,
 /// without the loss scale. Each update reads it once, in the same stream; captured graphs read what is there at replay.
+/// A step whose loss is not finite is skipped, as one whose gradients are not: means of the loss would never forget it.
 struct loss_at {
   float const* where = nullptr;
 

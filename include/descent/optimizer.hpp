@@ -76,7 +76,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// schedule is overwritten by it.
   Rule& group(int index) { return group_at(index).rule; }
 
-  /// A frozen group is left alone: no work is done for it, its gradients count in no norm, its state stays.
+  /// A frozen group is left alone: no work is done for it, its gradients count in no norm, its state stays. t is the
+  /// optimizer's and goes on: moments that start at a later t are not corrected for their bias.
   void freeze(int index, bool frozen = true) { group_at(index).frozen = frozen; }
 
   /// What group() and freeze() changed takes hold from here on, also for graphs captured before: call it between two

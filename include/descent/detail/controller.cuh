@@ -165,7 +165,7 @@ template <class Plan> class controller {
     for (long long c = threadIdx.x; c < bad; c += total_threads)
       if (!norm_totals_from<Plan>([&](int row) { return v.partial[row * v.chunk_count + c]; }).finite()) bad = c;
     bad = reduce_index(shared).Reduce(bad, [](long long a, long long b) { return a < b ? a : b; });
-    if (threadIdx.x == 0) v.control->bad_chunk = bad;
+    if (threadIdx.x == 0) v.control->bad_chunk = bad < v.chunk_count ? bad : -1;
   }
 
   __device__ void write_late_report() const {

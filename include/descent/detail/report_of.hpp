@@ -43,6 +43,7 @@ step_report report_of(layout<typename Plan::value, typename Plan::gradient> cons
   if (c.waiting && c.batches > 0) r.why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
   else if (c.waiting) r.why = "no gradients were waiting";
   else if (c.step + c.skipped == 0) r.why = "no step was taken yet";
+  else if (c.bad_chunk < 0) r.why = "the loss is not finite";
   else
     r.why = "the gradient of '" + where.names[std::size_t(where.tensor_of_chunk[std::size_t(c.bad_chunk)])] +
             "' is not finite";

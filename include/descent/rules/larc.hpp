@@ -38,7 +38,8 @@ template <detail::inner_rule Rule> struct larc {
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {
     double const p = sqrt(total.pp), g = sqrt(total.gg);
     terms<double> k = at(t);
-    if (p > 0 && g > 0) k.a = trust * p / (g + weight_decay * p + eps);
+    if (!(p > 0 && g > 0)) return k;
+    k.a = trust * p / (g + weight_decay * p + eps);
     if (clip) k.a = min(k.a / lr, 1.0);
     return k;
   }

@@ -11,6 +11,7 @@ namespace descent {
 /// alone: every k steps, say 10, the caller takes an estimate of the Hessian's diagonal (Hutchinson's, or that of
 /// Gauss-Newton-Bartlett), blends it, h <- b2 h + (1 - b2) estimate with b2 = 0.99, and writes it with
 /// optimizer::set_state<1>. As long as h is 0, a step is that of clipped m / eps. `bias_correction` as optax.
+/// What is not a number in m or h is not clipped away.
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     p <- p - lr (clip(m / max(gamma h, eps), -rho, rho) + wd p)       (bias_correction: m / (1 - b1^t) instead of m)
@@ -28,8 +29,8 @@ struct sophia {
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     s.m = k.b1 * s.m + k.a1 * g;
-    Real const u = s.m * k.m_unbias / max(k.gamma * s.h, k.eps);
-    return p - k.lr * (min(max(u, -k.rho), k.rho) + k.wd * p);
+    Real const u = s.m * k.m_unbias / max(k.eps, k.gamma * s.h);
+    return p - k.lr * (min(k.rho, max(-k.rho, u)) + k.wd * p);
   }
 
   void check() const {
