@@ -1,15 +1,16 @@
 #!/bin/sh
 # usage: mutants.sh [every]     Breaks the headers on purpose, one change at a time; the tests must notice each.
 #
-# mutants.txt has a change a line: the header, tests of machine/ separated by commas, a name, a sed expression. The change
-# is applied to a copy of include/ and the tests are built against it: one of them must fail when it runs. A change that
-# changes nothing, does not compile or survives is an error. Ends with `N mutants, N killed`; with an argument of 5 every
-# fifth change is tried. CXX, CXXFLAGS and JOBS (2 at a time) may be set.
+# mutants.txt has a change a line: the header, tests of machine/, or of another folder as rules/traps, separated by commas,
+# a name, a sed expression. The change is applied to a copy of include/ and the tests are built against it: one of them must
+# fail when it runs. A change that changes nothing, does not compile or survives is an error. Ends with `N mutants, N
+# killed`; with an argument of 5 every fifth change is tried. CXX, CXXFLAGS and JOBS (2 at a time) may be set.
 tests=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(dirname "$tests")
 
 build() {  # build program test include-folder
-  $compiler -include "$scratch/common.hpp" -I"$3" "$tests/machine/$2_test.cpp" "$scratch/main.o" -o "$1"
+  case $2 in */*) source=$2 ;; *) source=machine/$2 ;; esac
+  $compiler -include "$scratch/common.hpp" -I"$3" "$tests/${source}_test.cpp" "$scratch/main.o" -o "$1"
 }
 
 try() {  # try line-number
@@ -23,11 +24,11 @@ try() {  # try line-number
     return
   fi
   for test in $(echo "$names" | tr , ' '); do
-    if ! build "$copy/$test" "$test" "$copy" > "$copy/log" 2>&1; then
+    if ! build "$copy/broken" "$test" "$copy" > "$copy/log" 2>&1; then
       echo "broken    $name: does not compile: $(grep -m 1 error: "$copy/log")"
       return
     fi
-    if ! timeout 60 "$copy/$test" > "$copy/log" 2>&1; then
+    if ! timeout 60 "$copy/broken" > "$copy/log" 2>&1; then
       echo "killed    $name, by $test: $(sed -n 's/^TEST CASE: *//p' "$copy/log" | head -n 1)"
       return
     fi
@@ -69,7 +70,7 @@ lines=$(awk -v every="$every" '!/^#/ && NF && n++ % every == 0 { print NR }' "$t
 for test in $(for line in $lines; do sed -n "${line}p" "$tests/mutants.txt"; done | awk '{ print $2 }' | tr , '\n' |
     sort -u); do
   build "$scratch/sound" "$test" "$root/include" && "$scratch/sound" > "$scratch/log" ||
-    { cat "$scratch/log"; echo "machine/$test fails without any change"; exit 1; }
+    { cat "$scratch/log"; echo "$test fails without any change"; exit 1; }
 done
 
 echo "$lines" | xargs -n 1 -P "${JOBS:-2}" sh "$0" --one "$scratch" | tee "$scratch/results"

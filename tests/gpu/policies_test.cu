@@ -287,10 +287,13 @@ TEST_CASE("rules that look at the loss agree, the loss being where the backend i
     for (int t = 1; t <= 4; ++t) {
       x.new_gradients(std::uint64_t(t));
       x.send_gradients();
-      on_host = 40.f / float(t);
+      on_host = t == 2 ? NAN : t == 3 ? infinity : 40.f / float(t);  // skipped, and forgotten
       on_device.put({on_host}, s);
       host.step(), device.step();
+      CHECK(device.report().applied == (t == 1 || t == 4));
+      CHECK(device.report().why == host.report().why);
     }
+    CHECK(device.report().step == 2);
     x.expect_same();
   };
   agree(ds::polyak{});
