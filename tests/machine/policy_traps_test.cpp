@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// More mistakes and surprises of other systems, in what a step does around its rule: loss scale, clipping, accumulation,
-// groups. The table of all of them is docs/design/traps.md.
+// More mistakes and surprises of other systems, in what a step does around its rule: loss scale, clipping,
+// accumulation, groups. The table of all of them is docs/design/traps.md.
 #include <descent/descent.hpp>
 
 #include <doctest/doctest.h>
@@ -42,7 +42,8 @@ TEST_CASE("trap of optax.apply_if_finite: no number of bad steps in a row makes 
   CHECK(opt.report().skipped == 1000);
 }
 
-TEST_CASE("trap of tiny-cuda-nn's static scale and of apex's plain Adam: an overflow is looked for with any loss scale") {
+TEST_CASE(
+    "trap of tiny-cuda-nn's static scale and of apex's plain Adam: an overflow is looked for with any loss scale") {
   problem<half> p(sizes);
   ds::optimizer opt{p.parameters(), ds::adam{}, ds::static_loss_scale{128}};
   p.set_gradients(1, 128);
@@ -89,7 +90,8 @@ TEST_CASE("trap of a constant in the divisor: gradients of exactly the largest n
   CHECK(ds::clip_adaptive{.c = 0.5, .eps = 0.25}.factor(2, 0) == 0.5 * 0.25 / 2);  // a tensor of zeros can start
 }
 
-TEST_CASE("trap of ensmallen 3.10 and Horovod: the length of Adam's step does not depend on the number of micro-batches") {
+TEST_CASE(
+    "trap of ensmallen 3.10 and Horovod: the length of Adam's step does not depend on the number of micro-batches") {
   // There lr is divided by the batch size for gradients that are sums, or sums are not divided.
   auto const moved = [](int n, double weight) {
     problem<double> p({9});
@@ -106,7 +108,8 @@ TEST_CASE("trap of ensmallen 3.10 and Horovod: the length of Adam's step does no
     for (double weight : {1.0, 7.0}) CHECK(moved(n, weight) == doctest::Approx(one).epsilon(1e-13));
 }
 
-TEST_CASE("trap of optax.MultiSteps and apply_every: a micro-batch that only counts moves nothing and is seen by nothing") {
+TEST_CASE(
+    "trap of optax.MultiSteps and apply_every: a micro-batch that only counts moves nothing and is seen by nothing") {
   // There the inner rule is evaluated at each, with updates of zero in between; decay, noise and averages must not be.
   problem<float> p(sizes);
   ds::optimizer opt{p.parameters(),           ds::adamw{.lr = 0.1, .weight_decay = 0.5}, ds::accumulate{4},

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Mistakes and surprises of other systems' update rules, each as a fact that they would fail; the name says whose. All of
-// them, with those that other tests hold: docs/design/traps.md. Those of the machine are in machine/traps_test.cpp.
+// Mistakes and surprises of other systems' update rules, each as a fact that they would fail; the name says whose. The
+// table of all, with those that other tests hold, is docs/design/traps.md. Those of the machine: machine/traps_test.cpp.
 #include <descent/descent.hpp>
 
 #include <doctest/doctest.h>
@@ -255,7 +255,8 @@ TEST_CASE("trap of clip as min(max(x, low), high): what is not a number is not c
   CHECK(bad(p[0]));
 }
 
-TEST_CASE("trap of llm.c's outlier detector: a loss that is not a number is skipped and forgotten, not kept in a mean") {
+TEST_CASE(
+    "trap of llm.c's outlier detector: a loss that is not a number is skipped and forgotten, not kept in a mean") {
   for (float bad : {float(not_a_number), HUGE_VALF, -HUGE_VALF}) {
     CAPTURE(bad);
     auto const check = [&](auto const& rule) {
