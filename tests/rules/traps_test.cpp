@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Mistakes and surprises of other systems' update rules, each as a fact that they would fail; the name says whose. The
-// table of all, with those that other tests hold, is docs/design/traps.md. Those of the machine: machine/traps_test.cpp.
+// table of all is docs/design/traps.md. Those of the machine are in machine/traps_test.cpp and policy_traps_test.cpp.
 #include <descent/descent.hpp>
 
 #include <doctest/doctest.h>
