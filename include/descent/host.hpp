@@ -107,9 +107,9 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     norm_totals const totals = norm_totals_from<Plan>([&](int row) { return total(row); });
     for_chunks(ascend_body{this, groups.data(), real(ascent_factor<Plan>(policies_, totals))});
   }
-  void swap_in() {
+  void swap_in(std::vector<entry> const& groups) {
     make_saved();
-    for_chunks(packets(swap_in_all{saved_.get()}));
+    for_chunks(swap_in_body{this, groups.data()});
   }
   void restore_values() { for_chunks(packets(restore_all{saved_.get()})); }
 
@@ -188,6 +188,17 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
       rule const& r = groups[std::size_t(e->record(chunk).group)].rule;
       e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         start_packet<Typed, Real>(x, i, part, r);
+      });
+    }
+  };
+
+  struct swap_in_body {
+    host_engine* e;
+    entry const* groups;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      rule const& r = groups[std::size_t(e->record(chunk).group)].rule;
+      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        swap_in_packet<Typed, Real, reals<Real>>(x, i, part, e->saved_.get(), r);
       });
     }
   };

@@ -196,13 +196,14 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     ascended_ = true;
   }
 
-  /// Puts the averages, rounded, into the values; the next call puts back the values to the bit. Between the two step()
-  /// throws. The first call allocates room for the values.
+  /// Puts the averages, rounded, into the values: those of the policy, or else those that the rule keeps (schedule-free
+  /// rules, asgd). The next call puts back the values to the bit. Between the two step() throws. The first call
+  /// allocates room for the values.
   void swap_average() {
-    static_assert(plan::template given<typename plan::average>, "there is no average: give the policy ema{} or swa{}");
+    static_assert(plan::averages, "there is no average: give the policy ema{} or swa{}");
     if (ascended_) throw std::logic_error("swap_average() after ascend(): the values are uphill until step()");
     if (swapped_) alive().restore_values();
-    else alive().swap_in();
+    else commit_groups(), alive().swap_in(groups_);
     swapped_ = !swapped_;
   }
 

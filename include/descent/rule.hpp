@@ -141,6 +141,14 @@ concept has_loss =
 template <class R>
 concept has_sums_of_memory = has_sums<R> && has_memory<R> && detail::terms_of_memory<R> && R::sums_over == scope::model;
 
+/// Average: a rule whose state knows the parameters to evaluate has `averaged(p, s)`, for optimizer::swap_average().
+template <class R>
+concept has_averaged = requires(R const r, float x, double y, typename R::template state<float> const& s,
+                                typename R::template state<double> const& z) {
+  { r.averaged(x, s) } -> std::same_as<float>;
+  { r.averaged(y, z) } -> std::same_as<double>;
+};
+
 /// Check: `check()` throws std::invalid_argument on values out of range.
 template <class R>
 concept has_check = requires(R const r) { r.check(); };

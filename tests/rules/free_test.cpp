@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #include <descent/rules/acprop.hpp>
+#include <descent/rules/asgd.hpp>
 #include <descent/rules/cocob.hpp>
 #include <descent/rules/dadapt_adamw.hpp>
 #include <descent/rules/dowg.hpp>
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 using namespace test;
@@ -29,7 +31,7 @@ TEST_CASE("schedule_free_sgd: the first step is plain, and x is where it leads")
   trial t(ds::schedule_free_sgd{.lr = 0.5, .beta1 = 0.75}, {1});
   CHECK(t.step({2}) == std::vector{0.0});
   CHECK(t.state(0) == std::vector{0.0});
-  CHECK(ds::schedule_free_sgd::averaged(0.0, {0.0}, 0.75) == 0);
+  CHECK(ds::schedule_free_sgd{.beta1 = 0.75}.averaged(0.0, ds::schedule_free_sgd::state<double>{0.0}) == 0);
 }
 
 TEST_CASE("schedule_free_sgd: x is the mean of z, and y between them") {
@@ -37,7 +39,7 @@ TEST_CASE("schedule_free_sgd: x is the mean of z, and y between them") {
   t.step({2});                               // z = 0
   CHECK(t.step({4}) == std::vector{-1.25});  // z = -2, x = -1, y = 0.75 x + 0.25 z
   CHECK(t.state(0) == std::vector{-2.0});
-  CHECK(ds::schedule_free_sgd::averaged(-1.25, {-2.0}, 0.75) == -1);
+  CHECK(ds::schedule_free_sgd{.beta1 = 0.75}.averaged(-1.25, ds::schedule_free_sgd::state<double>{-2.0}) == -1);
   CHECK(t.step({-4})[0] == near(-0.75 * 2 / 3));  // z = 0, x = -2/3
 }
 
@@ -301,4 +303,38 @@ TEST_CASE("rules without a rate or a schedule to tune say what is out of range")
   CHECK_THROWS_WITH(ds::cocob{.alpha = -1}.check(), "cocob: alpha must be finite and at least 0, is -1");
   CHECK_THROWS_WITH(ds::cocob{.eps = 0}.check(), "cocob: eps must be finite and above 0, is 0");
   CHECK_THROWS_WITH(ds::acprop{.eps_root = -1}.check(), "acprop: eps_root must be finite and at least 0, is -1");
+}
+
+TEST_CASE("swap_average evaluates at what the rule averages, and puts the values back to the bit") {
+  auto const holds = []<class Value, class Rule, class... Ps>(Value, Rule rule, auto const& average, Ps... policies) {
+    std::vector<Value> p(21), g(21);
+    for (std::size_t i = 0; i < 21; ++i) p[i] = ds::narrow<Value>(0.5 * double(i) - 4), g[i] = ds::narrow<Value>(1.);
+    ds::parameters<Value> list;
+    list.add("a", p.data(), g.data(), 13);
+    list.add("b", p.data() + 13, g.data() + 13, 8, ds::group{1});
+    ds::optimizer opt{list, rule, policies...};
+    if constexpr (requires { opt.group(1).beta1; }) opt.group(1).beta1 = 0.5;
+    for (int t = 0; t < 4; ++t) opt.step();
+    auto const kept = p;
+    opt.swap_average();
+    CHECK_THROWS_AS(opt.step(), std::logic_error);
+    for (std::size_t i = 0; i < 21; ++i) {
+      bool const first = i < 13;
+      std::string const name = first ? "a" : "b";
+      std::size_t const j = first ? i : i - 13;
+      double exact = ds::widen<double>(kept[i]);
+      if constexpr (sizeof...(Ps) > 0) exact = opt.master(name)[j];
+      double const x = average(opt.group(!first), exact, double(opt.state(name, 0)[j]));
+      CHECK(ds::widen<double>(p[i]) == doctest::Approx(ds::widen<double>(ds::narrow<Value>(x))).epsilon(1e-6));
+      CHECK(ds::widen<double>(p[i]) != ds::widen<double>(kept[i]));
+    }
+    opt.swap_average();
+    CHECK(std::memcmp(p.data(), kept.data(), 21 * sizeof(Value)) == 0);
+    opt.step();
+  };
+  auto const free = [](auto const& rule, double y, double z) { return (y - (1 - rule.beta1) * z) / rule.beta1; };
+  holds(0.f, ds::schedule_free_sgd{.lr = 0.1}, free);
+  holds(0.0, ds::schedule_free_adamw{.lr = 0.1}, free);
+  holds(ds::bfloat16{}, ds::schedule_free_adamw{.lr = 0.5}, free, ds::master<float>{});
+  holds(0.f, ds::asgd{.lr = 0.1, .t0 = 1}, [](auto const&, double, double ax) { return ax; });
 }

@@ -103,7 +103,7 @@ TEST_CASE("what schedule-free rules average is what optax would have one evaluat
         auto const x = [&](double y, auto const& opt, std::size_t k, std::size_t i) {
           typename Rule::template state<double> s{};
           s.z = opt.state(std::to_string(k), 0)[i];
-          return Rule::averaged(y, s, rule.beta1);
+          return rule.averaged(y, s);
         };
         auto const of = [](double, std::size_t k, std::size_t i, std::size_t t) { return gradient(k, i, t); };
         CHECK(farthest(g, rule, of, x) <= 1e-13);

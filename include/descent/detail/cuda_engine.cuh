@@ -114,10 +114,11 @@ template <class Plan> class cuda_engine {
     using body = ascend_packets<Plan>;
     launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, saved_.get(), ascent_.get()});
   }
-  void swap_in() {
+  void swap_in(std::vector<entry> const&) {
     device_scope const scope(device_);
     make_saved();
-    for_packets(swap_in_all{saved_.get()});
+    using body = swap_in_packets<Plan>;
+    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, saved_.get()});
   }
   void restore_values() { for_packets(restore_all{saved_.get()}); }
 

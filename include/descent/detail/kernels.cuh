@@ -94,6 +94,7 @@ template <class Plan> struct ascend_packets {
   }
 };
 
+/// What needs the rule of the group and nothing of the step.
 template <class Plan> struct start_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
@@ -103,6 +104,19 @@ template <class Plan> struct start_packets {
     auto const& rule = v.groups[v.tensors[tensor].group].rule;
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
       start_packet<Typed, typename Plan::real, M>(x, i, {M, true}, rule);
+    });
+  }
+};
+template <class Plan> struct swap_in_packets {
+  static constexpr int blocks = packet_blocks<Plan>;
+  device_view<Plan> v;
+  std::byte* saved;
+  __device__ bool wants(std::int32_t) const { return true; }
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    auto const& rule = v.groups[v.tensors[tensor].group].rule;
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+      swap_in_packet<Typed, typename Plan::real, M>(x, i, {M, true}, saved, rule);
     });
   }
 };

@@ -58,18 +58,24 @@ template <class Plan> DESCENT_HD typename Plan::value* saved_at(std::byte* saved
   return reinterpret_cast<typename Plan::value*>(saved + (element - within) * Plan::largest_value) + within;
 }
 
-/// saved[..] <- value <- average[..], by the numbers of the elements among all.
-struct swap_in_all {
-  std::byte* saved;
-  template <class Plan, class Real, int M>
-  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
-    Real p[M];
-    read(p, x.value + i, e);
-    write(saved_at<Plan>(saved, x.extra.arena + i), p, e);
+/// saved[..] <- value <- average[..], by the numbers of the elements among all. The policy's average, or else the
+/// rule's.
+template <class Plan, class Real, int M>
+DESCENT_HD void swap_in_packet(buffers<Plan> const& x, std::int64_t i, extent e, std::byte* saved,
+                               [[maybe_unused]] typename Plan::rule const& rule) {
+  Real p[M];
+  read(p, x.value + i, e);
+  write(saved_at<Plan>(saved, x.extra.arena + i), p, e);
+  if constexpr (Plan::template given<typename Plan::average>) {
     read(p, x.extra.average + i, e);
-    write(x.value + i, p, e);
+  } else {
+    packet_state<Plan, Real, M> s;
+    read_exact(p, x, i, e);
+    s.template read<true>(x, i, e);
+    for (int j = 0; j < M; ++j) p[j] = rule.averaged(p[j], s.whole(j));
   }
-};
+  write(x.value + i, p, e);
+}
 
 /// saved[..] <- value, value <- exact parameter + factor g; a factor of 0 leaves the value as it is.
 template <class Factor> struct ascend_all {

@@ -96,6 +96,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr bool shares_scale = requires { &loss_scale::shared; };
   static constexpr bool zeroes = count_of<kind::zero_grad, Ps...> > 0;
   static constexpr bool maximizes = count_of<kind::maximize, Ps...> > 0;
+  /// Whether there is an average of the policy's or the rule's to evaluate.
+  static constexpr bool averages = given<average> || has_averaged<Rule>;
   static constexpr bool selects_rows = given<rows>;
   /// Whether each row counts its updates.
   static constexpr bool own_updates = [] {
@@ -113,7 +115,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr bool norm_first = given<clip> && sums;
   /// Whether the update knows more buffers than gradient, value, master and state.
   static constexpr bool has_extras =
-      given<noise> || given<rounding> || given<average> || given<lookahead> || given<ascent> || has_remainder;
+      given<noise> || given<rounding> || given<average> || given<lookahead> || given<ascent> || has_remainder ||
+      has_averaged<Rule>;
   /// Whether the update needs step_terms.
   static constexpr bool has_step_terms =
       given<clip_value> || given<noise> || given<rounding> || given<average> || given<lookahead>;

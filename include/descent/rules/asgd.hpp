@@ -8,8 +8,8 @@
 namespace descent {
 
 /// ASGD: averaged stochastic gradient descent (Polyak & Juditsky 1992), with the decay and the rate of Bottou's and
-/// Xu's (2011) programs, as torch.optim.ASGD. ax, the mean of the parameters since update t0, is there to be read:
-/// until then it is the parameter, and the update does not use it.
+/// Xu's (2011) programs, as torch.optim.ASGD. ax, the mean of the parameters since update t0, is there for
+/// swap_average(): until then it is the parameter, and the update does not use it.
 ///
 ///     g  <- g + wd p
 ///     p  <- (1 - lambd eta) p - eta g                     eta = lr / (1 + lambd lr (t - 1))^alpha
@@ -34,6 +34,8 @@ struct asgd {
     s.ax = select(k.mu == Real(1), p, s.ax + k.mu * (p - s.ax));
     return p;
   }
+
+  template <class Real> DESCENT_HD Real averaged(Real, state<Real> const& s) const { return s.ax; }
 
   void check() const {
     detail::require_nonnegative("asgd", "lr", lr);

@@ -8,7 +8,7 @@
 namespace descent {
 
 /// Schedule-free AdamW (Defazio et al. 2024, algorithm 1): the parameters hold y, where gradients are taken. What to
-/// evaluate and to keep is x, the average of z: x = (y - (1 - b1) z) / b1, by `averaged`. As
+/// evaluate and to keep is x, the average of z: x = (y - (1 - b1) z) / b1, by swap_average(). As
 /// optax.contrib.schedule_free_adamw: decay at y, and no warm-up but that of lr's schedule.
 ///
 ///     v <- b2 v + (1 - b2) g^2
@@ -44,8 +44,8 @@ struct schedule_free_adamw {
   }
 
   /// x of an element.
-  template <class Real> DESCENT_HD static Real averaged(Real y, state<Real> const& s, Real beta1) {
-    return (y - (Real(1) - beta1) * s.z) / beta1;
+  template <class Real> DESCENT_HD Real averaged(Real y, state<Real> const& s) const {
+    return (y - Real(1 - beta1) * s.z) / Real(beta1);
   }
 
   void check() const {

@@ -44,8 +44,8 @@ struct schedule_free_sgd {
   }
 
   /// x of an element.
-  template <class Real> DESCENT_HD static Real averaged(Real y, state<Real> const& s, Real beta1) {
-    return (y - (Real(1) - beta1) * s.z) / beta1;
+  template <class Real> DESCENT_HD Real averaged(Real y, state<Real> const& s) const {
+    return (y - Real(1 - beta1) * s.z) / Real(beta1);
   }
 
   void check() const {
