@@ -136,6 +136,19 @@ TEST_CASE("what is asked outside of a step is answered alike") {
   }
 }
 
+TEST_CASE("what a rule averages is swapped in and out alike") {
+  test::stream s;
+  test::tensors<ds::half> x{model, s};
+  test::twins both{x, ds::schedule_free_adamw{.lr = 0.1}, ds::master<float>{}};
+  both.steps(3);
+  both.host.swap_average();
+  both.device.swap_average();
+  x.expect_same();
+  both.host.swap_average();
+  both.device.swap_average();
+  both.expect_same();
+}
+
 TEST_CASE("the norm can be asked for where no step measures it") {
   test::stream s;
   test::tensors<ds::half> x{model, s};
