@@ -7,6 +7,8 @@
 #include <descent/policy.hpp>
 #include <descent/rule.hpp>
 
+#include <cstdint>
+
 /// Clipping. g is the true gradient, free of the loss scale and averaged, so the result does not depend on the scale.
 /// Norms are found in one read-only pass, before any parameter is touched, over all groups that are not frozen.
 namespace descent {
@@ -60,11 +62,16 @@ struct clip_adaptive {
   }
 };
 
-/// Clips every element, after the norm: g <- min(max(g, -c), c).
+/// Clips every element, after the norm: g <- min(max(g, -c), c). Also a transform of a chain, where it stands.
 struct clip_value {
   double c = 1;
 
   using policy_kind = kind::clip_value;
+  template <class Real> struct terms { Real c; };
+  DESCENT_HD terms<double> at(std::int64_t) const { return {c}; }
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) {
+    return select(g > k.c, k.c, select(g < -k.c, -k.c, g));
+  }
   void check() const { detail::require(c > 0, "clip_value", "c", "above 0", c); }
 };
 

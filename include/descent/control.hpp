@@ -233,8 +233,10 @@ struct no_step_terms {};
 template <class Plan>
 using step_terms_of = std::conditional_t<Plan::has_step_terms, step_terms<typename Plan::real>, no_step_terms>;
 
+/// Those of update t, given the rule of group 0.
 template <class Plan>
-DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::policies const& policies,
+DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::rule const& rule,
+                                               [[maybe_unused]] typename Plan::policies const& policies,
                                                [[maybe_unused]] std::int64_t t) {
   step_terms_of<Plan> k{};
   if constexpr (Plan::has_step_terms) {
@@ -247,6 +249,7 @@ DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::p
       k.noise = real(float(noise.deviation(t - 1)));  // as wide as the normals; no doubt about pow's last bit
       k.noise_seed = noise.seed;
     }
+    if constexpr (takes_normal<typename Plan::rule>) k.noise_seed = rule.seed;
     if constexpr (Plan::template given<typename Plan::rounding>)
       k.rounding_seed = static_cast<typename Plan::rounding const&>(policies).seed;
     if constexpr (Plan::template given<typename Plan::average>) {

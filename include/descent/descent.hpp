@@ -6,6 +6,7 @@
 #include <descent/accumulate.hpp>
 #include <descent/amp.hpp>
 #include <descent/average.hpp>
+#include <descent/chain.hpp>
 #include <descent/clip.hpp>
 #include <descent/cost.hpp>
 #include <descent/host.hpp>
@@ -74,5 +75,6 @@
 #include <descent/schedules/step.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/storage.hpp>
+#include <descent/transforms.hpp>
 #include <descent/vary.hpp>
 #include <descent/zero_grad.hpp>

@@ -16,6 +16,9 @@ namespace descent {
 /// from 0. The authors try eta of 0.01, 0.3 and 1.
 ///
 ///     g <- g + N(0, s^2)          s^2 = eta / (1 + t)^gamma
+///
+/// Also a transform of a chain, where it stands. With gamma = 0 and eta = 2 T / lr in front of sgd it is Langevin
+/// dynamics (Welling & Teh 2011) at temperature T: p <- p - lr g + N(0, 2 lr T).
 struct gradient_noise {
   double eta = 0.01, gamma = 0.55;
   std::uint64_t seed = 0;
@@ -23,6 +26,12 @@ struct gradient_noise {
   using policy_kind = kind::noise;
 
   DESCENT_HD double deviation(std::int64_t t) const { return sqrt(eta / ::pow(1 + double(t), gamma)); }
+
+  template <class Real> struct terms { Real deviation; };
+  DESCENT_HD terms<double> at(std::int64_t t) const { return {float(deviation(t - 1))}; }  // float: as the policy
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k, Real z) {
+    return g + k.deviation * z;
+  }
 
   void check() const {
     detail::require_nonnegative("gradient_noise", "eta", eta);

@@ -57,9 +57,25 @@ concept updates = requires(Real x, typename R::template state<Real>& s, typename
 };
 }  // namespace detail
 
+namespace detail {
+template <class R, class Real>
+concept updates_with_normal =
+    requires(Real x, typename R::template state<Real>& s, typename R::template terms<Real> const& k) {
+      { R::update(x, x, s, k, x) } -> std::same_as<Real>;
+    };
+}  // namespace detail
+
+/// Normals, an ability: `update(p, g, s, k, z)` gets a standard normal z, another one for each element and update, of
+/// the random numbers of the rule's field `std::uint64_t seed`. Group 0's seed is that of all groups.
+template <class R>
+concept takes_normal = detail::updates_with_normal<R, float> && detail::updates_with_normal<R, double> &&
+                       requires(R const r) {
+                         { (r.seed) } -> std::same_as<std::uint64_t const&>;
+                       };
+
 /// Per element: the new parameter from parameter p, gradient g, state s (changed in place) and terms k.
 template <class R>
-concept has_update = detail::updates<R, float> && detail::updates<R, double>;
+concept has_update = (detail::updates<R, float> && detail::updates<R, double>) || takes_normal<R>;
 
 template <class R>
 concept update_rule = std::is_trivially_copyable_v<R> && has_state<R> && has_terms<R> && has_update<R>;

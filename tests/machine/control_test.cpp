@@ -157,7 +157,7 @@ template <class G, class... Ps> struct whole {
   double factor(ds::detail::norm_totals const& totals, double inverse) const {
     return ds::detail::clip_factor<plan_type>(policies, totals, inverse);
   }
-  auto terms(std::int64_t t) const { return ds::detail::find_step_terms<plan_type>(policies, t); }
+  auto terms(std::int64_t t) const { return ds::detail::find_step_terms<plan_type>(probe{}, policies, t); }
 };
 template <class G, class... Ps> whole<G, Ps...> whole_of(Ps... ps) { return whole<G, Ps...>(ps...); }
 

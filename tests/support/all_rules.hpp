@@ -7,6 +7,7 @@
 #include <typeindex>
 
 #include "row.hpp"
+#include "rows_chain.hpp"
 #include "rows_core.hpp"
 #include "rows_free.hpp"
 #include "rows_more.hpp"
@@ -21,7 +22,7 @@ namespace test {
 #if defined(DESCENT_RULE_FAMILY)
 inline auto const& all_rules = DESCENT_RULE_FAMILY;
 #else
-inline auto const all_rules = std::tuple_cat(core_rows, torch_rows, optax_rows, free_rows, more_rows);
+inline auto const all_rules = std::tuple_cat(core_rows, torch_rows, optax_rows, free_rows, more_rows, chain_rows);
 #endif
 
 /// Calls f(row) for every setting of every rule.

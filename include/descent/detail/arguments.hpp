@@ -75,6 +75,8 @@ template <class Plan> struct combination {
                 "sam: the ascent is along the L2 norm, so the clip policy must be of that norm too");
   static_assert(!has_loss<typename Plan::rule> || Plan::template given<typename Plan::loss>,
                 "the rule looks at the loss of the batch: give the policy loss_at{pointer}");
+  static_assert(!takes_normal<typename Plan::rule> || !Plan::template given<typename Plan::noise>,
+                "gradient_noise: the rule takes random normals itself; noise comes from the rule or from the policy");
   static_assert(!has_sums_of_memory<typename Plan::rule> || Plan::clip_over != scope::tensor,
                 "clipping of each tensor cannot come before sums over the model that depend on the rule's memory");
   static_assert(!Plan::template given<typename Plan::ascent> || !Plan::selects_rows,

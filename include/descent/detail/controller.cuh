@@ -43,7 +43,7 @@ template <class Plan> class controller {
     std::int64_t const t = v.control->step;
     __shared__ double totals[Plan::sum_count + 1];
     if constexpr (Plan::has_step_terms)
-      if (threadIdx.x == 0) *w.step_terms = find_step_terms<Plan>(policies, t);
+      if (threadIdx.x == 0) *w.step_terms = find_step_terms<Plan>(v.groups[0].rule, policies, t);
     if constexpr (Plan::sums_per_tensor) add_tensors(Plan::norm_rows, Plan::norm_rows + int(Plan::sum_count));
     else if constexpr (Plan::sums) {
       for (int c = 0; c < int(Plan::sum_count); ++c) {
@@ -74,7 +74,7 @@ template <class Plan> class controller {
   __device__ void prepare() const {
     std::int64_t const t = v.control->step + 1;
     if constexpr (Plan::has_step_terms)
-      if (threadIdx.x == 0) *w.pending_step = find_step_terms<Plan>(policies, t);
+      if (threadIdx.x == 0) *w.pending_step = find_step_terms<Plan>(v.groups[0].rule, policies, t);
     for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
       v.pending[g] = terms_for_sums<Plan>(v.groups[g], policies, t, v.memories, g);
   }

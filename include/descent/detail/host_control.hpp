@@ -42,7 +42,7 @@ template <class Plan> class host_control {
     for (std::size_t g = 0; g < groups.size(); ++g)
       pending_.push_back(
           terms_for_sums<Plan>(groups[g], policies_, control_.step + 1, memories_.data(), std::int64_t(g)));
-    pending_step_ = find_step_terms<Plan>(policies_, control_.step + 1);
+    pending_step_ = find_step_terms<Plan>(groups[0].rule, policies_, control_.step + 1);
   }
 
   double total(int i) const {
@@ -78,7 +78,7 @@ template <class Plan> class host_control {
       scheduled_.clear();
       for (entry const& g : groups) scheduled_.push_back(scheduled(g.rule, policies_, t - 1));
     }
-    step_terms_ = find_step_terms<Plan>(policies_, t);
+    step_terms_ = find_step_terms<Plan>(groups[0].rule, policies_, t);
     [[maybe_unused]] double totals[Plan::sum_count + 1];
     if constexpr (Plan::sums && !Plan::sums_per_tensor)
       for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = total(Plan::norm_rows + c);

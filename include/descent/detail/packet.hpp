@@ -112,6 +112,15 @@ DESCENT_HD void read_exact(Real (&p)[M], buffers<Plan> const& x, std::int64_t i,
   else read(p, x.exact + i, e);
 }
 
+/// Standard normals for the elements of a packet from i on.
+template <class Plan, class Real, int M>
+DESCENT_HD void draw_normals(Real (&z)[M], buffers<Plan> const& x, std::int64_t i, step_terms_of<Plan> const& step) {
+  std::int64_t const element = x.extra.arena + i;
+  float lanes[packet_size];
+  normals(lanes, step.noise_seed, step.t, element / packet_size);
+  from_lanes(z, lanes, int(element % packet_size));
+}
+
 /// What the rule sees instead of the gradient in memory: g * factor -> value clip -> noise, and its sign.
 template <class Plan, class Real, int M>
 DESCENT_HD void to_true(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
@@ -124,12 +133,9 @@ DESCENT_HD void to_true(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [
     for (int j = 0; j < M; ++j) g[j] = select(g[j] > c, c, select(g[j] < -c, -c, g[j]));
   }
   if constexpr (Plan::template given<typename Plan::noise>) {
-    std::int64_t const element = x.extra.arena + i;
-    float z[packet_size];
-    Real noise[M];
-    normals(z, step.noise_seed, step.t, element / packet_size);
-    from_lanes(noise, z, int(element % packet_size));
-    for (int j = 0; j < M; ++j) g[j] = g[j] + Real(step.noise) * noise[j];
+    Real z[M];
+    draw_normals<Plan>(z, x, i, step);
+    for (int j = 0; j < M; ++j) g[j] = g[j] + Real(step.noise) * z[j];
   }
   if constexpr (Plan::maximizes)
     for (int j = 0; j < M; ++j) g[j] = -g[j];
@@ -159,9 +165,12 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, 
   if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
 
   to_true<Plan>(g, x, i, factor, step);
+  [[maybe_unused]] Real z[M];
+  if constexpr (takes_normal<rule>) draw_normals<Plan>(z, x, i, step);
   for (int j = 0; j < M; ++j) {
     auto state = s.whole(j);
-    p[j] = rule::update(p[j], g[j], state, k);
+    if constexpr (takes_normal<rule>) p[j] = rule::update(p[j], g[j], state, k, z[j]);
+    else p[j] = rule::update(p[j], g[j], state, k);
     s.part(j, state);
   }
 

@@ -115,11 +115,11 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr bool norm_first = given<clip> && sums;
   /// Whether the update knows more buffers than gradient, value, master and state.
   static constexpr bool has_extras =
-      given<noise> || given<rounding> || given<average> || given<lookahead> || given<ascent> || has_remainder ||
-      has_averaged<Rule>;
+      given<noise> || takes_normal<Rule> || given<rounding> || given<average> || given<lookahead> || given<ascent> ||
+      has_remainder || has_averaged<Rule>;
   /// Whether the update needs step_terms.
   static constexpr bool has_step_terms =
-      given<clip_value> || given<noise> || given<rounding> || given<average> || given<lookahead>;
+      given<clip_value> || given<noise> || takes_normal<Rule> || given<rounding> || given<average> || given<lookahead>;
 
   static constexpr norm norm_of = [] {
     if constexpr (given<clip>) return clip::of;
