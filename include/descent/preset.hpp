@@ -2,14 +2,26 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/rules/adabelief.hpp>
+#include <descent/rules/adadelta.hpp>
 #include <descent/rules/adagrad.hpp>
 #include <descent/rules/adam.hpp>
+#include <descent/rules/adamax.hpp>
 #include <descent/rules/adamw.hpp>
+#include <descent/rules/ademamix.hpp>
+#include <descent/rules/amsgrad.hpp>
+#include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/lion.hpp>
+#include <descent/rules/nadam.hpp>
+#include <descent/rules/novograd.hpp>
+#include <descent/rules/radam.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/rules/yogi.hpp>
+
+#include <limits>
 
 /// Rules as other frameworks have them, under their names there and with their defaults: what differs from ours is
 /// here and nowhere else. Fields may be changed afterwards.
@@ -31,6 +43,10 @@ constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }  // its ada
 constexpr descent::lamb FusedLAMB() { return {.weight_decay = 0.01, .always = false}; }
 constexpr descent::sgd FusedSGD() { return {}; }
 constexpr descent::adagrad FusedAdagrad() { return {}; }
+/// Keeps the norm, whose square is v here. `reg_inside_moment` is raw_moment = false; the infinity norm is not there.
+constexpr descent::novograd FusedNovoGrad() {
+  return {.lr = 1e-3, .beta2 = 0.999, .eps = 1e-8, .averaging = true, .bias_correction = true, .raw_moment = true};
+}
 }  // namespace apex
 
 /// optax 0.2.8; the learning rates are ours, for it has none.
@@ -41,6 +57,9 @@ constexpr descent::rmsprop rmsprop() { return {.alpha = 0.9, .eps_inside = true}
 constexpr descent::lion lion() { return {.weight_decay = 1e-3}; }
 constexpr descent::lars lars() { return {.joint_norm = true}; }
 constexpr descent::lamb lamb() { return {}; }
+constexpr descent::amsgrad amsgrad() { return {.corrected_max = true}; }
+constexpr descent::nadam nadam() { return {.momentum_decay = std::numeric_limits<double>::infinity()}; }
+constexpr descent::radam radam() { return {.eps_on_raw = false}; }
 }  // namespace optax
 
 /// ensmallen 2. It sums gradients over the batch and divides lr by its size, which means another lr for rules that do
@@ -48,11 +67,64 @@ constexpr descent::lamb lamb() { return {}; }
 namespace ensmallen {
 constexpr descent::adam Adam() { return {.eps_on_raw = true}; }
 constexpr descent::rmsprop RMSProp() { return {}; }
+constexpr descent::adagrad AdaGrad() { return {.eps = 1e-8}; }
+constexpr descent::adadelta AdaDelta() { return {.rho = 0.95}; }
+constexpr descent::adamax AdaMax() { return {.lr = 1e-3, .eps_outside = true}; }
+constexpr descent::nadam Nadam() { return {.lr = 1e-3, .beta2 = 0.99, .eps_on_raw = true}; }
+constexpr descent::yogi Yogi() { return {.lr = 1e-3, .eps = 1e-8, .initial = 0, .bias_correction = false}; }
+constexpr descent::adabelief AdaBelief() { return {.eps = 1e-12, .eps_root = 1e-12}; }
+constexpr descent::heavy_ball MomentumSGD() { return {.momentum = 0.5}; }
 }  // namespace ensmallen
 
 /// llm.c's train_gpt2.
 namespace llmc {
 constexpr descent::adamw AdamW() { return {.lr = 3e-4, .beta2 = 0.95, .weight_decay = 0}; }
 }  // namespace llmc
+
+/// TransformerEngine.
+namespace transformer_engine {
+constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }
+constexpr descent::sgd FusedSGD() { return {}; }
+}  // namespace transformer_engine
+
+/// DeepSpeed. Its FusedLion moves by +lr where the sign is 0; ours stays.
+namespace deepspeed {
+constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }
+constexpr descent::adamw CPUAdam() { return {.weight_decay = 0}; }
+constexpr descent::adagrad CPUAdagrad() { return {}; }
+constexpr descent::lamb FusedLamb() { return {.eps = 1e-8, .min_ratio = 0.01, .max_ratio = 10, .eps_on_raw = true}; }
+constexpr descent::lion FusedLion() { return {.lr = 1e-3, .beta2 = 0.999}; }
+}  // namespace deepspeed
+
+/// bitsandbytes, with states in 32 bits. Adam is AdamW: its decay is decoupled and comes after the step.
+namespace bitsandbytes {
+constexpr descent::adamw Adam() { return {.weight_decay = 0, .decay_after = true}; }
+constexpr descent::adamw AdamW() { return {.decay_after = true}; }
+constexpr descent::sgd SGD() { return {.momentum = 0.9}; }  // it demands a momentum, and ignores dampening and nesterov
+constexpr descent::adagrad Adagrad() { return {}; }
+constexpr descent::rmsprop RMSprop() { return {}; }
+constexpr descent::lion Lion() { return {}; }
+constexpr descent::ademamix AdEMAMix() { return {.weight_decay = 1e-2}; }
+}  // namespace bitsandbytes
+
+/// MLX. Adam and AdamW do not correct bias unless told so.
+namespace mlx {
+constexpr descent::adam Adam() { return {.bias_correction = false}; }
+constexpr descent::adamw AdamW() { return {.bias_correction = false}; }
+constexpr descent::adamax Adamax() { return {.eps_outside = true, .bias_correction = false}; }
+constexpr descent::adagrad Adagrad() { return {.eps = 1e-8}; }
+constexpr descent::rmsprop RMSprop() { return {}; }
+constexpr descent::lion Lion() { return {}; }
+}  // namespace mlx
+
+/// tiny-cuda-nn, for matrices; it decays no other parameters. DecoupledAdam is Adam with its relative decay, of which the
+/// default is 0. Its Adam counts the updates of each element, which are those of all unless it skips some.
+namespace tcnn {
+constexpr descent::sgd SGD() { return {.weight_decay = 1e-8}; }
+constexpr descent::adam Adam() { return {.weight_decay = 1e-8, .eps_on_raw = true}; }
+constexpr descent::adamw DecoupledAdam() {
+  return {.weight_decay = 0, .eps_on_raw = true, .decay_corrected = true};
+}
+}  // namespace tcnn
 
 }  // namespace descent::preset

@@ -21,7 +21,8 @@ def cases():
     for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad"):
         lr = 0.02
         yield name, "torch", dict(lr=lr), run_torch(lambda params: getattr(torch.optim, name)(params, lr=lr))
-    for name in ("adamw", "adagrad", "rmsprop", "lion", "lars", "lamb"):
+    for name in ("adamw", "adagrad", "rmsprop", "lion", "lars", "lamb", "amsgrad", "nadam",
+                 "radam"):
         yield name, "optax", dict(lr=0.02), run_optax(getattr(optax, name)(0.02))
 
 

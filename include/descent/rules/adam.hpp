@@ -15,17 +15,19 @@ namespace descent {
 ///     p <- p - lr m^ / (sqrt(v^) + eps)       x^ = x / (1 - b^t)
 ///
 /// With `eps_on_raw` eps is added to sqrt(v), before its correction, as in the paper's last remark of section 2, in
-/// TensorFlow and in torch.optim.SparseAdam: sqrt(v^) + eps / sqrt(1 - b2^t).
+/// TensorFlow and in torch.optim.SparseAdam: sqrt(v^) + eps / sqrt(1 - b2^t). Without `bias_correction` x^ = x, as by
+/// default in MLX.
 struct adam {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool eps_on_raw = false;
+  bool eps_on_raw = false, bias_correction = true;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
   static constexpr char const* slots[] = {"m", "v"};
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
-    double const m_unbias = 1 / (1 - power(beta1, t)), v_unbias = 1 / (1 - power(beta2, t));
+    double const m_unbias = bias_correction ? 1 / (1 - power(beta1, t)) : 1;
+    double const v_unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
     return {lr, beta1, 1 - beta1, beta2, 1 - beta2, m_unbias, v_unbias, eps_on_raw ? eps * sqrt(v_unbias) : eps,
             weight_decay};
   }

@@ -14,19 +14,22 @@ namespace descent {
 ///     v <- b2 v + (1 - b2) g^2
 ///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 ///
-/// `eps_on_raw` as in adam.
+/// `eps_on_raw` and `bias_correction` as in adam. Other orders of the decay: `decay_after` shrinks what the step has made,
+/// p <- (p - lr u) (1 - lr wd), as bitsandbytes; `decay_corrected` has wd sqrt(1 - b2^t) / (1 - b1^t), as tiny-cuda-nn.
 struct adamw {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
-  bool eps_on_raw = false;
+  bool eps_on_raw = false, bias_correction = true, decay_after = false, decay_corrected = false;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
   static constexpr char const* slots[] = {"m", "v"};
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
-    double const m_unbias = 1 / (1 - power(beta1, t)), v_unbias = 1 / (1 - power(beta2, t));
-    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, m_unbias, v_unbias, eps_on_raw ? eps * sqrt(v_unbias) : eps,
-            weight_decay};
+    double const m_unbias = bias_correction ? 1 / (1 - power(beta1, t)) : 1;
+    double const v_unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
+    double const wd = decay_corrected ? weight_decay * m_unbias / sqrt(v_unbias) : weight_decay;
+    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, decay_after ? (1 - lr * wd) * m_unbias : m_unbias, v_unbias,
+            eps_on_raw ? eps * sqrt(v_unbias) : eps, wd};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {

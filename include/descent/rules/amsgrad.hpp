@@ -8,7 +8,7 @@
 namespace descent {
 
 /// AMSGrad (Reddi, Kale & Kumar 2018, algorithm 2), with Adam's bias correction as torch.optim.Adam(amsgrad=True): the
-/// maximum is over v as it is stored (optax: over the corrected v^; the paper corrects nothing). `decoupled` has the
+/// maximum is over v as it is stored (optax: over the corrected v^; the paper corrects nothing). Both are there: `corrected_max`, and no `bias_correction`. `decoupled` has the
 /// decay of torch.optim.AdamW(amsgrad=True), whose default is 1e-2.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead)
@@ -18,22 +18,24 @@ namespace descent {
 ///     p <- p - lr m^ / (sqrt(x^) + eps)                   x^ = x / (1 - b2^t),  m^ = m / (1 - b1^t)
 struct amsgrad {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool decoupled = false;
+  bool decoupled = false, corrected_max = false, bias_correction = true;
 
   template <class Real> struct state { Real m, v, x; };
-  template <class Real> struct terms { Real rate, b1, a1, b2, a2, x_unbias, eps, wd, decay; };  // a = 1 - b
+  template <class Real> struct terms { Real rate, b1, a1, b2, a2, v_unbias, x_unbias, eps, wd, decay; };  // a = 1 - b
   static constexpr char const* slots[] = {"m", "v", "x"};
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
-    return {lr / (1 - power(beta1, t)), beta1, 1 - beta1, beta2, 1 - beta2, 1 / (1 - power(beta2, t)), eps,
-            decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0};
+    double const rate = bias_correction ? lr / (1 - power(beta1, t)) : lr;
+    double const unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
+    return {rate, beta1, 1 - beta1, beta2, 1 - beta2, corrected_max ? unbias : 1, corrected_max ? 1 : unbias,
+            eps, decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     g = g + k.wd * p;
     s.m = k.b1 * s.m + k.a1 * g;
     s.v = k.b2 * s.v + k.a2 * g * g;
-    s.x = max(s.x, s.v);
+    s.x = max(s.x, s.v * k.v_unbias);
     return p - (k.rate * (s.m / (sqrt(s.x * k.x_unbias) + k.eps)) + k.decay * p);
   }
 

@@ -19,11 +19,11 @@ namespace descent {
 ///     p <- p - lr ||p|| / ||u|| u                         norms over the tensor
 ///
 /// The ratio is kept in [min_ratio, max_ratio]. Other implementations' choices: without `always` it is 1 where there is
-/// no decay, and without `averaging` m <- b1 m + g.
+/// no decay, without `averaging` m <- b1 m + g, and `eps_on_raw` as in adam.
 struct lamb {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;
   double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
-  bool always = true, averaging = true;
+  bool always = true, averaging = true, eps_on_raw = false;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real rate, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
@@ -44,7 +44,8 @@ struct lamb {
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
     double const m_unbias = 1 / (1 - power(beta1, t)), v_unbias = 1 / (1 - power(beta2, t));
-    return {lr, beta1, averaging ? 1 - beta1 : 1, beta2, 1 - beta2, m_unbias, v_unbias, eps, weight_decay};
+    return {lr, beta1, averaging ? 1 - beta1 : 1, beta2, 1 - beta2, m_unbias, v_unbias,
+            eps_on_raw ? eps * sqrt(v_unbias) : eps, weight_decay};
   }
 
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {

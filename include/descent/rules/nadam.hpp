@@ -8,7 +8,8 @@
 namespace descent {
 
 /// NAdam: Adam with Nesterov's momentum (Dozat 2016, algorithm 2), as torch.optim.NAdam: with the paper's schedule of
-/// the momentum, whose product over the updates is M. optax.nadam has no such schedule and is another rule.
+/// the momentum, whose product over the updates is M. With momentum_decay = infinity mu_t = b1, as optax.nadam;
+/// `eps_on_raw` as in adam, as ensmallen.
 ///
 ///     mu_t = b1 (1 - 0.96^(psi t) / 2)                    psi = momentum_decay
 ///     M <- mu_t M                                         M = 1 before the first step
@@ -18,7 +19,7 @@ namespace descent {
 ///     p <- p - lr ((1 - mu_t) / (1 - M) g + mu_t+1 / (1 - M mu_t+1) m) / (sqrt(v^) + eps)     v^ = v / (1 - b2^t)
 struct nadam {
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
-  bool decoupled = false;
+  bool decoupled = false, eps_on_raw = false;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real g_rate, m_rate, b1, a1, b2, a2, v_unbias, eps, wd, decay; };  // a = 1 - b
@@ -30,8 +31,9 @@ struct nadam {
   DESCENT_HD terms<double> at(std::int64_t t, memory& old) const {
     double const next = mu(t + 1);
     old.M = mu(t) * old.M;
+    double const v_unbias = 1 / (1 - power(beta2, t));
     return {lr * (1 - mu(t)) / (1 - old.M), lr * next / (1 - old.M * next), beta1, 1 - beta1, beta2, 1 - beta2,
-            1 / (1 - power(beta2, t)), eps, decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0};
+            v_unbias, eps_on_raw ? eps * sqrt(v_unbias) : eps, decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
@@ -43,7 +45,7 @@ struct nadam {
 
   void check() const {
     detail::check_moments("nadam", *this);
-    detail::require_nonnegative("nadam", "momentum_decay", momentum_decay);
+    detail::require(momentum_decay >= 0, "nadam", "momentum_decay", "at least 0", momentum_decay);
   }
 };
 static_assert(update_rule<nadam> && has_memory<nadam>);

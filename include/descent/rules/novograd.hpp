@@ -13,30 +13,39 @@ namespace descent {
 ///     v <- b2 v + (1 - b2) ||g||^2                        first step of the tensor: v <- ||g||^2
 ///     m <- b1 m + (g / (sqrt(v) + eps) + wd p)
 ///     p <- p - lr m
+///
+/// apex's choices: `init_zero` starts v at 0; `averaging` multiplies what m gets by 1 - b1; `bias_correction` takes m^ and
+/// v^, also where v started at the first norm, which makes the first steps short; and `raw_moment` divides m, not g:
+///
+///     m <- b1 m + g
+///     p <- p - lr (m / (sqrt(v) + eps) + wd p)
 struct novograd {
   double lr = 1e-2, beta1 = 0.9, beta2 = 0.25, eps = 1e-6, weight_decay = 0;
+  bool averaging = false, bias_correction = false, init_zero = false, raw_moment = false;
 
   template <class Real> struct state { Real m; };
-  template <class Real> struct terms { Real lr, b1, gain, wd; };  // gain = 1 / (sqrt(v) + eps)
-  template <class Real> struct sums { Real gg; };                 // ||g||^2
-  struct memory { double v = -1; };                               // -1: no step yet
+  template <class Real> struct terms { Real rate, b1, gain, wd, decay; };  // wd inside, decay outside the momentum
+  template <class Real> struct sums { Real gg; };                          // ||g||^2
+  struct memory { double v = -1; };                                        // -1: no step yet
   static constexpr char const* slots[] = {"m"};
   static constexpr scope sums_over = scope::tensor;
 
   template <class Real> DESCENT_HD static sums<Real> sum(Real, Real g, terms<Real> const&) { return {g * g}; }
 
-  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, beta1, 1, weight_decay}; }
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, beta1, 1, weight_decay, 0}; }
 
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total, memory& old) const {
-    old.v = old.v < 0 ? total.gg : beta2 * old.v + (1 - beta2) * total.gg;
-    terms<double> k = at(t);
-    k.gain = 1 / (sqrt(old.v) + eps);
-    return k;
+    old.v = old.v < 0 && !init_zero ? total.gg : beta2 * max(old.v, 0.0) + (1 - beta2) * total.gg;
+    double const m_unbias = bias_correction ? 1 / (1 - power(beta1, t)) : 1;
+    double const v_unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
+    double const gain = 1 / (sqrt(old.v * v_unbias) + eps), a = averaging ? 1 - beta1 : 1;
+    if (raw_moment) return {lr * m_unbias * gain, beta1, a, 0, lr * weight_decay};
+    return {lr * m_unbias, beta1, a * gain, a * weight_decay, 0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     s.m = k.b1 * s.m + (k.gain * g + k.wd * p);
-    return p - k.lr * s.m;
+    return p - (k.rate * s.m + k.decay * p);
   }
 
   void check() const {

@@ -8,7 +8,7 @@
 namespace descent {
 
 /// RAdam: rectified Adam (Liu et al. 2020, algorithm 2), as torch.optim.RAdam: it adapts once rho_t > 5 (the paper:
-/// 4; optax: >= 5), and eps stands beside the root of v before its bias is corrected (optax: after).
+/// 4; optax: >= 5), and eps stands beside the root of v before its bias is corrected (optax: after, `eps_on_raw` = false).
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead)
 ///     m <- b1 m + (1 - b1) g
@@ -19,7 +19,7 @@ namespace descent {
 ///     r = sqrt((rho_t - 4) (rho_t - 2) rho / ((rho - 4) (rho - 2) rho_t))
 struct radam {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool decoupled = false;
+  bool decoupled = false, eps_on_raw = true;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real rate, b1, a1, b2, a2, root, eps, wd, decay; };  // a = 1 - b
@@ -33,7 +33,7 @@ struct radam {
     if (rho_t > 5) {
       k.rate *= sqrt((rho_t - 4) * (rho_t - 2) * rho / ((rho - 4) * (rho - 2) * rho_t)) * sqrt(unbias);
       k.root = 1;
-      k.eps = eps;
+      k.eps = eps_on_raw ? eps : eps * sqrt(unbias);
     }
     return k;
   }

@@ -10,12 +10,14 @@ namespace descent {
 /// Yogi (Zaheer et al. 2018, algorithm 2): v moves by the size of g^2, not of its distance to g^2. As optax.yogi: m and
 /// v both start at `initial`, so that an element moves a little before its first gradient, and both are corrected for
 /// bias; the paper corrects neither. optax has no decay; the one here is AdamW's.
+/// Without `bias_correction` x^ = x, as in the paper and ensmallen.
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     v <- v - (1 - b2) sign(v - g^2) g^2
 ///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 struct yogi {
   double lr = 1e-2, beta1 = 0.9, beta2 = 0.999, eps = 1e-3, initial = 1e-6, weight_decay = 0;
+  bool bias_correction = true;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real lr, b1, a1, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
@@ -24,7 +26,9 @@ struct yogi {
   template <class Real> DESCENT_HD state<Real> start(Real) const { return {Real(initial), Real(initial)}; }
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
-    return {lr, beta1, 1 - beta1, 1 - beta2, 1 / (1 - power(beta1, t)), 1 / (1 - power(beta2, t)), eps, weight_decay};
+    double const m_unbias = bias_correction ? 1 / (1 - power(beta1, t)) : 1;
+    double const v_unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
+    return {lr, beta1, 1 - beta1, 1 - beta2, m_unbias, v_unbias, eps, weight_decay};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {

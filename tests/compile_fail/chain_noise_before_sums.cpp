@@ -1,0 +1,5 @@
+// expect: chain{transforms..., rule}: noise stands before a part with sums
+#include <descent/descent.hpp>
+namespace ds = descent;
+
+ds::chain rule{ds::gradient_noise{}, ds::lamb{}};
