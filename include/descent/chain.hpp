@@ -67,7 +67,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
   {
     terms<double> k{};
     each<plan::count>([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      detail::paste<part<I>::template terms, plan::terms_at(I)>(k, terms_of<I>(t, facts...));
+      detail::paste<part<I>::template terms, plan::template terms_at<I>>(k, terms_of<I>(t, facts...));
     });
     return k;
   }
@@ -110,7 +110,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
 
   /// The terms of one part.
   template <std::size_t I, class Real> DESCENT_HD static auto of(terms<Real> const& k) {
-    return detail::cut<part<I>::template terms, plan::terms_at(I)>(k);
+    return detail::cut<part<I>::template terms, plan::template terms_at<I>>(k);
   }
 
   /// The gradient behind the first N parts.
@@ -118,9 +118,9 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
   DESCENT_HD static Real transformed(Real p, Real g, state<Real>& s, terms<Real> const& k, Normal... z) {
     each<N>([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
       if constexpr (has_state<part<I>>) {
-        auto own = detail::cut<part<I>::template state, plan::slot_at(I)>(s);
+        auto own = detail::cut<part<I>::template state, plan::template slot_at<I>>(s);
         g = part<I>::apply(p, g, own, of<I>(k));
-        detail::paste<part<I>::template state, plan::slot_at(I)>(s, own);
+        detail::paste<part<I>::template state, plan::template slot_at<I>>(s, own);
       } else if constexpr (I == plan::noisy) {
         g = part<I>::apply(p, g, of<I>(k), z...);
       } else {

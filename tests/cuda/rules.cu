@@ -18,9 +18,6 @@
 ///     guard: update_packets  descent::adopt>                  loads 8 stores 6 registers 64
 ///     guard: update_packets  descent::amsgrad>                loads 10 stores 8 registers 128
 ///     guard: update_packets  descent::asgd>                   loads 6 stores 4 registers 64 pieces 3
-///     guard: update_packets  clip_l2_adam>                    loads 8 stores 6 registers 64 terms 11
-///     guard: update_packets  trace_lamb>                      loads 10 stores 8 registers 128
-///     guard: update_packets  noisy_adam>                      loads 8 stores 6 registers 64
 ///     guard: update_packets  descent::cocob>                  loads 14 stores 12 registers 128
 ///     guard: update_packets  descent::dadapt_adamw>           loads 10 stores 8 registers 128
 ///     guard: update_packets  descent::dog>                    loads 4 stores 2 registers 64
@@ -72,7 +69,6 @@ RULE(ademamix)
 RULE(adopt)
 RULE(amsgrad)
 RULE(asgd)
-RULE(chain<ds::clip_value, ds::l2, ds::adam>)
 RULE(cocob)
 RULE(dadapt_adamw)
 RULE(dog)

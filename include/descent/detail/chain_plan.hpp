@@ -65,10 +65,9 @@ template <class... Parts> struct chain_plan {
   static constexpr std::size_t slots = sum_of(slot_counts, count), terms = sum_of(term_counts, count);
   /// Where the part's numbers begin. The rule's state comes first: its members keep the numbers that they have without
   /// the chain.
-  static constexpr std::size_t slot_at(std::size_t part) {
-    return part == last ? 0 : slot_counts[last] + sum_of(slot_counts, part);
-  }
-  static constexpr std::size_t terms_at(std::size_t part) { return sum_of(term_counts, part); }
+  template <std::size_t I>
+  static constexpr std::size_t slot_at = I == last ? 0 : slot_counts[last] + sum_of(slot_counts, I);
+  template <std::size_t I> static constexpr std::size_t terms_at = sum_of(term_counts, I);
 
   /// The part with sums and the part that takes normals, or `none`.
   static constexpr std::size_t summing = first_of(sums), noisy = first_of(normal);
@@ -98,7 +97,7 @@ template <class... Parts> struct chain_plan {
       [&]<std::size_t... I>(std::index_sequence<I...>) {
         ([&] {
           if constexpr (slot_counts[I] > 0)
-            for (std::size_t i = 0; i < slot_counts[I]; ++i) all[slot_at(I) + i] = part<I>::slots[i];
+            for (std::size_t i = 0; i < slot_counts[I]; ++i) all[slot_at<I> + i] = part<I>::slots[i];
         }(), ...);
       }(std::make_index_sequence<count>{});
       return all;
