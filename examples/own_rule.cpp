@@ -54,6 +54,22 @@ struct normalised {
 static_assert(ds::update_rule<normalised> && ds::has_sums<normalised>);
 // end
 
+// snippet: flat
+/// A dead zone:   g <- 0 where |g| < width
+struct dead_zone {
+  double width = 1e-3;
+
+  template <class Real> struct terms { Real width; };
+  DESCENT_HD terms<double> at(std::int64_t) const { return {width}; }
+
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) {
+    using std::abs, ds::abs;
+    return ds::select(abs(g) < k.width, Real(0), g);
+  }
+};
+static_assert(ds::gradient_transform<dead_zone>);
+// end
+
 /// Minimises the sum of (p - 1)^2 and says how far from the minimum it ends.
 template <class Rule> float distance_after(int steps, Rule rule) {
   std::vector<float> p(1000, 3.f), g(1000);

@@ -98,9 +98,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     return updated(p, g, s, k, z);
   }
 
-  void check() const {
-    each<plan::count>([&]<std::size_t I>(std::integral_constant<std::size_t, I>) { check_one(get<I>()); });
-  }
+  void check() const { check_each(std::make_index_sequence<plan::count>{}); }
 
  private:
   template <std::size_t N, class F> DESCENT_HD static void each(F const& f) {
@@ -152,6 +150,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     else return get<I>().at(t);
   }
 
+  template <std::size_t... I> void check_each(std::index_sequence<I...>) const { (check_one(get<I>()), ...); }
   template <class P> static void check_one(P const& part) {
     if constexpr (requires { part.check(); }) part.check();
   }
