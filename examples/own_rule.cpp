@@ -63,7 +63,7 @@ struct dead_zone {
   DESCENT_HD terms<double> at(std::int64_t) const { return {width}; }
 
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) {
-    using std::abs, ds::abs;
+    using ds::abs;
     return ds::select(abs(g) < k.width, Real(0), g);
   }
 };

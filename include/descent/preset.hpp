@@ -117,8 +117,8 @@ constexpr descent::rmsprop RMSprop() { return {}; }
 constexpr descent::lion Lion() { return {}; }
 }  // namespace mlx
 
-/// tiny-cuda-nn, for matrices; it decays no other parameters. DecoupledAdam is Adam with its relative decay, of which the
-/// default is 0. Its Adam counts the updates of each element, which are those of all unless it skips some.
+/// tiny-cuda-nn, for matrices; it decays no other parameters. DecoupledAdam is Adam with its relative decay, which is 0
+/// by default. Its Adam counts the updates of each element, which are those of all unless it skips some.
 namespace tcnn {
 constexpr descent::sgd SGD() { return {.weight_decay = 1e-8}; }
 constexpr descent::adam Adam() { return {.weight_decay = 1e-8, .eps_on_raw = true}; }

@@ -5,8 +5,8 @@
 #include <descent/rule.hpp>
 
 /// What a gradient transform is: a part of a chain in front of its rule, which changes the gradient of each element. It
-/// has hyperparameters of type double, and structs over Real as a rule has. It never changes the parameter: what does is
-/// a rule.
+/// has hyperparameters of type double, and structs over Real as a rule has. It never changes the parameter: what does
+/// is a rule.
 namespace descent {
 
 namespace detail {

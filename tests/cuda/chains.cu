@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// The update kernel of chains in float: read by guard.py, as in rules.cu. A chain moves what its rule and the states of
-/// its transforms move, and has no stack and no local memory.
+/// The update kernel of chains in float: read by guard.py, as in rules.cu. A chain moves what its rule and the states
+/// of its transforms move, and has no stack and no local memory.
 ///
 ///     guard: update_packets  clip_l2_adam>   loads 8 stores 6 registers 64
 ///     guard: update_packets  centered_adamw> loads 8 stores 6 registers 64
@@ -18,7 +18,8 @@ struct centered_adamw : ds::chain<ds::centralize, ds::adamw> {};
 struct trace_lamb : ds::chain<ds::gradient_trace, ds::lamb> {};
 struct noisy_sgd : ds::chain<ds::gradient_noise, ds::sgd> {};
 
-#define CHAIN(rule) template __global__ void detail::each_packet(detail::update_packets<detail::plan<float, float, rule>>);
+#define CHAIN(rule) \
+  template __global__ void detail::each_packet(detail::update_packets<detail::plan<float, float, rule>>);
 CHAIN(clip_l2_adam)
 CHAIN(centered_adamw)
 CHAIN(trace_lamb)

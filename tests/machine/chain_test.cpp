@@ -273,7 +273,8 @@ TEST_CASE("noise in a chain: the seed of group 0 is that of all, eta is each gro
 // ---- bad input -----------------------------------------------------------------------------------------------------
 
 TEST_CASE("chain: each part's values are checked") {
-  CHECK_THROWS_WITH((ds::chain{ds::l2{-1}, ds::adam{}}.check()), "l2: weight_decay must be finite and at least 0, is -1");
+  CHECK_THROWS_WITH((ds::chain{ds::l2{-1}, ds::adam{}}.check()),
+                    "l2: weight_decay must be finite and at least 0, is -1");
   CHECK_THROWS_WITH((ds::chain{ds::l2{}, ds::adam{.beta1 = 1}}.check()), "adam: beta1 must be in [0, 1), is 1");
   CHECK_THROWS_WITH(ds::l1{-1}.check(), "l1: weight_decay must be finite and at least 0, is -1");
   CHECK_THROWS_WITH(ds::gradient_scale{infinity}.check(), "gradient_scale: factor must be finite, is inf");

@@ -54,7 +54,7 @@ TEST_CASE("presets of optax follow it") {
   follows("radam", "optax", preset::optax::radam());
 }
 
-// ---- frameworks that are not at hand: their formula, written down from their source, in double -------------------------
+// ---- frameworks that are not at hand: their formula, written down from their source, in double ----------------------
 
 namespace {
 

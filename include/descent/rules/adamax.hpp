@@ -8,8 +8,8 @@
 namespace descent {
 
 /// Adamax: Adam with the infinity norm (Kingma & Ba 2015, algorithm 2), as torch.optim.Adamax: eps stands inside the
-/// maximum; the paper has none. `eps_outside` divides by u + eps instead, as ensmallen and MLX; without `bias_correction`
-/// the step is not divided by 1 - b1^t, as in MLX.
+/// maximum; the paper has none. `eps_outside` divides by u + eps instead, as ensmallen and MLX; without
+/// `bias_correction` the step is not divided by 1 - b1^t, as in MLX.
 ///
 ///     g <- g + wd p
 ///     m <- b1 m + (1 - b1) g

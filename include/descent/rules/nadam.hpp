@@ -33,7 +33,8 @@ struct nadam {
     old.M = mu(t) * old.M;
     double const v_unbias = 1 / (1 - power(beta2, t));
     return {lr * (1 - mu(t)) / (1 - old.M), lr * next / (1 - old.M * next), beta1, 1 - beta1, beta2, 1 - beta2,
-            v_unbias, eps_on_raw ? eps * sqrt(v_unbias) : eps, decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0};
+            v_unbias, eps_on_raw ? eps * sqrt(v_unbias) : eps,
+            decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {

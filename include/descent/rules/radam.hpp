@@ -8,7 +8,8 @@
 namespace descent {
 
 /// RAdam: rectified Adam (Liu et al. 2020, algorithm 2), as torch.optim.RAdam: it adapts once rho_t > 5 (the paper:
-/// 4; optax: >= 5), and eps stands beside the root of v before its bias is corrected (optax: after, `eps_on_raw` = false).
+/// 4; optax: >= 5), and eps stands beside the root of v before its bias is corrected (optax: after it,
+/// `eps_on_raw` = false).
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead)
 ///     m <- b1 m + (1 - b1) g
