@@ -8,8 +8,9 @@
 namespace descent {
 
 /// AMSGrad (Reddi, Kale & Kumar 2018, algorithm 2), with Adam's bias correction as torch.optim.Adam(amsgrad=True): the
-/// maximum is over v as it is stored (optax: over the corrected v^; the paper corrects nothing). Both
-/// are there: `corrected_max`, and `bias_correction` = false. `decoupled` has the decay of torch.optim.AdamW(amsgrad=True), whose default is 1e-2.
+/// maximum is over v as it is stored (optax: over the corrected v^; the paper corrects nothing). Both are there:
+/// `corrected_max`, and `bias_correction` = false. `decoupled` has the decay of torch.optim.AdamW(amsgrad=True), whose
+/// default is 1e-2.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead)
 ///     m <- b1 m + (1 - b1) g
