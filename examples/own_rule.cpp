@@ -63,8 +63,8 @@ struct dead_zone {
   DESCENT_HD terms<double> at(std::int64_t) const { return {width}; }
 
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) {
-    using ds::abs;
-    return ds::select(abs(g) < k.width, Real(0), g);
+    using ds::abs, ds::select;
+    return select(abs(g) < k.width, Real(0), g);
   }
 };
 static_assert(ds::gradient_transform<dead_zone>);
