@@ -61,6 +61,10 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     return s;
   }
 
+  template <class Real> DESCENT_HD Real averaged(Real p, state<Real> const& s) const requires has_averaged<inner> {
+    return get<plan::last>().averaged(p, detail::cut<inner::template state, 0>(s));
+  }
+
   /// at(t), and with facts as the parts ask for them.
   template <class... Facts> DESCENT_HD terms<double> at(std::int64_t t, Facts&&... facts) const
     requires(plan::template finds<Facts...>())
