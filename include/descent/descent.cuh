@@ -5,4 +5,5 @@
 /// All of descent; needs nvcc and no flag but the standard.
 #include <descent/cuda.cuh>
 #include <descent/descent.hpp>
+#include <descent/esgd.cuh>
 #include <descent/lbfgs.cuh>

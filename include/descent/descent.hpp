@@ -9,6 +9,7 @@
 #include <descent/chain.hpp>
 #include <descent/clip.hpp>
 #include <descent/cost.hpp>
+#include <descent/esgd.hpp>
 #include <descent/host.hpp>
 #include <descent/lbfgs.hpp>
 #include <descent/loss_at.hpp>

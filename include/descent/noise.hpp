@@ -86,10 +86,11 @@ DESCENT_HD inline sine_cosine two_normals(std::uint32_t a, std::uint32_t b) {
 
 inline constexpr int noise_stream = 252, weight_stream = 254;
 
-/// Standard normals for the 8 elements of a packet (element / 8) at a step.
-DESCENT_HD inline void normals(float (&z)[8], std::uint64_t seed, std::int64_t step, std::int64_t packet) {
-  random_words const a = random_at(seed, step, packet, noise_stream);
-  random_words const b = random_at(seed, step, packet, noise_stream + 1);
+/// Standard normals for the 8 elements of a packet (element / 8) at a step; they take two streams.
+DESCENT_HD inline void normals(float (&z)[8], std::uint64_t seed, std::int64_t step, std::int64_t packet,
+                               int stream = noise_stream) {
+  random_words const a = random_at(seed, step, packet, stream);
+  random_words const b = random_at(seed, step, packet, stream + 1);
   for (int i = 0; i < 4; ++i) {
     sine_cosine const pair = two_normals(a.word[i], b.word[i]);
     z[i] = pair.sin;

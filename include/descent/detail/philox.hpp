@@ -34,7 +34,8 @@ DESCENT_HD inline random_words philox(std::uint64_t key, std::uint64_t low, std:
 }
 
 /// The words of one index at one step. Streams are independent sequences, 0 <= stream < 256: rounding counts its own
-/// from 0, noise takes the last ones. No two (step, index, stream) share a counter for 0 <= step < 2^56.
+/// from 0, noise takes the last ones, esgd those from 244 on. No two (step, index, stream) share a counter for
+/// 0 <= step < 2^56.
 DESCENT_HD inline random_words random_at(std::uint64_t seed, std::int64_t step, std::int64_t index, int stream) {
   return philox(seed, std::uint64_t(step) | std::uint64_t(stream) << 56, std::uint64_t(index));
 }

@@ -1,0 +1,9 @@
+// expect: esgd: fitness() returns the loss of the values, a number
+#include <descent/descent.hpp>
+
+#include <vector>
+
+void f(descent::parameters<float> const& params) {
+  descent::esgd_optimizer opt{params, std::vector{descent::sgd{}}};
+  opt.minimize([](auto& o) { o.step(); }, [] {});
+}

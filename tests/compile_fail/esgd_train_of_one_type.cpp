@@ -1,0 +1,11 @@
+// expect: esgd: train(optimizer) takes the optimizer of any of the rules: [&](auto& optimizer) { ... }
+#include <descent/descent.hpp>
+
+#include <variant>
+#include <vector>
+namespace ds = descent;
+
+void f(ds::parameters<float> const& params, std::vector<std::variant<ds::sgd, ds::adamw>> const& rules) {
+  ds::esgd_optimizer opt{params, rules};
+  opt.minimize([](ds::optimizer<float, float, ds::sgd>& o) { o.step(); }, [] { return 1.0; });
+}

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// ESGD on the device: the population of the host, to the bit.
+#include "support.cuh"
+
+#include <descent/esgd.cuh>
+
+#include <stdexcept>
+#include <variant>
+#include <vector>
+
+namespace {
+
+/// f = |x|^2 / 2, of which the gradient is x, in the order of memory.
+template <class Value> double half_square(test::tensors<Value> const& x, std::vector<Value> const& v) {
+  double f = 0;
+  std::size_t at = 16;
+  for (auto const& t : x.list) {
+    at += std::size_t(t.value_shift);
+    for (std::size_t i = at; i < at + std::size_t(t.count); ++i) f += test::number(v[i]) * test::number(v[i]) / 2;
+    at = (at + std::size_t(t.count) + 8 + 15) / 16 * 16;
+  }
+  return f;
+}
+
+/// The gradients are the values at the start.
+template <class Value> void device_follows_host(std::vector<test::tensor> const& list, descent::esgd const& settings) {
+  test::stream s;
+  test::tensors<Value> x{list, s};
+  using rule = std::variant<descent::sgd, descent::adamw>;
+  std::vector<rule> const rules{descent::sgd{.lr = 0.25}, descent::adamw{.lr = 0.0625}};
+  descent::esgd_optimizer host{x.on_host(), rules, settings};
+  descent::esgd_optimizer device{x.on_device(), rules, settings, descent::cuda{s}};
+  std::vector<double> on_host, on_device;
+  x.gradient = x.value;
+  x.send_gradients();
+  auto const train = [](auto& opt) { opt.step(); };
+  auto const h = host.minimize(train, [&] { return on_host.push_back(half_square(x, x.value)), on_host.back(); });
+  auto const d = device.minimize(train, [&] {
+    on_device.push_back(half_square(x, x.device_value.get(s)));
+    return on_device.back();
+  });
+  CHECK(h.why == d.why);
+  CHECK(h.generations == d.generations);
+  CHECK(h.evaluations == d.evaluations);
+  CHECK(h.backed_off == d.backed_off);
+  REQUIRE(on_host.size() == on_device.size());
+  if (!test::contracted) CHECK(on_host == on_device);
+  CHECK(d.best < on_device[0]);
+  CHECK(half_square(x, x.device_value.get(s)) == d.best);
+  CHECK(host.memory().bytes == device.memory().bytes);
+  x.expect_same();
+}
+
+}  // namespace
+
+TEST_CASE("esgd: the device has the individuals of the host, to the bit") {
+  descent::esgd const settings{.population = 3, .offspring = 4, .parents = 2, .elite = 1, .generations = 3,
+                               .deviation = 0.125, .spread = 0.5, .seed = 5};
+  device_follows_host<float>({{4096 + 9}, {7, 0, 1, 1}, {0}, {70}}, settings);
+  device_follows_host<double>({{67}, {3}}, settings);
+  device_follows_host<descent::half>({{130, 0, 3, 3}, {5}}, settings);
+  device_follows_host<descent::bfloat16>({{130}}, settings);
+}
+
+TEST_CASE("esgd: values of several types on the device are the best individual, to the bit") {
+  test::stream s;
+  using half = descent::half;
+  test::device_vector<half> a{std::vector<half>(11, half(1.5f)), s}, ga{std::vector<half>(11), s};
+  test::device_vector<float> b{std::vector<float>(70, -1.5f), s}, gb{std::vector<float>(70), s};
+  descent::parameters<descent::mixed<half, float>> list;
+  list.add("a", a.data(), ga.data(), 11);
+  list.add("b", b.data(), gb.data(), 70);
+  descent::esgd const settings{.population = 2, .offspring = 2, .elite = 1, .generations = 3, .deviation = 0.125};
+  descent::esgd_optimizer opt{list, std::vector{descent::sgd{.lr = 0.25}}, settings, descent::cuda{s}};
+  auto const fitness = [&] {
+    double f = 0;
+    for (auto e : a.get(s)) f += test::number(e) * test::number(e);
+    for (float e : b.get(s)) f += double(e) * e;
+    return f;
+  };
+  auto const r = opt.minimize(
+      [&](auto& one) {
+        ga.put(a.get(s), s);
+        gb.put(b.get(s), s);
+        one.step();
+        s.wait();
+      },
+      fitness);
+  CHECK(r.best < 0.5 * 81 * 2.25);
+  CHECK(fitness() == r.best);
+}
+
+TEST_CASE("esgd: an exception leaves the start on the device; memory of the host is refused") {
+  test::stream s;
+  test::tensors<float> x{{{70}}, s};
+  descent::esgd_optimizer opt{x.on_device(), std::vector{descent::sgd{}}, descent::esgd{.population = 2, .elite = 1},
+                              descent::cuda{s}};
+  auto const before = x.device_value.get(s);
+  int calls = 0;
+  auto const fitness = [&] {
+    if (++calls == 2) throw 1;
+    return 1.0;
+  };
+  CHECK_THROWS_AS(opt.minimize([](auto&) {}, fitness), int);
+  CHECK(x.device_value.get(s) == before);
+  CHECK_THROWS_AS(descent::esgd_optimizer(x.on_host(), std::vector{descent::sgd{}}, descent::esgd{}, descent::cuda{s}),
+                  std::invalid_argument);
+}
