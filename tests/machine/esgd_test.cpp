@@ -433,6 +433,19 @@ TEST_CASE("esgd: not a number and infinities of either sign are worse than anyth
   }
 }
 
+TEST_CASE("esgd: what is not finite after training is put back, also where it was not before") {
+  problem<square> p(2, 2, 2);
+  ds::esgd_optimizer opt{p.list(), some_rules, ds::esgd{.generations = 3}};
+  int call = 0;
+  opt.minimize(p.trainer(1), [&] { return ++call == 1 ? 1 : std::nan(""); }, [](ds::esgd_result const& now) {
+    CHECK(now.backed_off == 8);
+    CHECK(now.best == 1);
+    CHECK(now.mean == 1);
+    CHECK(now.elite_mean == infinity);
+    return true;
+  });
+}
+
 TEST_CASE("esgd: a seed gives the same bits again, on one thread and many; another gives others") {
   auto const run = [](std::uint64_t seed, auto backend) {
     problem<rastrigin, float> p(30000, 5000, 1.4);

@@ -14,6 +14,9 @@
 /// What the host backend owns for the elements, and how its passes find them.
 namespace descent::detail {
 
+/// Below this many elements a parallel region costs more than it saves.
+inline constexpr std::int64_t fork_worth = 32 * 1024;
+
 template <class Plan, class System> class host_storage : protected host_control<Plan> {
  protected:
   using base = host_control<Plan>;
@@ -112,9 +115,6 @@ template <class Plan, class System> class host_storage : protected host_control<
     if (where_.elements < fork_worth) cpp::each(where_.chunks(), pass);
     else System::each(where_.chunks(), pass);
   }
-  /// Below this many elements a parallel region costs more than it saves.
-  static constexpr std::int64_t fork_worth = 32 * 1024;
-
   [[no_unique_address]] host_rows<Plan> rows_;
   host_memory master_, remainder_, average_, slow_, saved_;
   std::array<host_memory, Plan::slots> slot_;

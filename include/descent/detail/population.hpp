@@ -113,7 +113,8 @@ template <class Value, class Gradient, class System> class population<Value, Gra
       for (int i = 0; i < size; i += int(packet_size))
         on_packet<Value>(t, begin + i, std::min(size - i, int(packet_size)), body);
     };
-    System::each(where_.chunks(), chunk);
+    if (where_.elements < fork_worth) cpp::each(where_.chunks(), chunk);
+    else System::each(where_.chunks(), chunk);
   }
 
   layout<Value, Gradient> where_;
