@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "support/reference.hpp"
+#include "support/stall.hpp"
 
 #include <vector>
 
@@ -69,6 +70,19 @@ TEST_CASE("polyak: the step ends where the tangent meets the smallest value") {
 TEST_CASE("polyak and momo find a minimum without a learning rate") {
   CHECK(minimised(ds::polyak{.max_lr = 10}, 100) < 1e-12);
   CHECK(minimised(ds::momo{.lr = 10}, 300) < 1e-9);
+}
+
+TEST_CASE("polyak and momo: stochastic rounding learns on where nearest stalls") {
+  auto const learns = []<class Value>(auto const& rule, Value) {
+    float f = 0;
+    auto const x = test::compare_roundings<Value>(rule, f, ds::loss_at{&f});
+    INFO(x.rate, ": float leaves ", x.in_float, ", nearest ", x.nearest, ", stochastic ", x.stochastic);
+    CHECK(x.in_float < 0.05);
+    CHECK(x.nearest > 0.5);
+    CHECK(x.stochastic < 0.1);
+  };
+  learns(ds::polyak{}, ds::bfloat16{}), learns(ds::polyak{}, ds::half{});
+  learns(ds::momo{}, ds::bfloat16{}), learns(ds::momo{}, ds::half{});
 }
 
 TEST_CASE("loss_at: a null pointer is refused") {

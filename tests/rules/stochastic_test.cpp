@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/storage.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/all_rules.hpp"
+#include "support/stall.hpp"
+
+#include <utility>
+
+/// 16-bit values without a master, where updates are below half a unit in the last place: with nearest rounding a rule
+/// stands still, with stochastic rounding it goes on learning.
+
+using namespace test;
+namespace ds = descent;
+
+namespace {
+
+/// Why nearest rounding does not stop a rule at any rate, if it does not.
+template <class Rule> inline constexpr char const* never_stalls = nullptr;
+template <>
+inline constexpr char const* never_stalls<ds::rprop> = "each element's step grows until it moves the value";
+template <> inline constexpr char const* never_stalls<ds::madgrad> = "the value follows the start and sums of gradients";
+template <> inline constexpr char const* never_stalls<ds::cocob> = "the value is the start and a bet, of the state alone";
+
+template <class Value, class... States> void keeps_learning(auto const& rule, char const* never) {
+  float loss = 0;
+  left_overs const x = compare_roundings<Value, States...>(rule, loss);
+  INFO(ds::type_name<Value>() << ", lr " << x.rate << ": of the loss float leaves " << x.in_float << ", nearest "
+                              << x.nearest << ", stochastic " << x.stochastic);
+  CHECK(x.in_float < 0.05);
+  CHECK(x.stochastic < 0.1);
+  if (never) CHECK_MESSAGE(x.nearest < 0.2, never);
+  else CHECK(x.nearest > 0.5);
+}
+
+/// The first setting of every rule, but without decay, which moves the minimum.
+template <class Value, class... States> void all_keep_learning() {
+  each_rule_once([]<class Rule>() {
+    bool first = true;
+    each_setting<Rule>([&](row<Rule> const& row) {
+      if (!std::exchange(first, false)) return;
+      INFO(row.name);
+      Rule rule = row.rule;
+      if constexpr (requires { rule.weight_decay; }) rule.weight_decay = 0;
+      if constexpr (requires { rule.lambd; }) rule.lambd = 0;
+      keeps_learning<Value, States...>(rule, never_stalls<Rule>);
+    });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("stochastic rounding learns on where nearest stalls: bfloat16") { all_keep_learning<ds::bfloat16>(); }
+TEST_CASE("stochastic rounding learns on where nearest stalls: half") { all_keep_learning<ds::half>(); }
+TEST_CASE("stochastic rounding learns on where nearest stalls: bfloat16 with its state") {
+  all_keep_learning<ds::bfloat16, ds::states<ds::bfloat16>>();
+}

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+/// A convex problem on which small updates are lost in 16 bits.
+namespace test {
+
+/// Where the numbers of a type are 2^-7 apart: an update below 2^-8 is lost in nearest rounding.
+template <class Value> inline constexpr double stall_start = std::is_same_v<Value, descent::half> ? 12 : 1.5;
+
+/// What 800 steps leave, as a share of the first loss, of the sum over 2048 elements of (x - c)^2 / 2, with c 1/8 to 1/4
+/// from the start. `loss` is where rules that look at it find it.
+template <class Value, class Rule, class... Ps>
+double left_over(double start, float& loss, Rule const& rule, Ps... policies) {
+  constexpr std::size_t size = 2048;
+  std::vector<Value> x(size, descent::narrow<Value>(start)), g(size);
+  descent::parameters<Value> list;
+  list.add("x", x.data(), g.data(), size);
+  descent::optimizer opt{list, rule, policies...};
+
+  double first = 0, now = 0;
+  for (int t = 0; t <= 800; ++t) {
+    now = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      double const c = start + (i % 2 ? 0.25 : -0.25) * (1 - double(i % 19) / 40);
+      double const away = descent::widen<double>(x[i]) - c;
+      g[i] = descent::narrow<Value>(away);
+      now += away * away / 2;
+    }
+    if (t == 0) first = now;
+    loss = float(now);
+    if (t < 800) opt.step();
+  }
+  return now / first;
+}
+
+/// What is left in float, in 16 bits with nearest rounding, and with stochastic rounding, at the smallest of twelve rates
+/// with which float leaves less than 1/20.
+struct left_overs {
+  double rate = 0, in_float = 1, nearest = 1, stochastic = 1;
+};
+template <class Value, class... States, class Rule, class... Ps>
+left_overs compare_roundings(Rule rule, float& loss, Ps... policies) {
+  double const start = stall_start<Value>;
+  left_overs x;
+  for (double lr : {3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1., 3., 10.}) {
+    if constexpr (requires { rule.lr; }) rule.lr = x.rate = lr;
+    x.in_float = left_over<float>(start, loss, rule, policies...);
+    if (x.in_float < 0.05) break;
+  }
+  x.nearest = left_over<Value>(start, loss, rule, policies..., States{}...);
+  x.stochastic = left_over<Value>(start, loss, rule, policies..., States{}..., descent::stochastic_rounding{1});
+  return x;
+}
+
+}  // namespace test
