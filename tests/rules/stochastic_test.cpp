@@ -7,6 +7,7 @@
 #include "support/all_rules.hpp"
 #include "support/stall.hpp"
 
+#include <string>
 #include <utility>
 
 /// 16-bit values without a master, where updates are below half a unit in the last place: with nearest rounding a rule
@@ -21,14 +22,19 @@ namespace {
 template <class Rule> inline constexpr char const* never_stalls = nullptr;
 template <>
 inline constexpr char const* never_stalls<ds::rprop> = "each element's step grows until it moves the value";
-template <> inline constexpr char const* never_stalls<ds::madgrad> = "the value follows the start and sums of gradients";
-template <> inline constexpr char const* never_stalls<ds::cocob> = "the value is the start and a bet, of the state alone";
+template <> inline constexpr char const* never_stalls<ds::madgrad> = "the value follows sums in the state";
+template <> inline constexpr char const* never_stalls<ds::cocob> = "the value is a function of the state alone";
+
+/// Why its state needs more than 16 bits, if it does.
+template <class Rule> inline constexpr char const* needs_wide_state = nullptr;
+template <> inline constexpr char const* needs_wide_state<ds::layerwise<ds::rmsprop>> =
+    "its first setting is centered, and v - g_^2 is less than the rounding of v";
 
 template <class Value, class... States> void keeps_learning(auto const& rule, char const* never) {
   float loss = 0;
   left_overs const x = compare_roundings<Value, States...>(rule, loss);
-  INFO(ds::type_name<Value>() << ", lr " << x.rate << ": of the loss float leaves " << x.in_float << ", nearest "
-                              << x.nearest << ", stochastic " << x.stochastic);
+  INFO(std::string{ds::type_name<Value>()}, ", lr ", x.rate, ": of the loss float leaves ", x.in_float, ", nearest ",
+       x.nearest, ", stochastic ", x.stochastic);
   CHECK(x.in_float < 0.05);
   CHECK(x.stochastic < 0.1);
   if (never) CHECK_MESSAGE(x.nearest < 0.2, never);
@@ -41,6 +47,7 @@ template <class Value, class... States> void all_keep_learning() {
     bool first = true;
     each_setting<Rule>([&](row<Rule> const& row) {
       if (!std::exchange(first, false)) return;
+      if (sizeof...(States) > 0 && needs_wide_state<Rule>) return;
       INFO(row.name);
       Rule rule = row.rule;
       if constexpr (requires { rule.weight_decay; }) rule.weight_decay = 0;

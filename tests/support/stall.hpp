@@ -15,8 +15,8 @@ namespace test {
 /// Where the numbers of a type are 2^-7 apart: an update below 2^-8 is lost in nearest rounding.
 template <class Value> inline constexpr double stall_start = std::is_same_v<Value, descent::half> ? 12 : 1.5;
 
-/// What 800 steps leave, as a share of the first loss, of the sum over 2048 elements of (x - c)^2 / 2, with c 1/8 to 1/4
-/// from the start. `loss` is where rules that look at it find it.
+/// What 800 steps leave, as a share of the first loss, of the sum over 2048 elements of (x - c)^2 / 2, with c 1/8 to
+/// 1/4 from the start. `loss` is where rules that look at it find it.
 template <class Value, class Rule, class... Ps>
 double left_over(double start, float& loss, Rule const& rule, Ps... policies) {
   constexpr std::size_t size = 2048;
@@ -41,8 +41,8 @@ double left_over(double start, float& loss, Rule const& rule, Ps... policies) {
   return now / first;
 }
 
-/// What is left in float, in 16 bits with nearest rounding, and with stochastic rounding, at the smallest of twelve rates
-/// with which float leaves less than 1/20.
+/// What is left in float, in 16 bits with nearest rounding, and with stochastic rounding, at the smallest of twelve
+/// rates with which float leaves less than 1/20.
 struct left_overs {
   double rate = 0, in_float = 1, nearest = 1, stochastic = 1;
 };

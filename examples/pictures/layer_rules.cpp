@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/rules/adam.hpp>
+#include <descent/rules/fromage.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/larc.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/layerwise.hpp>
+#include <descent/rules/novograd.hpp>
+#include <descent/rules/sgd.hpp>
+
+#include "shown_rule.hpp"
+
+namespace example::pictures {
+
+std::vector<shown_rule> layer_rules() {
+  return {
+      searched("lars", ds::lars{}),
+      searched("larc", ds::larc<ds::sgd>{}),
+      searched("lamb", ds::lamb{}),
+      searched("layerwise", ds::layerwise<ds::adam>{}),
+      searched("novograd", ds::novograd{}),
+      searched("fromage", ds::fromage{}),
+  };
+}
+
+}  // namespace example::pictures

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/loss_at.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/parameters.hpp>
+#include <descent/rules/sophia.hpp>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Every rule of the library, ready to be drawn.
+namespace example::pictures {
+
+namespace ds = descent;
+
+/// What a rule is to minimise. The caller keeps values, gradients and the loss up to date.
+struct problem {
+  ds::parameters<float> parameters{};
+  float const* loss = nullptr;
+  std::vector<std::string> names{};  // of the parameters
+  /// The diagonal of the Hessian, or an estimate, for rules that are given it, and after how many steps anew.
+  std::function<std::vector<float>(std::string const& name)> curvature{};
+  int curvature_every = 1;
+};
+
+/// One training step.
+using stepper = std::function<void()>;
+using starter = std::function<stepper(problem const&, double lr)>;
+
+struct shown_rule {
+  std::string name;
+  bool searched;  // whether lr is; else it is 1, and the rule finds its rate by itself
+  starter on_surface, on_network;
+};
+
+/// A rule with its settings: lr is set by whoever starts it.
+template <class Rule> starter start_of(Rule rule) {
+  return [rule](problem const& p, double lr) -> stepper {
+    Rule r = rule;
+    r.lr = lr;
+    if constexpr (ds::has_loss<Rule>) {
+      auto const opt = std::make_shared<ds::optimizer<float, float, Rule, ds::loss_at>>(p.parameters, r,
+                                                                                       ds::loss_at{p.loss});
+      return [opt] { opt->step(); };
+    } else {
+      auto const opt = std::make_shared<ds::optimizer<float, float, Rule>>(p.parameters, r);
+      if constexpr (std::is_same_v<Rule, ds::sophia>)
+        return [opt, p, t = 0]() mutable {
+          if (t++ % p.curvature_every == 0)
+            for (auto const& name : p.names) {
+              auto const h = p.curvature(name);
+              opt->template set_state<1>(name, std::span{h});
+            }
+          opt->step();
+        };
+      else return [opt] { opt->step(); };
+    }
+  };
+}
+
+template <class Rule> shown_rule searched(std::string name, Rule surface, Rule network) {
+  return {std::move(name), true, start_of(surface), start_of(network)};
+}
+template <class Rule> shown_rule searched(std::string name, Rule both) { return searched(std::move(name), both, both); }
+template <class Rule> shown_rule found(std::string name, Rule surface, Rule network) {
+  return {std::move(name), false, start_of(surface), start_of(network)};
+}
+template <class Rule> shown_rule found(std::string name, Rule both) { return found(std::move(name), both, both); }
+
+/// The table, in the four parts of docs/optimizers.md.
+std::vector<shown_rule> momentum_rules();
+std::vector<shown_rule> adaptive_rules();
+std::vector<shown_rule> layer_rules();
+std::vector<shown_rule> free_rules();
+
+}  // namespace example::pictures

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The program that draws the rules: what it draws is what it prints, and no rule of the library is without a picture.
+
+usage: pictures.py project-root program
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+root, program = sys.argv[1:]
+svg = "{http://www.w3.org/2000/svg}"
+
+
+def run(*arguments):
+    return subprocess.run([program, *arguments], capture_output=True, text=True)
+
+
+def check(holds, what):
+    if not holds:
+        sys.exit(f"does not hold: {what}")
+
+
+def numbers(text):
+    return [float(x) for x in re.findall(r"-?[0-9.]+(?:e[-+]?[0-9]+)?", text)]
+
+
+def ends(picture):
+    """The last point of each path, in the units of its panel."""
+    frames = [r for r in picture.iter(svg + "rect") if "data-range" in r.attrib]
+    paths = [p for p in picture.iter(svg + "path") if p.get("class") == "path"]
+    for frame, path in zip(frames, paths):
+        left, top, width, height = (float(frame.get(k)) for k in ("x", "y", "width", "height"))
+        x0, x1, y0, y1 = numbers(frame.get("data-range"))
+        x, y = numbers(path.get("d"))[-2:]
+        yield x0 + (x - left) / width * (x1 - x0), y1 - (y - top) / height * (y1 - y0)
+
+
+listed = run("--list").stdout.split()
+rules = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/rules"))}
+check(set(listed) == rules | {"stochastic_rounding"}, f"each rule has a picture: {rules ^ set(listed)}")
+with open(os.path.join(root, "docs/optimizers.md"), encoding="utf-8") as page:
+    shown = set(re.findall(r"\]\(pictures/(\w+)\.svg\)", page.read()))
+check(rules <= shown, f"docs/optimizers.md shows each rule: {rules - shown}")
+for name in listed:
+    file = os.path.join(root, "docs/pictures", name + ".svg")
+    check(os.path.exists(file) and os.path.getsize(file) < 15000, f"docs/pictures/{name}.svg is there and small")
+    xml.parse(file)
+
+wrong = run(tempfile.gettempdir(), "adamm")
+check(wrong.returncode == 1 and wrong.stderr.startswith('there is no picture "adamm"; there are sgd, '), wrong.stderr)
+check(run().returncode == 1, "without a folder it fails")
+
+with tempfile.TemporaryDirectory() as folder:
+    names = ["sgd", "polyak", "dog"]  # a rate that is searched, a look at the loss, no rate
+    drawn = run(folder, *names)
+    check(drawn.returncode == 0, drawn.stderr)
+    check(sorted(os.listdir(folder)) == sorted(name + ".svg" for name in names), "it draws what is asked for")
+    first = {name: open(os.path.join(folder, name + ".svg"), "rb").read() for name in names}
+    for name in names:
+        printed = [numbers(line.split(" at ")[1]) for line in drawn.stdout.splitlines()
+                   if line.startswith(name + " ") and " at " in line]
+        got = list(ends(xml.fromstring(first[name])))
+        check(len(got) == len(printed) == 2, f"{name}: two paths")
+        for (x, y), (want_x, want_y) in zip(got, printed):  # 0.05 pixels and 6 digits
+            check(abs(x - want_x) < 2e-3 and abs(y - want_y) < 2e-3,
+                  f"{name}: ends at {x} {y}, prints {want_x} {want_y}")
+    check(run(folder, "dog").returncode == 0, "it draws again")
+    check(open(os.path.join(folder, "dog.svg"), "rb").read() == first["dog"], "the same bytes")
