@@ -14,5 +14,5 @@ configured=
 meson setup $configured --buildtype=release "$build" > "$build/setup.log" 2>&1 || { cat "$build/setup.log"; exit 1; }
 ninja -C "$build" "$program" > "$build/build.log" 2>&1 || { cat "$build/build.log"; exit 1; }
 
-[ $# -gt 0 ] || set -- --compare all --out "$build/results"
+[ $# -gt 0 ] || set -- --compare common --out "$build/results"
 exec "$build/$program" "$@"

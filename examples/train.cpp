@@ -9,9 +9,6 @@
 
 #include "parts/cpu.hpp"
 
-extern template struct example::training<example::cpu, descent::half>;
-extern template struct example::training<example::cpu, descent::bfloat16>;
-
 int main(int argc, char** argv) {
   return example::run_program(argc, argv, example::train_with_options<example::cpu>);
 }

@@ -6,9 +6,6 @@
 
 #include "parts/gpu.cuh"
 
-extern template struct example::training<example::gpu, descent::half>;
-extern template struct example::training<example::gpu, descent::bfloat16>;
-
 int main(int argc, char** argv) {
   return example::run_program(argc, argv, example::train_with_options<example::gpu>);
 }

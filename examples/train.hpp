@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "optimizer.hpp"
 #include "parts/console.hpp"
 #include "parts/dataset.hpp"
 #include "parts/history.hpp"
@@ -15,23 +16,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <variant>
 
 namespace example {
 
 namespace ds = descent;
-
-/// The optimizer of this program. Types of 16 bits get master weights in float, since most updates
-/// are too small for them: 1 + 0.001 is 1 in bfloat16.
-template <class Value, class Rule, class Backend>
-auto make_optimizer(ds::parameters<Value> const& parameters, Rule const& rule,
-                    rate_schedule const& rate, double clip, Backend backend) {
-  if constexpr (sizeof(Value) < sizeof(float))
-    return ds::optimizer{parameters,          rule,   ds::learning_rate(rate), ds::clip_norm{clip},
-                         ds::master<float>{}, backend};
-  else
-    return ds::optimizer{parameters, rule, ds::learning_rate(rate), ds::clip_norm{clip}, backend};
-}
 
 /// Mean loss and percentage of right answers over all of some images.
 template <class Device, class Value>
@@ -43,7 +31,7 @@ std::pair<double, double> test(network<Device, Value>& net, image_source<Device>
   return {loss / images.count, 100.0 * double(correct) / images.count};
 }
 
-/// The training loop.
+/// The training loop, for a rule of the library or an any_rule.
 template <class Value, class Device, class Rule>
 history train(Device& device, options const& o, std::string const& name, Rule const& rule,
               dataset const& data, console& out) {
@@ -98,30 +86,18 @@ history train(Device& device, options const& o, std::string const& name, Rule co
   return result;
 }
 
-/// The training loop for a rule that is known at run time only. Eight rules are much to compile:
-/// each storage type has a source file of its own, which instantiates this.
-template <class Device, class Value> struct training {
-  static history run(options const& o, optimizer_choice const& optimizer, dataset const& data,
-                     console& out);
-};
-
-template <class Device, class Value>
-history training<Device, Value>::run(options const& o, optimizer_choice const& optimizer,
-                                     dataset const& data, console& out) {
-  Device device;
-  return std::visit(
-      [&](auto const& rule) { return train<Value>(device, o, optimizer.label, rule, data, out); },
-      optimizer.rule);
-}
-
-/// ... and for a storage type that is known at run time only.
+/// ... with a storage type that is known at run time only.
 template <class Device>
 history train_with_options(options const& o, optimizer_choice const& optimizer, dataset const& data,
                            console& out) {
+  Device device;
+  auto const run = [&]<class Value>(Value) {
+    return train<Value>(device, o, optimizer.label, optimizer.rule, data, out);
+  };
   switch (o.storage) {
-    case precision::half: return training<Device, ds::half>::run(o, optimizer, data, out);
-    case precision::bfloat16: return training<Device, ds::bfloat16>::run(o, optimizer, data, out);
-    default: return training<Device, float>::run(o, optimizer, data, out);
+    case precision::half: return run(ds::half{});
+    case precision::bfloat16: return run(ds::bfloat16{});
+    default: return run(0.f);
   }
 }
 

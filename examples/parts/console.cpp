@@ -14,9 +14,10 @@ constexpr int bar_width = 40;
 
 }  // namespace
 
-console::console(std::FILE* to) : to_{to}, terminal_{isatty(fileno(to)) != 0} {}
+console::console(std::FILE* to) : to_{to}, terminal_{to && isatty(fileno(to)) != 0} {}
 
 void console::say(std::string const& line) {
+  if (!to_) return;
   clear_bar();
   std::fprintf(to_, "%s\n", line.c_str());
   std::fflush(to_);
@@ -45,6 +46,7 @@ void console::progress(std::int64_t step) {
 }
 
 void console::end_epoch(epoch_record const& e) {
+  if (!to_) return;
   clear_bar();
   std::fprintf(to_, "%5d  %11.4f  %6.2f  %10.4f  %6.2f  %8.3g  %8.3g  %7lld  %7.2f  %6.1f\n",
                e.epoch, e.train_loss, e.train_accuracy, e.test_loss, e.test_accuracy,
@@ -54,6 +56,7 @@ void console::end_epoch(epoch_record const& e) {
 }
 
 void console::summary(std::vector<history> const& runs) {
+  if (!to_) return;
   std::string const title = "optimizer";
   std::size_t longest = title.size();
   for (auto const& run : runs) longest = std::max(longest, run.name.size());

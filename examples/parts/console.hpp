@@ -16,6 +16,7 @@ namespace example {
 /// stands where the next line will.
 class console {
  public:
+  /// Says nothing if there is no file.
   explicit console(std::FILE* to);
 
   void say(std::string const& line);

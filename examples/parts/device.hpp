@@ -3,6 +3,8 @@
 #pragma once
 
 /// The device of a program whose source is for both: the GPU where nvcc compiles it, else the host.
+#include <utility>
+
 #ifdef __CUDACC__
 #include "gpu.cuh"
 namespace example {
@@ -14,3 +16,7 @@ namespace example {
 using device = cpu;
 }
 #endif
+
+namespace example {
+using device_backend = decltype(std::declval<device&>().backend());
+}

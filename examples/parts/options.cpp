@@ -2,40 +2,16 @@
 // SPDX-License-Identifier: MIT
 #include "options.hpp"
 
+#include "arguments.hpp"
 #include "text.hpp"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
-#include <stdexcept>
 
 namespace example {
 namespace {
-
-[[noreturn]] void fail(std::string const& what) { throw std::invalid_argument(what); }
-
-template <class Number>
-Number integer(std::string const& name, std::string const& text, Number low, Number high) {
-  Number x{};
-  if (!read(text, x) || x < low || x > high)
-    fail(name + " must be an integer from " + std::to_string(low) + " to " + std::to_string(high) +
-         ", is " + quoted(text));
-  return x;
-}
-
-double number(std::string const& name, std::string const& text) {
-  double x = 0;
-  if (text == "true" || text == "false") return text == "true";
-  if (!read(text, x)) fail(name + " must be a number, is " + quoted(text));
-  return x;
-}
-
-double positive(std::string const& name, std::string const& text) {
-  double const x = number(name, text);
-  if (!(x > 0)) fail(name + " must be above 0, is " + quoted(text));
-  return x;
-}
 
 template <class Enum> using spellings = std::vector<std::pair<std::string, Enum>>;
 
@@ -66,28 +42,6 @@ std::set<std::string> all_hyperparameters() {
   for (auto const& name : rule_names())
     for (auto const& parameter : hyperparameters(rule_named(name))) all.insert(parameter);
   return all;
-}
-
-using values = std::map<std::string, double>;
-
-/// A rule as written on the command line: NAME or NAME:HYPERPARAMETER=VALUE:...
-optimizer_choice parse_optimizer(std::string const& text, values const& for_all) {
-  auto const parts = split(text, ':');
-  optimizer_choice choice{.label = parts[0], .rule = rule_named(parts[0])};
-  for (auto const& [name, value] : for_all) set(choice.rule, name, value);
-
-  for (std::size_t k = 1; k < parts.size(); ++k) {
-    auto const equals = parts[k].find('=');
-    auto const name = parts[k].substr(0, equals);
-    if (equals == std::string::npos)
-      fail(quoted(parts[k]) + " in " + quoted(text) + " must be HYPERPARAMETER=VALUE");
-    if (!set(choice.rule, name, number(name, parts[k].substr(equals + 1))))
-      fail(parts[0] + " has no hyperparameter " + quoted(name) + "; it has " +
-           joined(hyperparameters(choice.rule), ", "));
-    choice.label += " " + parts[k];
-  }
-  std::visit([](auto const& rule) { rule.check(); }, choice.rule);
-  return choice;
 }
 
 void require_some_use(std::string const& name, std::vector<optimizer_choice> const& optimizers) {
@@ -131,43 +85,58 @@ std::map<std::string, setter> const setters{
 
 }  // namespace
 
+optimizer_choice parse_optimizer(std::string const& text, hyperparameter_values const& for_all) {
+  auto const parts = split(text, ':');
+  optimizer_choice choice{.label = parts[0], .rule = rule_named(parts[0])};
+  for (auto const& [name, value] : for_all) set(choice.rule, name, value);
+
+  for (std::size_t k = 1; k < parts.size(); ++k) {
+    auto const equals = parts[k].find('=');
+    auto const name = parts[k].substr(0, equals);
+    if (equals == std::string::npos)
+      fail(quoted(parts[k]) + " in " + quoted(text) + " must be HYPERPARAMETER=VALUE");
+    if (!set(choice.rule, name, number(name, parts[k].substr(equals + 1))))
+      fail(parts[0] + " has no hyperparameter " + quoted(name) + "; it has " +
+           joined(hyperparameters(choice.rule), ", "));
+    choice.label += " " + parts[k];
+  }
+  std::visit([](auto const& rule) { rule.check(); }, choice.rule);
+  return choice;
+}
+
 options parse_options(std::vector<std::string> const& arguments) {
   options o;
   std::string optimizers;
-  values for_all;
+  hyperparameter_values for_all;
   auto const all = all_hyperparameters();
 
-  for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
-    if (*argument == "--help" || *argument == "-h") {
-      o.help = true;
-      return o;
-    }
-    auto const equals = argument->find('=');
-    auto const name = argument->substr(0, equals);
-    auto const setter = setters.find(name);
-    auto const hyperparameter = hyperparameter_of(name);
-    bool const chooses = name == "--optimizer" || name == "--compare";
-    if (setter == setters.end() && !chooses && !all.contains(hyperparameter))
-      fail("unknown option " + quoted(name));
-
-    bool const apart = equals == std::string::npos;
-    if (apart && argument + 1 == arguments.end()) fail(name + " needs a value");
-    auto const value = apart ? *++argument : argument->substr(equals + 1);
-    if (setter != setters.end()) {
+  auto const chooses = [](std::string const& name) { return name == "--optimizer" || name == "--compare"; };
+  auto const is_option = [&](std::string const& name) {
+    return setters.contains(name) || chooses(name) || all.contains(hyperparameter_of(name));
+  };
+  o.help = !each_option(arguments, is_option, [&](std::string const& name, std::string const& value) {
+    if (auto const setter = setters.find(name); setter != setters.end()) {
       setter->second(o, name, value);
-    } else if (chooses) {
+    } else if (chooses(name)) {
       if (!optimizers.empty())
         fail("--optimizer and --compare can be given only once, and not together");
       optimizers = value;
     } else {
-      for_all[hyperparameter] = number(name, value);
+      for_all[hyperparameter_of(name)] = number(name, value);
     }
-  }
+  });
+  if (o.help) return o;
 
+  bool const any = o.storage == precision::float_;
   if (optimizers.empty()) optimizers = "adamw";
-  if (optimizers == "all") optimizers = joined(rule_names(), ",");
-  for (auto const& text : split(optimizers, ','))
+  if (optimizers == "common" || optimizers == "all")
+    optimizers = joined(any && optimizers == "all" ? rule_names() : common_rule_names(), ",");
+  for (auto const& text : split(optimizers, ',')) {
     o.optimizers.push_back(parse_optimizer(text, for_all));
+    if (!any && !is_common(o.optimizers.back().rule))
+      fail(o.optimizers.back().label + " is compiled for float only; for " + to_string(o.storage) + " there are " +
+           joined(common_rule_names(), ", "));
+  }
   for (auto const& [name, value] : for_all) require_some_use(name, o.optimizers);
   return o;
 }
@@ -190,7 +159,8 @@ data and network
 
 training
   --optimizer RULE   one of those below (default: adamw)
-  --compare A,B,...  train with each of them from the same start, or with `all`
+  --compare A,B,...  train with each of them from the same start, or with `common`: those above the
+                     line, or with `all`
   --precision TYPE   storage of weights and gradients: float (default), half, bfloat16;
                      the 16-bit types come with master weights in float
   --schedule SHAPE   of the learning rate: constant, linear, cosine (default), step
@@ -212,8 +182,11 @@ share of it that the optimizer's step took.
 
 optimizers, with their hyperparameters, which are options of the same name, and their defaults
 )";
+  bool common = true;
   for (auto const& name : rule_names()) {
     auto const rule = rule_named(name);
+    if (common && !is_common(rule)) text << "  ---- for float only:\n";
+    common = is_common(rule);
     text << "  " << name << std::string(name.size() < 9 ? 9 - name.size() : 1, ' ');
     for (auto const& parameter : hyperparameters(rule))
       text << " --" << parameter << ' ' << get(rule, parameter);
@@ -224,7 +197,7 @@ An optimizer can be given hyperparameters of its own: --compare adam,adam:lr=1e-
 
 examples
   train
-  train --compare all
+  train --compare common
   train --data fashion --optimizer lion --precision bfloat16 --schedule linear --warmup 500
 )";
   return text.str();

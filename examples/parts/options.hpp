@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,11 @@ struct optimizer_choice {
   std::string label;
   any_rule rule;
 };
+
+using hyperparameter_values = std::map<std::string, double>;
+
+/// A rule as written on the command line: NAME or NAME:HYPERPARAMETER=VALUE:..., with `for_all` where it has these.
+optimizer_choice parse_optimizer(std::string const& text, hyperparameter_values const& for_all = {});
 
 /// What the command line says. A zero count is one that was not given.
 struct options {

@@ -14,15 +14,10 @@
 #include <utility>
 
 namespace example {
-namespace {
 
 namespace fs = std::filesystem;
 
-void write_file(fs::path const& path, std::string const& contents) {
-  std::ofstream file{path, std::ios::binary};
-  file << contents;
-  if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written");
-}
+namespace {
 
 /// A curve over the epochs.
 curve over_epochs(std::string name, history const& run, double epoch_record::*what) {
@@ -115,25 +110,37 @@ void run(options const& o, trainer const& train) {
 
 }  // namespace
 
+void write_file(fs::path const& path, std::string const& contents) {
+  std::ofstream file{path, std::ios::binary};
+  file << contents;
+  if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written");
+}
+
 std::int64_t total_steps(options const& o, labelled_images const& images) {
   std::int64_t const per_epoch = (images.count() + o.batch - 1) / o.batch;
   std::int64_t const all = per_epoch * o.epochs;
   return o.steps > 0 ? std::min(o.steps, all) : all;
 }
 
-int run_program(int argc, char** argv, trainer const& train) try {
-  auto const o = parse_options({argv + 1, argv + argc});
-  if (o.help)
-    std::fputs(help_text().c_str(), stdout);
-  else
-    run(o, train);
+int exit_status(std::string const& program, std::function<void()> const& run) try {
+  run();
   return 0;
 } catch (std::invalid_argument const& error) {
-  std::fprintf(stderr, "train: %s\ntrain --help lists the options\n", error.what());
+  std::fprintf(stderr, "%s: %s\n%s --help lists the options\n", program.c_str(), error.what(), program.c_str());
   return 2;
 } catch (std::exception const& error) {
-  std::fprintf(stderr, "train: %s\n", error.what());
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), error.what());
   return 1;
+}
+
+int run_program(int argc, char** argv, trainer const& train) {
+  return exit_status("train", [&] {
+    auto const o = parse_options({argv + 1, argv + argc});
+    if (o.help)
+      std::fputs(help_text().c_str(), stdout);
+    else
+      run(o, train);
+  });
 }
 
 }  // namespace example

@@ -8,7 +8,9 @@
 #include "options.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <string>
 
 namespace example {
 
@@ -19,6 +21,12 @@ using trainer =
 /// All of the program but the training: command line, data, tables and pictures. Returns the exit
 /// status: 0, 1 for what went wrong on the way, 2 for a command line that makes no sense.
 int run_program(int argc, char** argv, trainer const& train);
+
+/// The exit status of run(): 0, 2 for std::invalid_argument, 1 for another exception, whose text goes to stderr.
+int exit_status(std::string const& program, std::function<void()> const& run);
+
+/// Throws std::runtime_error if the file cannot be written.
+void write_file(std::filesystem::path const& path, std::string const& contents);
 
 /// The number of steps that a training takes.
 std::int64_t total_steps(options const& o, labelled_images const& images);

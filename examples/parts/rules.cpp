@@ -4,6 +4,7 @@
 
 #include "text.hpp"
 
+#include <iterator>
 #include <stdexcept>
 #include <type_traits>
 
@@ -25,33 +26,97 @@ named_rule const rules[] = {
     {"lars", ds::lars{.lr = 3}},
     {"lamb", ds::lamb{.lr = 3e-3}},
     {"dog", ds::dog{.lr = 2}},  // the mean of a falling schedule is half its peak
+    {"heavy_ball", ds::heavy_ball{.lr = 1e-1}},
+    {"adagrad", ds::adagrad{.lr = 3e-2}},
+    {"adadelta", ds::adadelta{.lr = 3}},
+    {"adamax", ds::adamax{.lr = 1e-2}},
+    {"nadam", ds::nadam{.lr = 1e-2}},
+    {"radam", ds::radam{.lr = 3e-2}},
+    {"amsgrad", ds::amsgrad{.lr = 1e-2}},
+    {"asgd", ds::asgd{.lr = 0.3}},
+    {"rprop", ds::rprop{.lr = 1e-3}},
+    {"yogi", ds::yogi{.lr = 1e-2}},
+    {"adabelief", ds::adabelief{.lr = 1e-2}},
+    {"acprop", ds::acprop{.lr = 3e-3, .eps = 1e-4}},  // its eps of 1e-16 does not bear pixels that are hardly ever lit
+    {"adabound", ds::adabound{.lr = 1e-2}},
+    {"padam", ds::padam{.lr = 0.3}},
+    {"adan", ds::adan{.lr = 3e-3}},
+    {"adopt", ds::adopt{.lr = 1e-2}},
+    {"ademamix", ds::ademamix{.lr = 1e-2}},
+    {"qhadam", ds::qhadam{.lr = 1e-2}},
+    {"qhm", ds::qhm{.lr = 1}},
+    {"signsgd", ds::signsgd{.lr = 3e-3}},
+    {"signum", ds::signum{.lr = 3e-3}},
+    {"optimistic", ds::optimistic{.lr = 0.3}},
+    {"optimistic_adam", ds::optimistic_adam{.lr = 1e-2}},
+    {"fromage", ds::fromage{.lr = 3e-2}},
+    {"novograd", ds::novograd{.lr = 1e-1}},
+    {"larc", ds::larc<ds::sgd>{.rule = {.momentum = 0.9}, .lr = 1e-1}},
+    {"dowg", ds::dowg{.lr = 1}},
+    {"prodigy", ds::prodigy{.lr = 1}},
+    {"dadapt_adamw", ds::dadapt_adamw{.lr = 1}},
+    {"madgrad", ds::madgrad{.lr = 1e-2}},
+    {"cocob", ds::cocob{.lr = 1}},
+    {"schedule_free_sgd", ds::schedule_free_sgd{.lr = 1}},
+    {"schedule_free_adamw", ds::schedule_free_adamw{.lr = 1e-2}},
+    {"yellowfin", ds::yellowfin{.lr = 3}},
 };
+static_assert(std::size(rules) == std::variant_size_v<any_rule>);
 
-template <class Visit> void fields(ds::sgd& r, Visit v) {
-  v("lr", r.lr), v("momentum", r.momentum), v("dampening", r.dampening);
-  v("weight_decay", r.weight_decay), v("nesterov", r.nesterov);
-}
-template <class Visit> void adam_fields(auto& r, Visit v) {
-  v("lr", r.lr), v("beta1", r.beta1), v("beta2", r.beta2), v("eps", r.eps);
-  v("weight_decay", r.weight_decay);
-}
-template <class Visit> void fields(ds::adam& r, Visit v) { adam_fields(r, v); }
-template <class Visit> void fields(ds::adamw& r, Visit v) { adam_fields(r, v); }
-template <class Visit> void fields(ds::lamb& r, Visit v) { adam_fields(r, v); }
-template <class Visit> void fields(ds::rmsprop& r, Visit v) {
-  v("lr", r.lr), v("alpha", r.alpha), v("eps", r.eps), v("weight_decay", r.weight_decay);
-  v("momentum", r.momentum), v("centered", r.centered);
-}
-template <class Visit> void fields(ds::lion& r, Visit v) {
-  v("lr", r.lr), v("beta1", r.beta1), v("beta2", r.beta2), v("weight_decay", r.weight_decay);
-}
-template <class Visit> void fields(ds::lars& r, Visit v) {
-  v("lr", r.lr), v("momentum", r.momentum), v("weight_decay", r.weight_decay);
-  v("trust", r.trust), v("eps", r.eps), v("nesterov", r.nesterov);
-  v("joint_norm", r.joint_norm);
-}
-template <class Visit> void fields(ds::dog& r, Visit v) {
-  v("lr", r.lr), v("reps", r.reps), v("eps", r.eps), v("weight_decay", r.weight_decay);
+/// Calls v(name, field) for every field of any rule.
+template <class Rule, class Visit> void fields(Rule& r, Visit v) {
+  if constexpr (requires { r.lr; }) v("lr", r.lr);
+  if constexpr (requires { r.final_lr; }) v("final_lr", r.final_lr);
+  if constexpr (requires { r.base_lr; }) v("base_lr", r.base_lr);
+  if constexpr (requires { r.first_lr; }) v("first_lr", r.first_lr);
+  if constexpr (requires { r.lr_decay; }) v("lr_decay", r.lr_decay);
+  if constexpr (requires { r.momentum; }) v("momentum", r.momentum);
+  if constexpr (requires { r.momentum_decay; }) v("momentum_decay", r.momentum_decay);
+  if constexpr (requires { r.dampening; }) v("dampening", r.dampening);
+  if constexpr (requires { r.rho; }) v("rho", r.rho);
+  if constexpr (requires { r.beta; }) v("beta", r.beta);
+  if constexpr (requires { r.beta1; }) v("beta1", r.beta1);
+  if constexpr (requires { r.beta2; }) v("beta2", r.beta2);
+  if constexpr (requires { r.beta3; }) v("beta3", r.beta3);
+  if constexpr (requires { r.nu; }) v("nu", r.nu);
+  if constexpr (requires { r.nu1; }) v("nu1", r.nu1);
+  if constexpr (requires { r.nu2; }) v("nu2", r.nu2);
+  if constexpr (requires { r.alpha; }) v("alpha", r.alpha);
+  if constexpr (requires { r.gamma; }) v("gamma", r.gamma);
+  if constexpr (requires { r.partial; }) v("partial", r.partial);
+  if constexpr (requires { r.eps; }) v("eps", r.eps);
+  if constexpr (requires { r.eps_root; }) v("eps_root", r.eps_root);
+  if constexpr (requires { r.initial; }) v("initial", r.initial);
+  if constexpr (requires { r.weight_decay; }) v("weight_decay", r.weight_decay);
+  if constexpr (requires { r.lambd; }) v("lambd", r.lambd);
+  if constexpr (requires { r.t0; }) v("t0", r.t0);
+  if constexpr (requires { r.power; }) v("power", r.power);
+  if constexpr (requires { r.reps; }) v("reps", r.reps);
+  if constexpr (requires { r.d0; }) v("d0", r.d0);
+  if constexpr (requires { r.d_coef; }) v("d_coef", r.d_coef);
+  if constexpr (requires { r.trust; }) v("trust", r.trust);
+  if constexpr (requires { r.min_ratio; }) v("min_ratio", r.min_ratio);
+  if constexpr (requires { r.max_ratio; }) v("max_ratio", r.max_ratio);
+  if constexpr (requires { r.min_norm; }) v("min_norm", r.min_norm);
+  if constexpr (requires { r.eta_minus; }) v("eta_minus", r.eta_minus);
+  if constexpr (requires { r.eta_plus; }) v("eta_plus", r.eta_plus);
+  if constexpr (requires { r.min_step; }) v("min_step", r.min_step);
+  if constexpr (requires { r.max_step; }) v("max_step", r.max_step);
+  if constexpr (requires { r.nesterov; }) v("nesterov", r.nesterov);
+  if constexpr (requires { r.correction; }) v("correction", r.correction);
+  if constexpr (requires { r.centered; }) v("centered", r.centered);
+  if constexpr (requires { r.eps_inside; }) v("eps_inside", r.eps_inside);
+  if constexpr (requires { r.eps_on_raw; }) v("eps_on_raw", r.eps_on_raw);
+  if constexpr (requires { r.joint_norm; }) v("joint_norm", r.joint_norm);
+  if constexpr (requires { r.clip; }) v("clip", r.clip);
+  if constexpr (requires { r.always; }) v("always", r.always);
+  if constexpr (requires { r.averaging; }) v("averaging", r.averaging);
+  if constexpr (requires { r.amsgrad; }) v("amsgrad", r.amsgrad);
+  if constexpr (requires { r.amsbound; }) v("amsbound", r.amsbound);
+  if constexpr (requires { r.decoupled; }) v("decoupled", r.decoupled);
+  if constexpr (requires { r.paper_weight; }) v("paper_weight", r.paper_weight);
+  if constexpr (requires { r.safeguard_warmup; }) v("safeguard_warmup", r.safeguard_warmup);
+  if constexpr (requires { r.rule; }) v("momentum", r.rule.momentum);
 }
 
 }  // namespace
@@ -59,6 +124,12 @@ template <class Visit> void fields(ds::dog& r, Visit v) {
 std::vector<std::string> rule_names() {
   std::vector<std::string> names;
   for (auto const& [name, rule] : rules) names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> common_rule_names() {
+  auto names = rule_names();
+  std::erase_if(names, [](auto const& name) { return !is_common(rule_named(name)); });
   return names;
 }
 
@@ -75,6 +146,14 @@ std::vector<std::string> hyperparameters(any_rule const& rule) {
   std::visit([&](auto r) { fields(r, visit); }, rule);
   return names;
 }
+
+namespace {
+template <class... Rules> bool holds_one(any_rule const& rule, rule_group<Rules...>) {
+  return (std::holds_alternative<Rules>(rule) || ...);
+}
+}  // namespace
+
+bool is_common(any_rule const& rule) { return holds_one(rule, common_rules{}); }
 
 double get(any_rule const& rule, std::string_view hyperparameter) {
   double value = 0;

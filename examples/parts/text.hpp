@@ -3,6 +3,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,13 @@ template <class Number> bool read(std::string_view text, Number& x) {
 }
 
 inline std::string quoted(std::string_view text) { return '"' + std::string{text} + '"'; }
+
+/// In six digits, as printf's %g.
+inline std::string short_number(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", x);
+  return text;
+}
 
 inline std::string joined(std::vector<std::string> const& words, std::string const& separator) {
   std::string text;

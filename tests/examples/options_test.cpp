@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: MIT
 #include "../../examples/parts/options.hpp"
 
+#include "../../examples/parts/text.hpp"
+
 #include <doctest/doctest.h>
 
 #include <stdexcept>
+#include <utility>
 
 using namespace example;
 
@@ -25,6 +28,21 @@ void rejects(std::string const& arguments, std::string const& why) {
   CAPTURE(arguments);
   CHECK_THROWS_WITH_AS(parse_options(words(arguments)), why.c_str(), std::invalid_argument);
 }
+
+struct anything {
+  template <class T> operator T() const;
+};
+
+template <class Rule, std::size_t... I> constexpr bool has_fields(std::index_sequence<I...>) {
+  return requires { Rule{(static_cast<void>(I), anything{})...}; };
+}
+
+/// The number of a rule's fields; what stands in place of an inner rule is its momentum.
+template <class Rule, std::size_t N = 16> constexpr std::size_t count_fields() {
+  if constexpr (has_fields<Rule>(std::make_index_sequence<N>())) return N;
+  else return count_fields<Rule, N - 1>();
+}
+template <class Rule> constexpr std::size_t fields_of = count_fields<Rule>();
 
 }  // namespace
 
@@ -64,8 +82,24 @@ TEST_CASE("options: hyperparameters go to every optimizer that has them, its own
   CHECK(get(o.optimizers[1].rule, "lr") == 0.25);
 }
 
-TEST_CASE("options: `--compare all` is every rule") {
+TEST_CASE("options: `--compare all` is every rule, `common` those of every storage type") {
   CHECK(parse_options(words("--compare all")).optimizers.size() == rule_names().size());
+  CHECK(parse_options(words("--compare common")).optimizers.size() == 8);
+  CHECK(parse_options(words("--compare all --precision half")).optimizers.size() == 8);
+}
+
+TEST_CASE("rules: each name is that of a rule of its own") {
+  for (auto const& name : rule_names())
+    for (auto const& other : rule_names())
+      CHECK((rule_named(name).index() == rule_named(other).index()) == (name == other));
+}
+
+TEST_CASE("rules: every field of every rule is a hyperparameter") {
+  for (auto const& name : rule_names()) {
+    INFO(name);
+    auto const rule = rule_named(name);
+    CHECK(hyperparameters(rule).size() == std::visit([]<class Rule>(Rule const&) { return fields_of<Rule>; }, rule));
+  }
 }
 
 TEST_CASE("rules: every hyperparameter that is listed can be set and read back") {
@@ -95,9 +129,9 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
   rejects("--precision fp8", "--precision must be one of float, half, bfloat16, is \"fp8\"");
   rejects("--schedule slow",
           "--schedule must be one of constant, linear, cosine, step, is \"slow\"");
-  rejects(
-      "--optimizer sgdd",
-      "there is no optimizer \"sgdd\"; there are sgd, adam, adamw, rmsprop, lion, lars, lamb, dog");
+  rejects("--optimizer sgdd", "there is no optimizer \"sgdd\"; there are " + joined(rule_names(), ", "));
+  rejects("--optimizer adam,nadam --precision half",
+          "nadam is compiled for float only; for half there are sgd, adam, adamw, rmsprop, lion, lars, lamb, dog");
   rejects("--optimizer sgd:beta1=1",
           "sgd has no hyperparameter \"beta1\"; it has lr, momentum, dampening, weight_decay, "
           "nesterov");

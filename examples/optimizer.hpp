@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "parts/rules.hpp"
+#include "parts/schedule.hpp"
+
+#include <descent/descent.hpp>
+
+#include <functional>
+
+namespace example {
+
+/// The optimizer of this program. Types of 16 bits get master weights in float, since most updates
+/// are too small for them: 1 + 0.001 is 1 in bfloat16.
+template <class Value, class Rule, class Backend>
+auto make_optimizer(ds::parameters<Value> const& parameters, Rule const& rule,
+                    rate_schedule const& rate, double clip, Backend backend) {
+  if constexpr (sizeof(Value) < sizeof(float))
+    return ds::optimizer{parameters,          rule,   ds::learning_rate(rate), ds::clip_norm{clip},
+                         ds::master<float>{}, backend};
+  else
+    return ds::optimizer{parameters, rule, ds::learning_rate(rate), ds::clip_norm{clip}, backend};
+}
+
+/// An optimizer of some rule. Each rule is an optimizer of its own type; this forgets which.
+struct any_optimizer {
+  std::function<void()> step;
+  std::function<ds::step_report()> report;
+};
+
+/// The optimizers of a group of rules. All rules are much to compile: each group is a unit of its own, in optimizers/.
+template <class Value, class Backend, class Group> struct optimizers;
+
+template <class Value, class Backend, class... Rules>
+struct optimizers<Value, Backend, rule_group<Rules...>> {
+  /// Sets `made` if the rule is in the group.
+  static void make(any_optimizer& made, ds::parameters<Value> const& parameters, any_rule const& rule,
+                   rate_schedule const& rate, double clip, Backend backend);
+};
+
+/// The optimizer of a rule that is known at run time only; with 16 bits, of a common one.
+template <class Value, class Backend>
+any_optimizer make_optimizer(ds::parameters<Value> const& parameters, any_rule const& rule,
+                             rate_schedule const& rate, double clip, Backend backend) {
+  any_optimizer made;
+  each_rule_group<sizeof(Value) < sizeof(float)>([&]<class Group>(Group) {
+    optimizers<Value, Backend, Group>::make(made, parameters, rule, rate, clip, backend);
+  });
+  return made;
+}
+
+}  // namespace example

@@ -1,0 +1,5 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "define.hpp"
+
+template struct example::optimizers<descent::bfloat16, example::device_backend, example::common_rules>;
