@@ -18,7 +18,7 @@ constexpr double legend_line = 24, legend_dash = 28, letter = 7.6;
 // Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow
 constexpr char const* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                    "#e69f00", "#56b4e9", "#000000"};
-constexpr char const* dashes[] = {"", "7 3", "2 3"};
+constexpr char const* dashes[] = {"", "7 3", "2 3", "10 3 2 3", "14 5", "1 5"};
 
 template <class... T> std::string format(char const* form, T... values) {
   char text[512];

@@ -187,13 +187,14 @@ optimizers, with their hyperparameters, which are options of the same name, and 
     auto const rule = rule_named(name);
     if (common && !is_common(rule)) text << "  ---- for float only:\n";
     common = is_common(rule);
-    text << "  " << name << std::string(name.size() < 9 ? 9 - name.size() : 1, ' ');
+    text << "  " << name << std::string(name.size() < 20 ? 20 - name.size() : 1, ' ');
     for (auto const& parameter : hyperparameters(rule))
       text << " --" << parameter << ' ' << get(rule, parameter);
     text << '\n';
   }
   text << R"(
 An optimizer can be given hyperparameters of its own: --compare adam,adam:lr=1e-2,sgd:momentum=0
+The clip of adopt and larc can be set in this way only, as in adopt:clip=false.
 
 examples
   train
