@@ -80,7 +80,7 @@ std::vector<double> round_numbers(range r, int parts) {
 /// hardly one. The range is that of the logarithm.
 std::vector<double> logarithmic_numbers(range r) {
   double const decades = r.high - r.low;
-  if (decades < 0.5) return round_numbers({std::pow(10, r.low), std::pow(10, r.high)}, 4);
+  if (decades < 0.7) return round_numbers({std::pow(10, r.low), std::pow(10, r.high)}, 4);
 
   std::vector<double> ticks;
   int const every = int(std::ceil(decades / 8));
