@@ -6,6 +6,7 @@
 #include <descent/detail/host_check.hpp>
 #include <descent/detail/host_scaler.hpp>
 #include <descent/detail/host_storage.hpp>
+#include <descent/detail/matrix_stage.hpp>
 #include <descent/detail/measure.hpp>
 #include <descent/detail/passes.hpp>
 #include <descent/systems.hpp>
@@ -55,13 +56,16 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     if constexpr (Plan::template given<typename Plan::ascent>) make_saved();
     if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = base::template allocate<typename Plan::slow>();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((slot_[I] = used[I] ? base::template allocate<typename Plan::template slot<I>>() : nullptr), ...);
+      ((slot_[I] = used[I] ? allocate_host(std::size_t(where_.rule_arena) * sizeof(typename Plan::template slot<I>))
+                           : nullptr), ...);
     }(typename Plan::every_slot{});
-    for_chunks(start_body{this, groups.data()});
+    for_chunks(start_body{this, groups.data()}, where_.rule_chunks);
+    matrices_.start(*this);
   }
 
   void step(std::vector<entry> const& groups, step_call const& call) {
     norm_totals totals;
+    matrices_.count(policies_, call);
     if constexpr (Plan::sums) prepare(groups);
     if constexpr (Plan::measures) {
       if (completes<Plan>(control_, policies_, call)) {
@@ -82,8 +86,11 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     if constexpr (Plan::norm_first) measure_all<measure::sums>(groups, control_.factor);
     find_terms(groups);
     if constexpr (Plan::own_updates) for_chunks(count_body{this});
-    for_chunks(update_body{this});
+    for_chunks(update_body{this}, where_.rule_chunks);
+    matrices_.step(*this, groups);
   }
+  auto& matrices() { return matrices_; }
+  void commit_matrices() { matrices_.commit(); }
 
   void measure_norm(std::vector<entry> const& groups) {
     partial_.resize(std::size_t(std::max(rows, Plan::norm_rows) * where_.chunks()));
@@ -158,6 +165,8 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
   std::string name() const { return host<System>::name(); }
 
  private:
+  template <class, class> friend class host_matrices;
+
   void make_saved() {
     if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
   }
@@ -297,6 +306,9 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
         std::memset(four, 0, std::size_t(used) * sizeof four[0]);
         int q = 0;
         e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+          if constexpr (Plan::has_matrices && Plan::sums)
+            if (e->record(chunk).matrix)
+              return measure_matrix_packet<Typed, What, Real>(four[q++ % chunk_threads], x, i, part);
           unsigned in = all_selected;
           if constexpr (Plan::selects_rows) in = selected(e->rows_of_chunk(chunk), i, part.size);
           auto& lanes = four[q++ % chunk_threads];
@@ -315,6 +327,7 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     for_chunks(measure_body<What>{this, groups.data(), factor});
   }
 
+  stage_of<Plan, host_matrices<Plan, System>> matrices_;
 };
 
 }  // namespace descent::detail

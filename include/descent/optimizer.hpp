@@ -51,7 +51,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// Throws std::invalid_argument on overlapping views, memory out of the backend's reach and values out of range;
   /// cuda_error when the device fails.
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
-      : face(tensors(params), rule), accepted_(groups_), policies_(chosen::set(policies...)),
+      : face(chosen::layout_of(params, policies...), rule), accepted_(groups_), policies_(chosen::set(policies...)),
         used_(used_slots(groups_, policies_)) {
     if constexpr (has_check<Rule>) rule.check();
     chosen::check(policies_);
@@ -76,6 +76,13 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// schedule is overwritten by it.
   Rule& group(int index) { return group_at(index).rule; }
 
+  /// The rule of the matrices of one group, likewise.
+  auto& matrix_rule(int index = 0) {
+    static_assert(plan::has_matrices, "there is no rule for matrices: give the policy matrices{rule}");
+    group_at(index);
+    return alive().matrices().rule_at(std::size_t(index));
+  }
+
   /// A frozen group is left alone: no work is done for it, its gradients count in no norm, its state stays. t is the
   /// optimizer's and goes on: moments that start at a later t are not corrected for their bias.
   void freeze(int index, bool frozen = true) { group_at(index).frozen = frozen; }
@@ -85,6 +92,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   void commit_groups() {
     alive();
     if (std::memcmp(groups_.data(), accepted_.data(), groups_.size() * sizeof(entry)) != 0) accept_groups();
+    if constexpr (plan::has_matrices) alive().commit_matrices();
   }
 
   /// What the last step did. On CUDA waits for the stream, which must not be capturing.
@@ -213,6 +221,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// group 0. The values and gradients are the caller's to move. All rows are selected then. This optimizer stays as it
   /// was; on CUDA waits for the stream. Throws std::invalid_argument on rows that do not exist or shapes that changed.
   optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const {
+    static_assert(!plan::has_matrices, "gathered(): what a matrix rule remembers belongs to whole matrices");
     engine const& old = waiting("gathered()");
     if (swapped_) throw std::logic_error("gathered() between two calls of swap_average()");
     if (ascended_) throw std::logic_error("gathered() after ascend()");
@@ -222,10 +231,10 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   }
 
   /// What the optimizer owns. descent::memory(params, rule, policies...) says the same beforehand.
-  memory_report memory() const { return detail::owned<plan>(where_, used_); }
+  memory_report memory() const { return detail::owned<plan>(where_, used_, policies_); }
   static memory_report memory(parameters<Value, Gradient> const& params, Rule const& rule, Ps const&... policies) {
-    detail::layout<Value, Gradient> const where(params);
-    return detail::owned<plan>(where, used_slots({entry{rule}}, chosen::set(policies...)));
+    auto const set = chosen::set(policies...);
+    return detail::owned<plan>(chosen::layout_of(params, policies...), used_slots({entry{rule}}, set), set);
   }
 
   /// Bytes that one step moves for each parameter that is not frozen; the mean, where there are several types.
@@ -235,7 +244,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   }
 
   /// Storage, passes, launches, bytes for each parameter, memory and groups, for people.
-  std::string explain() const { return detail::explain<plan>(where_, used_, groups_, alive().name()); }
+  std::string explain() const { return detail::explain<plan>(where_, used_, groups_, policies_, alive().name()); }
 
  private:
   optimizer(parameters<Value, Gradient> const& params, optimizer const& old)

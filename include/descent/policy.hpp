@@ -32,6 +32,7 @@ struct maximize;
 struct ascent;
 struct loss;
 struct rows;
+struct matrices;
 template <auto Field> struct field;  // one kind for each scheduled field of the rule
 }  // namespace kind
 

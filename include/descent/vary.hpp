@@ -22,12 +22,20 @@ template <auto Field, class Schedule> struct varied {
   using policy_kind = kind::field<Field>;
   Schedule schedule;
 
-  template <class Rule> static constexpr void require_rule() {
-    static_assert(std::is_base_of_v<typename member_pointer<decltype(Field)>::rule, Rule>,
+  template <class Rule>
+  static constexpr bool belongs = std::is_base_of_v<typename member_pointer<decltype(Field)>::rule, Rule>;
+
+  /// Other is the rule of matrices, if there is one.
+  template <class Rule, class Other = void> static constexpr void require_rule() {
+    static_assert(belongs<Rule> || belongs<Other>,
                   "vary<&rule::field>(schedule): the field belongs to another rule than the optimizer's");
   }
-  template <class Rule> DESCENT_HD void apply(Rule& rule, std::int64_t step) const { rule.*Field = schedule(step); }
-  template <class Rule> void forget(Rule& rule) const { rule.*Field = std::numeric_limits<double>::quiet_NaN(); }
+  template <class Rule> DESCENT_HD void apply([[maybe_unused]] Rule& rule, [[maybe_unused]] std::int64_t step) const {
+    if constexpr (belongs<Rule>) rule.*Field = schedule(step);
+  }
+  template <class Rule> void forget([[maybe_unused]] Rule& rule) const {
+    if constexpr (belongs<Rule>) rule.*Field = std::numeric_limits<double>::quiet_NaN();
+  }
 };
 
 /// The field `lr` of whatever rule the optimizer has.

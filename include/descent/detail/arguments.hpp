@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/layout.hpp>
 #include <descent/detail/plan.hpp>
 #include <descent/host.hpp>
 #include <descent/rule.hpp>
@@ -17,8 +18,10 @@ template <has_sums R> inline constexpr bool sums_over_known<R> = R::sums_over !=
 template <class R> concept names_start = requires(R const r, float x) { r.start(x); };
 template <class R> concept names_uses = requires { &R::uses; };
 
-template <class Policy, class Rule> constexpr bool suits_rule() {
-  if constexpr (requires { Policy::template require_rule<Rule>(); }) Policy::template require_rule<Rule>();
+template <class Policy, class Rule, class MatrixRule> constexpr bool suits_rule() {
+  if constexpr (requires { Policy::template require_rule<Rule, MatrixRule>(); })
+    Policy::template require_rule<Rule, MatrixRule>();
+  else if constexpr (requires { Policy::template require_rule<Rule>(); }) Policy::template require_rule<Rule>();
   return true;
 }
 
@@ -63,7 +66,8 @@ template <class Rule, class... Ps> struct arguments {
                 "two policies of one kind: each kind of policy may be given at most once");
   static_assert((suits_slots<Ps, slots_of<Rule>> && ...),
                 "states<T...>: one type for all members of the rule's state, or one for each");
-  static_assert((suits_rule<Ps, Rule>() && ...));
+  static_assert(
+      (suits_rule<Ps, Rule, typename matrix_rule_type<policy_of<kind::matrices, void, Ps...>>::type>() && ...));
 };
 
 /// What is wrong between policies and types of parameters.
@@ -81,6 +85,8 @@ template <class Plan> struct combination {
                 "clipping of each tensor cannot come before sums over the model that depend on the rule's memory");
   static_assert(!Plan::template given<typename Plan::ascent> || !Plan::selects_rows,
                 "sam cannot be combined with masked_rows: ascend() would move rows that are not selected");
+  static_assert(!Plan::has_matrices || !Plan::selects_rows,
+                "matrices cannot be combined with masked_rows: a matrix rule moves whole matrices");
   static_assert(!Plan::own_updates || (!Plan::sums && !has_memory<typename Plan::rule>),
                 "masked_rows<row_step::own>: a rule with sums or memory has one t for all rows");
   static_assert(!Plan::has_remainder || types<value>::template has<bfloat16>,
@@ -100,6 +106,14 @@ struct plan_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
   struct checked : arguments<Rule, Ps...>, combination<plan> {};
   template <class... Arguments> static auto set([[maybe_unused]] Arguments const&... arguments) {
     return policy_set<Ps...>{policy_in<Ps>(arguments...)...};
+  }
+  /// Where everything lies, with the matrices behind the rest.
+  template <class... Arguments>
+  static layout<Value, Gradient> layout_of(parameters<Value, Gradient> const& params,
+                                           [[maybe_unused]] Arguments const&... arguments) {
+    if constexpr (plan::has_matrices)
+      return {params, [&](auto const& v) { return policy_in<typename plan::matrices>(arguments...).routes(v); }};
+    else return layout<Value, Gradient>(params);
   }
   static backend backend_in([[maybe_unused]] policy_set<Ps...> const& set) {
     if constexpr (std::is_base_of_v<backend, policy_set<Ps...>>) return set;

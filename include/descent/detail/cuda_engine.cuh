@@ -9,6 +9,7 @@
 #include <descent/detail/device_memory.hpp>
 #include <descent/detail/kernels.cuh>
 #include <descent/detail/launch.cuh>
+#include <descent/detail/matrix_stage.hpp>
 
 #include <array>
 #include <atomic>
@@ -40,13 +41,14 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::template given<typename Plan::loss>)
       require_device_memory(static_cast<typename Plan::loss const&>(policies_).where, 1, device_, "loss_at: the loss");
     allocate(where, groups, used);
-    launch(each_packet<start_packets<Plan>>, view_.chunk_count, packet_threads, stream_, start_packets<Plan>{view_});
+    launch(each_packet<start_packets<Plan>>, rule_chunks_, packet_threads, stream_, start_packets<Plan>{view_});
+    matrices_.start(where, policies_, view_, stream_);
     if constexpr (Plan::sums) set_groups(groups);
     late_->slot[0] = start_of<Plan>(policies_);
     late_->slot[0].scale = read_scale();  // and waits for all of it
   }
 
-  void step(std::vector<entry> const&, step_call const& call) {
+  void step([[maybe_unused]] std::vector<entry> const& groups, step_call const& call) {
     device_scope const scope(device_);
     if constexpr (Plan::norm_first) {
       measure_all<measure::norm>(call);
@@ -59,7 +61,13 @@ template <class Plan> class cuda_engine {
     }
     if constexpr (Plan::own_updates)
       launch(count_updates<Plan>, view_.chunk_count, packet_threads, stream_, view_);
-    launch(each_packet<update_packets<Plan>>, view_.chunk_count, packet_threads, stream_, update_packets<Plan>{view_});
+    launch(each_packet<update_packets<Plan>>, rule_chunks_, packet_threads, stream_, update_packets<Plan>{view_});
+    if constexpr (Plan::has_matrices) matrices_.step(view_, controls(), groups, call, capturing());
+  }
+  auto& matrices() { return matrices_; }
+  void commit_matrices() {
+    device_scope const scope(device_);
+    matrices_.commit(capturing());
   }
 
   /// A read-only pass of its own, for norm_partials().
@@ -269,6 +277,7 @@ template <class Plan> class cuda_engine {
   static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
+    rule_chunks_ = where.rule_chunks;
     std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
     auto const arena = arena_ = std::size_t(where.arena), chunks = std::size_t(where.chunks());
     tensors_ = {where.tensors, stream_};
@@ -289,7 +298,7 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = device_array<typename Plan::slow>(arena);
     if constexpr (Plan::has_master) master_ = device_array<typename Plan::exact>(arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((slot_[I] = device_array<std::byte>(used[I] ? arena * sizeof(typename Plan::template slot<I>) : 0)), ...);
+      ((slot_[I] = device_array<std::byte>(used[I] ? std::size_t(where.rule_arena) * bytes_of<typename Plan::template slot<I>> : 0)), ...);
     }(typename Plan::every_slot{});
     if constexpr (Plan::template given<typename Plan::ascent>) {
       make_saved();
@@ -332,12 +341,14 @@ template <class Plan> class cuda_engine {
   device_array<typename Plan::slow> slow_;
   device_array<std::byte> saved_;
   std::size_t arena_ = 0;
+  std::int64_t rule_chunks_ = 0;
   std::array<device_array<std::byte>, Plan::slots> slot_;
   std::conditional_t<Plan::selects_rows, cuda_rows<Plan>, no_rows> rows_;
   std::unique_ptr<control_block, pinned_delete> report_;
   std::unique_ptr<late_report, pinned_delete> late_;
   device_view<Plan> view_{};
   loss_scale_state const* scale_ = nullptr;
+  stage_of<Plan, cuda_matrices<Plan>> matrices_;
 };
 
 }  // namespace descent::detail

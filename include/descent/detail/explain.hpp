@@ -32,20 +32,25 @@ template <class Plan, class Of>
 double mean_over_types(layout<typename Plan::value, typename Plan::gradient> const& where, Of const& of) {
   if constexpr (Plan::pairs == 1) return double(of.template operator()<Plan>());
   double sum = 0;
+  std::int64_t elements = 0;
   for (auto const& x : where.tensors)
-    sum += double(x.count) *
-           double(with_types<Plan>(x.types, [&]<class Typed>() { return of.template operator()<Typed>(); }));
-  return where.elements ? sum / double(where.elements) : 0;
+    if (!x.matrix) {
+      elements += x.count;
+      sum += double(x.count) *
+             double(with_types<Plan>(x.types, [&]<class Typed>() { return of.template operator()<Typed>(); }));
+    }
+  return elements ? sum / double(elements) : 0;
 }
 
 template <class Plan>
 memory_report owned(layout<typename Plan::value, typename Plan::gradient> const& where,
-                        std::array<bool, Plan::slots> const& used) {
+                    std::array<bool, Plan::slots> const& used, typename Plan::policies const& policies) {
   memory_report m{{}, where.elements, 0};
-  auto const add = [&]<class T>(std::type_identity<T>, std::string name) {
-    m.buffers.push_back({name + " (" + type_name<T>() + ")", where.arena * std::int64_t(sizeof(T))});
+  auto const add_some = [&]<class T>(std::type_identity<T>, std::string name, std::int64_t count) {
+    m.buffers.push_back({name + " (" + type_name<T>() + ")", count * std::int64_t(sizeof(T))});
     m.bytes += m.buffers.back().bytes;
   };
+  auto const add = [&](auto type, std::string name) { add_some(type, name, where.arena); };
   if constexpr (Plan::has_master) add(std::type_identity<typename Plan::master>{}, "master");
   if constexpr (Plan::has_remainder) add(std::type_identity<bfloat16>{}, "remainder beside");
   if constexpr (Plan::template given<typename Plan::average>) add(std::type_identity<typename Plan::real>{}, "average");
@@ -62,16 +67,18 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
     m.bytes += m.buffers.back().bytes;
   }
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    ((used[I] ? add(std::type_identity<typename Plan::template slot<I>>{},
-                    "state " + slot_name<typename Plan::rule>(I)) : void()), ...);
+    ((used[I] ? add_some(std::type_identity<typename Plan::template slot<I>>{},
+                         "state " + slot_name<typename Plan::rule>(I), where.rule_arena) : void()), ...);
   }(typename Plan::every_slot{});
+  if constexpr (Plan::has_matrices) add_matrix_buffers<Plan>(where, policies, add_some);
   return m;
 }
 
 template <class Plan>
 std::string explain(layout<typename Plan::value, typename Plan::gradient> const& where,
                     std::array<bool, Plan::slots> const& used,
-                    std::vector<group_entry<typename Plan::rule>> const& groups, std::string const& backend) {
+                    std::vector<group_entry<typename Plan::rule>> const& groups,
+                    typename Plan::policies const& policies, std::string const& backend) {
   std::string text;
   auto const line = [&](char const* format, auto... values) {
     char buffer[256];
@@ -81,7 +88,7 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   using integer = long long;
   auto const bytes = [&](auto of) { return mean_over_types<Plan>(where, of); };
   auto const tensors = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " tensor" : " tensors"); };
-  auto const m = owned<Plan>(where, used);
+  auto const m = owned<Plan>(where, used, policies);
   line("%lld parameters in %s, on %s", integer(where.elements), tensors(where.tensors.size()).c_str(), backend.c_str());
   line("storage: value %s, gradient %s, arithmetic %s", names<typename Plan::value>().c_str(),
        names<typename Plan::gradient>().c_str(), type_name<typename Plan::real>());
@@ -95,6 +102,11 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
        bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); }));
   line("%s", Plan::measures ? "a gradient that is not finite skips the step"
                             : "gradients are not checked: add skip_nonfinite");
+  if constexpr (Plan::has_matrices) {
+    std::size_t count = 0;
+    for (auto const& x : where.tensors) count += x.matrix;
+    line("of these, %s by the matrix rule, one after the other", tensors(count).c_str());
+  }
   if constexpr (Plan::zeroes) line("gradients are set to zero in the update");
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::size_t count = 0;

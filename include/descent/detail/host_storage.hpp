@@ -110,11 +110,13 @@ template <class Plan, class System> class host_storage : protected host_control<
     return x;
   }
 
-  template <class Body> void for_chunks(Body const& body) {
+  template <class Body> void for_chunks(Body const& body) { for_chunks(body, where_.chunks()); }
+  template <class Body> void for_chunks(Body const& body, std::int64_t chunks) {
     chunk_pass<real, Body> const pass{&body, has_lanes()};
-    if (where_.elements < fork_worth) cpp::each(where_.chunks(), pass);
-    else System::each(where_.chunks(), pass);
+    if (where_.elements < fork_worth) cpp::each(chunks, pass);
+    else System::each(chunks, pass);
   }
+
   [[no_unique_address]] host_rows<Plan> rows_;
   host_memory master_, remainder_, average_, slow_, saved_;
   std::array<host_memory, Plan::slots> slot_;

@@ -23,7 +23,8 @@ inline constexpr int packet_blocks = std::is_same_v<typename Plan::real, double>
 /// elements, with M = 1: neighbours to neighbouring threads where a tensor is not aligned.
 template <class Body> __global__ __launch_bounds__(packet_threads, Body::blocks) void each_packet(Body const body) {
   auto const& v = body.v;
-  std::int64_t const chunk = blockIdx.x;
+  std::int64_t chunk = blockIdx.x;
+  if constexpr (requires { body.first_chunk; }) chunk += body.first_chunk;
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
   if (!body.wants(tensor)) return;
   auto const& t = v.tensors[tensor];
@@ -204,6 +205,12 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
         int const first = q * int(packet_size), left = size - first;
         if (left <= 0) break;
         extent const e = left < packet_size ? extent{left, false} : extent{int(packet_size), t.aligned};
+        if constexpr (Plan::has_matrices && Plan::sums) {
+          if (t.matrix) {
+            measure_matrix_packet<Typed, What, real>(total, x, begin + first, e);
+            continue;
+          }
+        }
         if constexpr (Plan::selects_rows) {
           if (unsigned const in = selected(v.extra.rows[tensor], begin + first, e.size))
             measure_packet<Typed, What, real>(total, x, begin + first, e, factor, k, step, in);

@@ -29,6 +29,7 @@ template <class Value, class Gradient> struct alignas(16) tensor_record {
   std::int32_t group;
   bool aligned;  // every packet of value and gradient is 16-byte aligned
   std::uint8_t types;
+  bool matrix;  // follows the matrix rule
 
   std::int64_t value_size() const { return detail::types<Value>::sizes[types]; }
   std::int64_t gradient_size() const { return detail::types<Gradient>::sizes[types]; }
@@ -59,23 +60,25 @@ template <class Value, class Gradient> struct layout {
   std::vector<std::int64_t> columns;  // of each tensor
   std::int64_t elements = 0, arena = 0;
   int groups = 1;
+  std::int64_t rule_chunks = 0, rule_arena = 0;  // of what follows the rule; matrices come after
 
-  explicit layout(parameters<Value, Gradient> const& params) {
-    std::int64_t chunks = 0;
+  explicit layout(parameters<Value, Gradient> const& params) : layout(params, [](auto const&) { return false; }) {}
+
+  /// is_matrix(view): whether the matrix rule updates it.
+  template <class IsMatrix> layout(parameters<Value, Gradient> const& params, IsMatrix const& is_matrix) {
     for (auto const& v : params.views()) {
-      tensors.push_back({v.value, v.gradient, v.count, chunks, arena, v.group,
-                         packets_aligned(v.value) && packets_aligned(v.gradient), std::uint8_t(v.types)});
+      tensors.push_back({v.value, v.gradient, v.count, 0, 0, v.group,
+                         packets_aligned(v.value) && packets_aligned(v.gradient), std::uint8_t(v.types),
+                         is_matrix(v)});
       names.push_back(v.name);
       columns.push_back(v.columns);
-      chunks += chunks_of(v.count);
-      arena += arena_of(v.count);
       elements += v.count;
       groups = std::max(groups, v.group + 1);
     }
     refuse_overlaps();
-    tensor_of_chunk.reserve(std::size_t(chunks));
-    for (std::size_t t = 0; t < tensors.size(); ++t)
-      tensor_of_chunk.insert(tensor_of_chunk.end(), std::size_t(chunks_of(tensors[t].count)), std::int32_t(t));
+    place(false);
+    rule_chunks = chunks(), rule_arena = arena;
+    place(true);
   }
 
   std::int64_t chunks() const { return std::int64_t(tensor_of_chunk.size()); }
@@ -87,6 +90,18 @@ template <class Value, class Gradient> struct layout {
   }
 
  private:
+  /// Gives chunks and room in the arenas to the matrices or to the others.
+  void place(bool matrices) {
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      auto& x = tensors[t];
+      if (x.matrix != matrices) continue;
+      x.first_chunk = chunks();
+      x.arena = arena;
+      tensor_of_chunk.insert(tensor_of_chunk.end(), std::size_t(chunks_of(x.count)), std::int32_t(t));
+      arena += arena_of(x.count);
+    }
+  }
+
   /// What the step writes must not be shared: values with values, values with gradients. Gradients may be.
   void refuse_overlaps() const {
     struct range { std::uintptr_t begin, end; std::size_t tensor; bool value; };

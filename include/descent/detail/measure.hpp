@@ -88,4 +88,14 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
   }
 }
 
+/// The same for a tensor that the matrix rule updates: it has no part in the rule's sums.
+template <class Plan, measure What, class Real>
+DESCENT_HD void measure_matrix_packet([[maybe_unused]] double (&total)[(measured<Plan, What>)][4],
+                                      [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
+                                      [[maybe_unused]] extent e) {
+  if constexpr (What != measure::sums)
+    measure_packet<Plan, measure::norm, Real>(reinterpret_cast<double(&)[Plan::norm_rows][4]>(total), x, i, e, Real(1),
+                                              {}, {});
+}
+
 }  // namespace descent::detail

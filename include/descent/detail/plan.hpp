@@ -43,6 +43,10 @@ template <class M> struct master_type<master<M>> { using type = M; };
 template <class P, class Default> struct states_type { using type = type_list<Default>; };
 template <class... Ts, class Default> struct states_type<states<Ts...>, Default> { using type = type_list<Ts...>; };
 
+template <class P> struct matrix_rule_type { using type = void; };
+template <class P> requires requires { typename P::matrix_rule; }
+struct matrix_rule_type<P> { using type = typename P::matrix_rule; };
+
 template <class Plan, int I> struct typed_plan;
 
 template <class Value, class Gradient, class Rule, class... Ps> struct plan {
@@ -92,12 +96,17 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// The type of lookahead's slow weights.
   using slow = std::conditional_t<has_remainder || types<exact>::several, real, exact>;
 
+  /// What matrices follow instead of the rule.
+  using matrices = policy_of<kind::matrices, void, Ps...>;
+  using matrix_rule = typename matrix_rule_type<matrices>::type;
+  static constexpr bool has_matrices = !std::is_void_v<matrices>;
+
   template <class Policy> static constexpr bool given = !std::is_void_v<Policy>;
   static constexpr bool shares_scale = requires { &loss_scale::shared; };
   static constexpr bool zeroes = count_of<kind::zero_grad, Ps...> > 0;
   static constexpr bool maximizes = count_of<kind::maximize, Ps...> > 0;
   /// Whether there is an average of the policy's or the rule's to evaluate.
-  static constexpr bool averages = given<average> || has_averaged<Rule>;
+  static constexpr bool averages = given<average> || (has_averaged<Rule> && !has_matrices);
   static constexpr bool selects_rows = given<rows>;
   /// Whether each row counts its updates.
   static constexpr bool own_updates = [] {
@@ -116,7 +125,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// Whether the update knows more buffers than gradient, value, master and state.
   static constexpr bool has_extras =
       given<noise> || takes_normal<Rule> || given<rounding> || given<average> || given<lookahead> || given<ascent> ||
-      has_remainder || has_averaged<Rule>;
+      has_remainder || has_averaged<Rule> || has_matrices;
   /// Whether the update needs step_terms.
   static constexpr bool has_step_terms =
       given<clip_value> || given<noise> || takes_normal<Rule> || given<rounding> || given<average> || given<lookahead>;

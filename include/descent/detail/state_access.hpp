@@ -57,19 +57,35 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// one type. In the backend's memory: on CUDA wait for the stream before you read it. Empty when it is not stored.
   template <std::size_t Slot> std::span<typename Plan::template slot<Slot> const> state(std::string const& name) const {
     static_assert(Slot < Plan::slots, "the rule's state has fewer members");
-    return view<typename Plan::template slot<Slot>>(alive().slot(Slot), name);
+    return state_view<typename Plan::template slot<Slot>>(alive().slot(Slot), name);
   }
   auto state(std::string const& name, std::size_t slot) const {
     static_assert(Plan::state_types::size == 1, "the state's members have several types: use state<number>(name)");
     if (slot >= Plan::slots)
       throw std::invalid_argument("state of '" + name + "': the rule has " + std::to_string(Plan::slots) +
                                   " members of state, asked for number " + std::to_string(slot));
-    return view<typename Plan::template slot<0>>(alive().slot(slot), name);
+    return state_view<typename Plan::template slot<0>>(alive().slot(slot), name);
   }
   auto state(std::string const& name, std::string_view slot) const requires has_slot_names<rule> {
     for (std::size_t i = 0; i != Plan::slots; ++i)
       if (slot == rule::slots[i]) return state(name, i);
     throw std::invalid_argument("state of '" + name + "': the rule has no member '" + std::string(slot) + "'");
+  }
+
+  /// A member of the matrix rule's state of one matrix, or behind those a part of its memory, in the type that it is
+  /// stored in; likewise. Empty for other parameters.
+  template <std::size_t Part> auto matrix_state(std::string const& name) const {
+    static_assert(Plan::has_matrices, "there is no rule for matrices: give the policy matrices{rule}");
+    return matrix_part<Plan, Part>(alive().matrices(), where_.tensors, where_.find(name));
+  }
+  template <std::size_t Part, class T> void set_matrix_state(std::string const& name, std::span<T const> from) {
+    auto const to = matrix_state<Part>(name);
+    static_assert(std::is_same_v<T const, typename decltype(to)::element_type>,
+                  "set_matrix_state<number>(name, span): it is stored in another type than the span's");
+    if (from.size() != to.size())
+      throw std::invalid_argument("set_matrix_state of '" + name + "': there are " + std::to_string(to.size()) +
+                                  " elements, got " + std::to_string(from.size()));
+    alive().copy(const_cast<T*>(to.data()), from.data(), from.size_bytes());
   }
 
   /// Puts a member of the state back as state<Slot>(name) gave it, from memory that the backend can copy from; on CUDA
@@ -148,6 +164,9 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   }
   template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) {
     return {p, std::size_t(count)};
+  }
+  template <class T> std::span<T const> state_view(void* buffer, std::string const& name) const {
+    return where_.tensors[where_.find(name)].matrix ? std::span<T const>{} : view<T>(buffer, name);
   }
   template <class T> std::span<T const> view(void* buffer, std::string const& name) const {
     auto const& x = where_.tensors[where_.find(name)];

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/matrices.hpp>
+
+#include <array>
+#include <cstdint>
+
+namespace descent {
+
+namespace detail {
+
+template <class Real> struct square_of {
+  Real const* x;
+  DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(x[i]); }
+};
+
+/// x <- x / ||x||
+template <class Real, class Terms> struct divide_by_norm {
+  Real* x;
+  double const* squares;
+  Terms const* k;
+  DESCENT_HD void operator()(std::int64_t i) const {
+    Real const norm = Real(sqrt(*squares));
+    x[i] = x[i] / (k->eps_added != 0 ? norm + k->eps : norm > k->eps ? norm : k->eps);
+  }
+};
+
+/// b <- b + a1 I + a2 a, all n x n
+template <class Real> struct add_polynomial {
+  Real* b;
+  Real const* a;
+  Real a1, a2, a3;
+  std::int64_t n;
+  DESCENT_HD void operator()(std::int64_t i) const { b[i] = a3 * b[i] + a2 * a[i] + (i % (n + 1) == 0 ? a1 : Real(0)); }
+};
+
+}  // namespace detail
+
+/// Muon: momentum, orthogonalised (Jordan et al. 2024). For matrices: `matrices{muon{...}}`. By default as
+/// torch.optim.Muon, but with the products in the type of the arithmetic instead of bfloat16.
+///
+///     m <- mu m + (1 - mu) g
+///     d <- mu m + (1 - mu) g  with nesterov, else m
+///     X <- d / max(||d||, eps)                                       the Frobenius norm
+///     X <- a X + b (X X') X + c (X X')^2 X                           ns_steps times: the singular values go to about 1
+///     p <- p - lr (s X + wd p)                                       s: see `adjust`
+///
+/// `bias_correction` and `eps_added` as in optax: mu m / (1 - mu^(t+1)) + (1 - mu) g / (1 - mu^t), without nesterov
+/// m / (1 - mu^t), and ||d|| + eps. The decay there has lr as well. `coefficients` and `ns_steps` are read when step()
+/// is called, also of a captured one.
+struct muon {
+  /// s for a matrix of r rows (outputs) and c columns.
+  enum class adjust_by {
+    original,         ///< sqrt(max(1, r / c))
+    match_rms_adamw,  ///< rms sqrt(max(r, c)): each element moves about as much as by AdamW
+    spectral,         ///< sqrt(r / c)
+    nothing           ///< 1
+  };
+
+  double lr = 1e-3, momentum = 0.95, weight_decay = 0.1, eps = 1e-7, rms = 0.2;
+  bool nesterov = true, bias_correction = false, eps_added = false;
+  adjust_by adjust = adjust_by::original;
+  int ns_steps = 5;
+  std::array<double, 3> coefficients = {3.4445, -4.7750, 2.0315};
+
+  template <class Real> struct state { Real m; };
+  template <class Real> struct terms { Real mu, a, of_m, of_g, eps, eps_added, rate, wd; };  // a = 1 - mu
+  template <class Real> struct inputs { Real d; };
+  static constexpr char const* slots[] = {"m"};
+
+  DESCENT_HD terms<double> at(std::int64_t t, shape s) const {
+    double const r = double(s.rows), c = double(s.columns), mu = momentum;
+    double const m_unbias = bias_correction ? 1 / (1 - power(mu, nesterov ? t + 1 : t)) : 1;
+    double const g_unbias = bias_correction ? 1 / (1 - power(mu, t)) : 1;
+    double scale = 1;
+    if (adjust == adjust_by::original) scale = sqrt(max(1.0, r / c));
+    if (adjust == adjust_by::match_rms_adamw) scale = rms * sqrt(max(r, c));
+    if (adjust == adjust_by::spectral) scale = sqrt(r / c);
+    return {mu, 1 - mu, nesterov ? mu * m_unbias : m_unbias, nesterov ? (1 - mu) * g_unbias : 0, eps,
+            double(eps_added), lr * scale, lr * weight_decay};
+  }
+
+  template <class Real>
+  DESCENT_HD static inputs<Real> direction(Real, Real g, state<Real>& s, terms<Real> const& k) {
+    s.m = k.mu * s.m + k.a * g;
+    return {k.of_m * s.m + k.of_g * g};
+  }
+
+  static std::vector<std::int64_t> memory(shape) { return {}; }
+  static std::vector<std::int64_t> scratch(shape s) {
+    std::int64_t const n = s.rows < s.columns ? s.rows : s.columns;
+    return {s.rows * s.columns, n * n, n * n};
+  }
+
+  /// Three products in every pass: 2 n^2 (2 m + n) operations, n <= m the sides.
+  template <class Work> auto* transform(Work const& w) const {
+    using real = typename Work::real;
+    real *x = w.input(0), *y = w.scratch(0), *a = w.scratch(1), *b = w.scratch(2);
+    bool const tall = w.rows > w.columns;
+    std::int64_t const n = tall ? w.columns : w.rows;
+    auto const [c1, c2, c3] = coefficients;
+    w.total(w.size(), detail::square_of<real>{x}, w.sums());
+    w.each(w.size(), detail::divide_by_norm<real, terms<real>>{x, w.sums(), w.k});
+    for (int i = 0; i < ns_steps; ++i) {
+      detail::dense<real> const X{x, w.rows, w.columns}, A{a, n, n}, B{b, n, n};
+      if (tall) w.product(X.t(), X, a);
+      else w.product(X, X.t(), a);
+      w.product(A, A, b);
+      w.each(n * n, detail::add_polynomial<real>{b, a, real(c1), real(c2), real(c3), n});
+      if (tall) w.product(X, B, y);
+      else w.product(B, X, y);
+      real* const next = y;
+      y = x, x = next;
+    }
+    return x;
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real d, state<Real>&, terms<Real> const& k) {
+    return p - k.wd * p - k.rate * d;
+  }
+
+  void check() const {
+    detail::require_nonnegative("muon", "lr", lr);
+    detail::require_fraction("muon", "momentum", momentum);
+    detail::require_nonnegative("muon", "weight_decay", weight_decay);
+    detail::require_nonnegative("muon", "eps", eps);
+    detail::require_nonnegative("muon", "rms", rms);
+    detail::require(ns_steps >= 0 && ns_steps < 100, "muon", "ns_steps", "in [0, 99]", ns_steps);
+    for (double c : coefficients) detail::require_finite("muon", "coefficients", c);
+  }
+};
+static_assert(matrix_rule<muon>);
+
+}  // namespace descent

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/matrices.hpp>
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace descent {
+
+namespace detail {
+
+/// s <- b2 s + a2 x
+template <class Real, class Terms> struct shampoo_statistics {
+  Real* s;
+  Real const* x;
+  Terms const* k;
+  DESCENT_HD void operator()(std::int64_t i) const { s[i] = k->b2 * s[i] + k->a2 * x[i]; }
+};
+/// a = s + eps I, n x n, and its square
+template <class Real, class Terms> struct shampoo_matrix {
+  Real const* s;
+  Terms const* k;
+  std::int64_t n;
+  DESCENT_HD Real value(std::int64_t i) const { return i % (n + 1) == 0 ? s[i] + k->eps : s[i]; }
+  DESCENT_HD double operator()(std::int64_t i) const { return double(value(i)) * double(value(i)); }
+};
+/// m <- z a, x <- z^(1/4) I with z = 5 / (2 ||a||)
+template <class Real, class Terms> struct root_start {
+  shampoo_matrix<Real, Terms> a;
+  Real *m, *x;
+  double const* squares;
+  DESCENT_HD void operator()(std::int64_t i) const {
+    double const z = 2.5 / sqrt(*squares);
+    m[i] = Real(z) * a.value(i);
+    x[i] = i % (a.n + 1) == 0 ? Real(sqrt(sqrt(z))) : Real(0);
+  }
+};
+/// (m - I)^2
+template <class Real> struct root_error {
+  Real const* m;
+  std::int64_t n;
+  DESCENT_HD double operator()(std::int64_t i) const {
+    double const e = double(m[i]) - (i % (n + 1) == 0 ? 1 : 0);
+    return e * e;
+  }
+};
+/// f <- (5 I - m) / 4, or I where m is I already
+template <class Real> struct root_factor {
+  Real* f;
+  Real const* m;
+  double const* error;
+  double enough;
+  std::int64_t n;
+  DESCENT_HD void operator()(std::int64_t i) const {
+    Real const one = i % (n + 1) == 0 ? Real(1) : Real(0);
+    f[i] = *error < enough ? one : Real(1.25) * one - Real(0.25) * m[i];
+  }
+};
+template <class Real> struct copy_root {
+  Real* to;
+  Real const* from;
+  DESCENT_HD void operator()(std::int64_t i) const { to[i] = from[i]; }
+};
+template <class Real> struct identity {
+  Real* x;
+  std::int64_t n;
+  DESCENT_HD void operator()(std::int64_t i) const { x[i] = i % (n + 1) == 0 ? Real(1) : Real(0); }
+};
+template <class Real> struct shampoo_square {
+  Real const* x;
+  DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(x[i]); }
+};
+/// u <- ||g|| / ||u|| u
+template <class Real> struct graft {
+  Real* u;
+  double const *gg, *uu;
+  DESCENT_HD void operator()(std::int64_t i) const {
+    if (*uu > 0) u[i] = Real(sqrt(*gg / *uu)) * u[i];
+  }
+};
+
+}  // namespace detail
+
+/// Shampoo (Gupta, Koren & Singer 2018, algorithm 1). For matrices: `matrices{shampoo{...}}`.
+///
+///     L <- b2 L + (1 - b2) g g',  R <- b2 R + (1 - b2) g' g,   or sums with b2 = 1
+///     u <- (L + eps I)^(-1/4) g (R + eps I)^(-1/4)
+///     u <- ||g|| / ||u|| u                                     with graft: the step is as long as SGD's
+///     m <- mu m + u
+///     p <- p - lr (m + wd p)
+///
+/// The roots are found anew in every `every`-th update, from the first on, skipped updates counted; until one is found
+/// they are I. In a captured step they are found anew in every replay. Coupled Newton iterations, products only (Higham,
+/// Functions of Matrices, 7.12), as many as it takes and at most `iterations`, a device does all of them. They lose about
+/// as many digits as the condition number has: in float let eps be above 1e-6 of the largest eigenvalue.
+struct shampoo {
+  double lr = 1e-2, momentum = 0.9, beta2 = 1, eps = 1e-4, weight_decay = 0;
+  bool graft = false;
+  int every = 1, iterations = 40;
+
+  template <class Real> struct state { Real m; };
+  template <class Real> struct terms { Real lr, mu, b2, a2, eps, wd; };
+  template <class Real> struct inputs { Real g; };
+  static constexpr char const* slots[] = {"m"};
+
+  bool uses(std::size_t) const { return momentum != 0; }
+  static constexpr bool after(std::size_t) { return true; }
+
+  DESCENT_HD terms<double> at(std::int64_t, shape) const {
+    return {lr, momentum, beta2, beta2 == 1 ? 1 : 1 - beta2, eps, lr * weight_decay};
+  }
+
+  template <class Real>
+  DESCENT_HD static inputs<Real> direction(Real, Real g, state<Real>&, terms<Real> const&) {
+    return {g};
+  }
+
+  /// L, R and their roots.
+  static std::vector<std::int64_t> memory(shape s) {
+    std::int64_t const l = s.rows * s.rows, r = s.columns * s.columns;
+    return {l, r, l, r};
+  }
+  static std::vector<std::int64_t> scratch(shape s) {
+    std::int64_t const n = s.rows > s.columns ? s.rows : s.columns;
+    return {s.rows * s.columns, n * n, n * n, n * n, n * n, n * n};
+  }
+  static constexpr bool starts_memory = true;
+  template <class Work> void start_memory(Work const& w) const {
+    using real = typename Work::real;
+    w.each(w.rows * w.rows, detail::identity<real>{w.memory(2), w.rows});
+    w.each(w.columns * w.columns, detail::identity<real>{w.memory(3), w.columns});
+  }
+
+  template <class Work> auto* transform(Work const& w) const {
+    using real = typename Work::real;
+    real *g = w.input(0), *y = w.scratch(0), *L = w.memory(2), *R = w.memory(3);
+    detail::dense<real> const G{g, w.rows, w.columns};
+    w.total(w.size(), detail::shampoo_square<real>{g}, w.sums());
+    side(w, G, G.t(), 0, w.rows);
+    side(w, G.t(), G, 1, w.columns);
+    w.product({L, w.rows, w.rows}, G, y);
+    w.product({y, w.rows, w.columns}, {R, w.columns, w.columns}, g);
+    if (graft) {
+      w.total(w.size(), detail::shampoo_square<real>{g}, w.sums() + 1);
+      w.each(w.size(), detail::graft<real>{g, w.sums(), w.sums() + 1});
+    }
+    return g;
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real u, state<Real>& s, terms<Real> const& k) {
+    s.m = k.mu * s.m + u;
+    return p - k.wd * p - k.lr * s.m;
+  }
+
+  void check() const {
+    detail::require_nonnegative("shampoo", "lr", lr);
+    detail::require_fraction("shampoo", "momentum", momentum);
+    detail::require(beta2 >= 0 && beta2 <= 1, "shampoo", "beta2", "in [0, 1]", beta2);
+    detail::require(eps > 0 && std::isfinite(eps), "shampoo", "eps", "finite and above 0", eps);
+    detail::require_nonnegative("shampoo", "weight_decay", weight_decay);
+    detail::require(every >= 1, "shampoo", "every", "at least 1", every);
+    detail::require(iterations >= 1, "shampoo", "iterations", "at least 1", iterations);
+  }
+
+ private:
+  /// The statistics of one side from a b, and its root when it is due.
+  template <class Work, class Matrix>
+  void side(Work const& w, Matrix a, Matrix b, int part, std::int64_t n) const {
+    using real = typename Work::real;
+    using terms = typename Work::terms;
+    real *s = w.memory(part), *x = w.scratch(1), *m = w.scratch(2), *f = w.scratch(3), *t1 = w.scratch(4),
+         *t2 = w.scratch(5);
+    w.product(a, b, t1);
+    w.each(n * n, detail::shampoo_statistics<real, terms>{s, t1, w.k});
+    if (!w.due(every)) return;
+    // M <- F^4 M, X <- X F with F = (5 I - M) / 4: M goes to I, and X to A^(-1/4)
+    auto const square = [&](real* p) { return detail::dense<real>{p, n, n}; };
+    double const digit = std::is_same_v<real, double> ? 1e-13 : 1e-5, enough = digit * digit * double(n);
+    detail::shampoo_matrix<real, terms> const A{s, w.k, n};
+    w.total(n * n, A, w.sums() + 2);
+    w.each(n * n, detail::root_start<real, terms>{A, m, x, w.sums() + 2});
+    for (int i = 0; i < iterations; ++i) {
+      w.total(n * n, detail::root_error<real>{m, n}, w.sums() + 3);
+      if constexpr (Work::immediate)
+        if (w.sums()[3] < enough) break;
+      w.each(n * n, detail::root_factor<real>{f, m, w.sums() + 3, enough, n});
+      w.product(square(x), square(f), t1);
+      std::swap(x, t1);
+      w.product(square(f), square(f), t1);
+      w.product(square(t1), square(t1), t2);
+      w.product(square(t2), square(m), t1);
+      std::swap(m, t1);
+    }
+    w.each(n * n, detail::copy_root<real>{w.memory(part + 2), x});
+  }
+};
+static_assert(matrix_rule<shampoo>);
+
+}  // namespace descent

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+
+/// The rules of matrices in several storages. What Muon's element-wise kernels may do stands here and is checked by
+/// guard.py: gradient and m in, m and direction out; then value and direction in, value out.
+///
+///     guard: front_packets  plan<float, float  loads 4 stores 4 registers 64
+///     guard: back_packets   plan<float, float  loads 4 stores 2 registers 64
+#include <descent/descent.cuh>
+#include <descent/matrix.cuh>
+#include <descent/rules/adafactor.hpp>
+#include <descent/rules/muon.hpp>
+#include <descent/rules/shampoo.hpp>
+#include <descent/rules/sm3.hpp>
+
+namespace ds = descent;
+
+void in_float(ds::parameters<float> const& params, cudaStream_t s) {
+  ds::optimizer opt{params, ds::adamw{}, ds::matrices{ds::muon{}}, ds::cuda{s}};
+  opt.step();
+}
+void in_half(ds::parameters<ds::half> const& params, cudaStream_t s) {
+  ds::optimizer opt{params, ds::adafactor{}, ds::matrices{ds::adafactor{}}, ds::master<float>{}, ds::dynamic_loss_scale{},
+                    ds::clip_norm{}, ds::zero_grad{}, ds::cuda{s}};
+  opt.step();
+}
+void in_bfloat16(ds::parameters<ds::bfloat16> const& params, cudaStream_t s) {
+  ds::optimizer opt{params, ds::sm3{}, ds::matrices{ds::sm3{}}, ds::stochastic_rounding{}, ds::states<ds::bfloat16>{},
+                    ds::lookahead{}, ds::ema{}, ds::cuda{s}};
+  opt.step();
+}
+void in_double(ds::parameters<double> const& params, cudaStream_t s) {
+  ds::optimizer opt{params, ds::lamb{}, ds::matrices{ds::shampoo{}}, ds::clip_norm{}, ds::accumulate{2}, ds::cuda{s}};
+  opt.step();
+}

@@ -1,0 +1,130 @@
+"""Writes values_matrix.txt: trajectories of other libraries' optimizers of matrices.
+
+Set up as generate.py says, and pip install pytorch_optimizer==4.1.0; then python generate_matrix.py. The tests read the
+file and never run this script. Its header describes the problem and the format.
+"""
+
+import math
+import pathlib
+
+import jax
+import numpy as np
+import optax
+import optax.contrib
+import pytorch_optimizer
+import torch
+
+jax.config.update("jax_enable_x64", True)
+
+shapes = [(3, 5), (6, 4), (4, 4), (5,)]
+steps = 100
+recorded = (1, 2, 5, 10, 20, 50, 100)
+
+what = f"""\
+# Trajectories of other libraries' optimizers of matrices, in float64; Muon's products in torch are in bfloat16.
+# Written by generate_matrix.py with torch {torch.__version__.split("+")[0]}, optax {optax.__version__}, \
+jax {jax.__version__} and pytorch_optimizer 4.1.0 on a CPU.
+#
+# Problem: tensors k = 0, 1, 2, 3 of shapes {", ".join(str(s) for s in shapes)}; element i counts in row-major order.
+#     start            p = ((i*7 + k*3) % 11 - 5) / 8.0
+#     step t = 1..100  g = ((i*i*37 + i*11 + t*101*(i + 1) + k*59) % 257 - 128) / 256.0
+#
+# Format: as in values.txt. Vectors follow the peer's rule for vectors; a muon case has none.
+#
+# What the peers compute beside what their documentation says:
+#   muon (torch)       m is a mean, not a sum. The decay has lr without the factor for the shape.
+#   muon (optax)       of transposed matrices, since there the columns are the outputs; nesterov's m is divided by
+#                      1 - mu^(t+1), g by 1 - mu^t; eps is added to the norm.
+#   adafactor (optax)  g^2 + eps1, no floors, no 1/sqrt(t); decay without lr; min_dim_size_to_factor 2.
+#   shampoo            pytorch_optimizer without momentum: L = eps I + sum g g', R alike, p -= lr L^(-1/4) g R^(-1/4);
+#                      of a vector p -= lr L^(-1/2) g, which is left out here.
+#
+"""
+
+
+def numbers(k):
+    return np.arange(math.prod(shapes[k]), dtype=np.int64)
+
+
+def start(k):
+    return (((numbers(k) * 7 + k * 3) % 11 - 5) / 8.0).reshape(shapes[k])
+
+
+def gradient(k, t):
+    i = numbers(k)
+    return (((i * i * 37 + i * 11 + t * 101 * (i + 1) + k * 59) % 257 - 128) / 256.0).reshape(shapes[k])
+
+
+def of_torch(make, count=4):
+    params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in range(count)]
+    optimizer = make(params)
+    for t in range(1, steps + 1):
+        for k, p in enumerate(params):
+            p.grad = torch.from_numpy(gradient(k, t))
+        optimizer.step()
+        yield t, [p.detach().numpy() for p in params]
+
+
+def of_optax(optimizer, count=4, transposed=False):
+    turn = (lambda x: x.T) if transposed else (lambda x: x)
+    params = [jax.numpy.asarray(turn(start(k))) for k in range(count)]
+    state = optimizer.init(params)
+
+    @jax.jit
+    def step(gradients, state, params):
+        updates, state = optimizer.update(gradients, state, params)
+        return optax.apply_updates(params, updates), state
+
+    for t in range(1, steps + 1):
+        params, state = step([jax.numpy.asarray(turn(gradient(k, t))) for k in range(count)], state, params)
+        yield t, [turn(np.asarray(p)) for p in params]
+
+
+def cases():
+    t = torch.optim
+    yield "muon", "torch", dict(lr=0.02, weight_decay=0.1), of_torch(lambda p: t.Muon(p, lr=0.02), 3)
+    yield "muon", "torch", dict(lr=0.05, momentum=0.8, nesterov=0, weight_decay=0.3, adjust=1, ns_steps=3), of_torch(
+        lambda p: t.Muon(p, lr=0.05, momentum=0.8, nesterov=False, weight_decay=0.3, ns_steps=3,
+                         adjust_lr_fn="match_rms_adamw"), 3)
+    optax_muon = dict(weight_decay=0, eps=1e-8, bias_correction=1, eps_added=1)
+    yield "muon", "optax", optax_muon | dict(lr=0.02), of_optax(optax.contrib.muon(0.02), 3, True)
+    yield "muon", "optax", optax_muon | dict(lr=0.05, momentum=0.8, nesterov=0, weight_decay=0.3, eps=1e-3), of_optax(
+        optax.contrib.muon(0.05, beta=0.8, nesterov=False, weight_decay=0.3, eps=1e-3), 3, True)
+    yield "muon", "optax", optax_muon | dict(lr=0.05, momentum=0.9, adjust=1, rms=0.3, ns_steps=7), of_optax(
+        optax.contrib.muon(0.05, beta=0.9, consistent_rms=0.3, ns_steps=7), 3, True)
+    # eps1 is given in float64, for the default depends on the type.
+    yield "adafactor", "torch", dict(lr=0.01, eps1=2.0**-23), of_torch(
+        lambda p: t.Adafactor(p, lr=0.01, eps=(2.0**-23, 1e-3)))
+    yield "adafactor", "torch", dict(lr=0.3, beta2_decay=0.6, eps1=0.05, eps2=0.2, clip=1.3, weight_decay=0.1), of_torch(
+        lambda p: t.Adafactor(p, lr=0.3, beta2_decay=-0.6, eps=(0.05, 0.2), d=1.3, weight_decay=0.1))
+    optax_adafactor = dict(eps1=1e-30, eps_added=1, capped=0, decay_by_lr=0)
+    yield "adafactor", "optax", optax_adafactor | dict(lr=0.02), of_optax(
+        optax.adafactor(0.02, min_dim_size_to_factor=2))
+    yield "adafactor", "optax", optax_adafactor | dict(
+        lr=0.05, beta2_decay=0.6, clip=0.5, momentum=0.9, weight_decay=0.01, eps1=1e-3), of_optax(
+        optax.adafactor(0.05, min_dim_size_to_factor=2, decay_rate=0.6, clipping_threshold=0.5, momentum=0.9,
+                        weight_decay_rate=0.01, eps=1e-3))
+    yield "adafactor", "optax", optax_adafactor | dict(lr=0.05, relative=0), of_optax(
+        optax.adafactor(0.05, min_dim_size_to_factor=2, multiply_by_parameter_scale=False))
+    yield "sm3", "optax", dict(lr=0.02), of_optax(optax.sm3(0.02))
+    yield "sm3", "optax", dict(lr=0.05, momentum=0.5), of_optax(optax.sm3(0.05, momentum=0.5))
+    yield "sm3", "optax", dict(lr=0.01, momentum=0.8, beta2=0.9, eps=1e-3), of_optax(
+        optax.chain(optax.scale_by_sm3(0.8, 0.9, 1e-3), optax.scale(-0.01)))
+    p = pytorch_optimizer
+    yield "shampoo", "pytorch_optimizer", dict(lr=0.05, eps=0.01), of_torch(
+        lambda x: p.Shampoo(x, lr=0.05, matrix_eps=0.01), 3)
+    yield "shampoo", "pytorch_optimizer", dict(lr=0.02, eps=1e-6, weight_decay=0.1), of_torch(
+        lambda x: p.Shampoo(x, lr=0.02, matrix_eps=1e-6, weight_decay=0.1, weight_decouple=True), 3)
+
+
+versions = dict(torch=torch.__version__.split("+")[0], optax=optax.__version__, pytorch_optimizer="4.1.0")
+with open(pathlib.Path(__file__).with_name("values_matrix.txt"), "w") as out:
+    out.write(what)
+    for rule, peer, options, trajectory in cases():
+        spelled = " ".join(f"{key}={value}" for key, value in options.items())
+        out.write(f"\ncase {rule} {peer}-{versions[peer]} {spelled}\n")
+        for t, params in trajectory:
+            assert all(p.dtype == np.float64 for p in params)
+            if t in recorded:
+                for k, p in enumerate(params):
+                    out.write(f"step {t} tensor {k} " + " ".join("%.17g" % x for x in p.ravel()) + "\n")
