@@ -18,8 +18,8 @@ void reach(detail::device_view<Plan> const& v, detail::control_view<Plan> const&
   go(detail::each_packet<detail::start_packets<Plan>>, detail::start_packets<Plan>{v});
   all(detail::zero_all{});
   if constexpr (Plan::has_master || Plan::has_remainder) all(detail::reload_all{});
-  if constexpr (Plan::template given<typename Plan::average>) {
-    all(detail::swap_in_all{});
+  if constexpr (Plan::averages) {
+    go(detail::each_packet<detail::swap_in_packets<Plan>>, detail::swap_in_packets<Plan>{v});
     all(detail::restore_all{});
   }
   if constexpr (Plan::template given<typename Plan::loss_scale>) {
@@ -51,6 +51,7 @@ using rate = decltype(ds::learning_rate(schedule{}));
 REACH(float, float, ds::sgd)
 REACH(ds::half, ds::half, ds::sgd, ds::skip_nonfinite, ds::states<ds::half>)
 REACH(float, float, ds::adam, ds::clip_norm, rate)
+REACH(ds::half, ds::half, ds::schedule_free_adamw, ds::master<float>)
 REACH(ds::half, float, ds::adam, ds::states<ds::half, ds::bfloat16>)
 REACH(float, float, ds::adam, ds::masked_rows<>, ds::clip_norm)
 REACH(ds::bfloat16, float, ds::adam, ds::masked_rows<ds::row_step::own>, ds::stochastic_rounding, rate)
