@@ -10,6 +10,7 @@
 #include <descent/clip.hpp>
 #include <descent/cost.hpp>
 #include <descent/esgd.hpp>
+#include <descent/gradient_ahead.hpp>
 #include <descent/host.hpp>
 #include <descent/lbfgs.hpp>
 #include <descent/loss_at.hpp>

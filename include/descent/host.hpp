@@ -54,7 +54,8 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     if constexpr (Plan::has_remainder) remainder_ = base::template allocate<std::uint16_t>();
     if constexpr (Plan::template given<typename Plan::average>) average_ = base::template allocate<real>();
     if constexpr (Plan::template given<typename Plan::ascent>) make_saved();
-    if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = base::template allocate<typename Plan::slow>();
+    if constexpr (Plan::template given<typename Plan::lookahead>)
+      slow_ = base::template allocate<typename Plan::slow>();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = used[I] ? allocate_host(std::size_t(where_.rule_arena) * sizeof(typename Plan::template slot<I>))
                            : nullptr), ...);
@@ -114,9 +115,9 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     norm_totals const totals = norm_totals_from<Plan>([&](int row) { return total(row); });
     for_chunks(ascend_body{this, groups.data(), real(ascent_factor<Plan>(policies_, totals))});
   }
-  void swap_in(std::vector<entry> const& groups) {
+  template <point To> void swap_in(std::vector<entry> const& groups) {
     make_saved();
-    for_chunks(swap_in_body{this, groups.data()});
+    for_chunks(swap_in_body<To>{this, groups.data()});
   }
   void restore_values() { for_chunks(packets(restore_all{saved_.get()})); }
 
@@ -201,13 +202,14 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     }
   };
 
-  struct swap_in_body {
+  template <point To> struct swap_in_body {
     host_engine* e;
     entry const* groups;
     template <class Real> void operator()(std::int64_t chunk) const {
-      rule const& r = groups[std::size_t(e->record(chunk).group)].rule;
+      entry const& g = groups[std::size_t(e->record(chunk).group)];
+      rule const r = scheduled(g.rule, e->policies_, e->control_.step);
       e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        swap_in_packet<Typed, Real, reals<Real>>(x, i, part, e->saved_.get(), r);
+        swap_in_packet<Typed, Real, reals<Real>, To>(x, i, part, e->saved_.get(), r, To == point::ahead && g.frozen);
       });
     }
   };

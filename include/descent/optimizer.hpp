@@ -185,7 +185,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     engine& e = alive();
     if (swapped_)
       throw std::logic_error("reload_values() between two calls of swap_average(): the values are the averages now");
-    if (ascended_) throw std::logic_error("reload_values() after ascend(): the values are uphill until step()");
+    refuse_elsewhere("reload_values()");
     e.reload_values();
   }
 
@@ -194,7 +194,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
 
   /// Moves the values uphill, as the policy sam says; step() puts them back first. On CUDA enqueued.
   void ascend() {
-    static_assert(plan::template given<typename plan::ascent>, "ascend(): give the policy sam{}");
+    static_assert(plan::ascends, "ascend(): give the policy sam{}");
     engine& e = alive();
     if (swapped_)
       throw std::logic_error("ascend() between two calls of swap_average(): the values are the averages now");
@@ -203,15 +203,28 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     e.ascend(groups_);
     ascended_ = true;
   }
+  /// Moves the values to where the gradient is wanted, as the policy gradient_ahead says; step() puts them back first.
+  /// On CUDA enqueued.
+  void move_ahead() {
+    static_assert(plan::template given<typename plan::ascent> && !plan::ascends,
+                  "move_ahead(): give the policy gradient_ahead{}");
+    engine& e = alive();
+    if (swapped_)
+      throw std::logic_error("move_ahead() between two calls of swap_average(): the values are the averages now");
+    if (ascended_) throw std::logic_error("move_ahead() twice; the order is move_ahead(), backward, step()");
+    commit_groups();
+    e.template swap_in<detail::point::ahead>(groups_);
+    ascended_ = true;
+  }
 
   /// Puts the averages, rounded, into the values: those of the policy, or else those that the rule keeps (schedule-free
   /// rules, asgd). The next call puts back the values to the bit. Between the two step() throws. The first call
   /// allocates room for the values.
   void swap_average() {
     static_assert(plan::averages, "there is no average: give the policy ema{} or swa{}");
-    if (ascended_) throw std::logic_error("swap_average() after ascend(): the values are uphill until step()");
+    refuse_elsewhere("swap_average()");
     if (swapped_) alive().restore_values();
-    else commit_groups(), alive().swap_in(groups_);
+    else commit_groups(), alive().template swap_in<detail::point::average>(groups_);
     swapped_ = !swapped_;
   }
 
@@ -224,7 +237,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     static_assert(!plan::has_matrices, "gathered(): what a matrix rule remembers belongs to whole matrices");
     engine const& old = waiting("gathered()");
     if (swapped_) throw std::logic_error("gathered() between two calls of swap_average()");
-    if (ascended_) throw std::logic_error("gathered() after ascend()");
+    refuse_elsewhere("gathered()");
     optimizer now(params, *this);
     now.engine_->take(old, detail::changes_of_rows(where_, now.where_, rows), now.groups_);
     return now;
@@ -291,6 +304,12 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
       throw std::invalid_argument("there is no group " + std::to_string(index) + ": groups are 0 to " +
                                   std::to_string(groups_.size() - 1));
     return groups_[std::size_t(index)];
+  }
+
+  void refuse_elsewhere(char const* function) const {
+    if (ascended_)
+      throw std::logic_error(std::string(function) + " after " + (plan::ascends ? "ascend()" : "move_ahead()") +
+                             ": the values are elsewhere until step()");
   }
 
   /// What any group needs; a field that follows a schedule may take any value.

@@ -165,6 +165,14 @@ concept has_averaged = requires(R const r, float x, double y, typename R::templa
   { r.averaged(y, z) } -> std::same_as<double>;
 };
 
+/// Ahead: `ahead(p, s)` is the point where the momentum alone would lead, for the policy gradient_ahead.
+template <class R>
+concept has_ahead = requires(R const r, float x, double y, typename R::template state<float> const& s,
+                             typename R::template state<double> const& z) {
+  { r.ahead(x, s) } -> std::same_as<float>;
+  { r.ahead(y, z) } -> std::same_as<double>;
+};
+
 /// Check: `check()` throws std::invalid_argument on values out of range.
 template <class R>
 concept has_check = requires(R const r) { r.check(); };

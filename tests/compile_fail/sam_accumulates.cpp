@@ -1,4 +1,4 @@
-// expect: sam cannot be combined with accumulate: each micro-batch would need an ascent of its own
+// expect: sam and gradient_ahead cannot be combined with accumulate: each micro-batch would need a move of its own
 #include <descent/descent.hpp>
 
 int main() {

@@ -19,7 +19,8 @@ void reach(detail::device_view<Plan> const& v, detail::control_view<Plan> const&
   all(detail::zero_all{});
   if constexpr (Plan::has_master || Plan::has_remainder) all(detail::reload_all{});
   if constexpr (Plan::averages) {
-    go(detail::each_packet<detail::swap_in_packets<Plan>>, detail::swap_in_packets<Plan>{v});
+    using body = detail::swap_in_packets<Plan, detail::point::average>;
+    go(detail::each_packet<body>, body{v});
     all(detail::restore_all{});
   }
   if constexpr (Plan::template given<typename Plan::loss_scale>) {

@@ -149,6 +149,20 @@ TEST_CASE("what a rule averages is swapped in and out alike") {
   both.expect_same();
 }
 
+TEST_CASE("values look ahead and come back alike") {
+  test::stream s;
+  test::tensors<ds::half> x{model, s};
+  test::twins both{x, ds::heavy_ball{.lr = 0.1}, ds::gradient_ahead{}, ds::master<float>{},
+                   ds::vary<&ds::heavy_ball::momentum>(ds::linear{0.5, 0.9, 5})};
+  for (int t = 0; t < 3; ++t) {
+    both.host.move_ahead();
+    both.device.move_ahead();
+    x.expect_same();
+    both.steps(1);
+    both.expect_same();
+  }
+}
+
 TEST_CASE("the norm can be asked for where no step measures it") {
   test::stream s;
   test::tensors<ds::half> x{model, s};

@@ -124,9 +124,9 @@ TEST_CASE("sam: calls out of order say the right one") {
   ds::optimizer opt{b.list(), ds::sgd{}, ds::sam{}, ds::ema{}};
   opt.ascend();
   CHECK_THROWS_WITH_AS(opt.ascend(), "ascend() twice; the order is backward, ascend(), backward, step()", std::logic_error);
-  CHECK_THROWS_WITH_AS(opt.swap_average(), "swap_average() after ascend(): the values are uphill until step()",
+  CHECK_THROWS_WITH_AS(opt.swap_average(), "swap_average() after ascend(): the values are elsewhere until step()",
                        std::logic_error);
-  CHECK_THROWS_WITH_AS(opt.reload_values(), "reload_values() after ascend(): the values are uphill until step()",
+  CHECK_THROWS_WITH_AS(opt.reload_values(), "reload_values() after ascend(): the values are elsewhere until step()",
                        std::logic_error);
   opt.step();
   opt.swap_average();
@@ -203,4 +203,56 @@ TEST_CASE("sam: an empty tensor, one element, memory off its alignment, several 
   none.ascend();
   none.step();
   CHECK(none.report().step == 1);
+}
+
+TEST_CASE("gradient_ahead: the literal form of Nesterov's momentum, beside the shifted one") {
+  auto const holds = [](auto rule, auto const& literal_of, auto... policies) {
+    bowl<double> literal, shifted;
+    ds::optimizer ahead{literal.list(), rule, ds::gradient_ahead{}, policies...};
+    rule.nesterov = true;
+    ds::optimizer usual{shifted.list(), rule};
+    for (int t = 0; t < 30; ++t) {
+      ahead.move_ahead();
+      for (std::size_t i = 0; i < 3; ++i) CHECK(literal.x[i] == doctest::Approx(shifted.x[i]).epsilon(1e-13));
+      literal.backward();
+      shifted.backward();
+      ahead.step();
+      usual.step();
+      for (std::size_t i = 0; i < 3; ++i) {
+        double const b = usual.state("x", 0)[i];
+        CHECK(literal.x[i] == doctest::Approx(shifted.x[i] + literal_of(rule) * b).epsilon(1e-13));
+      }
+    }
+  };
+  holds(ds::heavy_ball{.lr = 0.1, .momentum = 0.8}, [](auto const& r) { return r.momentum; });
+  holds(ds::sgd{.lr = 0.1, .momentum = 0.8}, [](auto const& r) { return r.lr * r.momentum; });
+}
+
+TEST_CASE("gradient_ahead: masters look ahead, frozen groups stay, fields follow their schedule") {
+  bowl<bfloat16, float> b;
+  b.x[0] = ds::narrow<bfloat16>(1.), b.y[0] = ds::narrow<bfloat16>(3.);
+  ds::optimizer opt{b.list(), ds::heavy_ball{.lr = 0.25}, ds::gradient_ahead{}, ds::master<float>{},
+                    ds::vary<&ds::heavy_ball::momentum>(ds::linear{0.5, 1.0, 2})};
+  b.backward();
+  opt.step();
+  opt.freeze(1);
+  auto const y = b.y[0];
+  auto const x = b.x;
+  double const ahead = opt.master("x")[1] - 0.75 * opt.state("x", 0)[1];  // momentum after one step is 0.75
+  opt.move_ahead();
+  CHECK(ds::widen<double>(b.x[1]) == ds::widen<double>(ds::narrow<bfloat16>(float(ahead))));
+  CHECK(ds::widen<double>(b.x[1]) != ds::widen<double>(x[1]));
+  CHECK(ds::widen<double>(b.y[0]) == ds::widen<double>(y));
+  CHECK_THROWS_WITH_AS(opt.move_ahead(), "move_ahead() twice; the order is move_ahead(), backward, step()",
+                       std::logic_error);
+  CHECK_THROWS_WITH_AS(opt.reload_values(), "reload_values() after move_ahead(): the values are elsewhere until step()",
+                       std::logic_error);
+  b.backward();
+  b.gx[0] = std::numeric_limits<float>::quiet_NaN();
+  ds::optimizer skips{b.list(), ds::sgd{.momentum = 0.9}, ds::gradient_ahead{}, ds::skip_nonfinite{}};
+  auto const before = b.x;
+  skips.move_ahead();
+  skips.step();
+  CHECK_FALSE(skips.report().applied);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(ds::widen<double>(b.x[i]) == ds::widen<double>(before[i]));
 }

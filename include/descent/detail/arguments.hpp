@@ -74,8 +74,11 @@ template <class Rule, class... Ps> struct arguments {
 template <class Plan> struct combination {
   using value = typename Plan::value;
   static_assert(!Plan::template given<typename Plan::ascent> || !Plan::template given<typename Plan::accumulation>,
-                "sam cannot be combined with accumulate: each micro-batch would need an ascent of its own");
-  static_assert(!Plan::template given<typename Plan::ascent> || Plan::norm_of == norm::l2,
+                "sam and gradient_ahead cannot be combined with accumulate: each micro-batch would need a move of its "
+                "own");
+  static_assert(!Plan::template given<typename Plan::ascent> || Plan::ascends || !Plan::has_matrices,
+                "gradient_ahead cannot be combined with matrices: a matrix rule does not say where it leads");
+  static_assert(!Plan::ascends || Plan::norm_of == norm::l2,
                 "sam: the ascent is along the L2 norm, so the clip policy must be of that norm too");
   static_assert(!has_loss<typename Plan::rule> || Plan::template given<typename Plan::loss>,
                 "the rule looks at the loss of the batch: give the policy loss_at{pointer}");
@@ -83,7 +86,7 @@ template <class Plan> struct combination {
                 "gradient_noise: the rule takes random normals itself; noise comes from the rule or from the policy");
   static_assert(!has_sums_of_memory<typename Plan::rule> || Plan::clip_over != scope::tensor,
                 "clipping of each tensor cannot come before sums over the model that depend on the rule's memory");
-  static_assert(!Plan::template given<typename Plan::ascent> || !Plan::selects_rows,
+  static_assert(!Plan::ascends || !Plan::selects_rows,
                 "sam cannot be combined with masked_rows: ascend() would move rows that are not selected");
   static_assert(!Plan::has_matrices || !Plan::selects_rows,
                 "matrices cannot be combined with masked_rows: a matrix rule moves whole matrices");

@@ -12,7 +12,6 @@
 #include <descent/detail/matrix_stage.hpp>
 
 #include <array>
-#include <atomic>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -122,11 +121,11 @@ template <class Plan> class cuda_engine {
     using body = ascend_packets<Plan>;
     launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, saved_.get(), ascent_.get()});
   }
-  void swap_in(std::vector<entry> const&) {
+  template <point To> void swap_in(std::vector<entry> const&) {
     device_scope const scope(device_);
     make_saved();
-    using body = swap_in_packets<Plan>;
-    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, saved_.get()});
+    using body = swap_in_packets<Plan, To>;
+    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, saved_.get(), policies_});
   }
   void restore_values() { for_packets(restore_all{saved_.get()}); }
 
@@ -190,17 +189,7 @@ template <class Plan> class cuda_engine {
                              " waits for the stream, which is capturing: call it after the graph has run");
   }
 
-  /// The newest call that is known to be complete; the device may be writing others meanwhile.
-  control_block late_control() const {
-    auto const volatile& complete = late_->complete;
-    for (;;) {
-      std::int64_t const call = complete;
-      std::atomic_thread_fence(std::memory_order_acquire);
-      control_block const c = late_->slot[call % 3];
-      std::atomic_thread_fence(std::memory_order_acquire);
-      if (complete - call <= 1) return c;
-    }
-  }
+  control_block late_control() const { return newest(*late_); }
 
   void set_loss_scale(loss_scale_state const& s) {
     device_scope const scope(device_);
@@ -278,6 +267,7 @@ template <class Plan> class cuda_engine {
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
     rule_chunks_ = where.rule_chunks;
+    auto const rule_arena = std::size_t(where.rule_arena);
     std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
     auto const arena = arena_ = std::size_t(where.arena), chunks = std::size_t(where.chunks());
     tensors_ = {where.tensors, stream_};
@@ -298,7 +288,7 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = device_array<typename Plan::slow>(arena);
     if constexpr (Plan::has_master) master_ = device_array<typename Plan::exact>(arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((slot_[I] = device_array<std::byte>(used[I] ? std::size_t(where.rule_arena) * bytes_of<typename Plan::template slot<I>> : 0)), ...);
+      ((slot_[I] = device_array<std::byte>(used[I] ? rule_arena * sizeof(typename Plan::template slot<I>) : 0)), ...);
     }(typename Plan::every_slot{});
     if constexpr (Plan::template given<typename Plan::ascent>) {
       make_saved();
@@ -310,7 +300,7 @@ template <class Plan> class cuda_engine {
     view_ = {tensors_.get(), tensor_of_chunk_.get(), where.chunks(), std::int32_t(where.tensors.size()),
              std::int32_t(groups.size()), master_.get(), {}, control_.get(), groups_.get(), units_.get(),
              pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}};
-    if constexpr (Plan::template given<typename Plan::ascent> && !Plan::measures) make_norm_partial();
+    if constexpr (Plan::ascends && !Plan::measures) make_norm_partial();
     if constexpr (Plan::has_extras) view_.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
     if constexpr (Plan::has_step_terms) view_.extra.step_terms = step_terms_.get();
     if constexpr (Plan::selects_rows) {

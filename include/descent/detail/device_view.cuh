@@ -6,6 +6,8 @@
 #include <descent/detail/packet.hpp>
 #include <descent/detail/row_record.hpp>
 
+#include <atomic>
+
 /// What kernels see of device memory.
 namespace descent::detail {
 
@@ -15,6 +17,18 @@ struct late_report {
   control_block slot[3];
   std::int64_t complete = 0;
 };
+
+/// The newest call that is known to be complete; the device may be writing others meanwhile.
+inline control_block newest(late_report const& late) {
+  auto const volatile& complete = late.complete;
+  for (;;) {
+    std::int64_t const call = complete;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    control_block const c = late.slot[call % 3];
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (complete - call <= 1) return c;
+  }
+}
 
 /// What only some policies have, so that the kernels of the others are what they were without.
 template <class Plan, bool = Plan::has_extras || Plan::has_step_terms || Plan::selects_rows> struct extra_view {};

@@ -57,7 +57,8 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::template given<typename Plan::lookahead>)
     add(std::type_identity<typename Plan::slow>{}, "slow weights");
   if constexpr (Plan::template given<typename Plan::ascent>) {
-    m.buffers.push_back({"values kept by sam", where.arena * Plan::largest_value});
+    m.buffers.push_back({std::string("values kept by ") + (Plan::ascends ? "sam" : "gradient_ahead"),
+                         where.arena * Plan::largest_value});
     m.bytes += m.buffers.back().bytes;
   }
   if constexpr (Plan::own_updates) {

@@ -108,16 +108,19 @@ template <class Plan> struct start_packets {
     });
   }
 };
-template <class Plan> struct swap_in_packets {
+template <class Plan, point To> struct swap_in_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
   std::byte* saved;
+  typename Plan::policies policies;
   __device__ bool wants(std::int32_t) const { return true; }
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
-    auto const& rule = v.groups[v.tensors[tensor].group].rule;
+    auto const& group = v.groups[v.tensors[tensor].group];
+    auto const rule = scheduled(group.rule, policies, v.control->step);
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
-      swap_in_packet<Typed, typename Plan::real, M>(x, i, {M, true}, saved, rule);
+      swap_in_packet<Typed, typename Plan::real, M, To>(x, i, {M, true}, saved, rule,
+                                                        To == point::ahead && group.frozen);
     });
   }
 };

@@ -58,21 +58,28 @@ template <class Plan> DESCENT_HD typename Plan::value* saved_at(std::byte* saved
   return reinterpret_cast<typename Plan::value*>(saved + (element - within) * Plan::largest_value) + within;
 }
 
-/// saved[..] <- value <- average[..], by the numbers of the elements among all. The policy's average, or else the
+/// Where the values go for a while.
+enum class point { average, ahead };
+
+/// saved[..] <- value <- the point, by the numbers of the elements among all. The average is the policy's, or else the
 /// rule's.
-template <class Plan, class Real, int M>
+template <class Plan, class Real, int M, point To = point::average>
 DESCENT_HD void swap_in_packet(buffers<Plan> const& x, std::int64_t i, extent e, std::byte* saved,
-                               [[maybe_unused]] typename Plan::rule const& rule) {
+                               [[maybe_unused]] typename Plan::rule const& rule, bool stays = false) {
   Real p[M];
   read(p, x.value + i, e);
   write(saved_at<Plan>(saved, x.extra.arena + i), p, e);
-  if constexpr (Plan::template given<typename Plan::average>) {
+  if (stays) return;
+  if constexpr (To == point::average && Plan::template given<typename Plan::average>) {
     read(p, x.extra.average + i, e);
   } else {
     packet_state<Plan, Real, M> s;
     read_exact(p, x, i, e);
     s.template read<true>(x, i, e);
-    for (int j = 0; j < M; ++j) p[j] = rule.averaged(p[j], s.whole(j));
+    for (int j = 0; j < M; ++j) {
+      if constexpr (To == point::ahead) p[j] = rule.ahead(p[j], s.whole(j));
+      else p[j] = rule.averaged(p[j], s.whole(j));
+    }
   }
   write(x.value + i, p, e);
 }

@@ -90,6 +90,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using rounding = policy_of<kind::rounding, void, Ps...>;
   using average = policy_of<kind::average, void, Ps...>;
   using ascent = policy_of<kind::ascent, void, Ps...>;
+  /// Whether it is sam: the other one is gradient_ahead.
+  static constexpr bool ascends = requires { &ascent::rho; };
   using loss = policy_of<kind::loss, void, Ps...>;
   using rows = policy_of<kind::rows, void, Ps...>;
   using lookahead = policy_of<kind::lookahead, void, Ps...>;

@@ -19,7 +19,7 @@ namespace descent {
 ///
 /// Nesterov's form takes g at the shifted variable p = w - mu b (Sutskever et al. 2013, eq. 7-8). The literal form
 /// (eq. 3-4) has w itself and looks ahead from it: b <- mu b + lr g(w - mu b), w <- w - b. While mu stays the same both
-/// make the same b, and w = p + mu b.
+/// make the same b, and w = p + mu b. The policy gradient_ahead is the literal form.
 struct heavy_ball {
   double lr = 1e-2, momentum = 0.9, weight_decay = 0;
   bool nesterov = false, correction = false;
@@ -43,6 +43,8 @@ struct heavy_ball {
     s.b = k.keep * s.b + step;
     return p - select(k.nesterov > Real(0), k.mu * s.b + step, s.b);
   }
+
+  template <class Real> DESCENT_HD Real ahead(Real p, state<Real> const& s) const { return p - Real(momentum) * s.b; }
 
   void check() const {
     detail::require_nonnegative("heavy_ball", "lr", lr);

@@ -35,6 +35,10 @@ struct sgd {
     return p - k.lr * select(k.nesterov > Real(0), g + k.mu * s.b, s.b);
   }
 
+  template <class Real> DESCENT_HD Real ahead(Real p, state<Real> const& s) const {
+    return p - Real(lr * momentum) * s.b;
+  }
+
   void check() const {
     detail::require_nonnegative("sgd", "lr", lr);
     detail::require_nonnegative("sgd", "momentum", momentum);
