@@ -33,7 +33,7 @@ say "$("$nvcc" --version | tail -n 2 | head -n 1)"
 
 # What is built: a line of name, variant, sources and arguments for each program.
 common="-std=c++20 -O2 -lineinfo -Xcompiler=-ffp-contract=off -I../include ${DOCTEST:+-I$DOCTEST}"
-tests=${TESTS:-$(ls gpu/*_test.cu | sed 's,gpu/\(.*\)_test.cu,\1,')}
+tests=${TESTS:-$(ls gpu/*_test.cu | sed 's,gpu/\(.*\)_test.cu,\1,' | grep -v '^matrix$')}
 # Code that this device cannot run.
 case $(__nvcc_device_query 2>/dev/null) in 9*) other=sm_80 ;; *) other=sm_90 ;; esac
 others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
@@ -52,6 +52,8 @@ others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
     if "$nvcc" -E "$build/cblas.cu" > /dev/null 2>&1; then
       echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp" ../examples/parts/*.cpp \
         "$flags -lcublas -lopenblas -lz"
+      echo "matrix exact gpu/matrix_test.cu gpu/main.cpp $flags -fmad=false -lcublas -lopenblas"
+      echo "matrix contracted gpu/matrix_test.cu gpu/main.cpp $flags -DDESCENT_CONTRACTED -lcublas -lopenblas"
     fi
   fi
 } > "$build/programs"

@@ -20,10 +20,10 @@ namespace descent {
 ///     transform(work)           the direction of the whole matrix, from these matrices and a memory of its own
 ///     update(p, d, s, k)        the new parameter from the direction's element d
 ///
-/// `state`, `terms`, `check`, `start` and `uses` are as in rule.hpp, but for at(t, shape). A member of the state belongs
-/// to direction, or to update if `after(slot)` says so. `memory(shape)` and `scratch(shape)` are the sizes of what
-/// transform works with; memory lives from step to step, starts at zero, or with `starts_memory` as `start_memory(work)`
-/// leaves it, and changes only in steps that are not skipped.
+/// `state`, `terms`, `check`, `start` and `uses` are as in rule.hpp, but for at(t, shape). A member of the state
+/// belongs to direction, or to update if `after(slot)` says so. `memory(shape)` and `scratch(shape)` are the sizes of
+/// what transform works with (detail::host_work); memory lives from step to step, starts at zero, or with
+/// `starts_memory` as `start_memory(work)` leaves it, and changes only in steps that are not skipped.
 template <class R>
 concept matrix_rule =
     std::is_trivially_copyable_v<R> && has_state<R> && detail::struct_of_reals<R::template terms> &&

@@ -52,8 +52,8 @@ template <class Plan, class System> class host_work {
   template <class F> void total(std::int64_t n, F const& f, double* to) const {
     auto const chunk = [&](std::int64_t c) {
       std::int64_t const begin = c * chunk_size, left = n - begin;
-      partials[c] =
-          add_strided<chunk_threads>([&](std::int64_t i) { return f(begin + i); }, left < chunk_size ? left : chunk_size);
+      auto const value = [&](std::int64_t i) { return f(begin + i); };
+      partials[c] = add_strided<chunk_threads>(value, left < chunk_size ? left : chunk_size);
     };
     over(n, chunks_of(n), chunk);
     *to = add_strided<total_threads>([&](std::int64_t c) { return partials[c]; }, chunks_of(n));

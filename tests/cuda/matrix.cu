@@ -20,8 +20,8 @@ void in_float(ds::parameters<float> const& params, cudaStream_t s) {
   opt.step();
 }
 void in_half(ds::parameters<ds::half> const& params, cudaStream_t s) {
-  ds::optimizer opt{params, ds::adafactor{}, ds::matrices{ds::adafactor{}}, ds::master<float>{}, ds::dynamic_loss_scale{},
-                    ds::clip_norm{}, ds::zero_grad{}, ds::cuda{s}};
+  ds::optimizer opt{params, ds::adafactor{}, ds::matrices{ds::adafactor{}}, ds::master<float>{},
+                    ds::dynamic_loss_scale{}, ds::clip_norm{}, ds::zero_grad{}, ds::cuda{s}};
   opt.step();
 }
 void in_bfloat16(ds::parameters<ds::bfloat16> const& params, cudaStream_t s) {

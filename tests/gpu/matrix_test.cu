@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// The rule of matrices on a device, beside the host's. cuBLAS and a BLAS add in different orders, so results agree up to
-// rounding; where there are no products, to the bit.
+// The rule of matrices on a device, beside the host's. cuBLAS and a BLAS add in different orders, so results agree up
+// to rounding; where there are no products, to the bit.
 #include "support.cuh"
 
 #include <descent/matrix.cuh>
@@ -29,7 +29,8 @@ template <class Value> struct models {
   ds::parameters<Value> host, device;
   test::stream s;
 
-  explicit models(std::vector<tensor_shape> list) : shapes(std::move(list)), value(shapes.size()), gradient(shapes.size()) {
+  explicit models(std::vector<tensor_shape> list)
+      : shapes(std::move(list)), value(shapes.size()), gradient(shapes.size()) {
     for (std::size_t k = 0; k < shapes.size(); ++k) {
       auto const n = std::size_t(shapes[k].rows * shapes[k].columns);
       for (std::size_t i = 0; i < n; ++i) value[k].push_back(Value(float(int((i * 7 + k * 3) % 11) - 5) / 8));
@@ -47,7 +48,8 @@ template <class Value> struct models {
   void send_gradients(int t) {
     for (std::size_t k = 0; k < shapes.size(); ++k) {
       for (std::size_t i = 0; i < gradient[k].size(); ++i)
-        gradient[k][i] = Value(float(int((i * i * 37 + i * 11 + std::size_t(t) * 101 * (i + 1) + k * 59) % 127) - 63) / 64);
+        gradient[k][i] =
+            Value(float(int((i * i * 37 + i * 11 + std::size_t(t) * 101 * (i + 1) + k * 59) % 127) - 63) / 64);
       send(k);
     }
   }
@@ -95,7 +97,8 @@ void follows(double tolerance, Rule rule, Matrix matrix, Ps... policies) {
 
 TEST_CASE("muon on the device is muon on the host") {
   follows<float>(2e-6, ds::adamw{}, ds::muon{.lr = 0.02}, ds::clip_norm{1});
-  follows<double>(1e-14, ds::lamb{}, ds::muon{.lr = 0.02, .nesterov = false, .bias_correction = true}, ds::clip_norm{1});
+  ds::muon const corrected{.lr = 0.02, .nesterov = false, .bias_correction = true};
+  follows<double>(1e-14, ds::lamb{}, corrected, ds::clip_norm{1});
   follows<ds::bfloat16>(0.02, ds::adamw{}, ds::muon{.lr = 0.02}, ds::skip_nonfinite{}, ds::master<float>{}, ds::ema{},
                         ds::zero_grad{});
 }
@@ -106,12 +109,14 @@ TEST_CASE("rules without products agree to the last bits of t^-0.8") {
 }
 
 TEST_CASE("shampoo on the device is shampoo on the host") {
-  follows<float>(1e-4, ds::adamw{}, ds::shampoo{.eps = 0.1, .graft = true, .every = 2, .iterations = 12}, ds::clip_norm{1});
+  ds::shampoo const rule{.eps = 0.1, .graft = true, .every = 2, .iterations = 12};
+  follows<float>(1e-4, ds::adamw{}, rule, ds::clip_norm{1});
 }
 
 TEST_CASE("a bad gradient anywhere skips all, and nothing is allocated or waited for in a step") {
   models<float> m(few);
-  ds::optimizer opt{m.device, ds::adamw{}, ds::matrices{ds::shampoo{.eps = 0.1, .iterations = 4}}, ds::skip_nonfinite{}, ds::cuda{m.s}};
+  ds::optimizer opt{m.device, ds::adamw{}, ds::matrices{ds::shampoo{.eps = 0.1, .iterations = 4}}, ds::skip_nonfinite{},
+                    ds::cuda{m.s}};
   m.send_gradients(1);
   opt.step();
   auto const memory = [&] {
@@ -147,7 +152,7 @@ TEST_CASE("a bad gradient anywhere skips all, and nothing is allocated or waited
   }
 }
 
-TEST_CASE("a captured step, with accumulation: replays follow the device's count; the rule can be changed between them") {
+TEST_CASE("a captured step that accumulates: replays follow the device's count, and changes of the rule") {
   models<float> m(few);
   ds::optimizer on_host{m.host, ds::adamw{}, ds::matrices{ds::muon{}}, ds::accumulate{2}};
   ds::optimizer on_device{m.device, ds::adamw{}, ds::matrices{ds::muon{}}, ds::accumulate{2}, ds::cuda{m.s}};

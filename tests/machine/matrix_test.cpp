@@ -43,7 +43,8 @@ template <class Value, class Gradient = Value> struct model {
   void set_gradients(int t, float scale = 1) {
     for (std::size_t k = 0; k < shapes.size(); ++k)
       for (std::size_t i = 0; i < gradient[k].size(); ++i)
-        gradient[k][i] = Gradient(scale * float(int((i * i * 37 + i * 11 + std::size_t(t) * 101 * (i + 1) + k * 59) % 127) - 63) / 64);
+        gradient[k][i] = Gradient(
+            scale * float(int((i * i * 37 + i * 11 + std::size_t(t) * 101 * (i + 1) + k * 59) % 127) - 63) / 64);
   }
   double squares() const {
     double sum = 0;
@@ -55,7 +56,17 @@ template <class Value, class Gradient = Value> struct model {
 
 std::vector<tensor_shape> const few = {{5, 1, 0}, {3, 4, 0}, {7, 1, 0}, {6, 2, 0}};
 
-template <class A, class B> bool same(A const& a, B const& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+template <class A, class B> bool same(A const& a, B const& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+/// Some of the tensors, as vectors.
+template <class Model> auto only(Model& m, std::vector<std::size_t> const& numbers) {
+  decltype(m.params) list;
+  for (std::size_t k : numbers)
+    list.add("w" + std::to_string(k), m.value[k].data(), m.gradient[k].data(), m.value[k].size());
+  return list;
+}
 
 using matrix = std::vector<double>;
 matrix product(matrix const& a, matrix const& b, std::size_t m, std::size_t k, std::size_t n) {
@@ -90,8 +101,7 @@ matrix orthogonalised(matrix x, std::size_t m, std::size_t n) {
 TEST_CASE("matrices follow Muon's formula, whatever their shape; all others the optimizer's rule to the bit") {
   model<double> x({{5, 1, 0}, {2, 3, 0}, {1, 9, 0}, {64, 17, 0}, {17, 64, 0}, {0, 4, 0}, {3, 3000, 0}, {9, 1, 0}});
   auto plain = x;  // only the tensors that are no matrices
-  ds::parameters<double> rest;
-  for (std::size_t k : {0, 2, 5, 7}) rest.add("w" + std::to_string(k), plain.value[k].data(), plain.gradient[k].data(), plain.value[k].size());
+  auto const rest = only(plain, {0, 2, 5, 7});
   ds::optimizer opt{x.params, ds::adamw{.lr = 0.01}, ds::matrices{ds::muon{.lr = 0.02}}};
   ds::optimizer without{rest, ds::adamw{.lr = 0.01}};
   auto p = x.value, m = x.value;
@@ -156,13 +166,15 @@ TEST_CASE("one norm over all gradients and one factor for all") {
   for (std::size_t i = 0; i < start[0].size(); ++i)
     CHECK(x.value[0][i] == doctest::Approx(start[0][i] - factor * x.gradient[0][i]).epsilon(1e-6));
   auto const m = opt.matrix_state<0>("w3");
-  for (std::size_t i = 0; i < m.size(); ++i) CHECK(m[i] == doctest::Approx(0.5 * factor * x.gradient[3][i]).epsilon(1e-6));
+  for (std::size_t i = 0; i < m.size(); ++i)
+    CHECK(m[i] == doctest::Approx(0.5 * factor * x.gradient[3][i]).epsilon(1e-6));
   CHECK(opt.gradient_norm("w3") > 0);
 }
 
 TEST_CASE("each tensor clipped by itself: matrices, too") {
   model<double> x(few);
-  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::muon{.momentum = 0}}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5}};
+  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::muon{.momentum = 0}},
+                    ds::clip<ds::norm::l2, ds::scope::tensor>{0.5}};
   opt.step();
   double m = 0;
   for (double e : opt.matrix_state<0>("w1")) m += e * e;
@@ -173,8 +185,7 @@ TEST_CASE("sums of the optimizer's rule leave the matrices out") {
   auto const law = [](auto rule, auto... policies) {
     model<float> x(few);
     auto alone = x;
-    ds::parameters<float> rest;
-    for (std::size_t k : {0, 2}) rest.add("w" + std::to_string(k), alone.value[k].data(), alone.gradient[k].data(), alone.value[k].size());
+    auto const rest = only(alone, {0, 2});
     ds::optimizer opt{x.params, rule, ds::matrices{ds::muon{}}, policies...};
     ds::optimizer without{rest, rule, policies...};
     for (int t = 1; t <= 4; ++t) {
@@ -297,15 +308,16 @@ TEST_CASE("a group alone") {
 
 TEST_CASE("schedules and changes of the matrix rule; its state can be put back") {
   model<double> x(few), y(few), z(few);
-  ds::optimizer opt{x.params, ds::adamw{.lr = 0.5}, ds::matrices{ds::muon{.lr = 9}}, ds::learning_rate(ds::constant{0.01}),
-                    ds::vary<&ds::muon::lr>(ds::constant{0.03})};
+  ds::optimizer opt{x.params, ds::adamw{.lr = 0.5}, ds::matrices{ds::muon{.lr = 9}},
+                    ds::learning_rate(ds::constant{0.01}), ds::vary<&ds::muon::lr>(ds::constant{0.03})};
   ds::optimizer same_rates{y.params, ds::adamw{.lr = 0.01}, ds::matrices{ds::muon{.lr = 9}}};
   same_rates.matrix_rule().lr = 0.03;
   opt.step(), same_rates.step();
   CHECK(x.value == y.value);
 
   same_rates.matrix_rule().lr = -1;
-  CHECK_THROWS_WITH_AS(same_rates.step(), "group 0: muon: lr must be finite and at least 0, is -1", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(same_rates.step(), "group 0: muon: lr must be finite and at least 0, is -1",
+                       std::invalid_argument);
   CHECK(x.value == y.value);
   CHECK_THROWS_AS(same_rates.matrix_rule(1), std::invalid_argument);
   CHECK_THROWS_WITH_AS((ds::optimizer{z.params, ds::adamw{}, ds::matrices{ds::muon{.momentum = 1}}}),
@@ -351,8 +363,8 @@ TEST_CASE("neither rule's state is allocated for the other's tensors") {
   CHECK(factored.matrix_state<0>("w1").empty());
   factored.matrix_rule().momentum = 0.9;
   CHECK_THROWS_WITH_AS(factored.step(),
-                       "the rule of matrices now needs the state 0, which it did not need at construction, so it was not "
-                       "allocated", std::invalid_argument);
+                       "the rule of matrices now needs the state 0, which it did not need at construction, so it was "
+                       "not allocated", std::invalid_argument);
 }
 
 TEST_CASE("several types and half gradients with a loss scale") {
@@ -364,7 +376,8 @@ TEST_CASE("several types and half gradients with a loss scale") {
   params.add("a", a.data(), ga.data(), ds::shape{3, 4});
   params.add("b", b.data(), gb.data(), ds::shape{3, 4});
   params.add("v", v.data(), gv.data(), 5);
-  ds::optimizer opt{params, ds::adamw{}, ds::matrices{ds::muon{}}, ds::master<float>{}, ds::static_loss_scale{.scale = 4}};
+  ds::optimizer opt{params, ds::adamw{}, ds::matrices{ds::muon{}}, ds::master<float>{},
+                    ds::static_loss_scale{.scale = 4}};
   opt.step();
   CHECK(same(opt.master("a"), opt.master("b")));
   CHECK(a != std::vector<float>(12, 0.5f));
@@ -431,4 +444,21 @@ TEST_CASE("shampoo finds its roots in every k-th update, and takes steps as long
   ds::optimizer grows{y.params, ds::sgd{}, ds::matrices{ds::shampoo{.momentum = 0}}};
   grows.matrix_rule().momentum = 0.5;
   CHECK_THROWS_AS(grows.step(), std::invalid_argument);
+}
+
+TEST_CASE("the documentation's example") {
+  std::vector<float> W(64 * 32, 0.1f), W_gradient(64 * 32, 0.5f), b(64), b_gradient(64, 0.5f);
+  // snippet: matrices
+  descent::parameters<float> params;
+  params.add("W", W.data(), W_gradient.data(), descent::shape{64, 32});
+  params.add("b", b.data(), b_gradient.data(), b.size());
+
+  descent::optimizer opt{params, descent::adamw{.lr = 1e-3}, descent::matrices{descent::muon{.lr = 0.02}},
+                         descent::clip_norm{1}};
+  opt.step();
+  opt.matrix_rule().lr = 0.01;  // from the next step on
+  // end
+  CHECK(opt.report().applied);
+  CHECK(W[0] != 0.1f);
+  CHECK(b[0] != 0);
 }

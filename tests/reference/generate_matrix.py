@@ -95,7 +95,8 @@ def cases():
     # eps1 is given in float64, for the default depends on the type.
     yield "adafactor", "torch", dict(lr=0.01, eps1=2.0**-23), of_torch(
         lambda p: t.Adafactor(p, lr=0.01, eps=(2.0**-23, 1e-3)))
-    yield "adafactor", "torch", dict(lr=0.3, beta2_decay=0.6, eps1=0.05, eps2=0.2, clip=1.3, weight_decay=0.1), of_torch(
+    yield "adafactor", "torch", dict(
+        lr=0.3, beta2_decay=0.6, eps1=0.05, eps2=0.2, clip=1.3, weight_decay=0.1), of_torch(
         lambda p: t.Adafactor(p, lr=0.3, beta2_decay=-0.6, eps=(0.05, 0.2), d=1.3, weight_decay=0.1))
     optax_adafactor = dict(eps1=1e-30, eps_added=1, capped=0, decay_by_lr=0)
     yield "adafactor", "optax", optax_adafactor | dict(lr=0.02), of_optax(

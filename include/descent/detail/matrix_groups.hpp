@@ -141,8 +141,8 @@ template <class Plan> class matrix_groups {
       std::int64_t end = 0;
       matrix_layout<Plan>::scratch_of(r, x.shape, end);
       if (end > where_->scratch || r.memory(x.shape) != x.sizes)
-        throw std::invalid_argument("group " + std::to_string(x.group) + ": the rule of matrices now needs more memory " +
-                                    "than at construction");
+        throw std::invalid_argument("group " + std::to_string(x.group) + ": the rule of matrices now needs " +
+                                    "more memory than at construction");
     }
     return true;
   }

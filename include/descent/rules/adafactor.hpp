@@ -13,9 +13,9 @@ namespace descent {
 
 struct factored_adafactor;
 
-/// Adafactor (Shazeer & Stern 2018). `matrices{adafactor{...}}` keeps one number for each row and column instead of one
-/// for each element (factored_adafactor, algorithm 4); as the optimizer's rule it keeps v, for vectors (algorithm 5). By
-/// default as torch.optim.Adafactor, with eps1 that of float; the decay rate of v is t^-beta2_decay.
+/// Adafactor (Shazeer & Stern 2018). `matrices{adafactor{...}}` keeps one number for each row and column instead of
+/// one for each element (factored_adafactor, algorithm 4); as the optimizer's rule it keeps v, for vectors (algorithm
+/// 5). By default as torch.optim.Adafactor, with eps1 that of float; the decay rate of v is t^-beta2_decay.
 ///
 ///     v <- v + t^-decay (g^2 - v)
 ///     u <- g / sqrt(max(v, eps1^2))
@@ -166,8 +166,8 @@ struct factored_adafactor : adafactor {
     w.each_element(detail::adafactor_direction<real, terms>{g, row, column, w.sums(), w.k, w.rows});
     w.total(w.size(), detail::squared_element<real>{g}, w.sums() + 1);
     w.total(w.size(), detail::squared_element<real>{p}, w.sums() + 2);
-    w.each(w.size(),
-           detail::adafactor_scale<real, terms>{g, w.sums() + 1, w.sums() + 2, w.k, double(w.rows) * double(w.columns)});
+    w.each(w.size(), detail::adafactor_scale<real, terms>{g, w.sums() + 1, w.sums() + 2, w.k,
+                                                          double(w.rows) * double(w.columns)});
     return g;
   }
 

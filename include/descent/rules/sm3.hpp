@@ -106,7 +106,8 @@ struct sm3_for_matrices : sm3 {
   template <class Work> auto* transform(Work const& w) const {
     using real = typename Work::real;
     using terms = typename Work::terms;
-    real *g = w.input(0), *row = w.memory(0), *column = w.memory(1), *new_row = w.scratch(0), *new_column = w.scratch(1);
+    real *g = w.input(0), *row = w.memory(0), *column = w.memory(1);
+    real *new_row = w.scratch(0), *new_column = w.scratch(1);
     detail::sm3_second_moment<real, terms> const v{g, row, column, w.k};
     w.template each_row<true>(v, detail::keep_result<real>{new_row});
     w.template each_column<true>(v, detail::keep_result<real>{new_column});

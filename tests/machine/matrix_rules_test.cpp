@@ -118,8 +118,8 @@ template <class Rule> void follow_all(std::string const& name, std::string const
 }  // namespace
 
 TEST_CASE("muon follows optax") { follow_all<ds::muon>("muon", "optax", 3, 1e-13, 1e-5); }
-// PyTorch rounds to bfloat16, 8 bits, after every product. A step moves an element by lr at most about, so 100 steps with
-// errors of 2^-8 that mostly cancel stay within half an lr.
+// PyTorch rounds to bfloat16, 8 bits, after every product. A step moves an element by lr at most about, so 100 steps
+// with errors of 2^-8 that mostly cancel stay within half an lr.
 TEST_CASE("muon follows PyTorch as far as bfloat16 goes") { follow_all<ds::muon>("muon", "torch", 2, 0.01, 0.01); }
 TEST_CASE("adafactor follows PyTorch") { follow_all<ds::adafactor>("adafactor", "torch", 2, 1e-13, 1e-5); }
 // optax finds t^-0.8 in float.
