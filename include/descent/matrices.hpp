@@ -36,8 +36,19 @@ concept matrix_rule =
       { r.scratch(s) } -> std::same_as<std::vector<std::int64_t>>;
     };
 
-/// A rule that has other terms, state and update for matrices gives them as `as_matrix_rule()`.
 namespace detail {
+
+/// A matrix in memory, row by row.
+template <class Real> struct dense {
+  Real* data;
+  std::int64_t rows, columns;
+  bool transposed = false;
+  dense t() const { return {data, rows, columns, !transposed}; }
+  std::int64_t height() const { return transposed ? columns : rows; }
+  std::int64_t width() const { return transposed ? rows : columns; }
+};
+
+/// A rule that has other terms, state and update for matrices names that one `for_matrices`.
 template <class R> struct rule_for_matrices { using type = R; };
 template <class R> requires requires { typename R::for_matrices; }
 struct rule_for_matrices<R> { using type = typename R::for_matrices; };

@@ -17,16 +17,6 @@
 /// The host's side of the matrix rule: its copies for the groups, what lies where, and what is due.
 namespace descent::detail {
 
-/// A matrix in memory, row by row.
-template <class Real> struct dense {
-  Real* data;
-  std::int64_t rows, columns;
-  bool transposed = false;
-  dense t() const { return {data, rows, columns, !transposed}; }
-  std::int64_t height() const { return transposed ? columns : rows; }
-  std::int64_t width() const { return transposed ? rows : columns; }
-};
-
 /// Columns are summed over segments of so many rows, then over the segments.
 inline constexpr std::int64_t segment_rows = 64;
 inline constexpr int matrix_sums = 8;
