@@ -128,3 +128,20 @@ TEST_CASE("sm3 follows optax") { follow_all<ds::sm3>("sm3", "optax", 3, 1e-13, 1
 TEST_CASE("shampoo follows pytorch_optimizer") {
   follow_all<ds::shampoo>("shampoo", "pytorch_optimizer", 2, 1e-13, 1e-5, [](ds::shampoo& r) { r.momentum = 0; });
 }
+
+TEST_CASE("optax's presets are what its default cases need") {
+  int found = 0;
+  auto const check = [&](std::string const& name, double lr, auto rule) {
+    for (golden const& g : read()) {
+      if (g.rule != name || !g.peer.starts_with("optax") || g.options.at("lr") != "0.02") continue;
+      INFO(g.line);
+      ++found;
+      rule.lr = lr;
+      if constexpr (ds::update_rule<decltype(rule)>) CHECK(follow<double>(g, rule, rule).values <= 2e-7);
+      else CHECK(follow<double>(g, rule, ds::sgd{}).values <= 1e-13);
+    }
+  };
+  check("muon", 0.02, ds::preset::optax::muon());
+  check("adafactor", 0.02, ds::preset::optax::adafactor());
+  CHECK(found == 2);
+}

@@ -178,4 +178,11 @@ struct factored_adafactor : adafactor {
 };
 static_assert(matrix_rule<factored_adafactor>);
 
+namespace preset::optax {
+/// optax.adafactor 0.2.8; the learning rate is ours, for it has none.
+constexpr descent::adafactor adafactor() {
+  return {.eps1 = 1e-30, .eps_added = true, .capped = false, .decay_by_lr = false};
+}
+}  // namespace preset::optax
+
 }  // namespace descent
