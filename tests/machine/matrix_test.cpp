@@ -195,6 +195,7 @@ TEST_CASE("sums of the optimizer's rule leave the matrices out") {
     CHECK(same(x.value[0], alone.value[0]));
     CHECK(same(x.value[2], alone.value[2]));
     CHECK(x.value[1] != alone.value[1]);
+    CHECK(opt.report().grad_norm == doctest::Approx(std::sqrt(x.squares())));  // but the norm is of all
   };
   law(ds::lamb{.lr = 0.1});
   law(ds::dog{.reps = 0.1});
@@ -261,9 +262,13 @@ TEST_CASE("accumulation, noise, maximisation, lookahead and stochastic rounding 
   }
   SUBCASE("value clipping comes before the momentum") {
     model<double> x(few);
-    ds::optimizer opt{x.params, ds::adamw{}, ds::matrices{ds::muon{.momentum = 0}}, ds::clip_value{0.25}};
+    auto const start = x.value;
+    ds::optimizer opt{x.params, ds::adamw{}, ds::matrices{ds::muon{.lr = 1, .momentum = 0}}, ds::clip_value{0.001}};
     opt.step();
-    for (double m : opt.matrix_state<0>("w1")) CHECK(std::abs(m) <= 0.25);
+    double moved = 0;
+    for (double m : opt.matrix_state<0>("w1")) CHECK(std::abs(m) <= 0.001);
+    for (std::size_t i = 0; i < start[1].size(); ++i) moved = std::max(moved, std::abs(x.value[1][i] - start[1][i]));
+    CHECK(moved > 0.1);  // and not after it
   }
   SUBCASE("rounding at random is different from rounding to nearest, and is as far away at most as a bfloat16") {
     model<ds::bfloat16> x(few), y(few);
