@@ -116,7 +116,7 @@ std::vector<comparison> compare(comparison_options const& c, dataset const& data
 }
 
 int run_comparison(int argc, char** argv, trainer const& train) {
-  return exit_status("compare", [&] {
+  return exit_status("compare_optimizers", [&] {
     auto const c = parse_comparison({argv + 1, argv + argc});
     if (c.help) return void(std::fputs(comparison_help().c_str(), stdout));
 

@@ -87,7 +87,7 @@ comparison_options parse_comparison(std::vector<std::string> const& arguments) {
 }
 
 std::string comparison_help() {
-  return std::string{R"(usage: compare [options]
+  return std::string{R"(usage: compare_optimizers [options]
 
 Compares optimizers on three networks, each at the learning rate that suits it best: for each
 network and optimizer, rates are tried on a part of the training images, and judged by the loss of
