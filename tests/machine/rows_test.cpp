@@ -328,6 +328,52 @@ TEST_CASE("rows do not count an update that is skipped, nor one of a frozen grou
   CHECK(updates() == 2);
 }
 
+TEST_CASE("sparse gradients: each step sees three of sixty features, and least squares still finds its solution") {
+  auto const finds = []<class Value, class Rule, class... Ps>(Value, Rule rule, double within, Ps... policies) {
+    constexpr std::size_t features = 60;
+    std::vector<Value> w(features), g(features);
+    std::vector<double> const solution = numbers<double>(features, 7);
+    ds::parameters<Value> list;
+    list.add("w", w.data(), g.data(), ds::shape{features, 1});
+    ds::optimizer opt{list, rule, policies...};
+    auto const weight = [&](std::size_t i) {
+      if constexpr ((std::is_same_v<Ps, ds::master<float>> || ...)) return double(opt.master("w")[i]);
+      else return ds::widen<double>(w[i]);
+    };
+    std::uint32_t state = 1;
+    for (int t = 0; t < 20000; ++t) {
+      std::int32_t rows[3];
+      double x[3], error = 0;
+      for (int k = 0; k < 3; ++k) {
+        state = state * 1664525u + 1013904223u;
+        rows[k] = std::int32_t(20 * k + int(state >> 8) % 20);  // three that differ
+        state = state * 1664525u + 1013904223u;
+        x[k] = (state >> 31 ? 1 : -1) * (1 + double(state >> 8 & 0xffff) / 0x10000);
+        error += x[k] * (weight(std::size_t(rows[k])) - solution[std::size_t(rows[k])]);
+      }
+      for (int k = 0; k < 3; ++k) g[std::size_t(rows[k])] = ds::narrow<Value>(error * x[k]);  // all others stay stale
+      opt.select_rows("w", rows, 3);
+      opt.step();
+    }
+    double furthest = 0;
+    for (std::size_t i = 0; i < features; ++i) furthest = std::max(furthest, std::abs(weight(i) - solution[i]));
+    CHECK(furthest < within);
+  };
+  ds::masked_rows<> const shared;
+  ds::masked_rows<ds::row_step::own> const own;
+  auto const falling = ds::learning_rate(ds::cosine{.peak = 0.05, .steps = 20000});
+  auto adam = ds::preset::torch::SparseAdam();
+  finds(0.0, ds::sgd{.lr = 0.05}, 1e-12, shared);
+  finds(0.f, ds::sgd{.lr = 0.05}, 1e-5, shared);
+  finds(0.0, ds::adagrad{.lr = 0.5}, 1e-9, shared);
+  finds(0.f, ds::adagrad{.lr = 0.5}, 1e-5, shared);
+  finds(0.0, adam, 1e-4, shared, falling);
+  finds(0.f, adam, 1e-4, shared, falling);
+  finds(0.f, ds::adam{}, 1e-4, own, falling);
+  finds(bfloat16{}, ds::adam{}, 1e-2, own, falling, ds::master<float>{});
+  finds(half{}, ds::adagrad{.lr = 0.5}, 1e-3, shared, ds::master<float>{});
+}
+
 TEST_CASE("memory: what rows count is said beforehand") {
   table<float> a{40, 5, 0};
   auto const m = ds::memory(a.list(), ds::adam{}, ds::masked_rows<ds::row_step::own>{});
