@@ -107,6 +107,13 @@ template <class Rule, class Visit> void fields(Rule& r, Visit v) {
   if constexpr (requires { r.centered; }) v("centered", r.centered);
   if constexpr (requires { r.eps_inside; }) v("eps_inside", r.eps_inside);
   if constexpr (requires { r.eps_on_raw; }) v("eps_on_raw", r.eps_on_raw);
+  if constexpr (requires { r.eps_outside; }) v("eps_outside", r.eps_outside);
+  if constexpr (requires { r.bias_correction; }) v("bias_correction", r.bias_correction);
+  if constexpr (requires { r.decay_after; }) v("decay_after", r.decay_after);
+  if constexpr (requires { r.decay_corrected; }) v("decay_corrected", r.decay_corrected);
+  if constexpr (requires { r.corrected_max; }) v("corrected_max", r.corrected_max);
+  if constexpr (requires { r.init_zero; }) v("init_zero", r.init_zero);
+  if constexpr (requires { r.raw_moment; }) v("raw_moment", r.raw_moment);
   if constexpr (requires { r.joint_norm; }) v("joint_norm", r.joint_norm);
   if constexpr (requires { r.clip; }) v("clip", r.clip);
   if constexpr (requires { r.always; }) v("always", r.always);
