@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/math.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace descent {
+
+/// What a plateau remembers. It may be copied, saved and put back.
+struct plateau_state {
+  double value;            ///< of the hyperparameter
+  double best, mean;       ///< metric
+  std::int64_t bad;        ///< metrics in a row that were no improvement
+  std::int64_t cooldown;   ///< metrics for which bad ones do not count yet
+  std::int64_t collected;  ///< metrics in the mean
+};
+static_assert(std::is_trivially_copyable_v<plateau_state>);
+
+/// Reduces a value when a metric stops improving: ReduceLROnPlateau of PyTorch, whose defaults these are, and
+/// reduce_on_plateau of optax, which is `.eps = 0, .fires = plateau::at_patience`. A metric m is better than the best if
+///
+///     m < best (1 - relative) - absolute     for smaller_is_better
+///     m > best (1 + relative) + absolute     for larger_is_better
+///
+/// so where metrics may be negative use `absolute`. One that is not a number is bad. After more than `patience` bad ones
+/// in a row (or as many: at_patience)
+///
+///     value = max(factor value, floor)       if that takes off more than eps
+///
+/// and the next `cooldown` metrics do not count as bad. With `every` > 1 the mean of so many counts as one.
+struct plateau {
+  enum order { smaller_is_better, larger_is_better };
+  enum moment { above_patience, at_patience };
+
+  double initial = 1;  ///< a learning rate, or 1 for a factor of it
+  double factor = 0.1;
+  std::int64_t patience = 10, cooldown = 0, every = 1;
+  double relative = 1e-4, absolute = 0;
+  double floor = 0, eps = 1e-8;
+  order metric = smaller_is_better;
+  moment fires = above_patience;
+
+  DESCENT_HD plateau_state start() const {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    return {initial, metric == smaller_is_better ? infinity : -infinity, 0, 0, 0, 0};
+  }
+
+  /// Takes one metric; whether the value was reduced.
+  DESCENT_HD bool next(plateau_state& s, double m) const {
+    s.mean = (double(s.collected) * s.mean + m) / double(s.collected + 1);
+    if (++s.collected < every) return false;
+    m = s.mean, s.mean = 0, s.collected = 0;
+
+    if (is_better(m, s.best)) s.best = m, s.bad = 0;
+    else ++s.bad;
+    if (s.cooldown > 0) --s.cooldown, s.bad = 0;
+    if (s.bad < (fires == at_patience ? patience : patience + 1)) return false;
+
+    s.bad = 0;
+    s.cooldown = cooldown;
+    double const lower = descent::max(s.value * factor, floor);
+    if (!(s.value - lower > eps)) return false;
+    s.value = lower;
+    return true;
+  }
+
+  DESCENT_HD bool is_better(double m, double best) const {
+    return metric == smaller_is_better ? m < best * (1 - relative) - absolute : m > best * (1 + relative) + absolute;
+  }
+
+  void check() const {
+    constexpr char const* name = "plateau";
+    detail::require_finite(name, "initial", initial);
+    detail::require(factor > 0 && factor < 1, name, "factor", "in (0, 1)", factor);
+    detail::require(patience >= (fires == at_patience), name, "patience",
+                    fires == at_patience ? "at least 1 if it fires at patience" : "at least 0", double(patience));
+    detail::require(cooldown >= 0, name, "cooldown", "at least 0", double(cooldown));
+    detail::require(every >= 1, name, "every", "at least 1", double(every));
+    detail::require_fraction(name, "relative", relative);
+    detail::require_nonnegative(name, "absolute", absolute);
+    detail::require_finite(name, "floor", floor);
+    detail::require_nonnegative(name, "eps", eps);
+  }
+};
+static_assert(std::is_trivially_copyable_v<plateau>);
+
+}  // namespace descent
