@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/error.hpp>
 #include <descent/math.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -12,10 +14,36 @@ namespace descent {
 
 /// A schedule is a pure function of the step: the number of updates applied so far, so 0 for the first one. Skipped
 /// steps do not count. It is evaluated in double on host and device, so it is trivially copyable and its operator is
-/// marked DESCENT_HD. Its domain is every step >= 0.
+/// marked DESCENT_HD. Its domain is every step >= 0. `void check() const`, if there is one, throws
+/// std::invalid_argument where a field is out of range.
 template <class S>
 concept schedule = std::is_trivially_copyable_v<S> && requires(S const s, std::int64_t step) {
   { s(step) } -> std::same_as<double>;
 };
+
+namespace detail {
+
+template <class S> void check_schedule([[maybe_unused]] S const& s) {
+  if constexpr (requires { s.check(); }) s.check();
+}
+inline void require_steps(char const* name, char const* field, std::int64_t steps, std::int64_t least) {
+  require(steps >= least && steps <= std::int64_t{1} << 62, name, field,
+          least == 0 ? "in [0, 2^62]" : least == 1 ? "in [1, 2^62]" : "in [2, 2^62]", double(steps));
+}
+inline void require_positive(char const* name, char const* field, double x) {
+  require(x > 0 && std::isfinite(x), name, field, "finite and above 0", x);
+}
+/// Steps in order, the first at least 1.
+template <std::size_t N>
+void require_order(char const* name, char const* field, std::int64_t const (&at)[N], bool strictly) {
+  std::int64_t last = strictly ? 0 : 1;
+  for (std::int64_t t : at) {
+    require(strictly ? t > last : t >= last, name, field,
+            strictly ? "above 0 and increasing" : "at least 1 and not decreasing", double(t));
+    last = t;
+  }
+}
+
+}  // namespace detail
 
 }  // namespace descent

@@ -11,6 +11,8 @@ struct constant {
   double value = 0;
 
   DESCENT_HD double operator()(std::int64_t) const { return value; }
+
+  void check() const { detail::require_finite("constant", "value", value); }
 };
 static_assert(schedule<constant>);
 

@@ -3,19 +3,35 @@
 #pragma once
 
 #include <descent/schedule.hpp>
+#include <descent/schedules/anneal.hpp>
 
 namespace descent {
 
-/// Cosine annealing (Loshchilov & Hutter 2017, eq. 5), once: `peak` at step 0, `floor` from `steps` on.
+/// Cosine annealing (Loshchilov & Hutter 2017, eq. 5), once: `peak` at step 0, `floor` at `steps`. Afterwards it holds
+/// `floor`; with `after = swing` it goes up to `peak` and down again, as PyTorch's CosineAnnealingLR does after T_max.
 ///
-///     s(t) = floor + (peak - floor) (1 + cos(pi t / steps)) / 2
+///     s(t) = floor + (peak - floor) ((1 + cos(pi t / steps)) / 2)^exponent
 struct cosine {
+  enum end { hold, swing };
+
   double peak = 0, floor = 0;
   std::int64_t steps = 1;
+  double exponent = 1;
+  end after = hold;
 
   DESCENT_HD double operator()(std::int64_t t) const {
-    constexpr double pi = 3.14159265358979323846;
-    return t < steps ? floor + (peak - floor) * 0.5 * (1 + ::cos(pi * (double(t) / double(steps)))) : floor;
+    if (t >= steps && after == hold) return floor;
+    bool const up = t / steps % 2 == 1;
+    double const x = double(up ? steps - t % steps : t % steps) / double(steps);
+    if (exponent != 1) return floor + (peak - floor) * detail::power_of(detail::cosine_fall(x), exponent);
+    return detail::between(peak, floor, x, anneal::cosine);
+  }
+
+  void check() const {
+    detail::require_finite("cosine", "peak", peak);
+    detail::require_finite("cosine", "floor", floor);
+    detail::require_steps("cosine", "steps", steps, 1);
+    detail::require_positive("cosine", "exponent", exponent);
   }
 };
 static_assert(schedule<cosine>);

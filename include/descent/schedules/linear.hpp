@@ -6,7 +6,7 @@
 
 namespace descent {
 
-/// A straight line: `from` at step 0, `to` from `steps` on.
+/// A straight line: `from` at step 0, `to` from `steps` on; with 0 steps `to` from the start.
 ///
 ///     s(t) = from + (to - from) min(t, steps) / steps
 struct linear {
@@ -15,6 +15,12 @@ struct linear {
 
   DESCENT_HD double operator()(std::int64_t t) const {
     return t < steps ? from + (to - from) * (double(t) / double(steps)) : to;
+  }
+
+  void check() const {
+    detail::require_finite("linear", "from", from);
+    detail::require_finite("linear", "to", to);
+    detail::require_steps("linear", "steps", steps, 0);
   }
 };
 static_assert(schedule<linear>);

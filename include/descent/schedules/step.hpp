@@ -14,6 +14,12 @@ struct step {
   std::int64_t every = 1;
 
   DESCENT_HD double operator()(std::int64_t t) const { return initial * power(factor, t / every); }
+
+  void check() const {
+    detail::require_finite("step", "initial", initial);
+    detail::require_positive("step", "factor", factor);
+    detail::require_steps("step", "every", every, 1);
+  }
 };
 static_assert(schedule<step>);
 

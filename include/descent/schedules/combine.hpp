@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/schedule.hpp>
+
+namespace descent {
+
+/// factor s(t)
+template <class S> struct scaled {
+  static_assert(schedule<S>, "scaled<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
+  double factor = 1;
+  S schedule{};
+
+  DESCENT_HD double operator()(std::int64_t t) const { return factor * schedule(t); }
+
+  void check() const {
+    detail::require_finite("scaled", "factor", factor);
+    detail::check_schedule(schedule);
+  }
+};
+
+/// s(t), but at least `low` and at most `high`
+template <class S> struct clamped {
+  static_assert(schedule<S>, "clamped<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
+  double low = 0, high = 0;
+  S schedule{};
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    double const value = schedule(t);
+    return value < low ? low : value > high ? high : value;
+  }
+
+  void check() const {
+    detail::require_finite("clamped", "low", low);
+    detail::require(high >= low && std::isfinite(high), "clamped", "high", "finite and at least low", high);
+    detail::check_schedule(schedule);
+  }
+};
+
+/// s(0) for `steps` steps, then s from its own step 0: s(max(t - steps, 0))
+template <class S> struct delayed {
+  static_assert(schedule<S>, "delayed<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
+  std::int64_t steps = 0;
+  S schedule{};
+
+  DESCENT_HD double operator()(std::int64_t t) const { return schedule(t < steps ? 0 : t - steps); }
+
+  void check() const {
+    detail::require_steps("delayed", "steps", steps, 0);
+    detail::check_schedule(schedule);
+  }
+};
+
+/// A schedule of epochs, which changes between epochs only: s(floor(t / steps_per_epoch)). One whose lengths are given
+/// in steps, epochs times steps_per_epoch, is the same at fractional epochs.
+template <class S> struct per_epoch {
+  static_assert(schedule<S>, "per_epoch<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
+  S schedule{};
+  std::int64_t steps_per_epoch = 1;
+
+  DESCENT_HD double operator()(std::int64_t t) const { return schedule(t / steps_per_epoch); }
+
+  void check() const {
+    detail::check_schedule(schedule);
+    detail::require_steps("per_epoch", "steps_per_epoch", steps_per_epoch, 1);
+  }
+};
+
+/// A function `double f(double epoch)` of the fractional epoch: f(t / steps_per_epoch)
+template <class F> struct fractional_epochs {
+  static_assert(std::is_trivially_copyable_v<F> && std::is_invocable_r_v<double, F const&, double>,
+                "fractional_epochs<F>: F must be trivially copyable and have 'double operator()(double epoch) const'");
+  F function{};
+  std::int64_t steps_per_epoch = 1;
+
+  DESCENT_HD double operator()(std::int64_t t) const { return function(double(t) / double(steps_per_epoch)); }
+
+  void check() const { detail::require_steps("fractional_epochs", "steps_per_epoch", steps_per_epoch, 1); }
+};
+
+template <class S> scaled(double, S) -> scaled<S>;
+template <class S> clamped(double, double, S) -> clamped<S>;
+template <class S> delayed(std::int64_t, S) -> delayed<S>;
+template <class S> per_epoch(S, std::int64_t) -> per_epoch<S>;
+template <class F> fractional_epochs(F, std::int64_t) -> fractional_epochs<F>;
+
+}  // namespace descent

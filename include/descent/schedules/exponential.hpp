@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/schedule.hpp>
+
+#include <limits>
+
+namespace descent {
+
+/// Exponential decay, or growth where `factor` is above 1: multiplied by `factor` in every `steps` steps, evenly or,
+/// with `staircase`, at their end. `limit`, if given, is the lowest value of a decay and the highest of a growth.
+///
+///     s(t) = initial factor^(t / steps)
+struct exponential {
+  double initial = 0, factor = 1;
+  std::int64_t steps = 1;
+  bool staircase = false;
+  double limit = std::numeric_limits<double>::quiet_NaN();  ///< none
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    double value = initial * power(factor, t / steps);
+    if (!staircase && t % steps != 0) value *= descent::pow(factor, double(t % steps) / double(steps));
+    return (factor < 1 ? value < limit : value > limit) ? limit : value;
+  }
+
+  void check() const {
+    detail::require_finite("exponential", "initial", initial);
+    detail::require_positive("exponential", "factor", factor);
+    detail::require_steps("exponential", "steps", steps, 1);
+    detail::require(!std::isinf(limit), "exponential", "limit", "finite, or not a number for none", limit);
+  }
+};
+static_assert(schedule<exponential>);
+
+}  // namespace descent

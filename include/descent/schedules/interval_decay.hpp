@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/schedule.hpp>
+
+namespace descent {
+
+/// A staircase that begins and ends, as tiny-cuda-nn's ExponentialDecay, whose defaults these are: multiplied by
+/// `factor` at step `begin`, then after every `every` steps up to and with step `end`.
+///
+///     s(t) = initial factor^k,  k = 1 + floor((min(t, end) - begin) / every) for t >= begin, else 0
+struct interval_decay {
+  double initial = 0, factor = 0.1;
+  std::int64_t every = 10000, begin = 10000, end = 10000000;
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    if (t > end) t = end;
+    return t < begin ? initial : initial * power(factor, 1 + (t - begin) / every);
+  }
+
+  void check() const {
+    detail::require_finite("interval_decay", "initial", initial);
+    detail::require_positive("interval_decay", "factor", factor);
+    detail::require_steps("interval_decay", "every", every, 1);
+    detail::require_steps("interval_decay", "begin", begin, 0);
+    detail::require(end >= begin, "interval_decay", "end", "at least begin", double(end));
+  }
+};
+static_assert(schedule<interval_decay>);
+
+}  // namespace descent

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/schedule.hpp>
+
+namespace descent {
+
+/// Decay with the inverse square root of time: `peak` at step 0, half of it after 3 `steps`. With a warm-up of as many
+/// steps before it this is Megatron's and fairseq's schedule, peak sqrt(steps / t) at step t of the whole; with
+/// delayed{steps, ...} it is that of T5.
+///
+///     s(t) = peak sqrt(steps / (t + steps))
+struct inverse_sqrt {
+  double peak = 0;
+  std::int64_t steps = 1;
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    return peak * sqrt(double(steps) / (double(t) + double(steps)));
+  }
+
+  void check() const {
+    detail::require_finite("inverse_sqrt", "peak", peak);
+    detail::require_steps("inverse_sqrt", "steps", steps, 1);
+  }
+};
+static_assert(schedule<inverse_sqrt>);
+
+}  // namespace descent

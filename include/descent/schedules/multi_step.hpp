@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/schedule.hpp>
+
+namespace descent {
+
+/// A staircase with stairs of any length: multiplied by `factor` at each of the N steps in `at`, which do not
+/// decrease; a step that is there twice counts twice.
+///
+///     s(t) = initial factor^k,  k = how many of at are <= t
+template <std::size_t N> struct multi_step {
+  double initial = 0, factor = 0.1;
+  std::int64_t at[N] = {};
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    std::int64_t passed = 0;
+    for (std::size_t i = 0; i < N; ++i) passed += at[i] <= t;
+    return initial * power(factor, passed);
+  }
+
+  void check() const {
+    detail::require_finite("multi_step", "initial", initial);
+    detail::require_positive("multi_step", "factor", factor);
+    detail::require_order("multi_step", "at", at, false);
+  }
+};
+static_assert(schedule<multi_step<2>>);
+
+}  // namespace descent

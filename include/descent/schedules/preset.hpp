@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/schedules/combine.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/exponential.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/piecewise.hpp>
+#include <descent/schedules/polynomial.hpp>
+#include <descent/schedules/warmup.hpp>
+
+/// Schedules under their names in other libraries, with the arguments there, where the mapping of fields is not
+/// obvious. docs/schedules.md has a table of all.
+namespace descent::preset {
+
+/// torch.optim.lr_scheduler 2.15; `lr` is the optimizer's.
+namespace torch {
+constexpr descent::piecewise_constant<1> ConstantLR(double lr, double factor = 1. / 3, std::int64_t total_iters = 5) {
+  return {.at = {total_iters}, .values = {lr * factor, lr}};
+}
+constexpr descent::linear LinearLR(double lr, double start_factor = 1. / 3, double end_factor = 1,
+                                   std::int64_t total_iters = 5) {
+  return {lr * start_factor, lr * end_factor, total_iters};
+}
+constexpr descent::polynomial PolynomialLR(double lr, std::int64_t total_iters = 5, double power = 1) {
+  return {lr, 0, power, total_iters};
+}
+constexpr descent::cosine CosineAnnealingLR(double lr, std::int64_t T_max, double eta_min = 0) {
+  return {.peak = lr, .floor = eta_min, .steps = T_max, .after = descent::cosine::swing};
+}
+}  // namespace torch
+
+/// optax 0.2.8. A transition of 0 steps stays at the start, as there; our own schedules are then at their end.
+namespace optax {
+constexpr delayed<descent::polynomial> polynomial_schedule(double init_value, double end_value, double power,
+                                                           std::int64_t transition_steps,
+                                                           std::int64_t transition_begin = 0) {
+  if (transition_steps <= 0) end_value = init_value, transition_steps = 1;
+  return {transition_begin > 0 ? transition_begin : 0, {init_value, end_value, power, transition_steps}};
+}
+constexpr delayed<descent::linear> linear_schedule(double init_value, double end_value, std::int64_t transition_steps,
+                                                   std::int64_t transition_begin = 0) {
+  if (transition_steps <= 0) end_value = init_value, transition_steps = 1;
+  return {transition_begin > 0 ? transition_begin : 0, {init_value, end_value, transition_steps}};
+}
+constexpr delayed<descent::exponential> exponential_decay(
+    double init_value, std::int64_t transition_steps, double decay_rate, std::int64_t transition_begin = 0,
+    bool staircase = false, double end_value = std::numeric_limits<double>::quiet_NaN()) {
+  if (transition_steps <= 0 || decay_rate == 0) return {0, {.initial = init_value}};
+  return {transition_begin > 0 ? transition_begin : 0,
+          {init_value, decay_rate, transition_steps, staircase, end_value}};
+}
+constexpr descent::cosine cosine_decay_schedule(double init_value, std::int64_t decay_steps, double alpha = 0,
+                                                double exponent = 1) {
+  return {init_value, alpha * init_value, decay_steps, exponent};
+}
+
+/// The scales multiply one another from each boundary on.
+template <std::size_t N>
+constexpr piecewise_constant<N> piecewise_constant_schedule(double init_value, std::int64_t const (&boundaries)[N],
+                                                            double const (&scales)[N]) {
+  piecewise_constant<N> s;
+  s.values[0] = init_value;
+  for (std::size_t i = 0; i < N; ++i) s.at[i] = boundaries[i], s.values[i + 1] = s.values[i] * scales[i];
+  return s;
+}
+template <std::size_t N>
+constexpr piecewise_interpolated<N> piecewise_interpolate_schedule(anneal shape, double init_value,
+                                                                   std::int64_t const (&boundaries)[N],
+                                                                   double const (&scales)[N]) {
+  piecewise_interpolated<N> s;
+  s.shape = shape;
+  s.values[0] = init_value;
+  for (std::size_t i = 0; i < N; ++i) s.at[i] = boundaries[i], s.values[i + 1] = s.values[i] * scales[i];
+  return s;
+}
+constexpr piecewise_interpolated<3> linear_onecycle_schedule(std::int64_t transition_steps, double peak_value,
+                                                             double pct_start = 0.3, double pct_final = 0.85,
+                                                             double div_factor = 25, double final_div_factor = 1e4) {
+  double const T = double(transition_steps);
+  return piecewise_interpolate_schedule<3>(
+      anneal::linear, peak_value / div_factor,
+      {std::int64_t(pct_start * T), std::int64_t(pct_final * T), transition_steps},
+      {div_factor, 1 / div_factor, 1 / final_div_factor});
+}
+constexpr piecewise_interpolated<2> cosine_onecycle_schedule(std::int64_t transition_steps, double peak_value,
+                                                             double pct_start = 0.3, double div_factor = 25,
+                                                             double final_div_factor = 1e4) {
+  return piecewise_interpolate_schedule<2>(
+      anneal::cosine, peak_value / div_factor,
+      {std::int64_t(pct_start * double(transition_steps)), transition_steps},
+      {div_factor, 1 / (div_factor * final_div_factor)});
+}
+
+constexpr delayed<descent::linear> warmup_constant_schedule(double init_value, double peak_value,
+                                                            std::int64_t warmup_steps) {
+  return linear_schedule(init_value, peak_value, warmup_steps);
+}
+/// decay_steps counts the warm-up, too.
+constexpr warmup<descent::cosine> warmup_cosine_decay_schedule(double init_value, double peak_value,
+                                                               std::int64_t warmup_steps, std::int64_t decay_steps,
+                                                               double end_value = 0, double exponent = 1) {
+  return {.steps = warmup_steps,
+          .then = {peak_value, end_value, decay_steps - warmup_steps, exponent},
+          .from = peak_value != 0 ? init_value / peak_value : 0,
+          .first = warmup<descent::cosine>::at_start};
+}
+constexpr warmup<delayed<descent::exponential>> warmup_exponential_decay_schedule(
+    double init_value, double peak_value, std::int64_t warmup_steps, std::int64_t transition_steps, double decay_rate,
+    std::int64_t transition_begin = 0, bool staircase = false,
+    double end_value = std::numeric_limits<double>::quiet_NaN()) {
+  return {.steps = warmup_steps,
+          .then = exponential_decay(peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value),
+          .from = peak_value != 0 ? init_value / peak_value : 0,
+          .first = warmup<delayed<descent::exponential>>::at_start};
+}
+}  // namespace optax
+
+}  // namespace descent::preset

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/schedule.hpp>
+#include <descent/schedules/anneal.hpp>
+
+namespace descent {
+
+/// Warmup, stable, decay (Hu et al. 2024, section 4): a linear rise to `peak`, whose first update uses 1 / warmup of
+/// it; `peak` for `stable` steps; a fall to `floor` in `decay` steps, and `floor` from there. The fall begins with a
+/// step of `peak`, x = 0.
+///
+///     linear       1 - x
+///     cosine       (1 + cos(pi x)) / 2
+///     sqrt         1 - sqrt(x)             (Haegele et al. 2024; llm.c, Megatron)
+///     exponential  2 (1/2)^x - 1           (Megatron)
+///
+///     s(t) = floor + (peak - floor) f(x),  x = (t - warmup - stable) / decay
+struct wsd {
+  enum form { linear, cosine, sqrt, exponential };
+
+  double peak = 0, floor = 0;
+  std::int64_t warmup = 0, stable = 0, decay = 1;
+  form tail = sqrt;
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    if (t < warmup) return peak * (double(t + 1) / double(warmup));
+    std::int64_t const u = t - warmup - stable;
+    if (u <= 0) return peak;
+    return u < decay ? floor + (peak - floor) * left(double(u) / double(decay)) : floor;
+  }
+  DESCENT_HD double left(double x) const {
+    switch (tail) {
+      case linear: return 1 - x;
+      case cosine: return detail::cosine_fall(x);
+      case exponential: return 2 * descent::pow(0.5, x) - 1;
+      default: return 1 - descent::sqrt(x);
+    }
+  }
+
+  void check() const {
+    detail::require_finite("wsd", "peak", peak);
+    detail::require_finite("wsd", "floor", floor);
+    detail::require_steps("wsd", "warmup", warmup, 0);
+    detail::require_steps("wsd", "stable", stable, 0);
+    detail::require_steps("wsd", "decay", decay, 1);
+  }
+};
+static_assert(schedule<wsd>);
+
+}  // namespace descent

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Schedules have the same values on host and device: the same bits, but where a library's pow or log is in them.
+#include "support.cuh"
+
+#include <descent/schedules/combine.hpp>
+#include <descent/schedules/cosine_restarts.hpp>
+#include <descent/schedules/cyclic.hpp>
+#include <descent/schedules/cyclical_decay.hpp>
+#include <descent/schedules/exponential.hpp>
+#include <descent/schedules/interval_decay.hpp>
+#include <descent/schedules/inverse_sqrt.hpp>
+#include <descent/schedules/inverse_time.hpp>
+#include <descent/schedules/join.hpp>
+#include <descent/schedules/multi_step.hpp>
+#include <descent/schedules/multiplicative.hpp>
+#include <descent/schedules/noam.hpp>
+#include <descent/schedules/one_cycle.hpp>
+#include <descent/schedules/piecewise.hpp>
+#include <descent/schedules/plateau.hpp>
+#include <descent/schedules/polynomial.hpp>
+#include <descent/schedules/swa_rate.hpp>
+#include <descent/schedules/wsd.hpp>
+
+namespace {
+
+constexpr std::int64_t far = std::int64_t{1} << 40;
+constexpr std::size_t rows = 40;  // steps 0, 1, ...; then far ones
+DESCENT_HD std::int64_t step_of(std::size_t row) {
+  return row < 36 ? std::int64_t(row) : row == 36 ? far - 1 : row == 37 ? far : row == 38 ? far + 1 : far << 22;
+}
+
+/// Calls f(schedule, whether only exactly rounded operations are in it), one after the other.
+template <class F> DESCENT_HD void each(F& f) {
+  using w = ds::warmup<ds::constant>;
+  f(ds::constant{0.3}, true);
+  f(ds::linear{0.3, 0.05, 13}, true);
+  f(ds::polynomial{0.3, 0.05, 3, 13}, true);
+  f(ds::polynomial{0.3, 0.05, 1.7, 13}, false);
+  f(ds::cosine{0.3, 0.05, 13}, true);
+  f(ds::cosine{0.3, 0.05, 7, 1, ds::cosine::swing}, true);
+  f(ds::cosine{0.3, 0.05, 13, 2.5}, false);
+  f(ds::cosine{0.3, 0.05, far + 9}, true);
+  f(ds::cosine_restarts{0.3, 0.05, 7, 1, 0.9}, true);
+  f(ds::cosine_restarts{0.3, 0.05, 3, 2, 0.9}, true);
+  f(ds::step{0.3, 0.7, 4}, true);
+  f(ds::multi_step<3>{0.3, 0.7, {4, 9, 9}}, true);
+  f(ds::exponential{0.3, 0.9}, true);
+  f(ds::exponential{0.3, 0.9, 7, true}, true);
+  f(ds::exponential{0.3, 0.9, 7, false, 0.1}, false);
+  f(ds::interval_decay{0.3, 0.7, 3, 5, 20}, true);
+  f(ds::inverse_time{0.3, 0.7, 3}, true);
+  f(ds::inverse_sqrt{0.3, 7}, true);
+  f(ds::noam{1, 512, 7}, true);
+  f(ds::one_cycle{.peak = 0.3, .steps = 31}, true);
+  f(ds::one_cycle{.peak = 0.3, .steps = 31, .shape = ds::anneal::linear, .three_phases = true}, true);
+  f(ds::one_cycle_momentum{.steps = 31}, true);
+  f(ds::cyclic{0.1, 0.3, 3, 5}, true);
+  f(ds::cyclic{0.1, 0.3, 3, 5, ds::cycles::triangular2}, true);
+  f(ds::cyclic_momentum{0.8, 0.9, 3, 5, ds::cycles::exp_range, 0.97}, true);
+  f(ds::cyclical_decay{0.3, 4, 2, 7}, true);
+  f(ds::piecewise_constant<2>{{5, 9}, {0.3, 0.2, 0.1}}, true);
+  f(ds::piecewise_interpolated<2>{{5, 9}, {0.3, 0.2, 0.1}, ds::anneal::cosine}, true);
+  f(ds::table<3>{{0.3, 0.2, 0.1}}, true);
+  f(ds::warmup<ds::cosine>{5, {0.3, 0.05, 20}}, true);
+  f(w{9, {0.3}, w::cosine, 0.1}, true);
+  f(w{9, {0.3}, w::exponential, 0.1}, false);
+  f(w{9, {0.3}, w::logarithmic}, false);
+  f(ds::wsd{0.3, 0.05, 4, 6, 20}, true);
+  f(ds::wsd{0.3, 0.05, 4, 6, 20, ds::wsd::cosine}, true);
+  f(ds::wsd{0.3, 0.05, 4, 6, 20, ds::wsd::exponential}, false);
+  f(ds::swa_rate<ds::step>{{0.3, 0.9, 2}, 8, 0.05, 6}, true);
+  f(ds::scaled<ds::clamped<ds::delayed<ds::per_epoch<ds::step>>>>{0.7, {0.1, 0.2, {3, {{0.3, 0.9, 1}, 4}}}}, true);
+  f(ds::join<ds::linear, ds::constant, ds::cosine>{{5, 15}, ds::linear{0.1, 0.3, 5}, ds::constant{0.3}, ds::cosine{0.3, 0, 9}},
+    true);
+  f(ds::chained<ds::cosine, ds::step>{ds::cosine{0.3, 0.1, 20}, ds::step{1, 0.7, 4}}, true);
+}
+
+struct evaluate {
+  double* out;
+  std::size_t row, column = 0;
+  template <class S> DESCENT_HD void operator()(S const& s, bool) { out[column++ * rows + row] = s(step_of(row)); }
+};
+struct judge {
+  std::vector<double> const& device;
+  std::size_t column = 0, same = 0;
+  template <class S> void operator()(S const& s, bool exact) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      double const host = s(step_of(row)), there = device[column * rows + row];
+      CAPTURE(column);
+      CAPTURE(step_of(row));
+      if (exact && !test::contracted) CHECK(std::bit_cast<std::uint64_t>(host) == std::bit_cast<std::uint64_t>(there));
+      else CHECK(std::fabs(host - there) <= (test::contracted ? 8 : 2) * 0x1p-52 * std::fabs(host));
+      same += host == there;
+    }
+    ++column;
+  }
+};
+struct count {
+  std::size_t n = 0;
+  template <class S> DESCENT_HD void operator()(S const&, bool) { ++n; }
+};
+
+__global__ void all_schedules(double* out) {
+  evaluate e{out, threadIdx.x};
+  each(e);
+}
+__global__ void watch(ds::plateau p, double const* metrics, int n, ds::plateau_state* out) {
+  auto s = p.start();
+  for (int i = 0; i < n; ++i) p.next(s, metrics[i]);
+  *out = s;
+}
+
+template <class T> struct managed {
+  T* data;
+  explicit managed(std::size_t n) { test::cuda(cudaMallocManaged(&data, n * sizeof(T))); }
+  ~managed() { cudaFree(data); }
+  managed(managed const&) = delete;
+};
+
+}  // namespace
+
+TEST_CASE("schedules have the same bits on host and device, with pow and log within 2 ulp") {
+  count all;
+  each(all);
+  managed<double> out(rows * all.n);
+  all_schedules<<<1, rows>>>(out.data);
+  test::cuda(cudaDeviceSynchronize());
+  std::vector<double> const values(out.data, out.data + rows * all.n);
+  judge j{values};
+  each(j);
+  MESSAGE(j.same << " of " << rows * all.n << " values are the same bits");
+  CHECK(j.column == all.n);
+}
+
+TEST_CASE("a plateau has the same state on host and device after 100 metrics") {
+  ds::plateau const p{.initial = 0.3, .factor = 0.5, .patience = 2, .cooldown = 1, .every = 2, .relative = 1e-2};
+  managed<double> metrics(100);
+  managed<ds::plateau_state> out(1);
+  for (int i = 0; i < 100; ++i) metrics.data[i] = i % 29 == 17 ? std::nan("") : 3.0 / (1 + i % 37) + 0.01 * (i * 37 % 11);
+  auto s = p.start();
+  for (int i = 0; i < 100; ++i) p.next(s, metrics.data[i]);
+  watch<<<1, 1>>>(p, metrics.data, 100, out.data);
+  test::cuda(cudaDeviceSynchronize());
+  CHECK(s.value < 0.3);
+  CHECK(out.data->value == s.value);
+  CHECK(out.data->best == s.best);
+  CHECK(out.data->bad == s.bad);
+  CHECK(out.data->cooldown == s.cooldown);
+}

@@ -1,0 +1,378 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Laws of schedules: ends, joints, direction, far steps, bad arguments; and formulas of systems that cannot run here.
+#include <descent/schedules/combine.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/cosine_restarts.hpp>
+#include <descent/schedules/cyclic.hpp>
+#include <descent/schedules/cyclical_decay.hpp>
+#include <descent/schedules/exponential.hpp>
+#include <descent/schedules/interval_decay.hpp>
+#include <descent/schedules/inverse_sqrt.hpp>
+#include <descent/schedules/inverse_time.hpp>
+#include <descent/schedules/join.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/multi_step.hpp>
+#include <descent/schedules/multiplicative.hpp>
+#include <descent/schedules/noam.hpp>
+#include <descent/schedules/one_cycle.hpp>
+#include <descent/schedules/piecewise.hpp>
+#include <descent/schedules/plateau.hpp>
+#include <descent/schedules/polynomial.hpp>
+#include <descent/schedules/step.hpp>
+#include <descent/schedules/swa_rate.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/schedules/wsd.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace ds = descent;
+using real = long double;
+using wc = ds::warmup<ds::constant>;
+
+namespace {
+
+constexpr std::int64_t last_step = std::int64_t{1} << 62;
+real const pi = std::acos(real(-1));
+
+/// A schedule that starts at `first` and has the value `end` from step `steps` on, exactly.
+template <class S> void check_ends(S const& s, double first, double end, std::int64_t steps) {
+  s.check();
+  CHECK(s(0) == first);
+  for (std::int64_t t : {steps, steps + 1, steps + 7, std::int64_t{1} << 40, last_step}) {
+    CAPTURE(t);
+    CHECK(s(t) == end);
+  }
+  CHECK(s(steps - 1) != end);
+}
+
+/// No step of the first `steps` moves by more than `most`, and all move to the same side or rest.
+template <class S> void check_falls_smoothly(S const& s, std::int64_t steps, double most) {
+  for (std::int64_t t = 0; t < steps; ++t) {
+    CAPTURE(t);
+    CHECK(s(t + 1) <= s(t));
+    CHECK(s(t) - s(t + 1) <= most);
+  }
+}
+
+template <class S> std::string complaint(S const& s) {
+  try {
+    s.check();
+  } catch (std::invalid_argument const& e) {
+    return e.what();
+  }
+  return "";
+}
+
+bool close(double got, real want, double ulps = 8) {
+  return std::fabs(real(got) - want) <= ulps * real(0x1p-53) * std::max(std::fabs(want), real(1e-300));
+}
+
+}  // namespace
+
+TEST_CASE("schedules with an end: the first value and the last one exactly, and constant after the end") {
+  check_ends(ds::linear{0.3, 0.05, 13}, 0.3, 0.05, 13);
+  check_ends(ds::polynomial{0.3, 0.05, 2.5, 13}, 0.05 + (0.3 - 0.05), 0.05, 13);
+  check_ends(ds::cosine{0.3, 0.05, 13}, 0.3, 0.05, 13);
+  check_ends(ds::cosine{.peak = 0.3, .floor = 0.05, .steps = 13, .exponent = 2}, 0.05 + (0.3 - 0.05), 0.05, 13);
+  check_ends(ds::one_cycle{.peak = 0.5, .steps = 37}, 0.02, 0.02 / 1e4, 36);
+  ds::one_cycle const three{.peak = 0.5, .steps = 37, .shape = ds::anneal::linear, .three_phases = true};
+  check_ends(three, 0.02, 0.02 / 1e4, 36);
+  check_ends(ds::one_cycle_momentum{.steps = 37}, 0.95, 0.95, 36);
+  check_ends(ds::wsd{.peak = 0.3, .floor = 0.05, .stable = 4, .decay = 5}, 0.3, 0.05, 9);
+  check_ends(ds::piecewise_constant<2>{{3, 9}, {5, 4, 2}}, 5, 2, 9);
+  check_ends(ds::piecewise_interpolated<2>{{3, 9}, {5, 4, 2}, ds::anneal::cosine}, 5, 2, 9);
+  check_ends(ds::multi_step<2>{8, 0.5, {3, 9}}, 8, 2, 9);
+  check_ends(ds::interval_decay{.initial = 8, .factor = 0.5, .every = 2, .begin = 3, .end = 8}, 8, 1, 7);
+  check_ends(ds::swa_rate<ds::constant>{{0.3}, 4, 0.05, 6}, 0.3, 0.05, 10);
+  check_ends(ds::table<4>{{1, 2, 3, 5}}, 1, 5, 3);
+  check_ends(ds::delayed{4, ds::linear{1, 0, 5}}, 1, 0, 9);
+}
+
+TEST_CASE("decays go down all the way, without a jump at a joint") {
+  check_falls_smoothly(ds::cosine{1, 0.1, 50}, 60, 1.5708 * 0.9 / 50);
+  check_falls_smoothly(ds::polynomial{1, 0.1, 3, 50}, 60, 3 * 0.9 / 50);
+  check_falls_smoothly(ds::exponential{.initial = 1, .factor = 0.3, .steps = 10, .limit = 0.01}, 60, 0.121);
+  check_falls_smoothly(ds::inverse_time{1, 2, 10}, 100, 0.2);
+  check_falls_smoothly(ds::inverse_sqrt{1, 10}, 100, 0.05);
+  for (auto tail : {ds::wsd::linear, ds::wsd::cosine, ds::wsd::exponential})
+    check_falls_smoothly(ds::wsd{.peak = 1, .stable = 10, .decay = 40, .tail = tail}, 60, 1.5708 / 40);
+  check_falls_smoothly(ds::wsd{.peak = 1, .stable = 10, .decay = 40}, 60, 1 / std::sqrt(40.) + 1e-12);
+  check_falls_smoothly(ds::swa_rate<ds::linear>{{1, 0.5, 20}, 10, 0.2, 10}, 40, 1.5708 * 0.55 / 10);
+  ds::warmup<ds::inverse_sqrt> const s{.steps = 16, .then = {2, 16}};
+  for (std::int64_t t = 16; t < 100; ++t) CHECK(close(s(t), 2 * std::sqrt(real(16) / t)));
+}
+
+TEST_CASE("one cycle: rate and momentum move against each other and meet their extremes at the same step") {
+  for (bool three : {false, true}) {
+    ds::one_cycle const rate{.peak = 0.5, .steps = 41, .rise = 10. / 41, .three_phases = three};
+    ds::one_cycle_momentum const momentum{.steps = 41, .rise = rate.rise, .three_phases = three};
+    CHECK(rate(9) == doctest::Approx(0.5).epsilon(1e-14));
+    CHECK(momentum(9) == doctest::Approx(0.85).epsilon(1e-14));
+    for (std::int64_t t = 0; t < 40; ++t) {
+      CHECK((rate(t + 1) > rate(t)) == (t < 9));
+      CHECK((momentum(t + 1) - momentum(t)) * (rate(t + 1) - rate(t)) <= 0);
+    }
+    if (three) CHECK(rate(18) == doctest::Approx(0.02).epsilon(1e-13));
+    CHECK(rate(40) == 0.02 / 1e4);
+    CHECK(momentum(40) == 0.95);
+  }
+}
+
+TEST_CASE("cyclic schedules have their period, from step 0 to 2^62") {
+  ds::cyclic const s{.base = 0.1, .peak = 0.7, .up = 5, .down = 11};
+  ds::cosine_restarts const r{.peak = 0.7, .floor = 0.1, .steps = 16};
+  ds::cosine const swing{.peak = 0.7, .floor = 0.1, .steps = 8, .after = ds::cosine::swing};
+  for (std::int64_t t = 0; t < 16; ++t)
+    for (std::int64_t periods : {std::int64_t{1}, std::int64_t{1000}, (std::int64_t{1} << 58) - 1}) {
+      CHECK(s(t + 16 * periods) == s(t));
+      CHECK(r(t + 16 * periods) == r(t));
+      CHECK(swing(t + 16 * periods) == swing(t));
+    }
+  CHECK(s(5) == 0.1 + (0.7 - 0.1));
+  CHECK(swing(8) == 0.1);
+  for (std::int64_t t = 0; t <= 8; ++t) CHECK(swing(8 + t) == swing(8 - t));
+}
+
+TEST_CASE("restarts: each cycle begins at the peak, is multiplier times as long, and decay lowers the peaks") {
+  for (std::int64_t m : {1, 2, 3, 10}) {
+    ds::cosine_restarts const s{.peak = 1, .floor = 0.25, .steps = 4, .multiplier = m, .decay = 0.5};
+    std::int64_t begin = 0, length = 4;
+    for (int cycle = 0; cycle < 6; ++cycle) {
+      double const peak = 0.25 + 0.75 * std::pow(0.5, cycle);
+      CHECK(s(begin) == peak);
+      CHECK(s(begin + length / 2) == doctest::Approx((peak + 0.25) / 2).epsilon(1e-14));
+      CHECK(s(begin + length - 1) < s(begin + length / 2));
+      begin += length, length *= m;
+    }
+  }
+  ds::cosine_restarts const endless{.peak = 1, .steps = 3, .multiplier = last_step};
+  CHECK(endless(2) < endless(3));
+  CHECK(endless(last_step) >= 0);
+}
+
+TEST_CASE("far steps: every schedule is finite up to 2^62 and needs no loop over steps to say so") {
+  auto const sane = [](auto const& s) {
+    ds::detail::check_schedule(s);
+    for (std::int64_t t : {std::int64_t{1} << 40, last_step - 1, last_step}) {
+      CHECK(std::isfinite(s(t)));
+      CHECK(s(t) >= 0);
+    }
+  };
+  sane(ds::step{1, 0.999, 1});
+  sane(ds::exponential{.initial = 1, .factor = 0.999, .steps = 7});
+  sane(ds::exponential{.initial = 1, .factor = 1.5, .limit = 9});
+  sane(ds::inverse_time{1, 1, 1});
+  sane(ds::inverse_sqrt{1, 1});
+  sane(ds::noam{});
+  sane(ds::cyclic{.base = 0.1, .peak = 1, .mode = ds::cycles::exp_range, .gamma = 0.9999});
+  sane(ds::cyclic{.base = 0.1, .peak = 1, .mode = ds::cycles::triangular2});
+  sane(ds::cosine_restarts{.peak = 1, .steps = 10, .multiplier = 2});
+  sane(ds::cosine{.peak = 1, .steps = last_step, .after = ds::cosine::swing});
+  for (std::int64_t m : {1, 2, 7}) sane(ds::cyclical_decay{.initial = 1, .multiplier = m, .period = 100});
+  sane(ds::wsd{.peak = 1, .warmup = last_step, .stable = last_step, .decay = last_step});
+  sane(ds::one_cycle{.peak = 1, .steps = last_step});
+  sane(ds::interval_decay{.initial = 1, .end = last_step});
+  sane(ds::join{{5, last_step}, ds::noam{}, ds::constant{1}, ds::constant{2}});
+  CHECK(ds::join{{5, last_step}, ds::noam{}, ds::constant{1}, ds::constant{2}}(last_step) == 2);
+}
+
+TEST_CASE("warm-up: forms and offsets, and all of it at the end") {
+  using w = wc;
+  for (auto form : {w::linear, w::cosine, w::exponential, w::logarithmic}) {
+    CAPTURE(int(form));
+    w const s{.steps = 8, .then = {2}, .shape = form, .from = 0.1};
+    w const zero{.steps = 8, .then = {2}, .shape = form, .from = 0.1, .first = w::at_start};
+    s.check();
+    if (form != w::logarithmic) {
+      CHECK(zero(0) == doctest::Approx(0.2).epsilon(1e-15));          // PyTorch, optax: the start itself
+      for (std::int64_t t = 0; t < 7; ++t) CHECK(zero(t + 1) == s(t));  // ours is one step ahead
+    }
+    CHECK(s(7) == doctest::Approx(2).epsilon(1e-15));
+    for (std::int64_t t = 0; t < 7; ++t) CHECK(s(t) < s(t + 1));
+    CHECK(s(8) == 2);
+    CHECK(zero(8) == 2);
+  }
+  w const geometric{.steps = 4, .then = {1}, .shape = w::exponential, .from = 1. / 16, .first = w::at_start};
+  for (std::int64_t t = 0; t < 4; ++t) CHECK(geometric(t) == std::pow(2., double(t) - 4));
+}
+
+TEST_CASE("DeepSpeed's WarmupLR: logarithmic, the lowest rate at step 0, the highest at the warm-up's last step") {
+  double const lowest = 1e-5, highest = 1e-3;
+  wc const s{.steps = 1000, .then = {highest}, .shape = wc::logarithmic, .from = lowest / highest};
+  CHECK(s(0) == lowest);
+  for (std::int64_t t = 0; t < 1000; ++t)
+    CHECK(s(t) == doctest::Approx(lowest + (highest - lowest) * std::log(t + 1.) / std::log(1000.)).epsilon(1e-13));
+  CHECK(s(999) == highest);
+  CHECK(s(1000) == highest);
+}
+
+TEST_CASE("llm.c's schedulers: warm-up whose first update moves, cosine, linear and wsd") {
+  int const W = 10, N = 100;
+  double const rate = 3e-4, lowest = 0.1 * rate;
+  ds::warmup<ds::cosine> const cosine{W, {rate, lowest, N - W}};
+  ds::warmup<ds::linear> const line{W, {rate, lowest, N - W}};
+  ds::wsd const wsd{.peak = rate, .floor = lowest, .warmup = W, .stable = 80 - W, .decay = 20};
+  for (int s = 0; s <= N; ++s) {
+    CAPTURE(s);
+    double const up = rate * (s + 1) / W, r = double(s - W) / (N - W);
+    double const wave = 0.5 * (1 + std::cos(M_PI * r));
+    CHECK(cosine(s) == doctest::Approx(s < W ? up : lowest + wave * (rate - lowest)).epsilon(1e-13));
+    CHECK(line(s) == doctest::Approx(s < W ? up : rate - r * (rate - lowest)).epsilon(1e-13));
+    double const tail = lowest + (1 - std::sqrt((s - 80) / 20.)) * (rate - lowest);
+    CHECK(wsd(s) == doctest::Approx(s < W ? up : s < 80 ? rate : tail).epsilon(1e-13));
+  }
+  CHECK(cosine(0) > 0);
+}
+
+TEST_CASE("Megatron's decays: wsd with four tails, and an inverse square root that meets its warm-up at the peak") {
+  for (int t = 0; t <= 40; ++t) {
+    double const x = t / 40.;
+    auto const at = [&](ds::wsd::form tail) { return ds::wsd{.peak = 3, .floor = 1, .decay = 40, .tail = tail}(t); };
+    CHECK(at(ds::wsd::linear) == doctest::Approx(1 + 2 * (1 - x)).epsilon(1e-14));
+    CHECK(at(ds::wsd::cosine) == doctest::Approx(1 + 2 * 0.5 * (std::cos(M_PI * x) + 1)).epsilon(1e-14));
+    CHECK(at(ds::wsd::exponential) == doctest::Approx(1 + 2 * (2 * std::pow(0.5, x) - 1)).epsilon(1e-14));
+    CHECK(at(ds::wsd::sqrt) == doctest::Approx(1 + 2 * (1 - std::sqrt(x))).epsilon(1e-14));
+  }
+  using rise = ds::warmup<ds::inverse_sqrt>;
+  rise const s{.steps = 25, .then = {2, 25}, .first = rise::at_start};
+  for (int t = 0; t < 200; ++t)
+    CHECK(s(t) == doctest::Approx(t <= 25 ? 2 * t / 25. : 2 * std::sqrt(25.) / std::sqrt(double(t))).epsilon(1e-14));
+}
+
+TEST_CASE("noam: the paper's formula for steps from 1, its peak at step warmup - 1") {
+  ds::noam const s{.scale = 2, .d_model = 512, .warmup = 40};
+  for (int t = 0; t < 200; ++t) {
+    real const n = t + 1, want = 2 / std::sqrt(real(512)) * std::fmin(1 / std::sqrt(n), n * std::pow(real(40), -1.5L));
+    CHECK(close(s(t), want));
+    CHECK(s(t) <= s(39));
+  }
+  CHECK(close(s(39), 2 / std::sqrt(real(512) * 40)));
+}
+
+TEST_CASE("trap of tiny-cuda-nn: ExponentialDecay drops first at its start, not an interval later, and last at its end") {
+  ds::interval_decay const s{.initial = 1, .factor = 0.5, .every = 4, .begin = 6, .end = 14};
+  double rate = 1;  // the recurrence, which changes the rate that it keeps
+  for (int t = 0; t < 60; ++t) {
+    if (t >= 6 && (t - 6) % 4 == 0 && t <= 14) rate *= 0.5;
+    CAPTURE(t);
+    CHECK(s(t) == rate);
+  }
+  CHECK(s(5) == 1);
+  CHECK(s(6) == 0.5);
+  CHECK(s(14) == 0.125);
+  CHECK(s(18) == 0.125);
+}
+
+TEST_CASE("trap of ensmallen: CyclicalDecay counts updates, rests between cycles and takes effect an update later") {
+  for (std::int64_t m : {1, 2, 3})
+    for (std::int64_t first : {1, 2, 5}) {
+      ds::cyclical_decay const s{.initial = 0.3, .restart = first, .multiplier = m, .period = 7};
+      s.check();
+      std::int64_t from = first, restart = first, since = 0;
+      double rate = 0.3;
+      for (std::int64_t t = 0; t < 300; ++t) {
+        CAPTURE(m);
+        CAPTURE(first);
+        CAPTURE(t);
+        CHECK(std::fabs(s(t) - rate) <= 1e-15);
+        if (t >= from) rate = double(0.5L * 0.3L * (1 + std::cos(since++ / real(7) * pi)));
+        if (t > restart) since = 0, from *= m, restart += from;
+      }
+    }
+}
+
+TEST_CASE("combinators are what they say") {
+  ds::cosine const c{1, 0.1, 20};
+  auto const product = ds::chained{c, ds::step{1, 0.5, 4}, ds::linear{0, 1, 3}};
+  auto const joined = ds::join{{4, 9}, c, ds::linear{3, 4, 5}, ds::step{8, 0.5, 2}};
+  auto const one_after_the_other = ds::delayed{3, c};
+  for (std::int64_t t = 0; t < 50; ++t) {
+    CAPTURE(t);
+    CHECK(ds::scaled{2.5, c}(t) == 2.5 * c(t));
+    CHECK(ds::clamped{0.3, 0.7, c}(t) == std::fmin(std::fmax(c(t), 0.3), 0.7));
+    CHECK(one_after_the_other(t) == c(t < 3 ? 0 : t - 3));
+    CHECK(ds::per_epoch{c, 6}(t) == c(t / 6));
+    CHECK(ds::fractional_epochs{[](double e) { return 1 / (1 + e); }, 6}(t) == 1 / (1 + double(t) / 6));
+    double const factors = c(t) * std::pow(0.5, double(t / 4)) * std::fmin(double(t) / 3, 1);
+    CHECK(product(t) == doctest::Approx(factors).epsilon(1e-15));
+    CHECK(joined(t) == (t < 4 ? c(t) : t < 9 ? ds::linear{3, 4, 5}(t - 4) : ds::step{8, 0.5, 2}(t - 9)));
+  }
+}
+
+TEST_CASE("per epoch and at fractional epochs: equal at the first step of each epoch") {
+  ds::cosine const in_epochs{1, 0, 10}, in_steps{1, 0, 10 * 12};
+  for (std::int64_t e = 0; e < 15; ++e) CHECK(ds::per_epoch{in_epochs, 12}(12 * e) == in_steps(12 * e));
+  CHECK(ds::per_epoch{in_epochs, 12}(11) == 1);
+  CHECK(in_steps(11) < 1);
+}
+
+TEST_CASE("bad arguments: which field, what is allowed, what it is") {
+  double const nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  CHECK(complaint(ds::constant{inf}) == "constant: value must be finite, is inf");
+  CHECK(complaint(ds::linear{1, 0, -5}) == "linear: steps must be in [0, 2^62], is -5");
+  CHECK(complaint(ds::linear{nan, 0, 5}) == "linear: from must be finite, is nan");
+  CHECK(complaint(ds::polynomial{1, 0, 0, 5}) == "polynomial: power must be finite and above 0, is 0");
+  CHECK(complaint(ds::cosine{1, 0, 0}) == "cosine: steps must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::cosine{1, 0, 1, -1}) == "cosine: exponent must be finite and above 0, is -1");
+  CHECK(complaint(ds::cosine_restarts{1, 0, 5, 0}) == "cosine_restarts: multiplier must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::cosine_restarts{1, 0, 5, 1, 1.5}) == "cosine_restarts: decay must be in (0, 1], is 1.5");
+  CHECK(complaint(ds::step{1, 0, 5}) == "step: factor must be finite and above 0, is 0");
+  CHECK(complaint(ds::step{1, 0.1, -1}) == "step: every must be in [1, 2^62], is -1");
+  CHECK(complaint(ds::multi_step<3>{1, 0.1, {5, 9, 8}}) ==
+        "multi_step: at must be at least 1 and not decreasing, is 8");
+  CHECK(complaint(ds::multi_step<2>{1, 0.1}) == "multi_step: at must be at least 1 and not decreasing, is 0");
+  CHECK(complaint(ds::exponential{1, 0}) == "exponential: factor must be finite and above 0, is 0");
+  CHECK(complaint(ds::exponential{1, 0.5, 1, false, inf}) ==
+        "exponential: limit must be finite, or not a number for none, is inf");
+  CHECK(complaint(ds::interval_decay{.begin = 9, .end = 8}) == "interval_decay: end must be at least begin, is 8");
+  CHECK(complaint(ds::inverse_time{1, -1}) == "inverse_time: rate must be finite and at least 0, is -1");
+  CHECK(complaint(ds::inverse_sqrt{1, 0}) == "inverse_sqrt: steps must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::noam{.warmup = 0}) == "noam: warmup must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::one_cycle{.peak = 1, .steps = 9, .rise = 0.6, .three_phases = true}) ==
+        "one_cycle: rise must be in [0, 0.5] with three phases, is 0.6");
+  CHECK(complaint(ds::one_cycle{.peak = 1, .steps = 9, .start_div = 0}) ==
+        "one_cycle: start_div must be finite and above 0, is 0");
+  CHECK(complaint(ds::one_cycle_momentum{.high = 1}) == "one_cycle_momentum: high must be in [0, 1), is 1");
+  CHECK(complaint(ds::cyclic{.up = 0}) == "cyclic: up must be in [1, 2^61], is 0");
+  CHECK(complaint(ds::cyclic{.gamma = 0}) == "cyclic: gamma must be in (0, 1], is 0");
+  CHECK(complaint(ds::cyclic_momentum{.low = -1}) == "cyclic_momentum: low must be in [0, 1), is -1");
+  CHECK(complaint(ds::cyclical_decay{.period = 0}) == "cyclical_decay: period must be finite and above 0, is 0");
+  CHECK(complaint(ds::piecewise_constant<2>{{5, 5}, {}}) ==
+        "piecewise_constant: at must be above 0 and increasing, is 5");
+  CHECK(complaint(ds::piecewise_interpolated<2>{{0, 5}, {}}) ==
+        "piecewise_interpolated: at must be above 0 and increasing, is 0");
+  CHECK(complaint(wc{.steps = -1}) == "warmup: steps must be in [0, 2^62], is -1");
+  CHECK(complaint(wc{.steps = 4, .shape = wc::exponential}) == "warmup: from must be above 0 if exponential, is 0");
+  CHECK(complaint(wc{.steps = 1, .shape = wc::logarithmic}) ==
+        "warmup: steps must be 0 or at least 2 if logarithmic, is 1");
+  CHECK(complaint(ds::wsd{.decay = 0}) == "wsd: decay must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::swa_rate<ds::constant>{.begin = -1}) == "swa_rate: begin must be in [0, 2^62], is -1");
+  CHECK(complaint(ds::clamped{1, 0, ds::constant{}}) == "clamped: high must be finite and at least low, is 0");
+  CHECK(complaint(ds::scaled{nan, ds::constant{}}) == "scaled: factor must be finite, is nan");
+  CHECK(complaint(ds::per_epoch{ds::constant{}, 0}) == "per_epoch: steps_per_epoch must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::delayed{-1, ds::constant{}}) == "delayed: steps must be in [0, 2^62], is -1");
+  CHECK(complaint(ds::join{{9, 9}, ds::constant{}, ds::constant{}, ds::constant{}}) ==
+        "join: at must be above 0 and increasing, is 9");
+  CHECK(complaint(ds::plateau{.factor = 1}) == "plateau: factor must be in (0, 1), is 1");
+  CHECK(complaint(ds::plateau{.patience = 0, .fires = ds::plateau::at_patience}) ==
+        "plateau: patience must be at least 1 if it fires at patience, is 0");
+}
+
+TEST_CASE("bad arguments inside others are found, however deep") {
+  std::string const inner = "step: factor must be finite and above 0, is 0";
+  ds::step const bad{1, 0, 1};
+  CHECK(complaint(ds::warmup<ds::step>{4, bad}) == inner);
+  CHECK(complaint(ds::swa_rate<ds::step>{bad}) == inner);
+  CHECK(complaint(ds::scaled{2, ds::clamped{0, 1, ds::delayed{1, ds::per_epoch{bad, 2}}}}) == inner);
+  CHECK(complaint(ds::join{{4}, ds::constant{1}, bad}) == inner);
+  CHECK(complaint(ds::chained{ds::constant{1}, ds::constant{1}, bad}) == inner);
+  CHECK(complaint(ds::warmup<ds::step>{4, {1, 0.5, 1}}) == "");
+}

@@ -1,0 +1,306 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Every schedule that PyTorch or optax have, against theirs at every step; the values are in
+// reference/values_schedules.txt.
+#include <descent/schedules/combine.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/cosine_restarts.hpp>
+#include <descent/schedules/cyclic.hpp>
+#include <descent/schedules/exponential.hpp>
+#include <descent/schedules/join.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/multi_step.hpp>
+#include <descent/schedules/multiplicative.hpp>
+#include <descent/schedules/one_cycle.hpp>
+#include <descent/schedules/plateau.hpp>
+#include <descent/schedules/preset.hpp>
+#include <descent/schedules/step.hpp>
+#include <descent/schedules/swa_rate.hpp>
+#include <descent/schedules/warmup.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace ds = descent;
+namespace pt = descent::preset::torch;
+namespace ox = descent::preset::optax;
+
+namespace {
+
+constexpr double base = 0.3;
+using function = std::function<double(std::int64_t)>;
+
+struct recorded {
+  std::string name, peer;
+  std::vector<std::int64_t> steps;
+  std::vector<double> values;
+};
+
+std::vector<recorded> read() {
+  std::ifstream in(DESCENT_TESTS_DIR "/reference/values_schedules.txt");
+  REQUIRE(in);
+  std::vector<recorded> all;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string kind, word;
+    if (!(words >> kind) || kind[0] == '#') continue;
+    recorded r;
+    words >> r.name >> r.peer;
+    if (kind == "far") words >> r.steps.emplace_back();
+    else REQUIRE(kind == "case");
+    while (words >> word) r.values.push_back(std::stod(word));
+    if (kind == "case")
+      for (std::size_t t = 0; t < r.values.size(); ++t) r.steps.push_back(std::int64_t(t));
+    REQUIRE(r.values.size() == r.steps.size());
+    REQUIRE(!r.values.empty());
+    all.push_back(r);
+  }
+  return all;
+}
+
+recorded one(std::string const& name, std::string const& peer) {
+  for (recorded const& r : read())
+    if (r.name == name && r.peer == peer) return r;
+  FAIL("no case " << name << ' ' << peer);
+  return {};
+}
+
+/// A schedule, whose check() is content, as a function.
+template <ds::schedule S> function checked(S const& s) {
+  ds::detail::check_schedule(s);
+  return s;
+}
+
+double metric(int i, int seed) {
+  double const x = 3.0 / (1 + (i % 37) * 0.2) + 0.01 * ((i * 37 + seed) % 11) - 0.002 * i;
+  return i % 29 == 17 ? std::nan("") : x;
+}
+
+function watching(ds::plateau const& p) {
+  p.check();
+  std::vector<double> values;
+  auto s = p.start();
+  for (int i = 0; i < 100; ++i) {
+    double const before = s.value;
+    bool const reduced = p.next(s, metric(i, 5));
+    CHECK(reduced == (s.value < before));
+    values.push_back(s.value);
+  }
+  return [values](std::int64_t t) { return values.at(std::size_t(t)); };
+}
+
+std::map<std::string, function> ours() {
+  std::map<std::string, function> m;
+  m["lambda"] = checked([](std::int64_t t) { return base / (1 + double(t)); });
+  m["multiplicative"] =
+      checked(ds::multiplicative<20>(base, [](std::int64_t t) { return 1 - 1 / double((t + 1) * (t + 1)); }));
+  m["step"] = checked(ds::step{base, 0.3, 5});
+  m["multi_step"] = checked(ds::multi_step<4>{.initial = base, .factor = 0.5, .at = {4, 9, 9, 20}});
+  m["ConstantLR"] = checked(pt::ConstantLR(base, 0.25, 6));
+  m["LinearLR"] = checked(pt::LinearLR(base, 0.2, 0.9, 7));
+  m["exponential"] = checked(ds::exponential{.initial = base, .factor = 0.9});
+  m["PolynomialLR"] = checked(pt::PolynomialLR(base, 11, 1.5));
+  m["PolynomialLR_2"] = checked(pt::PolynomialLR(base, 11, 2));
+  m["CosineAnnealingLR"] = checked(pt::CosineAnnealingLR(base, 10, 0.02));
+  m["CosineAnnealingLR_1"] = checked(pt::CosineAnnealingLR(base, 1, 0.02));
+  m["cosine_restarts"] = checked(ds::cosine_restarts{base, 0.01, 9});
+  m["cosine_restarts_2"] = checked(ds::cosine_restarts{base, 0.01, 5, 2});
+  m["cosine_restarts_3"] = checked(ds::cosine_restarts{base, 0.01, 3, 3});
+  m["cosine_restarts_fractional"] = checked(ds::cosine_restarts{base, 0.01, 3 * 8, 2});
+
+  std::map<std::string, ds::cycles> const modes = {{"triangular", ds::cycles::triangular},
+                                                   {"triangular2", ds::cycles::triangular2},
+                                                   {"exp_range", ds::cycles::exp_range}};
+  for (auto const& [name, mode] : modes) {
+    m["cyclic_" + name + "_lr"] = checked(ds::cyclic{0.01, 0.5, 4, 8, mode, 0.97});
+    m["cyclic_" + name + "_momentum"] = checked(ds::cyclic_momentum{0.8, 0.9, 4, 8, mode, 0.97});
+  }
+  m["cyclic_even"] = checked(ds::cyclic{.base = 0.01, .peak = 0.5, .up = 4});
+  for (bool three : {false, true})
+    for (auto shape : {ds::anneal::cosine, ds::anneal::linear}) {
+      bool const cosine = shape == ds::anneal::cosine;
+      auto const name = std::string("one_cycle_") + (three ? '3' : '2') + (cosine ? "_cos" : "_linear");
+      m[name + "_lr"] = checked(ds::one_cycle{.peak = 0.5, .steps = 37, .shape = shape, .three_phases = three});
+      m[name + "_momentum"] = checked(ds::one_cycle_momentum{.steps = 37, .shape = shape, .three_phases = three});
+    }
+  m["one_cycle_no_rise"] = checked(ds::one_cycle{.peak = 0.5, .steps = 20, .rise = 0.02});
+  for (auto shape : {ds::anneal::cosine, ds::anneal::linear})
+    m[shape == ds::anneal::cosine ? "swa_rate_cos" : "swa_rate_linear"] =
+        checked(ds::swa_rate<ds::exponential>{{base, 0.95}, 10, 0.05, 8, shape});
+
+  // PyTorch's next scheduler starts from the initial rate, wherever the one before left it
+  m["sequential"] = checked(ds::join{{5, 20}, pt::LinearLR(base, 0.1, 1, 5), ds::exponential{base, 0.9},
+                                     pt::CosineAnnealingLR(base, 10)});
+  m["product"] = checked(ds::chained{pt::LinearLR(base, 0.1, 1, 5), ds::exponential{1, 0.9}, ds::step{1, 0.5, 7}});
+
+  m["constant"] = checked(ds::constant{base});
+  m["linear"] = checked(ox::linear_schedule(0.3, 0.05, 12, 4));
+  m["linear_0"] = checked(ox::linear_schedule(0, 0.3, 0));
+  m["polynomial"] = checked(ox::polynomial_schedule(0.3, 0.05, 2.5, 12, 4));
+  m["piecewise_constant"] = checked(ox::piecewise_constant_schedule<3>(0.3, {5, 12, 20}, {0.5, 0.2, 3}));
+  m["piecewise_linear"] =
+      checked(ox::piecewise_interpolate_schedule<3>(ds::anneal::linear, 0.3, {5, 12, 20}, {0.5, 0.2, 3}));
+  m["piecewise_cosine"] =
+      checked(ox::piecewise_interpolate_schedule<3>(ds::anneal::cosine, 0.3, {5, 12, 20}, {0.5, 0.2, 3}));
+  for (bool stairs : {false, true}) {
+    std::string const name = stairs ? "exponential_decay_stairs_" : "exponential_decay_smooth_";
+    m[name + "0.4"] = checked(ox::exponential_decay(0.3, 6, 0.4, 5, stairs, 0.03));
+    m[name + "1.5"] = checked(ox::exponential_decay(0.3, 6, 1.5, 5, stairs, 0.9));
+  }
+  m["exponential_decay_free"] = checked(ox::exponential_decay(0.3, 6, 0.5));
+  m["exponential_decay_0"] = checked(ox::exponential_decay(0.3, 6, 0));
+  m["cosine"] = checked(ox::cosine_decay_schedule(0.3, 30, 0.1));
+  m["cosine_exponent"] = checked(ox::cosine_decay_schedule(0.3, 30, 0.1, 1.7));
+  m["linear_onecycle"] = checked(ox::linear_onecycle_schedule(50, 0.3));
+  m["cosine_onecycle"] = checked(ox::cosine_onecycle_schedule(50, 0.3));
+  m["warmup_constant"] = checked(ox::warmup_constant_schedule(0.03, 0.3, 8));
+  m["warmup_cosine"] = checked(ox::warmup_cosine_decay_schedule(0.03, 0.3, 8, 40, 0.01, 1.5));
+  m["warmup_exponential"] = checked(ox::warmup_exponential_decay_schedule(0.03, 0.3, 8, 10, 0.5, 3, true, 0.06));
+  m["sgdr"] = checked(ds::join{{12, 32}, ox::warmup_cosine_decay_schedule(0, 0.3, 3, 12, 0.01),
+                               ox::warmup_cosine_decay_schedule(0, 0.2, 3, 20, 0.01),
+                               ox::warmup_cosine_decay_schedule(0, 0.1, 3, 28, 0.01)});
+  m["join"] = checked(ds::join{{10, 20}, ds::linear{0.1, 0.3, 10}, ds::constant{0.3}, ds::cosine{0.3, 0, 10}});
+
+  using p = ds::plateau;
+  m["plateau_min_rel"] = watching({.initial = base, .factor = 0.5, .patience = 2, .relative = 1e-2});
+  m["plateau_min_abs"] =
+      watching({.initial = base, .factor = 0.5, .patience = 1, .cooldown = 3, .relative = 0, .absolute = 0.05});
+  m["plateau_max_rel"] = watching({.initial = base, .factor = 0.3, .patience = 0, .cooldown = 1, .relative = 1e-3,
+                                   .floor = 0.01, .metric = p::larger_is_better});
+  m["plateau_max_abs"] = watching({.initial = base, .factor = 0.5, .patience = 3, .relative = 0, .absolute = 0.1,
+                                   .eps = 0.01, .metric = p::larger_is_better});
+  m["plateau_patience"] = watching({.factor = 0.5, .patience = 3, .cooldown = 2, .relative = 1e-2, .eps = 0,
+                                    .fires = p::at_patience});
+  m["plateau_mean"] = watching({.factor = 0.5, .patience = 2, .every = 4, .relative = 1e-3, .absolute = 1e-2,
+                                .floor = 0.05, .eps = 0, .fires = p::at_patience});
+  return m;
+}
+
+/// Where PyTorch's chained form differs from a function of the step; each has a test of its own below.
+std::set<std::string> const different = {"one_cycle_past", "product_of_cosine", "ConstantLR_0"};
+
+}  // namespace
+
+TEST_CASE("schedules are PyTorch's, chained and closed, and optax's, at every step") {
+  auto const functions = ours();
+  std::set<std::string> seen;
+  for (recorded const& r : read()) {
+    if (different.contains(r.name) && r.peer == "chained") continue;
+    CAPTURE(r.name);
+    CAPTURE(r.peer);
+    REQUIRE(functions.contains(r.name));
+    seen.insert(r.name);
+    double largest = 0;
+    for (double v : r.values) largest = std::max(largest, std::fabs(v));
+    // a chain of products drifts, and their cosine of pi 2^40 / T is that of an argument rounded to 2^-13
+    bool const far_cosine = r.steps[0] > 1000 && r.name.starts_with("CosineAnnealingLR");
+    double const allowed = r.peer == "chained" ? 1e-13 : far_cosine ? 1e-15 * double(r.steps[0]) : 1e-15;
+    for (std::size_t i = 0; i < r.values.size(); ++i) {
+      CAPTURE(r.steps[i]);
+      CHECK(std::fabs(functions.at(r.name)(r.steps[i]) - r.values[i]) <= allowed * std::max(1.0, largest));
+    }
+  }
+  CHECK(seen.size() == functions.size());
+  CHECK(seen.size() >= 50);
+}
+
+TEST_CASE("trap of OneCycleLR: one step past the end the rate goes up again; here it stays") {
+  recorded const r = one("one_cycle_past", "chained");
+  ds::one_cycle const s{.peak = 0.5, .steps = 10};
+  for (std::int64_t t = 0; t < 10; ++t) CHECK(s(t) == doctest::Approx(r.values[std::size_t(t)]).epsilon(1e-13));
+  CHECK(r.values[10] > 1e4 * r.values[9]);
+  CHECK(s(10) == s(9));
+  CHECK(s(std::int64_t{1} << 40) == s(9));
+}
+
+TEST_CASE("trap of OneCycleLR: a rise of one step divides 0 by 0; here it begins at the peak") {
+  ds::one_cycle const s{.peak = 0.5, .steps = 10, .rise = 0.1};  // PyTorch: ZeroDivisionError
+  s.check();
+  CHECK(s(0) == 0.5);
+  CHECK(s(1) < 0.5);
+  CHECK(ds::one_cycle{.peak = 0.5, .steps = 1, .rise = 0}(0) == ds::one_cycle{.peak = 0.5, .steps = 1, .rise = 0}(7));
+}
+
+TEST_CASE("trap of ConstantLR: of 0 steps it never ends; here that is refused") {
+  for (double v : one("ConstantLR_0", "chained").values) CHECK(v == base * 0.25);
+  CHECK_THROWS_AS(pt::ConstantLR(base, 0.25, 0).check(), std::invalid_argument);
+}
+
+TEST_CASE("trap of ChainedScheduler: PyTorch's product is none where a scheduler adds a floor; here it always is") {
+  recorded const r = one("product_of_cosine", "chained");
+  auto const factors = ds::chained{ds::cosine{base, 0.02, 30}, ds::step{1, 0.5, 7}};
+  for (std::size_t t = 0; t < 7; ++t) CHECK(factors(std::int64_t(t)) == doctest::Approx(r.values[t]).epsilon(1e-12));
+  double apart = 0;
+  for (std::size_t t = 7; t < 30; ++t) {
+    double const exact = ds::cosine{base, 0.02, 30}(std::int64_t(t)) * std::pow(0.5, double(t / 7));
+    CHECK(factors(std::int64_t(t)) == doctest::Approx(exact).epsilon(1e-15));
+    apart = std::max(apart, std::fabs(factors(std::int64_t(t)) - r.values[t]));
+  }
+  CHECK(apart > 0.01);  // their floor of 0.02 is not multiplied
+}
+
+TEST_CASE("trap of optax: a warm-up of 0 steps is a rate of 0 for ever; here it is no warm-up") {
+  for (double v : one("linear_0", "optax").values) CHECK(v == 0);
+  ds::linear const rise{0, base, 0};
+  ds::warmup<ds::constant> const none{.steps = 0, .then = {base}};
+  for (std::int64_t t : {0, 1, 5}) {
+    CHECK(rise(t) == base);
+    CHECK(none(t) == base);
+    CHECK(ox::warmup_constant_schedule(0, base, 0)(t) == 0);  // under its name it is as there
+  }
+}
+
+TEST_CASE("trap of schedulers with state: a step evaluated twice or late has the value of that step") {
+  auto const s = ds::join{{10}, ds::linear{0, 1, 10}, ds::cosine_restarts{1, 0, 5, 2}};
+  std::vector<double> forward;
+  for (std::int64_t t = 0; t < 60; ++t) forward.push_back(s(t));
+  for (std::int64_t t = 59; t >= 0; t -= 7) CHECK(s(t) == forward[std::size_t(t)]);
+}
+
+TEST_CASE("trap of plateaus: optax fires when the count equals patience, one metric before PyTorch") {
+  ds::plateau p{.patience = 3, .eps = 0};
+  auto const metrics_until_reduced = [&] {
+    auto s = p.start();
+    p.next(s, 1);
+    int n = 1;
+    while (!p.next(s, 1)) ++n;
+    return n;
+  };
+  CHECK(metrics_until_reduced() == 4);
+  p.fires = ds::plateau::at_patience;
+  CHECK(metrics_until_reduced() == 3);
+}
+
+TEST_CASE("trap of plateaus: a metric that is not a number is bad and never the best") {
+  ds::plateau const p{.patience = 1, .cooldown = 0};
+  auto s = p.start();
+  CHECK(!p.next(s, std::nan("")));
+  CHECK(std::isinf(s.best));
+  CHECK(s.bad == 1);
+  CHECK(p.next(s, std::nan("")));
+  CHECK(!p.next(s, 2));
+  CHECK(s.best == 2);
+}
+
+TEST_CASE("trap of plateaus: a relative threshold is no threshold where metrics are negative") {
+  ds::plateau p{.patience = 5, .relative = 0.1};  // as PyTorch: -0.95 < -1 (1 - 0.1)
+  auto s = p.start();
+  p.next(s, -1);
+  p.next(s, -0.95);
+  CHECK(s.best == -0.95);
+  p.relative = 0, p.absolute = 0.1;
+  s = p.start();
+  p.next(s, -1);
+  p.next(s, -0.95);
+  CHECK(s.best == -1);
+}
