@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Schedules have the same values on host and device: the same bits, but where a library's pow or log is in them.
-#include "support.cuh"
-
 #include <descent/schedules/combine.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/cosine.hpp>
 #include <descent/schedules/cosine_restarts.hpp>
 #include <descent/schedules/cyclic.hpp>
 #include <descent/schedules/cyclical_decay.hpp>
@@ -12,6 +12,7 @@
 #include <descent/schedules/inverse_sqrt.hpp>
 #include <descent/schedules/inverse_time.hpp>
 #include <descent/schedules/join.hpp>
+#include <descent/schedules/linear.hpp>
 #include <descent/schedules/multi_step.hpp>
 #include <descent/schedules/multiplicative.hpp>
 #include <descent/schedules/noam.hpp>
@@ -19,10 +20,27 @@
 #include <descent/schedules/piecewise.hpp>
 #include <descent/schedules/plateau.hpp>
 #include <descent/schedules/polynomial.hpp>
+#include <descent/schedules/step.hpp>
 #include <descent/schedules/swa_rate.hpp>
+#include <descent/schedules/warmup.hpp>
 #include <descent/schedules/wsd.hpp>
 
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace ds = descent;
+
 namespace {
+
+#if defined(DESCENT_CONTRACTED)
+constexpr bool contracted = true;
+#else
+constexpr bool contracted = false;
+#endif
 
 constexpr std::int64_t far = std::int64_t{1} << 40;
 constexpr std::size_t rows = 40;  // steps 0, 1, ...; then far ones
@@ -31,7 +49,7 @@ DESCENT_HD std::int64_t step_of(std::size_t row) {
 }
 
 /// Calls f(schedule, whether only exactly rounded operations are in it), one after the other.
-template <class F> DESCENT_HD void each(F& f) {
+DESCENT_CALLS template <class F> DESCENT_HD void each(F& f) {
   using w = ds::warmup<ds::constant>;
   f(ds::constant{0.3}, true);
   f(ds::linear{0.3, 0.05, 13}, true);
@@ -71,9 +89,8 @@ template <class F> DESCENT_HD void each(F& f) {
   f(ds::wsd{0.3, 0.05, 4, 6, 20, ds::wsd::exponential}, false);
   f(ds::swa_rate<ds::step>{{0.3, 0.9, 2}, 8, 0.05, 6}, true);
   f(ds::scaled<ds::clamped<ds::delayed<ds::per_epoch<ds::step>>>>{0.7, {0.1, 0.2, {3, {{0.3, 0.9, 1}, 4}}}}, true);
-  f(ds::join<ds::linear, ds::constant, ds::cosine>{{5, 15}, ds::linear{0.1, 0.3, 5}, ds::constant{0.3}, ds::cosine{0.3, 0, 9}},
-    true);
-  f(ds::chained<ds::cosine, ds::step>{ds::cosine{0.3, 0.1, 20}, ds::step{1, 0.7, 4}}, true);
+  f(ds::join{{5, 15}, ds::linear{0.1, 0.3, 5}, ds::constant{0.3}, ds::cosine{0.3, 0, 9}}, true);
+  f(ds::chained{ds::cosine{0.3, 0.1, 20}, ds::step{1, 0.7, 4}}, true);
 }
 
 struct evaluate {
@@ -89,8 +106,8 @@ struct judge {
       double const host = s(step_of(row)), there = device[column * rows + row];
       CAPTURE(column);
       CAPTURE(step_of(row));
-      if (exact && !test::contracted) CHECK(std::bit_cast<std::uint64_t>(host) == std::bit_cast<std::uint64_t>(there));
-      else CHECK(std::fabs(host - there) <= (test::contracted ? 8 : 2) * 0x1p-52 * std::fabs(host));
+      if (exact && !contracted) CHECK(std::bit_cast<std::uint64_t>(host) == std::bit_cast<std::uint64_t>(there));
+      else CHECK(std::fabs(host - there) <= (contracted ? 8 : 2) * 0x1p-52 * std::fabs(host));
       same += host == there;
     }
     ++column;
@@ -111,9 +128,10 @@ __global__ void watch(ds::plateau p, double const* metrics, int n, ds::plateau_s
   *out = s;
 }
 
+/// Memory that both see.
 template <class T> struct managed {
   T* data;
-  explicit managed(std::size_t n) { test::cuda(cudaMallocManaged(&data, n * sizeof(T))); }
+  explicit managed(std::size_t n) { REQUIRE(cudaMallocManaged(&data, n * sizeof(T)) == cudaSuccess); }
   ~managed() { cudaFree(data); }
   managed(managed const&) = delete;
 };
@@ -125,7 +143,7 @@ TEST_CASE("schedules have the same bits on host and device, with pow and log wit
   each(all);
   managed<double> out(rows * all.n);
   all_schedules<<<1, rows>>>(out.data);
-  test::cuda(cudaDeviceSynchronize());
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   std::vector<double> const values(out.data, out.data + rows * all.n);
   judge j{values};
   each(j);
@@ -137,11 +155,12 @@ TEST_CASE("a plateau has the same state on host and device after 100 metrics") {
   ds::plateau const p{.initial = 0.3, .factor = 0.5, .patience = 2, .cooldown = 1, .every = 2, .relative = 1e-2};
   managed<double> metrics(100);
   managed<ds::plateau_state> out(1);
-  for (int i = 0; i < 100; ++i) metrics.data[i] = i % 29 == 17 ? std::nan("") : 3.0 / (1 + i % 37) + 0.01 * (i * 37 % 11);
+  for (int i = 0; i < 100; ++i)
+    metrics.data[i] = i % 29 == 17 ? std::nan("") : 3.0 / (1 + i % 37) + 0.01 * (i * 37 % 11);
   auto s = p.start();
   for (int i = 0; i < 100; ++i) p.next(s, metrics.data[i]);
   watch<<<1, 1>>>(p, metrics.data, 100, out.data);
-  test::cuda(cudaDeviceSynchronize());
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   CHECK(s.value < 0.3);
   CHECK(out.data->value == s.value);
   CHECK(out.data->best == s.best);

@@ -257,7 +257,7 @@ TEST_CASE("noam: the paper's formula for steps from 1, its peak at step warmup -
   CHECK(close(s(39), 2 / std::sqrt(real(512) * 40)));
 }
 
-TEST_CASE("trap of tiny-cuda-nn: ExponentialDecay drops first at its start, not an interval later, and last at its end") {
+TEST_CASE("trap of tiny-cuda-nn: ExponentialDecay drops first at its start, not an interval later") {
   ds::interval_decay const s{.initial = 1, .factor = 0.5, .every = 4, .begin = 6, .end = 14};
   double rate = 1;  // the recurrence, which changes the rate that it keeps
   for (int t = 0; t < 60; ++t) {

@@ -13,10 +13,12 @@ namespace descent {
 ///
 ///     s(t) = initial factor^(t / steps)
 struct exponential {
+  static constexpr double none = std::numeric_limits<double>::quiet_NaN();
+
   double initial = 0, factor = 1;
   std::int64_t steps = 1;
   bool staircase = false;
-  double limit = std::numeric_limits<double>::quiet_NaN();  ///< none
+  double limit = none;
 
   DESCENT_HD double operator()(std::int64_t t) const {
     double value = initial * power(factor, t / steps);

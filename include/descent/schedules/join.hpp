@@ -16,7 +16,7 @@ template <class First, class... Rest> struct schedule_list<First, Rest...> {
   schedule_list<Rest...> rest{};
 
   constexpr schedule_list() = default;
-  constexpr schedule_list(First f, Rest... r) : first(f), rest(r...) {}
+  DESCENT_HD constexpr schedule_list(First f, Rest... r) : first(f), rest(r...) {}
 
   /// The piece of step t, whose steps begin at `start`.
   DESCENT_HD double piece(std::int64_t t, std::int64_t start, [[maybe_unused]] std::int64_t const* at) const {
@@ -44,7 +44,7 @@ template <class... S> struct join {
   detail::schedule_list<S...> pieces{};
 
   constexpr join() = default;
-  constexpr join(std::int64_t const (&boundaries)[sizeof...(S) - 1], S... schedules) : pieces(schedules...) {
+  DESCENT_HD constexpr join(std::int64_t const (&boundaries)[sizeof...(S) - 1], S... schedules) : pieces(schedules...) {
     for (std::size_t i = 0; i < sizeof...(S) - 1; ++i) at[i] = boundaries[i];
   }
 
@@ -62,7 +62,7 @@ template <class... S> struct chained {
   detail::schedule_list<S...> factors{};
 
   constexpr chained() = default;
-  constexpr chained(S... schedules) : factors(schedules...) {}
+  DESCENT_HD constexpr chained(S... schedules) : factors(schedules...) {}
 
   DESCENT_HD double operator()(std::int64_t t) const { return factors.product(t); }
 

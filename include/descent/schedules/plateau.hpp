@@ -38,6 +38,8 @@ struct plateau {
   enum order { smaller_is_better, larger_is_better };
   enum moment { above_patience, at_patience };
 
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+
   double initial = 1;  ///< a learning rate, or 1 for a factor of it
   double factor = 0.1;
   std::int64_t patience = 10, cooldown = 0, every = 1;
@@ -47,7 +49,6 @@ struct plateau {
   moment fires = above_patience;
 
   DESCENT_HD plateau_state start() const {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
     return {initial, metric == smaller_is_better ? infinity : -infinity, 0, 0, 0, 0};
   }
 

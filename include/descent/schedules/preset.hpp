@@ -46,7 +46,7 @@ constexpr delayed<descent::linear> linear_schedule(double init_value, double end
 }
 constexpr delayed<descent::exponential> exponential_decay(
     double init_value, std::int64_t transition_steps, double decay_rate, std::int64_t transition_begin = 0,
-    bool staircase = false, double end_value = std::numeric_limits<double>::quiet_NaN()) {
+    bool staircase = false, double end_value = descent::exponential::none) {
   if (transition_steps <= 0 || decay_rate == 0) return {0, {.initial = init_value}};
   return {transition_begin > 0 ? transition_begin : 0,
           {init_value, decay_rate, transition_steps, staircase, end_value}};
@@ -109,7 +109,7 @@ constexpr warmup<descent::cosine> warmup_cosine_decay_schedule(double init_value
 constexpr warmup<delayed<descent::exponential>> warmup_exponential_decay_schedule(
     double init_value, double peak_value, std::int64_t warmup_steps, std::int64_t transition_steps, double decay_rate,
     std::int64_t transition_begin = 0, bool staircase = false,
-    double end_value = std::numeric_limits<double>::quiet_NaN()) {
+    double end_value = descent::exponential::none) {
   return {.steps = warmup_steps,
           .then = exponential_decay(peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value),
           .from = peak_value != 0 ? init_value / peak_value : 0,
