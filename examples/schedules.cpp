@@ -1,0 +1,242 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Every schedule of descent: all of them in one picture, or one as a table.
+//
+//   schedules                           the names
+//   schedules --draw schedules.svg      all of them, over 100 steps
+//   schedules one_cycle --steps 100     the values at each step, its variants side by side
+//
+// A schedule is a function of the step, so that it can be printed and drawn before anything is trained with it.
+#include "parts/arguments.hpp"
+#include "parts/chart.hpp"
+
+#include <descent/schedules/combine.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/cosine_restarts.hpp>
+#include <descent/schedules/cyclic.hpp>
+#include <descent/schedules/cyclical_decay.hpp>
+#include <descent/schedules/exponential.hpp>
+#include <descent/schedules/interval_decay.hpp>
+#include <descent/schedules/inverse_sqrt.hpp>
+#include <descent/schedules/inverse_time.hpp>
+#include <descent/schedules/join.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/multi_step.hpp>
+#include <descent/schedules/multiplicative.hpp>
+#include <descent/schedules/noam.hpp>
+#include <descent/schedules/one_cycle.hpp>
+#include <descent/schedules/piecewise.hpp>
+#include <descent/schedules/plateau.hpp>
+#include <descent/schedules/polynomial.hpp>
+#include <descent/schedules/step.hpp>
+#include <descent/schedules/swa_rate.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/schedules/wsd.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+namespace ds = descent;
+namespace {
+
+using function = std::function<double(std::int64_t)>;
+
+struct variant {
+  std::string name;
+  function values;
+};
+struct shown {
+  std::string name;
+  std::vector<variant> variants;
+};
+
+/// A schedule whose fields are in range, as a function.
+template <ds::schedule S> function of(S const& s) {
+  ds::detail::check_schedule(s);
+  return s;
+}
+
+/// A plateau that watches a metric fall and stop falling.
+function watched(ds::plateau const& p, std::int64_t n) {
+  std::vector<double> values;
+  auto s = p.start();
+  for (std::int64_t t = 0; t <= n; ++t) {
+    values.push_back(s.value);
+    p.next(s, std::exp(-15 * double(t) / double(n)) + 0.1 * s.value);
+  }
+  return [values](std::int64_t t) { return values.at(std::size_t(t)); };
+}
+
+/// All of them, as they are over n steps.
+std::vector<shown> all(std::int64_t n) {
+  using wc = ds::warmup<ds::constant>;
+  using ds::anneal, ds::cycles;
+  return {
+      {"constant", {{"constant", of(ds::constant{0.5})}}},
+      {"linear", {{"linear", of(ds::linear{1, 0.1, n * 8 / 10})}}},
+      {"polynomial",
+       {{"power 1/2", of(ds::polynomial{1, 0.1, 0.5, n * 8 / 10})},
+        {"power 2", of(ds::polynomial{1, 0.1, 2, n * 8 / 10})},
+        {"power 4", of(ds::polynomial{1, 0.1, 4, n * 8 / 10})}}},
+      {"step", {{"step", of(ds::step{1, 0.5, n / 5})}}},
+      {"multi_step", {{"multi_step", of(ds::multi_step<3>{1, 0.3, {n * 3 / 10, n * 6 / 10, n * 8 / 10}})}}},
+      {"interval_decay", {{"interval_decay", of(ds::interval_decay{1, 0.7, n / 10, n * 3 / 10, n * 8 / 10})}}},
+      {"exponential",
+       {{"smooth", of(ds::exponential{1, 0.5, n / 5})},
+        {"staircase", of(ds::exponential{1, 0.5, n / 5, true})},
+        {"limit", of(ds::exponential{1, 0.5, n / 10, false, 0.2})}}},
+      {"multiplicative",
+       {{"multiplicative", of(ds::multiplicative<41>(1, [](auto t) { return 1 - 1 / double(20 + t); }))}}},
+      {"inverse_time",
+       {{"smooth", of(ds::inverse_time{1, 1, n / 5})}, {"staircase", of(ds::inverse_time{1, 1, n / 5, true})}}},
+      {"inverse_sqrt",
+       {{"alone", of(ds::inverse_sqrt{1, n / 10})},
+        {"after a warm-up", of(ds::warmup<ds::inverse_sqrt>{n / 10, {1, n / 10}})},
+        {"delayed", of(ds::delayed{n / 10, ds::inverse_sqrt{1, n / 10}})}}},
+      {"noam",
+       {{"warmup 10", of(ds::noam{1, 512, n / 10})}, {"warmup 30", of(ds::noam{1, 512, n * 3 / 10})}}},
+      {"cosine",
+       {{"once", of(ds::cosine{1, 0.1, n / 2})},
+        {"swing", of(ds::cosine{1, 0.1, n / 2, 1, ds::cosine::swing})},
+        {"exponent 3", of(ds::cosine{1, 0.1, n / 2, 3})}}},
+      {"cosine_restarts",
+       {{"multiplier 1", of(ds::cosine_restarts{1, 0, n / 4})},
+        {"multiplier 2", of(ds::cosine_restarts{1, 0, n / 7, 2})},
+        {"decay", of(ds::cosine_restarts{1, 0, n / 4, 1, 0.6})}}},
+      {"warmup",
+       {{"linear", of(ds::warmup<ds::cosine>{n * 3 / 10, {1, 0, n * 7 / 10}})},
+        {"cosine", of(wc{n * 3 / 10, {1}, wc::cosine})},
+        {"exponential", of(wc{n * 3 / 10, {1}, wc::exponential, 0.01})},
+        {"logarithmic", of(wc{n * 3 / 10, {1}, wc::logarithmic})}}},
+      {"wsd",
+       {{"sqrt", of(ds::wsd{1, 0, n / 10, n * 5 / 10, n * 4 / 10})},
+        {"linear", of(ds::wsd{1, 0, n / 10, n * 5 / 10, n * 4 / 10, ds::wsd::linear})},
+        {"cosine", of(ds::wsd{1, 0, n / 10, n * 5 / 10, n * 4 / 10, ds::wsd::cosine})},
+        {"exponential", of(ds::wsd{1, 0, n / 10, n * 5 / 10, n * 4 / 10, ds::wsd::exponential})}}},
+      {"one_cycle",
+       {{"cosine", of(ds::one_cycle{.peak = 1, .steps = n})},
+        {"linear", of(ds::one_cycle{.peak = 1, .steps = n, .shape = anneal::linear})},
+        {"three phases", of(ds::one_cycle{.peak = 1, .steps = n, .three_phases = true})}}},
+      {"one_cycle_momentum",
+       {{"cosine", of(ds::one_cycle_momentum{.steps = n})},
+        {"linear", of(ds::one_cycle_momentum{.steps = n, .shape = anneal::linear})},
+        {"three phases", of(ds::one_cycle_momentum{.steps = n, .three_phases = true})}}},
+      {"cyclic",
+       {{"triangular", of(ds::cyclic{0.1, 1, n / 10, n / 5})},
+        {"triangular2", of(ds::cyclic{0.1, 1, n / 10, n / 5, cycles::triangular2})},
+        {"exp_range", of(ds::cyclic{0.1, 1, n / 10, n / 5, cycles::exp_range, std::pow(0.1, 1 / double(n))})}}},
+      {"cyclic_momentum",
+       {{"triangular", of(ds::cyclic_momentum{0.8, 0.9, n / 10, n / 5})},
+        {"triangular2", of(ds::cyclic_momentum{0.8, 0.9, n / 10, n / 5, cycles::triangular2})}}},
+      {"cyclical_decay",
+       {{"multiplier 1", of(ds::cyclical_decay{1, n / 5, 1, double(n) / 5})},
+        {"multiplier 2", of(ds::cyclical_decay{1, n / 10, 2, double(n) / 5})}}},
+      {"piecewise",
+       {{"constant", of(ds::piecewise_constant<3>{{n / 5, n / 2, n * 8 / 10}, {0.4, 1, 0.6, 0.1}})},
+        {"linear", of(ds::piecewise_interpolated<3>{{n / 5, n / 2, n * 8 / 10}, {0.4, 1, 0.6, 0.1}})},
+        {"cosine",
+         of(ds::piecewise_interpolated<3>{{n / 5, n / 2, n * 8 / 10}, {0.4, 1, 0.6, 0.1}, anneal::cosine})}}},
+      {"swa_rate",
+       {{"cosine", of(ds::swa_rate<ds::exponential>{{1, 0.3, n / 2}, n / 2, 0.2, n / 4})},
+        {"linear", of(ds::swa_rate<ds::exponential>{{1, 0.3, n / 2}, n / 2, 0.2, n / 4, anneal::linear})}}},
+      {"join",
+       {{"join",
+         of(ds::join{{n / 5, n / 2}, ds::linear{0, 1, n / 5}, ds::constant{1}, ds::step{0.8, 0.6, n / 8}})}}},
+      {"chained",
+       {{"chained", of(ds::chained{ds::cosine{1, 0.1, n}, ds::linear{0, 1, n / 10}, ds::step{1, 0.7, n / 4}})}}},
+      {"combine",
+       {{"scaled", of(ds::scaled{0.8, ds::cosine{1, 0, n}})},
+        {"clamped", of(ds::clamped{0.3, 0.7, ds::cosine{1, 0, n}})},
+        {"delayed", of(ds::delayed{n / 5, ds::cosine{1, 0, n / 2}})},
+        {"per_epoch", of(ds::per_epoch{ds::cosine{1, 0, 10}, n / 10})}}},
+      {"plateau",
+       {{"patience 5", watched({.patience = n / 20, .relative = 1e-2}, n)},
+        {"factor 0.5", watched({.factor = 0.5, .patience = n / 20, .relative = 1e-2}, n)}}},
+  };
+}
+
+/// Panels in rows of three: draw() makes a row, and a picture is SVG within SVG.
+std::string gallery(std::int64_t n) {
+  auto const schedules = all(n);
+  std::string rows;
+  double top = 0, width = 0;
+  for (std::size_t first = 0; first < schedules.size(); first += 3) {
+    std::vector<example::panel> panels;
+    for (std::size_t k = first; k < first + 3 && k < schedules.size(); ++k) {
+      example::panel p{schedules[k].name, "step", example::axis::linear, {}};
+      for (auto const& v : schedules[k].variants) {
+        p.curves.push_back({v.name, {}});
+        for (std::int64_t t = 0; t <= n; ++t) p.curves.back().points.push_back({double(t), v.values(t)});
+      }
+      panels.push_back(p);
+    }
+    auto const title = first == 0 ? "The schedules of descent, over " + std::to_string(n) + " steps" : "";
+    std::string const row = example::draw(title, panels);
+    auto const attribute = [&](char const* name) {
+      return std::stod(row.substr(row.find(name + std::string("=\"")) + std::string(name).size() + 2));
+    };
+    rows += "<svg y=\"" + std::to_string(int(top)) + "\"" + row.substr(4);
+    top += attribute("height");
+    width = std::max(width, attribute("width"));
+  }
+  auto const size = std::to_string(int(width)) + "\" height=\"" + std::to_string(int(top)) + "\"";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + ">\n<rect width=\"" + size +
+         " fill=\"#fff\"/>\n" + rows + "</svg>\n";
+}
+
+void print(shown const& s, std::int64_t n) {
+  std::printf("%8s", "step");
+  for (auto const& v : s.variants) std::printf("  %15s", v.name.c_str());
+  std::puts("");
+  for (std::int64_t t = 0; t <= n; ++t) {
+    std::printf("%8lld", static_cast<long long>(t));
+    for (auto const& v : s.variants) std::printf("  %15.8g", v.values(t));
+    std::puts("");
+  }
+}
+
+int run(std::vector<std::string> arguments) {
+  std::string name;
+  if (!arguments.empty() && arguments[0].rfind("--", 0) != 0) {
+    name = arguments[0];
+    arguments.erase(arguments.begin());
+  }
+  std::int64_t steps = 100;
+  std::string file;
+  auto const known = [](std::string const& option) { return option == "--steps" || option == "--draw"; };
+  bool const wanted = example::each_option(arguments, known, [&](std::string const& option, std::string const& value) {
+    if (option == "--steps") steps = example::integer<std::int64_t>(option, value, 20, 1000000);
+    else file = value;
+  });
+  auto const schedules = all(steps);
+  std::string names;
+  for (auto const& s : schedules) names += (names.empty() ? "" : ", ") + s.name;
+
+  if (!name.empty() && wanted) {
+    for (auto const& s : schedules)
+      if (s.name == name) return print(s, steps), 0;
+    example::fail("there is no schedule " + example::quoted(name) + "; there are " + names);
+  }
+  if (file.empty() || !wanted) {
+    std::printf("schedules NAME [--steps N]   a table\nschedules --draw FILE        a picture of all\nThere are %s.\n",
+                names.c_str());
+    return 0;
+  }
+  std::ofstream out(file);
+  out << gallery(steps);
+  if (!out.flush()) example::fail("cannot write " + example::quoted(file));
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  try {
+    return run({values + 1, values + count});
+  } catch (std::exception const& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""The program that draws schedules: no schedule is without a curve, tables have its values, the picture is that of docs/.
+
+usage: schedules.py project-root program
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+root, program = sys.argv[1:]
+
+
+def run(*arguments):
+    return subprocess.run([program, *arguments], capture_output=True, text=True)
+
+
+def check(holds, what):
+    if not holds:
+        sys.exit(f"does not hold: {what}")
+
+
+def table(name, steps):
+    head, *rows = run(name, "--steps", str(steps)).stdout.splitlines()
+    numbers = [[float(x) for x in row.split()] for row in rows]
+    check([row[0] for row in numbers] == list(range(steps + 1)), f"{name}: a row for each step")
+    check(len({len(row) for row in numbers}) == 1, f"{name}: equal rows")
+    return numbers
+
+
+names = re.search(r"There are (.*)\.$", run().stdout.strip()).group(1).split(", ")
+headers = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/schedules"))}
+check(headers - set(names) == {"anneal", "preset"}, f"each schedule is there: {headers - set(names)}")
+check(set(names) - headers == {"chained", "one_cycle_momentum", "cyclic_momentum"}, "and nothing else")
+with open(os.path.join(root, "docs/schedules.md"), encoding="utf-8") as page:
+    text = page.read()
+for name in headers - {"anneal", "preset"}:
+    check(f"](../include/descent/schedules/{name}.hpp)" in text, f"docs/schedules.md has {name}")
+
+for name in names:
+    table(name, 40)
+check(all(row[1] == 0.5 for row in table("constant", 20)), "constant is constant")
+check([row[1] for row in table("step", 20)][::4] == [1, 0.5, 0.25, 0.125, 0.0625, 0.03125], "step halves")
+check(min(row[1] for row in table("plateau", 100)) < 0.11, "the plateau is found")
+
+wrong = run("one_cycl")
+check(wrong.returncode == 1 and wrong.stderr.startswith('there is no schedule "one_cycl"; there are constant, '), wrong.stderr)
+check(run("step", "--steps", "3").returncode == 1, "too few steps are refused")
+
+with tempfile.TemporaryDirectory() as folder:
+    file = os.path.join(folder, "schedules.svg")
+    check(run("--draw", file).returncode == 0, "it draws")
+    picture = xml.parse(file).getroot()
+    titles = {t.text for t in picture.iter("{http://www.w3.org/2000/svg}text") if t.get("font-weight") == "bold"}
+    check(titles == set(names), f"a panel for each: {titles ^ set(names)}")
+    with open(file, "rb") as new, open(os.path.join(root, "docs/pictures/schedules.svg"), "rb") as old:
+        check(new.read() == old.read(), "docs/pictures/schedules.svg is what it draws")
