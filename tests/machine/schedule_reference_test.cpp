@@ -187,7 +187,8 @@ std::map<std::string, function> ours() {
 }
 
 /// Where PyTorch's chained form differs from a function of the step; each has a test of its own below.
-std::set<std::string> const different = {"one_cycle_past", "product_of_cosine", "ConstantLR_0"};
+std::set<std::string> const different = {"one_cycle_past", "product_of_cosine", "ConstantLR_0",
+                                          "changed_by_hand"};
 
 }  // namespace
 
@@ -265,6 +266,31 @@ TEST_CASE("trap of schedulers with state: a step evaluated twice or late has the
   std::vector<double> forward;
   for (std::int64_t t = 0; t < 60; ++t) forward.push_back(s(t));
   for (std::int64_t t = 59; t >= 0; t -= 7) CHECK(s(t) == forward[std::size_t(t)]);
+}
+
+TEST_CASE("trap of chained forms: a rate changed by hand stays changed; here it is a factor that is written down") {
+  recorded const r = one("changed_by_hand", "chained");
+  ds::cosine const c{base, 0, 20};
+  ds::chained const both{c, ds::piecewise_constant<1>{{8}, {1, 0.5}}};
+  for (std::size_t t = 0; t < 20; ++t) {
+    CHECK(both(std::int64_t(t)) == doctest::Approx(r.values[t]).epsilon(1e-12));
+    CHECK((std::fabs(c(std::int64_t(t)) - r.values[t]) < 1e-12) == (t < 8));  // the function alone is untouched
+  }
+}
+
+TEST_CASE("chained and closed forms of PyTorch agree to 1e-13, and the closed form is the function to 1e-15") {
+  double drift = 0;
+  std::size_t pairs = 0;
+  for (recorded const& r : read()) {
+    if (r.peer != "closed" || r.steps.size() == 1) continue;
+    recorded const other = one(r.name, "chained");
+    ++pairs;
+    for (std::size_t t = 0; t < r.values.size(); ++t)
+      drift = std::max(drift, std::fabs(r.values[t] - other.values[t]));
+  }
+  CHECK(pairs >= 8);
+  CHECK(drift > 0);  // a chain of products rounds at each step
+  CHECK(drift < 1e-13);
 }
 
 TEST_CASE("trap of plateaus: optax fires when the count equals patience, one metric before PyTorch") {

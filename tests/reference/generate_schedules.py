@@ -128,6 +128,17 @@ torch_case("product_of_cosine", 30, lambda o: tl.ChainedScheduler(
     [tl.CosineAnnealingLR(o, 30, 0.02), tl.StepLR(o, 7, 0.5)], o))
 torch_case("ConstantLR_0", 6, lambda o: tl.ConstantLR(o, 0.25, 0))
 
+optimizer = make()
+scheduler = tl.CosineAnnealingLR(optimizer, 20)
+values = []
+for t in range(20):
+    if t == 8:
+        optimizer.param_groups[0]["lr"] *= 0.5  # by hand
+    values.append(float(optimizer.param_groups[0]["lr"]))
+    optimizer.step()
+    scheduler.step()
+cases.append(("changed_by_hand", "chained", values))
+
 optax_case("constant", 4, optax.constant_schedule(base))
 optax_case("linear", 20, optax.linear_schedule(0.3, 0.05, 12, 4))
 optax_case("linear_0", 4, optax.linear_schedule(0.0, 0.3, 0))

@@ -10,13 +10,13 @@ namespace descent {
 template <class S> struct scaled {
   static_assert(schedule<S>, "scaled<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
   double factor = 1;
-  S schedule{};
+  S inner{};
 
-  DESCENT_HD double operator()(std::int64_t t) const { return factor * schedule(t); }
+  DESCENT_HD double operator()(std::int64_t t) const { return factor * inner(t); }
 
   void check() const {
     detail::require_finite("scaled", "factor", factor);
-    detail::check_schedule(schedule);
+    detail::check_schedule(inner);
   }
 };
 
@@ -24,17 +24,17 @@ template <class S> struct scaled {
 template <class S> struct clamped {
   static_assert(schedule<S>, "clamped<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
   double low = 0, high = 0;
-  S schedule{};
+  S inner{};
 
   DESCENT_HD double operator()(std::int64_t t) const {
-    double const value = schedule(t);
+    double const value = inner(t);
     return value < low ? low : value > high ? high : value;
   }
 
   void check() const {
     detail::require_finite("clamped", "low", low);
     detail::require(high >= low && std::isfinite(high), "clamped", "high", "finite and at least low", high);
-    detail::check_schedule(schedule);
+    detail::check_schedule(inner);
   }
 };
 
@@ -42,13 +42,13 @@ template <class S> struct clamped {
 template <class S> struct delayed {
   static_assert(schedule<S>, "delayed<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
   std::int64_t steps = 0;
-  S schedule{};
+  S inner{};
 
-  DESCENT_HD double operator()(std::int64_t t) const { return schedule(t < steps ? 0 : t - steps); }
+  DESCENT_HD double operator()(std::int64_t t) const { return inner(t < steps ? 0 : t - steps); }
 
   void check() const {
     detail::require_steps("delayed", "steps", steps, 0);
-    detail::check_schedule(schedule);
+    detail::check_schedule(inner);
   }
 };
 
@@ -56,13 +56,13 @@ template <class S> struct delayed {
 /// in steps, epochs times steps_per_epoch, is the same at fractional epochs.
 template <class S> struct per_epoch {
   static_assert(schedule<S>, "per_epoch<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
-  S schedule{};
+  S inner{};
   std::int64_t steps_per_epoch = 1;
 
-  DESCENT_HD double operator()(std::int64_t t) const { return schedule(t / steps_per_epoch); }
+  DESCENT_HD double operator()(std::int64_t t) const { return inner(t / steps_per_epoch); }
 
   void check() const {
-    detail::check_schedule(schedule);
+    detail::check_schedule(inner);
     detail::require_steps("per_epoch", "steps_per_epoch", steps_per_epoch, 1);
   }
 };

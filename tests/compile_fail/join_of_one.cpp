@@ -1,0 +1,6 @@
+// expect: join: at least two schedules, and a step between each two
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/join.hpp>
+
+using schedule = descent::join<descent::constant>;
+schedule const one{};
