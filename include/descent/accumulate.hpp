@@ -4,6 +4,7 @@
 
 #include <descent/detail/error.hpp>
 #include <descent/policy.hpp>
+#include <descent/schedule.hpp>
 
 #include <cstdint>
 
@@ -25,5 +26,27 @@ struct accumulate {
   using policy_kind = kind::accumulation;
   void check() const { detail::require(n >= 1, "accumulate", "n", "at least 1", n); }
 };
+
+/// The same with n from a schedule of the updates so far, rounded and at least 1: a batch that grows while training
+/// (large_batch.hpp). Evaluated where the optimizer is, so a captured step() follows.
+template <schedule Schedule> struct accumulate_by {
+  Schedule n;
+
+  using policy_kind = kind::accumulation;
+  void check() const {
+    if constexpr (requires { n.check(); }) n.check();
+  }
+};
+template <class Schedule> accumulate_by(Schedule) -> accumulate_by<Schedule>;
+
+namespace detail {
+/// Micro-batches of the update after `step` others.
+DESCENT_HD inline std::int64_t micro_batches_at(accumulate const& policy, std::int64_t) { return policy.n; }
+template <class Schedule>
+DESCENT_HD std::int64_t micro_batches_at(accumulate_by<Schedule> const& policy, std::int64_t step) {
+  double const n = policy.n(step);
+  return n > 1 ? std::int64_t(n + 0.5) : 1;
+}
+}  // namespace detail
 
 }  // namespace descent

@@ -4,7 +4,9 @@
 
 #include <descent/detail/plan.hpp>
 #include <descent/detail/reduce.hpp>
+#include <descent/detail/scheduled.hpp>
 #include <descent/loss_scale.hpp>
+#include <descent/schedules/plateau.hpp>
 
 #include <cstdint>
 
@@ -32,6 +34,8 @@ struct control_block {
   std::int32_t batches = 0;  ///< gradients counted since the last update, and the sum of their weights
   double weight = 0;
   loss_scale_state scale;    ///< the optimizer's own
+  plateau_state plateau;
+  double sweep = 0;          ///< the learning rate of a sweep, if above 0
 };
 
 /// What the caller says about one call.
@@ -51,9 +55,12 @@ struct shared_scale {
 template <class Rule> struct group_entry {
   Rule rule;
   bool frozen = false;
+  std::int32_t number = 0;  ///< of the group
 };
 
 namespace detail {
+
+DESCENT_HD inline rate_change rates_of(control_block const& c) { return {c.plateau.scale, c.sweep}; }
 
 /// What the update of a group or tensor reads.
 template <class Rule, class Real> struct alignas(16) unit {
@@ -122,7 +129,7 @@ DESCENT_HD bool completes(control_block const& c, [[maybe_unused]] typename Plan
                           step_call const& call) {
   if constexpr (Plan::template given<typename Plan::accumulation>)
     return call.look || (call.flush ? c.batches > 0
-                                    : c.batches + 1 >= static_cast<typename Plan::accumulation const&>(policies).n);
+                                    : c.batches + 1 >= micro_batches_at(static_cast<typename Plan::accumulation const&>(policies), c.step));
   else return true;
 }
 
@@ -134,25 +141,6 @@ DESCENT_HD double inverse_of(control_block const& c, [[maybe_unused]] loss_scale
   if constexpr (Plan::template given<typename Plan::loss_scale>) divisor = c.unscaled ? 1 : double(scale.scale);
   if constexpr (Plan::template given<typename Plan::accumulation>) divisor *= c.weight + (call.flush ? 0 : call.weight);
   return 1 / divisor;
-}
-
-/// The rule with its scheduled fields as they are at this step.
-template <class Rule, class Policies>
-DESCENT_HD Rule scheduled(Rule rule, Policies const& policies, std::int64_t step) {
-  policies.each([&](auto const& p) {
-    if constexpr (requires { p.schedule; }) p.apply(rule, step);
-  });
-  return rule;
-}
-
-/// The rule with its scheduled fields unknown: not a number.
-template <class Rule, class Policy> void forget(Rule& rule, Policy const& policy) {
-  if constexpr (requires { policy.schedule; }) policy.forget(rule);
-}
-template <class Rule, class... Ps>
-Rule unscheduled(Rule rule, [[maybe_unused]] policy_set<Ps...> const& policies) {
-  (forget(rule, static_cast<Ps const&>(policies)), ...);
-  return rule;
 }
 
 /// Once per call of step, given the rule of group 0, the scale in force and the totals over all gradients, which are
@@ -190,8 +178,16 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
   c.skipped_in_row = 0;
   c.clip = Plan::clip_over == scope::model ? clip_factor<Plan>(policies, totals, inverse) : 1;
   c.factor = inverse * c.clip;
-  if constexpr (has_lr<typename Plan::rule>) c.learning_rate = scheduled(rule, policies, c.step).lr;
+  if constexpr (has_lr<typename Plan::rule>) 
+    c.learning_rate = scheduled(rule, policies, c.step, 0, rates_of(c)).lr;
   ++c.step;
+}
+
+/// Shows the plateau a metric, in memory or by value.
+template <class Plan>
+DESCENT_HD void observe_metric(control_block& c, typename Plan::policies const& policies, float const* where,
+                               double metric) {
+  static_cast<typename Plan::plateau const&>(policies).settings.next(c.plateau, where ? double(*where) : metric);
 }
 
 /// The control block of an optimizer that has taken no step.
@@ -199,6 +195,8 @@ template <class Plan> control_block start_of([[maybe_unused]] typename Plan::pol
   control_block c;
   if constexpr (Plan::template given<typename Plan::loss_scale> && !Plan::shares_scale)
     c.scale = static_cast<typename Plan::loss_scale const&>(policies).start();
+  if constexpr (Plan::template given<typename Plan::plateau>)
+    c.plateau = static_cast<typename Plan::plateau const&>(policies).settings.start();
   return c;
 }
 
@@ -285,9 +283,9 @@ template <class Plan>
 DESCENT_HD unit_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
                                   typename Plan::policies const& policies, std::int64_t t, double factor,
                                   [[maybe_unused]] memory_of<typename Plan::rule>* memories,
-                                  [[maybe_unused]] std::int64_t u) {
+                                  [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
   using rule = typename Plan::rule;
-  rule const r = scheduled(group.rule, policies, t - 1);
+  rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   if constexpr (has_memory<rule>) {
     if (group.frozen) return {{}, 0, true};
     return narrowed<rule, typename Plan::real>(r.at(t, memories[u]), factor, false);
@@ -307,9 +305,10 @@ DESCENT_HD typename Plan::rule::template terms<typename Plan::real> terms_of_row
 template <class Plan>
 DESCENT_HD unit_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& group,
                                         typename Plan::policies const& policies, std::int64_t t,
-                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories, std::int64_t g) {
+                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories, std::int64_t g,
+                                        rate_change const& rate = {}) {
   using rule = typename Plan::rule;
-  rule const r = scheduled(group.rule, policies, t - 1);
+  rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   if constexpr (has_sums_of_memory<rule>)
     return narrowed<rule, typename Plan::real>(r.at(t, memories[g]), 1, group.frozen);
   else return narrowed<rule, typename Plan::real>(r.at(t), 1, group.frozen);
@@ -321,12 +320,12 @@ DESCENT_HD unit_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
                                   typename Plan::policies const& policies, std::int64_t t, double factor,
                                   double const* totals, std::int64_t stride,
                                   [[maybe_unused]] memory_of<typename Plan::rule>* memories,
-                                  [[maybe_unused]] std::int64_t u) {
+                                  [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
   using rule = typename Plan::rule;
   if (Plan::sums_per_tensor && group.frozen) return {{}, 0, true};
   typename rule::template sums<double> sums;
   for (int i = 0; i < int(Plan::sum_count); ++i) reinterpret_cast<double*>(&sums)[i] = totals[i * stride];
-  rule const r = scheduled(group.rule, policies, t - 1);
+  rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   auto const narrow = [&](typename rule::template terms<double> const& k) {
     return narrowed<rule, typename Plan::real>(k, factor, group.frozen);
   };

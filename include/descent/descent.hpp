@@ -18,6 +18,7 @@
 #include <descent/loss_scaler.hpp>
 #include <descent/maximize.hpp>
 #include <descent/noise.hpp>
+#include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/parallel.hpp>
 #include <descent/parameters.hpp>
@@ -72,6 +73,7 @@
 #include <descent/rules/yogi.hpp>
 #include <descent/sam.hpp>
 #include <descent/schedules/combine.hpp>
+#include <descent/schedules/any_of.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
 #include <descent/schedules/cosine_restarts.hpp>
@@ -87,7 +89,10 @@
 #include <descent/schedules/piecewise.hpp>
 #include <descent/schedules/plateau.hpp>
 #include <descent/schedules/polynomial.hpp>
+#include <descent/schedules/per_group.hpp>
+#include <descent/schedules/plateau.hpp>
 #include <descent/schedules/step.hpp>
+#include <descent/schedules/table.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/schedules/wsd.hpp>
 #include <descent/storage.hpp>

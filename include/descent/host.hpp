@@ -146,7 +146,8 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
   void copy(void* to, void const* from, std::size_t bytes) {
     if (bytes) std::memcpy(to, from, bytes);
   }
-  void set_step(std::int64_t t, std::vector<entry> const&) { control_.step = t; }
+  template <class T> void set_control(T control_block::*field, T x, std::vector<entry> const&) { control_.*field = x; }
+  void observe(float const* x, double y, auto const&) { observe_metric<Plan>(control_, policies_, x, y); }
   bool set_groups(std::vector<entry> const&) { return true; }
   void refuse_capture(char const*) const {}
   control_block read_control() const { return control_; }
@@ -155,7 +156,6 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     c.scale = scale();
     return c;
   }
-  void set_loss_scale(loss_scale_state const& s) { control_.scale = s; }
   float const* loss_scale_pointer() const { return &scale().scale; }
   loss_scale_state read_scale() const { return scale(); }
   void* master() const { return master_.get(); }
@@ -207,7 +207,7 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     entry const* groups;
     template <class Real> void operator()(std::int64_t chunk) const {
       entry const& g = groups[std::size_t(e->record(chunk).group)];
-      rule const r = scheduled(g.rule, e->policies_, e->control_.step);
+      rule const r = scheduled(g.rule, e->policies_, e->control_.step, g.number, rates_of(e->control_));
       e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         swap_in_packet<Typed, Real, reals<Real>, To>(x, i, part, e->saved_.get(), r, To == point::ahead && g.frozen);
       });

@@ -142,7 +142,8 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
       if (groups[g].frozen) continue;
       double factor = e.control_.factor;
       if constexpr (Plan::clip_over != scope::model) factor = e.factors_[Plan::clip_over == scope::tensor ? t : g];
-      unit_ = matrix_terms_of<Plan>(accepted_[g], *policies_, e.control_.step, x.shape, factor, false);
+      unit_ = matrix_terms_of<Plan>(accepted_[g], *policies_, e.control_.step, x.shape, factor, false, x.group,
+                                    rates_of(e.control_));
       auto const w = work(u);
       for (int c = 0; c < input_count<Plan>; ++c) inputs_.at[c] = w.input(c);
       chunks(e, u, front_body<Engine>{&e, this});

@@ -54,7 +54,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
       : face(chosen::layout_of(params, policies...), rule), accepted_(groups_), policies_(chosen::set(policies...)),
         used_(used_slots(groups_, policies_)) {
     if constexpr (has_check<Rule>) rule.check();
-    chosen::check(policies_);
+    chosen::check(policies_, where_.groups);
     engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, chosen::backend_in(policies_));
   }
 
@@ -177,7 +177,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
         plan::template given<typename plan::loss_scale> && !plan::shares_scale,
         "set_scale_state(): the optimizer has no loss scale of its own; a shared one is set in its loss_scaler");
     detail::require_scale(s.scale);
-    alive().set_loss_scale(s);
+    alive().set_control(&control_block::scale, s, groups_);
   }
 
   /// Masters anew from the values, after something else wrote those.
@@ -319,7 +319,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     for (std::size_t i = 0; i != plan::slots; ++i) {
       used[i] = !has_optional_state<Rule>;
       if constexpr (has_optional_state<Rule>)
-        for (entry const& g : groups) used[i] = used[i] || detail::unscheduled(g.rule, set).uses(i);
+        for (entry const& g : groups) used[i] = used[i] || detail::unscheduled(g.rule, set, g.number).uses(i);
     }
     return used;
   }

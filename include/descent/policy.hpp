@@ -33,7 +33,9 @@ struct ascent;
 struct loss;
 struct rows;
 struct matrices;
-template <auto Field> struct field;  // one kind for each scheduled field of the rule
+struct plateau;
+template <auto Field> struct field;         // one kind for each scheduled field of the rule
+template <auto Field> struct scaled_field;  // and for each that is multiplied
 }  // namespace kind
 
 template <class P>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/accumulate.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/plan.hpp>
 #include <descent/host.hpp>
@@ -34,6 +35,22 @@ template <has_lr Rule, class... Ps>
 inline constexpr std::size_t lr_schedules<Rule, Ps...> = count_of<kind::field<nullptr>, Ps...> +
                                                          count_of<kind::field<&Rule::lr>, Ps...>;
 
+/// A rule's fields follow one schedule each: learning_rate, vary, scale and scale_learning_rate exclude each other.
+template <class Rule, class Kind, class... Ps> inline constexpr bool replaces_scaled = false;
+template <class Rule, auto Field, class... Ps>
+inline constexpr bool replaces_scaled<Rule, kind::scaled_field<Field>, Ps...> =
+    count_of<kind::field<Field>, Ps...> > 0;
+template <class Rule, class... Ps>
+inline constexpr std::size_t lr_scales = count_of<kind::scaled_field<nullptr>, Ps...>;
+template <has_lr Rule, class... Ps>
+inline constexpr std::size_t lr_scales<Rule, Ps...> = count_of<kind::scaled_field<nullptr>, Ps...> +
+                                                      count_of<kind::scaled_field<&Rule::lr>, Ps...>;
+/// Whether the matrix rule's lr, which learning_rate() leaves alone, has one schedule at most.
+template <class Rule, class... Ps> inline constexpr bool one_matrix_rate = true;
+template <has_lr Rule, class... Ps>
+inline constexpr bool one_matrix_rate<Rule, Ps...> =
+    lr_scales<Rule, Ps...> + count_of<kind::field<&Rule::lr>, Ps...> <= 1;
+
 template <class Rule> inline constexpr std::size_t slots_of = 1;
 template <has_state Rule> inline constexpr std::size_t slots_of<Rule> = members<Rule::template state>;
 
@@ -64,11 +81,19 @@ template <class Rule, class... Ps> struct arguments {
   static_assert(((!policy<Ps> || count_of<typename kind_of<Ps>::type, Ps...> == 1) && ...) &&
                     lr_schedules<Rule, Ps...> <= 1,
                 "two policies of one kind: each kind of policy may be given at most once");
+  static_assert(((!replaces_scaled<Rule, typename kind_of<Ps>::type, Ps...>) && ...) &&
+                    (lr_schedules<Rule, Ps...> == 0 || lr_scales<Rule, Ps...> == 0) && lr_scales<Rule, Ps...> <= 1 &&
+                    one_matrix_rate<typename matrix_rule_type<policy_of<kind::matrices, void, Ps...>>::type, Ps...>,
+                "a field follows one schedule: learning_rate and vary, which replace it, exclude scale_learning_rate and "
+                "scale, which multiply it");
   static_assert((suits_slots<Ps, slots_of<Rule>> && ...),
                 "states<T...>: one type for all members of the rule's state, or one for each");
   static_assert(
       (suits_rule<Ps, Rule, typename matrix_rule_type<policy_of<kind::matrices, void, Ps...>>::type>() && ...));
 };
+
+template <class P> inline constexpr bool grows_batch = false;
+template <class S> inline constexpr bool grows_batch<accumulate_by<S>> = true;
 
 /// What is wrong between policies and types of parameters.
 template <class Plan> struct combination {
@@ -88,6 +113,8 @@ template <class Plan> struct combination {
                 "clipping of each tensor cannot come before sums over the model that depend on the rule's memory");
   static_assert(!Plan::ascends || !Plan::selects_rows,
                 "sam cannot be combined with masked_rows: ascend() would move rows that are not selected");
+  static_assert(!Plan::has_matrices || !grows_batch<typename Plan::accumulation>,
+                "accumulate_by cannot be combined with matrices: the host must know which calls update");
   static_assert(!Plan::has_matrices || !Plan::selects_rows,
                 "matrices cannot be combined with masked_rows: a matrix rule moves whole matrices");
   static_assert(!Plan::own_updates || (!Plan::sums && !has_memory<typename Plan::rule>),
@@ -122,11 +149,15 @@ struct plan_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
     if constexpr (std::is_base_of_v<backend, policy_set<Ps...>>) return set;
     else return {};
   }
-  static void check(policy_set<Ps...> const& set) { (check_one<Ps>(set), ...); }
+  /// Given the number of groups, or 0 where it is not known yet.
+  static void check([[maybe_unused]] policy_set<Ps...> const& set, [[maybe_unused]] int groups = 0) {
+    (check_one<Ps>(set, groups), ...);
+  }
 
  private:
-  template <class P> static void check_one(P const& policy) {
+  template <class P> static void check_one(P const& policy, int groups) {
     if constexpr (requires { policy.check(); }) policy.check();
+    if constexpr (requires { policy.check_groups(groups); }) policy.check_groups(groups);
   }
 };
 template <class Value, class Gradient, class Rule, class... Ps>

@@ -41,6 +41,7 @@ template <class Plan> class controller {
 
   __device__ void find_terms() const {
     std::int64_t const t = v.control->step;
+    rate_change const rates = rates_of(*v.control);
     __shared__ double totals[Plan::sum_count + 1];
     if constexpr (Plan::has_step_terms)
       if (threadIdx.x == 0) *w.step_terms = find_step_terms<Plan>(v.groups[0].rule, policies, t);
@@ -54,7 +55,7 @@ template <class Plan> class controller {
     }
     if constexpr (Plan::own_updates)
       for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-        v.extra.rules[g] = scheduled(v.groups[g].rule, policies, t - 1);
+        v.extra.rules[g] = scheduled(v.groups[g].rule, policies, t - 1, g, rates);
     int const count = Plan::unit_per_tensor ? v.tensor_count : v.group_count;
     for (int u = int(threadIdx.x); u < count; u += total_threads) {
       int const g = Plan::unit_per_tensor ? v.tensors[u].group : u;
@@ -63,10 +64,10 @@ template <class Plan> class controller {
       if constexpr (Plan::sums_per_tensor)
         v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor,
                                     v.totals + std::int64_t(Plan::norm_rows) * v.tensor_count + u, v.tensor_count,
-                                    v.memories, u);
+                                    v.memories, u, rates);
       else if constexpr (Plan::sums)
-        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories, u);
-      else v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, v.memories, u);
+        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories, u, rates);
+      else v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, v.memories, u, rates);
     }
   }
 
@@ -76,7 +77,7 @@ template <class Plan> class controller {
     if constexpr (Plan::has_step_terms)
       if (threadIdx.x == 0) *w.pending_step = find_step_terms<Plan>(v.groups[0].rule, policies, t);
     for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-      v.pending[g] = terms_for_sums<Plan>(v.groups[g], policies, t, v.memories, g);
+      v.pending[g] = terms_for_sums<Plan>(v.groups[g], policies, t, v.memories, g, rates_of(*v.control));
   }
 
   /// For thread 0.
@@ -211,6 +212,11 @@ __global__ __launch_bounds__(total_threads) void find_ascent(device_view<Plan> v
 }
 
 template <class Plan> __global__ void mark_unscaled(device_view<Plan> v) { v.control->unscaled = true; }
+
+template <class Plan>
+__global__ void observe_step(device_view<Plan> v, control_view<Plan> w, float const* where, double metric) {
+  observe_metric<Plan>(*v.control, w.policies, where, metric);
+}
 
 template <class T> __global__ void set_value(T* to, T x) { *to = x; }
 

@@ -171,10 +171,15 @@ template <class Plan> class cuda_engine {
     device_scope const scope(device_);
     if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
   }
-  void set_step(std::int64_t t, std::vector<entry> const& groups) {
+  template <class T> void set_control(T control_block::*field, T const& x, std::vector<entry> const& groups) {
     device_scope const scope(device_);
-    launch(set_value<std::int64_t>, 1, 1, stream_, &control_.get()->step, t);
-    if constexpr (Plan::sums) set_groups(groups);  // what the next sums need depends on t
+    launch(set_value<T>, 1, 1, stream_, &(control_.get()->*field), x);
+    if constexpr (Plan::sums) set_groups(groups);  // what the next sums need depends on t and rates
+  }
+  void observe(float const* where, double metric, std::vector<entry> const& groups) {
+    device_scope const scope(device_);
+    launch(observe_step<Plan>, 1, 1, stream_, view_, controls(), where, metric);
+    if constexpr (Plan::sums) set_groups(groups);
   }
 
   control_block read_control() const {
@@ -191,10 +196,6 @@ template <class Plan> class cuda_engine {
 
   control_block late_control() const { return newest(*late_); }
 
-  void set_loss_scale(loss_scale_state const& s) {
-    device_scope const scope(device_);
-    launch(set_value<loss_scale_state>, 1, 1, stream_, &control_.get()->scale, s);
-  }
   float const* loss_scale_pointer() const { return &scale_->scale; }
   loss_scale_state read_scale() const {
     device_scope const scope(device_);

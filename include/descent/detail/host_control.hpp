@@ -39,9 +39,10 @@ template <class Plan> class host_control {
 
   void prepare(std::vector<entry> const& groups) {
     pending_.clear();
+    rate_change const rates = rates_of(control_);
     for (std::size_t g = 0; g < groups.size(); ++g)
       pending_.push_back(
-          terms_for_sums<Plan>(groups[g], policies_, control_.step + 1, memories_.data(), std::int64_t(g)));
+          terms_for_sums<Plan>(groups[g], policies_, control_.step + 1, memories_.data(), std::int64_t(g), rates));
     pending_step_ = find_step_terms<Plan>(groups[0].rule, policies_, control_.step + 1);
   }
 
@@ -74,9 +75,10 @@ template <class Plan> class host_control {
 
   void find_terms(std::vector<entry> const& groups) {
     std::int64_t const t = control_.step;
+    rate_change const rates = rates_of(control_);
     if constexpr (Plan::own_updates) {
       scheduled_.clear();
-      for (entry const& g : groups) scheduled_.push_back(scheduled(g.rule, policies_, t - 1));
+      for (entry const& g : groups) scheduled_.push_back(scheduled(g.rule, policies_, t - 1, g.number, rates));
     }
     step_terms_ = find_step_terms<Plan>(groups[0].rule, policies_, t);
     [[maybe_unused]] double totals[Plan::sum_count + 1];
@@ -89,8 +91,8 @@ template <class Plan> class host_control {
       if constexpr (Plan::sums_per_tensor)
         for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = tensor_total(Plan::norm_rows + c, u);
       if constexpr (Plan::sums)
-        units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u));
-      else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, memories_.data(), std::int64_t(u));
+        units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u), rates);
+      else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, memories_.data(), std::int64_t(u), rates);
     }
   }
 

@@ -117,7 +117,7 @@ template <class Plan, point To> struct swap_in_packets {
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     auto const& group = v.groups[v.tensors[tensor].group];
-    auto const rule = scheduled(group.rule, policies, v.control->step);
+    auto const rule = scheduled(group.rule, policies, v.control->step, group.number, rates_of(*v.control));
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
       swap_in_packet<Typed, typename Plan::real, M, To>(x, i, {M, true}, saved, rule,
                                                         To == point::ahead && group.frozen);

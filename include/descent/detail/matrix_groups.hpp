@@ -96,7 +96,7 @@ template <class Plan> class matrix_groups {
   void count(typename Plan::policies const& policies, step_call const& call) {
     completes_ = true;
     if constexpr (Plan::template given<typename Plan::accumulation>) {
-      int const n = static_cast<typename Plan::accumulation const&>(policies).n;
+      std::int64_t const n = micro_batches_at(static_cast<typename Plan::accumulation const&>(policies), 0);
       completes_ = call.flush ? batches_ > 0 : batches_ + 1 >= n;
       if (completes_) batches_ = 0;
       else if (!call.flush) ++batches_;

@@ -34,7 +34,8 @@ __global__ __launch_bounds__(total_threads) void find_matrix_terms(device_view<P
     if constexpr (Plan::clip_over != scope::model)
       factor = w.factors[Plan::clip_over == scope::tensor ? m.tensor[u] : t.group];
     m.units[u] = matrix_terms_of<Plan>(m.rules[t.group], w.policies, v.control->step,
-                                       {t.count / m.columns[u], m.columns[u]}, factor, v.groups[t.group].frozen);
+                                       {t.count / m.columns[u], m.columns[u]}, factor, v.groups[t.group].frozen,
+                                       t.group, rates_of(*v.control));
   }
 }
 

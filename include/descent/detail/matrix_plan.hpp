@@ -103,24 +103,14 @@ DESCENT_HD void front_packet(buffers<Plan> const& x, std::int64_t i, extent e, R
   for (int c = 0; c < inputs; ++c) write_input(to[c] + i, out[c], e);
 }
 
-/// The matrix rule with its scheduled fields as they are at this step; learning_rate() is for the other rule.
-template <class Rule, class Policies>
-DESCENT_HD Rule scheduled_for_matrices(Rule rule, Policies const& policies, std::int64_t step) {
-  policies.each([&]<class P>(P const& p) {
-    if constexpr (requires { p.schedule; } && !std::is_same_v<typename kind_of<P>::type, kind::field<nullptr>>)
-      p.apply(rule, step);
-  });
-  return rule;
-}
-
 /// The terms of update t of one matrix.
 template <class Plan>
 DESCENT_HD matrix_unit<Plan> matrix_terms_of(typename Plan::matrix_rule const& rule,
                                              typename Plan::policies const& policies, std::int64_t t, shape s,
-                                             double factor, bool frozen) {
+                                             double factor, bool frozen, int group, rate_change const& rates) {
   using matrix_rule = typename Plan::matrix_rule;
-  return narrowed<matrix_rule, typename Plan::real>(scheduled_for_matrices(rule, policies, t - 1).at(t, s), factor,
-                                                    frozen);
+  matrix_rule const r = scheduled_for_matrices(rule, policies, t - 1, group, rates);
+  return narrowed<matrix_rule, typename Plan::real>(r.at(t, s), factor, frozen);
 }
 
 }  // namespace descent::detail

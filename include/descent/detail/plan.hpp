@@ -95,6 +95,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using loss = policy_of<kind::loss, void, Ps...>;
   using rows = policy_of<kind::rows, void, Ps...>;
   using lookahead = policy_of<kind::lookahead, void, Ps...>;
+  using plateau = policy_of<kind::plateau, void, Ps...>;
   /// The type of lookahead's slow weights.
   using slow = std::conditional_t<has_remainder || types<exact>::several, real, exact>;
 

@@ -27,7 +27,9 @@ template <class Plan, class Engine> class optimizer_core {
   using entry = group_entry<rule>;
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
 
-  optimizer_core(tensors where, rule const& r) : where_(std::move(where)), groups_(std::size_t(where_.groups), {r}) {}
+  optimizer_core(tensors where, rule const& r) : where_(std::move(where)), groups_(std::size_t(where_.groups), {r}) {
+    for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].number = std::int32_t(g);
+  }
 
   Engine& alive() const {
     if (!engine_) throw std::logic_error("this optimizer was moved from");
@@ -102,7 +104,26 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// Puts back t, the updates applied so far.
   void set_step(std::int64_t t) {
     if (t < 0) throw std::invalid_argument("set_step: the step must be at least 0, is " + std::to_string(t));
-    alive().set_step(t, groups_);
+    alive().set_control(&control_block::step, t, groups_);
+  }
+
+  /// Shows on_plateau a metric, such as the loss over what it does not train on: one value, or one that is read where
+  /// the backend is. On CUDA enqueued; in a capture the value stays as it is, and the memory is read at each replay.
+  void observe(double metric) { observe(nullptr, metric); }
+  void observe(float const* metric) {
+    if (!metric) throw std::invalid_argument("observe: the pointer to the metric is null");
+    observe(metric, 0);
+  }
+  /// The state of the plateau, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
+  plateau_state plateau() const {
+    require_plateau();
+    return this->waiting("plateau()").read_control().plateau;
+  }
+  void set_plateau(plateau_state const& s) {
+    require_plateau();
+    if (!(s.scale >= 0 && s.scale <= 1))
+      throw std::invalid_argument("set_plateau: the scale must be in [0, 1], is " + number(s.scale));
+    alive().set_control(&control_block::plateau, s, groups_);
   }
 
   /// The master copy of one parameter, likewise; a value of the master's type is its own.
@@ -159,6 +180,13 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   }
 
  private:
+  static constexpr void require_plateau() {
+    static_assert(Plan::template given<typename Plan::plateau>, "observe(), plateau(): give the policy on_plateau{}");
+  }
+  void observe(float const* where, double metric) {
+    require_plateau();
+    alive().observe(where, metric, groups_);
+  }
   static constexpr void require_rows() {
     static_assert(Plan::selects_rows, "select_rows(): give the policy masked_rows{}");
   }

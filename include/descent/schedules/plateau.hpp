@@ -22,14 +22,13 @@ struct plateau_state {
 static_assert(std::is_trivially_copyable_v<plateau_state>);
 
 /// Reduces a value when a metric stops improving: ReduceLROnPlateau of PyTorch, whose defaults these are, and
-/// reduce_on_plateau of optax, which is `.eps = 0, .fires = plateau::at_patience`. A metric m is better than the best
-/// one if
+/// reduce_on_plateau of optax, which is `.eps = 0, .fires = plateau::at_patience`. A metric m is better than the best if
 ///
 ///     m < best (1 - relative) - absolute     for smaller_is_better
 ///     m > best (1 + relative) + absolute     for larger_is_better
 ///
-/// so where metrics may be negative use `absolute`. One that is not a number is bad. After more than `patience` bad
-/// ones in a row (or as many: at_patience)
+/// so where metrics may be negative use `absolute`. One that is not a number is bad. After more than `patience` bad ones
+/// in a row (or as many: at_patience)
 ///
 ///     value = max(factor value, floor)       if that takes off more than eps
 ///
@@ -37,8 +36,6 @@ static_assert(std::is_trivially_copyable_v<plateau_state>);
 struct plateau {
   enum order { smaller_is_better, larger_is_better };
   enum moment { above_patience, at_patience };
-
-  static constexpr double infinity = std::numeric_limits<double>::infinity();
 
   double initial = 1;  ///< a learning rate, or 1 for a factor of it
   double factor = 0.1;
@@ -49,6 +46,7 @@ struct plateau {
   moment fires = above_patience;
 
   DESCENT_HD plateau_state start() const {
+    constexpr double infinity = __builtin_inf();
     return {initial, metric == smaller_is_better ? infinity : -infinity, 0, 0, 0, 0};
   }
 

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/error.hpp>
+#include <descent/schedule.hpp>
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace descent {
+
+enum class between_knots { linear, constant };
+
+/// A curve through knots that are known at run time only, read from a file say: at most N of them, in the schedule
+/// itself. Before the first knot it has the first value, from the last on the last.
+///
+///     linear:      s(t) = v_i + (v_i+1 - v_i) (t - t_i) / (t_i+1 - t_i)     for t_i <= t < t_i+1
+///     constant:    s(t) = v_i
+///
+/// The constructor throws std::invalid_argument on no or too many knots, steps that are negative or do not rise, and
+/// values that are not finite.
+template <int N = 16> class table_schedule {
+  static_assert(N >= 1 && N <= 128, "table_schedule<N>: N knots, 1 to 128: it is a parameter of kernels");
+
+ public:
+  using knot = std::pair<std::int64_t, double>;
+
+  explicit table_schedule(std::span<knot const> knots, between_knots between = between_knots::linear)
+      : count_(int(knots.size())), between_(between) {
+    detail::require(!knots.empty() && knots.size() <= N, "table_schedule", "the number of knots",
+                    ("1 to " + std::to_string(N)).c_str(), double(knots.size()));
+    for (std::size_t i = 0; i < knots.size(); ++i) {
+      auto const [step, value] = knots[i];
+      std::string const which = " of knot " + std::to_string(i);
+      detail::require(step >= 0, "table_schedule", ("the step" + which).c_str(), "at least 0", double(step));
+      detail::require(i == 0 || step > step_[i - 1], "table_schedule", ("the step" + which).c_str(),
+                      "above the one before", double(step));
+      detail::require_finite("table_schedule", ("the value" + which).c_str(), value);
+      step_[i] = step, value_[i] = value;
+    }
+  }
+  table_schedule(std::initializer_list<knot> knots, between_knots between = between_knots::linear)
+      : table_schedule(std::span<knot const>(knots.begin(), knots.size()), between) {}
+
+  int knots() const { return count_; }
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    int i = 0;
+    while (i + 1 < count_ && step_[i + 1] <= t) ++i;
+    if (t <= step_[i] || i + 1 == count_ || between_ == between_knots::constant) return value_[i];
+    return value_[i] + (value_[i + 1] - value_[i]) * (double(t - step_[i]) / double(step_[i + 1] - step_[i]));
+  }
+
+ private:
+  int count_;
+  between_knots between_;
+  std::int64_t step_[N] = {};
+  double value_[N] = {};
+};
+static_assert(schedule<table_schedule<>>);
+
+}  // namespace descent
