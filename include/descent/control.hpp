@@ -34,7 +34,7 @@ struct control_block {
   std::int32_t batches = 0;  ///< gradients counted since the last update, and the sum of their weights
   double weight = 0;
   loss_scale_state scale;    ///< the optimizer's own
-  plateau_state plateau;
+  plateau_state plateau{1, 0, 0, 0, 0, 0};
   double sweep = 0;          ///< the learning rate of a sweep, if above 0
 };
 
@@ -60,7 +60,7 @@ template <class Rule> struct group_entry {
 
 namespace detail {
 
-DESCENT_HD inline rate_change rates_of(control_block const& c) { return {c.plateau.scale, c.sweep}; }
+DESCENT_HD inline rate_change rates_of(control_block const& c) { return {c.plateau.value, c.sweep}; }
 
 /// What the update of a group or tensor reads.
 template <class Rule, class Real> struct alignas(16) unit {

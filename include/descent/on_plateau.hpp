@@ -9,7 +9,7 @@
 
 namespace descent {
 
-/// Every learning rate, after its schedule if it has one, is multiplied by the scale of a plateau, which lies in the
+/// Every learning rate, after its schedule if it has one, is multiplied by the value of a plateau, which lies in the
 /// control block: optimizer::observe(metric) shows it a metric, and captured steps follow.
 ///
 ///     optimizer opt{params, sgd{.lr = 0.1}, on_plateau{{.factor = 0.1, .patience = 10}}};
@@ -23,7 +23,11 @@ struct on_plateau {
   template <class Rule> static constexpr void require_rule() {
     static_assert(requires(Rule r) { { r.lr } -> std::same_as<double&>; }, "on_plateau: the rule has no field 'double lr'");
   }
-  void check() const { settings.check(); }
+  void check() const {
+    settings.check();
+    detail::require(settings.initial == 1, "on_plateau", "initial", "left at 1, for it is a factor", settings.initial);
+    detail::require(settings.floor >= 0, "on_plateau", "floor", "at least 0", settings.floor);
+  }
 };
 
 }  // namespace descent

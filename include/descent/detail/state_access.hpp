@@ -121,8 +121,8 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   }
   void set_plateau(plateau_state const& s) {
     require_plateau();
-    if (!(s.scale >= 0 && s.scale <= 1))
-      throw std::invalid_argument("set_plateau: the scale must be in [0, 1], is " + number(s.scale));
+    if (!(s.value >= 0 && s.value <= 1))
+      throw std::invalid_argument("set_plateau: the value must be in [0, 1], is " + number(s.value));
     alive().set_control(&control_block::plateau, s, groups_);
   }
 
