@@ -12,6 +12,7 @@
 #include <descent/esgd.hpp>
 #include <descent/gradient_ahead.hpp>
 #include <descent/host.hpp>
+#include <descent/large_batch.hpp>
 #include <descent/lbfgs.hpp>
 #include <descent/loss_at.hpp>
 #include <descent/loss_scale.hpp>

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/accumulate.hpp>
+#include <descent/batch_noise.hpp>
+#include <descent/detail/error.hpp>
+#include <descent/ghost_batch.hpp>
+#include <descent/schedule.hpp>
+#include <descent/vary.hpp>
+
+#include <cmath>
+#include <cstdint>
+
+/// Training with large batches: what changes when the batch is k times as large. A batch is what one update averages
+/// over: micro-batch times ranks times accumulated micro-batches.
+namespace descent {
+
+constexpr std::int64_t whole_batch(std::int64_t micro, std::int64_t ranks = 1, std::int64_t accumulated = 1) {
+  return micro * ranks * accumulated;
+}
+
+/// Linear scaling (Goyal et al. 2017, section 2.1), which keeps the noise of SGD, lr / batch:   lr' = lr batch / base
+constexpr double linear_scaled(double lr, double batch, double base_batch) { return lr * (batch / base_batch); }
+
+/// Square-root scaling (Krizhevsky 2014, section 5; Hoffer et al. 2017, section 4), which keeps the covariance of an
+/// update:   lr' = lr sqrt(batch / base)
+inline double sqrt_scaled(double lr, double batch, double base_batch) { return lr * std::sqrt(batch / base_batch); }
+
+/// Gradual warm-up (Goyal et al. 2017, section 2.2): from the rate of the small batch, the scaled one divided by `k`,
+/// by a constant amount a step to the scaled one, the first of `then`, in `steps` steps. `then` counts from the start
+/// of training, as the paper's epochs do.
+///
+///     s(t) = then(0) (1 / k + (1 - 1 / k) t / steps)     for t < steps
+///     s(t) = then(t)                                     afterwards
+template <schedule Then> struct gradual_warmup {
+  double k = 1;
+  std::int64_t steps = 0;
+  Then then{};
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    return t < steps ? then(0) * (1 / k + (1 - 1 / k) * (double(t) / double(steps))) : then(t);
+  }
+  void check() const {
+    detail::require(k > 0 && std::isfinite(k), "gradual_warmup", "k", "above 0 and finite", k);
+    detail::require(steps >= 0, "gradual_warmup", "steps", "at least 0", double(steps));
+    if constexpr (requires { then.check(); }) then.check();
+  }
+};
+
+/// LEGW, linear epochs of gradual warm-up (You et al. 2019, section 3): for k times the batch the rate times sqrt(k)
+/// and k times the epochs of warm-up, which are as many updates.
+struct legw {
+  double lr, warmup_epochs;
+
+  legw for_batch(double batch, double base_batch) const {
+    return {sqrt_scaled(lr, batch, base_batch), warmup_epochs * (batch / base_batch)};
+  }
+};
+
+/// Updates in so many epochs over `samples`, of which the last of an epoch may be smaller.
+inline std::int64_t updates_in(double epochs, std::int64_t samples, std::int64_t batch) {
+  detail::require(samples > 0, "updates_in", "samples", "above 0", double(samples));
+  detail::require(batch > 0, "updates_in", "batch", "above 0", double(batch));
+  return std::int64_t(std::llround(epochs * double((samples + batch - 1) / batch)));
+}
+
+/// Training longer (Hoffer et al. 2017, section 5): the epochs in which k times the batch makes as many updates. A
+/// schedule of updates then needs no change.
+constexpr double epochs_of_equal_updates(double epochs, double batch, double base_batch) {
+  return epochs * (batch / base_batch);
+}
+
+/// A growing batch in micro-batches: n(t) = batch(t) / (micro ranks), rounded, for accumulate_by. `batch` may be any
+/// schedule; step{256, 5, 1000} is five times as much every 1000 updates.
+template <schedule Batch> struct micro_batches {
+  Batch batch{};
+  std::int64_t micro = 1, ranks = 1;
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    double const n = batch(t) / double(micro * ranks);
+    return n > 1 ? double(std::int64_t(n + 0.5)) : 1;
+  }
+  void check() const {
+    detail::require(micro >= 1, "micro_batches", "micro", "at least 1", double(micro));
+    detail::require(ranks >= 1, "micro_batches", "ranks", "at least 1", double(ranks));
+    if constexpr (requires { batch.check(); }) batch.check();
+  }
+};
+
+/// Growing the batch instead of decaying the rate (Smith et al. 2018, section 2): the noise of SGD is lr N / batch, so
+/// where `rate` would fall to a part the batch grows by as much, up to `largest`, and only from there on does the rate
+/// fall. `batch` is the one at step 0.
+///
+///     B(t) = min(largest, batch rate(0) / rate(t)), in whole micro-batches
+///     lr(t) = rate(t) B(t) / batch                                            so that lr / B is rate / batch
+///
+/// `grow_batch(growth)` is both policies. A grown batch needs more data for an update: `rate` is a schedule of updates,
+/// and its milestones are that many epochs of the small batch no longer.
+template <schedule Rate> struct batch_growth {
+  Rate rate{};
+  double batch = 1, largest = 1;
+  std::int64_t micro = 1, ranks = 1;
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    double const wanted = batch * rate(0) / rate(t);
+    return wanted < largest ? wanted : largest;
+  }
+
+  void check() const {
+    detail::require(batch >= double(micro * ranks), "batch_growth", "batch", "at least micro times ranks", batch);
+    detail::require(largest >= batch, "batch_growth", "largest", "at least batch", largest);
+    detail::require(rate(0) > 0, "batch_growth", "the rate at step 0", "above 0", rate(0));
+    if constexpr (requires { rate.check(); }) rate.check();
+  }
+};
+
+/// Its micro-batches n(t).
+template <class Rate> constexpr micro_batches<batch_growth<Rate>> accumulated(batch_growth<Rate> const& growth) {
+  return {growth, growth.micro, growth.ranks};
+}
+
+/// Its lr(t).
+template <schedule Rate> struct remaining_rate {
+  batch_growth<Rate> growth;
+
+  DESCENT_HD double operator()(std::int64_t t) const {
+    double const n = micro_batches<batch_growth<Rate>>{growth, growth.micro, growth.ranks}(t);
+    return growth.rate(t) * (n * double(growth.micro * growth.ranks) / growth.batch);
+  }
+  void check() const { growth.check(); }
+};
+template <class Rate> remaining_rate(batch_growth<Rate>) -> remaining_rate<Rate>;
+
+/// The policies accumulate_by and learning_rate of a growing batch.
+template <class Rate> constexpr auto grow_batch(batch_growth<Rate> const& growth) {
+  return together(accumulate_by{accumulated(growth)}, learning_rate(remaining_rate{growth}));
+}
+
+}  // namespace descent
