@@ -17,6 +17,7 @@
 #include <descent/loss_at.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/loss_scaler.hpp>
+#include <descent/lr_finder.hpp>
 #include <descent/maximize.hpp>
 #include <descent/noise.hpp>
 #include <descent/on_plateau.hpp>

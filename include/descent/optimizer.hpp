@@ -23,6 +23,10 @@
 
 namespace descent {
 
+namespace detail {
+struct lr_sweeper;
+}
+
 /// The machine: parameters, a rule and policies make a training step.
 ///
 /// Each step reads the gradients and updates values and the state it owns, in at most one read-only pass and one update
@@ -260,6 +264,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   std::string explain() const { return detail::explain<plan>(where_, used_, groups_, policies_, alive().name()); }
 
  private:
+  friend struct detail::lr_sweeper;
   optimizer(parameters<Value, Gradient> const& params, optimizer const& old)
       : face(tensors(params), old.groups_[0].rule), accepted_(groups_), policies_(old.policies_), used_(old.used_),
         round_(old.round_), unscaled_(old.unscaled_) {

@@ -18,6 +18,7 @@ template <class First, class... Rest> union schedule_union<First, Rest...> {
   template <class S> requires(!std::is_same_v<S, First>)
   constexpr explicit schedule_union(S const& s) : rest(s) {}
 
+  DESCENT_CALLS
   template <class F> DESCENT_HD auto visit(int index, F const& f) const {
     if constexpr (sizeof...(Rest) > 0)
       if (index > 0) return rest.visit(index - 1, f);

@@ -22,6 +22,7 @@ template <std::size_t I, class S> struct numbered { S schedule; };
 template <class Numbers, class... S> struct in_order;
 template <std::size_t... I, class... S>
 struct in_order<std::index_sequence<I...>, S...> : numbered<I, S>... {
+  DESCENT_CALLS
   template <class F> DESCENT_HD void each(F const& f) const {
     (f(int(I), static_cast<numbered<I, S> const&>(*this).schedule), ...);
   }
@@ -46,19 +47,20 @@ template <schedule... S> class per_group : detail::in_order<std::index_sequence_
   }
 
   void check() const {
-    base::each([](int i, auto const& s) {
-      if constexpr (requires { s.check(); }) try {
-          s.check();
-        } catch (std::invalid_argument const& e) {
-          throw std::invalid_argument("group " + std::to_string(i) + ": " + e.what());
-        }
-    });
+    base::each([](int i, auto const& s) { check_one(i, s); });
   }
   /// groups is 0 where their number is not known yet.
   void check_groups(int groups) const {
     if (groups > 0 && groups != int(sizeof...(S)))
       throw std::invalid_argument("per_group: must have as many schedules as there are groups, " +
                                   std::to_string(groups) + ", has " + std::to_string(sizeof...(S)));
+  }
+
+ private:
+  template <class One> static void check_one([[maybe_unused]] int i, [[maybe_unused]] One const& s) try {
+    if constexpr (requires { s.check(); }) s.check();
+  } catch (std::invalid_argument const& e) {
+    throw std::invalid_argument("group " + std::to_string(i) + ": " + e.what());
   }
 };
 

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Fields of groups, schedules chosen at run time, the plateau, growing batches and the finder, evaluated on the device.
+#include "support.cuh"
+
+#include <limits>
+#include <variant>
+
+namespace {
+
+namespace ds = descent;
+
+std::vector<test::tensor> const model{{100, 0}, {33, 1}};
+
+using choice = ds::any_of<ds::constant, ds::linear, ds::table_schedule<4>>;
+
+/// Multiplies by what depends on the group.
+struct by_group {
+  DESCENT_HD double operator()(std::int64_t step, int group) const { return group == 0 ? 1 : 0.5 / double(step + 1); }
+};
+
+template <class Twins> void overflow(Twins& both) {
+  both.x.gradient_of(1, 5) = std::numeric_limits<float>::infinity();
+  both.step();
+  CHECK(!both.device.report().applied);
+}
+
+}  // namespace
+
+TEST_CASE("scaled, grouped and chosen schedules give the host's bits, over a skipped step and after set_step") {
+  test::stream s;
+  for (choice c : {choice{ds::constant{0.5}}, choice{ds::linear{1, 0.25, 8}},
+                   choice{ds::table_schedule<4>{{2, 1.0}, {4, 0.5}, {6, 2.0}}}}) {
+    test::tensors<float> x{model, s};
+    test::twins both{x, ds::adamw{.lr = 0.01}, ds::scale_learning_rate(by_group{}), ds::vary<&ds::adamw::weight_decay>(c),
+                     ds::vary<&ds::adamw::beta1>(ds::constant{0.5}).only(ds::group{1}), ds::skip_nonfinite{}};
+    both.steps(3);
+    overflow(both);
+    both.steps(3);
+    both.expect_same();
+    both.host.set_step(2), both.device.set_step(2);
+    both.steps(2);
+    both.expect_same();
+  }
+}
+
+TEST_CASE("a std::variant and a schedule for each group reach the device") {
+  test::stream s;
+  test::tensors<float> x{model, s};
+  std::variant<ds::constant, ds::linear> const v = ds::linear{0.1, 0.01, 6};
+  test::twins both{x, ds::sgd{.momentum = 0.9}, ds::learning_rate(ds::per_group{ds::constant{0.1}, ds::linear{0, 0.1, 5}}),
+                   ds::vary<&ds::sgd::momentum>(v)};
+  both.steps(6);
+  both.expect_same();
+}
+
+TEST_CASE("a captured step follows chosen schedules, groups and a plateau whose metric lies on the device") {
+  test::stream s;
+  test::tensors<float> x{model, s}, y{model, s};
+  auto const make = [&](auto& t) {
+    return ds::optimizer{t.on_device(), ds::sgd{.lr = 0.1}, ds::scale_learning_rate(by_group{}),
+                         ds::vary<&ds::sgd::weight_decay>(choice{ds::linear{0, 1, 4}}),
+                         ds::on_plateau{{.factor = 0.5, .patience = 1}}, ds::cuda{s}};
+  };
+  auto eager = make(x), captured = make(y);
+  test::device_vector<float> metric{{1.f}, s};
+  test::graph const recorded(s, [&] { captured.observe(metric.data()), captured.step(); });
+  for (int t = 0; t < 7; ++t) {
+    float const m = t < 2 ? 3.f - float(t) : 2.f;
+    metric.put({m}, s);
+    eager.observe(double(m)), eager.step();
+    recorded.launch(s);
+  }
+  test::expect_same(x.device_value.get(s), y.device_value.get(s), "value");
+  CHECK(captured.plateau().value == 0.25);
+  CHECK(captured.report().learning_rate == 0.1 * 0.25);
+  CHECK(eager.plateau().bad == captured.plateau().bad);
+}
+
+TEST_CASE("an observed metric reaches the next sums of a rule, and set_plateau puts it back") {
+  test::stream s;
+  test::tensors<float> x{model, s};
+  test::twins both{x, ds::lars{.lr = 0.1}, ds::on_plateau{{.factor = 0.5, .patience = 0}}};
+  both.steps(2);
+  auto const saved = both.device.plateau();
+  both.host.observe(1), both.device.observe(1);
+  both.host.observe(2), both.device.observe(2);
+  both.steps(2);
+  both.expect_same();
+  CHECK(both.device.plateau().value == 0.5);
+  both.host.set_plateau(saved), both.device.set_plateau(saved);
+  both.steps(1);
+  both.expect_same();
+  CHECK(both.device.plateau().value == 1);
+}
+
+TEST_CASE("a growing batch updates after as many calls as on the host, also when replayed") {
+  test::stream s;
+  test::tensors<float> x{model, s}, y{model, s};
+  auto const growth = ds::batch_growth<ds::step>{.rate = {.initial = 0.5, .factor = 0.5, .every = 2}, .batch = 1, .largest = 2};
+  test::twins both{x, ds::sgd{}, ds::grow_batch(growth)};
+  ds::optimizer captured{y.on_device(), ds::sgd{}, ds::grow_batch(growth), ds::cuda{s}};
+  test::graph const recorded(s, [&] { captured.step(); });
+  for (std::uint64_t t = 1; t <= 9; ++t) {
+    y.new_gradients(t), y.send_gradients();
+    both.step();
+    recorded.launch(s);
+    CHECK(both.host.report().step == both.device.report().step);
+    CHECK(captured.report().step == both.device.report().step);
+  }
+  both.expect_same();
+  CHECK(both.device.report().step == 5);  // after 1, 2, 4, 6, 8 calls
+}
+
+TEST_CASE("the finder's curve is the host's, and leaves values, gradients and the optimizer as they were") {
+  test::stream s;
+  test::tensors<float> x{model, s};
+  test::twins both{x, ds::adamw{.lr = 0.01}, ds::ema{.decay = 0.9}, ds::clip_norm{1}};
+  both.steps(2);
+  auto const values = x.device_value.get(s), gradients = x.device_gradient.get(s);
+  ds::lr_sweep const sweep{.lowest = 1e-3, .highest = 10, .steps = 6, .smoothing = 0.5};
+  /// The sum of squares, whose gradient is twice the value.
+  auto const loss = [](std::vector<float> const& v, std::vector<float>& g) {
+    double sum = 0;
+    for (std::size_t i = 0; i < v.size(); ++i)
+      if (v[i] != -77) sum += double(v[i]) * v[i], g[i] = 2 * v[i];
+    return sum;
+  };
+  auto const on_host = ds::find_learning_rate(both.host, x.on_host(), sweep, [&] { return loss(x.value, x.gradient); });
+  auto const on_device = ds::find_learning_rate(both.device, x.on_device(), sweep, [&] {
+    auto g = x.device_gradient.get(s);
+    double const l = loss(x.device_value.get(s), g);
+    x.device_gradient.put(g, s);
+    s.wait();
+    return l;
+  });
+  REQUIRE(on_host.points.size() == on_device.points.size());
+  for (std::size_t i = 0; i < on_host.points.size(); ++i) {
+    test::expect_same(on_host.points[i].loss, on_device.points[i].loss, "loss");
+    CHECK(on_host.points[i].rate == on_device.points[i].rate);
+  }
+  CHECK(on_device.points.back().loss != on_device.points.front().loss);
+  CHECK(x.device_value.get(s) == values);
+  CHECK(x.device_gradient.get(s) == gradients);
+  CHECK(both.device.report().step == 2);
+  both.steps(2);
+  both.expect_same();
+}
