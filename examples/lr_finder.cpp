@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+//
+// The learning-rate finder on handwritten digits: `lr_finder [picture.svg]` sweeps the rate for three rules, draws the
+// curves, and trains with what they suggest.
+#include "parts/chart.hpp"
+#include "parts/claim.hpp"
+#include "parts/device.hpp"
+#include "parts/network.hpp"
+
+#include <descent/descent.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace example;
+namespace ds = descent;
+
+constexpr int batch = 64;
+
+/// A network and the order in which it sees the digits.
+struct training {
+  device d{};
+  dataset data = embedded_digits();
+  image_source<device> images{data.train};
+  random_source initial{1, 0}, shuffling{1, 1};
+  network<device, float> net{d, data.train.features, parse_network("relu64,relu64"), data.classes, batch, initial};
+  std::vector<std::int32_t> order = in_order(std::size_t(images.count));
+  int next = 0;
+
+  /// The mean loss of the next batch, whose gradients it leaves.
+  double backward() {
+    if (next + batch > images.count) next = 0;
+    if (next == 0) shuffling.shuffle(order), d.assign(images.order, order);
+    net.forward(images, next, batch);
+    net.backward();
+    next += batch;
+    return net.take_totals().loss / batch;
+  }
+};
+
+/// The curve of a rule, and the mean loss of the last of 150 steps at the rate where it is steepest.
+template <class Rule> void show(std::string const& name, Rule rule, panel& picture) {
+  training t;
+  auto const params = t.net.parameters();
+  // snippet: find
+  ds::optimizer opt{params, rule, t.d.backend()};
+  auto const before = t.net.layers()[0].weight;
+  auto const curve = ds::find_learning_rate(opt, params, {.lowest = 1e-6, .highest = 100, .steps = 120},
+                                            [&] { return t.backward(); });
+  opt.group(0).lr = curve.steepest();
+  // end
+  claim(t.net.layers()[0].weight == before && opt.report().step == 0, name + " goes on where it was");
+
+  double loss = 0;
+  for (int step = 0; step < 150; ++step) {
+    double const now = t.backward();
+    opt.step();
+    if (step >= 140) loss += now / 10;
+  }
+  std::printf("%-6s steepest at %.2g, minimum / 10 = %.2g; loss %.3f after 150 steps, %.3f before\n", name.c_str(),
+              curve.steepest(), curve.tenth_of_minimum(), loss, curve.points[0].loss);
+  claim(curve.diverged, name + " diverges at the highest rates");
+  claim(loss < 0.5 * curve.points[0].loss, name + " learns at the rate that its curve suggests");
+
+  example::curve drawn{name, {}};
+  for (auto const& p : curve.points) drawn.points.push_back({std::log10(p.rate), p.smoothed});
+  picture.curves.push_back(drawn);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return exit_code([&] {
+    panel picture{"smoothed loss", "log10 of the learning rate", axis::logarithmic, {}};
+    show("sgd", ds::sgd{.momentum = 0.9}, picture);
+    show("adamw", ds::adamw{}, picture);
+    show("lion", ds::lion{}, picture);
+    std::string const name = argc > 1 ? argv[1] : "lr_finder.svg";
+    std::ofstream file(name);
+    file << draw("A rising rate, on handwritten digits", {picture});
+    claim(bool(file.flush()), "writes " + name);
+  });
+}

@@ -1,0 +1,8 @@
+// expect: find_learning_rate: loss is called as loss(trial) or loss(), and returns the loss
+#include <descent/descent.hpp>
+namespace ds = descent;
+
+void f(ds::parameters<float> const& params) {
+  ds::optimizer opt{params, ds::adamw{}};
+  ds::find_learning_rate(opt, params, {}, [](float* x) { return x[0]; });
+}
