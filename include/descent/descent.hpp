@@ -74,8 +74,8 @@
 #include <descent/rules/yellowfin.hpp>
 #include <descent/rules/yogi.hpp>
 #include <descent/sam.hpp>
-#include <descent/schedules/combine.hpp>
 #include <descent/schedules/any_of.hpp>
+#include <descent/schedules/combine.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
 #include <descent/schedules/cosine_restarts.hpp>
@@ -88,11 +88,10 @@
 #include <descent/schedules/multi_step.hpp>
 #include <descent/schedules/noam.hpp>
 #include <descent/schedules/one_cycle.hpp>
+#include <descent/schedules/per_group.hpp>
 #include <descent/schedules/piecewise.hpp>
 #include <descent/schedules/plateau.hpp>
 #include <descent/schedules/polynomial.hpp>
-#include <descent/schedules/per_group.hpp>
-#include <descent/schedules/plateau.hpp>
 #include <descent/schedules/step.hpp>
 #include <descent/schedules/table.hpp>
 #include <descent/schedules/warmup.hpp>
