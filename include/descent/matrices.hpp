@@ -48,6 +48,23 @@ template <class Real> struct dense {
   std::int64_t width() const { return transposed ? rows : columns; }
 };
 
+// What several rules do to elements of matrices.
+template <class Real> struct square_of {
+  Real const* x;
+  DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(x[i]); }
+};
+template <class Real> struct copy_of {
+  Real* to;
+  Real const* from;
+  DESCENT_HD void operator()(std::int64_t i) const { to[i] = from[i]; }
+};
+/// x <- I, n x n
+template <class Real> struct identity_of {
+  Real* x;
+  std::int64_t n;
+  DESCENT_HD void operator()(std::int64_t i) const { x[i] = i % (n + 1) == 0 ? Real(1) : Real(0); }
+};
+
 /// A rule that has other terms, state and update for matrices names that one `for_matrices`.
 template <class R> struct rule_for_matrices { using type = R; };
 template <class R> requires requires { typename R::for_matrices; }

@@ -87,6 +87,10 @@ template <class Plan> class cuda_work {
     launch(matrix_columns<Largest, Store>, wide, chunk_threads, stream, gate, segments, columns, partials, store);
   }
 
+  template <class F> void teams(std::int64_t n, F const& f) const {
+    launch(matrix_teams<F>, n, chunk_threads, stream, gate, f);
+  }
+
   /// cuBLAS reads matrices column by column, so it sees transposes: c' = b' a'.
   void product(dense<real> a, dense<real> b, real* c) const {
     auto const form = [](dense<real> x) { return x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };

@@ -5,6 +5,7 @@
 #include <descent/detail/matrix_groups.hpp>
 #include <descent/detail/memory.hpp>
 #include <descent/detail/reduce.hpp>
+#include <descent/detail/team.hpp>
 #include <descent/host.hpp>
 #include <descent/matrices.hpp>
 
@@ -88,6 +89,15 @@ template <class Plan, class System> class host_work {
       for (std::int64_t s = 0; s < segments; ++s) sum = combine<Largest>{}(sum, partials[s * columns + j]);
       store(j, sum);
     }
+  }
+
+  /// f(team, b) for b in [0, n).
+  template <class F> void teams(std::int64_t n, F const& f) const {
+    auto const one = [&](std::int64_t b) {
+      double sum[team::capacity];
+      f(team{sum}, b);
+    };
+    over(size(), n, one);
   }
 
   /// c <- a b. c overlaps neither.

@@ -12,6 +12,7 @@
 #include <descent/rules/muon.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
+#include <descent/rules/soap.hpp>
 
 namespace ds = descent;
 
@@ -31,5 +32,13 @@ void in_bfloat16(ds::parameters<ds::bfloat16> const& params, cudaStream_t s) {
 }
 void in_double(ds::parameters<double> const& params, cudaStream_t s) {
   ds::optimizer opt{params, ds::lamb{}, ds::matrices{ds::shampoo{}}, ds::clip_norm{}, ds::accumulate{2}, ds::cuda{s}};
+  opt.step();
+}
+void soap_in_float(ds::parameters<float> const& params, cudaStream_t s) {
+  ds::optimizer opt{params, ds::adamw{}, ds::matrices{ds::soap{}}, ds::skip_nonfinite{}, ds::cuda{s}};
+  opt.step();
+}
+void soap_in_double(ds::parameters<double> const& params, cudaStream_t s) {
+  ds::optimizer opt{params, ds::adamw{}, ds::matrices{ds::soap{}}, ds::cuda{s}};
   opt.step();
 }

@@ -10,6 +10,7 @@
 #include <descent/rules/muon.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
+#include <descent/rules/soap.hpp>
 
 #include <limits>
 #include <utility>
@@ -111,6 +112,37 @@ TEST_CASE("rules without products agree to the last bits of t^-0.8") {
 TEST_CASE("shampoo on the device is shampoo on the host") {
   ds::shampoo const rule{.eps = 0.1, .graft = true, .every = 2, .iterations = 12};
   follows<float>(1e-4, ds::adamw{}, rule, ds::clip_norm{1});
+}
+
+TEST_CASE("soap on the device is soap on the host") {
+  ds::soap const rule{.lr = 0.05, .every = 2, .max_precondition_dim = 9};
+  follows<double>(1e-11, ds::sgd{}, rule, ds::clip_norm{1});
+}
+
+TEST_CASE("soap whose first updates are skipped, frozen, and captured") {
+  models<double> m({{3, 4}, {4, 4, 1}});
+  ds::soap const rule{.every = 1};
+  ds::optimizer on_host{m.host, ds::sgd{}, ds::matrices{rule}, ds::skip_nonfinite{}};
+  ds::optimizer on_device{m.device, ds::sgd{}, ds::matrices{rule}, ds::skip_nonfinite{}, ds::cuda{m.s}};
+  auto const step = [&](int t, auto const& device_step) {
+    m.send_gradients(t);
+    if (t == 1) m.gradient[1][0] = std::numeric_limits<double>::quiet_NaN(), m.send(1);
+    on_host.step(), device_step();
+    INFO("update ", t);
+    CHECK(m.apart() <= 1e-11);
+  };
+  auto const eager = [&] { on_device.step(); };
+  for (int t = 1; t <= 3; ++t) step(t, eager);
+  CHECK(on_device.report().step == 2);
+  on_host.freeze(1), on_device.freeze(1);
+  auto const frozen = m.read(1), free = m.read(0);
+  step(4, eager);
+  CHECK(m.read(1) == frozen);
+  CHECK(m.read(0) != free);
+  on_host.unfreeze(1), on_device.unfreeze(1);
+  on_device.commit_groups();
+  test::graph const graph(m.s, eager);
+  for (int t = 5; t <= 6; ++t) step(t, [&] { graph.launch(m.s); });
 }
 
 TEST_CASE("a bad gradient anywhere skips all, and nothing is allocated or waited for in a step") {

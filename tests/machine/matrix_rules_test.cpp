@@ -7,6 +7,7 @@
 #include <descent/rules/muon.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
+#include <descent/rules/soap.hpp>
 
 /// Rules for matrices against the recorded trajectories of other libraries; tests/reference/values_matrix.txt describes
 /// problem and format.
@@ -16,7 +17,7 @@ namespace ds = descent;
 using test::reference::golden;
 
 struct problem_tensor { std::int64_t rows, columns; };
-constexpr problem_tensor tensors[] = {{3, 5}, {6, 4}, {4, 4}, {5, 1}};
+constexpr problem_tensor tensors[] = {{3, 5}, {6, 4}, {4, 4}, {5, 1}, {7, 7}};
 std::size_t size_of(std::size_t k) { return std::size_t(tensors[k].rows * tensors[k].columns); }
 double start(std::size_t k, std::size_t i) { return (double((i * 7 + k * 3) % 11) - 5) / 8; }
 double gradient(std::size_t k, std::size_t i, std::size_t t) {
@@ -52,7 +53,7 @@ template <class Rule> bool set_more(Rule& rule, std::string const& key, double x
   if constexpr (requires { rule.name; }) \
     if (key == #name) return rule.name = decltype(rule.name)(x), true;
   FIELD(beta2_decay) FIELD(eps1) FIELD(eps2) FIELD(eps_added) FIELD(capped) FIELD(relative) FIELD(decay_by_lr)
-  FIELD(rms) FIELD(ns_steps) FIELD(adjust) FIELD(every)
+  FIELD(rms) FIELD(ns_steps) FIELD(adjust) FIELD(every) FIELD(shampoo_beta) FIELD(max_precondition_dim)
 #undef FIELD
   return test::reference::set(rule, key, x);
 }
@@ -61,11 +62,11 @@ struct difference { double values = 0; std::size_t compared = 0; };
 
 /// The vectors follow `vectors`, where a case has any.
 template <class Real, class Rule, class Vectors> difference follow(golden const& g, Rule rule, Vectors const& vectors) {
-  std::vector<std::vector<Real>> value(4), grad(4);
+  std::vector<std::vector<Real>> value(5), grad(5);
   ds::parameters<Real> list;
-  std::size_t count = 0;
-  for (auto const& r : g.steps) count = std::max(count, r.tensor + 1);
-  for (std::size_t k = 0; k < count; ++k) {
+  std::set<std::size_t> recorded;
+  for (auto const& r : g.steps) recorded.insert(r.tensor);
+  for (std::size_t k : recorded) {
     for (std::size_t i = 0; i < size_of(k); ++i) value[k].push_back(Real(start(k, i)));
     grad[k].resize(size_of(k));
     list.add(std::to_string(k), value[k].data(), grad[k].data(), ds::shape{tensors[k].rows, tensors[k].columns});
@@ -73,7 +74,7 @@ template <class Real, class Rule, class Vectors> difference follow(golden const&
   ds::optimizer opt{list, vectors, ds::matrices{rule}};
   difference d;
   for (int t = 1; t <= 100; ++t) {
-    for (std::size_t k = 0; k < count; ++k)
+    for (std::size_t k : recorded)
       for (std::size_t i = 0; i < size_of(k); ++i) grad[k][i] = Real(gradient(k, i, std::size_t(t)));
     opt.step();
     for (auto const& r : g.steps)
@@ -96,6 +97,7 @@ template <class Rule> void follow_all(std::string const& name, std::string const
     --cases;
     Rule rule;
     for (auto const& [key, text] : g.options) {
+      if (key == "qr") continue;
       INFO("option ", key);
       REQUIRE(set_more(rule, key, std::stod(text)));
     }
@@ -106,7 +108,7 @@ template <class Rule> void follow_all(std::string const& name, std::string const
       for (auto const& r : g.steps) all += r.values.size();
       CHECK(exact.compared == all);
       CHECK(all >= 7 * 55);
-      CHECK(exact.values <= in_double);
+      CHECK(exact.values <= (g.options.contains("qr") ? in_float : in_double));
       CHECK(rounded.values <= in_float);
     };
     if constexpr (ds::update_rule<Rule>) check(rule);
@@ -128,6 +130,9 @@ TEST_CASE("sm3 follows optax") { follow_all<ds::sm3>("sm3", "optax", 3, 1e-13, 1
 TEST_CASE("shampoo follows pytorch_optimizer") {
   follow_all<ds::shampoo>("shampoo", "pytorch_optimizer", 2, 1e-13, 1e-5, [](ds::shampoo& r) { r.momentum = 0; });
 }
+
+// Its QR is in float where the case says qr=32.
+TEST_CASE("soap follows pytorch_optimizer") { follow_all<ds::soap>("soap", "pytorch_optimizer", 3, 1e-13, 1e-5); }
 
 TEST_CASE("optax's presets are what its default cases need") {
   int found = 0;

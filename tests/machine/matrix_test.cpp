@@ -7,6 +7,7 @@
 #include <descent/rules/muon.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
+#include <descent/rules/soap.hpp>
 
 #include <doctest/doctest.h>
 
@@ -418,6 +419,7 @@ TEST_CASE("each rule for matrices solves least squares with a known solution") {
   CHECK(solve(ds::sm3{.lr = 0.3}) <= 0.01);
   CHECK(solve(ds::shampoo{.lr = 0.1}) <= 0.01);
   CHECK(solve(ds::shampoo{.lr = 0.1, .beta2 = 0.99, .graft = true, .every = 10}) <= 0.01);
+  CHECK(solve(ds::soap{.weight_decay = 0}, ds::vary<&ds::soap::lr>(down)) <= 0.01);
 }
 
 TEST_CASE("shampoo finds its roots in every k-th update, and takes steps as long as the gradient with graft") {
@@ -449,6 +451,128 @@ TEST_CASE("shampoo finds its roots in every k-th update, and takes steps as long
   ds::optimizer grows{y.params, ds::sgd{}, ds::matrices{ds::shampoo{.momentum = 0}}};
   grows.matrix_rule().momentum = 0.5;
   CHECK_THROWS_AS(grows.step(), std::invalid_argument);
+}
+
+namespace {
+
+/// The largest element of q q' - I.
+double not_orthonormal(auto const& q) {
+  auto const n = std::size_t(std::lround(std::sqrt(double(q.size()))));
+  matrix const copy(q.begin(), q.end()), square = product(copy, transposed(copy, n, n), n, n, n);
+  double worst = 0;
+  for (std::size_t i = 0; i < square.size(); ++i)
+    worst = std::max(worst, std::abs(square[i] - (i % (n + 1) == 0 ? 1 : 0)));
+  return worst;
+}
+/// The largest element beside the diagonal of q s q'.
+double not_diagonal(auto const& q, auto const& s) {
+  auto const n = std::size_t(std::lround(std::sqrt(double(q.size()))));
+  matrix const Q(q.begin(), q.end()), S(s.begin(), s.end());
+  matrix const d = product(product(Q, S, n, n, n), transposed(Q, n, n), n, n, n);
+  double worst = 0;
+  for (std::size_t i = 0; i < d.size(); ++i)
+    if (i % (n + 1) != 0) worst = std::max(worst, std::abs(d[i]));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("soap's first update finds eigenvectors alone, then its bases follow in every k-th") {
+  model<double> x(few);
+  auto const start = x.value;
+  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{.every = 3}}};
+  for (int t = 1; t <= 8; ++t) {
+    x.set_gradients(t);
+    auto const part = opt.matrix_state<3>("w1");
+    matrix const before(part.begin(), part.end());
+    opt.step();
+    if (t == 1) {
+      CHECK(same(x.value[1], start[1]));
+      CHECK(same(x.value[3], start[3]));
+      for (auto const& w : {"w1", "w3"}) {
+        CHECK(not_diagonal(opt.matrix_state<3>(w), opt.matrix_state<1>(w)) <= 1e-14);
+        CHECK(not_diagonal(opt.matrix_state<4>(w), opt.matrix_state<2>(w)) <= 1e-14);
+      }
+    }
+    if (t == 2) CHECK(x.value[1] != start[1]);
+    CHECK(same(opt.matrix_state<3>("w1"), before) == (t != 1 && t != 4 && t != 7));
+    for (auto const& w : {"w1", "w3"}) {
+      CHECK(not_orthonormal(opt.matrix_state<3>(w)) <= 1e-14);
+      CHECK(not_orthonormal(opt.matrix_state<4>(w)) <= 1e-14);
+    }
+  }
+}
+
+TEST_CASE("soap without bases is Adam one update later; a basis of one side alone needs less memory") {
+  model<double> x(few), y(few), z(few);
+  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{.weight_decay = 0, .max_precondition_dim = 0}}};
+  ds::optimizer adam{y.params, ds::adam{.lr = 3e-3, .beta1 = 0.95, .beta2 = 0.95, .eps = 1e-8}};
+  ds::optimizer one{z.params, ds::sgd{}, ds::matrices{ds::soap{.max_precondition_dim = 3}}};
+  for (int t = 1; t <= 20; ++t) {
+    x.set_gradients(t), y.set_gradients(t), z.set_gradients(t);
+    opt.step(), one.step();
+    if (t > 1) adam.step();
+    for (std::size_t i = 0; i < 12; ++i) CHECK(std::abs(x.value[1][i] - y.value[1][i]) <= 1e-8);
+  }
+  CHECK(one.matrix_state<1>("w1").size() == 9);
+  CHECK(one.matrix_state<2>("w1").empty());
+  CHECK(one.matrix_state<3>("w3").empty());
+  CHECK(one.matrix_state<4>("w3").size() == 4);
+}
+
+TEST_CASE("soap whose first updates were skipped finds eigenvectors in the next power of two") {
+  for (int skipped : {1, 2}) {
+    model<double> x(few);
+    auto const start = x.value;
+    ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{}}, ds::skip_nonfinite{}};
+    for (int t = 1; t <= 4; ++t) {
+      x.set_gradients(t);
+      if (t <= skipped) x.gradient[0][0] = std::numeric_limits<double>::quiet_NaN();
+      opt.step();
+      INFO(skipped, " skipped, update ", t);
+      bool const found = t >= (skipped == 1 ? 2 : 4);
+      CHECK(opt.matrix_state<6>("w1")[0] == (found ? 1 : 0));
+      if (t <= skipped + 1) CHECK(x.value[1] == start[1]);
+      else CHECK(x.value[1] != start[1]);
+      if (t == 2 * skipped) CHECK(not_diagonal(opt.matrix_state<3>("w1"), opt.matrix_state<1>("w1")) <= 1e-14);
+    }
+  }
+}
+
+TEST_CASE("soap takes gradients of low rank, of zeros and with rows of zeros") {
+  model<float> x({{5, 1, 0}, {40, 3, 0}, {3, 40, 0}, {6, 6, 0}, {4, 4, 0}});
+  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{.every = 2}}};
+  for (int t = 1; t <= 40; ++t) {
+    x.set_gradients(t);
+    for (std::size_t i = 0; i < 36; ++i)
+      if (i / 6 % 2 == 0) x.gradient[3][i] = 0;
+    if (t < 20) std::fill(x.gradient[4].begin(), x.gradient[4].end(), 0.f);
+    opt.step();
+  }
+  for (auto const& w : {"w1", "w2", "w3", "w4"}) {
+    CHECK(not_orthonormal(opt.matrix_state<3>(w)) <= 1e-6);
+    CHECK(not_orthonormal(opt.matrix_state<4>(w)) <= 1e-6);
+  }
+  for (auto const& w : x.value)
+    for (float p : w) CHECK(std::isfinite(p));
+}
+
+TEST_CASE("soap's state can be put back") {
+  model<double> x(few), y(few);
+  ds::soap const rule{.every = 4};
+  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{rule}};
+  for (int t = 1; t <= 4; ++t) x.set_gradients(t), opt.step();
+  ds::optimizer resumed{y.params, ds::sgd{}, ds::matrices{rule}};
+  y.value = x.value;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    for (auto const& name : {"w1", "w3"}) (resumed.set_matrix_state<I>(name, opt.matrix_state<I>(name)), ...);
+  }(std::make_index_sequence<7>{});
+  resumed.set_step(4);
+  for (int t = 5; t <= 8; ++t) {
+    x.set_gradients(t), y.set_gradients(t);
+    opt.step(), resumed.step();
+    CHECK(x.value == y.value);
+  }
 }
 
 TEST_CASE("the documentation's example") {

@@ -6,6 +6,7 @@ file and never run this script. Its header describes the problem and the format.
 
 import math
 import pathlib
+import unittest.mock
 
 import jax
 import numpy as np
@@ -16,7 +17,7 @@ import torch
 
 jax.config.update("jax_enable_x64", True)
 
-shapes = [(3, 5), (6, 4), (4, 4), (5,)]
+shapes = [(3, 5), (6, 4), (4, 4), (5,), (7, 7)]
 steps = 100
 recorded = (1, 2, 5, 10, 20, 50, 100)
 
@@ -25,11 +26,11 @@ what = f"""\
 # Written by generate_matrix.py with torch {torch.__version__.split("+")[0]}, optax {optax.__version__}, \
 jax {jax.__version__} and pytorch_optimizer 4.1.0 on a CPU.
 #
-# Problem: tensors k = 0, 1, 2, 3 of shapes {", ".join(str(s) for s in shapes)}; element i counts in row-major order.
+# Problem: tensors k = 0, 1, 2, 3, 4 of shapes {", ".join(str(s) for s in shapes)}; element i counts in row-major order.
 #     start            p = ((i*7 + k*3) % 11 - 5) / 8.0
 #     step t = 1..100  g = ((i*i*37 + i*11 + t*101*(i + 1) + k*59) % 257 - 128) / 256.0
 #
-# Format: as in values.txt. Vectors follow the peer's rule for vectors; a muon case has none.
+# Format: as in values.txt. Vectors follow the peer's rule for vectors; a muon case has none. Tensor 4 is soap's alone.
 #
 # What the peers compute beside what their documentation says:
 #   muon (torch)       m is a mean, not a sum. The decay has lr without the factor for the shape.
@@ -38,6 +39,8 @@ jax {jax.__version__} and pytorch_optimizer 4.1.0 on a CPU.
 #   adafactor (optax)  g^2 + eps1, no floors, no 1/sqrt(t); decay without lr; min_dim_size_to_factor 2.
 #   shampoo            pytorch_optimizer without momentum: L = eps I + sum g g', R alike, p -= lr L^(-1/4) g R^(-1/4);
 #                      of a vector p -= lr L^(-1/2) g, which is left out here.
+#   soap               Q is from float32 where the case says qr=32, else float32 was replaced by float64. Only matrices
+#                      whose first L and R have full rank, or no Q: otherwise eigh chooses the rest of Q as it likes.
 #
 """
 
@@ -55,14 +58,15 @@ def gradient(k, t):
     return (((i * i * 37 + i * 11 + t * 101 * (i + 1) + k * 59) % 257 - 128) / 256.0).reshape(shapes[k])
 
 
-def of_torch(make, count=4):
-    params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in range(count)]
+def of_torch(make, tensors=range(4), qr=torch.float32):
+    params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in tensors]
     optimizer = make(params)
     for t in range(1, steps + 1):
-        for k, p in enumerate(params):
+        for k, p in zip(tensors, params):
             p.grad = torch.from_numpy(gradient(k, t))
-        optimizer.step()
-        yield t, [p.detach().numpy() for p in params]
+        with unittest.mock.patch.object(torch, "float32", qr):
+            optimizer.step()
+        yield t, {k: p.detach().numpy() for k, p in zip(tensors, params)}
 
 
 def of_optax(optimizer, count=4, transposed=False):
@@ -77,15 +81,15 @@ def of_optax(optimizer, count=4, transposed=False):
 
     for t in range(1, steps + 1):
         params, state = step([jax.numpy.asarray(turn(gradient(k, t))) for k in range(count)], state, params)
-        yield t, [turn(np.asarray(p)) for p in params]
+        yield t, {k: turn(np.asarray(p)) for k, p in enumerate(params)}
 
 
 def cases():
     t = torch.optim
-    yield "muon", "torch", dict(lr=0.02, weight_decay=0.1), of_torch(lambda p: t.Muon(p, lr=0.02), 3)
+    yield "muon", "torch", dict(lr=0.02, weight_decay=0.1), of_torch(lambda p: t.Muon(p, lr=0.02), range(3))
     yield "muon", "torch", dict(lr=0.05, momentum=0.8, nesterov=0, weight_decay=0.3, adjust=1, ns_steps=3), of_torch(
         lambda p: t.Muon(p, lr=0.05, momentum=0.8, nesterov=False, weight_decay=0.3, ns_steps=3,
-                         adjust_lr_fn="match_rms_adamw"), 3)
+                         adjust_lr_fn="match_rms_adamw"), range(3))
     optax_muon = dict(weight_decay=0, eps=1e-8, bias_correction=1, eps_added=1)
     yield "muon", "optax", optax_muon | dict(lr=0.02), of_optax(optax.contrib.muon(0.02), 3, True)
     yield "muon", "optax", optax_muon | dict(lr=0.05, momentum=0.8, nesterov=0, weight_decay=0.3, eps=1e-3), of_optax(
@@ -113,9 +117,19 @@ def cases():
         optax.chain(optax.scale_by_sm3(0.8, 0.9, 1e-3), optax.scale(-0.01)))
     p = pytorch_optimizer
     yield "shampoo", "pytorch_optimizer", dict(lr=0.05, eps=0.01), of_torch(
-        lambda x: p.Shampoo(x, lr=0.05, matrix_eps=0.01), 3)
+        lambda x: p.Shampoo(x, lr=0.05, matrix_eps=0.01), range(3))
     yield "shampoo", "pytorch_optimizer", dict(lr=0.02, eps=1e-6, weight_decay=0.1), of_torch(
-        lambda x: p.Shampoo(x, lr=0.02, matrix_eps=1e-6, weight_decay=0.1, weight_decouple=True), 3)
+        lambda x: p.Shampoo(x, lr=0.02, matrix_eps=1e-6, weight_decay=0.1, weight_decouple=True), range(3))
+    yield "soap", "pytorch_optimizer", dict(qr=32), of_torch(p.SOAP, (2, 4))
+    yield "soap", "pytorch_optimizer", dict(
+        lr=0.02, beta1=0.8, beta2=0.9, shampoo_beta=0.7, eps=1e-3, weight_decay=0.1, every=3), of_torch(
+        lambda x: p.SOAP(x, lr=0.02, betas=(0.8, 0.9), shampoo_beta=0.7, eps=1e-3, weight_decay=0.1,
+                         precondition_frequency=3), (2, 4), torch.float64)
+    yield "soap", "pytorch_optimizer", dict(
+        lr=0.01, beta2=0.99, shampoo_beta=0.99, weight_decay=0, bias_correction=0, every=1,
+        max_precondition_dim=4), of_torch(
+        lambda x: p.SOAP(x, lr=0.01, betas=(0.95, 0.99), weight_decay=0, correct_bias=False,
+                         precondition_frequency=1, max_precondition_dim=4), range(3), torch.float64)
 
 
 versions = dict(torch=torch.__version__.split("+")[0], optax=optax.__version__, pytorch_optimizer="4.1.0")
@@ -125,7 +139,7 @@ with open(pathlib.Path(__file__).with_name("values_matrix.txt"), "w") as out:
         spelled = " ".join(f"{key}={value}" for key, value in options.items())
         out.write(f"\ncase {rule} {peer}-{versions[peer]} {spelled}\n")
         for t, params in trajectory:
-            assert all(p.dtype == np.float64 for p in params)
+            assert all(p.dtype == np.float64 for p in params.values())
             if t in recorded:
-                for k, p in enumerate(params):
+                for k, p in params.items():
                     out.write(f"step {t} tensor {k} " + " ".join("%.17g" % x for x in p.ravel()) + "\n")

@@ -4,6 +4,7 @@
 
 #include <descent/detail/kernels.cuh>
 #include <descent/detail/matrix_groups.hpp>
+#include <descent/detail/team.hpp>
 
 /// The kernels of the matrix rule.
 namespace descent::detail {
@@ -125,6 +126,11 @@ template <class F> __global__ __launch_bounds__(chunk_threads) void matrix_each(
   if (!gate.open()) return;
   std::int64_t const begin = std::int64_t(blockIdx.x) * elements_of_block;
   for (std::int64_t i = begin + threadIdx.x; i < n && i < begin + elements_of_block; i += chunk_threads) f(i);
+}
+
+template <class F> __global__ __launch_bounds__(chunk_threads) void matrix_teams(matrix_gate gate, F f) {
+  __shared__ double sum[team::capacity];
+  if (gate.open()) f(team{sum}, std::int64_t(blockIdx.x));
 }
 
 /// A block does a part of one row.

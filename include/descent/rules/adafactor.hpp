@@ -110,10 +110,6 @@ template <class Real> struct element_of {
   Real const* x;
   DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]); }
 };
-template <class Real> struct squared_element {
-  Real const* x;
-  DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(x[i]); }
-};
 /// u <- rate max(eps2, rms(p)) u / max(1, rms(u) / clip)
 template <class Real, class Terms> struct adafactor_scale {
   Real* u;
@@ -164,8 +160,8 @@ struct factored_adafactor : adafactor {
     w.each_column(square, detail::adafactor_mean<real, terms>{column, w.k, double(w.rows)});
     w.total(w.rows, detail::element_of<real>{row}, w.sums());
     w.each_element(detail::adafactor_direction<real, terms>{g, row, column, w.sums(), w.k, w.rows});
-    w.total(w.size(), detail::squared_element<real>{g}, w.sums() + 1);
-    w.total(w.size(), detail::squared_element<real>{p}, w.sums() + 2);
+    w.total(w.size(), detail::square_of<real>{g}, w.sums() + 1);
+    w.total(w.size(), detail::square_of<real>{p}, w.sums() + 2);
     w.each(w.size(), detail::adafactor_scale<real, terms>{g, w.sums() + 1, w.sums() + 2, w.k,
                                                           double(w.rows) * double(w.columns)});
     return g;

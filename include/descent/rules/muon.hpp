@@ -12,11 +12,6 @@ namespace descent {
 
 namespace detail {
 
-template <class Real> struct square_of {
-  Real const* x;
-  DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(x[i]); }
-};
-
 /// x <- x / ||x||
 template <class Real, class Terms> struct divide_by_norm {
   Real* x;

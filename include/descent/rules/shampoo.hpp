@@ -61,20 +61,6 @@ template <class Real> struct root_factor {
     f[i] = *error < enough ? one : Real(1.25) * one - Real(0.25) * m[i];
   }
 };
-template <class Real> struct copy_root {
-  Real* to;
-  Real const* from;
-  DESCENT_HD void operator()(std::int64_t i) const { to[i] = from[i]; }
-};
-template <class Real> struct identity {
-  Real* x;
-  std::int64_t n;
-  DESCENT_HD void operator()(std::int64_t i) const { x[i] = i % (n + 1) == 0 ? Real(1) : Real(0); }
-};
-template <class Real> struct shampoo_square {
-  Real const* x;
-  DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(x[i]); }
-};
 /// u <- ||g|| / ||u|| u
 template <class Real> struct graft {
   Real* u;
@@ -132,21 +118,21 @@ struct shampoo {
   static constexpr bool starts_memory = true;
   template <class Work> void start_memory(Work const& w) const {
     using real = typename Work::real;
-    w.each(w.rows * w.rows, detail::identity<real>{w.memory(2), w.rows});
-    w.each(w.columns * w.columns, detail::identity<real>{w.memory(3), w.columns});
+    w.each(w.rows * w.rows, detail::identity_of<real>{w.memory(2), w.rows});
+    w.each(w.columns * w.columns, detail::identity_of<real>{w.memory(3), w.columns});
   }
 
   template <class Work> auto* transform(Work const& w) const {
     using real = typename Work::real;
     real *g = w.input(0), *y = w.scratch(0), *L = w.memory(2), *R = w.memory(3);
     detail::dense<real> const G{g, w.rows, w.columns};
-    w.total(w.size(), detail::shampoo_square<real>{g}, w.sums());
+    w.total(w.size(), detail::square_of<real>{g}, w.sums());
     side(w, G, G.t(), 0, w.rows);
     side(w, G.t(), G, 1, w.columns);
     w.product({L, w.rows, w.rows}, G, y);
     w.product({y, w.rows, w.columns}, {R, w.columns, w.columns}, g);
     if (graft) {
-      w.total(w.size(), detail::shampoo_square<real>{g}, w.sums() + 1);
+      w.total(w.size(), detail::square_of<real>{g}, w.sums() + 1);
       w.each(w.size(), detail::graft<real>{g, w.sums(), w.sums() + 1});
     }
     return g;
@@ -196,7 +182,7 @@ struct shampoo {
       w.product(square(t2), square(m), t1);
       std::swap(m, t1);
     }
-    w.each(n * n, detail::copy_root<real>{w.memory(part + 2), x});
+    w.each(n * n, detail::copy_of<real>{w.memory(part + 2), x});
   }
 };
 static_assert(matrix_rule<shampoo>);

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/eigenbasis.hpp>
+#include <descent/detail/error.hpp>
+#include <descent/detail/orthonormal.hpp>
+#include <descent/matrices.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace descent {
+
+namespace detail {
+
+/// v <- b2 v + a2 r^2
+template <class Real, class Terms> struct soap_variance {
+  Real* v;
+  Real const* r;
+  Terms const* k;
+  DESCENT_HD void operator()(std::int64_t i) const { v[i] = k->b2 * v[i] + k->a2 * r[i] * r[i]; }
+};
+/// m <- m / (sqrt(v) + eps)
+template <class Real, class Terms> struct soap_direction {
+  Real* m;
+  Real const* v;
+  Terms const* k;
+  DESCENT_HD void operator()(std::int64_t i) const { m[i] = m[i] / (sqrt(v[i]) + k->eps); }
+};
+/// s <- b s + a x
+template <class Real, class Terms> struct soap_statistics {
+  Real* s;
+  Real const* x;
+  Terms const* k;
+  DESCENT_HD void operator()(std::int64_t i) const { s[i] = k->b * s[i] + k->a * x[i]; }
+};
+template <class Real> struct copy_unsolved {
+  Real* to;
+  Real const *from, *solved;
+  DESCENT_HD void operator()(std::int64_t i) const {
+    if (*solved == 0) to[i] = from[i];
+  }
+};
+/// solved <- 1 if s is not 0, by the sum of its squares
+template <class Real> struct set_solved {
+  Real* solved;
+  double const* squares;
+  DESCENT_HD void operator()(std::int64_t i) const {
+    if (*squares > 0) solved[i] = 1;
+  }
+};
+
+}  // namespace detail
+
+/// SOAP (Vyas et al. 2024, algorithm 3): Adam in the eigenbases of Shampoo's L and R. For matrices:
+/// `matrices{soap{...}}`. By default as the authors' code and pytorch_optimizer's SOAP.
+///
+///     m <- b1 m + (1 - b1) g
+///     v <- b2 v + (1 - b2) (Q_L' g Q_R)^2
+///     p <- p - a Q_L ((Q_L' m Q_R) / (sqrt(v) + eps)) Q_R',  a = lr sqrt(1 - b2^(t-1)) / (1 - b1^(t-1))
+///     p <- p - lr wd p
+///     L <- b L + (1 - b) g g',  R <- b R + (1 - b) g' g
+///     Q <- qr(L Q), every k-th time, columns by falling diag(Q' L Q), those of v with them
+///
+/// The first update sets L, R and Q alone, Q to eigenvectors, by Jacobi rotations until nothing changes. k counts
+/// skipped updates; if the first was skipped, eigenvectors are found in the 2nd, 4th, 8th ... that is not, and until
+/// then qr goes on from Q = I. In a captured step qr is in every replay; capture after the first updates.
+/// A side longer than `max_precondition_dim` keeps Q = I. Sides that differ less from others than rounding keep their
+/// vectors, so that a singular L is no harm.
+struct soap {
+  double lr = 3e-3, beta1 = 0.95, beta2 = 0.95, shampoo_beta = 0.95, eps = 1e-8, weight_decay = 1e-2;
+  bool bias_correction = true;
+  int every = 10;
+  std::int64_t max_precondition_dim = 10000;
+
+  template <class Real> struct state { Real m; };
+  template <class Real> struct terms { Real b1, a1, b2, a2, b, a, eps, rate, wd; };
+  template <class Real> struct inputs { Real g, m; };
+  static constexpr char const* slots[] = {"m"};
+
+  DESCENT_HD terms<double> at(std::int64_t t, shape) const {
+    if (t == 1) return {1, 0, 1, 0, shampoo_beta, 1 - shampoo_beta, eps, 0, 0};
+    double const unbias = bias_correction ? sqrt(1 - power(beta2, t - 1)) / (1 - power(beta1, t - 1)) : 1;
+    return {beta1, 1 - beta1, beta2, 1 - beta2, shampoo_beta, 1 - shampoo_beta, eps, lr * unbias, lr * weight_decay};
+  }
+
+  template <class Real>
+  DESCENT_HD static inputs<Real> direction(Real, Real g, state<Real>& s, terms<Real> const& k) {
+    s.m = k.b1 * s.m + k.a1 * g;
+    return {g, s.m};
+  }
+
+  /// L, R, Q_L', Q_R', v, and whether eigenvectors were found, for each side.
+  std::vector<std::int64_t> memory(shape s) const {
+    std::int64_t const l = side(s.rows), r = side(s.columns);
+    return {l * l, r * r, l * l, r * r, s.rows * s.columns, 2};
+  }
+  std::vector<std::int64_t> scratch(shape s) const {
+    std::int64_t const n = std::max(side(s.rows), side(s.columns)), size = s.rows * s.columns;
+    return {size, size, n * n, n * n, n * n, detail::panel_rows * n, detail::panel_rows * n, n, n};
+  }
+  static constexpr bool starts_memory = true;
+  template <class Work> void start_memory(Work const& w) const {
+    using real = typename Work::real;
+    std::int64_t const l = side(w.rows), r = side(w.columns);
+    if (l) w.each(l * l, detail::identity_of<real>{w.memory(2), l});
+    if (r) w.each(r * r, detail::identity_of<real>{w.memory(3), r});
+  }
+
+  template <class Work> auto* transform(Work const& w) const {
+    using real = typename Work::real;
+    using terms = typename Work::terms;
+    real *g = w.input(0), *m = w.input(1), *v = w.memory(4), *x = w.scratch(0), *y = w.scratch(1);
+    real* const r = turned(w, g, x, y, false);
+    w.each(w.size(), detail::soap_variance<real, terms>{v, r, w.k});
+    real* const d = turned(w, m, x, y, false);
+    w.each(w.size(), detail::soap_direction<real, terms>{d, v, w.k});
+    real* const u = turned(w, d, d == x ? y : x, m, true);
+    detail::dense<real> const G{g, w.rows, w.columns};
+    if (side(w.rows)) follow(w, G, G.t(), 0, w.rows);
+    if (side(w.columns)) follow(w, G.t(), G, 1, w.columns);
+    return u;
+  }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real u, state<Real>&, terms<Real> const& k) {
+    p = p - k.rate * u;
+    return p - k.wd * p;
+  }
+
+  void check() const {
+    detail::require_nonnegative("soap", "lr", lr);
+    detail::require_fraction("soap", "beta1", beta1);
+    detail::require_fraction("soap", "beta2", beta2);
+    detail::require_fraction("soap", "shampoo_beta", shampoo_beta);
+    detail::require(eps > 0 && std::isfinite(eps), "soap", "eps", "finite and above 0", eps);
+    detail::require_nonnegative("soap", "weight_decay", weight_decay);
+    detail::require(every >= 1, "soap", "every", "at least 1", every);
+    detail::require(max_precondition_dim >= 0, "soap", "max_precondition_dim", "at least 0", max_precondition_dim);
+  }
+
+ private:
+  /// 0 where there is no basis.
+  std::int64_t side(std::int64_t n) const { return n <= max_precondition_dim ? n : 0; }
+
+  /// Q_L' x Q_R, or Q_L x Q_R' if back. It lies in y with both sides, in t with one, and in x itself with none.
+  template <class Work, class Real> Real* turned(Work const& w, Real* x, Real* t, Real* y, bool back) const {
+    auto const basis = [&](int part, std::int64_t n) {
+      detail::dense<Real> const Q{w.memory(part), n, n};
+      return back ? Q.t() : Q;
+    };
+    if (side(w.rows)) {
+      w.product(basis(2, w.rows), {x, w.rows, w.columns}, t);
+      x = t, t = y;
+    }
+    if (side(w.columns)) {
+      w.product({x, w.rows, w.columns}, basis(3, w.columns).t(), t);
+      x = t;
+    }
+    return x;
+  }
+
+  /// The statistics of one side from a b, and its basis when it is due.
+  template <class Work, class Matrix>
+  void follow(Work const& w, Matrix a, Matrix b, int part, std::int64_t n) const {
+    using real = typename Work::real;
+    real *s = w.memory(part), *q = w.memory(2 + part), *v = w.memory(4), *solved = w.memory(5) + part;
+    real *x = w.scratch(2), *sorted = w.scratch(3), *old = w.scratch(4), *c = w.scratch(5), *y = w.scratch(6),
+         *values = w.scratch(7), *rank = w.scratch(8), *v_sorted = w.scratch(0);
+    w.product(a, b, x);
+    w.each(n * n, detail::soap_statistics<real, typename Work::terms>{s, x, w.k});
+    auto const sort = [&](real const* one, real const* other) {
+      w.teams(n, detail::row_products<real>{one, other, values, n});
+      w.each(n, detail::rank_of<real>{rank, values, n});
+    };
+    if ((w.updates & (w.updates - 1)) == 0) {
+      bool wanted = true;
+      if constexpr (Work::immediate) wanted = *solved == 0;
+      if (wanted) {
+        detail::eigenvectors(w, s, x, old, solved, n, w.sums());
+        sort(x, x);
+        w.each(n * n, detail::ranked_rows<real>{sorted, old, rank, n});
+        detail::orthonormal_rows(w, sorted, static_cast<real*>(nullptr), n, c, y);
+        w.each(n * n, detail::copy_unsolved<real>{q, sorted, solved});
+        w.each(1, detail::set_solved<real>{solved, w.sums()});
+      }
+    }
+    if (!w.due(every)) return;
+    w.product({q, n, n}, {s, n, n}, x);
+    sort(q, x);
+    w.each(n * n, detail::ranked_rows<real>{sorted, x, rank, n});
+    w.each(n * n, detail::ranked_rows<real>{old, q, rank, n});
+    detail::orthonormal_rows(w, sorted, old, n, c, y);
+    w.each(n * n, detail::copy_of<real>{q, sorted});
+    if (part == 0) w.each(w.size(), detail::ranked_rows<real>{v_sorted, v, rank, w.columns});
+    else w.each(w.size(), detail::ranked_columns<real>{v_sorted, v, rank, w.columns});
+    w.each(w.size(), detail::copy_of<real>{v, v_sorted});
+  }
+};
+static_assert(matrix_rule<soap>);
+
+}  // namespace descent
