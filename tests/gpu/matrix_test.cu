@@ -139,7 +139,7 @@ TEST_CASE("soap whose first updates are skipped, frozen, and captured") {
   step(4, eager);
   CHECK(m.read(1) == frozen);
   CHECK(m.read(0) != free);
-  on_host.unfreeze(1), on_device.unfreeze(1);
+  on_host.freeze(1, false), on_device.freeze(1, false);
   on_device.commit_groups();
   test::graph const graph(m.s, eager);
   for (int t = 5; t <= 6; ++t) step(t, [&] { graph.launch(m.s); });

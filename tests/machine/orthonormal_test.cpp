@@ -52,7 +52,7 @@ template <class Real> struct plain_work {
 template <class Real> matrix<Real> orthonormal(matrix<Real> x, std::int64_t n, Real const* instead = nullptr) {
   auto const size = std::size_t(detail::panel_rows * n);
   matrix<Real> c(size), y(size);
-  detail::orthonormal_rows(plain_work<Real>{}, x.data(), instead, n, c.data(), y.data());
+  detail::orthonormal_rows(plain_work<Real>{}, x.data(), instead, nullptr, n, c.data(), y.data());
   return x;
 }
 

@@ -6,8 +6,6 @@
 #include <descent/matrices.hpp>
 
 #include <cstdint>
-#include <limits>
-#include <type_traits>
 
 /// Eigenvectors of a symmetric positive semidefinite matrix by one-sided Jacobi rotations.
 namespace descent::detail {
@@ -33,8 +31,8 @@ template <class Real> struct turn_rows {
       return double((i == 1 ? y : x)[j]) * double((i == 0 ? x : y)[j]);
     });
     double const xx = all.sum[0], yy = all.sum[1], xy = all.sum[2];
-    double const digit = std::is_same_v<Real, double> ? 1e-15 : 1e-7, none = digit * digit * *squares;
-    if (!(xx > none && yy > none) || !(xy * xy > 100 * digit * digit * xx * yy)) return;
+    double const digit = rounding<Real>(1), none = rounding<Real>(n) * rounding<Real>(n) * *squares;
+    if (!(xx > none && yy > none) || !(xy * xy > digit * digit * xx * yy)) return;
     double const zeta = (yy - xx) / (2 * xy), root = abs(zeta) + sqrt(1 + zeta * zeta);
     double const tangent = (zeta < 0 ? -1 : 1) / root, cosine = 1 / sqrt(1 + tangent * tangent);
     Real const c = Real(cosine), s = Real(cosine * tangent);

@@ -7,7 +7,6 @@
 #include <descent/matrices.hpp>
 
 #include <cstdint>
-#include <limits>
 
 /// An orthonormal basis from products and one block of threads for each panel of rows: what a QR factorisation of the
 /// transpose would give, but for signs.
@@ -15,15 +14,17 @@ namespace descent::detail {
 
 inline constexpr int panel_rows = team::capacity;
 
-/// x_r <- x_r / ||x_r|| for row r; a row of zeros stays.
+/// x_r <- x_r / ||x_r|| for row r, or 0 if all of it is rounding.
 template <class Real> struct divide_row {
   Real* x;
+  double const* squares;
   std::int64_t n;
   DESCENT_HD void operator()(team const& all, std::int64_t r) const {
     Real* row = x + r * n;
     all.sums(1, n, [&](int, std::int64_t j) { return double(row[j]) * double(row[j]); });
     double const norm = sqrt(all.sum[0]);
-    all.each(n, [&](std::int64_t j) { row[j] = norm > 0 ? Real(row[j] / norm) : row[j]; });
+    bool const keep = norm > (squares ? rounding<Real>(n) * sqrt(*squares) : 0);
+    all.each(n, [&](std::int64_t j) { row[j] = keep ? Real(row[j] / norm) : Real(0); });
   }
 };
 /// x <- x - y
@@ -60,7 +61,7 @@ template <class Real> struct orthonormal_panel {
     return sqrt(all.sum[0]);
   }
   DESCENT_HD void operator()(team const& all, std::int64_t) const {
-    double const dependent = 64 * double(std::numeric_limits<Real>::epsilon()) * sqrt(double(n));
+    double const dependent = 4 * rounding<Real>(n);
     for (int r = 0; r < rows; ++r) {
       Real* x = p + r * n;
       double norm = orthogonal(all, x, r, pass == 0 ? 2 : 1);
@@ -74,11 +75,13 @@ template <class Real> struct orthonormal_panel {
 };
 
 /// The n rows of x become orthonormal: row r, made orthogonal to those before it. c and y have panel_rows n elements
-/// each; `instead`, n x n, may be null. Blocked Gram-Schmidt in four passes: one is not enough (Giraud, Langou &
+/// each. `instead`, n x n, may be null, and so may `squares`: x is a product with a matrix whose elements have squares
+/// of this sum. Blocked Gram-Schmidt in four passes: one is not enough (Giraud, Langou &
 /// Rozloznik 2005), the second follows rows that were replaced, the third their replacements.
 template <class Work, class Real>
-void orthonormal_rows(Work const& w, Real* x, Real const* instead, std::int64_t n, Real* c, Real* y) {
-  w.teams(n, divide_row<Real>{x, n});
+void orthonormal_rows(Work const& w, Real* x, Real const* instead, double const* squares, std::int64_t n, Real* c,
+                      Real* y) {
+  w.teams(n, divide_row<Real>{x, squares, n});
   for (std::int64_t first = 0; first < n; first += panel_rows) {
     std::int64_t const rows = n - first < panel_rows ? n - first : panel_rows;
     dense<Real> const P{x + first * n, rows, n}, before{x, first, n};

@@ -6,8 +6,14 @@
 #include <descent/math.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace descent::detail {
+
+/// What products of n x n matrices may be off by, relative to the largest rows: 16 eps sqrt(n).
+template <class Real> DESCENT_HD double rounding(std::int64_t n) {
+  return (std::is_same_v<Real, double> ? 0x1p-48 : 0x1p-19) * sqrt(double(n));
+}
 
 /// What works on some rows together: a block of `chunk_threads` threads on a device, one thread on the host. All
 /// threads call the same functions in the same order; each function ends when all are done.

@@ -182,7 +182,7 @@ struct soap {
         detail::eigenvectors(w, s, x, old, solved, n, w.sums());
         sort(x, x);
         w.each(n * n, detail::ranked_rows<real>{sorted, old, rank, n});
-        detail::orthonormal_rows(w, sorted, static_cast<real*>(nullptr), n, c, y);
+        detail::orthonormal_rows(w, sorted, static_cast<real*>(nullptr), nullptr, n, c, y);
         w.each(n * n, detail::copy_unsolved<real>{q, sorted, solved});
         w.each(1, detail::set_solved<real>{solved, w.sums()});
       }
@@ -192,7 +192,8 @@ struct soap {
     sort(q, x);
     w.each(n * n, detail::ranked_rows<real>{sorted, x, rank, n});
     w.each(n * n, detail::ranked_rows<real>{old, q, rank, n});
-    detail::orthonormal_rows(w, sorted, old, n, c, y);
+    w.total(n * n, detail::square_of<real>{s}, w.sums());
+    detail::orthonormal_rows(w, sorted, old, w.sums(), n, c, y);
     w.each(n * n, detail::copy_of<real>{q, sorted});
     if (part == 0) w.each(w.size(), detail::ranked_rows<real>{v_sorted, v, rank, w.columns});
     else w.each(w.size(), detail::ranked_columns<real>{v_sorted, v, rank, w.columns});
