@@ -65,11 +65,10 @@ template <class Real> struct set_solved {
 ///     L <- b L + (1 - b) g g',  R <- b R + (1 - b) g' g
 ///     Q <- qr(L Q), every k-th time, columns by falling diag(Q' L Q), those of v with them
 ///
-/// The first update sets L, R and Q alone, Q to eigenvectors, by Jacobi rotations until nothing changes. k counts
-/// skipped updates; if the first was skipped, eigenvectors are found in the 2nd, 4th, 8th ... that is not, and until
-/// then qr goes on from Q = I. In a captured step qr is in every replay; capture after the first updates.
-/// A side longer than `max_precondition_dim` keeps Q = I. Sides that differ less from others than rounding keep their
-/// vectors, so that a singular L is no harm.
+/// k is `every` and counts skipped updates. The first update sets L, R and Q alone: eigenvectors, by Jacobi rotations
+/// until nothing changes. If it was skipped, the first of the 2nd, 4th, 8th ... that is not finds them; until then qr
+/// goes on from Q = I. In a captured step qr is in every replay; capture after the first updates. Where L is singular,
+/// Q keeps the columns it has. A side longer than `max_precondition_dim` has no L, and Q = I.
 struct soap {
   double lr = 3e-3, beta1 = 0.95, beta2 = 0.95, shampoo_beta = 0.95, eps = 1e-8, weight_decay = 1e-2;
   bool bias_correction = true;
