@@ -48,7 +48,7 @@ struct batch_noise {
   double squared_gradient() const { return squared_ / (1 - power(decay, updates_)); }  ///< |G|^2
   double trace() const { return trace_ / (1 - power(decay, updates_)); }               ///< S
 
-  /// The noise scale in examples; not a number as long as an estimate is not above 0: too few updates for so much noise.
+  /// The noise scale in examples; not a number as long as an estimate is not above 0: too few updates for such noise.
   double scale() const {
     bool const known = updates_ > 0 && squared_ > 0 && trace_ > 0;
     return known ? trace_ / squared_ : std::numeric_limits<double>::quiet_NaN();

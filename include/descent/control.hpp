@@ -123,13 +123,18 @@ DESCENT_HD double clip_factor(typename Plan::policies const& policies, norm_tota
   }
 }
 
+/// The micro-batches of the update after `step` others.
+template <class Plan>
+DESCENT_HD std::int64_t micro_batches(typename Plan::policies const& policies, std::int64_t step) {
+  return micro_batches_at(static_cast<typename Plan::accumulation const&>(policies), step);
+}
+
 /// Whether this call ends in an update, and does not only count.
 template <class Plan>
 DESCENT_HD bool completes(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
                           step_call const& call) {
   if constexpr (Plan::template given<typename Plan::accumulation>)
-    return call.look || (call.flush ? c.batches > 0
-                                    : c.batches + 1 >= micro_batches_at(static_cast<typename Plan::accumulation const&>(policies), c.step));
+    return call.look || (call.flush ? c.batches > 0 : c.batches + 1 >= micro_batches<Plan>(policies, c.step));
   else return true;
 }
 
@@ -178,7 +183,7 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
   c.skipped_in_row = 0;
   c.clip = Plan::clip_over == scope::model ? clip_factor<Plan>(policies, totals, inverse) : 1;
   c.factor = inverse * c.clip;
-  if constexpr (has_lr<typename Plan::rule>) 
+  if constexpr (has_lr<typename Plan::rule>)
     c.learning_rate = scheduled(rule, policies, c.step, 0, rates_of(c)).lr;
   ++c.step;
 }

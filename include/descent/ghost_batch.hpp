@@ -15,7 +15,8 @@ namespace descent {
 /// Parts of `part` rows; the last one may have fewer.
 constexpr std::int64_t ghost_parts(std::int64_t rows, std::int64_t part) { return (rows + part - 1) / part; }
 
-/// The mean and the variance over n rows, not n - 1, of each of `features` columns in each part: mean[p * features + j].
+/// The mean and the variance over n rows, not n - 1, of each of `features` columns in each part:
+/// mean[p * features + j].
 /// In double, by two passes over a part.
 template <class Real>
 void ghost_statistics(Real const* x, std::int64_t rows, std::int64_t features, std::int64_t part, double* mean,

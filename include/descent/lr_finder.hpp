@@ -22,8 +22,8 @@ namespace descent {
 ///     mean_i = smoothing mean_i-1 + (1 - smoothing) loss_i
 ///     smoothed_i = mean_i / (1 - smoothing^(i+1))
 ///
-/// It ends early when smoothed > best + (diverged - 1) |best|, which is `diverged` times the best of a positive loss, or
-/// when the loss is not finite.
+/// It ends early when smoothed > best + (diverged - 1) |best|, which is `diverged` times the best of a positive loss,
+/// or when the loss is not finite.
 struct lr_sweep {
   double lowest = 1e-7, highest = 10;
   int steps = 100;
@@ -33,7 +33,8 @@ struct lr_sweep {
 
   void check() const {
     detail::require(lowest > 0, "lr_sweep", "lowest", "above 0", lowest);
-    detail::require(highest > lowest && std::isfinite(highest), "lr_sweep", "highest", "above lowest and finite", highest);
+    detail::require(highest > lowest && std::isfinite(highest), "lr_sweep", "highest", "above lowest and finite",
+                    highest);
     detail::require(steps >= 3, "lr_sweep", "steps", "at least 3", steps);
     detail::require_fraction("lr_sweep", "smoothing", smoothing);
     detail::require(diverged > 1, "lr_sweep", "diverged", "above 1", diverged);
@@ -151,7 +152,7 @@ template <bool Accumulates, class Trial, class Loss> lr_curve sweep(Trial& trial
 
 }  // namespace detail
 
-/// Sweeps the learning rate of all groups, whatever their schedule, over a copy of the optimizer. `loss(trial)` computes
+/// Sweeps the learning rate of all groups, whatever their schedule, over a copy of the optimizer; `loss(trial)` computes
 /// the loss of the next batch and its gradients, with the loss scale of `trial` if there is one, and returns the loss
 /// without that scale; it takes the copy, or nothing. On CUDA loss works on the optimizer's stream and waits for it.
 ///

@@ -21,7 +21,8 @@ struct on_plateau {
 
   using policy_kind = kind::plateau;
   template <class Rule> static constexpr void require_rule() {
-    static_assert(requires(Rule r) { { r.lr } -> std::same_as<double&>; }, "on_plateau: the rule has no field 'double lr'");
+    static_assert(requires(Rule r) { { r.lr } -> std::same_as<double&>; },
+                  "on_plateau: the rule has no field 'double lr'");
   }
   void check() const {
     settings.check();

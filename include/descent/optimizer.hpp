@@ -56,7 +56,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// cuda_error when the device fails.
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
       : face(chosen::layout_of(params, policies...), rule), accepted_(groups_), policies_(chosen::set(policies...)),
-        used_(used_slots(groups_, policies_)) {
+        used_(detail::used_slots<plan>(groups_, policies_)) {
     if constexpr (has_check<Rule>) rule.check();
     chosen::check(policies_, where_.groups);
     engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, chosen::backend_in(policies_));
@@ -251,7 +251,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   memory_report memory() const { return detail::owned<plan>(where_, used_, policies_); }
   static memory_report memory(parameters<Value, Gradient> const& params, Rule const& rule, Ps const&... policies) {
     auto const set = chosen::set(policies...);
-    return detail::owned<plan>(chosen::layout_of(params, policies...), used_slots({entry{rule}}, set), set);
+    return detail::owned<plan>(chosen::layout_of(params, policies...), detail::used_slots<plan>({entry{rule}}, set), set);
   }
 
   /// Bytes that one step moves for each parameter that is not frozen; the mean, where there are several types.
@@ -317,25 +317,13 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
                              ": the values are elsewhere until step()");
   }
 
-  /// What any group needs; a field that follows a schedule may take any value.
-  static std::array<bool, plan::slots> used_slots(std::vector<entry> const& groups,
-                                                  typename plan::policies const& set) {
-    std::array<bool, plan::slots> used;
-    for (std::size_t i = 0; i != plan::slots; ++i) {
-      used[i] = !has_optional_state<Rule>;
-      if constexpr (has_optional_state<Rule>)
-        for (entry const& g : groups) used[i] = used[i] || detail::unscheduled(g.rule, set, g.number).uses(i);
-    }
-    return used;
-  }
-
   void accept_groups() {
     for (std::size_t g = 0; g < groups_.size(); ++g) try {
         if constexpr (has_check<Rule>) groups_[g].rule.check();
       } catch (std::invalid_argument const& e) {
         throw std::invalid_argument("group " + std::to_string(g) + ": " + e.what());
       }
-    auto const needed = used_slots(groups_, policies_);
+    auto const needed = detail::used_slots<plan>(groups_, policies_);
     for (std::size_t i = 0; i != plan::slots; ++i)
       if (needed[i] && !used_[i])
         throw std::invalid_argument("a group now needs the state '" + detail::slot_name<Rule>(i) +

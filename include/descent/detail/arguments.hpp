@@ -84,8 +84,8 @@ template <class Rule, class... Ps> struct arguments {
   static_assert(((!replaces_scaled<Rule, typename kind_of<Ps>::type, Ps...>) && ...) &&
                     (lr_schedules<Rule, Ps...> == 0 || lr_scales<Rule, Ps...> == 0) && lr_scales<Rule, Ps...> <= 1 &&
                     one_matrix_rate<typename matrix_rule_type<policy_of<kind::matrices, void, Ps...>>::type, Ps...>,
-                "a field follows one schedule: learning_rate and vary, which replace it, exclude scale_learning_rate and "
-                "scale, which multiply it");
+                "a field follows one schedule: learning_rate and vary, which replace it, exclude scale_learning_rate "
+                "and scale, which multiply it");
   static_assert((suits_slots<Ps, slots_of<Rule>> && ...),
                 "states<T...>: one type for all members of the rule's state, or one for each");
   static_assert(
@@ -126,6 +126,19 @@ template <class Plan> struct combination {
       "stochastic_rounding: nothing that it rounds is stored in 16 bits; values beside a master are the master "
       "rounded to nearest");
 };
+
+/// What any group needs of the state; a field that follows a schedule may take any value.
+template <class Plan>
+std::array<bool, Plan::slots> used_slots(std::vector<group_entry<typename Plan::rule>> const& groups,
+                                         typename Plan::policies const& set) {
+  std::array<bool, Plan::slots> used;
+  for (std::size_t i = 0; i != Plan::slots; ++i) {
+    used[i] = !has_optional_state<typename Plan::rule>;
+    if constexpr (has_optional_state<typename Plan::rule>)
+      for (auto const& g : groups) used[i] = used[i] || unscheduled(g.rule, set, g.number).uses(i);
+  }
+  return used;
+}
 
 /// The plan of an optimizer, whose bundles of policies are taken apart.
 template <class Value, class Gradient, class Rule, class List> struct plan_of_list;

@@ -44,8 +44,8 @@ template <class... Parts> struct chain_plan {
   static_assert((0 + ... + update_rule<Parts>) <= 1, "chain{transforms..., rule}: there is one rule, and it is last");
   static_assert((std::size_t(0) + ... + gradient_transform<Parts>) >= last,
                 "chain{transforms..., rule}: what stands before the rule are gradient transforms, with 'template "
-                "<class Real> struct terms', 'terms<double> at(std::int64_t t) const' and 'template <class Real> static Real "
-                "apply(Real p, Real g, terms<Real> const& k)'");
+                "<class Real> struct terms', 'terms<double> at(std::int64_t t) const' and 'template <class Real> "
+                "static Real apply(Real p, Real g, terms<Real> const& k)'");
 
  private:
   static constexpr std::array<std::size_t, count> slot_counts{transform_slots<Parts>...};

@@ -26,7 +26,8 @@ __global__ void mark_rows(std::uint8_t* mask, std::int64_t rows, Index const* li
 
 /// The first row whose source does not exist, one row for each thread.
 template <int = 0>
-__global__ void find_bad_row(std::int64_t const* from, std::int64_t rows, std::int64_t most, unsigned long long* first) {
+__global__ void find_bad_row(std::int64_t const* from, std::int64_t rows, std::int64_t most,
+                             unsigned long long* first) {
   std::int64_t const row = std::int64_t(blockIdx.x) * row_threads + threadIdx.x;
   if (row < rows && (from[row] < -1 || from[row] >= most)) atomicMin(first, static_cast<unsigned long long>(row));
 }

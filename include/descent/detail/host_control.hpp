@@ -91,7 +91,8 @@ template <class Plan> class host_control {
       if constexpr (Plan::sums_per_tensor)
         for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = tensor_total(Plan::norm_rows + c, u);
       if constexpr (Plan::sums)
-        units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u), rates);
+        units_[u] =
+            terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u), rates);
       else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, memories_.data(), std::int64_t(u), rates);
     }
   }

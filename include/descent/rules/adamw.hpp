@@ -15,7 +15,8 @@ namespace descent {
 ///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 ///
 /// `eps_on_raw` and `bias_correction` as in adam. Other orders of the decay: `decay_after` shrinks what the step has
-/// made, p <- (p - lr u) (1 - lr wd), as bitsandbytes; `decay_corrected` has wd sqrt(1 - b2^t) / (1 - b1^t), as tiny-cuda-nn.
+/// made, p <- (p - lr u) (1 - lr wd), as bitsandbytes; `decay_corrected` has wd sqrt(1 - b2^t) / (1 - b1^t), as
+/// tiny-cuda-nn.
 struct adamw {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
   bool eps_on_raw = false, bias_correction = true, decay_after = false, decay_corrected = false;

@@ -15,7 +15,8 @@ namespace descent {
 ///     p <- p - lr m
 ///
 /// apex's choices: `init_zero` starts v at 0; `averaging` multiplies what m gets by 1 - b1; `bias_correction` takes m^
-/// and v^, also where v started at the first norm, which makes the first steps short; and `raw_moment` divides m, not g:
+/// and v^, also where v started at the first norm, which makes the first steps short; and `raw_moment` divides
+/// m, not g:
 ///
 ///     m <- b1 m + g
 ///     p <- p - lr (m / (sqrt(v) + eps) + wd p)

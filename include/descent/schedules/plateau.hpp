@@ -22,13 +22,14 @@ struct plateau_state {
 static_assert(std::is_trivially_copyable_v<plateau_state>);
 
 /// Reduces a value when a metric stops improving: ReduceLROnPlateau of PyTorch, whose defaults these are, and
-/// reduce_on_plateau of optax, which is `.eps = 0, .fires = plateau::at_patience`. A metric m is better than the best if
+/// reduce_on_plateau of optax, which is `.eps = 0, .fires = plateau::at_patience`. A metric m is better than the best
+/// one if
 ///
 ///     m < best (1 - relative) - absolute     for smaller_is_better
 ///     m > best (1 + relative) + absolute     for larger_is_better
 ///
-/// so where metrics may be negative use `absolute`. One that is not a number is bad. After more than `patience` bad ones
-/// in a row (or as many: at_patience)
+/// so where metrics may be negative use `absolute`. One that is not a number is bad. After more than `patience` bad
+/// ones in a row (or as many: at_patience)
 ///
 ///     value = max(factor value, floor)       if that takes off more than eps
 ///
