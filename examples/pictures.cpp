@@ -163,7 +163,7 @@ void write(std::filesystem::path const& file, std::string const& svg) {
 }
 
 void draw_rule(std::filesystem::path const& folder, shown_rule const& rule, dataset const& data, training const& sgd) {
-  auto const on = surfaces();
+  auto const on = rule.on_surface ? surfaces() : std::vector<surface>{};
   std::vector<path> paths;
   for (surface const& s : on) {
     paths.push_back(best_of(rule.searched, [&](double lr) { return descend(s, rule.on_surface, lr); }));
@@ -186,7 +186,7 @@ void draw_stochastic_rounding(std::filesystem::path const& folder) {
 
 void run(std::vector<std::string> arguments) {
   std::vector<shown_rule> rules;
-  for (auto part : {momentum_rules, adaptive_rules, layer_rules, free_rules})
+  for (auto part : {momentum_rules, adaptive_rules, layer_rules, free_rules, matrix_rules})
     std::ranges::move(part(), std::back_inserter(rules));
   std::string const rounding = "stochastic_rounding";
   std::vector<std::string> names;

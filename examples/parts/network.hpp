@@ -84,8 +84,9 @@ template <class Device, class Value> class network {
     for (std::size_t k = 0; k < layers_.size(); ++k) {
       auto& layer = layers_[k];
       auto const name = "layer" + std::to_string(k + 1);
+      auto const outputs = std::int64_t(layer.bias.size());
       all.add(name + ".weight", layer.weight.data(), layer.weight_gradient.data(),
-              layer.weight.size());
+              ds::shape{outputs, std::int64_t(layer.weight.size()) / outputs});
       all.add(name + ".bias", layer.bias.data(), layer.bias_gradient.data(), layer.bias.size());
     }
     return all;

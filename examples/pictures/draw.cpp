@@ -121,18 +121,20 @@ std::string draw_training(frame const& f, std::string const& name, training cons
 
 std::string draw(std::string const& name, std::vector<surface> const& surfaces, std::vector<path> const& paths,
                  training const& own, training const& sgd) {
+  double const trains_at = double(surfaces.size()) * (panel_width + gap);
+  double const wide = width - 2 * (panel_width + gap) + trains_at;
   std::string svg = format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" "
       "font-family=\"DejaVu Sans, Verdana, sans-serif\" font-size=\"11\" fill=\"#222\">\n",
-      width, height, width, height);
+      wide, height, wide, height);
   svg += "<title>" + name + "</title>\n";
-  svg += format("<rect width=\"%g\" height=\"%g\" fill=\"#fff\"/>\n", width, height);
+  svg += format("<rect width=\"%g\" height=\"%g\" fill=\"#fff\"/>\n", wide, height);
   svg += text(left, 22, " font-size=\"15\" font-weight=\"bold\"", name);
   for (std::size_t k = 0; k < surfaces.size(); ++k) {
     frame const f{left + double(k) * (panel_width + gap), surfaces[k].low, surfaces[k].high};
     svg += draw_surface(f, int(k), surfaces[k], paths[k]);
   }
-  frame const f{left + 2 * (panel_width + gap) + axis_room, {0, -3.5}, {double(own.losses.size()) - 1, 0.5}};
+  frame const f{left + trains_at + axis_room, {0, -3.5}, {double(own.losses.size()) - 1, 0.5}};
   return svg + draw_training(f, name, own, sgd) + "</svg>\n";
 }
 

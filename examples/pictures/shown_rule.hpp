@@ -37,7 +37,7 @@ using starter = std::function<stepper(problem const&, double lr)>;
 struct shown_rule {
   std::string name;
   bool searched;  // whether lr is; else it is 1, and the rule finds its rate by itself
-  starter on_surface, on_network;
+  starter on_surface, on_network;  // without the first only the training is drawn
 };
 
 /// A rule with its settings: lr is set by whoever starts it.
@@ -74,10 +74,11 @@ template <class Rule> shown_rule found(std::string name, Rule surface, Rule netw
 }
 template <class Rule> shown_rule found(std::string name, Rule both) { return found(std::move(name), both, both); }
 
-/// The table, in the four parts of docs/optimizers.md.
+/// The table, in the five parts of docs/optimizers.md.
 std::vector<shown_rule> momentum_rules();
 std::vector<shown_rule> adaptive_rules();
 std::vector<shown_rule> layer_rules();
 std::vector<shown_rule> free_rules();
+std::vector<shown_rule> matrix_rules();
 
 }  // namespace example::pictures

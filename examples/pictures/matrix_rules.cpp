@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/matrix.hpp>
+#include <descent/rules/adafactor.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/muon.hpp>
+#include <descent/rules/shampoo.hpp>
+#include <descent/rules/sm3.hpp>
+#include <descent/rules/soap.hpp>
+
+#include "shown_rule.hpp"
+
+namespace example::pictures {
+namespace {
+
+/// Only the training: a point of a surface is no matrix. All but the matrices follows adam.
+template <class Rule> shown_rule of_matrices(std::string name, Rule rule) {
+  starter const start = [rule](problem const& p, double lr) -> stepper {
+    Rule r = rule;
+    r.lr = lr;
+    using optimizer = ds::optimizer<float, float, ds::adam, ds::matrices<Rule>>;
+    auto const opt = std::make_shared<optimizer>(p.parameters, ds::adam{.lr = 0.01}, ds::matrices{r});
+    return [opt] { opt->step(); };
+  };
+  return {std::move(name), true, {}, start};
+}
+
+}  // namespace
+
+std::vector<shown_rule> matrix_rules() {
+  return {
+      of_matrices("muon", ds::muon{}),
+      of_matrices("adafactor", ds::adafactor{}),
+      of_matrices("sm3", ds::sm3{}),
+      of_matrices("shampoo", ds::shampoo{}),
+      of_matrices("soap", ds::soap{}),
+  };
+}
+
+}  // namespace example::pictures
