@@ -32,12 +32,18 @@ def table(name, steps):
 
 names = re.search(r"There are (.*)\.$", run().stdout.strip()).group(1).split(", ")
 headers = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/schedules"))}
-check(headers - set(names) == {"anneal", "preset"}, f"each schedule is there: {headers - set(names)}")
+others = {"anneal", "preset"}  # no schedules
+choices = {"any_of", "per_group", "table"}  # of other schedules, at run time or for each group
+check(headers - set(names) == others | choices, f"each schedule is there: {headers - set(names)}")
 check(set(names) - headers == {"chained", "one_cycle_momentum", "cyclic_momentum"}, "and nothing else")
 with open(os.path.join(root, "docs/schedules.md"), encoding="utf-8") as page:
     text = page.read()
-for name in headers - {"anneal", "preset"}:
+for name in headers - others - choices:
     check(f"](../include/descent/schedules/{name}.hpp)" in text, f"docs/schedules.md has {name}")
+with open(os.path.join(root, "docs/schedules_use.md"), encoding="utf-8") as page:
+    text = page.read()
+for name in choices:
+    check(name in text, f"docs/schedules_use.md has {name}")
 
 for name in names:
     table(name, 40)
