@@ -174,10 +174,7 @@ template <class F> void each_first(F f) {
     each_setting<Rule>([&](row<Rule> const& row) {
       if (!std::exchange(first, false)) return;
       INFO(row.name);
-      Rule rule = row.rule;
-      if constexpr (requires { rule.weight_decay; }) rule.weight_decay = 0;
-      if constexpr (requires { rule.lambd; }) rule.lambd = 0;
-      f(rule);
+      f(with_same_minimum(row.rule));
     });
   });
 }

@@ -49,10 +49,7 @@ template <class Value, class... States> void all_keep_learning() {
       if (!std::exchange(first, false)) return;
       if (sizeof...(States) > 0 && needs_wide_state<Rule>) return;
       INFO(row.name);
-      Rule rule = row.rule;
-      if constexpr (requires { rule.weight_decay; }) rule.weight_decay = 0;
-      if constexpr (requires { rule.lambd; }) rule.lambd = 0;
-      keeps_learning<Value, States...>(rule, never_stalls<Rule>);
+      keeps_learning<Value, States...>(with_same_minimum(row.rule), never_stalls<Rule>);
     });
   });
 }

@@ -45,6 +45,16 @@ template <class F> void each_rule_once(F f) {
   });
 }
 
+/// A rule without what moves the minimum: decay, and a gradient without its mean.
+template <class Rule> Rule with_same_minimum(Rule rule) {
+  if constexpr (requires { rule.weight_decay; }) rule.weight_decay = 0;
+  if constexpr (requires { rule.lambd; }) rule.lambd = 0;
+  if constexpr (requires { rule.l2::weight_decay; }) rule.l2::weight_decay = 0;
+  if constexpr (requires { rule.l1::weight_decay; }) rule.l1::weight_decay = 0;
+  if constexpr (requires { rule.centralize::on; }) rule.centralize::on = 0;
+  return rule;
+}
+
 /// Element i depends on its tensor only through the rule's terms.
 template <class Rule> inline constexpr bool elementwise = !descent::has_sums<Rule>;
 

@@ -15,7 +15,7 @@
 namespace test {
 
 inline std::tuple const chain_rows{
-    row{"clip_value, l2, adam", descent::chain{descent::clip_value{0.5}, descent::l2{0.1}, descent::adam{.lr = 0.002}}},
+    row{"clip_value, l2, adam", descent::chain{descent::clip_value{0.5}, descent::l2{0.1}, descent::adam{.lr = 0.001}}},
     row{"sign, scale, sgd with momentum",
         descent::chain{descent::gradient_sign{}, descent::gradient_scale{0.5},
                        descent::sgd{.lr = 0.01, .momentum = 0.75}}},
@@ -28,7 +28,7 @@ inline std::tuple const chain_rows{
     row{"l2, yogi", descent::chain{descent::l2{0.1}, descent::yogi{.lr = 0.01}}},
     row{"l2, lamb", descent::chain{descent::l2{0.1}, descent::lamb{.lr = 0.01, .beta1 = 0.75, .eps = 1e-3}}},
     row{"scale, dog", descent::chain{descent::gradient_scale{2}, descent::dog{.reps = 1e-3}}},
-    row{"clip_value, prodigy", descent::chain{descent::clip_value{0.5}, descent::prodigy{.d0 = 1e-3}}},
+    row{"clip_value, prodigy", descent::chain{descent::clip_value{0.5}, descent::prodigy{.lr = 0.5, .beta2 = 0.95, .d0 = 0.004, .d_coef = 0.125}}},
     row{"centralize, l2, sgd", descent::chain{descent::centralize{}, descent::l2{0.1}, descent::sgd{.lr = 0.01}}},
     row{"clip_rms, adamw", descent::chain{descent::clip_rms{0.25}, descent::adamw{.lr = 0.002}}},
     row{"ema, normalize, sgd",
