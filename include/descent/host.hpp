@@ -129,11 +129,7 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
   /// Takes over what rows of the old one have become rows of this one, and all that is no element's.
   void take(host_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const&) {
     auto const& moves = changes.moves;
-    for (std::size_t t = 0; t < moves.size(); ++t)
-      for (std::int64_t r = 0; moves[t].from && r < rows_of(where_, t); ++r) {
-        std::int64_t const from = moves[t].from[r], most = rows_of(old.where_, std::size_t(moves[t].old));
-        if (from < -1 || from >= most) refuse_row(where_.names[t], r, from, most);
-      }
+    require_sources(changes);
     for_chunks(take_body{this, &old, moves.data()});
     if constexpr (Plan::own_updates)
       for (std::size_t t = 0; t < moves.size(); ++t)

@@ -117,17 +117,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// each the finite ones, in the order of the parameters; empty when all were finite. Costs nothing before it is
   /// called; on CUDA waits for the stream.
   std::vector<gradient_state> diagnose() const {
-    std::vector<double> const partial = waiting("diagnose()").norm_partials();
-    if (partial.empty()) return {};
-    std::vector<gradient_state> tensors;
-    bool all = true;
-    for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
-      auto const x =
-          detail::totals_of<plan>(where_, partial, [&](auto const& tensor) { return &tensor == &where_.tensors[t]; });
-      tensors.push_back({where_.names[t], x.finite(), detail::norm_from<plan>(x)});
-      all = all && x.finite();
-    }
-    return all ? std::vector<gradient_state>{} : tensors;
+    return detail::diagnosis_of<plan>(where_, waiting("diagnose()").norm_partials());
   }
 
   /// The norm of the true gradients as they lie in memory now, before any clipping, in the norm of the clip policy or
@@ -236,12 +226,13 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// averages and what rows count come along, each from the row that `rows` names; a parameter that is not named there
   /// keeps its rows, one of a new name starts anew. Groups, schedules, t and loss scale go on; a new group starts as
   /// group 0. The values and gradients are the caller's to move. All rows are selected then. This optimizer stays as it
-  /// was; on CUDA waits for the stream. Throws std::invalid_argument on rows that do not exist or shapes that changed.
+  /// was; on CUDA waits for the stream. Throws std::invalid_argument on rows that do not exist, shapes that changed and as step().
   optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const {
     static_assert(!plan::has_matrices, "gathered(): what a matrix rule remembers belongs to whole matrices");
     engine const& old = waiting("gathered()");
     if (swapped_) throw std::logic_error("gathered() between two calls of swap_average()");
     refuse_elsewhere("gathered()");
+    check_groups();
     optimizer now(params, *this);
     now.engine_->take(old, detail::changes_of_rows(where_, now.where_, rows), now.groups_);
     return now;
@@ -270,6 +261,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
         round_(old.round_), unscaled_(old.unscaled_) {
     std::copy_n(old.groups_.begin(), std::min(groups_.size(), old.groups_.size()), groups_.begin());
     accepted_ = groups_;
+    chosen::check(policies_, where_.groups);
     engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, chosen::backend_in(policies_));
   }
 
@@ -317,7 +309,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
                              ": the values are elsewhere until step()");
   }
 
-  void accept_groups() {
+  /// Throws std::invalid_argument when a group's rule is not allowed.
+  void check_groups() const {
     for (std::size_t g = 0; g < groups_.size(); ++g) try {
         if constexpr (has_check<Rule>) groups_[g].rule.check();
       } catch (std::invalid_argument const& e) {
@@ -328,6 +321,10 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
       if (needed[i] && !used_[i])
         throw std::invalid_argument("a group now needs the state '" + detail::slot_name<Rule>(i) +
                                     "', which none needed at construction, so it was not allocated");
+  }
+
+  void accept_groups() {
+    check_groups();
     if (alive().set_groups(groups_)) accepted_ = groups_;
   }
 

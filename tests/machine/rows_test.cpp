@@ -519,12 +519,23 @@ TEST_CASE("gathered: what does not fit is refused with a sentence, and nothing i
   CHECK(refused(b.list(), {{"v", good.data()}}) == "there is no parameter 'v'");
   CHECK(refused(b.list(), {{"w", nullptr}}) == "rows of 'w': the pointer must not be null");
   CHECK(refused(b.list(), {{"w", good.data()}, {"w", good.data()}}) == "rows of 'w': they are named twice");
+  auto const* const nowhere = reinterpret_cast<std::int64_t const*>(8);
+  CHECK(refused(b.list(), {{"w", nowhere}}) ==
+        "rows of 'w': the list is not host memory; for device memory use the backend cuda{stream}");
   table<float> wide{4, 3, 0};
   CHECK(refused(wide.list(), {{"w", good.data()}}) == "parameter 'w': it had 2 columns and has 3");
   ds::optimizer averaged{a.list(), ds::adam{}, ds::ema{}};
   averaged.swap_average();
   CHECK_THROWS_WITH_AS(averaged.gathered(a.list()), "gathered() between two calls of swap_average()",
                        std::logic_error);
+  ds::optimizer other{a.list(), ds::adam{}};
+  other.group(0).beta1 = 2;
+  CHECK_THROWS_WITH_AS(other.gathered(a.list()), "group 0: adam: beta1 must be in [0, 1), is 2", std::invalid_argument);
+  ds::optimizer grouped{a.list(), ds::adam{}, ds::learning_rate(ds::per_group{ds::constant{1e-3}})};
+  table<float> c{4, 2, 0};
+  ds::parameters<float> two = a.list();
+  two.add("v", c.p(), c.g(), 8, ds::group{1});
+  CHECK_THROWS_AS(grouped.gathered(two), std::invalid_argument);
   CHECK(opt.report().step == 1);
   auto same = opt.gathered(a.list());
   CHECK(same_bits(same.state("w", 1).data(), opt.state("w", 1).data(), 8));

@@ -146,7 +146,7 @@ template <class Plan> class cuda_engine {
   /// Takes over what rows of the old one have become rows of this one, and all that is no element's.
   void take(cuda_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const& groups) {
     device_scope const scope(device_);
-    require_sources(changes, stream_);
+    require_sources(changes, device_, stream_);
     for (std::size_t t = 0; t < changes.moves.size(); ++t) {
       auto const [o, from] = changes.moves[t];
       if (o < 0) continue;

@@ -54,12 +54,13 @@ inline void gather(owned_buffer to, owned_buffer old, std::int64_t const* from, 
 }
 
 /// Throws std::invalid_argument where a source does not exist; waits for the stream.
-template <class Layout> void require_sources(row_changes<Layout> const& changes, cudaStream_t stream) {
+template <class Layout> void require_sources(row_changes<Layout> const& changes, int device, cudaStream_t stream) {
   constexpr unsigned long long none = ~0ull;
   for (std::size_t t = 0; t < changes.moves.size(); ++t) {
     row_move const& move = changes.moves[t];
     if (!move.from) continue;
     std::int64_t const rows = rows_of(changes.now, t), most = rows_of(changes.old, std::size_t(move.old));
+    require_device_memory(move.from, rows, device, "rows of '" + changes.now.names[t] + "': the list");
     device_array<unsigned long long> const first{std::array{none}, stream};
     launch(find_bad_row<>, row_blocks(rows), row_threads, stream, move.from, rows, most, first.get());
     unsigned long long row;

@@ -64,6 +64,19 @@ template <class Plan> requires(!Plan::selects_rows) class host_rows<Plan> {
   template <class Layout> explicit host_rows(Layout const&) {}
 };
 
+/// Throws std::invalid_argument where a source does not exist.
+template <class Layout> void require_sources(row_changes<Layout> const& changes) {
+  for (std::size_t t = 0; t < changes.moves.size(); ++t) {
+    row_move const& move = changes.moves[t];
+    if (!move.from) continue;
+    std::string const& name = changes.now.names[t];
+    std::int64_t const rows = rows_of(changes.now, t), most = rows_of(changes.old, std::size_t(move.old));
+    require_host_memory(move.from, rows * std::int64_t(sizeof *move.from), "rows of '" + name + "': the list");
+    for (std::int64_t r = 0; r < rows; ++r)
+      if (move.from[r] < -1 || move.from[r] >= most) refuse_row(name, r, move.from[r], most);
+  }
+}
+
 /// Copies the rows that one chunk of a new tensor has from old ones, in one buffer.
 inline void gather_chunk(owned_buffer to, owned_buffer from, std::int64_t const* rows, std::int64_t columns,
                          std::int64_t begin, std::int64_t size) {

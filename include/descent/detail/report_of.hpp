@@ -26,6 +26,21 @@ norm_totals totals_of(layout<typename Plan::value, typename Plan::gradient> cons
   });
 }
 
+/// Every tensor, if the gradients of any are not finite.
+template <class Plan>
+std::vector<gradient_state> diagnosis_of(layout<typename Plan::value, typename Plan::gradient> const& where,
+                                         std::vector<double> const& partial) {
+  if (partial.empty()) return {};
+  std::vector<gradient_state> all;
+  bool finite = true;
+  for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+    auto const x = totals_of<Plan>(where, partial, [&](auto const& tensor) { return &tensor == &where.tensors[t]; });
+    all.push_back({where.names[t], x.finite(), norm_from<Plan>(x)});
+    finite = finite && x.finite();
+  }
+  return finite ? std::vector<gradient_state>{} : all;
+}
+
 /// Skips in a row after which a training without a loss scale of its own counts as stuck.
 inline constexpr int usual_patience = 20;
 
