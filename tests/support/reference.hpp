@@ -76,15 +76,19 @@ template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
   FIELD(max_lr) FIELD(f_min) FIELD(plus) FIELD(lower_bound) FIELD(adapt)
   FIELD(eps_inside) FIELD(correction)
   FIELD(base_lr) FIELD(amsbound) FIELD(bias_correction)
-  FIELD(min_norm) FIELD(paper_weight)
+  FIELD(min_norm) FIELD(paper_weight) FIELD(always) FIELD(averaging) FIELD(max_ratio)
 #undef FIELD
+  if constexpr (requires { rule.rule; }) return set(rule.rule, key, x);
   return false;
 }
+
+/// Whether a case needs more than the fields of its rule.
+inline bool has_more(golden const& g) { return g.options.contains("schedule") || g.options.contains("with"); }
 
 template <class Rule> Rule configured(golden const& g) {
   Rule rule;
   for (auto const& [key, text] : g.options) {
-    if (key == "schedule") continue;
+    if (key == "schedule" || key == "with") continue;
     INFO("option ", key);
     REQUIRE(set(rule, key, std::stod(text)));
   }
@@ -144,11 +148,11 @@ template <class Rule> inline constexpr tolerance allowed{};
 /// The rule's name in the file.
 template <class Rule> inline constexpr char const* name_of = nullptr;
 
-/// Follows every case of a file that has no schedule by the rules; each rule has a case, and each case a rule.
+/// Follows every case of a file that needs no more than a rule by the rules; each rule has a case, and each case a rule.
 template <class... Rules> void follow_all(std::string const& file) {
   std::set<std::string> seen;
   for (golden const& g : read_goldens(std::string(DESCENT_TESTS_DIR "/reference/") + file)) {
-    if (g.options.contains("schedule")) continue;
+    if (has_more(g)) continue;
     INFO(g.line);
     bool found = false;
     auto const one = [&]<class Rule>(Rule) {
