@@ -133,10 +133,12 @@ def cases():
 
     for weight_decay in (0, 0.1):
         yield lion, dict(lr=0.01, beta1=0.9, beta2=0.99, weight_decay=weight_decay)
+    yield lion, dict(lr=0.02, beta1=0.7, beta2=0.95, weight_decay=0.2)
 
     for weight_decay in (0, 0.1):
         yield lamb, dict(
             lr=0.01, beta1=0.9, beta2=0.999, eps=1e-6, weight_decay=weight_decay)
+    yield lamb, dict(lr=0.02, beta1=0.8, beta2=0.95, eps=1e-3, weight_decay=0.1)
 
     defaults = dict(
         lr=0.5, trust=0.001, eps=0, momentum=0.9, nesterov=0, weight_decay=0, joint_norm=1)
@@ -146,12 +148,14 @@ def cases():
                 yield lars, defaults | dict(
                     trust=trust, momentum=momentum, weight_decay=weight_decay)
     yield lars, defaults | dict(trust=0.02, nesterov=1, weight_decay=0.1)
+    yield lars, defaults | dict(lr=0.3, trust=0.02, eps=0.2, momentum=0.8, weight_decay=0.1)
 
     defaults = dict(lr=1.0, reps=1e-6, eps=1e-8, weight_decay=0)
     yield dog, defaults
     yield dog, defaults | dict(lr=0.5)
     # The two above move by 1e-6 and hardly enlarge r; this one moves visibly and enlarges it.
     yield dog, defaults | dict(lr=2.0, reps=0.01, weight_decay=0.05)
+    yield dog, defaults | dict(lr=2.0, reps=0.05, eps=0.5, weight_decay=0.05)
 
 
 write("values.txt", "generate.py", what, (

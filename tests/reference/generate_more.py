@@ -123,10 +123,12 @@ def cases():
     yield adabound, "pytorch_optimizer", plain | dict(gamma=0.1, weight_decay=0.1)
     yield adabound, "pytorch_optimizer", plain | dict(
         lr=0.005, gamma=0.05, eps=1e-2, weight_decay=0.1, decoupled=1, amsbound=1)
+    yield adabound, "pytorch_optimizer", plain | dict(lr=0.02, final_lr=0.03, gamma=0.02, beta1=0.7, beta2=0.95)
 
     plain = dict(lr=0.02, partial=0.25, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0, amsgrad=0)
     yield padam, "pytorch_optimizer", plain
     yield padam, "pytorch_optimizer", plain | dict(partial=0.125, eps=1e-2, weight_decay=0.1)
+    yield padam, "pytorch_optimizer", plain | dict(lr=0.05, partial=0.3, beta1=0.7, beta2=0.95, eps=1e-3)
     yield padam, "torch", plain | dict(partial=0.5, eps=1e-30, weight_decay=0.1, amsgrad=1)
 
     plain = dict(lr=0.01, beta1=0.9, gamma=0.5, rho=1, eps=0.1, weight_decay=0, bias_correction=1)

@@ -19,12 +19,11 @@ namespace {
 
 double loss(int t) { return ((t * 29) % 64) / 32.0 - 0.25; }
 
-template <class Rule> void follow_losses(std::string const& name) {
-  int cases = 0;
+template <class Rule> void follow_losses(std::string const& name, int cases) {
   for (golden const& g : read_goldens(DESCENT_TESTS_DIR "/reference/values_loss.txt")) {
     if (g.rule != name) continue;
     INFO(g.line);
-    ++cases;
+    --cases;
     auto const rule = configured<Rule>(g);
     float f = 0;
     auto const before = [&](int t) { f = float(loss(t)); };
@@ -34,7 +33,7 @@ template <class Rule> void follow_losses(std::string const& name) {
     CHECK(exact.way <= 1e-9);
     CHECK(follow_with<float>(g, rule, before, ds::loss_at{&f}).values <= 1e-5);
   }
-  CHECK(cases == 3);
+  CHECK(cases == 0);
 }
 
 /// Minimises f(x, y) = x^2 + 4 y^2, whose smallest value is 0.
@@ -54,8 +53,8 @@ template <class Rule> double minimised(Rule const& rule, int steps) {
 
 }  // namespace
 
-TEST_CASE("polyak follows optax for 100 steps") { follow_losses<ds::polyak>("polyak"); }
-TEST_CASE("momo follows optax for 100 steps") { follow_losses<ds::momo>("momo"); }
+TEST_CASE("polyak follows optax for 100 steps") { follow_losses<ds::polyak>("polyak", 5); }
+TEST_CASE("momo follows optax for 100 steps") { follow_losses<ds::momo>("momo", 3); }
 
 TEST_CASE("polyak: the step ends where the tangent meets the smallest value") {
   std::vector<double> x{3}, g{2};
