@@ -54,7 +54,10 @@ template <class Rule> bool set_more(Rule& rule, std::string const& key, double x
     if (key == #name) return rule.name = decltype(rule.name)(x), true;
   FIELD(beta2_decay) FIELD(eps1) FIELD(eps2) FIELD(eps_added) FIELD(capped) FIELD(relative) FIELD(decay_by_lr)
   FIELD(rms) FIELD(ns_steps) FIELD(adjust) FIELD(every) FIELD(shampoo_beta) FIELD(max_precondition_dim)
+  FIELD(graft)
 #undef FIELD
+  if constexpr (requires { rule.coefficients; })
+    if (key.size() == 2 && key[0] == 'c') return rule.coefficients.at(std::size_t(key[1] - '1')) = x, true;
   return test::reference::set(rule, key, x);
 }
 
@@ -97,7 +100,7 @@ template <class Rule> void follow_all(std::string const& name, std::string const
     --cases;
     Rule rule;
     for (auto const& [key, text] : g.options) {
-      if (key == "qr") continue;
+      if (key == "qr" || key == "bf16") continue;
       INFO("option ", key);
       REQUIRE(set_more(rule, key, std::stod(text)));
     }
@@ -108,8 +111,11 @@ template <class Rule> void follow_all(std::string const& name, std::string const
       for (auto const& r : g.steps) all += r.values.size();
       CHECK(exact.compared == all);
       CHECK(all >= 7 * 55);
-      CHECK(exact.values <= (g.options.contains("qr") ? in_float : in_double));
-      CHECK(rounded.values <= in_float);
+      // PyTorch rounds to bfloat16, 8 bits, after every product of Muon. A step moves an element by lr at most about,
+      // so 100 steps with errors of 2^-8 that mostly cancel stay within half an lr.
+      double const coarse = g.options.contains("bf16") ? 0.01 : 0;
+      CHECK(exact.values <= std::max(coarse, g.options.contains("qr") ? in_float : in_double));
+      CHECK(rounded.values <= std::max(coarse, in_float));
     };
     if constexpr (ds::update_rule<Rule>) check(rule);
     else check(ds::sgd{});
@@ -119,16 +125,16 @@ template <class Rule> void follow_all(std::string const& name, std::string const
 
 }  // namespace
 
-TEST_CASE("muon follows optax") { follow_all<ds::muon>("muon", "optax", 3, 1e-13, 1e-5); }
-// PyTorch rounds to bfloat16, 8 bits, after every product. A step moves an element by lr at most about, so 100 steps
-// with errors of 2^-8 that mostly cancel stay within half an lr.
-TEST_CASE("muon follows PyTorch as far as bfloat16 goes") { follow_all<ds::muon>("muon", "torch", 2, 0.01, 0.01); }
+TEST_CASE("muon follows optax") { follow_all<ds::muon>("muon", "optax", 4, 1e-13, 1e-5); }
+TEST_CASE("muon follows PyTorch, and as far as bfloat16 goes where that is in it") {
+  follow_all<ds::muon>("muon", "torch", 5, 1e-12, 1e-5);
+}
 TEST_CASE("adafactor follows PyTorch") { follow_all<ds::adafactor>("adafactor", "torch", 2, 1e-13, 1e-5); }
 // optax finds t^-0.8 in float.
 TEST_CASE("adafactor follows optax") { follow_all<ds::adafactor>("adafactor", "optax", 3, 2e-7, 1e-5); }
 TEST_CASE("sm3 follows optax") { follow_all<ds::sm3>("sm3", "optax", 3, 1e-13, 1e-5); }
 TEST_CASE("shampoo follows pytorch_optimizer") {
-  follow_all<ds::shampoo>("shampoo", "pytorch_optimizer", 2, 1e-13, 1e-5, [](ds::shampoo& r) { r.momentum = 0; });
+  follow_all<ds::shampoo>("shampoo", "pytorch_optimizer", 6, 1e-13, 1e-5);
 }
 
 // Its QR is in float where the case says qr=32.
