@@ -24,7 +24,7 @@ enum class line_search { none, backtracking, strong_wolfe };
 struct lbfgs {
   double lr = 1;  ///< the first length that is tried
   int history = 10;
-  int max_iterations = 20, max_evaluations = 25;  ///< of one call
+  int max_iterations = 20, max_evaluations = 25;  ///< of one call; a search may do one evaluation more, as PyTorch's
   double tolerance_gradient = 1e-7;               ///< stops where no element of the gradient is larger
   double tolerance_change = 1e-9;                 ///< stops where the loss or every element changed by less
   line_search search = line_search::strong_wolfe;
@@ -127,7 +127,7 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
         double const f = loss_here();
         return detail::line_point{t, f, space_.dot(g_, d_)};
       };
-      auto const found = search({0, loss, slope}, first, along);
+      auto const found = search({0, loss, slope}, first, set_.max_evaluations - evaluations, along);
       t_ = found.t;
       loss = found.f;
       space_.combine(t_, d_, 1, x_);
@@ -179,12 +179,13 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
   }
 
   /// The point on the line that the search settles for; values and g_ are those of it.
-  template <class Along> detail::line_point search(detail::line_point const& start, double first, Along const& along) {
+  template <class Along>
+  detail::line_point search(detail::line_point const& start, double first, int left, Along const& along) {
     if (set_.search == line_search::none) return along(first);
     space_.combine(1, g_, 0, best_g_);
     auto const keep = [&] { space_.combine(1, g_, 0, best_g_); };
     detail::line_rules const rules{set_.decrease, set_.curvature, set_.tolerance_change / space_.abs_max(d_),
-                                   set_.max_search};
+                                   std::min(set_.max_search, left)};
     auto const found = set_.search == line_search::backtracking
                            ? detail::search_backtracking(rules, start, first, along, keep)
                            : detail::search_strong_wolfe(rules, start, first, along, keep);
