@@ -70,8 +70,9 @@ def in_torch(rule, lr, beta1=0, beta2=0, weight_decay=0, **options):
         options = options | dict(nesterov=bool(options.get("nesterov", 0)))
     if rule in ("adam", "adamw"):
         options = options | dict(betas=(beta1, beta2))
-    return (dict(sgd=torch.optim.SGD, adam=torch.optim.Adam, adamw=torch.optim.AdamW, adagrad=torch.optim.Adagrad)[rule],
-            dict(lr=lr, weight_decay=weight_decay, foreach=False) | options)
+    classes = dict(
+        sgd=torch.optim.SGD, adam=torch.optim.Adam, adamw=torch.optim.AdamW, adagrad=torch.optim.Adagrad)
+    return classes[rule], dict(lr=lr, weight_decay=weight_decay, foreach=False) | options
 
 
 def in_optax(rule, lr, beta1=0, beta2=0, eps=0, momentum=0, nesterov=0, weight_decay=0):

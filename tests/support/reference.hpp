@@ -148,7 +148,7 @@ template <class Rule> inline constexpr tolerance allowed{};
 /// The rule's name in the file.
 template <class Rule> inline constexpr char const* name_of = nullptr;
 
-/// Follows every case of a file that needs no more than a rule by the rules; each rule has a case, and each case a rule.
+/// Follows every case of a file that needs no more than its rule; each rule has a case, and each case a rule.
 template <class... Rules> void follow_all(std::string const& file) {
   std::set<std::string> seen;
   for (golden const& g : read_goldens(std::string(DESCENT_TESTS_DIR "/reference/") + file)) {
