@@ -341,6 +341,27 @@ TEST_CASE("schedules and changes of the matrix rule; its state can be put back")
   CHECK_THROWS_AS(resumed.set_matrix_state<0>("w0", opt.matrix_state<0>("w1")), std::invalid_argument);
 }
 
+TEST_CASE("scratch and memory of each rule take the bytes that docs/optimizers.md states") {
+  std::int64_t const r = 128, c = 64, n = r;
+  model<float> x({{r, c, 0}});
+  auto const bytes = [&](auto const& rule, std::string const& name) {
+    std::int64_t found = 0;
+    for (auto const& b : ds::optimizer{x.params, ds::sgd{}, ds::matrices{rule}}.memory().buffers)
+      if (b.name == "matrices: " + name + " (float)") found = b.bytes;
+    return found;
+  };
+  CHECK(bytes(ds::muon{}, "scratch") == 4 * (2 * r * c + 2 * c * c));
+  CHECK(bytes(ds::adafactor{}, "scratch") == 8 * r * c);
+  CHECK(bytes(ds::sm3{}, "scratch") == 4 * (r * c + r + c));
+  CHECK(bytes(ds::shampoo{}, "scratch") == 4 * (2 * r * c + 5 * n * n));
+  CHECK(bytes(ds::soap{}, "scratch") == 4 * (4 * r * c + 3 * n * n + 66 * n));
+  CHECK(bytes(ds::muon{}, "memory") == 0);
+  CHECK(bytes(ds::adafactor{}, "memory") == 4 * (r + c));
+  CHECK(bytes(ds::sm3{}, "memory") == 4 * (r + c));
+  CHECK(bytes(ds::shampoo{}, "memory") == 8 * (r * r + c * c));
+  CHECK(bytes(ds::soap{}, "memory") == 8 * (r * r + c * c) + 4 * r * c + 4 * 64);  // two flags, in units of 64 elements
+}
+
 TEST_CASE("neither rule's state is allocated for the other's tensors") {
   model<float> x({{1024, 1, 0}, {64, 128, 0}});
   auto const bytes = [](auto const& m, std::string const& name) {

@@ -78,8 +78,8 @@ template <class Plan> struct matrix_layout {
     std::int64_t end = 0;
     scratch_of(r, s, end);
     scratch = std::max(scratch, end);
-    std::int64_t const largest = std::max(end, s.rows * s.columns), side = std::max(s.rows, s.columns);
-    partials = std::max({partials, chunks_of(largest), (side + segment_rows - 1) / segment_rows * side});
+    std::int64_t const largest = std::max(end, s.rows * s.columns);
+    partials = std::max({partials, chunks_of(largest), (s.rows + segment_rows - 1) / segment_rows * s.columns});
     matrices.push_back(std::move(x));
   }
 };

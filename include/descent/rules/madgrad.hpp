@@ -7,9 +7,9 @@
 
 namespace descent {
 
-/// MADGRAD: momentumized, adaptive dual averaging (Defazio & Jelassi 2022, algorithm 1). The iterate is the start less
-/// all gradients so far, over the cube root of their squares. As optax.contrib.madgrad, with weight decay in its L2
-/// form; but a step at lr = 0 adds nothing to s and v, as in the authors' code, where optax adds eps g.
+/// MADGRAD: momentumized, adaptive dual averaging (Defazio & Jelassi 2022, arXiv 2021, algorithm 1). The iterate is the
+/// start less all gradients so far, over the cube root of their squares. As optax.contrib.madgrad, with weight decay in
+/// its L2 form; but a step at lr = 0 adds nothing to s and v, as in the authors' code, where optax adds eps g.
 ///
 ///     g <- g + wd p
 ///     l <- (lr + eps) sqrt(t)                             (lr = 0: l <- 0)
