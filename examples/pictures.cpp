@@ -58,14 +58,17 @@ std::pair<path, double> descend(surface const& s, starter const& start, double l
     point const h = s.curvature(here());
     return std::vector{float(h.x), float(h.y)};
   };
+  p.backward = [&] {
+    point const slope = s.gradient(here());
+    loss = float(s.value(here()));
+    g = {float(slope.x), float(slope.y)};
+  };
   stepper const step = start(p, lr);
 
   path result{lr, {here()}};
   double worst = 0, outside = 0;
   for (int t = 1; t <= s.steps; ++t) {
-    point const slope = s.gradient(here());
-    loss = float(s.value(here()));
-    g = {float(slope.x), float(slope.y)};
+    p.backward();
     step();
     result.points.push_back(here());
     result.value = s.value(here());
@@ -85,6 +88,7 @@ std::pair<training, double> learn(dataset const& data, starter const& start, dou
   network<cpu, float> net{device, data.train.features, {{32, activation::relu}}, data.classes, batch, initial};
   image_source<cpu> images{data.train};
   float loss = 0;
+  int first = 0, rows = 0;  // of the batch
 
   problem p{.parameters = net.parameters(), .loss = &loss, .curvature_every = 10};
   std::map<std::string, std::vector<float>> curvature;
@@ -103,23 +107,25 @@ std::pair<training, double> learn(dataset const& data, starter const& start, dou
     for (std::size_t i = 0; i < g.size(); ++i) h[i] = 0.99f * h[i] + 0.01f * batch * g[i] * g[i];
     return h;
   };
+  p.backward = [&] {
+    net.forward(images, first, rows);
+    net.backward();
+    loss = float(net.take_totals().loss / rows);
+  };
   stepper const step = start(p, lr);
 
   auto order = in_order(std::size_t(images.count));
   auto const mean_loss = [&] {
-    for (int first = 0; first < images.count; first += batch)
-      net.forward(images, first, std::min(batch, images.count - first));
+    for (int i = 0; i < images.count; i += batch) net.forward(images, i, std::min(batch, images.count - i));
     return net.take_totals().loss / images.count;
   };
   training result{lr, {mean_loss()}};
   for (int epoch = 0; epoch < epochs; ++epoch) {
     shuffling.shuffle(order);
     device.assign(images.order, order);
-    for (int first = 0; first < images.count; first += batch) {
-      int const rows = std::min(batch, images.count - first);
-      net.forward(images, first, rows);
-      net.backward();
-      loss = float(net.take_totals().loss / rows);
+    for (first = 0; first < images.count; first += batch) {
+      rows = std::min(batch, images.count - first);
+      p.backward();
       step();
     }
     result.losses.push_back(mean_loss());
@@ -163,18 +169,23 @@ void write(std::filesystem::path const& file, std::string const& svg) {
 }
 
 void draw_rule(std::filesystem::path const& folder, shown_rule const& rule, dataset const& data, training const& sgd) {
-  auto const on = rule.on_surface ? surfaces() : std::vector<surface>{};
+  auto const on = rule.on_surface || rule.walk ? surfaces() : std::vector<surface>{};
   std::vector<path> paths;
   for (surface const& s : on) {
-    paths.push_back(best_of(rule.searched, [&](double lr) { return descend(s, rule.on_surface, lr); }));
+    paths.push_back(rule.walk ? rule.walk(s) : best_of(rule.searched, [&](double lr) {
+      return descend(s, rule.on_surface, lr);
+    }));
     path const& p = paths.back();
     std::printf("%-20s %-14s lr %-7g loss %-10.3g at %.6g %.6g\n", rule.name.c_str(), s.name.c_str(), p.lr, p.value,
                 p.points.back().x, p.points.back().y);
   }
-  auto const own = best_of(rule.searched, [&](double lr) { return learn(data, rule.on_network, lr); });
-  std::printf("%-20s %-14s lr %-7g loss %.3g\n", rule.name.c_str(), "Digits", own.lr, own.losses.back());
+  training own;
+  if (rule.on_network) {
+    own = best_of(rule.searched, [&](double lr) { return learn(data, rule.on_network, lr); });
+    std::printf("%-20s %-14s lr %-7g loss %.3g\n", rule.name.c_str(), "Digits", own.lr, own.losses.back());
+  }
   std::fflush(stdout);
-  write(folder / (rule.name + ".svg"), draw(rule.name, on, paths, own, sgd));
+  write(folder / (rule.name + ".svg"), draw(rule.name, on, paths, own, sgd, rule.settings));
 }
 
 void draw_stochastic_rounding(std::filesystem::path const& folder) {
@@ -186,7 +197,7 @@ void draw_stochastic_rounding(std::filesystem::path const& folder) {
 
 void run(std::vector<std::string> arguments) {
   std::vector<shown_rule> rules;
-  for (auto part : {momentum_rules, adaptive_rules, layer_rules, free_rules, matrix_rules})
+  for (auto part : {momentum_rules, adaptive_rules, layer_rules, free_rules, matrix_rules, around_rules})
     std::ranges::move(part(), std::back_inserter(rules));
   std::string const rounding = "stochastic_rounding";
   std::vector<std::string> names;

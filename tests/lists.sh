@@ -1,5 +1,6 @@
 #!/bin/sh
-# usage: lists.sh tests-folder listed sources...     Fails if a test source is in no list of tests/meson.build.
+# usage: lists.sh tests-folder listed sources...     Fails if a test source is in no list of tests/meson.build, if the
+# header of a simple rule has more than 40 lines of code, or if a rule has no mutant.
 cd "$1" || exit 1
 shift
 status=0
@@ -10,4 +11,16 @@ for source in $(find . \( -name '*_test.cpp' -o -name '*_test.cu' -o -path './cu
     *) echo "tests/$source is in no list of tests/meson.build"; status=1 ;;
   esac
 done
+
+# Simple: no sums, no memory, no rule inside, not for matrices. Code: lines that are neither empty nor comment alone.
+simple=0
+for header in ../include/descent/rules/*.hpp; do
+  rule=$(basename "$header" .hpp)
+  grep -q "^rules/$rule\.hpp " mutants.txt || { echo "$rule has no line in tests/mutants.txt"; status=1; }
+  grep -qE 'struct (sums|memory)|inner_rule|descent/matrices' "$header" && continue
+  simple=$((simple + 1))
+  lines=$(grep -cvE '^[[:space:]]*(//.*)?$' "$header")
+  [ "$lines" -le 40 ] || { echo "rules/$rule.hpp is simple and has $lines lines of code, more than 40"; status=1; }
+done
+[ "$simple" -ge 25 ] || { echo "only $simple simple rules: what makes one is no longer found"; status=1; }
 exit $status

@@ -61,10 +61,15 @@ std::string box(frame const& f, int number) {
 }
 
 std::string title(frame const& f, std::string const& name, double lr) {
-  return text(f.x + panel_width / 2, top - 7, " text-anchor=\"middle\"", name + format(", lr %g", lr));
+  return text(f.x + panel_width / 2, top - 7, " text-anchor=\"middle\"", name + (lr > 0 ? format(", lr %g", lr) : ""));
 }
 
-std::string draw_surface(frame const& f, int number, surface const& s, path const& p) {
+std::string under(frame const& f, double y, std::string const& words) {
+  if (words.empty()) return "";
+  return text(f.x + panel_width / 2, top + panel_height + y, " text-anchor=\"middle\" fill=\"#555\"", words);
+}
+
+std::string draw_surface(frame const& f, int number, surface const& s, path const& p, std::string const& note) {
   std::string svg = title(f, s.name, p.lr) + format("<g clip-path=\"url(#c%d)\" fill=\"none\">\n", number);
   svg += "<path stroke=\"#a9bccb\" d=\"";
   for (double level : s.levels)
@@ -75,20 +80,22 @@ std::string draw_surface(frame const& f, int number, surface const& s, path cons
   svg += format("<path class=\"path\" stroke=\"%s\" stroke-width=\"1.4\" stroke-linejoin=\"round\" d=\"", own_colour) +
          moves(way, 0.25) + "\"/>\n";
   svg += format("<path stroke=\"%s\" stroke-width=\"4\" stroke-linecap=\"round\" d=\"", own_colour);
-  for (std::size_t i = std::size_t(s.mark); i < way.size(); i += std::size_t(s.mark))
+  std::size_t const mark = p.told.empty() ? std::size_t(s.mark) : 1;
+  for (std::size_t i = mark; i < way.size(); i += mark)
     svg += format("M%.1f %.1fh0", way[i].x, way[i].y);
   point const start = f.at(s.start), end = f.at(s.minimum);
   svg += format("\"/>\n<path stroke=\"#000\" stroke-width=\"1.4\" d=\"M%.1f %.1fh9m-4.5-4.5v9\"/>\n", end.x - 4.5,
                 end.y);
   svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"#fff\" stroke=\"#000\" stroke-width=\"1.4\"/>\n",
                 start.x, start.y) + "</g>\n";
-  svg += text(f.x + panel_width / 2, top + panel_height + 16, " text-anchor=\"middle\" fill=\"#555\"",
-              format("%d steps, a dot every %d", s.steps, s.mark));
+  svg += under(f, 16, p.told.empty() ? format("%d steps, a dot every %d", s.steps, s.mark) : p.told);
+  svg += under(f, 29, note);
   return svg + box(f, number);
 }
 
 /// The horizontal axis has the epochs, the vertical one log10 of the loss.
-std::string draw_training(frame const& f, std::string const& name, training const& own, training const& sgd) {
+std::string draw_training(frame const& f, std::string const& name, training const& own, training const& sgd,
+                          std::string const& note) {
   std::string svg = title(f, "Digits", own.lr);
   for (int power = int(std::ceil(f.low.y)); power <= f.high.y; ++power) {
     point const p = f.at({f.low.x, double(power)});
@@ -112,17 +119,17 @@ std::string draw_training(frame const& f, std::string const& name, training cons
   svg += format("<path stroke=\"%s\" stroke-width=\"2\" d=\"M%g %gh16\"/>\n", own_colour, x, y - 20);
   svg += format("<path stroke=\"%s\" stroke-width=\"4\" d=\"M%g %gh16\"/>\n", grey, x, y - 4);
   svg += text(x + 21, y - 16, "", name) + text(x + 21, y, "", format("plain sgd, lr %g", sgd.lr));
-  svg += text(f.x + panel_width / 2, top + panel_height + 29, " text-anchor=\"middle\" fill=\"#555\"",
-              "training loss against epochs");
+  svg += under(f, 29, "training loss against epochs" + (note.empty() ? "" : "; " + note));
   return svg + box(f, 2);
 }
 
 }  // namespace
 
 std::string draw(std::string const& name, std::vector<surface> const& surfaces, std::vector<path> const& paths,
-                 training const& own, training const& sgd) {
+                 training const& own, training const& sgd, notes const& notes) {
   double const trains_at = double(surfaces.size()) * (panel_width + gap);
-  double const wide = width - 2 * (panel_width + gap) + trains_at;
+  bool const trains = !own.losses.empty();
+  double const wide = width - 2 * (panel_width + gap) + trains_at - (trains ? 0 : gap + axis_room + panel_width);
   std::string svg = format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" "
       "font-family=\"DejaVu Sans, Verdana, sans-serif\" font-size=\"11\" fill=\"#222\">\n",
@@ -132,10 +139,11 @@ std::string draw(std::string const& name, std::vector<surface> const& surfaces, 
   svg += text(left, 22, " font-size=\"15\" font-weight=\"bold\"", name);
   for (std::size_t k = 0; k < surfaces.size(); ++k) {
     frame const f{left + double(k) * (panel_width + gap), surfaces[k].low, surfaces[k].high};
-    svg += draw_surface(f, int(k), surfaces[k], paths[k]);
+    svg += draw_surface(f, int(k), surfaces[k], paths[k], notes.surfaces);
   }
+  if (!trains) return svg + "</svg>\n";
   frame const f{left + trains_at + axis_room, {0, -3.5}, {double(own.losses.size()) - 1, 0.5}};
-  return svg + draw_training(f, name, own, sgd) + "</svg>\n";
+  return svg + draw_training(f, name, own, sgd, notes.network) + "</svg>\n";
 }
 
 }  // namespace example::pictures

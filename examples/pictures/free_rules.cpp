@@ -18,17 +18,18 @@ namespace example::pictures {
 
 std::vector<shown_rule> free_rules() {
   return {
-      found("dog", ds::dog{.reps = 1e-2}, ds::dog{}),
+      noted(found("dog", ds::dog{.reps = 1e-2}, ds::dog{}), {"reps 0.01"}),
       found("dowg", ds::dowg{}),
-      found("prodigy", ds::prodigy{.d0 = 1e-2}, ds::prodigy{}),
-      found("dadapt_adamw", ds::dadapt_adamw{.d0 = 1e-2}, ds::dadapt_adamw{}),
+      noted(found("prodigy", ds::prodigy{.d0 = 1e-2}, ds::prodigy{}), {"d0 0.01"}),
+      noted(found("dadapt_adamw", ds::dadapt_adamw{.d0 = 1e-2}, ds::dadapt_adamw{}), {"d0 0.01"}),
       searched("madgrad", ds::madgrad{}),
       found("cocob", ds::cocob{}),
       searched("schedule_free_sgd", ds::schedule_free_sgd{}),
       searched("schedule_free_adamw", ds::schedule_free_adamw{}),
       found("polyak", ds::polyak{}),
       found("momo", ds::momo{}),
-      found("yellowfin", ds::yellowfin{.beta = 0.9, .first_lr = 0.01}, ds::yellowfin{}),
+      noted(found("yellowfin", ds::yellowfin{.beta = 0.9, .first_lr = 0.01}, ds::yellowfin{}),
+            {"beta 0.9, first_lr 0.01"}),
   };
 }
 

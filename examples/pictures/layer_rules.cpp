@@ -16,9 +16,9 @@ namespace example::pictures {
 std::vector<shown_rule> layer_rules() {
   return {
       searched("lars", ds::lars{}),
-      searched("larc", ds::larc<ds::sgd>{}),
+      noted(searched("larc", ds::larc<ds::sgd>{}), {"around sgd", "around sgd"}),
       searched("lamb", ds::lamb{}),
-      searched("layerwise", ds::layerwise<ds::adam>{}),
+      noted(searched("layerwise", ds::layerwise<ds::adam>{}), {"around adam", "around adam"}),
       searched("novograd", ds::novograd{}),
       searched("fromage", ds::fromage{}),
   };

@@ -13,7 +13,7 @@
 namespace example::pictures {
 namespace {
 
-/// Only the training: a point of a surface is no matrix. All but the matrices follows adam.
+/// All but the matrices follows adam. A point of a surface is no matrix: only rules for vectors, too, have paths.
 template <class Rule> shown_rule of_matrices(std::string name, Rule rule) {
   starter const start = [rule](problem const& p, double lr) -> stepper {
     Rule r = rule;
@@ -22,7 +22,9 @@ template <class Rule> shown_rule of_matrices(std::string name, Rule rule) {
     auto const opt = std::make_shared<optimizer>(p.parameters, ds::adam{.lr = 0.01}, ds::matrices{r});
     return [opt] { opt->step(); };
   };
-  return {std::move(name), true, {}, start};
+  starter on_surface;
+  if constexpr (ds::update_rule<Rule>) on_surface = start_of(rule);
+  return {std::move(name), true, on_surface, start, {"", "adam for biases"}};
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::vector<shown_rule> momentum_rules() {
   return {
       searched("sgd", ds::sgd{}),
       searched("heavy_ball", ds::heavy_ball{}),
-      searched("qhm", ds::qhm{.beta = 0.9}, ds::qhm{}),
+      noted(searched("qhm", ds::qhm{.beta = 0.9}, ds::qhm{}), {"beta 0.9"}),
       searched("asgd", ds::asgd{}),
       searched("rprop", ds::rprop{}),
       searched("signsgd", ds::signsgd{}),

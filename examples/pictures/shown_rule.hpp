@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "draw.hpp"
+
+#include <descent/gradient_ahead.hpp>
 #include <descent/loss_at.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/parameters.hpp>
 #include <descent/rules/sophia.hpp>
+#include <descent/sam.hpp>
 
 #include <functional>
 #include <memory>
@@ -15,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-/// Every rule of the library, ready to be drawn.
+/// Every rule of the library, and what is around rules, ready to be drawn.
 namespace example::pictures {
 
 namespace ds = descent;
@@ -25,6 +29,7 @@ struct problem {
   ds::parameters<float> parameters{};
   float const* loss = nullptr;
   std::vector<std::string> names{};  // of the parameters
+  std::function<void()> backward{};  // the gradient and the loss anew, at the values as they are
   /// The diagonal of the Hessian, or an estimate, for rules that are given it, and after how many steps anew.
   std::function<std::vector<float>(std::string const& name)> curvature{};
   int curvature_every = 1;
@@ -38,11 +43,18 @@ struct shown_rule {
   std::string name;
   bool searched;  // whether lr is; else it is 1, and the rule finds its rate by itself
   starter on_surface, on_network;  // without the first only the training is drawn
+  notes settings{};                // those that are not the defaults
+  /// In place of both starters for an algorithm that evaluates the loss itself. Only its paths are drawn.
+  std::function<path(surface const&)> walk{};
 };
+inline shown_rule noted(shown_rule rule, notes settings) {
+  rule.settings = std::move(settings);
+  return rule;
+}
 
 /// A rule with its settings: lr is set by whoever starts it.
-template <class Rule> starter start_of(Rule rule) {
-  return [rule](problem const& p, double lr) -> stepper {
+template <class Rule, class... Ps> starter start_of(Rule rule, Ps... policies) {
+  return [=](problem const& p, double lr) -> stepper {
     Rule r = rule;
     r.lr = lr;
     if constexpr (ds::has_loss<Rule>) {
@@ -50,8 +62,11 @@ template <class Rule> starter start_of(Rule rule) {
                                                                                        ds::loss_at{p.loss});
       return [opt] { opt->step(); };
     } else {
-      auto const opt = std::make_shared<ds::optimizer<float, float, Rule>>(p.parameters, r);
-      if constexpr (std::is_same_v<Rule, ds::sophia>)
+      auto const opt = std::make_shared<ds::optimizer<float, float, Rule, Ps...>>(p.parameters, r, policies...);
+      if constexpr ((std::is_same_v<Ps, ds::sam> || ...)) return [opt, p] { opt->ascend(), p.backward(), opt->step(); };
+      else if constexpr ((std::is_same_v<Ps, ds::gradient_ahead> || ...))
+        return [opt, p] { opt->move_ahead(), p.backward(), opt->step(); };
+      else if constexpr (std::is_same_v<Rule, ds::sophia>)
         return [opt, p, t = 0]() mutable {
           if (t++ % p.curvature_every == 0)
             for (auto const& name : p.names) {
@@ -74,11 +89,12 @@ template <class Rule> shown_rule found(std::string name, Rule surface, Rule netw
 }
 template <class Rule> shown_rule found(std::string name, Rule both) { return found(std::move(name), both, both); }
 
-/// The table, in the five parts of docs/optimizers.md.
+/// The table, in the parts of docs/optimizers.md.
 std::vector<shown_rule> momentum_rules();
 std::vector<shown_rule> adaptive_rules();
 std::vector<shown_rule> layer_rules();
 std::vector<shown_rule> free_rules();
 std::vector<shown_rule> matrix_rules();
+std::vector<shown_rule> around_rules();  // and the algorithms that evaluate the loss themselves
 
 }  // namespace example::pictures

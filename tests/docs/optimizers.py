@@ -13,8 +13,8 @@ with open(os.path.join(root, "docs/optimizers.md"), encoding="utf-8") as page:
 rules = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/rules"))}
 around = {"noisy SGD", "SAM", "Lookahead", "gradient_ahead", "L-BFGS", "ESGD"}  # policies, and what evaluates the loss
 
-others = (r"PyTorch|torch\.optim|optax|pytorch_optimizer|ensmallen|apex|bitsandbytes|DeepSpeed|flashlight|MLX|tiny-cuda-nn"
-          r"|authors' code|[Nn]o other framework")
+others = (r"PyTorch|torch\.optim|optax|pytorch_optimizer|ensmallen|apex|bitsandbytes|DeepSpeed|flashlight|MLX"
+          r"|tiny-cuda-nn|authors' code|[Nn]o other framework")
 parts = {
     "a picture": r"^!\[[^]]+\]\(pictures/\w+\.svg\)$",
     "the formula in a block": r"^```\n(?:(?!^```)[\s\S])+<-(?:(?!^```)[\s\S])+^```$",
