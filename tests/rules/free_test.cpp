@@ -68,6 +68,8 @@ TEST_CASE("schedule-free rules weight z with a power of the largest lr so far") 
   cubed.at(1, n);
   cubed.lr = 2;
   CHECK(cubed.at(2, n).c == near(8.0 / 9));
+  cubed.lr = 1;  // counts as 2
+  CHECK(cubed.at(3, n).c == near(8.0 / 17));
 }
 
 TEST_CASE("schedule_free_adamw: the first step moves by lr, and there is no first moment to go on with") {

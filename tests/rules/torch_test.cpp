@@ -151,10 +151,14 @@ TEST_CASE("nadam: the momentum grows from b1 / 2 to b1, by psi") {
   CHECK(rule.mu(8) == near(0.5 * (1 - 0.5 * 0.9216)));
   CHECK(rule.mu(100000) == 0.5);
   ds::nadam::memory old;
-  rule.at(1, old);
+  auto const first = rule.at(1, old);  // the gradient weighs by its own mu, the momentum by the next one
   CHECK(old.M == rule.mu(1));
-  rule.at(2, old);
+  CHECK(first.g_rate == near(rule.lr * (1 - rule.mu(1)) / (1 - rule.mu(1))));
+  CHECK(first.m_rate == near(rule.lr * rule.mu(2) / (1 - rule.mu(1) * rule.mu(2))));
+  auto const second = rule.at(2, old);
   CHECK(old.M == near(rule.mu(1) * rule.mu(2)));
+  CHECK(second.g_rate == near(rule.lr * (1 - rule.mu(2)) / (1 - rule.mu(1) * rule.mu(2))));
+  CHECK(second.m_rate == near(rule.lr * rule.mu(3) / (1 - rule.mu(1) * rule.mu(2) * rule.mu(3))));
 }
 
 TEST_CASE("nadam: decay is part of the gradient, or decoupled from the moments") {

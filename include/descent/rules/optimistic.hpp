@@ -7,8 +7,8 @@
 
 namespace descent {
 
-/// Optimistic gradient descent, for games and saddle points (Daskalakis et al. 2018, eq. 6, where alpha = beta = 1; with
-/// both free Mokhtari, Ozdaglar & Pattathil 2020, generalized OGDA), as optax.optimistic_gradient_descent.
+/// Optimistic gradient descent, for games and saddle points (Daskalakis et al. 2018, where alpha = beta = 1; with both
+/// free Mokhtari, Ozdaglar & Pattathil 2020, generalized OGDA), as optax.optimistic_gradient_descent.
 ///
 ///     p   <- p - lr ((alpha + beta) g - beta old)         t = 1: p <- p - lr alpha g
 ///     old <- g
