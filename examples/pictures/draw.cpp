@@ -119,7 +119,7 @@ std::string draw_training(frame const& f, std::string const& name, training cons
   svg += format("<path stroke=\"%s\" stroke-width=\"2\" d=\"M%g %gh16\"/>\n", own_colour, x, y - 20);
   svg += format("<path stroke=\"%s\" stroke-width=\"4\" d=\"M%g %gh16\"/>\n", grey, x, y - 4);
   svg += text(x + 21, y - 16, "", name) + text(x + 21, y, "", format("plain sgd, lr %g", sgd.lr));
-  svg += under(f, 29, "training loss against epochs" + (note.empty() ? "" : "; " + note));
+  svg += under(f, 29, note.empty() ? "training loss against epochs" : "loss against epochs; " + note);
   return svg + box(f, 2);
 }
 
