@@ -223,7 +223,7 @@ TEST_CASE("tiny-cuda-nn: Adam has L2 and eps on the raw root, its decoupled deca
 }
 
 TEST_CASE("DeepSpeed: FusedLamb clamps the ratio, with eps on the raw root") {
-  for (double const wd : {0.0, 0.1}) {
+  for (double const wd : {0.0, 0.1, 200.0}) {  // |u| is about wd |p| for the last, so that the ratio is below 0.01
     auto rule = preset::deepspeed::FusedLamb();
     rule.lr = 0.01;
     rule.weight_decay = wd;
