@@ -87,12 +87,15 @@ constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }
 constexpr descent::sgd FusedSGD() { return {}; }
 }  // namespace transformer_engine
 
-/// DeepSpeed. Its FusedLion moves by +lr where the sign is 0; ours stays.
+/// DeepSpeed 0.19.
 namespace deepspeed {
 constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }
 constexpr descent::adamw CPUAdam() { return {.weight_decay = 0}; }
 constexpr descent::adagrad CPUAdagrad() { return {}; }
-constexpr descent::lamb FusedLamb() { return {.eps = 1e-8, .min_ratio = 0.01, .max_ratio = 10, .eps_on_raw = true}; }
+/// The sources after 0.19.6 correct the moments instead: correct_rate = false.
+constexpr descent::lamb FusedLamb() {
+  return {.eps = 1e-8, .min_ratio = 0.01, .max_ratio = 10, .correct_rate = true};
+}
 constexpr descent::lion FusedLion() { return {.lr = 1e-3, .beta2 = 0.999}; }
 }  // namespace deepspeed
 

@@ -73,14 +73,14 @@ double norm(std::vector<double> const& x) {
   return std::sqrt(sum);
 }
 
-/// 30 steps of the preset, and of formula(t, k, p, g), which updates tensor k. The formula keeps its own state.
+/// 100 steps of the preset, and of formula(t, k, p, g), which updates tensor k. The formula keeps its own state.
 template <class Rule, class Formula> void agrees(Rule const& rule, Formula formula) {
   tensors ours, theirs;
   descent::parameters<double> list;
   for (int k = 0; k < 2; ++k) list.add(std::to_string(k), ours.p[k].data(), ours.g[k].data(), ours.p[k].size());
   descent::optimizer opt{list, rule};
   double furthest = 0, way = 0;
-  for (int t = 1; t <= 30; ++t) {
+  for (int t = 1; t <= 100; ++t) {
     ours.gradients(t);
     theirs.gradients(t);
     opt.step();
@@ -222,22 +222,26 @@ TEST_CASE("tiny-cuda-nn: Adam has L2 and eps on the raw root, its decoupled deca
   });
 }
 
-TEST_CASE("DeepSpeed: FusedLamb clamps the ratio, with eps on the raw root") {
-  for (double const wd : {0.0, 0.1, 200.0}) {  // |u| is about wd |p| for the last, so that the ratio is below 0.01
-    auto rule = preset::deepspeed::FusedLamb();
-    rule.lr = 0.01;
-    rule.weight_decay = wd;
-    agrees(rule, [wd, s = moments{}](int t, int k, auto& p, auto const& g) mutable {
-      std::vector<double> u;
-      double const root = std::sqrt(corrected(0.999, t));
-      for (std::size_t i = 0; i < p.size(); ++i) {
-        s.add(k, i, g[i], 0.9, 0.999);
-        u.push_back(root / corrected(0.9, t) * s.m[k][i] / (std::sqrt(s.v[k][i]) + 1e-8) + wd * p[i]);
-      }
-      double const ratio = std::min(std::max(norm(p) / norm(u), 0.01), 10.0);
-      for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 0.01 * ratio * u[i];
-    });
-  }
+TEST_CASE("DeepSpeed: FusedLamb takes the norm of raw moments, clamps, and corrects the rate (csrc/lamb)") {
+  for (double const wd : {0.0, 0.1, 200.0})  // |u| is about wd |p| for the last, so that the ratio is below 0.01
+    for (double const largest : {10.0, 0.5}) {
+      auto rule = preset::deepspeed::FusedLamb();
+      CHECK(rule.max_ratio == 10);
+      rule.lr = 0.01;
+      rule.weight_decay = wd;
+      rule.max_ratio = largest;
+      agrees(rule, [wd, largest, s = moments{}](int t, int k, auto& p, auto const& g) mutable {
+        std::vector<double> u;
+        for (std::size_t i = 0; i < p.size(); ++i) {
+          s.add(k, i, g[i], 0.9, 0.999);
+          u.push_back(s.m[k][i] / (std::sqrt(s.v[k][i]) + 1e-8) + wd * p[i]);
+        }
+        double coefficient = 1;
+        if (norm(p) != 0 && norm(u) != 0) coefficient = std::max(std::min(norm(p) / norm(u), largest), 0.01);
+        double const step_size = 0.01 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t);
+        for (std::size_t i = 0; i < p.size(); ++i) p[i] -= step_size * coefficient * u[i];
+      });
+    }
 }
 
 TEST_CASE("ensmallen: Adam, Nadam, AdaMax, Yogi, AdaDelta, AdaGrad") {

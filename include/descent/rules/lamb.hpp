@@ -15,26 +15,27 @@ namespace descent {
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) g^2
-///     u <- m^ / (sqrt(v^) + eps) + wd p                   x^ = x / (1 - b^t)
+///     u <- m^ / (sqrt(v^ + eps_root) + eps) + wd p        x^ = x / (1 - b^t)
 ///     p <- p - lr ||p|| / ||u|| u                         norms over the tensor
 ///
 /// The ratio is kept in [min_ratio, max_ratio]. Other implementations' choices: without `always` it is 1 where there is
-/// no decay, without `averaging` m <- b1 m + g, and `eps_on_raw` as in adam.
+/// no decay, without `averaging` m <- b1 m + g, and `eps_on_raw` as in adam. `correct_rate` has the raw moments in u and
+/// its norm, and lr sqrt(1 - b2^t) / (1 - b1^t) for lr, as DeepSpeed.
 struct lamb {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, eps_root = 0, weight_decay = 0;
   double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
-  bool always = true, averaging = true, eps_on_raw = false;
+  bool always = true, averaging = true, eps_on_raw = false, correct_rate = false;
 
   template <class Real> struct state { Real m, v; };
-  template <class Real> struct terms { Real rate, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
-  template <class Real> struct sums { Real pp, uu; };                                              // squared norms
+  template <class Real> struct terms { Real rate, b1, a1, b2, a2, m_unbias, v_unbias, root, eps, wd; };  // a = 1 - b
+  template <class Real> struct sums { Real pp, uu; };                                                    // squared norms
   static constexpr char const* slots[] = {"m", "v"};
   static constexpr scope sums_over = scope::tensor;
 
   template <class Real> DESCENT_HD static Real direction(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     s.m = k.b1 * s.m + k.a1 * g;
     s.v = k.b2 * s.v + k.a2 * g * g;
-    return s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p;
+    return s.m * k.m_unbias / (sqrt(s.v * k.v_unbias + k.root) + k.eps) + k.wd * p;
   }
 
   template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real g, state<Real> s, terms<Real> const& k) {
@@ -43,9 +44,12 @@ struct lamb {
   }
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
+    double const a1 = averaging ? 1 - beta1 : 1;
     double const m_unbias = 1 / (1 - power(beta1, t)), v_unbias = 1 / (1 - power(beta2, t));
-    return {lr, beta1, averaging ? 1 - beta1 : 1, beta2, 1 - beta2, m_unbias, v_unbias,
-            eps_on_raw ? eps * sqrt(v_unbias) : eps, weight_decay};
+    if (correct_rate)
+      return {lr * m_unbias / sqrt(v_unbias), beta1, a1, beta2, 1 - beta2, 1, 1, eps_root, eps, weight_decay};
+    return {lr, beta1, a1, beta2, 1 - beta2, m_unbias, v_unbias, eps_root, eps_on_raw ? eps * sqrt(v_unbias) : eps,
+            weight_decay};
   }
 
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {
@@ -61,6 +65,7 @@ struct lamb {
 
   void check() const {
     detail::check_moments("lamb", *this);
+    detail::require_nonnegative("lamb", "eps_root", eps_root);
     detail::require_nonnegative("lamb", "min_ratio", min_ratio);
     detail::require(max_ratio >= min_ratio, "lamb", "max_ratio", "at least min_ratio", max_ratio);
   }
