@@ -47,6 +47,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
   template <class Real> using state = detail::numbers<Real, plan::slots>;  // the rule's, then those of the transforms
   template <class Real> using terms = detail::numbers<Real, plan::terms>;
   static constexpr auto slots = plan::names();
+  static constexpr bool step_needs_p = (has_step_of_p<Parts> || ...);
 
   bool uses(std::size_t slot) const requires has_optional_state<inner> {
     return slot >= detail::members<inner::template state> || get<plan::last>().uses(slot);

@@ -306,16 +306,16 @@ DESCENT_HD typename Plan::rule::template terms<typename Plan::real> terms_of_row
   return narrowed<typename Plan::rule, typename Plan::real>(r.at(updates), 1, false).terms;
 }
 
-/// What a group's sums in update t need.
+/// What the sums of a group, or of tensor u, in update t need.
 template <class Plan>
 DESCENT_HD unit_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& group,
                                         typename Plan::policies const& policies, std::int64_t t,
-                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories, std::int64_t g,
-                                        rate_change const& rate = {}) {
+                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                        [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
   using rule = typename Plan::rule;
   rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   if constexpr (has_sums_of_memory<rule>)
-    return narrowed<rule, typename Plan::real>(r.at(t, memories[g]), 1, group.frozen);
+    return narrowed<rule, typename Plan::real>(r.at(t, memories[u]), 1, group.frozen);
   else return narrowed<rule, typename Plan::real>(r.at(t), 1, group.frozen);
 }
 

@@ -49,7 +49,7 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     }
     if constexpr (Plan::template given<typename Plan::loss>)
       require_host_memory(static_cast<typename Plan::loss const&>(policies_).where, sizeof(float), "loss_at: the loss");
-    if constexpr (Plan::sums) pending_.reserve(groups.size());
+    if constexpr (Plan::sums) pending_.reserve(Plan::pending_per_tensor ? where_.tensors.size() : groups.size());
     if constexpr (Plan::has_master) master_ = base::template allocate<typename Plan::master>();
     if constexpr (Plan::has_remainder) remainder_ = base::template allocate<std::uint16_t>();
     if constexpr (Plan::template given<typename Plan::average>) average_ = base::template allocate<real>();
@@ -295,7 +295,8 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
       auto const g = std::size_t(e->record(chunk).group);
       if (!groups[g].frozen) {
         typename rule::template terms<Real> k{};
-        if constexpr (Plan::sums && What != measure::norm) k = e->template spread<Real>(e->pending_[g]);
+        if constexpr (Plan::sums && What != measure::norm) 
+          k = e->template spread<Real>(e->pending_[e->tensor_or_group(chunk, Plan::pending_per_tensor)]);
         Real const scaled(
             real(What == measure::sums && Plan::clip_over != scope::model ? e->factor_of(chunk) : factor));
         int const packets = (span_of(chunk, e->record(chunk)).size + int(packet_size) - 1) / int(packet_size);

@@ -153,9 +153,9 @@ concept has_loss =
       { r.at(t, totals, memory, 1.0) } -> std::same_as<typename R::template terms<double>>;
     });
 
-/// Sums that need the memory: those over the model get k = at(t, memory), with the memory as it is before the update.
+/// Sums that need the memory get k = at(t, memory), with the memory as it is before the update and is to stay.
 template <class R>
-concept has_sums_of_memory = has_sums<R> && has_memory<R> && detail::terms_of_memory<R> && R::sums_over == scope::model;
+concept has_sums_of_memory = has_sums<R> && has_memory<R> && detail::terms_of_memory<R>;
 
 /// Average: a rule whose state knows the parameters to evaluate has `averaged(p, s)`, for optimizer::swap_average().
 template <class R>
@@ -172,6 +172,11 @@ concept has_ahead = requires(R const r, float x, double y, typename R::template 
   { r.ahead(x, s) } -> std::same_as<float>;
   { r.ahead(y, z) } -> std::same_as<double>;
 };
+
+/// Step that needs p: `static constexpr bool step_needs_p = true;` says that the step depends on p otherwise than by
+/// decay with the field weight_decay. layerwise, which asks for the step at p = 0, does not take such a rule.
+template <class R>
+concept has_step_of_p = requires { requires R::step_needs_p; };
 
 /// Check: `check()` throws std::invalid_argument on values out of range.
 template <class R>

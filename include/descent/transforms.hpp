@@ -12,6 +12,7 @@ namespace descent {
 /// Weight decay in its L2 form: g <- g + wd p.
 struct l2 {
   double weight_decay = 0;
+  static constexpr bool step_needs_p = true;
 
   template <class Real> struct terms { Real wd; };
   DESCENT_HD terms<double> at(std::int64_t) const { return {weight_decay}; }
@@ -22,6 +23,7 @@ struct l2 {
 /// The subgradient of an L1 penalty: g <- g + wd sign(p). It does not make parameters exactly 0.
 struct l1 {
   double weight_decay = 0;
+  static constexpr bool step_needs_p = true;
 
   template <class Real> struct terms { Real wd; };
   DESCENT_HD terms<double> at(std::int64_t) const { return {weight_decay}; }

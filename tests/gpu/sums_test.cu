@@ -33,6 +33,9 @@ TEST_CASE("lamb with clipping, in five launches: the device equals the host") {
 TEST_CASE("dog and its memory: the device equals the host") {
   same_on_device(descent::dog{.reps = 1e-2, .weight_decay = 0.1});
 }
+TEST_CASE("layerwise around a rule with memory: the device equals the host") {
+  same_on_device(descent::layerwise<descent::heavy_ball>{.rule = {.nesterov = true}, .weight_decay = 0.1});
+}
 TEST_CASE("dog with clipping: the device equals the host") {
   same_on_device(descent::dog{.reps = 1e-2}, descent::clip_norm{0.5});
 }

@@ -30,18 +30,19 @@ struct counting {
 };
 static_assert(ds::update_rule<counting> && ds::has_memory<counting> && !ds::has_sums<counting>);
 
-/// The sum of g n over the model, with the n of the memory before the update, is what p moves by.
-struct weighed {
+/// The sum of g n over the model or the tensor, with the n of the memory before the update, is what p moves by and n
+/// grows by.
+template <ds::scope Over = ds::scope::model> struct weighed {
   template <class Real> struct state {};
   template <class Real> struct terms { Real n; };
   template <class Real> struct sums { Real s; };
   struct memory { double n = 10; };
-  static constexpr ds::scope sums_over = ds::scope::model;
+  static constexpr ds::scope sums_over = Over;
 
   DESCENT_HD terms<double> at(std::int64_t) const { return {0}; }
   DESCENT_HD terms<double> at(std::int64_t, memory const& old) const { return {old.n}; }
   DESCENT_HD terms<double> at(std::int64_t, sums<double> const& total, memory& old) const {
-    old.n = old.n * 2;
+    old.n = old.n + total.s;
     return {total.s};
   }
   template <class Real> DESCENT_HD static sums<Real> sum(Real, Real g, terms<Real> const& k) { return {g * k.n}; }
@@ -49,7 +50,7 @@ struct weighed {
     return p - k.n;
   }
 };
-static_assert(ds::update_rule<weighed> && ds::has_sums_of_memory<weighed>);
+static_assert(ds::update_rule<weighed<>> && ds::has_sums_of_memory<weighed<>>);
 
 /// The state starts at first.
 struct starting {
@@ -109,12 +110,39 @@ TEST_CASE("sums of memory: they see it as the last update left it") {
   two_groups p;
   p.gx[0] = 1;
   p.gy[4] = 2;
-  ds::optimizer opt{p.list(), weighed{}};
+  ds::optimizer opt{p.list(), weighed<>{}};
   opt.step();
   CHECK(p.x[8] == -30);
   opt.step();
-  CHECK(p.x[8] == -30 - 60);
-  CHECK(p.y[0] == -30 - 60);
+  CHECK(p.x[8] == -30 - 120);
+  CHECK(p.y[0] == -30 - 120);
+}
+
+TEST_CASE("sums of memory over each tensor: they see its own, also with clipping, and a frozen group's waits") {
+  two_groups p;
+  p.gx[0] = 1;
+  p.gy[4] = 2;
+  ds::optimizer opt{p.list(), weighed<ds::scope::tensor>{}};
+  opt.step();
+  CHECK(p.x[8] == -10);
+  CHECK(p.y[0] == -20);
+  opt.freeze(0);
+  opt.step();
+  CHECK(p.x[8] == -10);
+  CHECK(p.y[0] == -20 - 60);
+  opt.freeze(0, false);
+  opt.step();
+  CHECK(p.x[8] == -10 - 20);
+  CHECK(p.y[0] == -20 - 60 - 180);
+
+  two_groups clipped;
+  clipped.gx[0] = 2;
+  clipped.gy[4] = 4;
+  ds::optimizer opt_clipped{clipped.list(), weighed<ds::scope::tensor>{}, ds::clip<ds::norm::l2, ds::scope::tensor>{1}};
+  opt_clipped.step();
+  opt_clipped.step();
+  CHECK(clipped.x[8] == doctest::Approx(-10 - 20));
+  CHECK(clipped.y[0] == doctest::Approx(-10 - 20));
 }
 
 TEST_CASE("a start that depends on a field takes that of its group at construction") {

@@ -205,6 +205,9 @@ TEST_CASE("larc: 100 steps of SGD and of Adam on gradients that a plain loop ada
       };
       both(ds::sgd{.momentum = 0.9}, 0.02);
       both(ds::adam{.beta1 = 0.8, .eps = 1e-3}, 0.02);
+      both(ds::nadam{.eps = 1e-3}, 0.02);
+      both(ds::heavy_ball{.correction = true}, 0.02);
+      both(ds::asgd{.lambd = 0.1, .t0 = 50}, 0.02);
     }
 }
 
@@ -241,6 +244,9 @@ TEST_CASE("larc: has its own lr, also a scheduled one, and its own decay") {
   CHECK_THROWS_WITH((ds::larc<ds::adam>{.trust = -1}.check()), "larc: trust must be finite and at least 0, is -1");
   static_assert(!ds::detail::inner_rule<ds::lamb> && !ds::detail::inner_rule<ds::dog>);
   static_assert(ds::update_rule<ds::larc<ds::adam>> && ds::has_sums<ds::larc<ds::adam>>);
+  static_assert(ds::has_step_of_p<ds::madgrad> && ds::has_step_of_p<ds::cocob> && ds::has_step_of_p<ds::asgd>);
+  static_assert(ds::has_step_of_p<ds::chain<ds::clip_value, ds::l1, ds::sgd>> && !ds::has_step_of_p<ds::adamw>);
+  static_assert(ds::has_memory<ds::layerwise<ds::nadam>> && !ds::has_memory<ds::layerwise<ds::adam>>);
   static_assert(ds::update_rule<ds::layerwise<ds::sgd>> && ds::has_sums<ds::layerwise<ds::sgd>>);
 }
 
@@ -281,6 +287,47 @@ TEST_CASE("layerwise: the ratio is clamped on request, and 1 where a norm is 0")
   CHECK_THROWS_WITH(rule.check(), "layerwise: max_ratio must be at least min_ratio, is 0.25");
   CHECK_THROWS_WITH((ds::layerwise<ds::adam>{.rule = {.lr = 0.3}}.check()),
                     "layerwise: rule.lr must be left alone, for layerwise's own counts, is 0.3");
+}
+
+TEST_CASE("layerwise: with a highest ratio of 1, the norm of a step is at most lr trust ||p||") {
+  ds::layerwise<ds::sgd> const rule{.lr = 0.5, .trust = 0.25, .max_ratio = 1};
+  trial large(rule, {3, 4}), small(rule, {3, 4});
+  CHECK(large.step({30, 40})[0] == near(3 - 0.5 * 0.25 * 3));
+  CHECK(small.step({0.3, 0.4})[0] == near(3 - 0.5 * 0.3));
+}
+
+namespace {
+
+/// 100 steps of layerwise, by the inner rule at a schedule, alone on parameters that stand at 0: its steps are u.
+template <class Inner> void scales(Inner inner, auto const& schedule, ds::layerwise<Inner> rule) {
+  problem<double> ours({5, 1, 12}), steps({5, 1, 12}), theirs({5, 1, 12});
+  ds::optimizer a{ours.parameters(), rule, ds::learning_rate(schedule)};
+  inner.lr = 1;
+  ds::optimizer b{steps.parameters(), inner};
+  for (int t = 1; t <= 100; ++t) {
+    ours.set_gradients(t);
+    steps.set_gradients(t);
+    for (auto& p : steps.value) std::ranges::fill(p, 0);
+    a.step();
+    b.step();
+    for (std::size_t k = 0; k < 3; ++k) {
+      auto& p = theirs.value[k];
+      std::vector<double> u;
+      for (std::size_t i = 0; i < p.size(); ++i) u.push_back(rule.weight_decay * p[i] - steps.value[k][i]);
+      double const ratio = norm(p) > 0 && norm(u) > 0 ? norm(p) / norm(u) : 1;
+      for (std::size_t i = 0; i < p.size(); ++i) p[i] -= schedule(t - 1) * ratio * u[i];
+    }
+  }
+  CHECK(apart(ours.value, theirs.value) <= 1e-12);
+  CHECK(apart(ours.value, problem<double>({5, 1, 12}).value) >= 1e-3);
+}
+
+}  // namespace
+
+TEST_CASE("layerwise around rules with memory: each tensor's is in its norm and in its step") {
+  auto const lr = ds::linear{.from = 0.02, .to = 0.005, .steps = 60};
+  scales(ds::nadam{.eps = 1e-3}, lr, ds::layerwise<ds::nadam>{.rule = {.eps = 1e-3}, .weight_decay = 0.1});
+  scales(ds::heavy_ball{.nesterov = true}, lr, ds::layerwise<ds::heavy_ball>{.rule = {.nesterov = true}});
 }
 
 // ---- sophia ---------------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ template <class Rule> struct oracle {
       if (per_tensor) total = {};
       for (std::size_t i = 0; i < x.p.size(); ++i) {
         numbers const one = std::bit_cast<numbers>(
-            contribution(x.p[i], factor * x.g[i], x.s[i], terms_for_sums(x.group)));
+            contribution(x.p[i], factor * x.g[i], x.s[i], terms_for_sums(x.group, memories[per_tensor ? k : x.group])));
         for (std::size_t c = 0; c < one.size(); ++c) total[c] += one[c];
       }
       if (per_tensor)
@@ -111,8 +111,8 @@ template <class Rule> struct oracle {
         if (tensors[i].group == g) used[i] = k;
     }
   }
-  terms terms_for_sums(std::size_t group) {
-    if constexpr (descent::has_sums_of_memory<Rule>) return rules[group].at(t, memories[group]);
+  terms terms_for_sums(std::size_t group, auto& memory) {
+    if constexpr (descent::has_sums_of_memory<Rule>) return rules[group].at(t, memory);
     else return rules[group].at(t);
   }
   static auto contribution(double p, double g, state const& s, terms const& k) {

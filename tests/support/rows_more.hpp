@@ -4,8 +4,10 @@
 
 #include <descent/rules/adabound.hpp>
 #include <descent/rules/adam.hpp>
+#include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/larc.hpp>
 #include <descent/rules/layerwise.hpp>
+#include <descent/rules/nadam.hpp>
 #include <descent/rules/padam.hpp>
 #include <descent/rules/qhadam.hpp>
 #include <descent/rules/qhm.hpp>
@@ -56,6 +58,10 @@ inline std::tuple const more_rows{
     row{"layerwise rmsprop, clamped",
         descent::layerwise<descent::rmsprop>{
             .rule = {.momentum = 0.5, .centered = true}, .lr = 0.002, .min_ratio = 0.1, .max_ratio = 0.5}},
+    row{"layerwise nadam, decay",
+        descent::layerwise<descent::nadam>{
+            .rule = {.beta1 = 0.75, .beta2 = 0.95, .eps = 1e-3}, .lr = 0.01, .weight_decay = 0.1, .trust = 0.5}},
+    row{"larc of heavy_ball", descent::larc<descent::heavy_ball>{.lr = 0.005, .trust = 0.004}},
     row{"sophia", descent::sophia{.lr = 0.005, .beta1 = 0.875, .eps = 0.25}},
     row{"sophia, bias correction, decay",
         descent::sophia{
@@ -74,5 +80,6 @@ template <class Rule> inline constexpr bool lr_in_state<descent::larc<Rule>> = t
 
 // pow
 template <> inline constexpr bool same_bits_on_device<descent::padam> = false;
+template <> inline constexpr bool same_bits_on_device<descent::layerwise<descent::nadam>> = false;
 
 }  // namespace test

@@ -13,7 +13,7 @@
 namespace descent::detail {
 
 template <class R> concept names_sums = requires { typename R::template sums<double>; } || requires { R::sums_over; };
-template <class R> concept names_memory = requires { typename R::memory; };
+template <class R> concept names_memory = requires { requires !std::is_void_v<typename R::memory>; };
 template <class R> inline constexpr bool sums_over_known = true;
 template <has_sums R> inline constexpr bool sums_over_known<R> = R::sums_over != scope::group;
 template <class R> concept names_start = requires(R const r, float x) { r.start(x); };
@@ -109,7 +109,7 @@ template <class Plan> struct combination {
                 "the rule looks at the loss of the batch: give the policy loss_at{pointer}");
   static_assert(!takes_normal<typename Plan::rule> || !Plan::template given<typename Plan::noise>,
                 "gradient_noise: the rule takes random normals itself; noise comes from the rule or from the policy");
-  static_assert(!has_sums_of_memory<typename Plan::rule> || Plan::clip_over != scope::tensor,
+  static_assert(!has_sums_of_memory<typename Plan::rule> || Plan::sums_per_tensor || Plan::clip_over != scope::tensor,
                 "clipping of each tensor cannot come before sums over the model that depend on the rule's memory");
   static_assert(!Plan::ascends || !Plan::selects_rows,
                 "sam cannot be combined with masked_rows: ascend() would move rows that are not selected");

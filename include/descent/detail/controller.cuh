@@ -76,8 +76,11 @@ template <class Plan> class controller {
     std::int64_t const t = v.control->step + 1;
     if constexpr (Plan::has_step_terms)
       if (threadIdx.x == 0) *w.pending_step = find_step_terms<Plan>(v.groups[0].rule, policies, t);
-    for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-      v.pending[g] = terms_for_sums<Plan>(v.groups[g], policies, t, v.memories, g, rates_of(*v.control));
+    int const count = Plan::pending_per_tensor ? v.tensor_count : v.group_count;
+    for (int u = int(threadIdx.x); u < count; u += total_threads) {
+      int const g = Plan::pending_per_tensor ? v.tensors[u].group : u;
+      v.pending[u] = terms_for_sums<Plan>(v.groups[g], policies, t, v.memories, u, rates_of(*v.control));
+    }
   }
 
   /// For thread 0.

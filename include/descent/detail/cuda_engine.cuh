@@ -277,7 +277,8 @@ template <class Plan> class cuda_engine {
     control_ = {std::array{start_of<Plan>(policies_)}, stream_};
     units_ = device_array<unit<rule, typename Plan::real>>(units);
     partial_ = {std::vector<double>(rows * chunks), stream_};
-    if constexpr (Plan::sums) pending_ = device_array<unit<rule, typename Plan::real>>(groups.size());
+    if constexpr (Plan::sums)
+      pending_ = device_array<unit<rule, typename Plan::real>>(Plan::pending_per_tensor ? units : groups.size());
     if constexpr (has_memory<rule>) memories_ = {std::vector<memory_of<rule>>(units), stream_};
     if constexpr (Plan::totals_per_tensor)
       totals_ = device_array<double>((Plan::norm_rows + Plan::sum_count) * where.tensors.size());

@@ -53,7 +53,7 @@ template <class Plan> struct device_view {
   control_block* control;
   group_entry<rule>* groups;
   unit<rule, real>* units;    // terms of the update, for each group or tensor
-  unit<rule, real>* pending;  // terms of the sums in the next step, for each group
+  unit<rule, real>* pending;  // terms of the sums in the next step, likewise
   memory_of<rule>* memories;  // for each unit
   double* partial;            // [row][chunk]: the norm's rows if measured, then the rule's sums
   double* totals;             // [row][tensor], the same rows

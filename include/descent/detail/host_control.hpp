@@ -40,9 +40,12 @@ template <class Plan> class host_control {
   void prepare(std::vector<entry> const& groups) {
     pending_.clear();
     rate_change const rates = rates_of(control_);
-    for (std::size_t g = 0; g < groups.size(); ++g)
+    std::size_t const count = Plan::pending_per_tensor ? where_.tensors.size() : groups.size();
+    for (std::size_t u = 0; u < count; ++u) {
+      auto const g = Plan::pending_per_tensor ? std::size_t(where_.tensors[u].group) : u;
       pending_.push_back(
-          terms_for_sums<Plan>(groups[g], policies_, control_.step + 1, memories_.data(), std::int64_t(g), rates));
+          terms_for_sums<Plan>(groups[g], policies_, control_.step + 1, memories_.data(), std::int64_t(u), rates));
+    }
     pending_step_ = find_step_terms<Plan>(groups[0].rule, policies_, control_.step + 1);
   }
 

@@ -11,9 +11,17 @@
 namespace descent::detail {
 
 template <class R>
-concept inner_rule = update_rule<R> && !has_sums<R> && !requires { typename R::memory; } && requires(R r) {
+concept inner_rule = update_rule<R> && !has_sums<R> && !takes_normal<R> && requires(R r) {
   { r.lr } -> std::same_as<double&>;
 };
+
+template <class R, class... Memory>
+concept has_terms_of = requires(R const r, std::int64_t t, Memory&... old) { r.at(t, old...); };
+
+/// Of a rule without memory it is void.
+template <class Rule> struct inner_memory { using type = void; };
+template <has_memory Rule> struct inner_memory<Rule> { using type = typename Rule::memory; };
+template <class Rule> using memory_of_inner = typename inner_memory<Rule>::type;
 
 /// The rule with this lr and without decay.
 template <class Rule> DESCENT_HD Rule with_lr(Rule rule, double lr) {

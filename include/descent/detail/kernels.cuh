@@ -197,7 +197,7 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
     step_terms_of<Plan> step{};
     real factor = 1;
     if constexpr (What != measure::norm) {
-      k = v.pending[t.group].terms;
+      k = v.pending[Plan::pending_per_tensor ? tensor : t.group].terms;
       if constexpr (Plan::has_step_terms) step = *w.pending_step;
       if constexpr (What == measure::norm_and_sums) factor = real(inverse_of<Plan>(*v.control, *w.scale, call));
       else if constexpr (Plan::clip_over == scope::model) factor = real(v.control->factor);

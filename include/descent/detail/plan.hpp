@@ -161,6 +161,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
 
   /// Whether each tensor has terms of its own.
   static constexpr bool unit_per_tensor = sums_per_tensor || clip_over == scope::tensor;
+  /// Whether the sums of each tensor have, for they need its memory.
+  static constexpr bool pending_per_tensor = sums_per_tensor && has_sums_of_memory<Rule>;
   static constexpr bool totals_per_tensor = sums_per_tensor || clip_over != scope::model;
 
   /// Whether what is stored as T is rounded at random.

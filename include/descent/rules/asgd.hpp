@@ -22,6 +22,7 @@ struct asgd {
   template <class Real> struct state { Real ax; };
   template <class Real> struct terms { Real eta, keep, mu, wd; };  // keep = 1 - lambd eta
   static constexpr char const* slots[] = {"ax"};
+  static constexpr bool step_needs_p = true;
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
     double const before = double(t - 1), eta = lr / ::pow(1 + lambd * lr * before, alpha);

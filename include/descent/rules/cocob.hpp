@@ -23,6 +23,7 @@ struct cocob {
   template <class Real> struct state { Real L, G, R, C, p0; };
   template <class Real> struct terms { Real lr, alpha, eps, wd; };
   static constexpr char const* slots[] = {"L", "G", "R", "C", "p0"};
+  static constexpr bool step_needs_p = true;
 
   template <class Real> DESCENT_HD static state<Real> start(Real p) {
     return {Real(0), Real(0), Real(0), Real(0), p};

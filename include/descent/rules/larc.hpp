@@ -6,7 +6,7 @@
 
 namespace descent {
 
-/// LARC: layer-wise adaptive rate control around any rule without sums and memory, as NVIDIA apex: LARS (You et al.
+/// LARC: layer-wise adaptive rate control around any rule with lr and without sums, as NVIDIA apex: LARS (You et al.
 /// 2017), but on the gradient. With `clip` a layer's rate is the smaller one of lr and the trust ratio, without it
 /// their product. A layer is a tensor of the parameters.
 ///
@@ -16,7 +16,10 @@ namespace descent {
 ///     p <- rule(p, g)                                     with this lr and without decay of its own
 ///
 /// apex leaves out the decay, too, where a norm is 0. `larc<sgd>{.rule = {.momentum = 0.9}, .lr = 0.1}`.
-template <detail::inner_rule Rule> struct larc {
+template <class Rule> struct larc {
+  static_assert(detail::inner_rule<Rule>,
+                "larc<Rule>: Rule is an update rule with a field lr that has no sums and takes no normals");
+
   Rule rule{};
   double lr = Rule{}.lr, trust = 0.02, eps = 1e-8, weight_decay = 0;
   bool clip = true;
@@ -24,6 +27,7 @@ template <detail::inner_rule Rule> struct larc {
   template <class Real> using state = typename Rule::template state<Real>;
   template <class Real> struct terms { typename Rule::template terms<Real> inner; Real a, wd; };
   template <class Real> struct sums { Real pp, gg; };  // squared norms
+  using memory = detail::memory_of_inner<Rule>;
   static constexpr auto slots = detail::slots_of_inner<Rule>();
   static constexpr scope sums_over = scope::tensor;
 
@@ -33,11 +37,14 @@ template <detail::inner_rule Rule> struct larc {
 
   template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real g, terms<Real> const&) { return {p * p, g * g}; }
 
-  DESCENT_HD terms<double> at(std::int64_t t) const { return {detail::with_lr(rule, lr).at(t), 1, weight_decay}; }
+  DESCENT_HD terms<double> at(std::int64_t) const { return {{}, 1, weight_decay}; }  // of the sums
 
-  DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {
+  template <class... Memory>
+  DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total, Memory&... old) const
+    requires detail::has_terms_of<Rule, Memory...>
+  {
     double const p = sqrt(total.pp), g = sqrt(total.gg);
-    terms<double> k = at(t);
+    terms<double> k{detail::with_lr(rule, lr).at(t, old...), 1, weight_decay};
     if (!(p > 0 && g > 0)) return k;
     k.a = trust * p / (g + weight_decay * p + eps);
     if (clip) k.a = min(k.a / lr, 1.0);

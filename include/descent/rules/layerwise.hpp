@@ -8,22 +8,29 @@
 
 namespace descent {
 
-/// The trust ratio (You et al. 2020, algorithm 1, with phi(x) = x) around any rule without sums and memory whose step
+/// The trust ratio (You et al. 2020, algorithm 1, with phi(x) = x) around any rule with lr and without sums whose step
 /// depends on p through its decay only, which is taken over here: a step has the length of the tensor times lr. As
 /// optax.scale_by_trust_ratio after decay: the ratio is 1 where a norm is 0. On request it is clamped.
 ///
 ///     u <- -rule(0, g) + wd p                             with lr 1 and without decay of its own
-///     r <- clamp(||p|| / ||u||, min_ratio, max_ratio)     over the tensor; 1 where ||p|| or ||u|| is 0
+///     r <- clamp(trust ||p|| / ||u||, min_ratio, max_ratio)     over the tensor; 1 where ||p|| or ||u|| is 0
 ///     p <- p - lr r u
 ///
-/// layerwise<adam> is lamb.
-template <detail::inner_rule Rule> struct layerwise {
+/// layerwise<adam> is lamb. With max_ratio = 1 it is a cap of the step at trust ||p||, bitsandbytes' max_unorm.
+template <class Rule> struct layerwise {
+  static_assert(detail::inner_rule<Rule>,
+                "layerwise<Rule>: Rule is an update rule with a field lr that has no sums and takes no normals");
+  static_assert(!has_step_of_p<Rule>,
+                "layerwise<Rule>: the step of Rule is made of the parameter itself, so it has no direction at p = 0");
+
   Rule rule{};
-  double lr = Rule{}.lr, weight_decay = 0, min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
+  double lr = Rule{}.lr, weight_decay = 0, trust = 1;
+  double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
 
   template <class Real> using state = typename Rule::template state<Real>;
   template <class Real> struct terms { typename Rule::template terms<Real> inner; Real rate, wd; };
   template <class Real> struct sums { Real pp, uu; };  // squared norms
+  using memory = detail::memory_of_inner<Rule>;
   static constexpr auto slots = detail::slots_of_inner<Rule>();
   static constexpr scope sums_over = scope::tensor;
 
@@ -40,11 +47,20 @@ template <detail::inner_rule Rule> struct layerwise {
     return {p * p, u * u};
   }
 
-  DESCENT_HD terms<double> at(std::int64_t t) const { return {detail::with_lr(rule, 1).at(t), lr, weight_decay}; }
+  /// Of the sums: a memory stays as it is.
+  template <class... Memory> DESCENT_HD terms<double> at(std::int64_t t, Memory... old) const
+    requires detail::has_terms_of<Rule, Memory...>
+  {
+    return {detail::with_lr(rule, 1).at(t, old...), lr, weight_decay};
+  }
 
-  DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {
-    terms<double> k = at(t);
-    if (total.pp > 0 && total.uu > 0) k.rate *= min(max(sqrt(total.pp) / sqrt(total.uu), min_ratio), max_ratio);
+  template <class... Memory>
+  DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total, Memory&... old) const
+    requires detail::has_terms_of<Rule, Memory...>
+  {
+    terms<double> k{detail::with_lr(rule, 1).at(t, old...), lr, weight_decay};
+    double const ratio = trust * sqrt(total.pp) / sqrt(total.uu);
+    if (total.pp > 0 && total.uu > 0) k.rate *= min(max(ratio, min_ratio), max_ratio);
     return k;
   }
 
@@ -56,6 +72,7 @@ template <detail::inner_rule Rule> struct layerwise {
     detail::check_inner("layerwise", rule);
     detail::require_nonnegative("layerwise", "lr", lr);
     detail::require_nonnegative("layerwise", "weight_decay", weight_decay);
+    detail::require_nonnegative("layerwise", "trust", trust);
     detail::require_nonnegative("layerwise", "min_ratio", min_ratio);
     detail::require(max_ratio >= min_ratio, "layerwise", "max_ratio", "at least min_ratio", max_ratio);
   }

@@ -25,6 +25,7 @@ struct madgrad {
   template <class Real> struct state { Real s, v, p0; };
   template <class Real> struct terms { Real l, rest, eps, wd; };  // rest = 1 - mu
   static constexpr char const* slots[] = {"s", "v", "p0"};
+  static constexpr bool step_needs_p = true;
 
   template <class Real> DESCENT_HD static state<Real> start(Real p) { return {Real(0), Real(0), p}; }
 

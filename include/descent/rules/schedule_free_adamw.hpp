@@ -24,6 +24,7 @@ struct schedule_free_adamw {
   template <class Real> struct terms { Real lr, c, rate, b2, a2, v_unbias, eps, wd; };  // rate = lr (1 - b1 (1 - c))
   struct memory { double max_lr = 0, sum = 0; };
   static constexpr char const* slots[] = {"z", "v"};
+  static constexpr bool step_needs_p = true;
 
   template <class Real> DESCENT_HD static state<Real> start(Real p) { return {p, Real(0)}; }
 

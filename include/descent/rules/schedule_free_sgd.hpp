@@ -25,6 +25,7 @@ struct schedule_free_sgd {
   template <class Real> struct terms { Real lr, c, rate, wd; };  // rate = lr (1 - b1 (1 - c))
   struct memory { double max_lr = 0, sum = 0; };
   static constexpr char const* slots[] = {"z"};
+  static constexpr bool step_needs_p = true;
 
   template <class Real> DESCENT_HD static state<Real> start(Real p) { return {p}; }
 

@@ -1,0 +1,4 @@
+// expect: layerwise<Rule>: Rule is an update rule with a field lr that has no sums and takes no normals
+#include <descent/descent.hpp>
+
+descent::layerwise<descent::lamb> rule;
