@@ -95,6 +95,7 @@ template <class Rule, class Visit> void fields(Rule& r, Visit v) {
   if constexpr (requires { r.d0; }) v("d0", r.d0);
   if constexpr (requires { r.d_coef; }) v("d_coef", r.d_coef);
   if constexpr (requires { r.trust; }) v("trust", r.trust);
+  if constexpr (requires { r.at_zero; }) v("at_zero", r.at_zero);
   if constexpr (requires { r.min_ratio; }) v("min_ratio", r.min_ratio);
   if constexpr (requires { r.max_ratio; }) v("max_ratio", r.max_ratio);
   if constexpr (requires { r.min_norm; }) v("min_norm", r.min_norm);
@@ -109,6 +110,8 @@ template <class Rule, class Visit> void fields(Rule& r, Visit v) {
   if constexpr (requires { r.eps_on_raw; }) v("eps_on_raw", r.eps_on_raw);
   if constexpr (requires { r.eps_outside; }) v("eps_outside", r.eps_outside);
   if constexpr (requires { r.bias_correction; }) v("bias_correction", r.bias_correction);
+  if constexpr (requires { r.lr_inside; }) v("lr_inside", r.lr_inside);
+  if constexpr (requires { r.correct_rate; }) v("correct_rate", r.correct_rate);
   if constexpr (requires { r.decay_after; }) v("decay_after", r.decay_after);
   if constexpr (requires { r.decay_corrected; }) v("decay_corrected", r.decay_corrected);
   if constexpr (requires { r.corrected_max; }) v("corrected_max", r.corrected_max);
@@ -121,6 +124,7 @@ template <class Rule, class Visit> void fields(Rule& r, Visit v) {
   if constexpr (requires { r.amsgrad; }) v("amsgrad", r.amsgrad);
   if constexpr (requires { r.amsbound; }) v("amsbound", r.amsbound);
   if constexpr (requires { r.decoupled; }) v("decoupled", r.decoupled);
+  if constexpr (requires { r.unscaled_decay; }) v("unscaled_decay", r.unscaled_decay);
   if constexpr (requires { r.paper_weight; }) v("paper_weight", r.paper_weight);
   if constexpr (requires { r.safeguard_warmup; }) v("safeguard_warmup", r.safeguard_warmup);
   if constexpr (requires { r.rule; }) v("momentum", r.rule.momentum);

@@ -212,11 +212,19 @@ TEST_CASE("tiny-cuda-nn: Adam has L2 and eps on the raw root, its decoupled deca
   auto const rate = [](int t) { return 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t); };
   auto const step = [rate](int t, double p, double m, double v) { return p - rate(t) * m / (std::sqrt(v) + 1e-8); };
   agrees_by_element(preset::tcnn::Adam(), step, 1e-8);
-  auto decoupled = preset::tcnn::DecoupledAdam();
-  decoupled.weight_decay = 0.1;
-  agrees_by_element(decoupled, [rate](int t, double p, double m, double v) {
-    return (1 - 0.1 * rate(t)) * p - rate(t) * m / (std::sqrt(v) + 1e-8);
-  });
+  for (double const l2 : {1e-8, 0.1}) {
+    auto decoupled = preset::tcnn::DecoupledAdam();
+    CHECK(decoupled.get<0>().weight_decay == 1e-8);
+    decoupled.get<0>().weight_decay = l2;
+    decoupled.get<1>().weight_decay = 0.1;
+    agrees_by_element(decoupled, [rate](int t, double p, double m, double v) {
+      return (1 - 0.1 * rate(t)) * p - rate(t) * m / (std::sqrt(v) + 1e-8);
+    }, l2);
+  }
+  agrees_by_element(preset::tcnn::AdaBound(), [rate](int t, double p, double m, double v) {
+    double const low = 0.1 - 0.1 / ((1 - 0.999) * t + 1), high = 0.1 + 0.1 / ((1 - 0.999) * t);
+    return p - std::min(std::max(rate(t) / (std::sqrt(v) + 1e-8), low), high) * m;
+  }, 1e-8);
   agrees(preset::tcnn::SGD(), [](int, int, auto& p, auto const& g) {
     for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 1e-3 * (g[i] + 1e-8 * p[i]);
   });
@@ -292,24 +300,375 @@ TEST_CASE("ensmallen: Adam, Nadam, AdaMax, Yogi, AdaDelta, AdaGrad") {
   });
 }
 
-TEST_CASE("flashlight: AMSGrad corrects no bias") {
-  descent::amsgrad rule{.bias_correction = false};
-  agrees(rule, [s = moments{}, most = moments{}](int, int k, auto& p, auto const& g) mutable {
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      s.add(k, i, g[i], 0.9, 0.999);
-      most.v[k][i] = std::max(most.v[k][i], s.v[k][i]);
-      p[i] -= 1e-3 * s.m[k][i] / (std::sqrt(most.v[k][i]) + 1e-8);
-    }
+namespace {
+
+/// The same for each element: formula(t, p, g, a, b) with two numbers a and b of its own, which start at `start`.
+template <class Rule, class Formula> void agrees_with_two(Rule const& rule, Formula formula, double start = 0) {
+  moments s;
+  for (int k = 0; k < 2; ++k)
+    for (int i = 0; i < 4; ++i) s.m[k][i] = s.v[k][i] = start;
+  agrees(rule, [s, formula](int t, int k, auto& p, auto const& g) mutable {
+    for (std::size_t i = 0; i < p.size(); ++i) formula(t, p[i], g[i], s.m[k][i], s.v[k][i]);
   });
 }
 
-TEST_CASE("presets whose rule is ours state what differs in defaults") {
-  CHECK(preset::apex::FusedLAMB().weight_decay == 0.01);
-  CHECK_FALSE(preset::apex::FusedLAMB().always);
-  CHECK(preset::torch::SparseAdam().eps_on_raw);
-  CHECK(preset::deepspeed::FusedLion().beta2 == 0.999);
-  CHECK(preset::bitsandbytes::AdEMAMix().weight_decay == 1e-2);
+/// With this decay.
+template <class Rule> Rule decayed(Rule rule, double weight_decay) {
+  rule.weight_decay = weight_decay;
+  return rule;
+}
+
+}  // namespace
+
+TEST_CASE("apex, TransformerEngine: FusedSGD, with the decay before and after the momentum (multi_tensor_sgd_kernel)") {
+  for (auto const& preset : {preset::apex::FusedSGD(), preset::transformer_engine::FusedSGD(), preset::timm::SGDW()})
+    for (bool const after : {false, true})
+      for (double const momentum : {0.0, 0.9})
+        for (bool const nesterov : {false, true}) {
+          auto rule = decayed(preset, 0.1);
+          rule.lr = 0.05;
+          rule.momentum = momentum;
+          rule.decoupled = after;
+          rule.nesterov = nesterov && momentum > 0;
+          rule.dampening = momentum > 0 && !nesterov ? 0.25 : 0;
+          agrees_with_two(rule, [=](int t, double& p, double g, double& b, double&) {
+            if (!after) g += 0.1 * p;
+            if (momentum > 0) {
+              b = t == 1 ? g : momentum * b + (1 - rule.dampening) * g;
+              g = nesterov ? g + momentum * b : b;
+            }
+            if (after) g += 0.1 * p;
+            p += -0.05 * g;
+          });
+        }
+  CHECK_FALSE(preset::apex::FusedSGD().decoupled);
+  CHECK(preset::timm::SGDW().decoupled);
+}
+
+TEST_CASE("apex, DeepSpeed, bitsandbytes, MLX: Adagrad, L2 or in adagrad_w_mode") {
+  for (bool const w_mode : {false, true})
+    for (double const eps : {1e-10, 1e-8}) {
+      auto const formula = [=](int, double& p, double g, double& s, double&) {
+        if (!w_mode) g += 0.1 * p;
+        s += g * g;
+        p -= 1e-2 * (g / (std::sqrt(s) + eps) + (w_mode ? 0.1 * p : 0));
+      };
+      for (auto rule : {preset::apex::FusedAdagrad(), preset::deepspeed::CPUAdagrad(), preset::bitsandbytes::Adagrad(),
+                        preset::mlx::Adagrad()}) {
+        if (rule.eps != eps) continue;
+        rule.decoupled = w_mode;
+        agrees_with_two(decayed(rule, 0.1), formula);
+      }
+    }
+  CHECK(preset::apex::FusedAdagrad().eps == 1e-10);
+  CHECK(preset::deepspeed::CPUAdagrad().eps == 1e-10);
+  CHECK(preset::bitsandbytes::Adagrad().eps == 1e-10);
   CHECK(preset::mlx::Adagrad().eps == 1e-8);
-  CHECK(preset::ensmallen::AdaBelief().eps_root == 1e-12);
-  CHECK(preset::ensmallen::MomentumSGD().momentum == 0.5);
+  auto slower = decayed(preset::apex::FusedAdagrad(), 0.1);
+  slower.decoupled = true;
+  slower.lr_decay = 0.5;
+  agrees_with_two(slower, [](int t, double& p, double g, double& s, double&) {
+    s += g * g;
+    p -= 1e-2 / (1 + 0.5 * (t - 1)) * (g / (std::sqrt(s) + 1e-10) + 0.1 * p);
+  });
+}
+
+TEST_CASE("apex: FusedLAMB has a ratio only where there is decay (multi_tensor_lamb)") {
+  for (double const wd : {0.01, 0.0})
+    agrees(decayed(preset::apex::FusedLAMB(), wd), [wd, s = moments{}](int t, int k, auto& p, auto const& g) mutable {
+      std::vector<double> u;
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        s.add(k, i, g[i], 0.9, 0.999);
+        u.push_back(s.m[k][i] / corrected(0.9, t) / (std::sqrt(s.v[k][i] / corrected(0.999, t)) + 1e-6) + wd * p[i]);
+      }
+      double const ratio = wd != 0 && norm(p) > 0 && norm(u) > 0 ? norm(p) / norm(u) : 1;
+      for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 1e-3 * ratio * u[i];
+    });
+  CHECK(preset::apex::FusedLAMB().weight_decay == 0.01);
+}
+
+TEST_CASE("optax: eps_root stands inside the root of adam, adamw and lamb") {
+  descent::adam adam{.eps = 1e-3, .eps_root = 0.01};
+  agrees_by_element(adam, [](int t, double p, double m, double v) {
+    return p - 1e-3 * m / corrected(0.9, t) / (std::sqrt(v / corrected(0.999, t) + 0.01) + 1e-3);
+  });
+  auto adamw = preset::optax::adamw();
+  adamw.eps_root = 0.01;
+  agrees_by_element(adamw, [](int t, double p, double m, double v) {
+    return p - 1e-3 * (m / corrected(0.9, t) / (std::sqrt(v / corrected(0.999, t) + 0.01) + 1e-8) + 1e-4 * p);
+  });
+  auto lamb = preset::optax::lamb();
+  lamb.eps_root = 0.01;
+  agrees(lamb, [s = moments{}](int t, int k, auto& p, auto const& g) mutable {
+    std::vector<double> u;
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      s.add(k, i, g[i], 0.9, 0.999);
+      u.push_back(s.m[k][i] / corrected(0.9, t) / (std::sqrt(s.v[k][i] / corrected(0.999, t) + 0.01) + 1e-6));
+    }
+    double const ratio = norm(p) / norm(u);
+    for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 1e-3 * ratio * u[i];
+  });
+}
+
+TEST_CASE("optax: adamaxw and sophia") {
+  agrees_with_two(preset::optax::adamaxw(), [](int t, double& p, double g, double& m, double& u) {
+    m = 0.9 * m + (1 - 0.9) * g;
+    u = std::max(0.999 * u, std::abs(g) + 1e-8);
+    p -= 2e-3 * (m / corrected(0.9, t) / u + 1e-4 * p);
+  });
+  auto strong = decayed(preset::optax::adamaxw(), 20);
+  agrees_with_two(strong, [](int t, double& p, double g, double& m, double& u) {
+    m = 0.9 * m + (1 - 0.9) * g;
+    u = std::max(0.999 * u, std::abs(g) + 1e-8);
+    p -= 2e-3 * (m / corrected(0.9, t) / u + 20 * p);
+  });
+  agrees_with_two(preset::optax::sophia(), [](int t, double& p, double g, double& m, double&) {  // h = 0
+    m = 0.965 * m + (1 - 0.965) * g;
+    double const u = std::max(-1.0, std::min(1.0, m / corrected(0.965, t) / 1e-8));
+    p -= 1e-4 * (u + 1e-4 * p);
+  });
+  CHECK(preset::optax::sophia().gamma == 0.01);
+}
+
+TEST_CASE("optax, timm: RMSprop with lr in the momentum, where a new lr arrives slowly") {
+  auto const run = [](auto const& rule, double initial, double alpha, double eps) {
+    tensors ours, theirs;
+    moments s;
+    for (int k = 0; k < 2; ++k)
+      for (int i = 0; i < 4; ++i) s.v[k][i] = initial;
+    descent::parameters<double> list;
+    for (int k = 0; k < 2; ++k) list.add(std::to_string(k), ours.p[k].data(), ours.g[k].data(), ours.p[k].size());
+    auto const lr = [](std::int64_t t) { return t < 50 ? 0.02 : 0.002; };
+    descent::optimizer opt{list, rule, descent::learning_rate(lr)};
+    double furthest = 0;
+    for (int t = 1; t <= 100; ++t) {
+      ours.gradients(t);
+      theirs.gradients(t);
+      opt.step();
+      for (int k = 0; k < 2; ++k)
+        for (std::size_t i = 0; i < ours.p[k].size(); ++i) {
+          double const g = theirs.g[k][i];
+          s.v[k][i] = alpha * s.v[k][i] + (1 - alpha) * g * g;
+          s.m[k][i] = 0.9 * s.m[k][i] + lr(t - 1) * g / std::sqrt(s.v[k][i] + eps);
+          theirs.p[k][i] -= lr(t - 1) * rule.weight_decay * theirs.p[k][i];
+          theirs.p[k][i] -= s.m[k][i];
+          furthest = std::max(furthest, std::abs(ours.p[k][i] - theirs.p[k][i]));
+        }
+    }
+    CHECK(furthest <= 1e-12);
+  };
+  auto optax = preset::optax::rmsprop();
+  optax.momentum = 0.9;
+  run(optax, 0, 0.9, 1e-8);
+  auto timm = decayed(preset::timm::RMSpropTF(), 0.1);
+  timm.momentum = 0.9;
+  timm.decoupled = true;
+  run(timm, 1, 0.9, 1e-10);
+}
+
+TEST_CASE("flashlight: decay without lr, before the step; Adam and NAG have it with lr") {
+  agrees(decayed(preset::flashlight::AMSgrad(), 0.01),
+         [s = moments{}, most = moments{}](int, int k, auto& p, auto const& g) mutable {
+           for (std::size_t i = 0; i < p.size(); ++i) {
+             p[i] = p[i] - 0.01 * p[i];
+             s.add(k, i, g[i], 0.9, 0.999);
+             most.v[k][i] = std::max(most.v[k][i], s.v[k][i]);
+             p[i] -= 1e-3 * s.m[k][i] / (std::sqrt(most.v[k][i]) + 1e-8);
+           }
+         });
+  auto delta = decayed(preset::flashlight::Adadelta(), 0.01);
+  delta.lr = 0.5;
+  agrees_with_two(delta, [](int, double& p, double g, double& v, double& u) {
+    p = p - 0.01 * p;
+    v = 0.9 * v + (1 - 0.9) * g * g;
+    double const d = std::sqrt(u + 1e-8) / std::sqrt(v + 1e-8) * g;
+    p -= 0.5 * d;
+    u = 0.9 * u + (1 - 0.9) * d * d;
+  });
+  auto grad = decayed(preset::flashlight::Adagrad(), 0.01);
+  CHECK(grad.lr == 1);
+  grad.lr = 0.5;
+  agrees_with_two(grad, [](int, double& p, double g, double& s, double&) {
+    p = p - 0.01 * p;
+    s += g * g;
+    p -= 0.5 * g / (std::sqrt(s) + 1e-8);
+  });
+  for (bool const use_first : {false, true}) {
+    auto prop = decayed(preset::flashlight::RMSProp(), 0.01);
+    prop.centered = use_first;
+    agrees_with_two(prop, [use_first](int, double& p, double g, double& first, double& second) {
+      p = p - 0.01 * p;
+      second = 0.99 * second + (1 - 0.99) * g * g;
+      first = 0.99 * first + (1 - 0.99) * g;
+      p -= 1e-2 * g / (std::sqrt(second - (use_first ? first * first : 0)) + 1e-8);
+    });
+  }
+  agrees_by_element(decayed(preset::flashlight::Adam(), 0.1), [](int t, double p, double m, double v) {
+    p = p - 1e-3 * 0.1 * p;
+    return p - 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t) * m / (std::sqrt(v) + 1e-8);
+  });
+  agrees_with_two(decayed(preset::flashlight::NAG(), 0.1), [](int, double& p, double g, double& v, double&) {
+    p = p * (1 - 1e-2 * 0.1);
+    v = 0.99 * v + 1e-2 * g;
+    p -= 1e-2 * g + 0.99 * v;
+  });
+  agrees_with_two(preset::flashlight::SGD(), [](int, double& p, double g, double&, double&) { p -= 1e-3 * g; });
+}
+
+TEST_CASE("decoupled decay with lr, of the rules that flashlight has without") {
+  agrees_with_two(descent::adadelta{.lr = 0.5, .weight_decay = 0.01, .decoupled = true},
+                  [](int, double& p, double g, double& v, double& u) {
+                    p = p - 0.5 * 0.01 * p;
+                    v = 0.9 * v + (1 - 0.9) * g * g;
+                    double const d = std::sqrt(u + 1e-6) / std::sqrt(v + 1e-6) * g;
+                    p -= 0.5 * d;
+                    u = 0.9 * u + (1 - 0.9) * d * d;
+                  });
+}
+
+TEST_CASE("dlib: sgd and adam decay by L2, 5e-4 by default") {
+  agrees_with_two(decayed(preset::dlib::sgd(), 0.1), [](int, double& p, double g, double& v, double&) {
+    v = 0.9 * v - 0.1 * 1e-2 * p - 1e-2 * g;
+    p += v;
+  });
+  CHECK(preset::dlib::sgd().weight_decay == 5e-4);
+  agrees_by_element(preset::dlib::adam(), [](int t, double p, double m, double v) {
+    return p - 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t) * m / (std::sqrt(v) + 1e-8);
+  }, 5e-4);
+}
+
+TEST_CASE("bitsandbytes: SGD, RMSprop and AdEMAMix; MLX: RMSprop and AdaDelta; ensmallen: RMSProp (kernels.cu)") {
+  agrees_with_two(decayed(preset::bitsandbytes::SGD(), 0.1), [](int t, double& p, double g, double& b, double&) {
+    g += 0.1 * p;
+    b = t == 1 ? g : 0.9 * b + g;
+    p -= 1e-3 * b;
+  });
+  for (auto const& rule : {preset::bitsandbytes::RMSprop(), preset::mlx::RMSprop(), preset::ensmallen::RMSProp()})
+    agrees_with_two(rule, [](int, double& p, double g, double& v, double&) {
+      v = 0.99 * v + (1 - 0.99) * g * g;
+      p -= 1e-2 * g / (std::sqrt(v) + 1e-8);
+    });
+  agrees(preset::bitsandbytes::AdEMAMix(),
+         [s = moments{}, slow = moments{}](int t, int k, auto& p, auto const& g) mutable {
+           for (std::size_t i = 0; i < p.size(); ++i) {
+             s.add(k, i, g[i], 0.9, 0.999);
+             slow.m[k][i] = 0.9999 * slow.m[k][i] + (1 - 0.9999) * g[i];
+             p[i] *= 1 - 1e-3 * 1e-2;
+             double const root = std::sqrt(s.v[k][i]) / std::sqrt(corrected(0.999, t));
+             p[i] -= 1e-3 * (s.m[k][i] / corrected(0.9, t) + 5 * slow.m[k][i]) / (root + 1e-8);
+           }
+         });
+  agrees_with_two(preset::mlx::AdaDelta(), [](int, double& p, double g, double& v, double& u) {
+    v = 0.9 * v + (1 - 0.9) * g * g;
+    double const d = std::sqrt(u + 1e-6) / std::sqrt(v + 1e-6) * g;
+    u = 0.9 * u + (1 - 0.9) * d * d;
+    p -= d;
+  });
+}
+
+TEST_CASE("bitsandbytes: LARS and LAMB cap the step's norm") {
+  for (double const largest : {0.02, 0.4}) {
+    auto lars = preset::bitsandbytes::LARS();
+    CHECK(lars.trust == 0.02);
+    lars.lr = 0.1;
+    lars.trust = largest;
+    descent::chain const rule{descent::l2{0.1}, lars};
+    agrees(rule, [largest, s = moments{}](int t, int k, auto& p, auto const& g) mutable {
+      std::vector<double> u;
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        s.m[k][i] = t == 1 ? g[i] + 0.1 * p[i] : 0.9 * s.m[k][i] + (g[i] + 0.1 * p[i]);
+        u.push_back(s.m[k][i]);
+      }
+      double const scale = norm(u) > largest * norm(p) ? largest * norm(p) / norm(u) : 1;
+      for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 0.1 * scale * u[i];
+    });
+  }
+  for (double const largest : {1.0, 0.1}) {
+    auto lamb = preset::bitsandbytes::LAMB();
+    CHECK(lamb.trust == 1);
+    lamb.trust = largest;
+    agrees(lamb, [largest, s = moments{}](int t, int k, auto& p, auto const& g) mutable {
+      std::vector<double> u;
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        s.add(k, i, g[i], 0.9, 0.999);
+        u.push_back(s.m[k][i] / corrected(0.9, t) / (std::sqrt(s.v[k][i] / corrected(0.999, t)) + 1e-8));
+      }
+      double const scale = norm(u) > largest * norm(p) ? largest * norm(p) / norm(u) : 1;
+      for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 1e-3 * scale * u[i];
+    });
+  }
+}
+
+TEST_CASE("DeepSpeed, bitsandbytes, MLX: Lion, and its step at sign 0") {
+  auto const formula = [](double b2, double at_zero) {
+    return [=](int t, double& p, double g, double& m, double&) {
+      if (t == 1 && g == 0) FAIL("the first gradients are not 0");
+      double const c = 0.9 * m + (1 - 0.9) * g;
+      p = p * (1 - 1e-3 * 0.1) + (c > 0 ? -1e-3 : c < 0 ? 1e-3 : -at_zero * 1e-3);
+      m = b2 * m + (1 - b2) * g;
+    };
+  };
+  agrees_with_two(decayed(preset::deepspeed::FusedLion(), 0.1), formula(0.999, -1));
+  for (auto rule : {preset::bitsandbytes::Lion(), preset::mlx::Lion()}) {
+    rule.lr = 1e-3;
+    agrees_with_two(decayed(rule, 0.1), formula(0.99, 0));
+  }
+  double p[2] = {1, 1}, g[2] = {0, 1};
+  descent::parameters<double> list;
+  list.add("p", p, g, 2);
+  descent::optimizer opt{list, preset::deepspeed::FusedLion()};
+  opt.step();
+  CHECK(p[0] == 1 + 1e-3);
+  CHECK(p[1] == 1 - 1e-3);
+}
+
+TEST_CASE("ensmallen: AdaBelief, AMSGrad, AdaBound, AMSBound, QHUpdate, OptimisticAdam, momentum") {
+  agrees_with_two(preset::ensmallen::AdaBelief(), [](int t, double& p, double g, double& m, double& s) {
+    m = 0.9 * m + (1 - 0.9) * g;
+    s = 0.999 * s + (1 - 0.999) * (g - m) * (g - m) + 1e-12;
+    p -= m / corrected(0.9, t) * 1e-3 / (std::sqrt(s / corrected(0.999, t)) + 1e-12);
+  });
+  auto ams = preset::ensmallen::AMSGrad();
+  ams.eps = 0.01;
+  agrees(ams, [s = moments{}, most = moments{}](int t, int k, auto& p, auto const& g) mutable {
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      s.add(k, i, g[i], 0.9, 0.999);
+      most.v[k][i] = std::max(most.v[k][i], s.v[k][i]);
+      double const rate = 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t);
+      p[i] -= rate * s.m[k][i] / (std::sqrt(most.v[k][i]) + 0.01);
+    }
+  });
+  for (bool const bound : {false, true})
+    agrees(bound ? preset::ensmallen::AMSBound() : preset::ensmallen::AdaBound(),
+           [bound, s = moments{}, most = moments{}](int t, int k, auto& p, auto const& g) mutable {
+             for (std::size_t i = 0; i < p.size(); ++i) {
+               s.add(k, i, g[i], 0.9, 0.999);
+               most.v[k][i] = bound ? std::max(most.v[k][i], s.v[k][i]) : s.v[k][i];
+               double const rate = 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t);
+               double const low = 0.1 * (1 - 1 / (1e-3 * t + 1)), high = 0.1 * (1 + 1 / (1e-3 * t));
+               p[i] -= std::min(std::max(rate / (std::sqrt(most.v[k][i]) + 1e-8), low), high) * s.m[k][i];
+             }
+           });
+  agrees_with_two(preset::ensmallen::QHSGD(), [](int, double& p, double g, double& v, double&) {
+    v = 0.999 * v + (1 - 0.999) * g;
+    p -= 0.01 * ((1 - 0.7) * g + 0.7 * v);
+  });
+  agrees(preset::ensmallen::OptimisticAdam(), [s = moments{}, old = moments{}](int t, int k, auto& p, auto const& g) mutable {
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      s.add(k, i, g[i], 0.9, 0.999);
+      double const u = s.m[k][i] / corrected(0.9, t) / (std::sqrt(s.v[k][i] / corrected(0.999, t)) + 1e-8);
+      p[i] -= 2 * 1e-3 * u - 1e-3 * old.m[k][i];
+      old.m[k][i] = u;
+    }
+  });
+  for (bool const nesterov : {false, true})
+    agrees_with_two(nesterov ? preset::ensmallen::NesterovMomentumSGD() : preset::ensmallen::MomentumSGD(),
+                    [nesterov](int, double& p, double g, double& v, double&) {
+                      v = 0.5 * v - 0.01 * g;
+                      p += nesterov ? 0.5 * v - 0.01 * g : v;
+                    });
+}
+
+TEST_CASE("presets whose rule is ours state what differs in defaults") {
+  CHECK(preset::torch::SparseAdam().eps_on_raw);
 }

@@ -32,6 +32,11 @@ inline void require_finite(char const* rule, char const* field, double x) {
   require(std::isfinite(x), rule, field, "finite", x);
 }
 
+/// Throws "rule: setting means nothing with ..." where it is on.
+inline void require_off(bool on, char const* rule, char const* setting, char const* where) {
+  if (on) throw std::invalid_argument(std::string(rule) + ": " + setting + " is on, but means nothing " + where);
+}
+
 /// The ranges that the rules of Adam's family share.
 template <class Rule> void check_moments(char const* name, Rule const& r) {
   require_nonnegative(name, "lr", r.lr);

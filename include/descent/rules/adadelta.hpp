@@ -9,26 +9,32 @@ namespace descent {
 
 /// Adadelta (Zeiler 2012, algorithm 1), as torch.optim.Adadelta: u remembers the steps before lr multiplies them.
 ///
-///     g <- g + wd p
+///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead, with the old p)
 ///     v <- rho v + (1 - rho) g^2
 ///     d <- sqrt((u + eps) / (v + eps)) g
 ///     u <- rho u + (1 - rho) d^2
 ///     p <- p - lr d
+///
+/// `unscaled_decay` leaves lr out of the decoupled decay, as flashlight.
 struct adadelta {
   double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
+  bool decoupled = false, unscaled_decay = false;
 
   template <class Real> struct state { Real v, u; };
-  template <class Real> struct terms { Real lr, rho, rest, eps, wd; };  // rest = 1 - rho
+  template <class Real> struct terms { Real lr, rho, rest, eps, wd, decay; };  // rest = 1 - rho
   static constexpr char const* slots[] = {"v", "u"};
 
-  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, rho, 1 - rho, eps, weight_decay}; }
+  DESCENT_HD terms<double> at(std::int64_t) const {
+    return {lr, rho, 1 - rho, eps, decoupled ? 0 : weight_decay,
+            decoupled ? (unscaled_decay ? 1 : lr) * weight_decay : 0};
+  }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     g = g + k.wd * p;
     s.v = k.rho * s.v + k.rest * g * g;
     Real const d = sqrt((s.u + k.eps) / (s.v + k.eps)) * g;
     s.u = k.rho * s.u + k.rest * d * d;
-    return p - k.lr * d;
+    return p - k.decay * p - k.lr * d;
   }
 
   void check() const {
@@ -36,6 +42,7 @@ struct adadelta {
     detail::require_fraction("adadelta", "rho", rho);
     detail::require(eps > 0 && std::isfinite(eps), "adadelta", "eps", "finite and above 0", eps);
     detail::require_nonnegative("adadelta", "weight_decay", weight_decay);
+    detail::require_off(unscaled_decay && !decoupled, "adadelta", "unscaled_decay", "unless decoupled");
   }
 };
 static_assert(update_rule<adadelta>);

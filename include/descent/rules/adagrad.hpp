@@ -10,29 +10,33 @@ namespace descent {
 /// Adagrad (Duchi, Hazan & Singer 2011, figure 1, diagonal), as torch.optim.Adagrad. The update is 0 where s is 0, also
 /// with eps = 0, for which PyTorch divides 0 by 0.
 ///
-///     g <- g + wd p
+///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead, with the old p)
 ///     s <- s + g^2                                        s = initial before the first step
 ///     p <- p - lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
 ///
 /// `eps_inside` divides by sqrt(s + eps) instead, as optax.adagrad does (whose eps is 1e-7 and initial is 0.1).
+/// `decoupled` is apex's adagrad_w_mode; there lr is that of the step, with lr_decay. `unscaled_decay` leaves lr out of
+/// the decoupled decay, as flashlight.
 struct adagrad {
   double lr = 1e-2, lr_decay = 0, eps = 1e-10, weight_decay = 0, initial = 0;
-  bool eps_inside = false;
+  bool eps_inside = false, decoupled = false, unscaled_decay = false;
 
   template <class Real> struct state { Real s; };
-  template <class Real> struct terms { Real rate, inside, outside, wd; };  // eps in one of two places
+  template <class Real> struct terms { Real rate, inside, outside, wd, decay; };  // eps in one of two places
   static constexpr char const* slots[] = {"s"};
 
   template <class Real> DESCENT_HD state<Real> start(Real) const { return {Real(initial)}; }
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
-    return {lr / (1 + double(t - 1) * lr_decay), eps_inside ? eps : 0, eps_inside ? 0 : eps, weight_decay};
+    double const rate = lr / (1 + double(t - 1) * lr_decay);
+    return {rate, eps_inside ? eps : 0, eps_inside ? 0 : eps, decoupled ? 0 : weight_decay,
+            decoupled ? (unscaled_decay ? 1 : rate) * weight_decay : 0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     g = g + k.wd * p;
     s.s = s.s + g * g;
-    return p - k.rate * select(s.s <= Real(0), Real(0), g / (sqrt(s.s + k.inside) + k.outside));
+    return p - k.decay * p - k.rate * select(s.s <= Real(0), Real(0), g / (sqrt(s.s + k.inside) + k.outside));
   }
 
   void check() const {
@@ -41,6 +45,7 @@ struct adagrad {
     detail::require_nonnegative("adagrad", "eps", eps);
     detail::require_nonnegative("adagrad", "weight_decay", weight_decay);
     detail::require_nonnegative("adagrad", "initial", initial);
+    detail::require_off(unscaled_decay && !decoupled, "adagrad", "unscaled_decay", "unless decoupled");
   }
 };
 static_assert(update_rule<adagrad> && has_start<adagrad>);

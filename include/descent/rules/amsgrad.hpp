@@ -9,8 +9,9 @@ namespace descent {
 
 /// AMSGrad (Reddi, Kale & Kumar 2018, algorithm 2), with Adam's bias correction as torch.optim.Adam(amsgrad=True): the
 /// maximum is over v as it is stored (optax: over the corrected v^; the paper corrects nothing). Both are there:
-/// `corrected_max`, and `bias_correction` = false. `decoupled` has the decay of torch.optim.AdamW(amsgrad=True), whose
-/// default is 1e-2.
+/// `corrected_max`, and `bias_correction` = false. `eps_on_raw` adds eps to the raw sqrt(x), as ensmallen.
+/// `decoupled` has the decay of torch.optim.AdamW(amsgrad=True), whose
+/// default is 1e-2; `unscaled_decay` leaves lr out of it, as flashlight.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead)
 ///     m <- b1 m + (1 - b1) g
@@ -19,7 +20,7 @@ namespace descent {
 ///     p <- p - lr m^ / (sqrt(x^) + eps)                   x^ = x / (1 - b2^t),  m^ = m / (1 - b1^t)
 struct amsgrad {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool decoupled = false, corrected_max = false, bias_correction = true;
+  bool decoupled = false, unscaled_decay = false, corrected_max = false, bias_correction = true, eps_on_raw = false;
 
   template <class Real> struct state { Real m, v, x; };
   template <class Real> struct terms { Real rate, b1, a1, b2, a2, v_unbias, x_unbias, eps, wd, decay; };  // a = 1 - b
@@ -29,7 +30,8 @@ struct amsgrad {
     double const rate = bias_correction ? lr / (1 - power(beta1, t)) : lr;
     double const unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
     return {rate, beta1, 1 - beta1, beta2, 1 - beta2, corrected_max ? unbias : 1, corrected_max ? 1 : unbias,
-            eps, decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0};
+            eps_on_raw ? eps * sqrt(unbias) : eps, decoupled ? 0 : weight_decay,
+            decoupled ? (unscaled_decay ? 1 : lr) * weight_decay : 0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
@@ -40,7 +42,13 @@ struct amsgrad {
     return p - (k.rate * (s.m / (sqrt(s.x * k.x_unbias) + k.eps)) + k.decay * p);
   }
 
-  void check() const { detail::check_moments("amsgrad", *this); }
+  void check() const {
+    detail::check_moments("amsgrad", *this);
+    detail::require_off(unscaled_decay && !decoupled, "amsgrad", "unscaled_decay", "unless decoupled");
+    detail::require_off(corrected_max && !bias_correction, "amsgrad", "corrected_max", "without bias_correction");
+    detail::require_off(eps_on_raw && !bias_correction, "amsgrad", "eps_on_raw", "without bias_correction");
+    detail::require_off(eps_on_raw && corrected_max, "amsgrad", "eps_on_raw", "with corrected_max");
+  }
 };
 static_assert(update_rule<amsgrad>);
 

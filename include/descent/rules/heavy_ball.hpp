@@ -10,7 +10,7 @@ namespace descent {
 /// The heavy ball (Polyak 1964): momentum with lr inside the buffer, so that b is the last step, and a new lr reaches
 /// the momentum only as b forgets. sgd has lr outside; while lr stays the same, both are one.
 ///
-///     g <- g + wd p
+///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead, with the old p)
 ///     b <- mu b + lr g                                    (correction: b <- mu lr / lr_ b + lr g, lr_ the last lr)
 ///     p <- p - b                                          (Nesterov: p <- p - (mu b + lr g))
 ///
@@ -22,17 +22,18 @@ namespace descent {
 /// make the same b, and w = p + mu b. The policy gradient_ahead is the literal form.
 struct heavy_ball {
   double lr = 1e-2, momentum = 0.9, weight_decay = 0;
-  bool nesterov = false, correction = false;
+  bool nesterov = false, correction = false, decoupled = false;
 
   template <class Real> struct state { Real b; };
-  template <class Real> struct terms { Real lr, keep, mu, wd, nesterov; };  // keep = mu, or mu lr / lr_
+  template <class Real> struct terms { Real lr, keep, mu, wd, decay, nesterov; };  // keep = mu, or mu lr / lr_
   struct memory { double lr_ = 0; };
   static constexpr char const* slots[] = {"b"};
 
   bool uses(std::size_t) const { return momentum != 0; }
 
   DESCENT_HD terms<double> at(std::int64_t, memory& old) const {
-    terms<double> k{lr, momentum, momentum, weight_decay, nesterov ? 1.0 : 0.0};
+    terms<double> k{lr, momentum, momentum, decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0,
+                    nesterov ? 1.0 : 0.0};
     if (correction && old.lr_ > 0) k.keep *= lr / old.lr_;
     old.lr_ = lr;
     return k;
@@ -41,7 +42,7 @@ struct heavy_ball {
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     Real const step = k.lr * (g + k.wd * p);
     s.b = k.keep * s.b + step;
-    return p - select(k.nesterov > Real(0), k.mu * s.b + step, s.b);
+    return p - k.decay * p - select(k.nesterov > Real(0), k.mu * s.b + step, s.b);
   }
 
   template <class Real> DESCENT_HD Real ahead(Real p, state<Real> const& s) const { return p - Real(momentum) * s.b; }
@@ -50,6 +51,7 @@ struct heavy_ball {
     detail::require_nonnegative("heavy_ball", "lr", lr);
     detail::require_nonnegative("heavy_ball", "momentum", momentum);
     detail::require_nonnegative("heavy_ball", "weight_decay", weight_decay);
+    detail::require_off(correction && momentum == 0, "heavy_ball", "correction", "without momentum");
     if (nesterov) detail::require(momentum > 0, "heavy_ball", "momentum", "above 0 with nesterov", momentum);
   }
 };

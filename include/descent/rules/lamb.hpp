@@ -19,8 +19,8 @@ namespace descent {
 ///     p <- p - lr ||p|| / ||u|| u                         norms over the tensor
 ///
 /// The ratio is kept in [min_ratio, max_ratio]. Other implementations' choices: without `always` it is 1 where there is
-/// no decay, without `averaging` m <- b1 m + g, and `eps_on_raw` as in adam. `correct_rate` has the raw moments in u and
-/// its norm, and lr sqrt(1 - b2^t) / (1 - b1^t) for lr, as DeepSpeed.
+/// no decay, without `averaging` m <- b1 m + g, and `eps_on_raw` as in adam. `correct_rate` has the raw moments in u
+/// and its norm, and lr sqrt(1 - b2^t) / (1 - b1^t) for lr, as DeepSpeed.
 struct lamb {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, eps_root = 0, weight_decay = 0;
   double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
@@ -28,7 +28,7 @@ struct lamb {
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real rate, b1, a1, b2, a2, m_unbias, v_unbias, root, eps, wd; };  // a = 1 - b
-  template <class Real> struct sums { Real pp, uu; };                                                    // squared norms
+  template <class Real> struct sums { Real pp, uu; };  // squared norms
   static constexpr char const* slots[] = {"m", "v"};
   static constexpr scope sums_over = scope::tensor;
 
@@ -66,6 +66,7 @@ struct lamb {
   void check() const {
     detail::check_moments("lamb", *this);
     detail::require_nonnegative("lamb", "eps_root", eps_root);
+    detail::require_off(eps_on_raw && correct_rate, "lamb", "eps_on_raw", "with correct_rate, where all is raw");
     detail::require_nonnegative("lamb", "min_ratio", min_ratio);
     detail::require(max_ratio >= min_ratio, "lamb", "max_ratio", "at least min_ratio", max_ratio);
   }

@@ -7,24 +7,26 @@
 
 namespace descent {
 
-/// Lion: evolved sign momentum (Chen et al. 2023, program 1). sign(0) = 0. The paper leaves the weight decay to the
+/// Lion: evolved sign momentum (Chen et al. 2023, program 1). sign(0) = at_zero, 0 but in DeepSpeed, whose kernel has
+/// -1: it climbs where there never was a gradient. The paper leaves the weight decay to the
 /// task; here it is 0 unless given (optax: 1e-3).
 ///
 ///     p <- p - lr (sign(b1 m + (1 - b1) g) + wd p)
 ///     m <- b2 m + (1 - b2) g
 struct lion {
-  double lr = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+  double lr = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0, at_zero = 0;
 
   template <class Real> struct state { Real m; };
-  template <class Real> struct terms { Real lr, b1, a1, b2, a2, wd; };  // a = 1 - b
+  template <class Real> struct terms { Real lr, b1, a1, b2, a2, wd, at_zero; };  // a = 1 - b
   static constexpr char const* slots[] = {"m"};
 
   DESCENT_HD terms<double> at(std::int64_t) const {
-    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, weight_decay};
+    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, weight_decay, at_zero};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
-    Real const direction = sign(k.b1 * s.m + k.a1 * g);
+    Real const c = k.b1 * s.m + k.a1 * g;
+    Real const direction = select(c == Real(0), k.at_zero, sign(c));
     s.m = k.b2 * s.m + k.a2 * g;
     return p - k.lr * (direction + k.wd * p);
   }
@@ -34,6 +36,7 @@ struct lion {
     detail::require_fraction("lion", "beta1", beta1);
     detail::require_fraction("lion", "beta2", beta2);
     detail::require_nonnegative("lion", "weight_decay", weight_decay);
+    detail::require(at_zero >= -1 && at_zero <= 1, "lion", "at_zero", "in [-1, 1]", at_zero);
   }
 };
 static_assert(update_rule<lion>);

@@ -123,6 +123,8 @@ struct muon {
     detail::require_nonnegative("muon", "weight_decay", weight_decay);
     detail::require_nonnegative("muon", "eps", eps);
     detail::require_nonnegative("muon", "rms", rms);
+    if (adjust != adjust_by::match_rms_adamw)
+      detail::require(rms == muon{}.rms, "muon", "rms", "left alone unless adjust is match_rms_adamw", rms);
     detail::require(ns_steps >= 0 && ns_steps < 100, "muon", "ns_steps", "in [0, 99]", ns_steps);
     for (double c : coefficients) detail::require_finite("muon", "coefficients", c);
   }

@@ -9,36 +9,44 @@ namespace descent {
 
 /// RMSprop (Tieleman & Hinton 2012, lecture 6e), centered (Graves 2013, eq. 38-45) and with momentum on request, as
 /// torch.optim.RMSprop: eps stands outside the root, lr outside the buffer. `eps_inside` puts it into the root
-/// instead, as optax and TensorFlow do.
+/// instead, as optax and TensorFlow do. `lr_inside` has lr in the buffer, as they do, so that a new lr reaches the
+/// momentum only as b forgets: b <- mu b + lr g / ..., p <- p - b. TensorFlow's `initial` is 1.
 ///
-///     g  <- g + wd p
-///     v  <- alpha v + (1 - alpha) g^2
+///     g  <- g + wd p                                      (decoupled: p <- p - lr wd p instead, with the old p)
+///     v  <- alpha v + (1 - alpha) g^2                     v = initial before the first step
 ///     g_ <- alpha g_ + (1 - alpha) g                      (centered)
 ///     b  <- mu b + g / (sqrt(v - g_^2) + eps)             (g_ = 0 unless centered)
 ///     p  <- p - lr b
 ///
 /// v - g_^2, a variance, is kept from falling below 0 by rounding; PyTorch lets it become not a number there.
+/// `unscaled_decay` leaves lr out of the decoupled decay, as flashlight.
 struct rmsprop {
-  double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
-  bool centered = false, eps_inside = false;
+  double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, initial = 0;
+  bool centered = false, eps_inside = false, lr_inside = false, decoupled = false, unscaled_decay = false;
 
   template <class Real> struct state { Real v, g_, b; };
-  template <class Real> struct terms { Real lr, alpha, rest, outside, inside, wd, mu, centered; };  // rest = 1 - alpha
+  template <class Real> struct terms {  // rest = 1 - alpha; lr in the buffer or outside
+    Real lr, lr_b, alpha, rest, outside, inside, wd, decay, mu, centered;
+  };
   static constexpr char const* slots[] = {"v", "g_", "b"};
 
   bool uses(std::size_t slot) const { return slot == 0 || (slot == 1 ? centered : momentum != 0); }
 
+  template <class Real> DESCENT_HD state<Real> start(Real) const { return {Real(initial), Real(0), Real(0)}; }
+
   DESCENT_HD terms<double> at(std::int64_t) const {
     double const outside = eps_inside ? 0 : eps;
-    return {lr, alpha, 1 - alpha, outside, eps - outside, weight_decay, momentum, centered ? 1.0 : 0.0};
+    return {lr_inside ? 1 : lr, lr_inside ? lr : 1, alpha, 1 - alpha, outside, eps - outside,
+            decoupled ? 0 : weight_decay, decoupled ? (unscaled_decay ? 1 : lr) * weight_decay : 0, momentum,
+            centered ? 1.0 : 0.0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     g = g + k.wd * p;
     s.v = k.alpha * s.v + k.rest * g * g;
     s.g_ = k.alpha * s.g_ + k.centered * k.rest * g;
-    s.b = k.mu * s.b + g / (sqrt(max(s.v - s.g_ * s.g_, Real(0)) + k.inside) + k.outside);
-    return p - k.lr * s.b;
+    s.b = k.mu * s.b + k.lr_b * g / (sqrt(max(s.v - s.g_ * s.g_, Real(0)) + k.inside) + k.outside);
+    return p - k.decay * p - k.lr * s.b;
   }
 
   void check() const {
@@ -47,6 +55,8 @@ struct rmsprop {
     detail::require_nonnegative("rmsprop", "eps", eps);
     detail::require_nonnegative("rmsprop", "weight_decay", weight_decay);
     detail::require_nonnegative("rmsprop", "momentum", momentum);
+    detail::require_nonnegative("rmsprop", "initial", initial);
+    detail::require_off(unscaled_decay && !decoupled, "rmsprop", "unscaled_decay", "unless decoupled");
   }
 };
 static_assert(update_rule<rmsprop>);
