@@ -124,7 +124,7 @@ template <class Rule, class Visit> void fields(Rule& r, Visit v) {
   if constexpr (requires { r.amsgrad; }) v("amsgrad", r.amsgrad);
   if constexpr (requires { r.amsbound; }) v("amsbound", r.amsbound);
   if constexpr (requires { r.decoupled; }) v("decoupled", r.decoupled);
-  if constexpr (requires { r.unscaled_decay; }) v("unscaled_decay", r.unscaled_decay);
+  if constexpr (requires { r.decay_by_lr; }) v("decay_by_lr", r.decay_by_lr);
   if constexpr (requires { r.paper_weight; }) v("paper_weight", r.paper_weight);
   if constexpr (requires { r.safeguard_warmup; }) v("safeguard_warmup", r.safeguard_warmup);
   if constexpr (requires { r.rule; }) v("momentum", r.rule.momentum);

@@ -135,7 +135,7 @@ constexpr descent::adagrad Adagrad() { return {}; }
 constexpr descent::rmsprop RMSprop() { return {}; }
 constexpr descent::lion Lion() { return {}; }
 constexpr descent::ademamix AdEMAMix() { return {.weight_decay = 1e-2}; }
-/// Caps of the step's norm at lr max_unorm ||p||, with trust for max_unorm; where p is 0 there is no cap, and theirs is 0.
+/// Caps of the step's norm at lr max_unorm ||p||, with trust for max_unorm; where p is 0 theirs is 0, and ours is none.
 /// Decay of LARS is an l2 in front; LAMB's, which comes after the step and beside the cap, is not there.
 constexpr descent::layerwise<descent::sgd> LARS() { return {.rule = {.momentum = 0.9}, .trust = 0.02, .max_ratio = 1}; }
 constexpr descent::layerwise<descent::adam> LAMB() { return {.max_ratio = 1}; }
@@ -160,10 +160,10 @@ constexpr descent::heavy_ball NAG() {
   return {.momentum = 0.99, .nesterov = true, .correction = true, .decoupled = true};
 }
 constexpr descent::adamw Adam() { return {.weight_decay = 0, .eps_on_raw = true}; }
-constexpr descent::amsgrad AMSgrad() { return {.decoupled = true, .unscaled_decay = true, .bias_correction = false}; }
-constexpr descent::adadelta Adadelta() { return {.eps = 1e-8, .decoupled = true, .unscaled_decay = true}; }
-constexpr descent::adagrad Adagrad() { return {.lr = 1, .eps = 1e-8, .decoupled = true, .unscaled_decay = true}; }
-constexpr descent::rmsprop RMSProp() { return {.decoupled = true, .unscaled_decay = true}; }  // use_first is centered
+constexpr descent::amsgrad AMSgrad() { return {.decoupled = true, .decay_by_lr = false, .bias_correction = false}; }
+constexpr descent::adadelta Adadelta() { return {.eps = 1e-8, .decoupled = true, .decay_by_lr = false}; }
+constexpr descent::adagrad Adagrad() { return {.lr = 1, .eps = 1e-8, .decoupled = true, .decay_by_lr = false}; }
+constexpr descent::rmsprop RMSProp() { return {.decoupled = true, .decay_by_lr = false}; }  // use_first is centered
 }  // namespace flashlight
 
 /// dlib.
@@ -173,7 +173,7 @@ constexpr descent::adam adam() { return {.weight_decay = 5e-4, .eps_on_raw = tru
 }  // namespace dlib
 
 /// tiny-cuda-nn, for matrices; it decays no other parameters. DecoupledAdam is Adam with its relative decay, which is 0
-/// by default, and its L2, which stays. AdaBound is its Adam with adabound. Its Adam counts the updates of each element,
+/// by default, and its L2, which stays. AdaBound is its Adam with adabound. It counts the updates of each element,
 /// which are those of all unless it skips some.
 namespace tcnn {
 constexpr descent::sgd SGD() { return {.weight_decay = 1e-8}; }

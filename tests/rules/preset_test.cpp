@@ -669,6 +669,39 @@ TEST_CASE("ensmallen: AdaBelief, AMSGrad, AdaBound, AMSBound, QHUpdate, Optimist
                     });
 }
 
+TEST_CASE("settings that would mean nothing are refused") {
+  CHECK_THROWS_WITH((descent::adam{.eps_on_raw = true, .bias_correction = false}.check()),
+                    "adam: eps_on_raw must be off without bias_correction, is on");
+  CHECK_THROWS_WITH((descent::adamw{.eps_on_raw = true, .bias_correction = false}.check()),
+                    "adamw: eps_on_raw must be off without bias_correction, is on");
+  CHECK_THROWS_WITH((descent::adamw{.bias_correction = false, .decay_corrected = true}.check()),
+                    "adamw: decay_corrected must be off without bias_correction, is on");
+  CHECK_THROWS_WITH((descent::amsgrad{.corrected_max = true, .bias_correction = false}.check()),
+                    "amsgrad: corrected_max must be off without bias_correction, is on");
+  CHECK_THROWS_WITH((descent::amsgrad{.bias_correction = false, .eps_on_raw = true}.check()),
+                    "amsgrad: eps_on_raw must be off without bias_correction, is on");
+  CHECK_THROWS_WITH((descent::amsgrad{.corrected_max = true, .eps_on_raw = true}.check()),
+                    "amsgrad: eps_on_raw must be off with corrected_max, is on");
+  CHECK_THROWS_WITH((descent::lamb{.eps_on_raw = true, .correct_rate = true}.check()),
+                    "lamb: eps_on_raw must be off with correct_rate, is on");
+  CHECK_THROWS_WITH((descent::heavy_ball{.momentum = 0, .correction = true}.check()),
+                    "heavy_ball: correction must be off without momentum, is on");
+  CHECK_THROWS_WITH(descent::adagrad{.decay_by_lr = false}.check(),
+                    "adagrad: decay_by_lr must be on unless decoupled, is off");
+  CHECK_THROWS_WITH(descent::adadelta{.decay_by_lr = false}.check(),
+                    "adadelta: decay_by_lr must be on unless decoupled, is off");
+  CHECK_THROWS_WITH(descent::rmsprop{.decay_by_lr = false}.check(),
+                    "rmsprop: decay_by_lr must be on unless decoupled, is off");
+  CHECK_THROWS_WITH(descent::amsgrad{.decay_by_lr = false}.check(),
+                    "amsgrad: decay_by_lr must be on unless decoupled, is off");
+  CHECK_THROWS_WITH(descent::lion{.at_zero = -2}.check(), "lion: at_zero must be in [-1, 1], is -2");
+  CHECK_THROWS_WITH(descent::adam{.eps_root = -1}.check(), "adam: eps_root must be finite and at least 0, is -1");
+  CHECK_THROWS_WITH(descent::rmsprop{.initial = -1}.check(), "rmsprop: initial must be finite and at least 0, is -1");
+  descent::adam{.bias_correction = false}.check();
+  descent::amsgrad{.decoupled = true, .decay_by_lr = false, .bias_correction = false}.check();
+  descent::heavy_ball{.momentum = 0}.check();
+}
+
 TEST_CASE("presets whose rule is ours state what differs in defaults") {
   CHECK(preset::torch::SparseAdam().eps_on_raw);
 }

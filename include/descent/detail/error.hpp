@@ -32,9 +32,11 @@ inline void require_finite(char const* rule, char const* field, double x) {
   require(std::isfinite(x), rule, field, "finite", x);
 }
 
-/// Throws "rule: setting means nothing with ..." where it is on.
-inline void require_off(bool on, char const* rule, char const* setting, char const* where) {
-  if (on) throw std::invalid_argument(std::string(rule) + ": " + setting + " is on, but means nothing " + where);
+/// Throws "rule: field must be off without another, is on", of a flag that would mean nothing, unless it holds.
+inline void require_flag(bool holds, char const* rule, char const* field, char const* allowed, bool x) {
+  if (!holds)
+    throw std::invalid_argument(std::string(rule) + ": " + field + " must be " + allowed + ", is " +
+                                (x ? "on" : "off"));
 }
 
 /// The ranges that the rules of Adam's family share.

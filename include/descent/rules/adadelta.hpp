@@ -15,10 +15,10 @@ namespace descent {
 ///     u <- rho u + (1 - rho) d^2
 ///     p <- p - lr d
 ///
-/// `unscaled_decay` leaves lr out of the decoupled decay, as flashlight.
+/// Without `decay_by_lr` lr is left out of the decoupled decay, as flashlight.
 struct adadelta {
   double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
-  bool decoupled = false, unscaled_decay = false;
+  bool decoupled = false, decay_by_lr = true;
 
   template <class Real> struct state { Real v, u; };
   template <class Real> struct terms { Real lr, rho, rest, eps, wd, decay; };  // rest = 1 - rho
@@ -26,7 +26,7 @@ struct adadelta {
 
   DESCENT_HD terms<double> at(std::int64_t) const {
     return {lr, rho, 1 - rho, eps, decoupled ? 0 : weight_decay,
-            decoupled ? (unscaled_decay ? 1 : lr) * weight_decay : 0};
+            decoupled ? (decay_by_lr ? lr : 1) * weight_decay : 0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
@@ -42,7 +42,7 @@ struct adadelta {
     detail::require_fraction("adadelta", "rho", rho);
     detail::require(eps > 0 && std::isfinite(eps), "adadelta", "eps", "finite and above 0", eps);
     detail::require_nonnegative("adadelta", "weight_decay", weight_decay);
-    detail::require_off(unscaled_decay && !decoupled, "adadelta", "unscaled_decay", "unless decoupled");
+    detail::require_flag(decay_by_lr || decoupled, "adadelta", "decay_by_lr", "on unless decoupled", decay_by_lr);
   }
 };
 static_assert(update_rule<adadelta>);

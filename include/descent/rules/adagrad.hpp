@@ -15,11 +15,11 @@ namespace descent {
 ///     p <- p - lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
 ///
 /// `eps_inside` divides by sqrt(s + eps) instead, as optax.adagrad does (whose eps is 1e-7 and initial is 0.1).
-/// `decoupled` is apex's adagrad_w_mode; there lr is that of the step, with lr_decay. `unscaled_decay` leaves lr out of
-/// the decoupled decay, as flashlight.
+/// `decoupled` is apex's adagrad_w_mode; there lr is that of the step, with lr_decay. Without `decay_by_lr` lr is left
+/// out of the decoupled decay, as flashlight.
 struct adagrad {
   double lr = 1e-2, lr_decay = 0, eps = 1e-10, weight_decay = 0, initial = 0;
-  bool eps_inside = false, decoupled = false, unscaled_decay = false;
+  bool eps_inside = false, decoupled = false, decay_by_lr = true;
 
   template <class Real> struct state { Real s; };
   template <class Real> struct terms { Real rate, inside, outside, wd, decay; };  // eps in one of two places
@@ -30,7 +30,7 @@ struct adagrad {
   DESCENT_HD terms<double> at(std::int64_t t) const {
     double const rate = lr / (1 + double(t - 1) * lr_decay);
     return {rate, eps_inside ? eps : 0, eps_inside ? 0 : eps, decoupled ? 0 : weight_decay,
-            decoupled ? (unscaled_decay ? 1 : rate) * weight_decay : 0};
+            decoupled ? (decay_by_lr ? rate : 1) * weight_decay : 0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
@@ -45,7 +45,7 @@ struct adagrad {
     detail::require_nonnegative("adagrad", "eps", eps);
     detail::require_nonnegative("adagrad", "weight_decay", weight_decay);
     detail::require_nonnegative("adagrad", "initial", initial);
-    detail::require_off(unscaled_decay && !decoupled, "adagrad", "unscaled_decay", "unless decoupled");
+    detail::require_flag(decay_by_lr || decoupled, "adagrad", "decay_by_lr", "on unless decoupled", decay_by_lr);
   }
 };
 static_assert(update_rule<adagrad> && has_start<adagrad>);

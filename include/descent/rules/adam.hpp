@@ -18,7 +18,7 @@ namespace descent {
 /// TensorFlow and in torch.optim.SparseAdam: sqrt(v^) + eps / sqrt(1 - b2^t). Without `bias_correction` x^ = x, as by
 /// default in MLX. eps_root as in optax.
 struct adam {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, eps_root = 0, weight_decay = 0;
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, eps_root = 0;
   bool eps_on_raw = false, bias_correction = true;
 
   template <class Real> struct state { Real m, v; };
@@ -42,7 +42,8 @@ struct adam {
   void check() const {
     detail::check_moments("adam", *this);
     detail::require_nonnegative("adam", "eps_root", eps_root);
-    detail::require_off(eps_on_raw && !bias_correction, "adam", "eps_on_raw", "without bias_correction");
+    detail::require_flag(!eps_on_raw || bias_correction, "adam", "eps_on_raw", "off without bias_correction",
+                         eps_on_raw);
   }
 };
 static_assert(update_rule<adam>);

@@ -15,10 +15,10 @@ namespace descent {
 ///     p <- p - lr (m^ / (sqrt(v^ + eps_root) + eps) + wd p)          x^ = x / (1 - b^t)
 ///
 /// `eps_on_raw`, `bias_correction` and eps_root as in adam. Other orders of the decay: `decay_after` shrinks what the
-/// step has made, p <- (p - lr u) (1 - lr wd), as bitsandbytes; `decay_corrected` has wd sqrt(1 - b2^t) / (1 - b1^t), as
-/// tiny-cuda-nn.
+/// step has made, p <- (p - lr u) (1 - lr wd), as bitsandbytes; `decay_corrected` has wd sqrt(1 - b2^t) / (1 - b1^t),
+/// as tiny-cuda-nn.
 struct adamw {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, eps_root = 0, weight_decay = 1e-2;
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2, eps_root = 0;
   bool eps_on_raw = false, bias_correction = true, decay_after = false, decay_corrected = false;
 
   template <class Real> struct state { Real m, v; };
@@ -42,8 +42,10 @@ struct adamw {
   void check() const {
     detail::check_moments("adamw", *this);
     detail::require_nonnegative("adamw", "eps_root", eps_root);
-    detail::require_off(eps_on_raw && !bias_correction, "adamw", "eps_on_raw", "without bias_correction");
-    detail::require_off(decay_corrected && !bias_correction, "adamw", "decay_corrected", "without bias_correction");
+    detail::require_flag(!eps_on_raw || bias_correction, "adamw", "eps_on_raw", "off without bias_correction",
+                         eps_on_raw);
+    detail::require_flag(!decay_corrected || bias_correction, "adamw", "decay_corrected", "off without bias_correction",
+                         decay_corrected);
   }
 };
 static_assert(update_rule<adamw>);

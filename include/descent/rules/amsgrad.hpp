@@ -11,7 +11,7 @@ namespace descent {
 /// maximum is over v as it is stored (optax: over the corrected v^; the paper corrects nothing). Both are there:
 /// `corrected_max`, and `bias_correction` = false. `eps_on_raw` adds eps to the raw sqrt(x), as ensmallen.
 /// `decoupled` has the decay of torch.optim.AdamW(amsgrad=True), whose
-/// default is 1e-2; `unscaled_decay` leaves lr out of it, as flashlight.
+/// default is 1e-2; without `decay_by_lr` lr is left out of it, as flashlight.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead)
 ///     m <- b1 m + (1 - b1) g
@@ -20,7 +20,7 @@ namespace descent {
 ///     p <- p - lr m^ / (sqrt(x^) + eps)                   x^ = x / (1 - b2^t),  m^ = m / (1 - b1^t)
 struct amsgrad {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool decoupled = false, unscaled_decay = false, corrected_max = false, bias_correction = true, eps_on_raw = false;
+  bool decoupled = false, decay_by_lr = true, corrected_max = false, bias_correction = true, eps_on_raw = false;
 
   template <class Real> struct state { Real m, v, x; };
   template <class Real> struct terms { Real rate, b1, a1, b2, a2, v_unbias, x_unbias, eps, wd, decay; };  // a = 1 - b
@@ -31,7 +31,7 @@ struct amsgrad {
     double const unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
     return {rate, beta1, 1 - beta1, beta2, 1 - beta2, corrected_max ? unbias : 1, corrected_max ? 1 : unbias,
             eps_on_raw ? eps * sqrt(unbias) : eps, decoupled ? 0 : weight_decay,
-            decoupled ? (unscaled_decay ? 1 : lr) * weight_decay : 0};
+            decoupled ? (decay_by_lr ? lr : 1) * weight_decay : 0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
@@ -44,10 +44,12 @@ struct amsgrad {
 
   void check() const {
     detail::check_moments("amsgrad", *this);
-    detail::require_off(unscaled_decay && !decoupled, "amsgrad", "unscaled_decay", "unless decoupled");
-    detail::require_off(corrected_max && !bias_correction, "amsgrad", "corrected_max", "without bias_correction");
-    detail::require_off(eps_on_raw && !bias_correction, "amsgrad", "eps_on_raw", "without bias_correction");
-    detail::require_off(eps_on_raw && corrected_max, "amsgrad", "eps_on_raw", "with corrected_max");
+    detail::require_flag(decay_by_lr || decoupled, "amsgrad", "decay_by_lr", "on unless decoupled", decay_by_lr);
+    detail::require_flag(!corrected_max || bias_correction, "amsgrad", "corrected_max", "off without bias_correction",
+                         corrected_max);
+    detail::require_flag(!eps_on_raw || bias_correction, "amsgrad", "eps_on_raw", "off without bias_correction",
+                         eps_on_raw);
+    detail::require_flag(!eps_on_raw || !corrected_max, "amsgrad", "eps_on_raw", "off with corrected_max", eps_on_raw);
   }
 };
 static_assert(update_rule<amsgrad>);

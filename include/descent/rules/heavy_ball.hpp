@@ -51,7 +51,7 @@ struct heavy_ball {
     detail::require_nonnegative("heavy_ball", "lr", lr);
     detail::require_nonnegative("heavy_ball", "momentum", momentum);
     detail::require_nonnegative("heavy_ball", "weight_decay", weight_decay);
-    detail::require_off(correction && momentum == 0, "heavy_ball", "correction", "without momentum");
+    detail::require_flag(!correction || momentum != 0, "heavy_ball", "correction", "off without momentum", correction);
     if (nesterov) detail::require(momentum > 0, "heavy_ball", "momentum", "above 0 with nesterov", momentum);
   }
 };

@@ -22,7 +22,7 @@ namespace descent {
 /// no decay, without `averaging` m <- b1 m + g, and `eps_on_raw` as in adam. `correct_rate` has the raw moments in u
 /// and its norm, and lr sqrt(1 - b2^t) / (1 - b1^t) for lr, as DeepSpeed.
 struct lamb {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, eps_root = 0, weight_decay = 0;
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0, eps_root = 0;
   double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
   bool always = true, averaging = true, eps_on_raw = false, correct_rate = false;
 
@@ -66,7 +66,7 @@ struct lamb {
   void check() const {
     detail::check_moments("lamb", *this);
     detail::require_nonnegative("lamb", "eps_root", eps_root);
-    detail::require_off(eps_on_raw && correct_rate, "lamb", "eps_on_raw", "with correct_rate, where all is raw");
+    detail::require_flag(!eps_on_raw || !correct_rate, "lamb", "eps_on_raw", "off with correct_rate", eps_on_raw);
     detail::require_nonnegative("lamb", "min_ratio", min_ratio);
     detail::require(max_ratio >= min_ratio, "lamb", "max_ratio", "at least min_ratio", max_ratio);
   }

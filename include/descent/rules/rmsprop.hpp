@@ -19,10 +19,10 @@ namespace descent {
 ///     p  <- p - lr b
 ///
 /// v - g_^2, a variance, is kept from falling below 0 by rounding; PyTorch lets it become not a number there.
-/// `unscaled_decay` leaves lr out of the decoupled decay, as flashlight.
+/// Without `decay_by_lr` lr is left out of the decoupled decay, as flashlight.
 struct rmsprop {
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, initial = 0;
-  bool centered = false, eps_inside = false, lr_inside = false, decoupled = false, unscaled_decay = false;
+  bool centered = false, eps_inside = false, lr_inside = false, decoupled = false, decay_by_lr = true;
 
   template <class Real> struct state { Real v, g_, b; };
   template <class Real> struct terms {  // rest = 1 - alpha; lr in the buffer or outside
@@ -37,7 +37,7 @@ struct rmsprop {
   DESCENT_HD terms<double> at(std::int64_t) const {
     double const outside = eps_inside ? 0 : eps;
     return {lr_inside ? 1 : lr, lr_inside ? lr : 1, alpha, 1 - alpha, outside, eps - outside,
-            decoupled ? 0 : weight_decay, decoupled ? (unscaled_decay ? 1 : lr) * weight_decay : 0, momentum,
+            decoupled ? 0 : weight_decay, decoupled ? (decay_by_lr ? lr : 1) * weight_decay : 0, momentum,
             centered ? 1.0 : 0.0};
   }
 
@@ -56,7 +56,7 @@ struct rmsprop {
     detail::require_nonnegative("rmsprop", "weight_decay", weight_decay);
     detail::require_nonnegative("rmsprop", "momentum", momentum);
     detail::require_nonnegative("rmsprop", "initial", initial);
-    detail::require_off(unscaled_decay && !decoupled, "rmsprop", "unscaled_decay", "unless decoupled");
+    detail::require_flag(decay_by_lr || decoupled, "rmsprop", "decay_by_lr", "on unless decoupled", decay_by_lr);
   }
 };
 static_assert(update_rule<rmsprop>);
