@@ -116,6 +116,8 @@ template <class Rule, class Visit> void fields(Rule& r, Visit v) {
   if constexpr (requires { r.decay_corrected; }) v("decay_corrected", r.decay_corrected);
   if constexpr (requires { r.corrected_max; }) v("corrected_max", r.corrected_max);
   if constexpr (requires { r.init_zero; }) v("init_zero", r.init_zero);
+  if constexpr (requires { r.whole_first; }) v("whole_first", r.whole_first);
+  if constexpr (requires { r.full_first; }) v("full_first", r.full_first);
   if constexpr (requires { r.raw_moment; }) v("raw_moment", r.raw_moment);
   if constexpr (requires { r.joint_norm; }) v("joint_norm", r.joint_norm);
   if constexpr (requires { r.clip; }) v("clip", r.clip);

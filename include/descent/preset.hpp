@@ -182,6 +182,9 @@ constexpr chain<l2, adamw> DecoupledAdam() {
   return {l2{1e-8}, adamw{.weight_decay = 0, .eps_on_raw = true, .decay_corrected = true}};
 }
 constexpr descent::adabound AdaBound() { return {.weight_decay = 1e-8}; }
+constexpr descent::novograd Novograd() {
+  return {.lr = 1e-3, .beta2 = 0.999, .eps = 1e-8, .averaging = true, .decoupled = true, .whole_first = true};
+}
 }  // namespace tcnn
 
 }  // namespace descent::preset

@@ -230,6 +230,23 @@ TEST_CASE("tiny-cuda-nn: Adam has L2 and eps on the raw root, its decoupled deca
   });
 }
 
+TEST_CASE("tiny-cuda-nn: Novograd, exact in its first step, with decay of its own") {
+  auto rule = preset::tcnn::Novograd();
+  rule.weight_decay = 0.1;
+  agrees(rule, [s = moments{}, v = std::vector<double>(2)](int t, int k, auto& p, auto const& g) mutable {
+    double const b1 = t == 1 ? 0 : 0.9, b2 = t == 1 ? 0 : 0.999;
+    v[std::size_t(k)] = b2 * v[std::size_t(k)] + (1 - b2) * norm(g) * norm(g);
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      s.m[k][i] = b1 * s.m[k][i] + (1 - b1) * g[i] / (std::sqrt(v[std::size_t(k)]) + 1e-8);
+      p[i] = (1 - 0.1 * 1e-3) * p[i] - 1e-3 * s.m[k][i];
+    }
+  });
+  CHECK_THROWS_WITH(descent::novograd{.whole_first = true}.check(),
+                    "novograd: whole_first must be off without averaging, is on");
+  CHECK_THROWS_WITH((descent::novograd{.raw_moment = true, .decoupled = true}.check()),
+                    "novograd: decoupled must be off with raw_moment, is on");
+}
+
 TEST_CASE("DeepSpeed: FusedLamb takes the norm of raw moments, clamps, and corrects the rate (csrc/lamb)") {
   for (double const wd : {0.0, 0.1, 200.0})  // |u| is about wd |p| for the last, so that the ratio is below 0.01
     for (double const largest : {10.0, 0.5}) {
@@ -653,14 +670,15 @@ TEST_CASE("ensmallen: AdaBelief, AMSGrad, AdaBound, AMSBound, QHUpdate, Optimist
     v = 0.999 * v + (1 - 0.999) * g;
     p -= 0.01 * ((1 - 0.7) * g + 0.7 * v);
   });
-  agrees(preset::ensmallen::OptimisticAdam(), [s = moments{}, old = moments{}](int t, int k, auto& p, auto const& g) mutable {
+  auto const optimistic = [s = moments{}, old = moments{}](int t, int k, auto& p, auto const& g) mutable {
     for (std::size_t i = 0; i < p.size(); ++i) {
       s.add(k, i, g[i], 0.9, 0.999);
       double const u = s.m[k][i] / corrected(0.9, t) / (std::sqrt(s.v[k][i] / corrected(0.999, t)) + 1e-8);
       p[i] -= 2 * 1e-3 * u - 1e-3 * old.m[k][i];
       old.m[k][i] = u;
     }
-  });
+  };
+  agrees(preset::ensmallen::OptimisticAdam(), optimistic);
   for (bool const nesterov : {false, true})
     agrees_with_two(nesterov ? preset::ensmallen::NesterovMomentumSGD() : preset::ensmallen::MomentumSGD(),
                     [nesterov](int, double& p, double g, double& v, double&) {

@@ -20,9 +20,12 @@ namespace descent {
 ///
 ///     m <- b1 m + g
 ///     p <- p - lr (m / (sqrt(v) + eps) + wd p)
+///
+/// tiny-cuda-nn's: `decoupled` has its decay in p <- p - lr (m + wd p); `whole_first` does not average the first m.
 struct novograd {
   double lr = 1e-2, beta1 = 0.9, beta2 = 0.25, eps = 1e-6, weight_decay = 0;
   bool averaging = false, bias_correction = false, init_zero = false, raw_moment = false;
+  bool decoupled = false, whole_first = false;
 
   template <class Real> struct state { Real m; };
   template <class Real> struct terms { Real rate, b1, gain, wd, decay; };  // wd inside, decay outside the momentum
@@ -36,11 +39,13 @@ struct novograd {
   DESCENT_HD terms<double> at(std::int64_t) const { return {lr, beta1, 1, weight_decay, 0}; }
 
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total, memory& old) const {
-    old.v = old.v < 0 && !init_zero ? total.gg : beta2 * max(old.v, 0.0) + (1 - beta2) * total.gg;
+    bool const first = old.v < 0;
+    old.v = first && !init_zero ? total.gg : beta2 * max(old.v, 0.0) + (1 - beta2) * total.gg;
     double const m_unbias = bias_correction ? 1 / (1 - power(beta1, t)) : 1;
     double const v_unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
-    double const gain = 1 / (sqrt(old.v * v_unbias) + eps), a = averaging ? 1 - beta1 : 1;
+    double const gain = 1 / (sqrt(old.v * v_unbias) + eps), a = averaging && !(whole_first && first) ? 1 - beta1 : 1;
     if (raw_moment) return {lr * m_unbias * gain, beta1, a, 0, lr * weight_decay};
+    if (decoupled) return {lr * m_unbias, beta1, a * gain, 0, lr * weight_decay};
     return {lr * m_unbias, beta1, a * gain, a * weight_decay, 0};
   }
 
@@ -51,6 +56,8 @@ struct novograd {
 
   void check() const {
     detail::check_moments("novograd", *this);
+    detail::require_flag(!decoupled || !raw_moment, "novograd", "decoupled", "off with raw_moment", decoupled);
+    detail::require_flag(!whole_first || averaging, "novograd", "whole_first", "off without averaging", whole_first);
     detail::require(eps > 0, "novograd", "eps", "above 0", eps);
   }
 };
