@@ -135,6 +135,18 @@ TEST_CASE("sums of memory over each tensor: they see its own, also with clipping
   CHECK(p.x[8] == -10 - 20);
   CHECK(p.y[0] == -20 - 60 - 180);
 
+  two_groups q;
+  q.gx[0] = 1;
+  q.gy[4] = 2;
+  ds::parameters<float> one_group;
+  one_group.add("x", q.x.data(), q.gx.data(), 9);
+  one_group.add("y", q.y.data(), q.gy.data(), 5);
+  ds::optimizer opt_of_one{one_group, weighed<ds::scope::tensor>{}};
+  opt_of_one.step();
+  opt_of_one.step();
+  CHECK(q.x[8] == -10 - 20);
+  CHECK(q.y[0] == -20 - 60);
+
   two_groups clipped;
   clipped.gx[0] = 2;
   clipped.gy[4] = 4;
