@@ -5,54 +5,70 @@
 /// state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double; 64 registers where the state has up
 /// to two members, else 128. Code that chooses between kinds of state that may be absent has several pieces, at most these.
 ///
-///     guard: update_packets  descent::acprop>                 loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adabelief>              loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adabound>               loads 10 stores 8 registers 128 pieces 8 terms 12
-///     guard: update_packets  descent::adadelta>               loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adagrad>                loads 6 stores 4 registers 64
-///     guard: update_packets  descent::adam>                   loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adamax>                 loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adamw>                  loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adan>                   loads 12 stores 10 registers 128 terms 15
-///     guard: update_packets  descent::ademamix>               loads 10 stores 8 registers 128 terms 12
-///     guard: update_packets  descent::adopt>                  loads 8 stores 6 registers 64
-///     guard: update_packets  descent::amsgrad>                loads 10 stores 8 registers 128
-///     guard: update_packets  descent::asgd>                   loads 6 stores 4 registers 64 pieces 3
-///     guard: update_packets  descent::cocob>                  loads 14 stores 12 registers 128
-///     guard: update_packets  descent::dadapt_adamw>           loads 10 stores 8 registers 128
-///     guard: update_packets  descent::dog>                    loads 4 stores 2 registers 64
-///     guard: update_packets  descent::dowg>                   loads 4 stores 2 registers 64
-///     guard: update_packets  descent::fromage>                loads 4 stores 2 registers 64
-///     guard: update_packets  descent::heavy_ball>             loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  descent::lamb>                   loads 8 stores 6 registers 64
-///     guard: update_packets  descent::lars>                   loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  descent::lion>                   loads 6 stores 4 registers 64
-///     guard: update_packets  descent::madgrad>                loads 10 stores 8 registers 128
-///     guard: update_packets  descent::momo>                   loads 6 stores 4 registers 64
-///     guard: update_packets  descent::nadam>                  loads 8 stores 6 registers 64
-///     guard: update_packets  descent::novograd>               loads 6 stores 4 registers 64
-///     guard: update_packets  descent::optimistic>             loads 6 stores 4 registers 64
-///     guard: update_packets  descent::optimistic_adam>        loads 10 stores 8 registers 128
-///     guard: update_packets  descent::padam>                  loads 10 stores 8 registers 128 pieces 8
-///     guard: update_packets  descent::polyak>                 loads 4 stores 2 registers 64
-///     guard: update_packets  descent::prodigy>                loads 10 stores 8 registers 128
-///     guard: update_packets  descent::qhadam>                 loads 8 stores 6 registers 64 pieces 6 terms 12
-///     guard: update_packets  descent::qhm>                    loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  descent::radam>                  loads 8 stores 6 registers 64
-///     guard: update_packets  descent::rmsprop>                loads 10 stores 8 registers 128 pieces 8
-///     guard: update_packets  descent::rprop>                  loads 8 stores 6 registers 64
-///     guard: update_packets  descent::schedule_free_adamw>    loads 8 stores 6 registers 64
-///     guard: update_packets  descent::schedule_free_sgd>      loads 6 stores 4 registers 64
-///     guard: update_packets  descent::sgd>                    loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  descent::signsgd>                loads 4 stores 2 registers 64
-///     guard: update_packets  descent::signum>                 loads 6 stores 4 registers 64
-///     guard: update_packets  descent::sophia>                 loads 8 stores 6 registers 64
-///     guard: update_packets  descent::yellowfin>              loads 8 stores 6 registers 64
-///     guard: update_packets  descent::yogi>                   loads 8 stores 6 registers 64
+///     guard: update_packets  descent::acprop>                loads 8 stores 6 registers 64
+///     guard: update_packets  descent::adabelief>             loads 8 stores 6 registers 64
+///     guard: update_packets  descent::adabound>              loads 10 stores 8 registers 128 pieces 8 terms 12
+///     guard: update_packets  descent::adadelta>              loads 8 stores 6 registers 64
+///     guard: update_packets  descent::adafactor>             loads 8 stores 6 registers 64 pieces 6
+///     guard: update_packets  descent::adagrad>               loads 6 stores 4 registers 64
+///     guard: update_packets  descent::adam>                  loads 8 stores 6 registers 64
+///     guard: update_packets  descent::adamax>                loads 8 stores 6 registers 64
+///     guard: update_packets  descent::adamw>                 loads 8 stores 6 registers 64
+///     guard: update_packets  descent::adan>                  loads 12 stores 10 registers 128 terms 15
+///     guard: update_packets  descent::ademamix>              loads 10 stores 8 registers 128 terms 12
+///     guard: update_packets  descent::adopt>                 loads 8 stores 6 registers 64
+///     guard: update_packets  descent::amsgrad>               loads 10 stores 8 registers 128
+///     guard: update_packets  descent::asgd>                  loads 6 stores 4 registers 64 pieces 3
+///     guard: update_packets  descent::cocob>                 loads 14 stores 12 registers 128
+///     guard: update_packets  descent::dadapt_adamw>          loads 10 stores 8 registers 128
+///     guard: update_packets  descent::dog>                   loads 4 stores 2 registers 64
+///     guard: update_packets  descent::dowg>                  loads 4 stores 2 registers 64
+///     guard: update_packets  descent::fromage>               loads 4 stores 2 registers 64
+///     guard: update_packets  descent::heavy_ball>            loads 6 stores 4 registers 64 pieces 4
+///     guard: update_packets  descent::lamb>                  loads 8 stores 6 registers 64
+///     guard: update_packets  descent::larc_of_sgd>           loads 6 stores 4 registers 64 pieces 4
+///     guard: update_packets  descent::larc_of_adam>          loads 8 stores 6 registers 64
+///     guard: update_packets  descent::layerwise_adam>        loads 8 stores 6 registers 64
+///     guard: update_packets  descent::layerwise_rmsprop>     loads 10 stores 8 registers 128 pieces 8
+///     guard: update_packets  descent::lars>                  loads 6 stores 4 registers 64 pieces 4
+///     guard: update_packets  descent::lion>                  loads 6 stores 4 registers 64
+///     guard: update_packets  descent::madgrad>               loads 10 stores 8 registers 128
+///     guard: update_packets  descent::momo>                  loads 6 stores 4 registers 64
+///     guard: update_packets  descent::nadam>                 loads 8 stores 6 registers 64
+///     guard: update_packets  descent::novograd>              loads 6 stores 4 registers 64
+///     guard: update_packets  descent::optimistic>            loads 6 stores 4 registers 64
+///     guard: update_packets  descent::optimistic_adam>       loads 10 stores 8 registers 128
+///     guard: update_packets  descent::padam>                 loads 10 stores 8 registers 128 pieces 8
+///     guard: update_packets  descent::polyak>                loads 4 stores 2 registers 64
+///     guard: update_packets  descent::prodigy>               loads 10 stores 8 registers 128
+///     guard: update_packets  descent::qhadam>                loads 8 stores 6 registers 64 pieces 6 terms 12
+///     guard: update_packets  descent::qhm>                   loads 6 stores 4 registers 64 pieces 4
+///     guard: update_packets  descent::radam>                 loads 8 stores 6 registers 64
+///     guard: update_packets  descent::rmsprop>               loads 10 stores 8 registers 128 pieces 8
+///     guard: update_packets  descent::rprop>                 loads 8 stores 6 registers 64
+///     guard: update_packets  descent::schedule_free_adamw>   loads 8 stores 6 registers 64
+///     guard: update_packets  descent::schedule_free_sgd>     loads 6 stores 4 registers 64
+///     guard: update_packets  descent::sgd>                   loads 6 stores 4 registers 64 pieces 4
+///     guard: update_packets  descent::signsgd>               loads 4 stores 2 registers 64
+///     guard: update_packets  descent::signum>                loads 6 stores 4 registers 64
+///     guard: update_packets  descent::sm3>                   loads 8 stores 6 registers 64 pieces 6
+///     guard: update_packets  descent::sophia>                loads 8 stores 6 registers 64
+///     guard: update_packets  descent::yellowfin>             loads 8 stores 6 registers 64
+///     guard: update_packets  descent::yogi>                  loads 8 stores 6 registers 64
 #include <descent/descent.cuh>
+#include <descent/rules/adafactor.hpp>
+#include <descent/rules/sm3.hpp>
 
 namespace ds = descent;
 namespace detail = descent::detail;
+
+/// Rules around a rule, under names of their own.
+namespace descent {
+struct larc_of_sgd : larc<sgd> {};
+struct larc_of_adam : larc<adam> {};
+struct layerwise_adam : layerwise<adam> {};
+struct layerwise_rmsprop : layerwise<rmsprop> {};
+}  // namespace descent
 
 #define RULE(rule) \
   template __global__ void detail::each_packet(detail::update_packets<detail::plan<float, float, ds::rule>>);
@@ -60,6 +76,7 @@ RULE(acprop)
 RULE(adabelief)
 RULE(adabound)
 RULE(adadelta)
+RULE(adafactor)
 RULE(adagrad)
 RULE(adam)
 RULE(adamax)
@@ -76,6 +93,10 @@ RULE(dowg)
 RULE(fromage)
 RULE(heavy_ball)
 RULE(lamb)
+RULE(larc_of_sgd)
+RULE(larc_of_adam)
+RULE(layerwise_adam)
+RULE(layerwise_rmsprop)
 RULE(lars)
 RULE(lion)
 RULE(madgrad)
@@ -97,6 +118,7 @@ RULE(schedule_free_sgd)
 RULE(sgd)
 RULE(signsgd)
 RULE(signum)
+RULE(sm3)
 RULE(sophia)
 RULE(yellowfin)
 RULE(yogi)

@@ -9,6 +9,23 @@ namespace {
 /// Two chunks and a tail, a tensor that is not aligned, an empty one, two groups.
 std::vector<test::tensor> const model{{4096 + 1003}, {3, 1}, {0}, {517, 0, 1, 3}, {64, 1}};
 
+/// A loss that host and device reach.
+struct shared_loss {
+  float* at;
+  explicit shared_loss(float f) {
+    test::cuda(cudaMallocHost(&at, sizeof(float)));
+    *at = f;
+  }
+  ~shared_loss() { cudaFreeHost(at); }
+  shared_loss(shared_loss const&) = delete;
+};
+
+template <class Rule> auto twins_of(test::tensors<float>& x, Rule const& rule, [[maybe_unused]] shared_loss const& f) {
+  if constexpr (descent::has_loss<Rule>)
+    return test::twins{x, rule, descent::skip_nonfinite{}, descent::loss_at{f.at}};
+  else return test::twins{x, rule, descent::skip_nonfinite{}};
+}
+
 }  // namespace
 
 TEST_CASE("every rule: four steps on the device are those on the host, with a skip and a frozen group") {
@@ -16,7 +33,8 @@ TEST_CASE("every rule: four steps on the device are those on the host, with a sk
     INFO(row.name);
     test::stream s;
     test::tensors<float> x{model, s};
-    test::twins both{x, row.rule, descent::skip_nonfinite{}};
+    shared_loss const f{0.5f};
+    auto both = twins_of(x, row.rule, f);
     for (int t = 1; t <= 5; ++t) {
       x.new_gradients(std::uint64_t(t));
       if (t == 3) x.gradient_of(1, 2) = std::numeric_limits<float>::infinity();

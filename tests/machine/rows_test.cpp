@@ -3,6 +3,7 @@
 #include <descent/cost.hpp>
 #include <descent/descent.hpp>
 #include <descent/preset.hpp>
+#include <descent/rules/sm3.hpp>
 #include <support/reference.hpp>
 
 #include <doctest/doctest.h>
@@ -370,6 +371,19 @@ TEST_CASE("sparse gradients: each step sees three of sixty features, and least s
   finds(0.0, adam, 1e-4, shared, falling);
   finds(0.f, adam, 1e-4, shared, falling);
   finds(0.f, ds::adam{}, 1e-4, own, falling);
+  // The others that docs/optimizers.md recommends where gradients are sparse or rare.
+  auto const recommended = [&](auto rule, double rate) {
+    auto const down = ds::learning_rate(ds::cosine{.peak = rate, .steps = 20000});
+    finds(0.0, rule, 1e-4, shared, down);
+    finds(0.f, rule, 1e-4, shared, down);
+    finds(0.f, rule, 1e-4, own, down);
+    finds(bfloat16{}, rule, 1e-2, own, down, ds::master<float>{});
+    finds(half{}, rule, 1e-3, shared, down, ds::master<float>{});
+  };
+  recommended(ds::yogi{}, 0.05);
+  recommended(ds::adamax{}, 0.05);
+  recommended(ds::amsgrad{}, 0.05);
+  recommended(ds::sm3{}, 0.5);
   finds(bfloat16{}, ds::adam{}, 1e-2, own, falling, ds::master<float>{});
   finds(half{}, ds::adagrad{.lr = 0.5}, 1e-3, shared, ds::master<float>{});
 }

@@ -143,7 +143,7 @@ TEST_CASE("sam: the values that are kept are in the report of memory") {
   CHECK(m.buffers[0].bytes == 2 * 128);
 }
 
-TEST_CASE("maximize: every rule goes the way of the negative gradient") {
+TEST_CASE("maximize: the way of the negative gradient, clipped too; tests/rules/laws_test.cpp says so of every rule") {
   auto const mirrored = [](auto rule, auto... policies) {
     bowl<float> up, down;
     ds::optimizer a{up.list(), rule, ds::maximize{}, policies...}, b{down.list(), rule, policies...};

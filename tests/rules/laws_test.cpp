@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <descent/maximize.hpp>
+
 #include "support/all_rules.hpp"
+#include "support/optimizer_of.hpp"
 #include "support/problem.hpp"
 #include "support/sizes.hpp"
 #include "support/ulp.hpp"
@@ -14,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-/// What holds for every rule, whatever it computes. One optimizer type a rule keeps this quick to
+/// What holds for every rule, whatever it computes. Few optimizer types a rule keep this quick to
 /// compile.
 
 using namespace test;
@@ -35,9 +38,9 @@ void append_states(tensors& all, Optimizer const& opt, std::string const& name) 
 
 /// Values and states of the tensors after some steps with the gradients of the problem, times a
 /// factor.
-template <class Rule>
-outcome<Rule> run(Rule const& rule, problem<float> p, int steps, double scale = 1) {
-  descent::optimizer opt{p.parameters(), rule};
+template <class Rule, class... Ps>
+outcome<Rule> run(Rule const& rule, problem<float> p, int steps, double scale = 1, Ps... policies) {
+  auto opt = optimizer_of(p.parameters(), rule, policies...);
   for (int t = 1; t <= steps; ++t) {
     p.set_gradients(t, scale);
     opt.step();
@@ -96,12 +99,12 @@ TEST_CASE(
     if constexpr (modelwide<Rule>) return;
     INFO(row.name);
     problem<float> together(tensor_sizes), alone(tensor_sizes);
-    descent::optimizer opt{together.parameters(), row.rule};
+    auto opt = optimizer_of(together.parameters(), row.rule);
     std::vector<decltype(opt)> each;
     for (std::size_t k = 0; k < tensor_sizes.size(); ++k) {
       descent::parameters<float> list;
       alone.add(list, k);
-      each.emplace_back(list, row.rule);
+      each.push_back(optimizer_of(list, row.rule));
     }
     for (int t = 1; t <= 5; ++t) {
       together.set_gradients(t);
@@ -119,7 +122,7 @@ TEST_CASE("every rule: the order of tensors does not matter") {
     problem<float> forward(tensor_sizes), backward(tensor_sizes);
     descent::parameters<float> reversed;
     for (std::size_t k = tensor_sizes.size(); k-- > 0;) backward.add(reversed, k);
-    descent::optimizer a{forward.parameters(), row.rule}, b{reversed, row.rule};
+    auto a = optimizer_of(forward.parameters(), row.rule), b = optimizer_of(reversed, row.rule);
     for (int t = 1; t <= 5; ++t) {
       forward.set_gradients(t);
       backward.set_gradients(t);
@@ -150,7 +153,7 @@ TEST_CASE("every rule: splitting a tensor does not matter, unless the rule looks
       begin += size;
     }
     REQUIRE(begin == n);
-    descent::optimizer a{whole.parameters(), row.rule}, b{list, row.rule};
+    auto a = optimizer_of(whole.parameters(), row.rule), b = optimizer_of(list, row.rule);
     for (int t = 1; t <= 5; ++t) {
       whole.set_gradients(t);
       parts.set_gradients(t);
@@ -171,7 +174,7 @@ TEST_CASE("every rule: elements do not change places") {
     std::size_t const n = chunk + 19;
     problem<float> straight({n}), turned({n});
     std::reverse(turned.value[0].begin(), turned.value[0].end());
-    descent::optimizer a{straight.parameters(), row.rule}, b{turned.parameters(), row.rule};
+    auto a = optimizer_of(straight.parameters(), row.rule), b = optimizer_of(turned.parameters(), row.rule);
     for (int t = 1; t <= 5; ++t) {
       straight.set_gradients(t);
       turned.set_gradients(t);
@@ -181,6 +184,17 @@ TEST_CASE("every rule: elements do not change places") {
     }
     std::reverse(turned.value[0].begin(), turned.value[0].end());
     CHECK(same_bits(straight.value, turned.value));
+  });
+}
+
+TEST_CASE("every rule: maximize goes the way of the negative gradient") {
+  each_rule([](auto const& row) {
+    INFO(row.name);
+    problem<float> const before(tensor_sizes);
+    auto const up = run(row.rule, before, 5, 1, descent::maximize{}), down = run(row.rule, before, 5, -1);
+    CHECK(same_bits(up.values, down.values));
+    CHECK(same_bits(up.states, down.states));
+    CHECK_FALSE(same_bits(up.values, run(row.rule, before, 5).values));
   });
 }
 
@@ -199,7 +213,7 @@ TEST_CASE("trap 10: gradients of zero in pure half give no 0 / 0, with an eps th
     Rule rule = row.rule;
     if constexpr (requires { rule.eps; })
       if (rule.eps > 0) rule.eps = 1e-8;
-    descent::optimizer opt{p.parameters(), rule, descent::states<descent::half>{}};
+    auto opt = optimizer_of(p.parameters(), rule, descent::states<descent::half>{});
     for (int t = 0; t < 10; ++t) opt.step();
     CHECK(opt.report().step == 10);
     for (descent::half x : p.value[0]) CHECK_UNARY(std::isfinite(descent::widen<double>(x)));

@@ -37,7 +37,7 @@ template <class Rule>
 double distance_after_three(Rule const& rule, std::vector<std::size_t> const& sizes) {
   problem<float> p(sizes);
   oracle truth(rule, p);
-  ds::optimizer opt{p.parameters(), rule};
+  auto opt = optimizer_of(p.parameters(), rule);
   for (int t = 1; t <= 3; ++t) {
     p.set_gradients(t);
     truth.take_gradients(p);
@@ -119,7 +119,7 @@ std::vector<Value> stepped(Rule const& rule, std::size_t value_at, std::size_t g
   for (std::size_t i = 0; i < n; ++i) value.data()[i] = ds::narrow<Value>(start(0, i));
   ds::parameters<Value, Gradient> list;
   list.add("x", value.data(), grad.data(), n);
-  ds::optimizer opt{list, rule, policies...};
+  auto opt = optimizer_of(list, rule, policies...);
   for (int t = 1; t <= 2; ++t) {
     for (std::size_t i = 0; i < n; ++i) grad.data()[i] = ds::narrow<Gradient>(gradient(0, i, t));
     opt.step();

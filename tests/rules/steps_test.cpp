@@ -69,8 +69,8 @@ TEST_CASE("every rule: a step with one bad gradient changes nothing, now or late
       double const bad = std::array{not_a_number, infinity, -infinity}[trial++ % 3];
       INFO(row.name, ", ", bad, " in element ", at.element, " of tensor ", at.tensor);
       problem<ds::half> disturbed(sizes), smooth(sizes);
-      ds::optimizer a{disturbed.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5}};
-      ds::optimizer b{smooth.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5}};
+      auto a = optimizer_of(disturbed.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5});
+      auto b = optimizer_of(smooth.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5});
       for (int t = 1; t <= 4; ++t) {
         if (t != 2) {
           disturbed.set_gradients(100 + t);
@@ -129,7 +129,7 @@ TEST_CASE("every rule: clip_norm multiplies all gradients by max / norm, and by 
       INFO(row.name, ", max ", max);
       problem<double> p(sizes);
       oracle truth(row.rule, p);
-      ds::optimizer opt{p.parameters(), row.rule, ds::clip_norm{max}};
+      auto opt = optimizer_of(p.parameters(), row.rule, ds::clip_norm{max});
       for (int t = 1; t <= 4; ++t) {
         p.set_gradients(t);
         truth.take_gradients(p);
@@ -153,7 +153,7 @@ TEST_CASE(
     problem<double> p(sizes);
     p.group = {0, 1, 0, 2};
     oracle truth(row.rule, p, 3);
-    ds::optimizer opt{p.parameters(), row.rule, ds::clip_norm{20}};
+    auto opt = optimizer_of(p.parameters(), row.rule, ds::clip_norm{20});
     auto const change = [](Rule& rule) {
       rule.lr *= 0.25;
       if constexpr (requires { rule.weight_decay; }) rule.weight_decay += 0.01;

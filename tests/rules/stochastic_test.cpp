@@ -31,8 +31,7 @@ template <> inline constexpr char const* needs_wide_state<ds::layerwise<ds::rmsp
     "its first setting is centered, and v - g_^2 is less than the rounding of v";
 
 template <class Value, class... States> void keeps_learning(auto const& rule, char const* never) {
-  float loss = 0;
-  left_overs const x = compare_roundings<Value, States...>(rule, loss);
+  left_overs const x = compare_roundings<Value, States...>(rule);
   INFO(std::string{ds::type_name<Value>()}, ", lr ", x.rate, ": of the loss float leaves ", x.in_float, ", nearest ",
        x.nearest, ", stochastic ", x.stochastic);
   CHECK(x.in_float < 0.05);

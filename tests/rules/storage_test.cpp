@@ -28,7 +28,7 @@ void check(row<Rule> const& row, with<Value, Gradient, Ps...>) {
   INFO(row.name, ": value ", format_of<Value>.name, ", gradient ", format_of<Gradient>.name);
   problem<Value, Gradient> p({5, 131});
   oracle truth(row.rule, p);
-  ds::optimizer opt{p.parameters(), row.rule, Ps{}...};
+  auto opt = optimizer_of(p.parameters(), row.rule, Ps{}...);
   auto const exact = [&](std::size_t k) {
     if constexpr (plan::has_master) return opt.master(p.name(k));
     else return std::span<Value const>(p.value[k]);

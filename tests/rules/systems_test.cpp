@@ -5,6 +5,7 @@
 #include <descent/host_tbb.hpp>
 
 #include "support/all_rules.hpp"
+#include "support/optimizer_of.hpp"
 #include "support/problem.hpp"
 #include "support/sizes.hpp"
 
@@ -21,7 +22,7 @@ namespace {
 
 template <class System, class Rule> problem<float> run(Rule const& rule) {
   problem<float> p(parallel_sizes);
-  ds::optimizer opt{p.parameters(), rule, ds::host<System>{}};
+  auto opt = optimizer_of(p.parameters(), rule, ds::host<System>{});
   for (int t = 1; t <= 3; ++t) {
     p.set_gradients(t);
     opt.step();

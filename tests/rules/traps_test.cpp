@@ -3,6 +3,7 @@
 // Mistakes and surprises of other systems' update rules, each as a fact that they would fail; the name says whose. The
 // table of all is docs/design/traps.md. Those of the machine are in machine/traps_test.cpp and policy_traps_test.cpp.
 #include <descent/descent.hpp>
+#include <descent/rules/adafactor.hpp>
 
 #include <doctest/doctest.h>
 
@@ -141,6 +142,17 @@ TEST_CASE("trap of tiny-cuda-nn and flashlight: decoupled decay is lr wd p at th
   decays(ds::signsgd{});
   decays(ds::signum{});
   decays(ds::sophia{});
+}
+
+TEST_CASE("trap of optax's Adafactor: decay is times lr, without it only where decay_by_lr is off") {
+  // With gradients of zero decay alone moves the value.
+  auto const after = [](double lr, bool by_lr) {
+    return walk(ds::adafactor{.lr = lr, .weight_decay = 0.125, .decay_by_lr = by_lr}, 1, {0, 0});
+  };
+  CHECK(after(0, true) == 1);
+  CHECK(after(0.25, true) == doctest::Approx((1 - 0.25 * 0.125) * (1 - 0.25 * 0.125)).epsilon(1e-15));
+  CHECK(after(0, false) == doctest::Approx(0.875 * 0.875).epsilon(1e-15));
+  CHECK(after(0.25, false) == after(0, false));
 }
 
 TEST_CASE("trap of bitsandbytes' AdamW: decay is of the parameter before the step, not after it") {

@@ -4,6 +4,7 @@
 
 #include <descent/rule.hpp>
 
+#include "optimizer_of.hpp"
 #include "problem.hpp"
 
 #include <array>
@@ -120,7 +121,10 @@ template <class Rule> struct oracle {
     else return Rule::sum(p, g, k);
   }
   terms final_terms(Rule const& rule, auto const& total, auto& memory) const {
-    if constexpr (descent::has_memory<Rule>) return rule.at(t, total, memory);
+    constexpr bool keeps = descent::has_memory<Rule>;
+    if constexpr (descent::has_loss<Rule> && keeps) return rule.at(t, total, memory, current_loss);
+    else if constexpr (descent::has_loss<Rule>) return rule.at(t, total, current_loss);
+    else if constexpr (keeps) return rule.at(t, total, memory);
     else return rule.at(t, total);
   }
 };

@@ -7,6 +7,8 @@
 #include <descent/rules/dadapt_adamw.hpp>
 #include <descent/rules/dowg.hpp>
 #include <descent/rules/madgrad.hpp>
+#include <descent/rules/momo.hpp>
+#include <descent/rules/polyak.hpp>
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/schedule_free_sgd.hpp>
@@ -51,6 +53,12 @@ inline std::tuple const free_rows{
     row{"acprop, decay",
         descent::acprop{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .eps_root = 1e-6, .weight_decay = 0.1}},
     row{"acprop", descent::acprop{.lr = 0.002, .beta2 = 0.98}},
+    // Of a loss that stays what it is: the largest rate keeps a tensor of one element from leaping.
+    row{"polyak", descent::polyak{.max_lr = 0.05}},
+    row{"polyak, f_min, eps, plus", descent::polyak{.lr = 0.5, .max_lr = 0.04, .f_min = -0.25, .eps = 1e-3, .plus = true}},
+    row{"momo", descent::momo{.lr = 0.02}},
+    row{"momo, adapt, bound, decay",
+        descent::momo{.lr = 0.05, .beta = 0.75, .lower_bound = -1, .weight_decay = 0.05, .adapt = true}},
 };
 
 template <> inline constexpr double most_ulps<descent::schedule_free_sgd> = 8;  // rate g in y near 0

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/rules/adadelta.hpp>
+#include <descent/rules/adafactor.hpp>
 #include <descent/rules/adagrad.hpp>
 #include <descent/rules/adamax.hpp>
 #include <descent/rules/amsgrad.hpp>
@@ -11,6 +12,7 @@
 #include <descent/rules/nadam.hpp>
 #include <descent/rules/radam.hpp>
 #include <descent/rules/rprop.hpp>
+#include <descent/rules/sm3.hpp>
 
 #include "row.hpp"
 
@@ -52,11 +54,26 @@ inline std::tuple const torch_rows{
     row{"heavy ball, nesterov, decay, correction",
         descent::heavy_ball{
             .lr = 0.01, .momentum = 0.8, .weight_decay = 0.01, .nesterov = true, .correction = true}},
+    // Without `matrices` they are rules for vectors.
+    row{"adafactor", descent::adafactor{.lr = 0.01}},
+    row{"adafactor, eps added, momentum, decay, not capped",
+        descent::adafactor{.lr = 0.005,
+                           .beta2_decay = 0.7,
+                           .eps1 = 1e-4,
+                           .clip = 0.75,
+                           .weight_decay = 0.1,
+                           .momentum = 0.75,
+                           .eps_added = true,
+                           .capped = false}},
+    row{"adafactor, not relative", descent::adafactor{.lr = 0.002, .eps1 = 1e-3, .relative = false}},
+    row{"sm3", descent::sm3{.lr = 0.02}},
+    row{"sm3, beta2, no momentum", descent::sm3{.lr = 0.002, .momentum = 0, .beta2 = 0.9, .eps = 1e-4}},
 };
 
 template <> inline constexpr double most_ulps<descent::adadelta> = 8;     // d^2 in u, of g + wd p
 template <> inline constexpr double most_ulps<descent::heavy_ball> = 16;  // mu b + step, larger than p, in p near 0
 
+template <> inline constexpr bool lr_in_state<descent::adafactor> = true;   // m is the mean of steps
 template <> inline constexpr bool lr_in_state<descent::asgd> = true;        // ax is a mean of p
 template <> inline constexpr bool lr_in_state<descent::heavy_ball> = true;  // b is the last step
 template <> inline constexpr bool lr_in_state<descent::rprop> = true;       // d starts at lr

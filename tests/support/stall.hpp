@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/optimizer.hpp>
+#include <descent/matrices.hpp>
 #include <descent/rounding.hpp>
+#include <descent/rules/sgd.hpp>
+
+#include "optimizer_of.hpp"
 
 #include <cstddef>
 #include <type_traits>
@@ -15,15 +18,15 @@ namespace test {
 /// Where the numbers of a type are 2^-7 apart: an update below 2^-8 is lost in nearest rounding.
 template <class Value> inline constexpr double stall_start = std::is_same_v<Value, descent::half> ? 12 : 1.5;
 
-/// What 800 steps leave, as a share of the first loss, of the sum over 2048 elements of (x - c)^2 / 2, with c 1/8 to
-/// 1/4 from the start. `loss` is where rules that look at it find it.
+/// What 800 steps leave, as a share of the first loss, of the sum over the elements of a matrix of (x - c)^2 / 2, with
+/// c 1/8 to 1/4 from the start.
 template <class Value, class Rule, class... Ps>
-double left_over(double start, float& loss, Rule const& rule, Ps... policies) {
-  constexpr std::size_t size = 2048;
+double left_over(double start, descent::shape shape, Rule const& rule, Ps... policies) {
+  std::size_t const size = std::size_t(shape.rows * shape.columns);
   std::vector<Value> x(size, descent::narrow<Value>(start)), g(size);
   descent::parameters<Value> list;
-  list.add("x", x.data(), g.data(), size);
-  descent::optimizer opt{list, rule, policies...};
+  list.add("x", x.data(), g.data(), shape);
+  auto opt = optimizer_of(list, rule, policies...);
 
   double first = 0, now = 0;
   for (int t = 0; t <= 800; ++t) {
@@ -35,7 +38,7 @@ double left_over(double start, float& loss, Rule const& rule, Ps... policies) {
       now += away * away / 2;
     }
     if (t == 0) first = now;
-    loss = float(now);
+    current_loss = float(now);
     if (t < 800) opt.step();
   }
   return now / first;
@@ -46,18 +49,32 @@ double left_over(double start, float& loss, Rule const& rule, Ps... policies) {
 struct left_overs {
   double rate = 0, in_float = 1, nearest = 1, stochastic = 1;
 };
-template <class Value, class... States, class Rule, class... Ps>
-left_overs compare_roundings(Rule rule, float& loss, Ps... policies) {
-  double const start = stall_start<Value>;
+template <class Value, class... States, class Left> left_overs compare_roundings_of(Left const& left) {
   left_overs x;
   for (double lr : {3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1., 3., 10.}) {
-    if constexpr (requires { rule.lr; }) rule.lr = x.rate = lr;
-    x.in_float = left_over<float>(start, loss, rule, policies...);
+    x.rate = lr;
+    x.in_float = left(float{}, lr);
     if (x.in_float < 0.05) break;
   }
-  x.nearest = left_over<Value>(start, loss, rule, policies..., States{}...);
-  x.stochastic = left_over<Value>(start, loss, rule, policies..., States{}..., descent::stochastic_rounding{1});
+  x.nearest = left(Value{}, x.rate, States{}...);
+  x.stochastic = left(Value{}, x.rate, States{}..., descent::stochastic_rounding{1});
   return x;
+}
+
+/// Of a rule for vectors.
+template <class Value, class... States, class Rule> left_overs compare_roundings(Rule rule) {
+  return compare_roundings_of<Value, States...>([&]<class T, class... Ps>(T, double lr, Ps... policies) {
+    if constexpr (requires { rule.lr; }) rule.lr = lr;
+    return left_over<T>(stall_start<Value>, {2048, 1}, rule, policies...);
+  });
+}
+
+/// Of a rule for matrices.
+template <class Value, class... States, class Rule> left_overs compare_matrix_roundings(Rule rule) {
+  return compare_roundings_of<Value, States...>([&]<class T, class... Ps>(T, double lr, Ps... policies) {
+    rule.lr = lr;
+    return left_over<T>(stall_start<Value>, {12, 20}, descent::sgd{}, descent::matrices{rule}, policies...);
+  });
 }
 
 }  // namespace test
