@@ -1,6 +1,7 @@
 #!/bin/sh
 # usage: lists.sh tests-folder listed sources...     Fails if a test source is in no list of tests/meson.build, if the
-# header of a simple rule has more than 40 lines of code, or if a rule has no mutant.
+# header of a simple rule has more than 40 lines of code, if a rule has no mutant, or no row in support/rows_*.hpp, by
+# which the tests of every rule find it.
 cd "$1" || exit 1
 shift
 status=0
@@ -23,4 +24,13 @@ for header in ../include/descent/rules/*.hpp; do
   [ "$lines" -le 40 ] || { echo "rules/$rule.hpp is simple and has $lines lines of code, more than 40"; status=1; }
 done
 [ "$simple" -ge 25 ] || { echo "only $simple simple rules: what makes one is no longer found"; status=1; }
+
+rows=$(find support -name 'rows_*.hpp' ! -name rows_chain.hpp)
+of_matrices_alone='muon shampoo soap'  # tests/machine/matrix_test.cpp and matrix_rules_test.cpp
+for header in ../include/descent/rules/*.hpp; do
+  rule=$(basename "$header" .hpp)
+  case " $of_matrices_alone " in *" $rule "*) continue ;; esac
+  grep -Eq "row\{\"[^\"]*\", *descent::$rule[{<]|^ +descent::$rule[{<]" $rows ||
+    { echo "the rule $rule has no row in tests/support/rows_*.hpp"; status=1; }
+done
 exit $status
