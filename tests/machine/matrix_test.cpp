@@ -11,8 +11,6 @@
 
 #include <doctest/doctest.h>
 
-#include "support/stall.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -443,27 +441,6 @@ TEST_CASE("each rule for matrices solves least squares with a known solution") {
   CHECK(solve(ds::shampoo{.lr = 0.1}) <= 0.01);
   CHECK(solve(ds::shampoo{.lr = 0.1, .beta2 = 0.99, .graft = true, .every = 10}) <= 0.01);
   CHECK(solve(ds::soap{.weight_decay = 0}, ds::vary<&ds::soap::lr>(down)) <= 0.01);
-}
-
-TEST_CASE("each rule for matrices learns on with stochastic rounding where nearest rounding stalls") {
-  // As tests/rules/stochastic_test.cpp has it of the rules for vectors.
-  auto const holds = [](std::string const& name, test::left_overs const& x) {
-    INFO(name, ", lr ", x.rate, ": of the loss float leaves ", x.in_float, ", nearest ", x.nearest, ", stochastic ",
-         x.stochastic);
-    CHECK(x.in_float < 0.05);
-    CHECK(x.nearest > 0.5);
-    CHECK(x.stochastic < 0.1);
-  };
-  auto const learns = [&](std::string const& name, auto const& rule) {
-    holds(name + ", bfloat16", test::compare_matrix_roundings<ds::bfloat16>(rule));
-    holds(name + ", half", test::compare_matrix_roundings<ds::half>(rule));
-    holds(name + ", bfloat16 with its state", test::compare_matrix_roundings<ds::bfloat16, ds::states<ds::bfloat16>>(rule));
-  };
-  learns("muon", ds::muon{.weight_decay = 0});
-  learns("adafactor", ds::adafactor{.momentum = 0.9});
-  learns("sm3", ds::sm3{});
-  learns("shampoo", ds::shampoo{.momentum = 0.9});
-  learns("soap", ds::soap{.weight_decay = 0});
 }
 
 TEST_CASE("shampoo finds its roots in every k-th update, and takes steps as long as the gradient with graft") {

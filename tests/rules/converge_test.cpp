@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-/// Every rule finds the minimum of problems whose minimum is known, within stated steps, with one of ten rates a factor of
-/// 3 apart, held or falling linearly to zero: in double, in float, and in half and bfloat16 with a master in float, where
-/// values and gradients go through 16 bits. The same steps and the same distance from the minimum in all of them.
+/// Every rule finds the minimum of problems whose minimum is known, within stated steps, with one of ten rates a factor
+/// of 3 apart, held or falling linearly to zero: in double, in float, and in half and bfloat16 with a master in float,
+/// where values and gradients go through 16 bits. Steps and distance from the minimum are the same in all of them.
 
 using namespace test;
 namespace ds = descent;
@@ -218,6 +218,8 @@ TEST_CASE("the gradients of the problems are those of their values") {
 }
 
 TEST_CASE("every rule converges on a quadratic, in every precision") { all_converge(function_of<quadratic>); }
-TEST_CASE("every rule converges on Rosenbrock's function, in every precision") { all_converge(function_of<rosenbrock>); }
+TEST_CASE("every rule converges on Rosenbrock's function, in every precision") {
+  all_converge(function_of<rosenbrock>);
+}
 TEST_CASE("every rule converges on Beale's function, in every precision") { all_converge(function_of<beale>); }
 TEST_CASE("every rule converges in logistic regression, in every precision") { all_converge(function_of<logistic>); }

@@ -55,7 +55,8 @@ inline std::tuple const free_rows{
     row{"acprop", descent::acprop{.lr = 0.002, .beta2 = 0.98}},
     // Of a loss that stays what it is: the largest rate keeps a tensor of one element from leaping.
     row{"polyak", descent::polyak{.max_lr = 0.05}},
-    row{"polyak, f_min, eps, plus", descent::polyak{.lr = 0.5, .max_lr = 0.04, .f_min = -0.25, .eps = 1e-3, .plus = true}},
+    row{"polyak, f_min, eps, plus",
+        descent::polyak{.lr = 0.5, .max_lr = 0.04, .f_min = -0.25, .eps = 1e-3, .plus = true}},
     row{"momo", descent::momo{.lr = 0.02}},
     row{"momo, adapt, bound, decay",
         descent::momo{.lr = 0.05, .beta = 0.75, .lower_bound = -1, .weight_decay = 0.05, .adapt = true}},

@@ -82,7 +82,8 @@ template <> inline constexpr bool moves_without_lr<descent::rprop> = true;  // l
 
 template <> inline constexpr bool moves_by_itself<descent::asgd> = true;  // lambd shrinks p
 
-template <> inline constexpr bool same_bits_on_device<descent::asgd> = false;   // pow in eta
-template <> inline constexpr bool same_bits_on_device<descent::nadam> = false;  // pow in mu
+template <> inline constexpr bool same_bits_on_device<descent::adafactor> = false;  // pow in the rate of v
+template <> inline constexpr bool same_bits_on_device<descent::asgd> = false;       // pow in eta
+template <> inline constexpr bool same_bits_on_device<descent::nadam> = false;      // pow in mu
 
 }  // namespace test
