@@ -33,6 +33,7 @@ TEST_CASE("each rule for matrices learns on with stochastic rounding where neare
   learns("muon", ds::muon{.weight_decay = 0});
   learns("adafactor", ds::adafactor{.momentum = 0.9});
   learns("sm3", ds::sm3{});
-  learns("shampoo", ds::shampoo{.momentum = 0.9});
+  // eps above 1e-6 of the largest eigenvalue, also where nearest rounding stalls and 800 equal gradients add up.
+  learns("shampoo", ds::shampoo{.eps = 0.05});
   learns("soap", ds::soap{.weight_decay = 0});
 }
