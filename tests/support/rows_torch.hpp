@@ -70,6 +70,7 @@ inline std::tuple const torch_rows{
     row{"sm3, beta2, no momentum", descent::sm3{.lr = 0.002, .momentum = 0, .beta2 = 0.9, .eps = 1e-4}},
 };
 
+template <> inline constexpr double most_ulps<descent::adafactor> = 8;    // rate u in m near 0
 template <> inline constexpr double most_ulps<descent::adadelta> = 8;     // d^2 in u, of g + wd p
 template <> inline constexpr double most_ulps<descent::heavy_ball> = 16;  // mu b + step, larger than p, in p near 0
 
