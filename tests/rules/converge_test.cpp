@@ -17,7 +17,7 @@
 /// Every rule finds the minimum of problems whose minimum is known, within stated steps, with one of ten rates a factor
 /// of 3 apart, held or falling linearly to zero: in double, in float, and in half and bfloat16 with a master in float,
 /// where values and gradients go through 16 bits. Steps and distance from the minimum are the same in all of them, but
-/// for two rules on one problem.
+/// for rules of signs and clipped elements on one problem.
 
 using namespace test;
 namespace ds = descent;
@@ -189,12 +189,14 @@ template <class Value, class Rule, class... Ps> bool converges(function const& f
 }
 
 /// In the valley of Rosenbrock's function the gradient at values that bfloat16 rounds often has another sign. Rules that
-/// look at the sign alone come from 24 to its floor: signSGD to 0.92, Rprop, whose step sizes shrink with each change, to
-/// 3.5.
+/// look at signs, or clip each element, come from 24 to its floor: signSGD to 0.92, Rprop to 3.5, the chains to 4.3.
+template <class Rule> inline constexpr double floor_of_valley = rosenbrock::close;
+template <> inline constexpr double floor_of_valley<ds::signsgd> = 1;
+template <> inline constexpr double floor_of_valley<ds::rprop> = 4;
+template <class... Parts> inline constexpr double floor_of_valley<ds::chain<ds::clip_value, Parts...>> = 5;
+template <class... Parts> inline constexpr double floor_of_valley<ds::chain<ds::gradient_sign, Parts...>> = 5;
 template <class Rule> function in_bfloat16(function f) {
-  if (f.value != rosenbrock::value) return f;
-  if (std::is_same_v<Rule, ds::signsgd>) f.close = 1;
-  if (std::is_same_v<Rule, ds::rprop>) f.close = 4;
+  if (f.value == rosenbrock::value) f.close = floor_of_valley<Rule>;
   return f;
 }
 
