@@ -4,15 +4,15 @@
 /// The update kernel of AdamW with no policy but its storage. Whatever other policies the step has costs it nothing: its
 /// machine code is what it was before they were there. code.py compares, for the compilers that are recorded here.
 ///
-///     code: 13.0.88 sm_80 bfloat16 77ae9b6fd497399f
-///     code: 13.0.88 sm_80 float 658b333df723091a
-///     code: 13.0.88 sm_80 half d2749220a1a77fb4
-///     code: 13.0.88 sm_90 bfloat16 24dccfd45cf60ac8
-///     code: 13.0.88 sm_90 float 310ef55e160ca8be
-///     code: 13.0.88 sm_90 half 2c2ff94d9b5405fc
-///     code: 13.0.88 sm_100 bfloat16 a0f05fa53aa08d16
-///     code: 13.0.88 sm_100 float 019d2105e0243a37
-///     code: 13.0.88 sm_100 half f111775e13b19aec
+///     code: 13.0.88 sm_80 bfloat16 915f85071ecfb075
+///     code: 13.0.88 sm_80 float 03bf7fbdd37c987e
+///     code: 13.0.88 sm_80 half d493ee20c48c2835
+///     code: 13.0.88 sm_90 bfloat16 60e04c608c54defd
+///     code: 13.0.88 sm_90 float 09e0ca2b91b8471c
+///     code: 13.0.88 sm_90 half ba400a63822047e0
+///     code: 13.0.88 sm_100 bfloat16 e92f8389411a81a6
+///     code: 13.0.88 sm_100 float 887213e22982e5ca
+///     code: 13.0.88 sm_100 half 8fb7a47b4161f60e
 #include <descent/descent.cuh>
 
 namespace ds = descent;

@@ -27,8 +27,8 @@
 ///     guard: update_packets  descent::heavy_ball>            loads 6 stores 4 registers 64 pieces 4
 ///     guard: update_packets  descent::lamb>                  loads 8 stores 6 registers 64
 ///     guard: update_packets  descent::larc_of_sgd>           loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  descent::larc_of_adam>          loads 8 stores 6 registers 64 terms 12
-///     guard: update_packets  descent::layerwise_adam>        loads 8 stores 6 registers 64 terms 12
+///     guard: update_packets  descent::larc_of_adam>          loads 8 stores 6 registers 64
+///     guard: update_packets  descent::layerwise_adam>        loads 8 stores 6 registers 64
 ///     guard: update_packets  descent::layerwise_rmsprop>     loads 10 stores 8 registers 128 pieces 8 terms 12
 ///     guard: update_packets  descent::lars>                  loads 6 stores 4 registers 64 pieces 4
 ///     guard: update_packets  descent::lion>                  loads 6 stores 4 registers 64

@@ -12,36 +12,35 @@ namespace descent {
 ///     g <- g + wd p
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) g^2
-///     p <- p - lr m^ / (sqrt(v^ + eps_root) + eps)        x^ = x / (1 - b^t)
+///     p <- p - lr m^ / (sqrt(v^) + eps)        x^ = x / (1 - b^t)
 ///
 /// With `eps_on_raw` eps is added to sqrt(v), before its correction, as in the paper's last remark of section 2, in
 /// TensorFlow and in torch.optim.SparseAdam: sqrt(v^) + eps / sqrt(1 - b2^t). Without `bias_correction` x^ = x, as by
-/// default in MLX. eps_root as in optax.
+/// default in MLX.
 struct adam {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, eps_root = 0;
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool eps_on_raw = false, bias_correction = true;
 
   template <class Real> struct state { Real m, v; };
-  template <class Real> struct terms { Real lr, b1, a1, b2, a2, m_unbias, v_unbias, root, eps, wd; };  // a = 1 - b
+  template <class Real> struct terms { Real lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
   static constexpr char const* slots[] = {"m", "v"};
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
     double const m_unbias = bias_correction ? 1 / (1 - power(beta1, t)) : 1;
     double const v_unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
-    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, m_unbias, v_unbias, eps_root,
-            eps_on_raw ? eps * sqrt(v_unbias) : eps, weight_decay};
+    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, m_unbias, v_unbias, eps_on_raw ? eps * sqrt(v_unbias) : eps,
+            weight_decay};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     g = g + k.wd * p;
     s.m = k.b1 * s.m + k.a1 * g;
     s.v = k.b2 * s.v + k.a2 * g * g;
-    return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias + k.root) + k.eps));
+    return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps));
   }
 
   void check() const {
     detail::check_moments("adam", *this);
-    detail::require_nonnegative("adam", "eps_root", eps_root);
     detail::require_flag(!eps_on_raw || bias_correction, "adam", "eps_on_raw", "off without bias_correction",
                          eps_on_raw);
   }

@@ -12,17 +12,17 @@ namespace descent {
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) g^2
-///     p <- p - lr (m^ / (sqrt(v^ + eps_root) + eps) + wd p)          x^ = x / (1 - b^t)
+///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 ///
-/// `eps_on_raw`, `bias_correction` and eps_root as in adam. Other orders of the decay: `decay_after` shrinks what the
+/// `eps_on_raw` and `bias_correction` as in adam. Other orders of the decay: `decay_after` shrinks what the
 /// step has made, p <- (p - lr u) (1 - lr wd), as bitsandbytes; `decay_corrected` has wd sqrt(1 - b2^t) / (1 - b1^t),
 /// as tiny-cuda-nn.
 struct adamw {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2, eps_root = 0;
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
   bool eps_on_raw = false, bias_correction = true, decay_after = false, decay_corrected = false;
 
   template <class Real> struct state { Real m, v; };
-  template <class Real> struct terms { Real lr, b1, a1, b2, a2, m_unbias, v_unbias, root, eps, wd; };  // a = 1 - b
+  template <class Real> struct terms { Real lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
   static constexpr char const* slots[] = {"m", "v"};
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
@@ -30,18 +30,17 @@ struct adamw {
     double const v_unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
     double const wd = decay_corrected ? weight_decay * m_unbias / sqrt(v_unbias) : weight_decay;
     return {lr, beta1, 1 - beta1, beta2, 1 - beta2, decay_after ? (1 - lr * wd) * m_unbias : m_unbias, v_unbias,
-            eps_root, eps_on_raw ? eps * sqrt(v_unbias) : eps, wd};
+            eps_on_raw ? eps * sqrt(v_unbias) : eps, wd};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     s.m = k.b1 * s.m + k.a1 * g;
     s.v = k.b2 * s.v + k.a2 * g * g;
-    return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias + k.root) + k.eps) + k.wd * p);
+    return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p);
   }
 
   void check() const {
     detail::check_moments("adamw", *this);
-    detail::require_nonnegative("adamw", "eps_root", eps_root);
     detail::require_flag(!eps_on_raw || bias_correction, "adamw", "eps_on_raw", "off without bias_correction",
                          eps_on_raw);
     detail::require_flag(!decay_corrected || bias_correction, "adamw", "decay_corrected", "off without bias_correction",
