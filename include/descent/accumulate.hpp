@@ -27,7 +27,7 @@ struct accumulate {
   void check() const { detail::require(n >= 1, "accumulate", "n", "at least 1", n); }
 };
 
-/// The same with n from a schedule of the updates so far, rounded and at least 1: a batch that grows while training
+/// The same with n from a schedule of the updates so far, rounded, at least 1 and below 2^31: a batch that grows while training
 /// (large_batch.hpp). Evaluated where the optimizer is, so a captured step() follows.
 template <schedule Schedule> struct accumulate_by {
   Schedule n;
@@ -40,12 +40,16 @@ template <schedule Schedule> struct accumulate_by {
 template <class Schedule> accumulate_by(Schedule) -> accumulate_by<Schedule>;
 
 namespace detail {
+/// Rounded, and at least 1 and at most 2^31 - 1.
+DESCENT_HD inline std::int64_t whole_micro_batches(double n) {
+  constexpr std::int64_t most = 2147483647;
+  return !(n > 1) ? 1 : n < double(most) ? std::int64_t(n + 0.5) : most;
+}
 /// Micro-batches of the update after `step` others.
 DESCENT_HD inline std::int64_t micro_batches_at(accumulate const& policy, std::int64_t) { return policy.n; }
 template <class Schedule>
 DESCENT_HD std::int64_t micro_batches_at(accumulate_by<Schedule> const& policy, std::int64_t step) {
-  double const n = policy.n(step);
-  return n > 1 ? std::int64_t(n + 0.5) : 1;
+  return whole_micro_batches(policy.n(step));
 }
 }  // namespace detail
 

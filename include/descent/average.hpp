@@ -31,7 +31,7 @@ struct ema {
   }
   void check() const {
     detail::require_fraction("ema", "decay", decay);
-    detail::require(start >= 0, "ema", "start", "at least 0", double(start));
+    detail::require(start >= 0, "ema", "start", "at least 0", start);
   }
 };
 
@@ -50,8 +50,8 @@ struct swa {
     return (t - start) % every == 0 ? 1 / double(n + 1) : 0;
   }
   void check() const {
-    detail::require(start >= 1, "swa", "start", "at least 1", double(start));
-    detail::require(every >= 1, "swa", "every", "at least 1", double(every));
+    detail::require(start >= 1, "swa", "start", "at least 1", start);
+    detail::require(every >= 1, "swa", "every", "at least 1", every);
   }
 };
 

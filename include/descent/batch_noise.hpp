@@ -5,6 +5,7 @@
 #include <descent/detail/error.hpp>
 #include <descent/math.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -22,7 +23,8 @@ struct batch_advice {
 
 /// The gradient noise scale (McCandlish et al. 2018, appendix A.1) from the norms of the gradient over a small and over
 /// a large batch, such as one micro-batch (or rank) and all of them: optimizer::gradient_norm() after the first
-/// micro-batch and report().grad_norm after step().
+/// micro-batch and report().grad_norm after step(), which a policy that looks at gradients measures (clip_norm,
+/// skip_nonfinite, a loss scale), and which is not a number without one.
 ///
 ///     |G|^2 = (B |g_B|^2 - b |g_b|^2) / (B - b)      of the true gradient
 ///     S     = (|g_b|^2 - |g_B|^2) / (1 / b - 1 / B)    the trace of the covariance of one example
@@ -33,9 +35,10 @@ struct batch_noise {
   double small, large;  ///< b and B in examples
   double decay = 0.99;  ///< of both averages, which are corrected for their start
 
-  /// Takes both norms of one update.
+  /// Takes both norms of one update. One that is not finite, of a skipped update say, tells nothing and is ignored.
   void update(double small_norm, double large_norm) {
     check();
+    if (!std::isfinite(small_norm) || !std::isfinite(large_norm)) return;
     detail::require_nonnegative("batch_noise", "the norm of the small batch", small_norm);
     detail::require_nonnegative("batch_noise", "the norm of the large batch", large_norm);
     double const gb = small_norm * small_norm, gB = large_norm * large_norm;

@@ -13,7 +13,11 @@
 namespace descent {
 
 /// Parts of `part` rows; the last one may have fewer.
-constexpr std::int64_t ghost_parts(std::int64_t rows, std::int64_t part) { return (rows + part - 1) / part; }
+constexpr std::int64_t ghost_parts(std::int64_t rows, std::int64_t part) {
+  detail::require(rows >= 0, "ghost_parts", "rows", "at least 0", rows);
+  detail::require(part > 0, "ghost_parts", "part", "above 0", part);
+  return rows / part + (rows % part != 0);
+}
 
 /// The mean and the variance over n rows, not n - 1, of each of `features` columns in each part:
 /// mean[p * features + j].
@@ -21,9 +25,9 @@ constexpr std::int64_t ghost_parts(std::int64_t rows, std::int64_t part) { retur
 template <class Real>
 void ghost_statistics(Real const* x, std::int64_t rows, std::int64_t features, std::int64_t part, double* mean,
                       double* variance) {
-  detail::require(rows > 0, "ghost_statistics", "rows", "above 0", double(rows));
-  detail::require(features > 0, "ghost_statistics", "features", "above 0", double(features));
-  detail::require(part > 0, "ghost_statistics", "part", "above 0", double(part));
+  detail::require(rows > 0, "ghost_statistics", "rows", "above 0", rows);
+  detail::require(features > 0, "ghost_statistics", "features", "above 0", features);
+  detail::require(part > 0, "ghost_statistics", "part", "above 0", part);
   for (std::int64_t p = 0; p < ghost_parts(rows, part); ++p) {
     std::int64_t const begin = p * part, end = begin + part < rows ? begin + part : rows;
     double *const m = mean + p * features, *const v = variance + p * features;
@@ -44,6 +48,8 @@ void ghost_statistics(Real const* x, std::int64_t rows, std::int64_t features, s
 /// batch:   run <- (1 - momentum) run + momentum part
 inline void ghost_running(double const* of_parts, std::int64_t parts, std::int64_t features, double momentum,
                           double* run) {
+  detail::require(parts >= 0, "ghost_running", "parts", "at least 0", parts);
+  detail::require(features > 0, "ghost_running", "features", "above 0", features);
   detail::require(momentum > 0 && momentum <= 1, "ghost_running", "momentum", "in (0, 1]", momentum);
   for (std::int64_t p = 0; p < parts; ++p)
     for (std::int64_t j = 0; j < features; ++j)
@@ -54,6 +60,10 @@ inline void ghost_running(double const* of_parts, std::int64_t parts, std::int64
 template <class Real>
 void ghost_normalize(Real const* x, std::int64_t rows, std::int64_t features, std::int64_t part, double const* mean,
                      double const* variance, double eps, Real* y) {
+  detail::require(rows > 0, "ghost_normalize", "rows", "above 0", rows);
+  detail::require(features > 0, "ghost_normalize", "features", "above 0", features);
+  detail::require(part > 0, "ghost_normalize", "part", "above 0", part);
+  detail::require_nonnegative("ghost_normalize", "eps", eps);
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < features; ++j) {
       std::int64_t const s = i / part * features + j, e = i * features + j;

@@ -145,6 +145,10 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
   template <class T> void set_control(T control_block::*field, T x, std::vector<entry> const&) { control_.*field = x; }
   void observe(float const* x, double y, auto const&) { observe_metric<Plan>(control_, policies_, x, y); }
   bool set_groups(std::vector<entry> const&) { return true; }
+  void check_schedules(std::vector<entry> const& groups, std::int64_t step) {
+    if constexpr (Plan::has_matrices) base::check_schedules(groups, step, &matrices_.rule_at(0));
+    else base::check_schedules(groups, step);
+  }
   void refuse_capture(char const*) const {}
   control_block read_control() const { return control_; }
   control_block late_control() const {

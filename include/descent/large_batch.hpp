@@ -16,16 +16,36 @@
 /// over: micro-batch times ranks times accumulated micro-batches.
 namespace descent {
 
+namespace detail {
+/// How many times as large, k.
+constexpr double times_the_batch(char const* name, double batch, double base_batch) {
+  require(batch > 0 && batch < __builtin_inf(), name, "batch", "above 0 and finite", batch);
+  require(base_batch > 0 && base_batch < __builtin_inf(), name, "base_batch", "above 0 and finite", base_batch);
+  return batch / base_batch;
+}
+constexpr void require_micro(char const* name, std::int64_t micro, std::int64_t ranks) {
+  constexpr std::int64_t most = 2147483647;
+  require(micro >= 1 && micro <= most, name, "micro", "in [1, 2^31)", micro);
+  require(ranks >= 1 && ranks <= most, name, "ranks", "in [1, 2^31)", ranks);
+}
+}  // namespace detail
+
 constexpr std::int64_t whole_batch(std::int64_t micro, std::int64_t ranks = 1, std::int64_t accumulated = 1) {
+  detail::require_micro("whole_batch", micro, ranks);
+  detail::require(accumulated >= 1, "whole_batch", "accumulated", "at least 1", accumulated);
   return micro * ranks * accumulated;
 }
 
 /// Linear scaling (Goyal et al. 2017, section 2.1), which keeps the noise of SGD, lr / batch:   lr' = lr batch / base
-constexpr double linear_scaled(double lr, double batch, double base_batch) { return lr * (batch / base_batch); }
+constexpr double linear_scaled(double lr, double batch, double base_batch) {
+  return lr * detail::times_the_batch("linear_scaled", batch, base_batch);
+}
 
 /// Square-root scaling (Krizhevsky 2014, section 5; Hoffer et al. 2017, section 4), which keeps the covariance of an
 /// update:   lr' = lr sqrt(batch / base)
-inline double sqrt_scaled(double lr, double batch, double base_batch) { return lr * std::sqrt(batch / base_batch); }
+inline double sqrt_scaled(double lr, double batch, double base_batch) {
+  return lr * std::sqrt(detail::times_the_batch("sqrt_scaled", batch, base_batch));
+}
 
 /// Gradual warm-up (Goyal et al. 2017, section 2.2): from the rate of the small batch, the scaled one divided by `k`,
 /// by a constant amount a step to the scaled one, the first of `then`, in `steps` steps. `then` counts from the start
@@ -43,7 +63,7 @@ template <schedule Then> struct gradual_warmup {
   }
   void check() const {
     detail::require(k > 0 && std::isfinite(k), "gradual_warmup", "k", "above 0 and finite", k);
-    detail::require(steps >= 0, "gradual_warmup", "steps", "at least 0", double(steps));
+    detail::require_steps("gradual_warmup", "steps", steps, 0);
     if constexpr (requires { then.check(); }) then.check();
   }
 };
@@ -54,63 +74,70 @@ struct legw {
   double lr, warmup_epochs;
 
   legw for_batch(double batch, double base_batch) const {
-    return {sqrt_scaled(lr, batch, base_batch), warmup_epochs * (batch / base_batch)};
+    double const k = detail::times_the_batch("legw", batch, base_batch);
+    return {lr * std::sqrt(k), warmup_epochs * k};
   }
 };
 
 /// Updates in so many epochs over `samples`, of which the last of an epoch may be smaller.
 inline std::int64_t updates_in(double epochs, std::int64_t samples, std::int64_t batch) {
-  detail::require(samples > 0, "updates_in", "samples", "above 0", double(samples));
-  detail::require(batch > 0, "updates_in", "batch", "above 0", double(batch));
-  return std::int64_t(std::llround(epochs * double((samples + batch - 1) / batch)));
+  detail::require_nonnegative("updates_in", "epochs", epochs);
+  detail::require(samples > 0, "updates_in", "samples", "above 0", samples);
+  detail::require(batch > 0, "updates_in", "batch", "above 0", batch);
+  double const updates = epochs * double(samples / batch + (samples % batch != 0));
+  detail::require(updates <= 0x1p62, "updates_in", "the number of updates", "at most 2^62", updates);
+  return std::llround(updates);
 }
 
 /// Training longer (Hoffer et al. 2017, section 5): the epochs in which k times the batch makes as many updates. A
 /// schedule of updates then needs no change.
 constexpr double epochs_of_equal_updates(double epochs, double batch, double base_batch) {
-  return epochs * (batch / base_batch);
+  return epochs * detail::times_the_batch("epochs_of_equal_updates", batch, base_batch);
 }
 
-/// A growing batch in micro-batches: n(t) = batch(t) / (micro ranks), rounded, for accumulate_by. `batch` may be any
+/// A growing batch in micro-batches: n(t) = batch(t) / (micro ranks), rounded, below 2^31, for accumulate_by. `batch` may be any
 /// schedule; step{256, 5, 1000} is five times as much every 1000 updates.
 template <schedule Batch> struct micro_batches {
   Batch batch{};
   std::int64_t micro = 1, ranks = 1;
 
   DESCENT_HD double operator()(std::int64_t t) const {
-    double const n = batch(t) / double(micro * ranks);
-    return n > 1 ? double(std::int64_t(n + 0.5)) : 1;
+    return double(detail::whole_micro_batches(batch(t) / double(micro * ranks)));
   }
   void check() const {
-    detail::require(micro >= 1, "micro_batches", "micro", "at least 1", double(micro));
-    detail::require(ranks >= 1, "micro_batches", "ranks", "at least 1", double(ranks));
+    detail::require_micro("micro_batches", micro, ranks);
     if constexpr (requires { batch.check(); }) batch.check();
   }
 };
 
 /// Growing the batch instead of decaying the rate (Smith et al. 2018, section 2): the noise of SGD is lr N / batch, so
 /// where `rate` would fall to a part the batch grows by as much, up to `largest`, and only from there on does the rate
-/// fall. `batch` is the one at step 0.
+/// fall. `batch` is the one up to step `begin`, to be set to the end of a warm-up: there rate(t) stays as it is.
 ///
-///     B(t) = min(largest, batch rate(0) / rate(t)), in whole micro-batches
-///     lr(t) = rate(t) B(t) / batch                                            so that lr / B is rate / batch
+///     B(t) = batch                                                      for t <= begin
+///     B(t) = batch rate(begin) / rate(t), in [batch, largest]           afterwards, in whole micro-batches
+///     lr(t) = rate(t) B(t) / batch                                      so that lr / B is rate / batch
 ///
 /// `grow_batch(growth)` is both policies. A grown batch needs more data for an update: `rate` is a schedule of updates,
 /// and its milestones are that many epochs of the small batch no longer.
 template <schedule Rate> struct batch_growth {
   Rate rate{};
   double batch = 1, largest = 1;
-  std::int64_t micro = 1, ranks = 1;
+  std::int64_t micro = 1, ranks = 1, begin = 0;
 
   DESCENT_HD double operator()(std::int64_t t) const {
-    double const wanted = batch * rate(0) / rate(t);
-    return wanted < largest ? wanted : largest;
+    if (t <= begin) return batch;
+    double const wanted = batch * rate(begin) / rate(t);
+    return wanted < batch ? batch : wanted < largest ? wanted : largest;
   }
 
   void check() const {
-    detail::require(batch >= double(micro * ranks), "batch_growth", "batch", "at least micro times ranks", batch);
-    detail::require(largest >= batch, "batch_growth", "largest", "at least batch", largest);
-    detail::require(rate(0) > 0, "batch_growth", "the rate at step 0", "above 0", rate(0));
+    detail::require_micro("batch_growth", micro, ranks);
+    detail::require_least("batch_growth", "batch", "micro times ranks", double(micro * ranks), batch);
+    detail::require_least("batch_growth", "largest", "batch", batch, largest);
+    detail::require_finite("batch_growth", "largest", largest);
+    detail::require_steps("batch_growth", "begin", begin, 0);
+    detail::require_positive("batch_growth", "the rate at step begin", rate(begin));
     if constexpr (requires { rate.check(); }) rate.check();
   }
 };

@@ -55,9 +55,10 @@ struct lr_curve {
   /// A tenth of that rate, as a cautious choice.
   double tenth_of_minimum() const { return minimum().rate / 10; }
 
-  /// The rate at which the smoothed loss falls fastest over the logarithm of the rate, before its minimum. Throws
-  /// std::runtime_error when it never falls.
+  /// The rate at which the smoothed loss falls fastest over the logarithm of the rate, before its minimum; the first
+  /// one where the second point is the minimum. Throws std::runtime_error when it never falls.
   double steepest() const {
+    if (lowest() == 1) return points[0].rate;
     std::size_t best = 0;
     double least = 0;
     for (std::size_t i = 1; i < lowest(); ++i)

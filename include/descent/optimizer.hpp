@@ -52,14 +52,15 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   using face::where_, face::groups_, face::engine_, face::alive, face::waiting;
 
  public:
-  /// Throws std::invalid_argument on overlapping views, memory out of the backend's reach and values out of range;
-  /// cuda_error when the device fails.
+  /// Throws std::invalid_argument on overlapping views, memory out of the backend's reach and values out of range, on
+  /// the host also those of schedules at step 0; cuda_error when the device fails.
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
       : face(chosen::layout_of(params, policies...), rule), accepted_(groups_), policies_(chosen::set(policies...)),
         used_(detail::used_slots<plan>(groups_, policies_)) {
     if constexpr (has_check<Rule>) rule.check();
     chosen::check(policies_, where_.groups);
     engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, chosen::backend_in(policies_));
+    this->check_schedules(0);
   }
 
   /// One training step on the gradients as they are now. weight is for accumulate, which documents it. Throws, with

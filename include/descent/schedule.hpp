@@ -28,7 +28,7 @@ template <class S> void check_schedule([[maybe_unused]] S const& s) {
 }
 inline void require_steps(char const* name, char const* field, std::int64_t steps, std::int64_t least) {
   require(steps >= least && steps <= std::int64_t{1} << 62, name, field,
-          least == 0 ? "in [0, 2^62]" : least == 1 ? "in [1, 2^62]" : "in [2, 2^62]", double(steps));
+          least == 0 ? "in [0, 2^62]" : least == 1 ? "in [1, 2^62]" : "in [2, 2^62]", steps);
 }
 inline void require_positive(char const* name, char const* field, double x) {
   require(x > 0 && std::isfinite(x), name, field, "finite and above 0", x);
@@ -37,11 +37,17 @@ inline void require_positive(char const* name, char const* field, double x) {
 template <std::size_t N>
 void require_order(char const* name, char const* field, std::int64_t const (&at)[N], bool strictly) {
   std::int64_t last = strictly ? 0 : 1;
-  for (std::int64_t t : at) {
-    require(strictly ? t > last : t >= last, name, field,
-            strictly ? "above 0 and increasing" : "at least 1 and not decreasing", double(t));
-    last = t;
-  }
+  for (std::size_t i = 0; i < N; last = at[i++])
+    require_entry(strictly ? at[i] > last : at[i] >= last, name, field, i,
+                  strictly ? "above 0 and increasing" : "at least 1 and not decreasing", at[i]);
+}
+template <std::size_t N> void require_all_finite(char const* name, char const* field, double const (&values)[N]) {
+  for (std::size_t i = 0; i < N; ++i) require_entry(std::isfinite(values[i]), name, field, i, "finite", values[i]);
+}
+
+/// initial factor^n, to the last bit or two however large n is.
+DESCENT_HD inline double decayed(double initial, double factor, std::int64_t n) {
+  return initial == 0 ? 0 : initial * precise_power(factor, n);  // not 0 times infinity
 }
 
 }  // namespace detail

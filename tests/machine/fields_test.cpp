@@ -171,6 +171,55 @@ TEST_CASE("a schedule's check runs in the constructor, with the name of its fiel
   CHECK(refused(ds::learning_rate(checked{})) == "nothing was thrown");
 }
 
+TEST_CASE("a schedule's value is checked by its rule: in the constructor and in set_step, which changes nothing then") {
+  auto const made = [](auto... ps) {
+    return message_of([&] {
+      three x;
+      ds::optimizer opt{x.parameters(), ds::adamw{}, ps...};
+    });
+  };
+  CHECK(made(ds::vary<&ds::adamw::beta1>(ds::constant{1.5})) ==
+        "schedules at step 0, group 0: adamw: beta1 must be in [0, 1), is 1.5");
+  CHECK(made(ds::learning_rate(ds::constant{-1}).only(ds::group{2})) ==
+        "schedules at step 0, group 2: adamw: lr must be finite and at least 0, is -1");
+  CHECK(made(ds::scale<&ds::adamw::beta2>(ds::constant{2})) ==
+        "schedules at step 0, group 0: adamw: beta2 must be in [0, 1), is 1.998");
+  CHECK(made(ds::scale_learning_rate(ds::constant{0})) == "nothing was thrown");
+
+  three x;
+  ds::optimizer opt{x.parameters(), ds::sgd{}, ds::learning_rate(ds::linear{1, -1, 4})};
+  opt.step();
+  CHECK(message_of([&] { opt.set_step(3); }) ==
+        "schedules at step 3, group 0: sgd: lr must be finite and at least 0, is -0.5");
+  CHECK(opt.report().step == 1);
+  opt.set_step(2);
+  CHECK(opt.report().step == 2);
+
+  float w[4] = {}, g[4] = {};
+  ds::parameters<float> p;
+  p.add("w", w, g, ds::shape{2, 2});
+  CHECK(message_of([&] {
+          ds::optimizer of_matrices{p, ds::sgd{}, ds::matrices{ds::muon{}}, ds::vary<&ds::muon::lr>(ds::constant{-1})};
+        }) == "schedules at step 0, group 0: muon: lr must be finite and at least 0, is -1");
+}
+
+TEST_CASE("schedules chosen at run time go inside others: warmup, join, scaled and a schedule for each group") {
+  using choice = ds::any_of<ds::constant, ds::linear>;
+  ds::table_schedule<4> const table{{0, 4.0}, {4, 8.0}};
+  ds::warmup<choice> const rise{.steps = 2, .then = choice{ds::linear{4, 0, 4}}};
+  CHECK(rates_with(5, ds::learning_rate(rise)) == list{2, 2, 2, 4, 4, 4, 4, 4, 4, 3, 3, 3, 2, 2, 2});
+  ds::join const pieces{{1, 3}, ds::constant{1}, table, choice{ds::constant{7}}};
+  CHECK(rates_with(4, ds::learning_rate(pieces)) == list{1, 1, 1, 4, 4, 4, 5, 5, 5, 7, 7, 7});
+  CHECK(rates_with(2, ds::learning_rate(ds::scaled{0.5, table})) == list{2, 2, 2, 2.5, 2.5, 2.5});
+  CHECK(rates_with(2, ds::learning_rate(ds::per_group{choice{ds::linear{2, 1, 1}}, ds::constant{3}, table})) ==
+        list{2, 3, 4, 1, 3, 5});
+  CHECK(refused(ds::learning_rate(ds::warmup<choice>{.steps = 2, .then = choice{ds::linear{1, 0, -1}}})) ==
+        "learning_rate: linear: steps must be in [0, 2^62], is -1");
+  using variant = std::variant<ds::constant, ds::linear>;
+  variant const v = ds::linear{4, 0, 4};
+  CHECK(rates_with(2, ds::learning_rate(ds::warmup<choice>{.steps = 1, .then = v})) == list{4, 4, 4, 4, 4, 4});
+}
+
 TEST_CASE("several fields at once, as one bundle") {
   three x, y;
   auto const cycle = ds::together(ds::learning_rate(ds::linear{1, 0, 8}),
@@ -273,6 +322,20 @@ TEST_CASE("the state of a plateau is saved, put back and kept by gathered()") {
     CHECK(rates(x, a, 1) == rates(y, b, 1));
   }
   CHECK(a.plateau().value < 0.5);
+  auto const put_back = [&](auto const& change) {
+    auto s = a.plateau();
+    change(s);
+    return message_of([&] { b.set_plateau(s); });
+  };
+  CHECK(put_back([](auto& s) { s.best = no_number; }) == "set_plateau: the best metric must be a number, is nan");
+  CHECK(put_back([](auto& s) { s.bad = -5; }) == "set_plateau: the count of bad metrics must be at least 0, is -5");
+  CHECK(put_back([](auto& s) { s.cooldown = -1; }) == "set_plateau: the cooldown left must be at least 0, is -1");
+  CHECK(put_back([](auto& s) { s.collected = -1; }) ==
+        "set_plateau: the count of metrics in the mean must be at least 0, is -1");
+  CHECK(put_back([](auto&) {}) == "nothing was thrown");
+  auto const unused = ds::optimizer{y.parameters(), ds::sgd{}, policy}.plateau();
+  CHECK(std::isinf(unused.best));  // and may be put back, too
+  b.set_plateau(unused);
   CHECK(message_of([&] { b.set_plateau({.value = 2, .best = 1, .mean = 0, .bad = 0, .cooldown = 0, .collected = 0}); }) == "set_plateau: the value must be in [0, 1], is 2");
 }
 

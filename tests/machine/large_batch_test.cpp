@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -95,9 +96,73 @@ TEST_CASE("a batch that grows keeps rate / batch as the decay would have it, als
   CHECK(ds::micro_batches{ds::constant{10}, 32, 2}(0) == 1);
   auto bad = growth;
   bad.largest = 32;
-  CHECK(message_of([&] { bad.check(); }) == "batch_growth: largest must be at least batch, is 32");
+  CHECK(message_of([&] { bad.check(); }) == "batch_growth: largest must be at least batch, 64, is 32");
   bad = growth, bad.micro = 32;
-  CHECK(message_of([&] { bad.check(); }) == "batch_growth: batch must be at least micro times ranks, is 64");
+  CHECK(message_of([&] { bad.check(); }) == "batch_growth: batch must be at least micro times ranks, 128, is 64");
+}
+
+TEST_CASE("a batch that grows after a warm-up: up to there it is the batch, and the rate is the schedule's") {
+  using rise = ds::warmup<ds::step>;
+  ds::batch_growth<rise> const growth{.rate = {.steps = 10, .then = {.initial = 0.1, .factor = 0.2, .every = 100}},
+                                      .batch = 2048, .largest = 32768, .micro = 32, .ranks = 8, .begin = 10};
+  growth.check();
+  auto const n = accumulated(growth);
+  auto const lr = ds::remaining_rate{growth};
+  for (std::int64_t t = 0; t < 110; ++t) {
+    CHECK(n(t) == 8);
+    CHECK(lr(t) == growth.rate(t));
+  }
+  CHECK(lr(0) == Approx(0.01).epsilon(1e-15));
+  for (std::int64_t t : {110, 209}) {
+    CHECK(n(t) == 40);
+    CHECK(lr(t) == Approx(0.1).epsilon(1e-15));
+  }
+  CHECK(n(210) == 128);  // the largest
+  CHECK(lr(210) == Approx(0.004 * 16).epsilon(1e-14));
+  CHECK(lr(310) == Approx(0.0008 * 16).epsilon(1e-14));
+
+  ds::batch_growth<ds::linear> const rising{.rate = {0.1, 0.4, 10}, .batch = 64, .largest = 128};
+  for (std::int64_t t = 0; t < 20; ++t) CHECK(rising(t) == 64);  // never below the batch
+  ds::batch_growth<ds::linear> const ends{.rate = {0.1, 0, 10}, .batch = 64, .largest = 128};
+  CHECK(ends(10) == 128);
+  CHECK(ds::remaining_rate{ends}(10) == 0);
+}
+
+TEST_CASE("arguments that make no batch are refused: which, what is allowed, what it is") {
+  double const inf = std::numeric_limits<double>::infinity();
+  CHECK(message_of([] { ds::whole_batch(0); }) == "whole_batch: micro must be in [1, 2^31), is 0");
+  CHECK(message_of([] { ds::whole_batch(1, 1, 0); }) == "whole_batch: accumulated must be at least 1, is 0");
+  CHECK(message_of([] { ds::linear_scaled(0.1, 256, 0); }) == "linear_scaled: base_batch must be above 0 and finite, is 0");
+  CHECK(message_of([] { ds::sqrt_scaled(0.1, -1, 256); }) == "sqrt_scaled: batch must be above 0 and finite, is -1");
+  CHECK(message_of([] { ds::legw{0.1, 1}.for_batch(512, 0); }) == "legw: base_batch must be above 0 and finite, is 0");
+  CHECK(message_of([&] { ds::epochs_of_equal_updates(90, inf, 256); }) ==
+        "epochs_of_equal_updates: batch must be above 0 and finite, is inf");
+  CHECK(message_of([] { ds::updates_in(-1, 10, 2); }) == "updates_in: epochs must be finite and at least 0, is -1");
+  CHECK(message_of([] { ds::updates_in(1e300, 10, 2); }) ==
+        "updates_in: the number of updates must be at most 2^62, is 5e+300");
+  CHECK(message_of([] { ds::gradual_warmup<ds::constant>{.steps = -12345678}.check(); }) ==
+        "gradual_warmup: steps must be in [0, 2^62], is -12345678");
+  CHECK(message_of([] { ds::micro_batches<ds::constant>{.ranks = 0}.check(); }) ==
+        "micro_batches: ranks must be in [1, 2^31), is 0");
+  using growth = ds::batch_growth<ds::constant>;
+  CHECK(message_of([&] { growth{.rate = {1}, .largest = inf}.check(); }) == "batch_growth: largest must be finite, is inf");
+  CHECK(message_of([] { growth{.rate = {1}, .micro = 0}.check(); }) == "batch_growth: micro must be in [1, 2^31), is 0");
+  CHECK(message_of([] { growth{.rate = {1}, .begin = -1}.check(); }) == "batch_growth: begin must be in [0, 2^62], is -1");
+  CHECK(message_of([] { growth{}.check(); }) ==
+        "batch_growth: the rate at step begin must be finite and above 0, is 0");
+  CHECK(message_of([] { ds::ghost_parts(5, 0); }) == "ghost_parts: part must be above 0, is 0");
+  double x[2] = {1, 2};
+  CHECK(message_of([&] { ds::ghost_running(x, 1, 0, 0.5, x); }) == "ghost_running: features must be above 0, is 0");
+  CHECK(message_of([&] { ds::ghost_running(x, -1, 1, 0.5, x); }) == "ghost_running: parts must be at least 0, is -1");
+  CHECK(message_of([&] { ds::ghost_normalize(x, 2, 1, 0, x, x, 1e-5, x); }) ==
+        "ghost_normalize: part must be above 0, is 0");
+  CHECK(message_of([&] { ds::ghost_normalize(x, 2, 1, 1, x, x, -1, x); }) ==
+        "ghost_normalize: eps must be finite and at least 0, is -1");
+  for (double huge : {1e10, 1e300, inf}) {
+    CHECK(ds::micro_batches{ds::constant{huge}, 1, 1}(0) == 2147483647);
+    CHECK(ds::detail::micro_batches_at(ds::accumulate_by{ds::constant{huge}}, 0) == 2147483647);
+  }
+  CHECK(ds::micro_batches{ds::constant{std::nan("")}, 1, 1}(0) == 1);
 }
 
 TEST_CASE("grow_batch runs it: updates come after ever more calls, at the rate that is left") {
@@ -191,6 +256,31 @@ TEST_CASE("the noise scale of a model with known noise, through the optimizer's 
   CHECK(noise.squared_gradient() == Approx(n * 0.25).epsilon(0.05));
   CHECK(noise.trace() == Approx(n * 4.0).epsilon(0.05));
   CHECK(noise.scale() == Approx(16).epsilon(0.1));
+}
+
+TEST_CASE("norms that are not finite, of an update that overflowed or was not measured, tell nothing about the noise") {
+  float p[2] = {1, 1}, g[2];
+  ds::parameters<float> params;
+  params.add("p", p, g, 2);
+  ds::optimizer scaled{params, ds::sgd{}, ds::dynamic_loss_scale{.init = 4}};
+  ds::optimizer unmeasured{params, ds::sgd{}};
+  ds::batch_noise noise{.small = 1, .large = 2};
+  g[0] = g[1] = 4;
+  scaled.step();
+  noise.update(std::sqrt(3.), scaled.report().grad_norm);
+  CHECK(noise.updates() == 1);
+  CHECK(noise.squared_gradient() == Approx(1).epsilon(1e-6));
+  g[0] = std::numeric_limits<float>::infinity();
+  double const first = scaled.gradient_norm();
+  scaled.step();
+  CHECK(!scaled.report().applied);
+  noise.update(first, scaled.report().grad_norm);
+  g[0] = 4;
+  unmeasured.step();
+  CHECK(std::isnan(unmeasured.report().grad_norm));
+  noise.update(1, unmeasured.report().grad_norm);
+  CHECK(noise.updates() == 1);
+  CHECK(noise.squared_gradient() == Approx(1).epsilon(1e-6));
 }
 
 TEST_CASE("a noise scale that is not known is not a number, and nonsense is refused") {

@@ -182,6 +182,16 @@ TEST_CASE("a loss that is not finite ends the sweep, or says so at once; one tha
   CHECK(same_bits(x.value, before));
 }
 
+TEST_CASE("a loss that falls to the second point and then blows up suggests the first rate") {
+  auto const curve = [](std::vector<double> const& losses) {
+    ds::lr_curve c;
+    for (double l : losses) c.points.push_back({std::pow(10., double(c.points.size())), l, l});
+    return c;
+  };
+  CHECK(curve({4, 1, 40}).steepest() == 1);
+  CHECK(curve({4, 3.9, 1, 40}).steepest() == 10);
+}
+
 TEST_CASE("a curve that never falls suggests nothing, and settings out of range are refused") {
   bowl<float> x;
   ds::optimizer opt{x.params, ds::sgd{}};

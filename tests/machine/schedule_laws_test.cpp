@@ -158,7 +158,7 @@ TEST_CASE("restarts: each cycle begins at the peak, is multiplier times as long,
   CHECK(endless(last_step) >= 0);
 }
 
-TEST_CASE("far steps: every schedule is finite up to 2^62 and needs no loop over steps to say so") {
+TEST_CASE("far steps: every schedule that does not grow is finite up to 2^62 and needs no loop over steps to say so") {
   auto const sane = [](auto const& s) {
     ds::detail::check_schedule(s);
     for (std::int64_t t : {std::int64_t{1} << 40, last_step - 1, last_step}) {
@@ -180,6 +180,9 @@ TEST_CASE("far steps: every schedule is finite up to 2^62 and needs no loop over
   sane(ds::wsd{.peak = 1, .warmup = last_step, .stable = last_step, .decay = last_step});
   sane(ds::one_cycle{.peak = 1, .steps = last_step});
   sane(ds::interval_decay{.initial = 1, .end = last_step});
+  sane(ds::exponential{.initial = 0, .factor = 2});  // not 0 times infinity
+  sane(ds::step{.initial = 0, .factor = 2});
+  sane(ds::interval_decay{.initial = 0, .factor = 2, .every = 1, .end = last_step});
   sane(ds::join{{5, last_step}, ds::noam{}, ds::constant{1}, ds::constant{2}});
   CHECK(ds::join{{5, last_step}, ds::noam{}, ds::constant{1}, ds::constant{2}}(last_step) == 2);
 }
@@ -314,8 +317,44 @@ TEST_CASE("per epoch and at fractional epochs: equal at the first step of each e
   CHECK(in_steps(11) < 1);
 }
 
+TEST_CASE("long decays keep their digits: factors a little below 1, to any number of steps") {
+  for (int bits : {20, 40}) {
+    std::int64_t const n = std::int64_t{1} << bits;
+    double const factor = 1 - std::ldexp(1., -bits);
+    // ln(1 - x) = -x - x^2 / 2 - x^3 / 3 - ...
+    auto const want = [&](std::int64_t t) {
+      real const x = std::ldexp(real(1), -bits);
+      return std::exp(-real(t) * (x + x * x / 2 + x * x * x / 3 + x * x * x * x / 4));
+    };
+    for (std::int64_t t : {n / 7, n - 1, n, n + 1, 3 * n + 5, 17 * n, std::min(n * 600, std::int64_t{1} << 49)}) {
+      CAPTURE(bits);
+      CAPTURE(t);
+      CHECK(close(ds::step{1, factor, 1}(t), want(t), 4));
+      CHECK(close(ds::exponential{1, factor}(t), want(t), 4));
+      CHECK(close(ds::interval_decay{1, factor, 1, 0, last_step}(t - 1), want(t), 4));
+      CHECK(close(ds::cyclic{0, 1, 1, 1, ds::cycles::exp_range, factor}(2 * (t / 2) + 1), want(2 * (t / 2) + 1), 4));
+      CHECK(close(ds::cosine_restarts{1, 0, 1, 1, factor}(t), want(t), 4));
+    }
+  }
+  CHECK(ds::precise_power(0.5, 1000) == 0x1p-1000);
+  CHECK(ds::precise_power(0.5, 2000) == 0);
+  CHECK(std::isinf(ds::precise_power(2, 2000)));
+  CHECK(std::isinf(ds::precise_power(1.5, last_step)));
+  CHECK(ds::precise_power(1, last_step) == 1);
+  CHECK(ds::precise_power(0.3, 0) == 1);
+}
+
 TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   double const nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  CHECK(complaint(ds::linear{1, 0, -12345678}) == "linear: steps must be in [0, 2^62], is -12345678");
+  CHECK(complaint(ds::interval_decay{.begin = 10000001, .end = 10000000}) ==
+        "interval_decay: end must be at least begin, 10000001, is 10000000");
+  CHECK(complaint(ds::piecewise_constant<2>{{10000001, 10000000}, {}}) ==
+        "piecewise_constant: at[1] must be above 0 and increasing, is 10000000");
+  CHECK(complaint(ds::piecewise_constant<2>{{1, 2}, {1, 2, nan}}) == "piecewise_constant: values[2] must be finite, is nan");
+  CHECK(complaint(ds::table<2>{{1, inf}}) == "table: values[1] must be finite, is inf");
+  CHECK(complaint(wc{.steps = 4, .from = -1}) == "warmup: from must be finite and at least 0, is -1");
+  CHECK(complaint(ds::plateau{.floor = 2}) == "plateau: floor must be finite and at most initial, 1, is 2");
   CHECK(complaint(ds::constant{inf}) == "constant: value must be finite, is inf");
   CHECK(complaint(ds::linear{1, 0, -5}) == "linear: steps must be in [0, 2^62], is -5");
   CHECK(complaint(ds::linear{nan, 0, 5}) == "linear: from must be finite, is nan");
@@ -327,12 +366,12 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   CHECK(complaint(ds::step{1, 0, 5}) == "step: factor must be finite and above 0, is 0");
   CHECK(complaint(ds::step{1, 0.1, -1}) == "step: every must be in [1, 2^62], is -1");
   CHECK(complaint(ds::multi_step<3>{1, 0.1, {5, 9, 8}}) ==
-        "multi_step: at must be at least 1 and not decreasing, is 8");
-  CHECK(complaint(ds::multi_step<2>{1, 0.1}) == "multi_step: at must be at least 1 and not decreasing, is 0");
+        "multi_step: at[2] must be at least 1 and not decreasing, is 8");
+  CHECK(complaint(ds::multi_step<2>{1, 0.1}) == "multi_step: at[0] must be at least 1 and not decreasing, is 0");
   CHECK(complaint(ds::exponential{1, 0}) == "exponential: factor must be finite and above 0, is 0");
   CHECK(complaint(ds::exponential{1, 0.5, 1, false, inf}) ==
         "exponential: limit must be finite, or not a number for none, is inf");
-  CHECK(complaint(ds::interval_decay{.begin = 9, .end = 8}) == "interval_decay: end must be at least begin, is 8");
+  CHECK(complaint(ds::interval_decay{.begin = 9, .end = 8}) == "interval_decay: end must be at least begin, 9, is 8");
   CHECK(complaint(ds::inverse_time{1, -1}) == "inverse_time: rate must be finite and at least 0, is -1");
   CHECK(complaint(ds::inverse_sqrt{1, 0}) == "inverse_sqrt: steps must be in [1, 2^62], is 0");
   CHECK(complaint(ds::noam{.warmup = 0}) == "noam: warmup must be in [1, 2^62], is 0");
@@ -346,9 +385,9 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   CHECK(complaint(ds::cyclic_momentum{.low = -1}) == "cyclic_momentum: low must be in [0, 1), is -1");
   CHECK(complaint(ds::cyclical_decay{.period = 0}) == "cyclical_decay: period must be finite and above 0, is 0");
   CHECK(complaint(ds::piecewise_constant<2>{{5, 5}, {}}) ==
-        "piecewise_constant: at must be above 0 and increasing, is 5");
+        "piecewise_constant: at[1] must be above 0 and increasing, is 5");
   CHECK(complaint(ds::piecewise_interpolated<2>{{0, 5}, {}}) ==
-        "piecewise_interpolated: at must be above 0 and increasing, is 0");
+        "piecewise_interpolated: at[0] must be above 0 and increasing, is 0");
   CHECK(complaint(wc{.steps = -1}) == "warmup: steps must be in [0, 2^62], is -1");
   CHECK(complaint(wc{.steps = 4, .shape = wc::exponential}) == "warmup: from must be above 0 if exponential, is 0");
   CHECK(complaint(wc{.steps = 1, .shape = wc::logarithmic}) ==
@@ -360,7 +399,7 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   CHECK(complaint(ds::per_epoch{ds::constant{}, 0}) == "per_epoch: steps_per_epoch must be in [1, 2^62], is 0");
   CHECK(complaint(ds::delayed{-1, ds::constant{}}) == "delayed: steps must be in [0, 2^62], is -1");
   CHECK(complaint(ds::join{{9, 9}, ds::constant{}, ds::constant{}, ds::constant{}}) ==
-        "join: at must be above 0 and increasing, is 9");
+        "join: at[1] must be above 0 and increasing, is 9");
   CHECK(complaint(ds::plateau{.factor = 1}) == "plateau: factor must be in (0, 1), is 1");
   CHECK(complaint(ds::plateau{.patience = 0, .fires = ds::plateau::at_patience}) ==
         "plateau: patience must be at least 1 if it fires at patience, is 0");

@@ -25,7 +25,8 @@ header = """\
 #     case <name> <peer> <values at steps 0, 1, 2, ...>
 #     far <name> <peer> <step> <value>
 # The name says which schedule; machine/schedule_reference_test.cpp has its fields. The peer is `chained` (PyTorch's
-# scheduler, stepped), `closed` (its closed form), or `optax`.
+# scheduler, stepped), `closed` (its closed form, or its value where it is told the step), `optax`, or `trained` (a
+# parameter after each step of a training).
 #
 """
 far = [2**20 + 1, 2**31 + 7, 2**40]
@@ -68,6 +69,20 @@ def torch_case(name, n, build, field="lr", closed=False, **more):
         distant.extend((name, "closed", t, v) for t, v in zip(far, closed_at(build, far)))
 
 
+def torch_far(name, build):
+    """At far steps alone, of schedulers that can be told the step."""
+    for t in far + [2**40 + 3]:
+        optimizer = make()
+        scheduler = build(optimizer)
+        if isinstance(scheduler, tl.CosineAnnealingWarmRestarts):
+            scheduler.step(t)
+            value = optimizer.param_groups[0]["lr"]
+        else:
+            scheduler.last_epoch = t
+            value = (getattr(scheduler, "_get_closed_form_lr", None) or scheduler.get_lr)()[0]
+        distant.append((name, "closed", t, float(value)))
+
+
 def optax_case(name, n, schedule, distances=far):
     cases.append((name, "optax", [float(schedule(t)) for t in range(n)]))
     distant.extend((name, "optax", t, float(schedule(float(t)))) for t in distances)
@@ -108,16 +123,16 @@ for three in (False, True):
 torch_case("one_cycle_no_rise", 20, lambda o: tl.OneCycleLR(o, 0.5, total_steps=20, pct_start=0.02, cycle_momentum=False))
 torch_case("one_cycle_past", 11, lambda o: tl.OneCycleLR(o, 0.5, total_steps=10, cycle_momentum=False))
 
-for how in ("cos", "linear"):
+for how, length, start in (("cos", 8, 10), ("linear", 8, 10), ("0", 0, 3)):
     optimizer = make()
     before = tl.ExponentialLR(optimizer, 0.95)
     values = []
-    for t in range(30):  # the loop of swa_utils' documentation, with swa_start = 10
-        if t == 10:
-            after = SWALR(optimizer, swa_lr=0.05, anneal_epochs=8, anneal_strategy=how)
+    for t in range(30):  # the loop of swa_utils' documentation, with swa_start = start
+        if t == start:
+            after = SWALR(optimizer, swa_lr=0.05, anneal_epochs=length, anneal_strategy=how if length else "cos")
         values.append(float(optimizer.param_groups[0]["lr"]))
         optimizer.step()
-        (after if t >= 10 else before).step()
+        (after if t >= start else before).step()
     cases.append((f"swa_rate_{how}", "chained", values))
 
 torch_case("sequential", 40, lambda o: tl.SequentialLR(
@@ -126,6 +141,13 @@ torch_case("product", 40, lambda o: tl.ChainedScheduler(
     [tl.LinearLR(o, 0.1, 1.0, 5), tl.ExponentialLR(o, 0.9), tl.StepLR(o, 7, 0.5)], o))
 torch_case("product_of_cosine", 30, lambda o: tl.ChainedScheduler(
     [tl.CosineAnnealingLR(o, 30, 0.02), tl.StepLR(o, 7, 0.5)], o))
+torch_case("MultiStepLR_0", 5, lambda o: tl.MultiStepLR(o, [0, 3], 0.5))
+optimizer = make()
+scheduler = tl.CosineAnnealingWarmRestarts(optimizer, 3, 3, 0.01)
+scheduler.step(363)  # the start of a cycle
+cases.append(("restart_by_logarithm", "chained", [float(optimizer.param_groups[0]["lr"])]))
+torch_case("LinearLR_0", 6, lambda o: tl.LinearLR(o, 1 / 3, 1, 0))
+torch_case("PolynomialLR_0", 6, lambda o: tl.PolynomialLR(o, 0))
 torch_case("ConstantLR_0", 6, lambda o: tl.ConstantLR(o, 0.25, 0))
 
 optimizer = make()
@@ -138,6 +160,37 @@ for t in range(20):
     optimizer.step()
     scheduler.step()
 cases.append(("changed_by_hand", "chained", values))
+
+for name, build in {
+    "step_far": lambda o: tl.StepLR(o, 2**36 + 5, 0.9),
+    "multi_step_far": lambda o: tl.MultiStepLR(o, [4, 2**31 + 7, 2**39, 2**40 + 1], 0.5),
+    "exponential_far": lambda o: tl.ExponentialLR(o, 1 - 2.0**-41),
+    "lambda_far": lambda o: tl.LambdaLR(o, lambda e: 1 / (1 + e * 2.0**-38)),
+    "linear_far": lambda o: tl.LinearLR(o, 0.2, 0.9, 2**41 + 1),
+    "polynomial_far": lambda o: tl.PolynomialLR(o, 2**41 + 1, 2),
+    "cosine_far": lambda o: tl.CosineAnnealingLR(o, 2**41 + 1, 0.02),
+    "cosine_restarts_far": lambda o: tl.CosineAnnealingWarmRestarts(o, 9, 1, 0.01),
+    "cosine_restarts_far_2": lambda o: tl.CosineAnnealingWarmRestarts(o, 5, 2, 0.01),
+    "cyclic_far": lambda o: tl.CyclicLR(o, 0.01, 0.5, 4, 12, cycle_momentum=False),  # 1 / 16 is exact, so x is
+    "cyclic_exp_range_far": lambda o: tl.CyclicLR(o, 0.01, 0.5, 3, 13, "exp_range", 1 - 2.0**-41, cycle_momentum=False),
+    "one_cycle_far": lambda o: tl.OneCycleLR(o, 0.5, total_steps=2**41, cycle_momentum=False),
+    "one_cycle_far_3": lambda o: tl.OneCycleLR(o, 0.5, total_steps=2**41, three_phase=True, cycle_momentum=False),
+}.items():
+    torch_far(name, build)
+
+for name, kind, options in (("sgd", torch.optim.SGD, dict(momentum=0.5)), ("adamw", torch.optim.AdamW, dict(weight_decay=0.1))):
+    for three in (False, True):
+        p = torch.nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
+        optimizer = kind([p], lr=1, **options)
+        scheduler = tl.OneCycleLR(optimizer, 0.05, total_steps=20, three_phase=three)  # momentum from 0.95 to 0.85
+        values = []
+        for t in range(20):
+            p.grad = p.detach() * torch.tensor([1.0, 3.0], dtype=torch.float64)
+            optimizer.step()
+            values.append(float(p[t % 2]))
+            if t < 19:
+                scheduler.step()
+        cases.append((f"one_cycle_{name}_{3 if three else 2}", "trained", values))
 
 optax_case("constant", 4, optax.constant_schedule(base))
 optax_case("linear", 20, optax.linear_schedule(0.3, 0.05, 12, 4))
@@ -156,6 +209,15 @@ optax_case("cosine", 40, optax.cosine_decay_schedule(0.3, 30, 0.1))
 optax_case("cosine_exponent", 40, optax.cosine_decay_schedule(0.3, 30, 0.1, 1.7))
 optax_case("linear_onecycle", 60, optax.linear_onecycle_schedule(50, 0.3))
 optax_case("cosine_onecycle", 60, optax.cosine_onecycle_schedule(50, 0.3))
+optax_case("linear_onecycle_3", 6, optax.linear_onecycle_schedule(3, 0.3))
+optax_case("cosine_onecycle_3", 6, optax.cosine_onecycle_schedule(3, 0.3))
+optax_case("piecewise_constant_0", 8, optax.piecewise_constant_schedule(0.3, {0: 0.5, 3: 0.2}))
+optax_case("piecewise_linear_0", 8, optax.piecewise_interpolate_schedule("linear", 0.3, {0: 0.5, 3: 0.2}))
+optax_case("warmup_cosine_falls", 20, optax.warmup_cosine_decay_schedule(0.5, 0.3, 4, 10, 0.01))
+optax_case("warmup_cosine_zero", 20, optax.warmup_cosine_decay_schedule(0.0, 0.0, 4, 10, 0.01))
+optax_case("warmup_exponential_falls", 20, optax.warmup_exponential_decay_schedule(0.5, 0.3, 4, 3, 0.5))
+optax_case("cosine_decay_far", 4, optax.cosine_decay_schedule(0.3, 2**41 + 1, 0.1))
+optax_case("exponential_decay_far", 4, optax.exponential_decay(0.3, 2**38 + 1, 0.5))
 optax_case("warmup_constant", 12, optax.warmup_constant_schedule(0.03, 0.3, 8))
 optax_case("warmup_cosine", 50, optax.warmup_cosine_decay_schedule(0.03, 0.3, 8, 40, 0.01, 1.5))
 optax_case("warmup_exponential", 50, optax.warmup_exponential_decay_schedule(0.03, 0.3, 8, 10, 0.5, 3, True, 0.06))

@@ -6,20 +6,33 @@
 #include <cstdio>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace descent::detail {
 
-/// The shortest usual spelling of a number, for messages.
-inline std::string number(double x) {
+/// The shortest usual spelling of a number, for messages; all digits of an integer.
+template <class T> std::string number(T x) {
+  if constexpr (std::is_integral_v<T>) return std::to_string(x);
   char text[32];
-  std::snprintf(text, sizeof text, "%g", x);
+  std::snprintf(text, sizeof text, "%g", double(x));
   return text;
 }
 
+template <class T> [[noreturn]] void refuse(char const* rule, char const* field, char const* allowed, T x) {
+  throw std::invalid_argument(std::string(rule) + ": " + field + " must be " + allowed + ", is " + number(x));
+}
 /// Throws "rule: field must be in [low, high), is x" unless x is.
-inline void require(bool holds, char const* rule, char const* field, char const* allowed, double x) {
-  if (!holds)
-    throw std::invalid_argument(std::string(rule) + ": " + field + " must be " + allowed + ", is " + number(x));
+template <class T> constexpr void require(bool holds, char const* rule, char const* field, char const* allowed, T x) {
+  if (!holds) refuse(rule, field, allowed, x);
+}
+/// The same of entry i of a field that is a list.
+template <class T>
+void require_entry(bool holds, char const* rule, char const* field, std::size_t i, char const* allowed, T x) {
+  if (!holds) refuse(rule, (field + ('[' + std::to_string(i) + ']')).c_str(), allowed, x);
+}
+/// Throws "rule: field must be at least other, is x" with the value of the other unless x is.
+template <class T> void require_least(char const* rule, char const* field, char const* other, T least, T x) {
+  if (!(x >= least)) refuse(rule, field, (std::string("at least ") + other + ", " + number(least)).c_str(), x);
 }
 
 inline void require_fraction(char const* rule, char const* field, double x) {

@@ -100,6 +100,15 @@ template <class Plan> class host_control {
     }
   }
 
+  /// With the matrix rules of the groups, if there are any.
+  template <class... Rule>
+  void check_schedules(std::vector<entry> const& groups, std::int64_t step, Rule const*... of_matrices) const {
+    for (int g = 0; g < int(groups.size()); ++g) {
+      check_scheduled(scheduled(groups[std::size_t(g)].rule, policies_, step, g), step, g);
+      (check_scheduled(scheduled_for_matrices(of_matrices[g], policies_, step, g), step, g), ...);
+    }
+  }
+
   std::int64_t first_bad_chunk() const {
     for (std::int64_t c = 0; c < where_.chunks(); ++c)
       if (!norm_totals_from<Plan>([&](int i) { return row(i)[c]; }).finite()) return c;

@@ -7,6 +7,8 @@
 #include <descent/vary.hpp>
 
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 
 /// Rules with their scheduled fields.
 namespace descent::detail {
@@ -42,6 +44,16 @@ DESCENT_HD Rule scheduled_for_matrices(Rule rule, Policies const& policies, std:
   });
   if constexpr (has_lr<Rule>) rule.lr *= rate.scale;
   return rule;
+}
+
+/// Throws std::invalid_argument where schedules have taken a field of a group's rule out of its range at this step.
+template <class Rule> void check_scheduled(Rule const& rule, std::int64_t step, int group) {
+  if constexpr (has_check<Rule>) try {
+      rule.check();
+    } catch (std::invalid_argument const& e) {
+      throw std::invalid_argument("schedules at step " + std::to_string(step) + ", group " + std::to_string(group) +
+                                  ": " + e.what());
+    }
 }
 
 /// The rule of a group, or of any, with its scheduled fields unknown: not a number.

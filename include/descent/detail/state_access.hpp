@@ -43,6 +43,11 @@ template <class Plan, class Engine> class optimizer_core {
 
   tensors where_;
   std::vector<entry> groups_;
+  /// On the host, where every schedule can be called.
+  void check_schedules([[maybe_unused]] std::int64_t step) const {
+    if constexpr (requires { engine_->check_schedules(groups_, step); }) engine_->check_schedules(groups_, step);
+  }
+
   std::unique_ptr<Engine> engine_;
 };
 
@@ -101,9 +106,12 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
                                   " elements, got " + std::to_string(from.size()));
     alive().copy(const_cast<T*>(to.data()), from.data(), from.size_bytes());
   }
-  /// Puts back t, the updates applied so far.
+  /// Puts back t, the updates applied so far. On the host throws std::invalid_argument, with nothing changed, where a
+  /// schedule is out of its field's range at t.
   void set_step(std::int64_t t) {
     if (t < 0) throw std::invalid_argument("set_step: the step must be at least 0, is " + std::to_string(t));
+    alive();
+    this->check_schedules(t);
     alive().set_control(&control_block::step, t, groups_);
   }
 
@@ -121,8 +129,12 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   }
   void set_plateau(plateau_state const& s) {
     require_plateau();
-    if (!(s.value >= 0 && s.value <= 1))
-      throw std::invalid_argument("set_plateau: the value must be in [0, 1], is " + number(s.value));
+    constexpr char const* name = "set_plateau";
+    require(s.value >= 0 && s.value <= 1, name, "the value", "in [0, 1]", s.value);
+    require(s.best == s.best, name, "the best metric", "a number", s.best);
+    require(s.bad >= 0, name, "the count of bad metrics", "at least 0", s.bad);
+    require(s.cooldown >= 0, name, "the cooldown left", "at least 0", s.cooldown);
+    require(s.collected >= 0, name, "the count of metrics in the mean", "at least 0", s.collected);
     alive().set_control(&control_block::plateau, s, groups_);
   }
 

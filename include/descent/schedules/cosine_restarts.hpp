@@ -24,7 +24,7 @@ struct cosine_restarts {
       t -= length;
       length = length > (std::int64_t{1} << 62) / multiplier ? std::int64_t{1} << 62 : length * multiplier;
     }
-    double const top = decay == 1 ? peak : floor + power(decay, cycle) * (peak - floor);
+    double const top = decay == 1 ? peak : floor + precise_power(decay, cycle) * (peak - floor);
     return detail::between(top, floor, double(t) / double(length), anneal::cosine);
   }
 

@@ -16,12 +16,16 @@ DESCENT_HD inline double cycle_height(std::int64_t t, std::int64_t up, std::int6
   if (down == 0) down = up;
   std::int64_t const cycle = t / (up + down), u = t % (up + down);
   double const height = u <= up ? double(u) / double(up) : double(up + down - u) / double(down);
-  return height * (mode == cycles::triangular2 ? power(0.5, cycle) : mode == cycles::exp_range ? power(gamma, t) : 1.0);
+  switch (mode) {
+    case cycles::triangular2: return height * power(0.5, cycle);
+    case cycles::exp_range: return height * precise_power(gamma, t);
+    default: return height;
+  }
 }
 inline void check_cyclic(char const* name, std::int64_t up, std::int64_t down, double gamma) {
   constexpr std::int64_t most = std::int64_t{1} << 61;
-  require(up >= 1 && up <= most, name, "up", "in [1, 2^61]", double(up));
-  require(down >= 0 && down <= most, name, "down", "in [0, 2^61], 0 for as many as up", double(down));
+  require(up >= 1 && up <= most, name, "up", "in [1, 2^61]", up);
+  require(down >= 0 && down <= most, name, "down", "in [0, 2^61], 0 for as many as up", down);
   require(gamma > 0 && gamma <= 1, name, "gamma", "in (0, 1]", gamma);
 }
 

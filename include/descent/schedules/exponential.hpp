@@ -21,7 +21,7 @@ struct exponential {
   double limit = none;
 
   DESCENT_HD double operator()(std::int64_t t) const {
-    double value = initial * power(factor, t / steps);
+    double value = detail::decayed(initial, factor, t / steps);
     if (!staircase && t % steps != 0) value *= descent::pow(factor, double(t % steps) / double(steps));
     return (factor < 1 ? value < limit : value > limit) ? limit : value;
   }

@@ -16,7 +16,7 @@ struct interval_decay {
 
   DESCENT_HD double operator()(std::int64_t t) const {
     if (t > end) t = end;
-    return t < begin ? initial : initial * power(factor, 1 + (t - begin) / every);
+    return t < begin ? initial : detail::decayed(initial, factor, 1 + (t - begin) / every);
   }
 
   void check() const {
@@ -24,7 +24,7 @@ struct interval_decay {
     detail::require_positive("interval_decay", "factor", factor);
     detail::require_steps("interval_decay", "every", every, 1);
     detail::require_steps("interval_decay", "begin", begin, 0);
-    detail::require(end >= begin, "interval_decay", "end", "at least begin", double(end));
+    detail::require_least("interval_decay", "end", "begin", begin, end);
   }
 };
 static_assert(schedule<interval_decay>);

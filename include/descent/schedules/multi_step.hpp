@@ -11,13 +11,14 @@ namespace descent {
 ///
 ///     s(t) = initial factor^k,  k = how many of at are <= t
 template <std::size_t N> struct multi_step {
+  static_assert(N >= 1 && N <= 256, "multi_step<N>: 1 to 256 steps: it is a parameter of kernels");
   double initial = 0, factor = 0.1;
   std::int64_t at[N] = {};
 
   DESCENT_HD double operator()(std::int64_t t) const {
     std::int64_t passed = 0;
     for (std::size_t i = 0; i < N; ++i) passed += at[i] <= t;
-    return initial * power(factor, passed);
+    return detail::decayed(initial, factor, passed);
   }
 
   void check() const {

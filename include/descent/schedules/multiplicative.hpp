@@ -8,12 +8,13 @@ namespace descent {
 
 /// The first N values from a table, and the last one from then on: for what only a recurrence gives.
 template <std::size_t N> struct table {
+  static_assert(N >= 1 && N <= 256, "table<N>: 1 to 256 values: it is a parameter of kernels");
   double values[N] = {};
 
   DESCENT_HD double operator()(std::int64_t t) const { return values[t < std::int64_t(N) ? t : std::int64_t(N) - 1]; }
 
   void check() const {
-    for (double v : values) detail::require_finite("table", "values", v);
+    detail::require_all_finite("table", "values", values);
   }
 };
 static_assert(schedule<table<2>>);

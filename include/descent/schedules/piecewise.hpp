@@ -9,6 +9,7 @@ namespace descent {
 
 /// The value of the interval: values[0] before step at[0], values[i] from at[i - 1] on, values[N] from at[N - 1] on.
 template <std::size_t N> struct piecewise_constant {
+  static_assert(N >= 1 && N <= 128, "piecewise_constant<N>: 1 to 128 boundaries: it is a parameter of kernels");
   std::int64_t at[N] = {};
   double values[N + 1] = {};
 
@@ -20,7 +21,7 @@ template <std::size_t N> struct piecewise_constant {
 
   void check() const {
     detail::require_order("piecewise_constant", "at", at, true);
-    for (double v : values) detail::require_finite("piecewise_constant", "values", v);
+    detail::require_all_finite("piecewise_constant", "values", values);
   }
 };
 static_assert(schedule<piecewise_constant<2>>);
@@ -28,6 +29,7 @@ static_assert(schedule<piecewise_constant<2>>);
 /// Through the points (0, values[0]), (at[0], values[1]), ..., (at[N - 1], values[N]), by lines or half waves of a
 /// cosine; constant from the last one on.
 template <std::size_t N> struct piecewise_interpolated {
+  static_assert(N >= 1 && N <= 128, "piecewise_interpolated<N>: 1 to 128 boundaries: it is a parameter of kernels");
   std::int64_t at[N] = {};
   double values[N + 1] = {};
   anneal shape = anneal::linear;
@@ -42,7 +44,7 @@ template <std::size_t N> struct piecewise_interpolated {
 
   void check() const {
     detail::require_order("piecewise_interpolated", "at", at, true);
-    for (double v : values) detail::require_finite("piecewise_interpolated", "values", v);
+    detail::require_all_finite("piecewise_interpolated", "values", values);
   }
 };
 static_assert(schedule<piecewise_interpolated<2>>);

@@ -79,12 +79,13 @@ struct plateau {
     detail::require_finite(name, "initial", initial);
     detail::require(factor > 0 && factor < 1, name, "factor", "in (0, 1)", factor);
     detail::require(patience >= (fires == at_patience), name, "patience",
-                    fires == at_patience ? "at least 1 if it fires at patience" : "at least 0", double(patience));
-    detail::require(cooldown >= 0, name, "cooldown", "at least 0", double(cooldown));
-    detail::require(every >= 1, name, "every", "at least 1", double(every));
+                    fires == at_patience ? "at least 1 if it fires at patience" : "at least 0", patience);
+    detail::require(cooldown >= 0, name, "cooldown", "at least 0", cooldown);
+    detail::require(every >= 1, name, "every", "at least 1", every);
     detail::require_fraction(name, "relative", relative);
     detail::require_nonnegative(name, "absolute", absolute);
-    detail::require_finite(name, "floor", floor);
+    detail::require(std::isfinite(floor) && floor <= initial, name, "floor",
+                    ("finite and at most initial, " + detail::number(initial)).c_str(), floor);
     detail::require_nonnegative(name, "eps", eps);
   }
 };

@@ -10,21 +10,47 @@
 #include <descent/schedules/polynomial.hpp>
 #include <descent/schedules/warmup.hpp>
 
+namespace descent::detail {
+
+/// A scale whose boundary is 0 holds from the start; its entry is left over, and lies beyond every step.
+template <class Pieces, std::size_t N>
+constexpr Pieces pieces(Pieces s, double init_value, std::int64_t const (&boundaries)[N], double const (&scales)[N]) {
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (n == 0 && boundaries[i] == 0) init_value *= scales[i];
+    else s.at[n] = boundaries[i], s.values[++n] = scales[i];
+  }
+  for (; n < N; s.values[++n] = 1) s.at[n] = (std::int64_t{1} << 62) + 1 + std::int64_t(n);
+  s.values[0] = init_value;
+  for (std::size_t i = 0; i < N; ++i) s.values[i + 1] *= s.values[i];
+  return s;
+}
+/// The fraction of peak_value that init_value is.
+constexpr double part_of_peak(double init_value, double peak_value, char const* name) {
+  require(peak_value != 0 || init_value == 0, name, "peak_value", "other than 0, for the warm-up is a part of it",
+          peak_value);
+  return peak_value != 0 ? init_value / peak_value : 0;
+}
+
+}  // namespace descent::detail
+
 /// Schedules under their names in other libraries, with the arguments there, where the mapping of fields is not
 /// obvious. docs/schedules.md has a table of all.
 namespace descent::preset {
 
-/// torch.optim.lr_scheduler 2.15; `lr` is the optimizer's.
+/// torch.optim.lr_scheduler 2.15; `lr` is the optimizer's. LinearLR and PolynomialLR of 0 steps stay at their start, as
+/// there; our own schedules are then at their end.
 namespace torch {
 constexpr descent::piecewise_constant<1> ConstantLR(double lr, double factor = 1. / 3, std::int64_t total_iters = 5) {
   return {.at = {total_iters}, .values = {lr * factor, lr}};
 }
 constexpr descent::linear LinearLR(double lr, double start_factor = 1. / 3, double end_factor = 1,
                                    std::int64_t total_iters = 5) {
+  if (total_iters == 0) end_factor = start_factor;
   return {lr * start_factor, lr * end_factor, total_iters};
 }
 constexpr descent::polynomial PolynomialLR(double lr, std::int64_t total_iters = 5, double power = 1) {
-  return {lr, 0, power, total_iters};
+  return {lr, total_iters == 0 ? lr : 0, power, total_iters};
 }
 constexpr descent::cosine CosineAnnealingLR(double lr, std::int64_t T_max, double eta_min = 0) {
   return {.peak = lr, .floor = eta_min, .steps = T_max, .after = descent::cosine::swing};
@@ -60,20 +86,13 @@ constexpr descent::cosine cosine_decay_schedule(double init_value, std::int64_t 
 template <std::size_t N>
 constexpr piecewise_constant<N> piecewise_constant_schedule(double init_value, std::int64_t const (&boundaries)[N],
                                                             double const (&scales)[N]) {
-  piecewise_constant<N> s;
-  s.values[0] = init_value;
-  for (std::size_t i = 0; i < N; ++i) s.at[i] = boundaries[i], s.values[i + 1] = s.values[i] * scales[i];
-  return s;
+  return descent::detail::pieces(piecewise_constant<N>{}, init_value, boundaries, scales);
 }
 template <std::size_t N>
 constexpr piecewise_interpolated<N> piecewise_interpolate_schedule(anneal shape, double init_value,
                                                                    std::int64_t const (&boundaries)[N],
                                                                    double const (&scales)[N]) {
-  piecewise_interpolated<N> s;
-  s.shape = shape;
-  s.values[0] = init_value;
-  for (std::size_t i = 0; i < N; ++i) s.at[i] = boundaries[i], s.values[i + 1] = s.values[i] * scales[i];
-  return s;
+  return descent::detail::pieces(piecewise_interpolated<N>{{}, {}, shape}, init_value, boundaries, scales);
 }
 constexpr piecewise_interpolated<3> linear_onecycle_schedule(std::int64_t transition_steps, double peak_value,
                                                              double pct_start = 0.3, double pct_final = 0.85,
@@ -97,13 +116,13 @@ constexpr delayed<descent::linear> warmup_constant_schedule(double init_value, d
                                                             std::int64_t warmup_steps) {
   return linear_schedule(init_value, peak_value, warmup_steps);
 }
-/// decay_steps counts the warm-up, too.
+/// decay_steps counts the warm-up, too. Throws std::invalid_argument where peak_value is 0 and init_value is not.
 constexpr warmup<descent::cosine> warmup_cosine_decay_schedule(double init_value, double peak_value,
                                                                std::int64_t warmup_steps, std::int64_t decay_steps,
                                                                double end_value = 0, double exponent = 1) {
   return {.steps = warmup_steps,
-          .then = {peak_value, end_value, decay_steps - warmup_steps, exponent},
-          .from = peak_value != 0 ? init_value / peak_value : 0,
+          .then = {peak_value, peak_value != 0 ? end_value : 0, decay_steps - warmup_steps, exponent},
+          .from = descent::detail::part_of_peak(init_value, peak_value, "warmup_cosine_decay_schedule"),
           .first = warmup<descent::cosine>::at_start};
 }
 constexpr warmup<delayed<descent::exponential>> warmup_exponential_decay_schedule(
@@ -112,7 +131,7 @@ constexpr warmup<delayed<descent::exponential>> warmup_exponential_decay_schedul
     double end_value = descent::exponential::none) {
   return {.steps = warmup_steps,
           .then = exponential_decay(peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value),
-          .from = peak_value != 0 ? init_value / peak_value : 0,
+          .from = descent::detail::part_of_peak(init_value, peak_value, "warmup_exponential_decay_schedule"),
           .first = warmup<delayed<descent::exponential>>::at_start};
 }
 }  // namespace optax

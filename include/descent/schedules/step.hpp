@@ -13,7 +13,7 @@ struct step {
   double initial = 0, factor = 0.1;
   std::int64_t every = 1;
 
-  DESCENT_HD double operator()(std::int64_t t) const { return initial * power(factor, t / every); }
+  DESCENT_HD double operator()(std::int64_t t) const { return detail::decayed(initial, factor, t / every); }
 
   void check() const {
     detail::require_finite("step", "initial", initial);

@@ -8,9 +8,9 @@
 namespace descent {
 
 /// The rate of stochastic weight averaging (Izmailov et al. 2018; torch.optim.swa_utils.SWALR): another schedule up to
-/// step `begin`, from whose value there it goes to `rate` in `steps` steps and stays; with 0 steps at step begin + 1.
+/// step `begin`, from whose value there it goes to `rate` in `steps` steps and stays; with 0 steps it is there at once.
 ///
-///     s(t) = before(t)                                for t <= begin
+///     s(t) = before(t)                                for t < begin
 ///     s(t) = from before(begin) to rate at x          x = min(1, (t - begin) / steps)
 template <class Before> struct swa_rate {
   static_assert(schedule<Before>, "swa_rate<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
@@ -22,7 +22,7 @@ template <class Before> struct swa_rate {
   anneal shape = anneal::cosine;
 
   DESCENT_HD double operator()(std::int64_t t) const {
-    if (t <= begin) return before(t);
+    if (t < begin) return before(t);
     double const x = t - begin < steps ? double(t - begin) / double(steps) : 1;
     return detail::between(before(begin), rate, x, shape);
   }

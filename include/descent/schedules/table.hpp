@@ -31,13 +31,13 @@ template <int N = 16> class table_schedule {
   explicit table_schedule(std::span<knot const> knots, between_knots between = between_knots::linear)
       : count_(int(knots.size())), between_(between) {
     detail::require(!knots.empty() && knots.size() <= N, "table_schedule", "the number of knots",
-                    ("1 to " + std::to_string(N)).c_str(), double(knots.size()));
+                    ("1 to " + std::to_string(N)).c_str(), knots.size());
     for (std::size_t i = 0; i < knots.size(); ++i) {
       auto const [step, value] = knots[i];
       std::string const which = " of knot " + std::to_string(i);
-      detail::require(step >= 0, "table_schedule", ("the step" + which).c_str(), "at least 0", double(step));
+      detail::require(step >= 0, "table_schedule", ("the step" + which).c_str(), "at least 0", step);
       detail::require(i == 0 || step > step_[i - 1], "table_schedule", ("the step" + which).c_str(),
-                      "above the one before", double(step));
+                      "above the one before", step);
       detail::require_finite("table_schedule", ("the value" + which).c_str(), value);
       step_[i] = step, value_[i] = value;
     }

@@ -7,11 +7,11 @@
 
 namespace descent {
 
-/// A rise over `steps` steps from the fraction `from` of the first value of `then` to all of it; `then` follows from
-/// its own step 0 (Goyal et al. 2017, section 2.2). The fraction is r(x), with x = (t + 1) / steps at step t: the
-/// first update already uses a part, and update number `steps` all. With `first = at_start` x = t / steps: the first
-/// update uses `from` (0 by default, so that it does not move), as in PyTorch, optax and Megatron. With 0 steps there
-/// is no warm-up.
+/// A rise over `steps` steps from the fraction `from` of the first value of `then` to all of it, or a fall where that
+/// is above 1; `then` follows from its own step 0 (Goyal et al. 2017, section 2.2). The fraction is r(x), with
+/// x = (t + 1) / steps at step t: the first update already uses a part, and update number `steps` all. With
+/// `first = at_start` x = t / steps: the first update uses `from` (0 by default, so that it does not move), as in
+/// PyTorch, optax and Megatron. With 0 steps there is no warm-up.
 ///
 ///     s(t) = then(0) r(x)       for t < steps
 ///     s(t) = then(t - steps)    afterwards
@@ -47,8 +47,8 @@ template <class Then> struct warmup {
 
   void check() const {
     detail::require_steps("warmup", "steps", steps, 0);
-    detail::require(shape != logarithmic || steps != 1, "warmup", "steps", "0 or at least 2 if logarithmic", 1);
-    detail::require(from >= 0 && from <= 1, "warmup", "from", "in [0, 1]", from);
+    detail::require(shape != logarithmic || steps != 1, "warmup", "steps", "0 or at least 2 if logarithmic", steps);
+    detail::require_nonnegative("warmup", "from", from);
     detail::require(shape != exponential || from > 0, "warmup", "from", "above 0 if exponential", from);
     detail::check_schedule(then);
   }
