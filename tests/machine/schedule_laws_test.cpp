@@ -250,6 +250,88 @@ TEST_CASE("Megatron's decays: wsd with four tails, and an inverse square root th
     CHECK(s(t) == doctest::Approx(t <= 25 ? 2 * t / 25. : 2 * std::sqrt(25.) / std::sqrt(double(t))).epsilon(1e-14));
 }
 
+TEST_CASE("DeepSpeed's WarmupDecayLR, WarmupCosineLR, OneCycle and LRRangeTest: the rate of each update by their recurrences") {
+  int const W = 8, total = 40;
+  double const peak = 0.3, start = 0.03;
+  using w = ds::warmup<ds::linear>;
+  w const decay{.steps = W, .then = {peak, 0, total - W}, .shape = w::logarithmic, .from = start / peak};
+  ds::join const wave{{W - 1}, wc{.steps = W, .then = {peak}, .shape = wc::logarithmic, .from = start / peak},
+                      ds::cosine{.peak = peak, .floor = 0.1 * peak, .steps = total - W, .after = ds::cosine::swing}};
+  ds::join const cycle{{12}, ds::cyclic{0.02, 0.2, 5, 7}, ds::inverse_time{0.02, 0.5, 3}};
+  ds::linear const range{1e-3, 1e-3 * (1 + 2.0 * 10), 10 * 4};
+  for (int t = 0; t < 60; ++t) {
+    CAPTURE(t);
+    double const rise = std::log(t + 1.) / std::log(double(W));
+    double const left = std::fmax(0, double(total - t) / (total - W));
+    CHECK(decay(t) == doctest::Approx(t < W ? start + (peak - start) * rise : peak * left).epsilon(1e-13));
+    double const x = double(t - W + 1) / (total - W), part = 0.1 + 0.9 * (1 + std::cos(M_PI * x)) / 2;
+    CHECK(wave(t) == doctest::Approx(t < W ? start + (peak - start) * rise : peak * part).epsilon(1e-12));
+    double const u = t < 12 ? std::fmin(t / 5., (12 - t) / 7.) : 0;  // their iteration is that of the update
+    CHECK(cycle(t) == doctest::Approx(t < 12 ? 0.02 + 0.18 * u : 0.02 / (1 + 0.5 * (t - 12) / 3.)).epsilon(1e-13));
+    if (t <= 40) CHECK(range(t) == doctest::Approx(1e-3 * (1 + 2.0 * t / 4)).epsilon(1e-13));
+  }
+}
+
+TEST_CASE("Megatron's rates and weight decay, warm-up from 0 or more included, at every step and past the end") {
+  int const W = 10, N = 60, D = 20;
+  double const most = 0.3, least = 0.13, init = 0.03;
+  auto const up = [&](auto const& then) {
+    using rise = ds::warmup<std::remove_cvref_t<decltype(then)>>;
+    return rise{.steps = W, .then = then, .from = init / most, .first = rise::at_start};
+  };
+  auto const line = up(ds::linear{most, least, N - W});
+  auto const wave = up(ds::cosine{most, least, N - W});
+  auto const wsd = up(ds::wsd{.peak = most, .floor = least, .stable = N - D - W, .decay = D});
+  ds::join const root{{N + 1}, up(ds::clamped{least, most, ds::inverse_sqrt{most, W}}), ds::constant{least}};
+  ds::join const low{{N + 1}, up(ds::clamped{0, most, ds::inverse_sqrt{most, W}}), ds::constant{0}};
+  ds::linear const decay{0.01, 0.1, N};
+  ds::piecewise_interpolated<1> const decay_wave{{N}, {0.01, 0.1}, ds::anneal::cosine};
+  for (int t = 0; t < 100; ++t) {
+    CAPTURE(t);
+    double const rise = init + (most - init) * t / W, r = double(t - W) / (N - W), v = std::fmin(1, double(t) / N);
+    auto const want = [&](double coefficient) { return t <= W ? rise : t > N ? least : least + coefficient * (most - least); };
+    double const tail = t <= N - D ? 1 : 1 - std::sqrt(double(t - N + D) / D);
+    CHECK(line(t) == doctest::Approx(want(1 - r)).epsilon(1e-13));
+    CHECK(wave(t) == doctest::Approx(want(0.5 * (1 + std::cos(M_PI * r)))).epsilon(1e-13));
+    CHECK(wsd(t) == doctest::Approx(want(tail)).epsilon(1e-13));
+    double const fall = most * std::sqrt(W) / std::sqrt(double(t));
+    CHECK(root(t) == doctest::Approx(t <= W ? rise : t > N ? least : std::fmax(least, fall)).epsilon(1e-13));
+    CHECK(low(t) == doctest::Approx(t <= W ? rise : t > N ? 0 : fall).epsilon(1e-13));
+    CHECK(decay(t) == doctest::Approx(0.01 + 0.09 * v).epsilon(1e-13));
+    CHECK(decay_wave(t) == doctest::Approx(0.01 + 0.09 * 0.5 * (1 + std::cos(M_PI * (1 - v)))).epsilon(1e-13));
+  }
+  CHECK(root(59) == least);  // the floor is met before the end
+}
+
+TEST_CASE("ensmallen's ExponentialBackoff drops at its cutoff, and after each first / beta from there") {
+  for (double beta : {0.5, 0.3, 0.9}) {
+    std::int64_t const first = 7;
+    ds::interval_decay const s{0.4, beta, std::int64_t(double(first) / beta), first, last_step};
+    s.check();
+    double rate = 0.4;
+    std::size_t cutoff = first;
+    for (std::size_t t = 0; t < 200; ++t) {
+      if (t >= cutoff) rate *= beta, cutoff = std::size_t(double(cutoff) + double(first) / beta);
+      CHECK(s(std::int64_t(t)) == doctest::Approx(rate).epsilon(1e-13));
+    }
+  }
+}
+
+TEST_CASE("Horovod's LearningRateWarmup ends at the rate, LearningRateSchedule of a number is a power of the epoch") {
+  int const k = 8, epochs = 5, each = 12;
+  wc const s{.steps = epochs * each, .then = {0.8}, .from = 1. / k};
+  ds::exponential const smooth{0.8, 0.7, each}, stairs{0.8, 0.7, each, true};
+  auto const staircase = ds::per_epoch{[](std::int64_t e) { return 0.8 / double(1 + e); }, each};
+  for (int t = 0; t < 100; ++t) {
+    CAPTURE(t);
+    double const epoch = double(t) / each, next = epoch + 1. / each;
+    CHECK(s(t) == doctest::Approx(t < epochs * each ? 0.8 / k * (next * (k - 1) / epochs + 1) : 0.8).epsilon(1e-13));
+    CHECK(smooth(t) == doctest::Approx(0.8 * std::pow(0.7, epoch)).epsilon(1e-13));
+    CHECK(stairs(t) == doctest::Approx(0.8 * std::pow(0.7, std::floor(epoch))).epsilon(1e-13));
+    CHECK(staircase(t) == 0.8 / (1 + std::floor(epoch)));
+  }
+}
+
 TEST_CASE("noam: the paper's formula for steps from 1, its peak at step warmup - 1") {
   ds::noam const s{.scale = 2, .d_model = 512, .warmup = 40};
   for (int t = 0; t < 200; ++t) {

@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+"""descent.hpp reaches every header that a host compiler can build, but those that need a library of their own.
+
+usage: reached.py include-folder
+"""
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(sys.argv[1])
+left_out = {"descent/host_tbb.hpp"}  # needs TBB
+left_out |= {"descent/matrix.hpp", "descent/matrices.hpp"}  # need a BLAS, and so do rules for matrices
+left_out |= {f"descent/rules/{name}.hpp" for name in ("adafactor", "muon", "shampoo", "sm3", "soap")}
+
+
+def reach(header, seen):
+    if header not in seen:
+        seen.add(header)
+        for name in re.findall(r"^#include <(descent/[^>]+)>", (root / header).read_text(encoding="utf-8"), re.M):
+            reach(name, seen)
+    return seen
+
+
+public = {str(p.relative_to(root)) for folder in ("descent", "descent/rules", "descent/schedules")
+          for p in (root / folder).glob("*.hpp")}
+missed = public - reach("descent/descent.hpp", set())
+problems = [f"descent.hpp does not reach {h}" for h in sorted(missed - left_out)]
+problems += [f"{h} is reached, or not there: take it off the list" for h in sorted(left_out - missed)]
+print(f"{len(public)} headers", *problems, sep="\n")
+sys.exit(bool(problems) or len(public) < 100)
