@@ -69,7 +69,10 @@ template <class Rule> void show(std::string const& name, Rule rule, panel& pictu
   claim(loss < 0.5 * curve.points[0].loss, name + " learns at the rate that its curve suggests");
 
   example::curve drawn{name, {}};
-  for (auto const& p : curve.points) drawn.points.push_back({std::log10(p.rate), p.smoothed});
+  for (auto const& p : curve.points) {
+    drawn.points.push_back({std::log10(p.rate), p.smoothed});
+    if (p.rate == curve.steepest()) drawn.marks.push_back(drawn.points.back());
+  }
   picture.curves.push_back(drawn);
 }
 

@@ -10,6 +10,7 @@
 #include "parts/arguments.hpp"
 #include "parts/chart.hpp"
 
+#include <descent/large_batch.hpp>
 #include <descent/schedules/combine.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
@@ -31,6 +32,7 @@
 #include <descent/schedules/polynomial.hpp>
 #include <descent/schedules/step.hpp>
 #include <descent/schedules/swa_rate.hpp>
+#include <descent/schedules/table.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/schedules/wsd.hpp>
 
@@ -67,6 +69,11 @@ function watched(ds::plateau const& p, std::int64_t n) {
     p.next(s, std::exp(-15 * double(t) / double(n)) + 0.1 * s.value);
   }
   return [values](std::int64_t t) { return values.at(std::size_t(t)); };
+}
+
+/// A batch of 1 that grows to 16 after a warm-up, instead of a rate that falls to a half, a quarter, ...
+ds::batch_growth<ds::warmup<ds::step>> growing(std::int64_t n) {
+  return {.rate = {.steps = n / 10, .then = {1, 0.5, n * 3 / 20}}, .batch = 1, .largest = 16, .begin = n / 10};
 }
 
 /// All of them, as they are over n steps.
@@ -150,7 +157,19 @@ std::vector<shown> all(std::int64_t n) {
        {{"scaled", of(ds::scaled{0.8, ds::cosine{1, 0, n}})},
         {"clamped", of(ds::clamped{0.3, 0.7, ds::cosine{1, 0, n}})},
         {"delayed", of(ds::delayed{n / 5, ds::cosine{1, 0, n / 2}})},
-        {"per_epoch", of(ds::per_epoch{ds::cosine{1, 0, 10}, n / 10})}}},
+        {"per_epoch", of(ds::per_epoch{ds::cosine{1, 0, 10}, n / 10})},
+        {"fractional_epochs", of(ds::fractional_epochs{[](double e) { return 1 / (1 + e); }, n / 10})}}},
+      {"table",
+       {{"linear", of(ds::table_schedule<4>{{n / 10, 0.2}, {n * 3 / 10, 1}, {n * 6 / 10, 0.8}, {n * 9 / 10, 0.1}})},
+        {"constant", of(ds::table_schedule<4>{{{n / 10, 0.2}, {n * 3 / 10, 1}, {n * 6 / 10, 0.8}, {n * 9 / 10, 0.1}},
+                                              ds::between_knots::constant})}}},
+      {"gradual_warmup",
+       {{"k = 8", of(ds::gradual_warmup<ds::step>{8, n / 5, {1, 0.3, n * 2 / 5}})},
+        {"k = 2", of(ds::gradual_warmup<ds::step>{2, n / 5, {1, 0.3, n * 2 / 5}})}}},
+      {"batch_growth",
+       {{"rate asked for", of(growing(n).rate)},
+        {"rate left", of(ds::remaining_rate{growing(n)})},
+        {"batch / 16", of(ds::scaled{1. / 16, growing(n)})}}},
       {"plateau",
        {{"patience 5", watched({.patience = n / 20, .relative = 1e-2}, n)},
         {"factor 0.5", watched({.factor = 0.5, .patience = n / 20, .relative = 1e-2}, n)}}},

@@ -183,6 +183,8 @@ std::string draw_panel(panel const& p, double offset, std::vector<std::string> c
     if (!path.empty())
       svg += "<path d=\"" + path + "\" " + stroke(number) +
              " stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n";
+    for (auto const [x, y] : c.marks)
+      svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" ", at_x(x), at_y(y)) + stroke(number) + "/>\n";
   }
   return svg;
 }

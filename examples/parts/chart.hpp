@@ -14,6 +14,7 @@ struct point {
 struct curve {
   std::string name;
   std::vector<point> points;
+  std::vector<point> marks = {};  ///< circles
 };
 
 /// How the vertical axis of a panel is divided. `nines` is for percentages that approach 100: equal

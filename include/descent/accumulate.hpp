@@ -27,8 +27,8 @@ struct accumulate {
   void check() const { detail::require(n >= 1, "accumulate", "n", "at least 1", n); }
 };
 
-/// The same with n from a schedule of the updates so far, rounded, at least 1 and below 2^31: a batch that grows while training
-/// (large_batch.hpp). Evaluated where the optimizer is, so a captured step() follows.
+/// The same with n from a schedule of the updates so far, rounded, at least 1 and below 2^31: a batch that grows
+/// while training (large_batch.hpp). Evaluated where the optimizer is, so a captured step() follows.
 template <schedule Schedule> struct accumulate_by {
   Schedule n;
 

@@ -95,8 +95,8 @@ constexpr double epochs_of_equal_updates(double epochs, double batch, double bas
   return epochs * detail::times_the_batch("epochs_of_equal_updates", batch, base_batch);
 }
 
-/// A growing batch in micro-batches: n(t) = batch(t) / (micro ranks), rounded, below 2^31, for accumulate_by. `batch` may be any
-/// schedule; step{256, 5, 1000} is five times as much every 1000 updates.
+/// A growing batch in micro-batches: n(t) = batch(t) / (micro ranks), rounded, below 2^31, for accumulate_by. `batch`
+/// may be any schedule; step{256, 5, 1000} is five times as much every 1000 updates.
 template <schedule Batch> struct micro_batches {
   Batch batch{};
   std::int64_t micro = 1, ranks = 1;

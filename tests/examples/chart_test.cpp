@@ -41,11 +41,12 @@ std::size_t count(std::string const& text, std::string const& part) {
 
 TEST_CASE("chart: all scales and names give well-formed SVG with a line per curve and a legend") {
   for (auto const scale : {axis::linear, axis::logarithmic, axis::nines}) {
-    curve const a{"a < b & \"c\"", {{1, 30}, {2, 90}, {3, 99.5}}}, b{"b", {{1, 20}, {3, 100}}};
+    curve const a{"a < b & \"c\"", {{1, 30}, {2, 90}, {3, 99.5}}}, b{"b", {{1, 20}, {3, 100}}, {{3, 100}}};
     auto const svg =
         draw("title", {{"left", "epoch", scale, {a, b}}, {"right", "epoch", scale, {b, a}}});
     CHECK(well_formed(svg));
     CHECK(count(svg, "<path") == 4);
+    CHECK(count(svg, "<circle") == 2);
     CHECK(count(svg, "a &lt; b &amp; &quot;c&quot;") == 1);
   }
 }

@@ -33,22 +33,26 @@ def table(name, steps):
 names = re.search(r"There are (.*)\.$", run().stdout.strip()).group(1).split(", ")
 headers = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/schedules"))}
 others = {"anneal", "preset"}  # no schedules
-choices = {"any_of", "per_group", "table"}  # of other schedules, at run time or for each group
+choices = {"any_of", "per_group"}  # of other schedules, at run time or for each group
 check(headers - set(names) == others | choices, f"each schedule is there: {headers - set(names)}")
-check(set(names) - headers == {"chained", "one_cycle_momentum", "cyclic_momentum"}, "and nothing else")
+beside = {"chained", "one_cycle_momentum", "cyclic_momentum", "gradual_warmup", "batch_growth"}  # in other headers
+check(set(names) - headers == beside, f"and nothing else: {set(names) - headers}")
 with open(os.path.join(root, "docs/schedules.md"), encoding="utf-8") as page:
     text = page.read()
-for name in headers - others - choices:
+for name in headers - others - choices - {"table"}:
     check(f"](../include/descent/schedules/{name}.hpp)" in text, f"docs/schedules.md has {name}")
 with open(os.path.join(root, "docs/schedules_use.md"), encoding="utf-8") as page:
     text = page.read()
-for name in choices:
+for name in choices | {"table"}:
     check(name in text, f"docs/schedules_use.md has {name}")
 
 for name in names:
     table(name, 40)
 check(all(row[1] == 0.5 for row in table("constant", 20)), "constant is constant")
 check([row[1] for row in table("step", 20)][::4] == [1, 0.5, 0.25, 0.125, 0.0625, 0.03125], "step halves")
+growth = table("batch_growth", 100)[::10]
+check([row[3] * 16 for row in growth] == [1, 1, 1, 2, 4, 4, 8, 16, 16, 16, 16], "the batch grows after the warm-up")
+check([row[2] for row in growth] == [0.1, 1, 1, 1, 1, 1, 1, 1, 1, 0.5, 0.25], "and then the rate falls")
 check(min(row[1] for row in table("plateau", 100)) < 0.11, "the plateau is found")
 
 wrong = run("one_cycl")

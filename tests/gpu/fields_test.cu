@@ -54,6 +54,27 @@ TEST_CASE("a std::variant and a schedule for each group reach the device") {
   both.expect_same();
 }
 
+TEST_CASE("one cycle of rate and momentum gives the host's bits, eager and in a captured graph") {
+  test::stream s;
+  ds::one_cycle const c{.peak = 0.05, .steps = 8};
+  auto const run = [&](auto const& rule, auto const& cycle) {
+    test::tensors<float> x{model, s}, y{model, s};
+    test::twins both{x, rule, cycle};
+    ds::optimizer captured{y.on_device(), rule, cycle, ds::cuda{s}};
+    test::graph const recorded(s, [&] { captured.step(); });
+    for (std::uint64_t t = 1; t <= 9; ++t) {
+      y.new_gradients(t), y.send_gradients();
+      x.new_gradients(t), x.send_gradients();
+      both.host.step(), both.device.step();
+      recorded.launch(s);
+    }
+    both.expect_same();
+    test::expect_same(x.device_value.get(s), y.device_value.get(s), "value");
+  };
+  run(ds::sgd{.momentum = 0.5}, ds::one_cycle_of<&ds::sgd::momentum>(c));
+  run(ds::adamw{}, ds::one_cycle_of<&ds::adamw::beta1>(c));
+}
+
 TEST_CASE("a captured step follows chosen schedules, groups and a plateau whose metric lies on the device") {
   test::stream s;
   test::tensors<float> x{model, s}, y{model, s};

@@ -171,7 +171,7 @@ TEST_CASE("a schedule's check runs in the constructor, with the name of its fiel
   CHECK(refused(ds::learning_rate(checked{})) == "nothing was thrown");
 }
 
-TEST_CASE("a schedule's value is checked by its rule: in the constructor and in set_step, which changes nothing then") {
+TEST_CASE("a schedule's value is checked by its rule: in the constructor and in set_step, which then changes nothing") {
   auto const made = [](auto... ps) {
     return message_of([&] {
       three x;

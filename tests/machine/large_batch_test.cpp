@@ -132,7 +132,8 @@ TEST_CASE("arguments that make no batch are refused: which, what is allowed, wha
   double const inf = std::numeric_limits<double>::infinity();
   CHECK(message_of([] { ds::whole_batch(0); }) == "whole_batch: micro must be in [1, 2^31), is 0");
   CHECK(message_of([] { ds::whole_batch(1, 1, 0); }) == "whole_batch: accumulated must be at least 1, is 0");
-  CHECK(message_of([] { ds::linear_scaled(0.1, 256, 0); }) == "linear_scaled: base_batch must be above 0 and finite, is 0");
+  CHECK(message_of([] { ds::linear_scaled(0.1, 256, 0); }) ==
+        "linear_scaled: base_batch must be above 0 and finite, is 0");
   CHECK(message_of([] { ds::sqrt_scaled(0.1, -1, 256); }) == "sqrt_scaled: batch must be above 0 and finite, is -1");
   CHECK(message_of([] { ds::legw{0.1, 1}.for_batch(512, 0); }) == "legw: base_batch must be above 0 and finite, is 0");
   CHECK(message_of([&] { ds::epochs_of_equal_updates(90, inf, 256); }) ==
@@ -145,9 +146,12 @@ TEST_CASE("arguments that make no batch are refused: which, what is allowed, wha
   CHECK(message_of([] { ds::micro_batches<ds::constant>{.ranks = 0}.check(); }) ==
         "micro_batches: ranks must be in [1, 2^31), is 0");
   using growth = ds::batch_growth<ds::constant>;
-  CHECK(message_of([&] { growth{.rate = {1}, .largest = inf}.check(); }) == "batch_growth: largest must be finite, is inf");
-  CHECK(message_of([] { growth{.rate = {1}, .micro = 0}.check(); }) == "batch_growth: micro must be in [1, 2^31), is 0");
-  CHECK(message_of([] { growth{.rate = {1}, .begin = -1}.check(); }) == "batch_growth: begin must be in [0, 2^62], is -1");
+  CHECK(message_of([&] { growth{.rate = {1}, .largest = inf}.check(); }) ==
+        "batch_growth: largest must be finite, is inf");
+  CHECK(message_of([] { growth{.rate = {1}, .micro = 0}.check(); }) ==
+        "batch_growth: micro must be in [1, 2^31), is 0");
+  CHECK(message_of([] { growth{.rate = {1}, .begin = -1}.check(); }) ==
+        "batch_growth: begin must be in [0, 2^62], is -1");
   CHECK(message_of([] { growth{}.check(); }) ==
         "batch_growth: the rate at step begin must be finite and above 0, is 0");
   CHECK(message_of([] { ds::ghost_parts(5, 0); }) == "ghost_parts: part must be above 0, is 0");

@@ -250,7 +250,7 @@ TEST_CASE("Megatron's decays: wsd with four tails, and an inverse square root th
     CHECK(s(t) == doctest::Approx(t <= 25 ? 2 * t / 25. : 2 * std::sqrt(25.) / std::sqrt(double(t))).epsilon(1e-14));
 }
 
-TEST_CASE("DeepSpeed's WarmupDecayLR, WarmupCosineLR, OneCycle and LRRangeTest: the rate of each update by their recurrences") {
+TEST_CASE("DeepSpeed's WarmupDecayLR, WarmupCosineLR, OneCycle and LRRangeTest: each update by their recurrences") {
   int const W = 8, total = 40;
   double const peak = 0.3, start = 0.03;
   using w = ds::warmup<ds::linear>;
@@ -289,7 +289,7 @@ TEST_CASE("Megatron's rates and weight decay, warm-up from 0 or more included, a
   for (int t = 0; t < 100; ++t) {
     CAPTURE(t);
     double const rise = init + (most - init) * t / W, r = double(t - W) / (N - W), v = std::fmin(1, double(t) / N);
-    auto const want = [&](double coefficient) { return t <= W ? rise : t > N ? least : least + coefficient * (most - least); };
+    auto const want = [&](double left) { return t <= W ? rise : t > N ? least : least + left * (most - least); };
     double const tail = t <= N - D ? 1 : 1 - std::sqrt(double(t - N + D) / D);
     CHECK(line(t) == doctest::Approx(want(1 - r)).epsilon(1e-13));
     CHECK(wave(t) == doctest::Approx(want(0.5 * (1 + std::cos(M_PI * r)))).epsilon(1e-13));
@@ -433,7 +433,8 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
         "interval_decay: end must be at least begin, 10000001, is 10000000");
   CHECK(complaint(ds::piecewise_constant<2>{{10000001, 10000000}, {}}) ==
         "piecewise_constant: at[1] must be above 0 and increasing, is 10000000");
-  CHECK(complaint(ds::piecewise_constant<2>{{1, 2}, {1, 2, nan}}) == "piecewise_constant: values[2] must be finite, is nan");
+  CHECK(complaint(ds::piecewise_constant<2>{{1, 2}, {1, 2, nan}}) ==
+        "piecewise_constant: values[2] must be finite, is nan");
   CHECK(complaint(ds::table<2>{{1, inf}}) == "table: values[1] must be finite, is inf");
   CHECK(complaint(wc{.steps = 4, .from = -1}) == "warmup: from must be finite and at least 0, is -1");
   CHECK(complaint(ds::plateau{.floor = 2}) == "plateau: floor must be finite and at most initial, 1, is 2");
