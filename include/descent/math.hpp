@@ -65,7 +65,7 @@ DESCENT_HD inline double power(double x, std::int64_t n) {
   return result;
 }
 
-/// The same for x > 0 to an error of 2^-53 + n 2^-104, with products in two parts (Dekker 1971): for schedules, where n
+/// The same for x > 0 to an error of 2^-53 + n 2^-102, with products in two parts (Dekker 1971): for schedules, where n
 /// counts steps and x is close to 1. Exactly rounded operations alone, none of which a compiler may contract: the same
 /// bits everywhere.
 DESCENT_HD inline double precise_power(double x, std::int64_t n) {
