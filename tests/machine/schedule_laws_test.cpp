@@ -418,6 +418,11 @@ TEST_CASE("long decays keep their digits: factors a little below 1, to any numbe
       CHECK(close(ds::cosine_restarts{1, 0, 1, 1, factor}(t), want(t), 1.5));
     }
   }
+  for (std::int64_t k = 1; k < 500; ++k) {  // factors whose powers have many digits from the start
+    std::int64_t const t = 0x5555555555 + 12345678901 * k;
+    double const factor = 1 - 1e-12;
+    CHECK(close(ds::step{1, factor, 1}(t), std::exp(real(t) * std::log1p(real(factor) - 1)), 1.5));
+  }
   CHECK(ds::precise_power(0.5, 1000) == 0x1p-1000);
   CHECK(ds::precise_power(0.5, 2000) == 0);
   CHECK(std::isinf(ds::precise_power(2, 2000)));
