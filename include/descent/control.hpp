@@ -138,14 +138,27 @@ DESCENT_HD bool completes(control_block const& c, [[maybe_unused]] typename Plan
   else return true;
 }
 
-/// What makes the gradients in memory true: 1 / (loss scale, weights of the micro-batches).
+/// The weights of this rank's gradients in memory.
+template <class Plan> DESCENT_HD double weight_of([[maybe_unused]] control_block const& c, step_call const& call) {
+  if constexpr (Plan::template given<typename Plan::accumulation>) return c.weight + (call.flush ? 0 : call.weight);
+  else return call.weight;
+}
+
+/// What makes the gradients in memory true: 1 / (loss scale, weights of the micro-batches, on all ranks).
 template <class Plan>
-DESCENT_HD double inverse_of(control_block const& c, [[maybe_unused]] loss_scale_state const& scale,
-                             [[maybe_unused]] step_call const& call) {
+DESCENT_HD double inverse_of(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
+                             [[maybe_unused]] loss_scale_state const& scale, [[maybe_unused]] step_call const& call) {
   double divisor = 1;
   if constexpr (Plan::template given<typename Plan::loss_scale>) divisor = c.unscaled ? 1 : double(scale.scale);
-  if constexpr (Plan::template given<typename Plan::accumulation>) divisor *= c.weight + (call.flush ? 0 : call.weight);
+  if constexpr (Plan::parallel) divisor *= static_cast<typename Plan::team const&>(policies).now->weight;
+  else if constexpr (Plan::template given<typename Plan::accumulation>) divisor *= weight_of<Plan>(c, call);
   return 1 / divisor;
+}
+
+/// The loss that rules look at: on several ranks the mean.
+template <class Plan> DESCENT_HD double loss_of(typename Plan::policies const& policies) {
+  if constexpr (Plan::parallel) return static_cast<typename Plan::team const&>(policies).now->loss;
+  else return *static_cast<typename Plan::loss const&>(policies).where;
 }
 
 /// Once per call of step, given the rule of group 0, the scale in force and the totals over all gradients, which are
@@ -156,7 +169,7 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
   ++c.calls;
   c.applied = completes<Plan>(c, policies, call);
   c.waiting = !c.applied;
-  double const inverse = inverse_of<Plan>(c, scale, call);
+  double const inverse = inverse_of<Plan>(c, policies, scale, call);
   if constexpr (Plan::template given<typename Plan::accumulation>) {
     if (c.waiting) {
       if (!call.flush) ++c.batches, c.weight += call.weight;
@@ -170,7 +183,7 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
     c.grad_norm = norm_from<Plan>(totals) * inverse;
     c.applied = totals.finite();
     if constexpr (has_loss<typename Plan::rule>) {
-      float const loss = *static_cast<typename Plan::loss const&>(policies).where;
+      double const loss = loss_of<Plan>(policies);
       c.applied = c.applied && loss - loss == 0;
     }
   }
@@ -335,7 +348,7 @@ DESCENT_HD unit_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
     return narrowed<rule, typename Plan::real>(k, factor, group.frozen);
   };
   if constexpr (has_loss<rule>) {
-    double const loss = *static_cast<typename Plan::loss const&>(policies).where;
+    double const loss = loss_of<Plan>(policies);
     if constexpr (has_memory<rule>) return narrow(r.at(t, sums, memories[u], loss));
     else return narrow(r.at(t, sums, loss));
   } else {

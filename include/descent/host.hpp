@@ -35,8 +35,9 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
   using base::policies_, base::rows, base::step_terms_, base::units_, base::where_, base::rows_;
   using base::master_, base::remainder_, base::average_, base::slow_, base::saved_, base::slot_;
   using base::find_factors, base::find_terms, base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
-  using base::total, base::each_packet, base::for_chunks, base::owned, base::record, base::rows_of_chunk;
-  using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of;
+  using base::total, base::each_packet, base::for_chunks, base::for_all_chunks, base::owned, base::record;
+  using base::each_own_packet, base::rows_of_chunk;
+  using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of, base::ranks_;
 
  public:
   host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
@@ -45,7 +46,9 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
       auto const& x = where_.tensors[t];
       require_host_memory(x.value, x.count * x.value_size(), "parameter '" + where_.names[t] + "': its value");
-      require_host_memory(x.gradient, x.count * x.gradient_size(), "parameter '" + where_.names[t] + "': its gradient");
+      if constexpr (!Plan::parallel)
+        require_host_memory(x.gradient, x.count * x.gradient_size(),
+                            "parameter '" + where_.names[t] + "': its gradient");
     }
     if constexpr (Plan::template given<typename Plan::loss>)
       require_host_memory(static_cast<typename Plan::loss const&>(policies_).where, sizeof(float), "loss_at: the loss");
@@ -57,7 +60,8 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     if constexpr (Plan::template given<typename Plan::lookahead>)
       slow_ = base::template allocate<typename Plan::slow>();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((slot_[I] = used[I] ? allocate_host(std::size_t(where_.rule_arena) * sizeof(typename Plan::template slot<I>))
+      ((slot_[I] = used[I] ? allocate_host(std::size_t(Plan::shards ? where_.own.size : where_.rule_arena) *
+                                         sizeof(typename Plan::template slot<I>))
                            : nullptr), ...);
     }(typename Plan::every_slot{});
     for_chunks(start_body{this, groups.data()}, where_.rule_chunks);
@@ -67,11 +71,13 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
   void step(std::vector<entry> const& groups, step_call const& call) {
     norm_totals totals;
     matrices_.count(policies_, call);
+    if constexpr (Plan::parallel)
+      if (completes<Plan>(control_, policies_, call)) reduce(call, Plan::zeroes_own);
     if constexpr (Plan::sums) prepare(groups);
     if constexpr (Plan::measures) {
       if (completes<Plan>(control_, policies_, call)) {
         if constexpr (Plan::norm_first || !Plan::sums) measure_all<measure::norm>(groups, 1);
-        else measure_all<measure::norm_and_sums>(groups, inverse_of<Plan>(control_, scale(), call));
+        else measure_all<measure::norm_and_sums>(groups, inverse_of<Plan>(control_, policies_, scale(), call));
         totals = norm_totals_from<Plan>([&](int row) { return total(row); });
       }
     }
@@ -87,27 +93,28 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     if constexpr (Plan::norm_first) measure_all<measure::sums>(groups, control_.factor);
     find_terms(groups);
     if constexpr (Plan::own_updates) for_chunks(count_body{this});
-    for_chunks(update_body{this}, where_.rule_chunks);
+    share_values([&] { for_chunks(update_body{this}, where_.rule_chunks); });
     matrices_.step(*this, groups);
   }
   auto& matrices() { return matrices_; }
   void commit_matrices() { matrices_.commit(); }
 
   void measure_norm(std::vector<entry> const& groups) {
+    if constexpr (Plan::parallel) reduce({control_.batches > 0 ? 0.0 : 1.0, false}, false);
     partial_.resize(std::size_t(std::max(rows, Plan::norm_rows) * where_.chunks()));
     measure_all<measure::norm>(groups, 1);
   }
   /// The rows of the norm as the last read-only pass left them; none when there was none.
   std::vector<double> norm_partials() const { return partial_; }
 
-  void zero_gradients() { for_chunks(packets(zero_all{})); }
+  void zero_gradients() { for_all_chunks(own_packets<zero_all>{this, {}}); }
   void unscale_gradients() {
-    for_chunks(packets(multiply_all{real(1 / double(scale().scale))}));
+    for_all_chunks(own_packets<multiply_all<real>>{this, {real(1 / double(scale().scale))}});
     control_.unscaled = true;
   }
   template <class F> void transform_gradients(F const& f) {
     real const s = control_.unscaled ? real(1) : real(scale().scale);
-    for_chunks(scalar_packets<transform_all<F, real>>{this, {f, s, 1 / s}});
+    for_all_chunks(scalar_packets<transform_all<F, real>>{this, {f, s, 1 / s}});
   }
   void reload_values() { for_chunks(packets(reload_all{})); }
   void ascend(std::vector<entry> const& groups) {
@@ -117,9 +124,11 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
   }
   template <point To> void swap_in(std::vector<entry> const& groups) {
     make_saved();
-    for_chunks(swap_in_body<To>{this, groups.data()});
+    share_values([&] { for_chunks(swap_in_body<To>{this, groups.data()}); });
   }
-  void restore_values() { for_chunks(packets(restore_all{saved_.get()})); }
+  void restore_values() {
+    share_values([&] { for_chunks(packets(restore_all{saved_.get()})); });
+  }
 
   void select_rows(std::size_t tensor, std::int64_t rows, auto... selection) {
     rows_.select(tensor, rows, selection...);
@@ -150,6 +159,7 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     else base::check_schedules(groups, step);
   }
   void refuse_capture(char const*) const {}
+  typename Plan::policies const& policies() const { return policies_; }
   control_block read_control() const { return control_; }
   control_block late_control() const {
     control_block c = control_;
@@ -181,12 +191,22 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
       });
     }
   };
+  /// The same on the caller's gradients.
+  template <class Body> struct own_packets {
+    host_engine* e;
+    Body body;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      e->template each_own_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        body.template operator()<Typed, Real, reals<Real>>(x, i, part);
+      });
+    }
+  };
   /// The same for what cannot be done in packs.
   template <class Body> struct scalar_packets {
     host_engine* e;
     Body body;
     template <class Real> void operator()(std::int64_t chunk) const {
-      every_packet<Body>{e, body}.template operator()<real>(chunk);
+      own_packets<Body>{e, body}.template operator()<real>(chunk);
     }
   };
   template <class Body> every_packet<Body> packets(Body const& body) { return {this, body}; }
@@ -327,7 +347,39 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     }
   };
   template <measure What> void measure_all(std::vector<entry> const& groups, double factor) {
+    if constexpr (Plan::shards) std::fill(partial_.begin(), partial_.end(), 0.0);
     for_chunks(measure_body<What>{this, groups.data(), factor});
+    if constexpr (Plan::shards) ranks_.add(partial_);
+  }
+
+  /// Gradients to the wire, in its type and free of what would make their sum overflow.
+  struct send_body {
+    host_engine* e;
+    real shrink;
+    bool zero;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      auto* const to = e->ranks_.place(e->where_, chunk);
+      std::int64_t const begin = span_of(chunk, e->record(chunk)).begin;
+      e->template each_own_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        Real g[reals<Real>];
+        read(g, x.gradient + i, part);
+        for (auto& one : g) one = one * Real(shrink);
+        write(to + (i - begin), g, part);
+        if (zero) zero_packet<Typed, Real>(x, i, part);
+      });
+    }
+  };
+  /// change() and, where each rank changes a part of the values only, the others' parts: all of it or nothing.
+  template <class F> void share_values(F const& change) {
+    if constexpr (Plan::shards) ranks_.keep(where_);
+    change();
+    if constexpr (Plan::shards) ranks_.gather(where_);
+  }
+  void reduce(step_call const& call, bool zero) {
+    double loss = 0;
+    if constexpr (has_loss<rule>) loss = *static_cast<typename Plan::loss const&>(policies_).where;
+    ranks_.reduce(weight_of<Plan>(control_, call), loss,
+                  [&] { for_all_chunks(send_body{this, real(ranks_.shrink()), zero}); });
   }
 
   stage_of<Plan, host_matrices<Plan, System>> matrices_;

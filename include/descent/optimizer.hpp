@@ -69,8 +69,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   void step(double weight = 1) {
     if (!(weight > 0) || weight > std::numeric_limits<double>::max())
       throw std::invalid_argument("step: weight must be finite and above 0, is " + detail::number(weight));
-    if (!plan::template given<typename plan::accumulation> && weight != 1)
-      throw std::invalid_argument("step: a weight needs the policy accumulate{n}");
+    if (!plan::parallel && !plan::template given<typename plan::accumulation> && weight != 1)
+      throw std::invalid_argument("step: a weight needs the policy accumulate{n}, replicated or sharded");
     run({weight, false});
   }
 
@@ -229,6 +229,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// group 0. The values and gradients are the caller's to move. All rows are selected then. This optimizer stays as it
   /// was; on CUDA waits for the stream. Throws std::invalid_argument on rows that do not exist, shapes that changed and as step().
   optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const {
+    static_assert(!plan::parallel, "gathered(): rows that come and go on several ranks need an optimizer of their own");
     static_assert(!plan::has_matrices, "gathered(): what a matrix rule remembers belongs to whole matrices");
     engine const& old = waiting("gathered()");
     if (swapped_) throw std::logic_error("gathered() between two calls of swap_average()");
@@ -292,7 +293,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     commit_groups();
     e.measure_norm(groups_);
     control_block c = e.read_control();
-    double const inverse = detail::inverse_of<plan>(c, e.read_scale(), {c.batches > 0 ? 0.0 : 1.0, false});
+    double const inverse = detail::inverse_of<plan>(c, e.policies(), e.read_scale(), {c.batches > 0 ? 0.0 : 1.0, false});
     return detail::norm_from<plan>(detail::totals_of<plan>(where_, e.norm_partials(), wanted)) * inverse;
   }
 

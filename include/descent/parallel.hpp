@@ -2,13 +2,94 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/comm/communicator.hpp>
 #include <descent/policy.hpp>
+#include <descent/precision.hpp>
 
+#include <type_traits>
+
+/// Data parallelism as a policy. Every rank has the same parameters and its own part of each batch; a step sees the mean
+/// of the ranks' gradients,
+///
+///     g = (sum over ranks of the gradients in memory) / (sum over ranks of the weights of step(weight))
+///
+/// so with weight 1 the mean over ranks, and with the number of examples or tokens that each rank's loss was summed over
+/// the mean over all of them. Ranks only ever add: division, loss scale and clipping are one factor in the update. Norm,
+/// skipping and loss scale are those of the sum, the same on all ranks. Every call of a member function that is not
+/// const or that changes a group must be made on every rank, in the same order.
 namespace descent {
 
 /// One rank: the default, which compiles to nothing.
 struct single {
   using policy_kind = kind::parallel;
 };
+
+/// The type that gradients have on the wire; without it their own, or float where they have several.
+template <storage_type T> struct wire { using type = T; };
+
+/// How gradients are added up.
+struct native_sum {};   ///< as the communicator does it, in the type on the wire
+struct float_sum {};    ///< as the communicator does it, in float (in double for gradients in double)
+struct ordered_sum {};  ///< in float (or double), in the order of the ranks: the same bits whatever is underneath. Ranks
+                        ///< send as many bytes as native_sum does, and each needs room for a part from every rank
+
+namespace detail {
+template <class T> inline constexpr bool is_wire = false;
+template <class T> inline constexpr bool is_wire<wire<T>> = true;
+template <class T>
+inline constexpr bool is_sum =
+    std::is_same_v<T, native_sum> || std::is_same_v<T, float_sum> || std::is_same_v<T, ordered_sum>;
+
+template <class... Options> struct parallel_options {
+  static_assert(((is_wire<Options> || is_sum<Options>) && ...),
+                "an option of replicated or sharded is wire<T>{}, native_sum{}, float_sum{} or ordered_sum{}");
+  static_assert((std::size_t{0} + ... + is_wire<Options>) <= 1 && (std::size_t{0} + ... + is_sum<Options>) <= 1,
+                "two options of replicated or sharded exclude each other: one wire<T>, one sum");
+
+  static constexpr bool in_float = (std::is_same_v<Options, float_sum> || ...);
+  static constexpr bool ordered = (std::is_same_v<Options, ordered_sum> || ...);
+};
+/// The wire type among Options, or void.
+template <class... Options> struct wire_of { using type = void; };
+template <class T, class... Rest> struct wire_of<wire<T>, Rest...> { using type = T; };
+template <class First, class... Rest> struct wire_of<First, Rest...> : wire_of<Rest...> {};
+
+/// What the ranks agree on in each step, in the memory of the backend.
+struct agreed {
+  double weight = 1;  // of all ranks
+  double loss = 0;    // the mean of those that rules look at
+};
+
+template <class Comm, class... Options> struct parallel_policy : parallel_options<Options...> {
+  using policy_kind = kind::parallel;
+  using communicator_type = Comm;
+  using wire = typename wire_of<Options...>::type;
+
+  Comm* comm;
+  agreed* now = nullptr;  // the engine's
+
+  explicit parallel_policy(Comm& c) : comm(&c) {}
+};
+}  // namespace detail
+
+/// Every rank has all of the optimizer's state and makes the whole step, as Horovod's DistributedOptimizer and PyTorch's
+/// DistributedDataParallel do: `replicated{comm, options...}`. The communicator must outlive the optimizer. Gradients
+/// in memory stay each rank's own. The constructor waits for all ranks: it compares what they are about to train, down
+/// to the first difference, and gives them the values of rank 0. Owned besides: the sum of the gradients.
+template <communicator Comm, class... Options> struct replicated : detail::parallel_policy<Comm, Options...> {
+  static constexpr bool shards = false;
+  explicit replicated(Comm& comm, Options...) : detail::parallel_policy<Comm, Options...>(comm) {}
+};
+template <class Comm, class... Options> replicated(Comm&, Options...) -> replicated<Comm, Options...>;
+
+/// Every rank owns the state of its part of the parameters, updates that part and gets the others' values (ZeRO stage 1,
+/// Rajbhandari et al. 2020): `sharded{comm, options...}`. As many bytes go over the wire as with replicated, and state,
+/// master and averages take 1/size of the memory on each rank. Parts are runs of chunks of 4096 elements of a tensor,
+/// whatever the sizes. state(name) and the like show the part that this rank has.
+template <communicator Comm, class... Options> struct sharded : detail::parallel_policy<Comm, Options...> {
+  static constexpr bool shards = true;
+  explicit sharded(Comm& comm, Options...) : detail::parallel_policy<Comm, Options...>(comm) {}
+};
+template <class Comm, class... Options> sharded(Comm&, Options...) -> sharded<Comm, Options...>;
 
 }  // namespace descent

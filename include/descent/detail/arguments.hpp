@@ -5,6 +5,7 @@
 #include <descent/accumulate.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/plan.hpp>
+#include <descent/detail/shares.hpp>
 #include <descent/host.hpp>
 #include <descent/rule.hpp>
 #include <descent/storage.hpp>
@@ -117,6 +118,12 @@ template <class Plan> struct combination {
                 "accumulate_by cannot be combined with matrices: the host must know which calls update");
   static_assert(!Plan::has_matrices || !Plan::selects_rows,
                 "matrices cannot be combined with masked_rows: a matrix rule moves whole matrices");
+  static_assert(!Plan::parallel || !Plan::has_matrices,
+                "matrices cannot be combined with replicated or sharded: a matrix rule works on one rank");
+  static_assert(!Plan::parallel || !Plan::selects_rows,
+                "masked_rows cannot be combined with replicated or sharded: each rank would select rows of its own");
+  static_assert(!Plan::shards || !Plan::template given<typename Plan::ascent>,
+                "sam and gradient_ahead cannot be combined with sharded: a rank would need the others' state");
   static_assert(!Plan::own_updates || (!Plan::sums && !has_memory<typename Plan::rule>),
                 "masked_rows<row_step::own>: a rule with sums or memory has one t for all rows");
   static_assert(!Plan::has_remainder || types<value>::template has<bfloat16>,
@@ -152,11 +159,18 @@ struct plan_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
   }
   /// Where everything lies, with the matrices behind the rest.
   template <class... Arguments>
-  static layout<Value, Gradient> layout_of(parameters<Value, Gradient> const& params,
-                                           [[maybe_unused]] Arguments const&... arguments) {
-    if constexpr (plan::has_matrices)
+  static layout<Value, typename plan::gradient> layout_of(parameters<Value, Gradient> const& params,
+                                                          [[maybe_unused]] Arguments const&... arguments) {
+    if constexpr (plan::parallel) {
+      layout<Value, typename plan::gradient> where(layout<Value, Gradient>(params), nullptr);
+      auto& comm = *policy_in<typename plan::team>(arguments...).comm;
+      if (plan::shards) where.own = shares_of(where, comm.size())[std::size_t(comm.rank())];
+      return where;
+    } else if constexpr (plan::has_matrices) {
       return {params, [&](auto const& v) { return policy_in<typename plan::matrices>(arguments...).routes(v); }};
-    else return layout<Value, Gradient>(params);
+    } else {
+      return layout<Value, Gradient>(params);
+    }
   }
   static backend backend_in([[maybe_unused]] policy_set<Ps...> const& set) {
     if constexpr (std::is_base_of_v<backend, policy_set<Ps...>>) return set;

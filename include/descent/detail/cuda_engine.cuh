@@ -182,6 +182,7 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::sums) set_groups(groups);
   }
 
+  typename Plan::policies const& policies() const { return policies_; }
   control_block read_control() const {
     device_scope const scope(device_);
     read_back(report_.get(), control_.get(), 1);

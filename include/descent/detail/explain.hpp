@@ -50,7 +50,7 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
     m.buffers.push_back({name + " (" + type_name<T>() + ")", count * std::int64_t(sizeof(T))});
     m.bytes += m.buffers.back().bytes;
   };
-  auto const add = [&](auto type, std::string name) { add_some(type, name, where.arena); };
+  auto const add = [&](auto type, std::string name) { add_some(type, name, where.own.size); };
   if constexpr (Plan::has_master) add(std::type_identity<typename Plan::master>{}, "master");
   if constexpr (Plan::has_remainder) add(std::type_identity<bfloat16>{}, "remainder beside");
   if constexpr (Plan::template given<typename Plan::average>) add(std::type_identity<typename Plan::real>{}, "average");
@@ -69,7 +69,7 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   }
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((used[I] ? add_some(std::type_identity<typename Plan::template slot<I>>{},
-                         "state " + slot_name<typename Plan::rule>(I), where.rule_arena) : void()), ...);
+                         "state " + slot_name<typename Plan::rule>(I), Plan::shards ? where.own.size : where.rule_arena) : void()), ...);
   }(typename Plan::every_slot{});
   if constexpr (Plan::has_matrices) add_matrix_buffers<Plan>(where, policies, add_some);
   return m;

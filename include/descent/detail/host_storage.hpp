@@ -4,6 +4,7 @@
 
 #include <descent/detail/chunk_pass.hpp>
 #include <descent/detail/host_control.hpp>
+#include <descent/detail/host_ranks.hpp>
 #include <descent/detail/host_rows.hpp>
 #include <descent/detail/memory.hpp>
 #include <descent/detail/packet.hpp>
@@ -27,9 +28,9 @@ template <class Plan, class System> class host_storage : protected host_control<
   using base::where_, base::factors_;
 
   host_storage(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies)
-      : base(where, groups, policies), rows_(where) {}
+      : base(where, groups, policies), ranks_(where, groups, base::policies_), rows_(where) {}
 
-  template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.arena) * sizeof(T)); }
+  template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.own.size) * sizeof(T)); }
 
   /// All that is owned of one tensor's elements.
   std::array<owned_buffer, Plan::slots + 4> owned(std::size_t tensor) const {
@@ -84,39 +85,83 @@ template <class Plan, class System> class host_storage : protected host_control<
     if constexpr (Types + 1 < Plan::pairs)
       if (t.types != Types) return each_packet<Real, Types + 1>(chunk, f);
     auto const [begin, size] = span_of(chunk, t);
-    auto const x = buffers_of<typename Plan::template typed<Types>>(t);
+    std::int64_t const from = Plan::shards ? begin : 0;
+    auto const x = buffers_of<typename Plan::template typed<Types>>(t, from);
     for (int i = 0; i < size; i += int(packet_size))
-      f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
+      f(x, begin - from + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
   }
 
-  template <class Typed, class Record> buffers<Typed> buffers_of(Record const& t) const {
+  /// The same with the caller's gradients, where the step reads a sum over ranks instead, and nothing else.
+  template <class Real, int Types = 0, class F> void each_own_packet(std::int64_t chunk, F const& f) const {
+    if constexpr (!Plan::parallel) {
+      each_packet<Real>(chunk, f);
+    } else {
+      auto const& t = record(chunk);
+      if constexpr (Types + 1 < Plan::pairs)
+        if (t.types != Types) return each_own_packet<Real, Types + 1>(chunk, f);
+      using typed = own_plan<Plan, Types>;
+      auto const [begin, size] = span_of(chunk, t);
+      buffers<typed> x = Plan::shards ? buffers<typed>{} : buffers_of<typed>(t, 0);
+      x.gradient = static_cast<typename typed::gradient*>(
+          where_.own_gradients[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])]);
+      for (int i = 0; i < size; i += int(packet_size))
+        f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
+    }
+  }
+
+  /// The buffers of a tensor from its element `from` on.
+  template <class Typed, class Record> buffers<Typed> buffers_of(Record const& t, std::int64_t from = 0) const {
+    std::int64_t const first = Plan::shards ? t.arena + from - where_.own.first : t.arena;
     auto const at = [&]<class T>(host_memory const& m, T*& p) {
-      if (m) p = reinterpret_cast<T*>(m.get()) + t.arena;
+      if (m) p = reinterpret_cast<T*>(m.get()) + first;
     };
-    buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
-                     static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
+    buffers<Typed> x{static_cast<typename Typed::value*>(t.value) + from, nullptr, nullptr, {}, {}};
+    if constexpr (!Plan::parallel) x.gradient = static_cast<typename Typed::gradient*>(t.gradient);
+    else if constexpr (std::is_same_v<typename Typed::gradient, typename Plan::gradient>)
+      x.gradient = ranks_.gradients() + first;
     if constexpr (Typed::has_master) at(master_, x.exact);
     else x.exact = x.value;
     if constexpr (Plan::has_extras) {
       at(remainder_, x.extra.remainder);
       at(average_, x.extra.average);
       at(slow_, x.extra.slow);
-      x.extra.arena = t.arena;
+      x.extra.arena = t.arena + from;
     }
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(t.arena) * sizeof(typename Plan::template slot<I>)
+      ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(first) * sizeof(typename Plan::template slot<I>)
                              : nullptr), ...);
     }(typename Plan::every_slot{});
     return x;
   }
 
-  template <class Body> void for_chunks(Body const& body) { for_chunks(body, where_.chunks()); }
+  /// The body for every chunk that this rank updates, or for the first ones, or for all.
+  template <class Body> void for_chunks(Body const& body) { for_chunks(body, where_.own.chunks); }
   template <class Body> void for_chunks(Body const& body, std::int64_t chunks) {
+    if constexpr (Plan::shards) {
+      shifted<Body> const moved{&body, where_.own.first_chunk};
+      run(moved, where_.own.chunks);
+    } else {
+      run(body, chunks);
+    }
+  }
+  template <class Body> void for_all_chunks(Body const& body) { run(body, where_.chunks()); }
+
+ private:
+  template <class Body> struct shifted {
+    Body const* body;
+    std::int64_t first;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      body->template operator()<Real>(first + chunk);
+    }
+  };
+  template <class Body> void run(Body const& body, std::int64_t chunks) {
     chunk_pass<real, Body> const pass{&body, has_lanes()};
     if (where_.elements < fork_worth) cpp::each(chunks, pass);
     else System::each(chunks, pass);
   }
 
+ protected:
+  [[no_unique_address]] host_ranks<Plan> ranks_;
   [[no_unique_address]] host_rows<Plan> rows_;
   host_memory master_, remainder_, average_, slow_, saved_;
   std::array<host_memory, Plan::slots> slot_;

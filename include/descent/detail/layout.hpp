@@ -6,6 +6,7 @@
 #include <descent/parameters.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -53,6 +54,11 @@ inline std::int64_t arena_of(std::int64_t count) {
   return (count + arena_alignment - 1) / arena_alignment * arena_alignment;
 }
 
+/// A run of chunks, and the room for its elements in an arena.
+struct chunk_run {
+  std::int64_t first_chunk = 0, chunks = 0, first = 0, size = 0;
+};
+
 template <class Value, class Gradient> struct layout {
   std::vector<tensor_record<Value, Gradient>> tensors;
   std::vector<std::int32_t> tensor_of_chunk;
@@ -61,6 +67,8 @@ template <class Value, class Gradient> struct layout {
   std::int64_t elements = 0, arena = 0;
   int groups = 1;
   std::int64_t rule_chunks = 0, rule_arena = 0;  // of what follows the rule; matrices come after
+  chunk_run own;                                 // what this rank keeps state for: all, unless it is one of several
+  std::vector<void*> own_gradients;              // the caller's, where the step reads a sum over ranks instead
 
   explicit layout(parameters<Value, Gradient> const& params) : layout(params, [](auto const&) { return false; }) {}
 
@@ -79,8 +87,28 @@ template <class Value, class Gradient> struct layout {
     place(false);
     rule_chunks = chunks(), rule_arena = arena;
     place(true);
+    own = {0, chunks(), 0, arena};
   }
 
+  /// The same elements with the sum over ranks as the gradient, whose memory the engine has.
+  template <class Own>
+  layout(layout<Value, Own> const& given, std::nullptr_t)
+      : tensor_of_chunk(given.tensor_of_chunk), names(given.names), columns(given.columns), elements(given.elements),
+        arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks), rule_arena(given.rule_arena),
+        own(given.own) {
+    for (auto const& x : given.tensors) {
+      tensors.push_back({x.value, nullptr, x.count, x.first_chunk, x.arena, x.group, packets_aligned(x.value), x.types,
+                         x.matrix});
+      own_gradients.push_back(x.gradient);
+    }
+  }
+
+  /// Where a chunk begins in the arena; behind the last one, its end.
+  std::int64_t arena_at(std::int64_t chunk) const {
+    if (chunk == chunks()) return arena;
+    auto const& x = tensors[std::size_t(tensor_of_chunk[std::size_t(chunk)])];
+    return x.arena + (chunk - x.first_chunk) * chunk_size;
+  }
   std::int64_t chunks() const { return std::int64_t(tensor_of_chunk.size()); }
 
   std::size_t find(std::string const& name) const {

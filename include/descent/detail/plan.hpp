@@ -5,6 +5,7 @@
 #include <descent/accumulate.hpp>
 #include <descent/average.hpp>
 #include <descent/clip.hpp>
+#include <descent/detail/reduction.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/parameters.hpp>
 #include <descent/rows.hpp>
@@ -50,15 +51,19 @@ struct matrix_rule_type<P> { using type = typename P::matrix_rule; };
 template <class Plan, int I> struct typed_plan;
 
 template <class Value, class Gradient, class Rule, class... Ps> struct plan {
-  using value = Value;        // several types in mixed<...>
-  using gradient = Gradient;
+  using value = Value;  // several types in mixed<...>
+  using team = policy_of<kind::parallel, single, Ps...>;
+  using reduced = reduction<Gradient, team>;
+  static constexpr bool parallel = reduced::parallel, shards = reduced::shards;
+  using gradient = typename reduced::sum;  // what the step reads
+  using own_gradient = Gradient;           // what the caller has
   using rule = Rule;
   using policies = policy_set<Ps...>;
   using master = typename master_type<policy_of<kind::master, void, Ps...>>::type;
 
  private:
   using states_policy = policy_of<kind::states, void, Ps...>;
-  static constexpr bool any_double = types<Value>::any_double || types<Gradient>::any_double ||
+  static constexpr bool any_double = types<Value>::any_double || types<gradient>::any_double ||
                                      std::is_same_v<master, double> ||
                                      states_type<states_policy, float>::type::any_double;
 
@@ -106,7 +111,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
 
   template <class Policy> static constexpr bool given = !std::is_void_v<Policy>;
   static constexpr bool shares_scale = requires { &loss_scale::shared; };
-  static constexpr bool zeroes = count_of<kind::zero_grad, Ps...> > 0;
+  /// Whether the caller's gradients are set to zero, and whether the passes over what the step reads do it.
+  static constexpr bool zeroes_own = count_of<kind::zero_grad, Ps...> > 0, zeroes = zeroes_own && !parallel;
   static constexpr bool maximizes = count_of<kind::maximize, Ps...> > 0;
   /// Whether there is an average of the policy's or the rule's to evaluate.
   static constexpr bool averages = given<average> || (has_averaged<Rule> && !has_matrices);
@@ -118,7 +124,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   }();
   static constexpr bool sums = has_sums<Rule>;
   /// Whether gradients in memory are multiplied by a factor.
-  static constexpr bool scales = given<clip> || given<loss_scale> || given<accumulation>;
+  static constexpr bool scales = parallel || given<clip> || given<loss_scale> || given<accumulation>;
   static constexpr bool measures =
       given<clip> || sums || given<loss_scale> || count_of<kind::finiteness, Ps...> > 0;
   /// Whether a call of step() may leave the parameters as they are.
@@ -142,9 +148,9 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
     else return scope::model;
   }();
   /// Rows of partial sums for the norm of the gradients: the norm, for doubles that of the large ones, the parameters'.
-  static constexpr bool has_large = norm_of == norm::l2 && types<Gradient>::any_double;
+  static constexpr bool has_large = norm_of == norm::l2 && types<gradient>::any_double;
   /// What the elements of an L1 norm are multiplied by, so that no sum of finite ones overflows.
-  static constexpr double sum_scale = types<Gradient>::any_double ? 0x1p-64 : 1;
+  static constexpr double sum_scale = types<gradient>::any_double ? 0x1p-64 : 1;
   static constexpr bool measures_parameters = std::is_same_v<clip, clip_adaptive>;
   static constexpr int norm_rows = 1 + has_large + measures_parameters;
   /// Whether a row keeps the largest of what it measures instead of the sum.
@@ -213,6 +219,11 @@ template <class Plan, int I> struct typed_plan : Plan {
   static constexpr bool has_remainder = Plan::has_remainder && std::is_same_v<value, bfloat16>;
   static constexpr bool has_master = Plan::has_master && !std::is_same_v<value, typename Plan::master>;
   using exact = std::conditional_t<has_master, typename Plan::master, value>;
+};
+
+/// The same with the caller's gradients.
+template <class Plan, int I> struct own_plan : Plan::template typed<I> {
+  using gradient = typename types<typename Plan::own_gradient>::template at<I>;
 };
 
 /// f<Typed>() with the plan for a tensor's pair of types; on the side where f lives.

@@ -211,7 +211,8 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   template <class T> std::span<T const> view(void* buffer, std::string const& name) const {
     auto const& x = where_.tensors[where_.find(name)];
     if (!buffer) return {};
-    return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
+    auto const [begin, size] = Plan::shards ? part_in(x, where_.own) : tensor_part{0, x.count};
+    return view_of(static_cast<T const*>(buffer) + (x.arena + begin - where_.own.first), size);
   }
 };
 

@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/comm/communicator.hpp>
+#include <descent/precision.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace descent::comm {
+
+/// Ranks that are threads of one process, in host memory: for tests, for teaching, and for what must have the same bits
+/// whatever the number of threads. A sum adds the ranks' numbers in the order of the ranks, half and bfloat16 in float,
+/// and is rounded once.
+///
+///     comm::threads world{4};                  // outlives its ranks
+///     std::thread([&] { auto comm = world.rank(2); ... });
+///
+/// A call waits for the other ranks until the deadline. A rank's object that is destroyed says so to the others, so an
+/// exception on one rank ends their calls at once, with its number in the message.
+class threads {
+ public:
+  /// What happens to a rank in front of a collective, for tests: nothing; it ends, and the others hear of it; it ends
+  /// and nobody hears of it.
+  enum class fault { none, killed, vanished };
+
+  class member;
+
+  explicit threads(int ranks, std::chrono::nanoseconds deadline = std::chrono::minutes(10))
+      : slots_(std::size_t(checked(ranks))), deadline_(deadline) {}
+  threads(threads const&) = delete;
+  threads& operator=(threads const&) = delete;
+
+  int size() const { return int(slots_.size()); }
+
+  /// The communicator of one rank, for one thread at a time. Throws std::invalid_argument on a rank outside [0, size).
+  member rank(int r);
+
+  /// Called in front of each collective of each rank, with the rank and the collective's number, 1, 2, ...; it may sleep.
+  /// Set it before the ranks start.
+  std::function<fault(int rank, std::int64_t number)> before;
+
+ private:
+  struct slot {
+    std::vector<std::byte> sent;
+    std::string what;          // the collective that it is in
+    std::int64_t posted = 0;   // collectives whose numbers it has given
+    std::int64_t finished = 0;  // and those whose result it has
+    bool left = false;
+  };
+
+  static int checked(int ranks) {
+    if (ranks < 1) throw std::invalid_argument("comm::threads: ranks must be at least 1, are " + std::to_string(ranks));
+    return ranks;
+  }
+
+  std::vector<slot> slots_;
+  std::chrono::nanoseconds deadline_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string failure_;  // why nothing works any more
+};
+
+/// One rank.
+class threads::member {
+ public:
+  static constexpr bool on_device = false;
+
+  member(member&& other) noexcept
+      : world_(std::exchange(other.world_, nullptr)), rank_(other.rank_), exceptions_(other.exceptions_) {}
+  member& operator=(member&&) = delete;
+  ~member() {
+    if (!world_) return;
+    std::lock_guard const lock(world_->mutex_);
+    own().left = true;
+    if (std::uncaught_exceptions() > exceptions_) fail("rank " + std::to_string(rank_) + " ended with an exception");
+    world_->changed_.notify_all();
+  }
+
+  int rank() const { return rank_; }
+  int size() const { return world_->size(); }
+
+  template <class T> void all_reduce(T* to, std::int64_t n) {
+    collective<T>("all_reduce", to, n, n, [&](auto const& part) { add(to, n, 0, part); });
+  }
+  template <class T> void reduce_scatter(T const* from, T* to, std::int64_t n) {
+    collective<T>("reduce_scatter", from, size() * n, n, [&](auto const& part) { add(to, n, rank_ * n, part); });
+  }
+  template <class T> void all_gather(T const* from, T* to, std::int64_t n) {
+    collective<T>("all_gather", from, n, n, [&](auto const& part) {
+      for (int r = 0; r < size(); ++r) copy(to + r * n, part(r), n);
+    });
+  }
+  template <class T> void all_to_all(T const* from, T* to, std::int64_t n) {
+    collective<T>("all_to_all", from, size() * n, n, [&](auto const& part) {
+      for (int r = 0; r < size(); ++r) copy(to + r * n, part(r) + rank_ * n, n);
+    });
+  }
+  template <class T> void broadcast(T* data, std::int64_t n, int root) {
+    collective<T>("broadcast from " + std::to_string(root), data, rank_ == root ? n : 0, n, [&](auto const& part) {
+      if (rank_ != root) copy(data, part(root), n);
+    });
+  }
+
+  /// Ends the calls of all ranks with this reason.
+  void abort(std::string const& why) noexcept {
+    if (!world_) return;
+    std::lock_guard const lock(world_->mutex_);
+    fail(why);
+  }
+
+ private:
+  friend class threads;
+  member(threads& world, int rank) : world_(&world), rank_(rank) {}
+
+  slot& own() { return world_->slots_[std::size_t(rank_)]; }
+  void fail(std::string const& why) {
+    if (world_->failure_.empty()) world_->failure_ = why;
+    world_->changed_.notify_all();
+  }
+
+  /// Waits until done(slot) holds for every rank.
+  template <class Done> void wait(std::unique_lock<std::mutex>& lock, std::string const& what, Done const& done) {
+    auto const start = std::chrono::steady_clock::now();
+    auto const missing = [&] {
+      std::string names;
+      for (int r = 0; r < size(); ++r)
+        if (!done(world_->slots_[std::size_t(r)])) names += (names.empty() ? "" : ", ") + std::to_string(r);
+      return names;
+    };
+    auto const gone = [&](slot const& s) { return s.left && !done(s); };
+    for (;;) {
+      if (std::all_of(world_->slots_.begin(), world_->slots_.end(), done)) return;  // whatever happened since
+      if (!world_->failure_.empty())
+        throw comm_error("rank " + std::to_string(rank_) + " in " + what + ": " + world_->failure_);
+      for (int r = 0; r < size(); ++r)
+        if (gone(world_->slots_[std::size_t(r)]))
+          fail("rank " + std::to_string(r) + " has left before " + what);
+      if (!world_->failure_.empty()) continue;
+      if (world_->changed_.wait_until(lock, start + world_->deadline_) == std::cv_status::timeout &&
+          !std::all_of(world_->slots_.begin(), world_->slots_.end(), done) && world_->failure_.empty())
+        fail("rank " + std::to_string(rank_) + " waited " + seconds(world_->deadline_) + " s in " + what +
+             " for rank " + missing());
+    }
+  }
+  static std::string seconds(std::chrono::nanoseconds d) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", std::chrono::duration<double>(d).count());
+    return text;
+  }
+
+  /// Gives `count` numbers from `data` to the others and calls use(part), where part(r) is what rank r gave.
+  template <class T, class Use>
+  void collective(std::string const& name, T const* data, std::int64_t count, std::int64_t n, Use const& use) {
+    static_assert(storage_type<T> || std::is_same_v<T, std::byte>);
+    if (!world_) throw comm_error("rank " + std::to_string(rank_) + " is gone");
+    std::string const what = name + " of " + std::to_string(n) + " " + type_of<T>();
+    std::int64_t const number = own().posted + 1;
+    if (world_->before) obey(world_->before(rank_, number), what);
+    std::unique_lock lock(world_->mutex_);
+    std::string const numbered = "collective " + std::to_string(number) + ", " + what;
+    wait(lock, numbered, [&](slot const& s) { return s.finished >= number - 1; });
+    auto const* bytes = reinterpret_cast<std::byte const*>(data);
+    own().sent.assign(bytes, bytes + std::size_t(count) * sizeof(T));
+    own().what = what;
+    own().posted = number;
+    world_->changed_.notify_all();
+    wait(lock, numbered, [&](slot const& s) { return s.posted >= number; });
+    require_same(number, what);
+    lock.unlock();
+    use([&](int r) { return reinterpret_cast<T const*>(world_->slots_[std::size_t(r)].sent.data()); });
+    lock.lock();
+    own().finished = number;
+    world_->changed_.notify_all();
+  }
+
+  void obey(fault f, std::string const& what) {
+    if (f == fault::none) return;
+    std::string const why = "rank " + std::to_string(rank_) + " was killed before " + what;
+    if (f == fault::killed) abort(why);
+    else world_ = nullptr;
+    throw comm_error(why);
+  }
+
+  void require_same(std::int64_t number, std::string const& what) {
+    for (int r = 0; r < size(); ++r)
+      if (slot const& s = world_->slots_[std::size_t(r)]; s.what != what) {
+        fail("ranks disagree about collective " + std::to_string(number) + ": rank " + std::to_string(rank_) + " is in " +
+             what + ", rank " + std::to_string(r) + " in " + s.what);
+        throw comm_error(world_->failure_);
+      }
+  }
+
+  template <class T> static std::string type_of() {
+    if constexpr (std::is_same_v<T, std::byte>) return "bytes";
+    else return type_name<T>();
+  }
+  template <class T> static void copy(T* to, T const* from, std::int64_t n) {
+    if (n) std::memcpy(static_cast<void*>(to), from, std::size_t(n) * sizeof(T));
+  }
+  /// to[i] <- the sum over the ranks of element first + i of their parts.
+  template <class T, class Part> void add(T* to, std::int64_t n, std::int64_t first, Part const& part) {
+    using real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    for (std::int64_t i = 0; i < n; ++i) {
+      real sum = widen<real>(part(0)[first + i]);
+      for (int r = 1; r < size(); ++r) sum += widen<real>(part(r)[first + i]);
+      to[i] = narrow<T>(sum);
+    }
+  }
+
+  threads* world_;
+  int rank_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+inline threads::member threads::rank(int r) {
+  if (r < 0 || r >= size())
+    throw std::invalid_argument("comm::threads: rank must be in [0, " + std::to_string(size()) + "), is " +
+                                std::to_string(r));
+  return {*this, r};
+}
+
+}  // namespace descent::comm

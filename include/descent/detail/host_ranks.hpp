@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/agreement.hpp>
+#include <descent/detail/host_check.hpp>
+#include <descent/detail/memory.hpp>
+#include <descent/detail/shares.hpp>
+#include <descent/detail/streams.hpp>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// Where the host backend meets other ranks.
+namespace descent::detail {
+
+/// One rank: nothing.
+template <class Plan> class host_ranks {
+ public:
+  template <class... Ts> explicit host_ranks(Ts const&...) {}
+};
+
+template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+  using comm_type = typename Plan::team::communicator_type;
+  static_assert(!comm_type::on_device, "host{} needs a communicator for host memory, such as comm::threads or comm::mpi");
+  using wire = typename Plan::reduced::wire;
+  using sum = typename Plan::reduced::sum;
+  using own_types = types<typename Plan::own_gradient>;
+  static constexpr bool ordered = Plan::reduced::ordered;
+
+ public:
+  /// Waits for all ranks. Throws std::invalid_argument where they are about to train different things.
+  host_ranks(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
+            typename Plan::policies& policies)
+      : comm_(*static_cast<typename Plan::team&>(policies).comm), ranks_(comm_.size()) {
+    require_same_facts(comm_, facts_of<Plan>(where, groups, policies));
+    static_cast<typename Plan::team&>(policies).now = &now_;
+    for (auto const& x : where.tensors)
+      comm_.broadcast(static_cast<std::byte*>(static_cast<void*>(x.value)), x.count * x.value_size(), 0);
+    if constexpr (Plan::shards) {
+      shares_ = shares_of(where, ranks_);
+      room_ = largest_of(shares_);
+      values_ = allocate_host(std::size_t((ranks_ + 2) * room_ * Plan::largest_value));
+    } else {
+      room_ = (where.arena + ranks_ - 1) / ranks_;
+      room_ = (room_ + arena_alignment - 1) / arena_alignment * arena_alignment;
+    }
+    std::size_t const all = std::size_t(ranks_ * room_);
+    if constexpr (Plan::shards || ordered) wire_ = zeroed(all * sizeof(wire));
+    if constexpr (ordered) parts_ = zeroed(all * sizeof(wire));
+    sum_ = zeroed((Plan::shards ? std::size_t(room_) : all) * sizeof(sum));
+    // What rounds in half must not overflow in a sum: a power of two is exact.
+    if (std::is_same_v<wire, half>)
+      while (shrink_ * shrink_ < ranks_) shrink_ *= 2;
+  }
+
+  sum* gradients() const { return reinterpret_cast<sum*>(sum_.get()); }
+  agreed const& now() const { return now_; }
+
+  /// Runs a part of a step in which ranks wait for each other. What one rank throws ends the calls of all.
+  template <class F> void together(F const& f) {
+    if (broken_) throw std::logic_error("this optimizer lost its ranks in an earlier call: make a new one");
+    try {
+      f();
+    } catch (std::exception const& e) {
+      broken_ = true;
+      comm_.abort(std::string("rank ") + std::to_string(comm_.rank()) + ": " + e.what());
+      throw;
+    }
+  }
+
+  /// Sums weights, and the gradients that pack() writes to their places.
+  template <class Pack> void reduce(double weight, double loss, Pack const& pack) {
+    together([&] {
+      double facts[2] = {weight, weight * loss};
+      comm_.all_reduce(facts, 2);
+      now_ = {facts[0] / shrink_, facts[1] / facts[0]};
+      pack();
+      std::int64_t const all = ranks_ * room_;
+      if constexpr (!ordered) {
+        if constexpr (Plan::shards) comm_.reduce_scatter(wires(), gradients(), room_);
+        else comm_.all_reduce(gradients(), all);
+      } else {
+        comm_.all_to_all(wires(), reinterpret_cast<wire*>(parts_.get()), room_);
+        sum* const to = Plan::shards ? gradients() : gradients() + comm_.rank() * room_;
+        add_parts(to);
+        if constexpr (!Plan::shards) {
+          std::vector<sum> const part(to, to + room_);
+          comm_.all_gather(part.data(), gradients(), room_);
+        }
+      }
+    });
+  }
+
+  /// The sum over ranks of what only one of them has.
+  void add(std::vector<double>& x) {
+    together([&] { comm_.all_reduce(x.data(), std::int64_t(x.size())); });
+  }
+
+  /// Where the packet of a chunk's elements goes on the wire.
+  wire* place(tensors const& where, std::int64_t chunk) const {
+    if constexpr (Plan::shards) {
+      std::size_t const q = share_of(shares_, chunk);
+      return wires() + std::int64_t(q) * room_ + where.arena_at(chunk) - shares_[q].first;
+    } else {
+      wire* to;
+      if constexpr (ordered) to = wires();
+      else to = gradients();
+      return to + where.arena_at(chunk);
+    }
+  }
+  double shrink() const { return 1 / shrink_; }
+
+  /// Keeps the values of the own part until gather() is done.
+  void keep(tensors const& where) { copy_own(where, kept()); }
+  /// Gives the values of the own part to the others and takes theirs; puts back what keep() kept if that fails.
+  void gather(tensors const& where) {
+    try {
+      together([&] {
+        std::int64_t const part = room_ * Plan::largest_value;
+        std::byte* const mine = values_.get() + ranks_ * part;
+        copy_own(where, mine);
+        comm_.all_gather(static_cast<std::byte const*>(mine), values_.get(), part);
+        for (int r = 0; r < ranks_; ++r)
+          if (r != comm_.rank()) put_part(where, r, values_.get() + r * part);
+      });
+    } catch (...) {
+      put_part(where, comm_.rank(), kept());
+      throw;
+    }
+  }
+
+ private:
+  static host_memory zeroed(std::size_t bytes) {
+    host_memory m = allocate_host(bytes);
+    if (bytes) std::memset(m.get(), 0, bytes);
+    return m;
+  }
+  wire* wires() const { return reinterpret_cast<wire*>(wire_.get()); }
+
+  void add_parts(sum* to) const {
+    auto const* parts = reinterpret_cast<wire const*>(parts_.get());
+    for (std::int64_t i = 0; i < room_; ++i) {
+      sum s = widen<sum>(parts[i]);
+      for (int r = 1; r < ranks_; ++r) s += widen<sum>(parts[r * room_ + i]);
+      to[i] = s;
+    }
+  }
+
+  std::byte* kept() const { return values_.get() + (ranks_ + 1) * room_ * Plan::largest_value; }
+  void copy_own(tensors const& where, std::byte* to) const {
+    each_piece(where, comm_.rank(), [&](std::byte* value, std::int64_t at, std::int64_t bytes) {
+      std::memcpy(to + at, value, std::size_t(bytes));
+    });
+  }
+  void put_part(tensors const& where, int rank, std::byte const* from) const {
+    each_piece(where, rank, [&](std::byte* value, std::int64_t at, std::int64_t bytes) {
+      std::memcpy(value, from + at, std::size_t(bytes));
+    });
+  }
+  /// f(value, offset in bytes, bytes) for each tensor's piece of one rank's part.
+  template <class F> void each_piece(tensors const& where, int rank, F const& f) const {
+    chunk_run const& share = shares_[std::size_t(rank)];
+    for (auto const& x : where.tensors)
+      if (auto const [begin, size] = part_in(x, share); size > 0)
+        f(static_cast<std::byte*>(static_cast<void*>(x.value)) + begin * x.value_size(),
+          (x.arena + begin - share.first) * Plan::largest_value, size * x.value_size());
+  }
+
+  comm_type& comm_;
+  std::int64_t ranks_, room_ = 0;  // room_: elements of one rank's part
+  double shrink_ = 1;
+  bool broken_ = false;
+  agreed now_;
+  std::vector<chunk_run> shares_;
+  host_memory wire_, parts_, sum_, values_;
+};
+
+}  // namespace descent::detail

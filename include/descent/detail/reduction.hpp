@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/parallel.hpp>
+#include <descent/parameters.hpp>
+
+#include <type_traits>
+
+namespace descent::detail {
+
+/// What becomes of gradients before the step: nothing, or a sum over ranks.
+template <class Gradient, class Team> struct reduction {
+  static constexpr bool parallel = false, shards = false, ordered = false;
+  using wire = void;
+  using sum = Gradient;  // what the step reads
+};
+template <class Gradient, class Team> requires requires { typename Team::communicator_type; }
+struct reduction<Gradient, Team> {
+ private:
+  using wide = std::conditional_t<types<Gradient>::any_double, double, float>;
+  using own = std::conditional_t<types<Gradient>::several, wide, Gradient>;
+  using given = typename Team::wire;
+  static_assert(!Team::in_float || std::is_void_v<given>,
+                "float_sum is a type on the wire itself: leave wire<T> away, or use native_sum");
+
+ public:
+  static constexpr bool parallel = true, shards = Team::shards, ordered = Team::ordered;
+  using wire = std::conditional_t<Team::in_float, wide, std::conditional_t<std::is_void_v<given>, own, given>>;
+  using sum = std::conditional_t<ordered && !std::is_same_v<wire, double>, float, wire>;
+};
+
+}  // namespace descent::detail

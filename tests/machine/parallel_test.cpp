@@ -1,0 +1,635 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/comm/threads.hpp>
+#include <descent/descent.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+/// Ranks that train together do what one process does with the sum of their gradients, to the bit, whatever happens to
+/// one of them.
+
+namespace ds = descent;
+using ds::half, ds::bfloat16;
+using std::chrono::milliseconds;
+using fault = ds::comm::threads::fault;
+
+namespace {
+
+/// Tensors of odd sizes, none at all and over several chunks.
+std::vector<std::size_t> const sizes{4099, 1, 0, 12289, 7, 4096};
+
+double some(std::uint64_t seed) {
+  seed = (seed ^ seed >> 31) * 0x9e3779b97f4a7c15;
+  seed = (seed ^ seed >> 29) * 0xbf58476d1ce4e5b9;
+  return double(std::int64_t(seed >> 20) % 2048 - 1024) / 1024;
+}
+
+/// Values and gradients of one rank. Gradients are multiples of 2^-10 in [-1, 1]: sums over a few ranks are exact.
+template <class Value, class Gradient = Value> struct model {
+  std::vector<std::vector<Value>> value;
+  std::vector<std::vector<Gradient>> gradient;
+
+  explicit model(int seed = 0) {
+    for (std::size_t t = 0; t < sizes.size(); ++t) {
+      value.emplace_back(sizes[t]);
+      gradient.emplace_back(sizes[t]);
+      for (std::size_t i = 0; i < sizes[t]; ++i) value[t][i] = ds::narrow<Value>(some(i + 77 * t + 1000003u * std::uint64_t(seed)));
+    }
+  }
+  ds::parameters<Value, Gradient> list() {
+    ds::parameters<Value, Gradient> all;
+    for (std::size_t t = 0; t < sizes.size(); ++t)
+      all.add("w" + std::to_string(t), value[t].data(), gradient[t].data(), sizes[t], ds::group{int(t % 2)});
+    return all;
+  }
+  /// The sum of the gradients of some ranks at a step, each times a factor.
+  void set(int t, int first, int last, double factor = 1) {
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      for (std::size_t i = 0; i < sizes[k]; ++i) {
+        double sum = 0;
+        for (int r = first; r < last; ++r) sum += some(i + 31 * k + 1009 * std::uint64_t(t) + 999983 * std::uint64_t(r));
+        gradient[k][i] = ds::narrow<Gradient>(sum * factor);
+      }
+  }
+  bool operator==(model const& other) const {
+    for (std::size_t t = 0; t < sizes.size(); ++t)
+      if (sizes[t] && std::memcmp(value[t].data(), other.value[t].data(), sizes[t] * sizeof(Value)) != 0) return false;
+    return true;
+  }
+};
+
+/// work(comm) on every rank, each a thread. What they threw, by rank.
+template <class Work>
+std::vector<std::string> on_ranks(ds::comm::threads& world, Work const& work) {
+  std::vector<std::string> thrown(std::size_t(world.size()));
+  std::vector<std::thread> team;
+  for (int r = 0; r < world.size(); ++r)
+    team.emplace_back([&, r] {
+      try {
+        auto comm = world.rank(r);
+        work(comm);
+      } catch (std::exception const& e) {
+        thrown[std::size_t(r)] = e.what();
+      }
+    });
+  for (auto& one : team) one.join();
+  return thrown;
+}
+bool none(std::vector<std::string> const& thrown) {
+  for (auto const& one : thrown)
+    if (!one.empty()) {
+      MESSAGE(one);
+      return false;
+    }
+  return true;
+}
+
+constexpr int steps = 6;
+
+/// The sum of all ranks' gradients in one process, divided by their number.
+template <class Value, class Gradient, class Rule, class... Ps>
+model<Value, Gradient> alone(int ranks, Rule const& rule, Ps... policies) {
+  model<Value, Gradient> m;
+  ds::optimizer opt{m.list(), rule, policies..., ds::accumulate{1}};
+  for (int t = 0; t < steps; ++t) {
+    m.set(t, 0, ranks);
+    opt.step(ranks);
+  }
+  return m;
+}
+
+/// Every rank's values after the same steps on its own gradients.
+template <class Value, class Gradient, class Policy, class Rule, class... Ps>
+std::vector<model<Value, Gradient>> together(int ranks, Policy const& policy, Rule const& rule, Ps... policies) {
+  ds::comm::threads world{ranks, std::chrono::seconds(60)};
+  std::vector<model<Value, Gradient>> all;
+  for (int r = 0; r < ranks; ++r) all.emplace_back(r);  // values differ until the constructor gives those of rank 0
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    auto& m = all[std::size_t(comm.rank())];
+    ds::optimizer opt{m.list(), rule, policies..., policy(comm)};
+    for (int t = 0; t < steps; ++t) {
+      m.set(t, comm.rank(), comm.rank() + 1);
+      opt.step();
+    }
+  })));
+  return all;
+}
+
+auto const replicated = [](auto& comm) { return ds::replicated{comm}; };
+auto const sharded = [](auto& comm) { return ds::sharded{comm}; };
+auto const replicated_ordered = [](auto& comm) { return ds::replicated{comm, ds::ordered_sum{}}; };
+auto const sharded_ordered = [](auto& comm) { return ds::sharded{comm, ds::ordered_sum{}}; };
+auto const replicated_float = [](auto& comm) { return ds::replicated{comm, ds::float_sum{}}; };
+auto const sharded_float = [](auto& comm) { return ds::sharded{comm, ds::float_sum{}}; };
+
+/// All ways to sum make the values of one process, on every rank.
+template <class Value, class Gradient = Value, class Rule, class... Ps>
+void same_as_alone(Rule const& rule, Ps... policies) {
+  for (int ranks : {1, 2, 3, 5}) {
+    INFO("ranks ", ranks);
+    auto const want = alone<Value, Gradient>(ranks, rule, policies...);
+    auto const holds = [&](char const* how, auto const& policy) {
+      INFO(how);
+      for (auto const& got : together<Value, Gradient>(ranks, policy, rule, policies...)) CHECK(got == want);
+    };
+    holds("replicated", replicated);
+    holds("sharded", sharded);
+  }
+}
+
+}  // namespace
+
+// ---- the same as one process ----------------------------------------------------------------------------------------
+
+TEST_CASE("ranks do what one process does: rules, with and without sums") {
+  same_as_alone<float>(ds::sgd{.lr = 0.1, .momentum = 0.9});
+  same_as_alone<float>(ds::adamw{.lr = 0.01});
+  same_as_alone<float>(ds::lamb{.lr = 0.01});       // sums over tensors, which lie on several ranks
+  same_as_alone<float>(ds::prodigy{.d0 = 1e-3});    // over the model, and with memory
+  same_as_alone<double>(ds::nadam{});
+}
+
+TEST_CASE("ranks do what one process does: policies") {
+  same_as_alone<float>(ds::adamw{}, ds::clip_norm{0.5});
+  same_as_alone<float>(ds::lamb{}, ds::clip_norm{0.5});
+  same_as_alone<float>(ds::adam{}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.25}, ds::ema{.decay = 0.5});
+  same_as_alone<float>(ds::sgd{}, ds::gradient_noise{.eta = 0.1, .seed = 3}, ds::lookahead{.k = 2});
+  same_as_alone<float>(ds::adam{}, ds::clip_value{0.25}, ds::zero_grad{}, ds::maximize{});
+  same_as_alone<bfloat16, float>(ds::adamw{}, ds::stochastic_rounding{7});
+  same_as_alone<half, float>(ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 1}, ds::states<bfloat16>{});
+  same_as_alone<bfloat16, float>(ds::lion{}, ds::master_remainder{});
+  same_as_alone<float>(ds::schedule_free_adamw{}, ds::learning_rate(ds::warmup<ds::constant>{3, {0.01}}));
+}
+
+TEST_CASE("ordered and float sums: in 16 bits, replicated and sharded have the bits of a sum in float") {
+  for (int ranks : {2, 3, 5}) {
+    model<bfloat16, float> want;
+    ds::optimizer opt{want.list(), ds::adamw{}, ds::clip_norm{1}, ds::accumulate{1}};
+    for (int t = 0; t < steps; ++t) {
+      for (std::size_t k = 0; k < sizes.size(); ++k)
+        for (std::size_t i = 0; i < sizes[k]; ++i) {
+          float sum = 0;  // of what the ranks send, which is rounded
+          for (int r = 0; r < ranks; ++r)
+            sum += ds::widen<float>(ds::narrow<bfloat16>(
+                some(i + 31 * k + 1009 * std::uint64_t(t) + 999983 * std::uint64_t(r))));
+          want.gradient[k][i] = sum;
+        }
+      opt.step(ranks);
+    }
+    auto const holds = [&](char const* how, auto const& policy) {
+      INFO(how, ", ranks ", ranks);
+      for (auto const& got : together<bfloat16, bfloat16>(ranks, policy, ds::adamw{}, ds::clip_norm{1}))
+        for (std::size_t t = 0; t < sizes.size(); ++t)
+          CHECK(std::memcmp(got.value[t].data(), want.value[t].data(), sizes[t] * 2) == 0);
+    };
+    holds("replicated, ordered", replicated_ordered);
+    holds("sharded, ordered", sharded_ordered);
+    holds("replicated, float", replicated_float);
+    holds("sharded, float", sharded_float);
+  }
+}
+
+TEST_CASE("wire types: float gradients as bfloat16; half does not overflow in the sum") {
+  int const ranks = 4;
+  ds::comm::threads world{ranks, std::chrono::seconds(60)};
+  std::vector<float> ended(std::size_t(ranks), 0);
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    std::vector<half> p{ds::narrow<half>(0.0)}, g{ds::narrow<half>(30000.0)};  // 4 of these are beyond half
+    ds::parameters<half> list;
+    list.add("p", p.data(), g.data(), 1);
+    ds::optimizer opt{list, ds::sgd{.lr = 1.0 / 30000}, ds::master<float>{}, ds::skip_nonfinite{}, ds::replicated{comm}};
+    opt.step();
+    CHECK(opt.report().applied);
+    ended[std::size_t(comm.rank())] = opt.master("p")[0];
+  })));
+  for (float one : ended) CHECK(one == doctest::Approx(-1).epsilon(1e-3));
+
+  ds::comm::threads other{2, std::chrono::seconds(60)};
+  CHECK(none(on_ranks(other, [&](auto& comm) {
+    std::vector<float> p{0}, g{1.0f + 0x1p-10f};  // rounds to 1 in bfloat16
+    ds::parameters<float> list;
+    list.add("p", p.data(), g.data(), 1);
+    ds::optimizer opt{list, ds::sgd{.lr = 1}, ds::replicated{comm, ds::wire<bfloat16>{}}};
+    opt.step();
+    CHECK(p[0] == -1);
+    CHECK(g[0] == 1.0f + 0x1p-10f);
+  })));
+}
+
+TEST_CASE("512 ranks of ones in bfloat16 are 512 in order, and 256 if every sum is rounded (nccl#1026)") {
+  ds::comm::threads world{512, std::chrono::seconds(120)};
+  std::vector<float> ended(512);
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    std::vector<bfloat16> one{ds::narrow<bfloat16>(1.0)}, all(512);
+    comm.all_gather(one.data(), all.data(), 1);
+    float sum = 0;
+    bfloat16 rounded = ds::narrow<bfloat16>(0.0);
+    for (bfloat16 x : all) {
+      sum += ds::widen<float>(x);
+      rounded = ds::narrow<bfloat16>(ds::widen<float>(rounded) + ds::widen<float>(x));
+    }
+    comm.all_reduce(one.data(), 1);
+    ended[std::size_t(comm.rank())] = ds::widen<float>(one[0]) == sum && ds::widen<float>(rounded) == 256 ? sum : 0;
+  })));
+  for (float one : ended) CHECK(one == 512);
+}
+
+TEST_CASE("the mean of equal gradients is the gradient, for three ranks, too (ncclAvg is off by 0.2 % in bfloat16)") {
+  ds::comm::threads world{3, std::chrono::seconds(60)};
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    std::vector<bfloat16> g;
+    for (int i = 0; i < 256; ++i) g.push_back(ds::narrow<bfloat16>((1 + i / 128.0) * std::pow(2.0, i % 9 - 4)));
+    std::vector<float> p(g.size(), 0);
+    ds::parameters<float, bfloat16> list;
+    list.add("p", p.data(), g.data(), g.size());
+    ds::optimizer opt{list, ds::sgd{.lr = 1}, ds::replicated{comm, ds::ordered_sum{}}};
+    opt.step();
+    for (std::size_t i = 0; i < g.size(); ++i)
+      CHECK(ds::widen<float>(ds::narrow<bfloat16>(-p[i])) == ds::widen<float>(g[i]));
+  })));
+}
+
+// ---- weights, accumulation -------------------------------------------------------------------------------------------
+
+TEST_CASE("every split of one batch over ranks and micro-batches is the batch, with uneven weights, too") {
+  // 16 examples, of which each loss is a sum; example e has e + 1 tokens.
+  auto const gradient = [](int e, std::size_t i) { return some(i + 4099 * std::uint64_t(e)); };
+  std::size_t const n = 101;
+  double tokens = 0;
+  for (int e = 0; e < 16; ++e) tokens += e + 1;
+  std::vector<double> want(n), sum(n);
+  for (int e = 0; e < 16; ++e)
+    for (std::size_t i = 0; i < n; ++i) sum[i] += gradient(e, i);
+  {
+    ds::parameters<double> list;
+    list.add("p", want.data(), sum.data(), n);
+    ds::optimizer opt{list, ds::sgd{.lr = 1}, ds::accumulate{1}};
+    opt.step(tokens);
+  }
+  for (int ranks : {1, 2, 4, 8, 16})
+    for (int micro : {1, 2, 4, 8, 16}) {
+      if (ranks * micro > 16) continue;
+      int const each = 16 / (ranks * micro);
+      ds::comm::threads world{ranks, std::chrono::seconds(60)};
+      CHECK(none(on_ranks(world, [&](auto& comm) {
+        auto const check = [&](auto policy) {
+          std::vector<double> p(n), g(n);
+          ds::parameters<double> list;
+          list.add("p", p.data(), g.data(), n);
+          ds::optimizer opt{list, ds::sgd{.lr = 1}, ds::accumulate{micro}, policy};
+          for (int m = 0; m < micro; ++m) {
+            double weight = 0;
+            for (int e = (comm.rank() * micro + m) * each, k = 0; k < each; ++k, ++e) {
+              for (std::size_t i = 0; i < n; ++i) g[i] += gradient(e, i);
+              weight += e + 1;
+            }
+            opt.step(weight);
+            CHECK(opt.report().applied == (m == micro - 1));
+          }
+          CHECK(p == want);
+        };
+        check(ds::replicated{comm});
+        check(ds::sharded{comm});
+      })));
+    }
+}
+
+// ---- skipping --------------------------------------------------------------------------------------------------------
+
+TEST_CASE("an overflow on any rank, in any tensor, is skipped by all, and they agree on the loss scale") {
+  int const ranks = 3;
+  for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                    -std::numeric_limits<float>::infinity()})
+    for (auto const& [shards, rule] : {std::pair{false, 0}, std::pair{true, 1}}) {
+      ds::comm::threads world{ranks, std::chrono::seconds(60)};
+      CHECK(none(on_ranks(world, [&, shards = shards](auto& comm) {
+        model<float> m;
+        auto const check = [&](auto policy) {
+          ds::optimizer opt{m.list(), ds::lamb{}, ds::dynamic_loss_scale{.init = 1024}, ds::clip_norm{1}, policy};
+          float scale = 1024;
+          int applied = 0;
+          for (int r = 0; r < ranks; ++r)
+            for (std::size_t k = 0; k < sizes.size(); ++k) {
+              if (sizes[k] == 0) continue;
+              m.set(int(k), comm.rank(), comm.rank() + 1, 1024);
+              opt.step();
+              ++applied;
+              auto const before = m;
+              m.set(int(k), comm.rank(), comm.rank() + 1);
+              if (comm.rank() == r) m.gradient[k][sizes[k] / 2] = bad;
+              opt.step();
+              auto const report = opt.report();
+              CHECK_FALSE(report.applied);
+              CHECK(report.why == "the gradient of 'w" + std::to_string(k) + "' is not finite");
+              CHECK(report.step == applied);
+              CHECK(m == before);
+              CHECK(opt.loss_scale() == (scale = std::max(scale / 2, 1.0f)));
+            }
+        };
+        if (shards) check(ds::sharded{comm});
+        else check(ds::replicated{comm});
+      })));
+    }
+}
+
+TEST_CASE("rules that look at the loss see the mean over the ranks, and skip together") {
+  int const ranks = 4;
+  ds::comm::threads world{ranks, std::chrono::seconds(60)};
+  std::vector<float> ended(std::size_t(ranks), 0);
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    std::vector<float> p{2}, g{0};
+    float loss = 0;
+    ds::parameters<float> list;
+    list.add("p", p.data(), g.data(), 1);
+    ds::optimizer opt{list, ds::polyak{.lr = 1}, ds::loss_at{&loss}, ds::replicated{comm}};
+    g[0] = float(comm.rank());           // mean 1.5
+    loss = 0.75f * float(comm.rank());   // mean 1.125, so the step is 1.125 / 1.5^2 times 1.5
+    opt.step();
+    CHECK(p[0] == doctest::Approx(2 - 0.75));
+    loss = comm.rank() == 2 ? std::numeric_limits<float>::quiet_NaN() : 1;
+    opt.step();
+    CHECK_FALSE(opt.report().applied);
+    ended[std::size_t(comm.rank())] = p[0];
+  })));
+  for (float one : ended) CHECK(one == ended[0]);
+}
+
+// ---- what the caller sees ----------------------------------------------------------------------------------------------
+
+TEST_CASE("gradients in memory stay each rank's own; zero_grad sets them to zero; the norm is that of the mean") {
+  int const ranks = 4;
+  ds::comm::threads world{ranks, std::chrono::seconds(60)};
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    std::vector<float> p(3), g{float(comm.rank()), 4, 0};
+    ds::parameters<float> list;
+    list.add("p", p.data(), g.data(), 3);
+    ds::optimizer opt{list, ds::sgd{.lr = 1}, ds::skip_nonfinite{}, ds::replicated{comm}};
+    CHECK(opt.gradient_norm() == doctest::Approx(std::sqrt(1.5 * 1.5 + 16)));
+    opt.step();
+    CHECK(opt.report().grad_norm == doctest::Approx(std::sqrt(1.5 * 1.5 + 16)));
+    CHECK(g == std::vector<float>{float(comm.rank()), 4, 0});
+    CHECK(p == std::vector<float>{-1.5, -4, 0});
+    ds::optimizer other{list, ds::sgd{.lr = 1}, ds::zero_grad{}, ds::sharded{comm}};
+    other.step();
+    CHECK(g == std::vector<float>{0, 0, 0});
+    CHECK(p == std::vector<float>{-3, -8, 0});
+    g = {1, 1, 1};
+    other.zero_grad();
+    CHECK(g == std::vector<float>{0, 0, 0});
+  })));
+}
+
+TEST_CASE("sharded: each rank owns its part of the state, the parts are all, and memory says so") {
+  for (int ranks : {1, 2, 3, 4, 7}) {
+    ds::comm::threads world{ranks, std::chrono::seconds(60)};
+    std::vector<std::int64_t> owned(std::size_t(ranks), 0), held(std::size_t(ranks), 0);
+    CHECK(none(on_ranks(world, [&](auto& comm) {
+      std::vector<float> p(100003), g(100003, 1);
+      ds::parameters<float> list;
+      list.add("p", p.data(), g.data(), p.size());
+      ds::optimizer opt{list, ds::adamw{}, ds::sharded{comm}};
+      opt.step();
+      auto const m = opt.state("p", 0);
+      held[std::size_t(comm.rank())] = std::int64_t(m.size());
+      for (float one : m) CHECK(one == doctest::Approx(0.1));
+      for (auto const& b : opt.memory().buffers)
+        if (b.name.starts_with("state")) owned[std::size_t(comm.rank())] += b.bytes;
+    })));
+    std::int64_t all = 0;
+    for (std::size_t r = 0; r < owned.size(); ++r) {
+      all += held[r];
+      CHECK(owned[r] <= 8 * (100003 / ranks + 2 * 4096));
+      CHECK(owned[r] >= 8 * held[r]);
+    }
+    CHECK(all == 100003);
+  }
+}
+
+TEST_CASE("sharded: more ranks than chunks leaves some without a part") {
+  ds::comm::threads world{9, std::chrono::seconds(60)};
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    std::vector<float> p(5, 1), g(5, 1);
+    ds::parameters<float> list;
+    list.add("p", p.data(), g.data(), 5);
+    ds::optimizer opt{list, ds::sgd{.lr = 1}, ds::clip_norm{100}, ds::sharded{comm}};
+    opt.step();
+    CHECK(p == std::vector<float>(5, 0));
+  })));
+}
+
+TEST_CASE("sharded: swap_average gives every rank all averages, and back") {
+  int const ranks = 3;
+  ds::comm::threads world{ranks, std::chrono::seconds(60)};
+  auto const averaged = [](auto& opt, auto& m, int first, int last, double weight) {
+    for (int t = 0; t < 3; ++t) {
+      m.set(t, first, last);
+      opt.step(weight);
+    }
+    auto const before = m;
+    opt.swap_average();
+    auto const seen = m;
+    opt.swap_average();
+    CHECK(m == before);
+    return seen;
+  };
+  model<float> m;
+  ds::optimizer opt{m.list(), ds::sgd{.lr = 0.5}, ds::ema{.decay = 0.5}, ds::accumulate{1}};
+  auto const want = averaged(opt, m, 0, ranks, ranks);
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    model<float> mine;
+    ds::optimizer shard{mine.list(), ds::sgd{.lr = 0.5}, ds::ema{.decay = 0.5}, ds::sharded{comm}};
+    CHECK(averaged(shard, mine, comm.rank(), comm.rank() + 1, 1) == want);
+  })));
+}
+
+TEST_CASE("sam climbs along the gradient of all ranks") {
+  int const ranks = 3;
+  model<float> want;
+  {
+    ds::optimizer opt{want.list(), ds::sgd{.lr = 0.5}, ds::sam{.rho = 0.1}};
+    for (int t = 0; t < steps; ++t) {
+      want.set(2 * t, 0, ranks, 0.25);
+      opt.ascend();
+      want.set(2 * t + 1, 0, ranks, 0.25);
+      opt.step();
+    }
+  }
+  ds::comm::threads world{ranks, std::chrono::seconds(60)};
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    model<float> m;
+    ds::optimizer opt{m.list(), ds::sgd{.lr = 0.5}, ds::sam{.rho = 0.1}, ds::replicated{comm}};
+    for (int t = 0; t < steps; ++t) {
+      m.set(2 * t, comm.rank(), comm.rank() + 1, 0.75);
+      opt.ascend();
+      m.set(2 * t + 1, comm.rank(), comm.rank() + 1, 0.75);
+      opt.step();
+    }
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      for (std::size_t i = 0; i < sizes[k]; ++i) CHECK(m.value[k][i] == doctest::Approx(want.value[k][i]).epsilon(1e-5));
+  })));
+}
+
+// ---- agreement ---------------------------------------------------------------------------------------------------------
+
+TEST_CASE("ranks that are about to train different things all throw the same sentence, which names the difference") {
+  auto const messages = [](auto const& make) {
+    ds::comm::threads world{3, std::chrono::seconds(5)};
+    auto const thrown = on_ranks(world, [&](auto& comm) {
+      std::vector<float> p(9), g(9);
+      make(comm, comm.rank() == 1, p.data(), g.data());
+    });
+    CHECK(thrown[0] == thrown[1]);
+    CHECK(thrown[0] == thrown[2]);
+    return thrown[0];
+  };
+  auto const start = std::string("ranks are about to train different things: ");
+  auto const list = [](std::string const& name, float* p, float* g, int n, int group = 0) {
+    ds::parameters<float> all;
+    all.add("first", p, g, 2);
+    all.add(name, p + 2, g + 2, n, ds::group{group});
+    return all;
+  };
+  CHECK(messages([&](auto& comm, bool odd, float* p, float* g) {
+          ds::optimizer{list("w", p, g, odd ? 6 : 7), ds::adamw{}, ds::replicated{comm}};
+        }) == start + "parameter 1 'w' of 7 elements in 1 columns, types 0, group 0 (rank 0, 2); parameter 1 'w' of 6 "
+                      "elements in 1 columns, types 0, group 0 (rank 1)");
+  CHECK(messages([&](auto& comm, bool odd, float* p, float* g) {
+          ds::optimizer{list(odd ? "v" : "w", p, g, 7), ds::adamw{}, ds::sharded{comm}};
+        }).starts_with(start + "parameter 1 'w' of 7"));
+  CHECK(messages([&](auto& comm, bool odd, float* p, float* g) {
+          auto all = list("w", p, g, 3);
+          if (odd) all.add("more", p + 5, g + 5, 1);
+          ds::optimizer{all, ds::adamw{}, ds::replicated{comm}};
+        }) == start + "2 parameters (rank 0, 2); 3 parameters (rank 1)");
+  CHECK(messages([&](auto& comm, bool odd, float* p, float* g) {
+          ds::optimizer{list("w", p, g, 7), ds::adamw{.lr = odd ? 0.1 : 0.2}, ds::replicated{comm}};
+        }).starts_with(start + "terms of group 0, update 1: "));
+  CHECK(messages([&](auto& comm, bool odd, float* p, float* g) {
+          ds::optimizer{list("w", p, g, 7), ds::adamw{}, ds::clip_norm{odd ? 1.0 : 2.0}, ds::replicated{comm}};
+        }).starts_with(start + "clip factor of norm 1e30: "));
+  CHECK(messages([&](auto& comm, bool odd, float* p, float* g) {
+          ds::optimizer{list("w", p, g, 7), ds::adamw{}, ds::learning_rate(ds::step{1, 0.5, odd ? 400 : 999}),
+                        ds::replicated{comm}};
+        }).starts_with(start + "terms of group 0, update 1000: "));
+  CHECK(messages([&](auto& comm, bool odd, float* p, float* g) {
+          ds::optimizer{list("w", p, g, 7), ds::adamw{}, ds::dynamic_loss_scale{.init = odd ? 2.0f : 4.0f},
+                        ds::replicated{comm}};
+        }) == start + "loss scale 4 (rank 0, 2); loss scale 2 (rank 1)");
+  CHECK(messages([&](auto& comm, bool odd, float* p, float* g) {
+          if (odd) ds::optimizer{list("w", p, g, 7), ds::adam{}, ds::replicated{comm}};
+          else ds::optimizer{list("w", p, g, 7), ds::adamw{}, ds::replicated{comm}};
+        }).starts_with(start + "rule and policies "));
+}
+
+// ---- failure -----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("a rank that ends anywhere ends the others' calls with its number; values are those of the last complete step") {
+  int const ranks = 3;
+  auto const check = [&](auto const& policy, bool shards) {
+    std::vector<model<float>> after{model<float>{}};  // step by step
+    {
+      model<float> m;
+      ds::optimizer opt{m.list(), ds::adamw{}, ds::clip_norm{1}, ds::accumulate{1}};
+      for (int t = 0; t < steps; ++t) {
+        m.set(t, 0, ranks);
+        opt.step(ranks);
+        after.push_back(m);
+      }
+    }
+    std::int64_t const setup = 1 + std::int64_t(sizes.size()), each = shards ? 4 : 2;
+    for (std::int64_t phase = 1; phase <= setup + 3 * each; ++phase)
+      for (fault how : {fault::killed, fault::vanished}) {
+        int const victim = int(phase) % ranks;
+        INFO("collective ", phase, ", rank ", victim, how == fault::killed ? " killed" : " vanished");
+        ds::comm::threads world{ranks, milliseconds(how == fault::killed ? 60000 : 100)};
+        world.before = [&](int r, std::int64_t number) { return r == victim && number == phase ? how : fault::none; };
+        std::vector<model<float>> all;
+        for (int r = 0; r < ranks; ++r) all.emplace_back();
+        auto const start = std::chrono::steady_clock::now();
+        auto const thrown = on_ranks(world, [&](auto& comm) {
+          auto& m = all[std::size_t(comm.rank())];
+          ds::optimizer opt{m.list(), ds::adamw{}, ds::clip_norm{1}, policy(comm)};
+          for (int t = 0; t < steps; ++t) {
+            m.set(t, comm.rank(), comm.rank() + 1);
+            opt.step();
+          }
+        });
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+        std::size_t const done = phase <= setup ? 0 : std::size_t((phase - setup - 1) / each);
+        for (int r = 0; r < ranks; ++r) {
+          INFO("rank ", r, ": ", thrown[std::size_t(r)]);
+          CHECK_FALSE(thrown[std::size_t(r)].empty());
+          if (r != victim) CHECK(thrown[std::size_t(r)].find("rank " + std::to_string(victim)) != std::string::npos);
+          CHECK(all[std::size_t(r)] == after[done]);
+        }
+      }
+  };
+  check(replicated, false);
+  check(sharded, true);
+}
+
+TEST_CASE("an exception between two steps of one rank ends the others' calls at once; the optimizer does not go on") {
+  ds::comm::threads world{2, std::chrono::seconds(60)};
+  auto const thrown = on_ranks(world, [&](auto& comm) {
+    model<float> m;
+    ds::optimizer opt{m.list(), ds::sgd{}, ds::replicated{comm}};
+    opt.step();
+    if (comm.rank() == 1) throw std::runtime_error("no more data");
+    CHECK_THROWS_AS(opt.step(), ds::comm_error);
+    CHECK_THROWS_WITH_AS(opt.step(), "this optimizer lost its ranks in an earlier call: make a new one",
+                         std::logic_error);
+  });
+  CHECK(thrown[0].empty());
+  CHECK(thrown[1] == "no more data");
+}
+
+TEST_CASE("ranks in different collectives are told so") {
+  ds::comm::threads world{2, std::chrono::seconds(5)};
+  auto const thrown = on_ranks(world, [&](auto& comm) {
+    std::vector<float> x(4);
+    if (comm.rank() == 0) comm.all_reduce(x.data(), 4);
+    else comm.all_reduce(x.data(), 3);
+  });
+  for (auto const& one : thrown)
+    CHECK(one.find("disagree about collective 1") != std::string::npos);
+}
+
+TEST_CASE("delays change no bit") {
+  auto const want = alone<float, float>(3, ds::lamb{}, ds::clip_norm{1});
+  for (int seed = 0; seed < 20; ++seed) {
+    ds::comm::threads world{3, std::chrono::seconds(60)};
+    world.before = [&](int r, std::int64_t number) {
+      std::this_thread::sleep_for(std::chrono::microseconds(
+          int(200 * (1 + some(std::uint64_t(seed) * 7919 + std::uint64_t(r) * 104729 + std::uint64_t(number))))));
+      return fault::none;
+    };
+    std::vector<model<float>> all;
+    for (int r = 0; r < 3; ++r) all.emplace_back();
+    CHECK(none(on_ranks(world, [&](auto& comm) {
+      auto& m = all[std::size_t(comm.rank())];
+      ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, ds::sharded{comm}};
+      for (int t = 0; t < steps; ++t) {
+        m.set(t, comm.rank(), comm.rank() + 1);
+        opt.step();
+      }
+    })));
+    for (auto const& m : all) CHECK(m == want);
+  }
+}
+
+TEST_CASE("bad input") {
+  CHECK_THROWS_WITH_AS(ds::comm::threads{0}, "comm::threads: ranks must be at least 1, are 0", std::invalid_argument);
+  ds::comm::threads world{2};
+  CHECK_THROWS_WITH_AS(world.rank(2), "comm::threads: rank must be in [0, 2), is 2", std::invalid_argument);
+}
