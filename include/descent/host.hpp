@@ -5,9 +5,8 @@
 #include <descent/control.hpp>
 #include <descent/detail/host_check.hpp>
 #include <descent/detail/host_scaler.hpp>
-#include <descent/detail/host_storage.hpp>
+#include <descent/detail/host_gradients.hpp>
 #include <descent/detail/matrix_stage.hpp>
-#include <descent/detail/measure.hpp>
 #include <descent/detail/passes.hpp>
 #include <descent/systems.hpp>
 
@@ -25,11 +24,11 @@ template <class System> struct host;
 
 namespace descent::detail {
 
-template <class Plan, class System> class host_engine : host_storage<Plan, System> {
+template <class Plan, class System> class host_engine : host_gradients<Plan, System> {
   using rule = typename Plan::rule;
   using real = typename Plan::real;
   using entry = group_entry<rule>;
-  using base = host_storage<Plan, System>;
+  using base = host_gradients<Plan, System>;
   using typename base::tensors;
   using base::control_, base::factors_, base::memories_, base::partial_, base::pending_, base::pending_step_;
   using base::policies_, base::rows, base::step_terms_, base::units_, base::where_, base::rows_;
@@ -37,7 +36,7 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
   using base::find_factors, base::find_terms, base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
   using base::total, base::each_packet, base::for_chunks, base::for_all_chunks, base::owned, base::record;
   using base::each_own_packet, base::rows_of_chunk;
-  using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of, base::ranks_;
+  using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of, base::ranks_, base::reduce, base::share_values;
 
  public:
   host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
@@ -76,8 +75,8 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
     if constexpr (Plan::sums) prepare(groups);
     if constexpr (Plan::measures) {
       if (completes<Plan>(control_, policies_, call)) {
-        if constexpr (Plan::norm_first || !Plan::sums) measure_all<measure::norm>(groups, 1);
-        else measure_all<measure::norm_and_sums>(groups, inverse_of<Plan>(control_, policies_, scale(), call));
+        if constexpr (Plan::norm_first || !Plan::sums) base::template measure_all<measure::norm>(groups, 1);
+        else base::template measure_all<measure::norm_and_sums>(groups, inverse_of<Plan>(control_, policies_, scale(), call));
         totals = norm_totals_from<Plan>([&](int row) { return total(row); });
       }
     }
@@ -90,7 +89,7 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
       if constexpr (Plan::zeroes) for_chunks(zero_body{this, groups.data()});
       return;
     }
-    if constexpr (Plan::norm_first) measure_all<measure::sums>(groups, control_.factor);
+    if constexpr (Plan::norm_first) base::template measure_all<measure::sums>(groups, control_.factor);
     find_terms(groups);
     if constexpr (Plan::own_updates) for_chunks(count_body{this});
     share_values([&] { for_chunks(update_body{this}, where_.rule_chunks); });
@@ -102,7 +101,7 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
   void measure_norm(std::vector<entry> const& groups) {
     if constexpr (Plan::parallel) reduce({control_.batches > 0 ? 0.0 : 1.0, false}, false);
     partial_.resize(std::size_t(std::max(rows, Plan::norm_rows) * where_.chunks()));
-    measure_all<measure::norm>(groups, 1);
+    base::template measure_all<measure::norm>(groups, 1);
   }
   /// The rows of the norm as the last read-only pass left them; none when there was none.
   std::vector<double> norm_partials() const { return partial_; }
@@ -308,79 +307,6 @@ template <class Plan, class System> class host_engine : host_storage<Plan, Syste
       every_packet<ascend_all<real>>{e, {e->saved_.get(), frozen ? real(0) : factor}}.template operator()<Real>(chunk);
     }
   };
-
-  template <measure What> struct measure_body {
-    host_engine* e;
-    entry const* groups;
-    double factor;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      constexpr int sums = measured<Plan, What>;
-      double lane[sums][chunk_threads] = {};
-      auto const g = std::size_t(e->record(chunk).group);
-      if (!groups[g].frozen) {
-        typename rule::template terms<Real> k{};
-        if constexpr (Plan::sums && What != measure::norm) 
-          k = e->template spread<Real>(e->pending_[e->tensor_or_group(chunk, Plan::pending_per_tensor)]);
-        Real const scaled(
-            real(What == measure::sums && Plan::clip_over != scope::model ? e->factor_of(chunk) : factor));
-        int const packets = (span_of(chunk, e->record(chunk)).size + int(packet_size) - 1) / int(packet_size);
-        int const used = packets < chunk_threads ? packets : chunk_threads;
-        double four[chunk_threads][sums][4];
-        std::memset(four, 0, std::size_t(used) * sizeof four[0]);
-        int q = 0;
-        e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-          if constexpr (Plan::has_matrices && Plan::sums)
-            if (e->record(chunk).matrix)
-              return measure_matrix_packet<Typed, What, Real>(four[q++ % chunk_threads], x, i, part);
-          unsigned in = all_selected;
-          if constexpr (Plan::selects_rows) in = selected(e->rows_of_chunk(chunk), i, part.size);
-          auto& lanes = four[q++ % chunk_threads];
-          if (in) measure_packet<Typed, What, Real>(lanes, x, i, part, scaled, k, e->pending_step_, in);
-        });
-        for (int t = 0; t < used; ++t) lane[0][t] = fold<first_is_largest<Plan, What>>(four[t][0]);
-        for (int c = 1; c < sums; ++c)
-          for (int t = 0; t < used; ++t) lane[c][t] = fold(four[t][c]);
-      }
-      constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
-      e->partial_at(first, chunk) = add_block<first_is_largest<Plan, What>>(lane[0], chunk_threads);
-      for (int c = 1; c < sums; ++c) e->partial_at(first + c, chunk) = add_block(lane[c], chunk_threads);
-    }
-  };
-  template <measure What> void measure_all(std::vector<entry> const& groups, double factor) {
-    if constexpr (Plan::shards) std::fill(partial_.begin(), partial_.end(), 0.0);
-    for_chunks(measure_body<What>{this, groups.data(), factor});
-    if constexpr (Plan::shards) ranks_.add(partial_);
-  }
-
-  /// Gradients to the wire, in its type and free of what would make their sum overflow.
-  struct send_body {
-    host_engine* e;
-    real shrink;
-    bool zero;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      auto* const to = e->ranks_.place(e->where_, chunk);
-      std::int64_t const begin = span_of(chunk, e->record(chunk)).begin;
-      e->template each_own_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        Real g[reals<Real>];
-        read(g, x.gradient + i, part);
-        for (auto& one : g) one = one * Real(shrink);
-        write(to + (i - begin), g, part);
-        if (zero) zero_packet<Typed, Real>(x, i, part);
-      });
-    }
-  };
-  /// change() and, where each rank changes a part of the values only, the others' parts: all of it or nothing.
-  template <class F> void share_values(F const& change) {
-    if constexpr (Plan::shards) ranks_.keep(where_);
-    change();
-    if constexpr (Plan::shards) ranks_.gather(where_);
-  }
-  void reduce(step_call const& call, bool zero) {
-    double loss = 0;
-    if constexpr (has_loss<rule>) loss = *static_cast<typename Plan::loss const&>(policies_).where;
-    ranks_.reduce(weight_of<Plan>(control_, call), loss,
-                  [&] { for_all_chunks(send_body{this, real(ranks_.shrink()), zero}); });
-  }
 
   stage_of<Plan, host_matrices<Plan, System>> matrices_;
 };

@@ -227,7 +227,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// averages and what rows count come along, each from the row that `rows` names; a parameter that is not named there
   /// keeps its rows, one of a new name starts anew. Groups, schedules, t and loss scale go on; a new group starts as
   /// group 0. The values and gradients are the caller's to move. All rows are selected then. This optimizer stays as it
-  /// was; on CUDA waits for the stream. Throws std::invalid_argument on rows that do not exist, shapes that changed and as step().
+  /// was; on CUDA waits for the stream. Throws std::invalid_argument on rows that do not exist, shapes that changed and
+  /// as step().
   optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const {
     static_assert(!plan::parallel, "gathered(): rows that come and go on several ranks need an optimizer of their own");
     static_assert(!plan::has_matrices, "gathered(): what a matrix rule remembers belongs to whole matrices");
@@ -293,7 +294,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     commit_groups();
     e.measure_norm(groups_);
     control_block c = e.read_control();
-    double const inverse = detail::inverse_of<plan>(c, e.policies(), e.read_scale(), {c.batches > 0 ? 0.0 : 1.0, false});
+    step_call const call{c.batches > 0 ? 0.0 : 1.0, false};
+    double const inverse = detail::inverse_of<plan>(c, e.policies(), e.read_scale(), call);
     return detail::norm_from<plan>(detail::totals_of<plan>(where_, e.norm_partials(), wanted)) * inverse;
   }
 

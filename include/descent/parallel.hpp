@@ -8,15 +8,15 @@
 
 #include <type_traits>
 
-/// Data parallelism as a policy. Every rank has the same parameters and its own part of each batch; a step sees the mean
-/// of the ranks' gradients,
+/// Data parallelism as a policy. Every rank has the same parameters and its own part of each batch; a step sees the
+/// mean of the ranks' gradients,
 ///
 ///     g = (sum over ranks of the gradients in memory) / (sum over ranks of the weights of step(weight))
 ///
-/// so with weight 1 the mean over ranks, and with the number of examples or tokens that each rank's loss was summed over
-/// the mean over all of them. Ranks only ever add: division, loss scale and clipping are one factor in the update. Norm,
-/// skipping and loss scale are those of the sum, the same on all ranks. Every call of a member function that is not
-/// const or that changes a group must be made on every rank, in the same order.
+/// so with weight 1 the mean over ranks, and with the number of examples or tokens that each rank's loss was summed
+/// over the mean over all of them. Ranks only ever add: division, loss scale and clipping are one factor in the update.
+/// Norm, skipping and loss scale are those of the sum, the same on all ranks. Every call of a member function that is
+/// not const or that changes a group must be made on every rank, in the same order.
 namespace descent {
 
 /// One rank: the default, which compiles to nothing.
@@ -24,14 +24,17 @@ struct single {
   using policy_kind = kind::parallel;
 };
 
-/// The type that gradients have on the wire; without it their own, or float where they have several.
+/// The type that gradients have on the wire; without it their own, or float where they have several. In half they are
+/// divided by a power of two of at least sqrt(ranks) and multiplied again in the update; gradients that agree on many
+/// ranks may still overflow, and then the step is skipped.
 template <storage_type T> struct wire { using type = T; };
 
 /// How gradients are added up.
-struct native_sum {};   ///< as the communicator does it, in the type on the wire
-struct float_sum {};    ///< as the communicator does it, in float (in double for gradients in double)
-struct ordered_sum {};  ///< in float (or double), in the order of the ranks: the same bits whatever is underneath. Ranks
-                        ///< send as many bytes as native_sum does, and each needs room for a part from every rank
+struct native_sum {};  ///< as the communicator does it, in the type on the wire
+struct float_sum {};   ///< as the communicator does it, in float (in double for gradients in double)
+/// In float (or double), in the order of the ranks: the same bits whatever is underneath. Ranks send as many bytes as
+/// native_sum does, with replicated up to twice as many, and each needs room for a part from every rank.
+struct ordered_sum {};
 
 namespace detail {
 template <class T> inline constexpr bool is_wire = false;
@@ -61,6 +64,9 @@ struct agreed {
 };
 
 template <class Comm, class... Options> struct parallel_policy : parallel_options<Options...> {
+  static_assert(communicator<Comm>,
+                "replicated{comm} and sharded{comm} take a communicator: rank(), size(), abort(why), on_device and the "
+                "collectives of descent/comm/communicator.hpp");
   using policy_kind = kind::parallel;
   using communicator_type = Comm;
   using wire = typename wire_of<Options...>::type;
@@ -72,21 +78,21 @@ template <class Comm, class... Options> struct parallel_policy : parallel_option
 };
 }  // namespace detail
 
-/// Every rank has all of the optimizer's state and makes the whole step, as Horovod's DistributedOptimizer and PyTorch's
-/// DistributedDataParallel do: `replicated{comm, options...}`. The communicator must outlive the optimizer. Gradients
-/// in memory stay each rank's own. The constructor waits for all ranks: it compares what they are about to train, down
-/// to the first difference, and gives them the values of rank 0. Owned besides: the sum of the gradients.
-template <communicator Comm, class... Options> struct replicated : detail::parallel_policy<Comm, Options...> {
+/// Every rank has all of the optimizer's state and makes the whole step, as Horovod's DistributedOptimizer and
+/// PyTorch's DistributedDataParallel do: `replicated{comm, options...}`. The communicator must outlive the optimizer.
+/// Gradients in memory stay each rank's own. The constructor waits for all ranks: it compares what they are about to
+/// train, down to the first difference, and gives them the values of rank 0. Owned besides: the sum of the gradients.
+template <class Comm, class... Options> struct replicated : detail::parallel_policy<Comm, Options...> {
   static constexpr bool shards = false;
   explicit replicated(Comm& comm, Options...) : detail::parallel_policy<Comm, Options...>(comm) {}
 };
 template <class Comm, class... Options> replicated(Comm&, Options...) -> replicated<Comm, Options...>;
 
-/// Every rank owns the state of its part of the parameters, updates that part and gets the others' values (ZeRO stage 1,
-/// Rajbhandari et al. 2020): `sharded{comm, options...}`. As many bytes go over the wire as with replicated, and state,
-/// master and averages take 1/size of the memory on each rank. Parts are runs of chunks of 4096 elements of a tensor,
-/// whatever the sizes. state(name) and the like show the part that this rank has.
-template <communicator Comm, class... Options> struct sharded : detail::parallel_policy<Comm, Options...> {
+/// Every rank owns the state of its part of the parameters, updates that part and gets the others' values (ZeRO stage
+/// 1, Rajbhandari et al. 2020): `sharded{comm, options...}`. As many bytes go over the wire as with replicated, and
+/// state, master and averages take 1/size of the memory on each rank. Parts are runs of chunks of 4096 elements of a
+/// tensor, whatever the sizes. state(name) and the like show the part that this rank has.
+template <class Comm, class... Options> struct sharded : detail::parallel_policy<Comm, Options...> {
   static constexpr bool shards = true;
   explicit sharded(Comm& comm, Options...) : detail::parallel_policy<Comm, Options...>(comm) {}
 };

@@ -35,6 +35,10 @@ double some(std::uint64_t seed) {
   return double(std::int64_t(seed >> 20) % 2048 - 1024) / 1024;
 }
 
+double gradient_of(int rank, int step, std::size_t tensor, std::size_t i) {
+  return some(i + 31 * tensor + 1009 * std::uint64_t(step) + 999983 * std::uint64_t(rank));
+}
+
 /// Values and gradients of one rank. Gradients are multiples of 2^-10 in [-1, 1]: sums over a few ranks are exact.
 template <class Value, class Gradient = Value> struct model {
   std::vector<std::vector<Value>> value;
@@ -44,7 +48,8 @@ template <class Value, class Gradient = Value> struct model {
     for (std::size_t t = 0; t < sizes.size(); ++t) {
       value.emplace_back(sizes[t]);
       gradient.emplace_back(sizes[t]);
-      for (std::size_t i = 0; i < sizes[t]; ++i) value[t][i] = ds::narrow<Value>(some(i + 77 * t + 1000003u * std::uint64_t(seed)));
+      for (std::size_t i = 0; i < sizes[t]; ++i)
+        value[t][i] = ds::narrow<Value>(some(i + 77 * t + 1000003u * std::uint64_t(seed)));
     }
   }
   ds::parameters<Value, Gradient> list() {
@@ -58,7 +63,7 @@ template <class Value, class Gradient = Value> struct model {
     for (std::size_t k = 0; k < sizes.size(); ++k)
       for (std::size_t i = 0; i < sizes[k]; ++i) {
         double sum = 0;
-        for (int r = first; r < last; ++r) sum += some(i + 31 * k + 1009 * std::uint64_t(t) + 999983 * std::uint64_t(r));
+        for (int r = first; r < last; ++r) sum += gradient_of(r, t, k, i);
         gradient[k][i] = ds::narrow<Gradient>(sum * factor);
       }
   }
@@ -150,7 +155,7 @@ void same_as_alone(Rule const& rule, Ps... policies) {
 
 }  // namespace
 
-// ---- the same as one process ----------------------------------------------------------------------------------------
+// ---- the same as one process ---------------------------------------------------------------------------------------
 
 TEST_CASE("ranks do what one process does: rules, with and without sums") {
   same_as_alone<float>(ds::sgd{.lr = 0.1, .momentum = 0.9});
@@ -167,7 +172,8 @@ TEST_CASE("ranks do what one process does: policies") {
   same_as_alone<float>(ds::sgd{}, ds::gradient_noise{.eta = 0.1, .seed = 3}, ds::lookahead{.k = 2});
   same_as_alone<float>(ds::adam{}, ds::clip_value{0.25}, ds::zero_grad{}, ds::maximize{});
   same_as_alone<bfloat16, float>(ds::adamw{}, ds::stochastic_rounding{7});
-  same_as_alone<half, float>(ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 1}, ds::states<bfloat16>{});
+  same_as_alone<half, float>(ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 1},
+                             ds::states<bfloat16>{});
   same_as_alone<bfloat16, float>(ds::lion{}, ds::master_remainder{});
   same_as_alone<float>(ds::schedule_free_adamw{}, ds::learning_rate(ds::warmup<ds::constant>{3, {0.01}}));
 }
@@ -181,8 +187,7 @@ TEST_CASE("ordered and float sums: in 16 bits, replicated and sharded have the b
         for (std::size_t i = 0; i < sizes[k]; ++i) {
           float sum = 0;  // of what the ranks send, which is rounded
           for (int r = 0; r < ranks; ++r)
-            sum += ds::widen<float>(ds::narrow<bfloat16>(
-                some(i + 31 * k + 1009 * std::uint64_t(t) + 999983 * std::uint64_t(r))));
+            sum += ds::widen<float>(ds::narrow<bfloat16>(gradient_of(r, t, k, i)));
           want.gradient[k][i] = sum;
         }
       opt.step(ranks);
@@ -208,7 +213,8 @@ TEST_CASE("wire types: float gradients as bfloat16; half does not overflow in th
     std::vector<half> p{ds::narrow<half>(0.0)}, g{ds::narrow<half>(30000.0)};  // 4 of these are beyond half
     ds::parameters<half> list;
     list.add("p", p.data(), g.data(), 1);
-    ds::optimizer opt{list, ds::sgd{.lr = 1.0 / 30000}, ds::master<float>{}, ds::skip_nonfinite{}, ds::replicated{comm}};
+    ds::optimizer opt{list, ds::sgd{.lr = 1.0 / 30000}, ds::master<float>{}, ds::skip_nonfinite{},
+                      ds::replicated{comm}};
     opt.step();
     CHECK(opt.report().applied);
     ended[std::size_t(comm.rank())] = opt.master("p")[0];
@@ -260,7 +266,7 @@ TEST_CASE("the mean of equal gradients is the gradient, for three ranks, too (nc
   })));
 }
 
-// ---- weights, accumulation -------------------------------------------------------------------------------------------
+// ---- weights, accumulation -----------------------------------------------------------------------------------------
 
 TEST_CASE("every split of one batch over ranks and micro-batches is the batch, with uneven weights, too") {
   // 16 examples, of which each loss is a sum; example e has e + 1 tokens.
@@ -305,7 +311,7 @@ TEST_CASE("every split of one batch over ranks and micro-batches is the batch, w
     }
 }
 
-// ---- skipping --------------------------------------------------------------------------------------------------------
+// ---- skipping ------------------------------------------------------------------------------------------------------
 
 TEST_CASE("an overflow on any rank, in any tensor, is skipped by all, and they agree on the loss scale") {
   int const ranks = 3;
@@ -365,7 +371,7 @@ TEST_CASE("rules that look at the loss see the mean over the ranks, and skip tog
   for (float one : ended) CHECK(one == ended[0]);
 }
 
-// ---- what the caller sees ----------------------------------------------------------------------------------------------
+// ---- what the caller sees ------------------------------------------------------------------------------------------
 
 TEST_CASE("gradients in memory stay each rank's own; zero_grad sets them to zero; the norm is that of the mean") {
   int const ranks = 4;
@@ -476,11 +482,12 @@ TEST_CASE("sam climbs along the gradient of all ranks") {
       opt.step();
     }
     for (std::size_t k = 0; k < sizes.size(); ++k)
-      for (std::size_t i = 0; i < sizes[k]; ++i) CHECK(m.value[k][i] == doctest::Approx(want.value[k][i]).epsilon(1e-5));
+      for (std::size_t i = 0; i < sizes[k]; ++i)
+        CHECK(m.value[k][i] == doctest::Approx(want.value[k][i]).epsilon(1e-5));
   })));
 }
 
-// ---- agreement ---------------------------------------------------------------------------------------------------------
+// ---- agreement -----------------------------------------------------------------------------------------------------
 
 TEST_CASE("ranks that are about to train different things all throw the same sentence, which names the difference") {
   auto const messages = [](auto const& make) {
@@ -532,9 +539,9 @@ TEST_CASE("ranks that are about to train different things all throw the same sen
         }).starts_with(start + "rule and policies "));
 }
 
-// ---- failure -----------------------------------------------------------------------------------------------------------
+// ---- failure -------------------------------------------------------------------------------------------------------
 
-TEST_CASE("a rank that ends anywhere ends the others' calls with its number; values are those of the last complete step") {
+TEST_CASE("a rank that ends anywhere ends all calls, with its number; values are those of the last complete step") {
   int const ranks = 3;
   auto const check = [&](auto const& policy, bool shards) {
     std::vector<model<float>> after{model<float>{}};  // step by step

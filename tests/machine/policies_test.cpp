@@ -764,7 +764,7 @@ TEST_CASE("weights are refused without accumulate, and where they are not finite
   problem<float> p(sizes);
   ds::optimizer plain{p.parameters(), ds::sgd{}};
   ds::optimizer waits{p.parameters(), ds::sgd{}, ds::accumulate{2}};
-  CHECK(message([&] { plain.step(2); }) == "step: a weight needs the policy accumulate{n}");
+  CHECK(message([&] { plain.step(2); }) == "step: a weight needs the policy accumulate{n}, replicated or sharded");
   CHECK(message([&] { waits.step(0); }) == "step: weight must be finite and above 0, is 0");
   CHECK(message([&] { waits.step(-1); }) == "step: weight must be finite and above 0, is -1");
   CHECK(message([&] { waits.step(infinity); }) == "step: weight must be finite and above 0, is inf");

@@ -45,8 +45,8 @@ class threads {
   /// The communicator of one rank, for one thread at a time. Throws std::invalid_argument on a rank outside [0, size).
   member rank(int r);
 
-  /// Called in front of each collective of each rank, with the rank and the collective's number, 1, 2, ...; it may sleep.
-  /// Set it before the ranks start.
+  /// Called in front of each collective of each rank, with the rank and the collective's number, 1, 2, ...; it may
+  /// sleep. Set it before the ranks start.
   std::function<fault(int rank, std::int64_t number)> before;
 
  private:
@@ -194,8 +194,8 @@ class threads::member {
   void require_same(std::int64_t number, std::string const& what) {
     for (int r = 0; r < size(); ++r)
       if (slot const& s = world_->slots_[std::size_t(r)]; s.what != what) {
-        fail("ranks disagree about collective " + std::to_string(number) + ": rank " + std::to_string(rank_) + " is in " +
-             what + ", rank " + std::to_string(r) + " in " + s.what);
+        fail("ranks disagree about collective " + std::to_string(number) + ": rank " + std::to_string(rank_) +
+             " is in " + what + ", rank " + std::to_string(r) + " in " + s.what);
         throw comm_error(world_->failure_);
       }
   }

@@ -23,8 +23,8 @@ inline std::uint64_t hash_of(std::string const& text, std::uint64_t h = 0xcbf29c
   return h;
 }
 
-/// Throws std::invalid_argument on every rank, with the same message, unless all have the same facts: which is the first
-/// that differs, and what which ranks have. Waits for all ranks.
+/// Throws std::invalid_argument on every rank, with the same message, unless all have the same facts: which is the
+/// first that differs, and what which ranks have. Waits for all ranks.
 template <class Comm> void require_same_facts(Comm& comm, std::vector<std::string> const& facts) {
   auto const n = std::size_t(comm.size());
   auto const gathered = [&]<class T>(std::vector<T> const& mine) {

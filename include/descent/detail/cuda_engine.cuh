@@ -21,6 +21,7 @@
 namespace descent::detail {
 
 template <class Plan> class cuda_engine {
+  static_assert(!Plan::parallel, "replicated and sharded are for the backend host{} so far");
   using rule = typename Plan::rule;
   using entry = group_entry<rule>;
   using tensors = layout<typename Plan::value, typename Plan::gradient>;

@@ -68,8 +68,9 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
     m.bytes += m.buffers.back().bytes;
   }
   [&]<std::size_t... I>(std::index_sequence<I...>) {
+    std::int64_t const room = Plan::shards ? where.own.size : where.rule_arena;
     ((used[I] ? add_some(std::type_identity<typename Plan::template slot<I>>{},
-                         "state " + slot_name<typename Plan::rule>(I), Plan::shards ? where.own.size : where.rule_arena) : void()), ...);
+                         "state " + slot_name<typename Plan::rule>(I), room) : void()), ...);
   }(typename Plan::every_slot{});
   if constexpr (Plan::has_matrices) add_matrix_buffers<Plan>(where, policies, add_some);
   return m;

@@ -25,7 +25,7 @@ template <class Plan> class host_ranks {
 template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
   using comm_type = typename Plan::team::communicator_type;
-  static_assert(!comm_type::on_device, "host{} needs a communicator for host memory, such as comm::threads or comm::mpi");
+  static_assert(!comm_type::on_device, "host{} needs a communicator for host memory, such as comm::threads");
   using wire = typename Plan::reduced::wire;
   using sum = typename Plan::reduced::sum;
   using own_types = types<typename Plan::own_gradient>;
