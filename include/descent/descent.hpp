@@ -9,6 +9,7 @@
 #include <descent/chain.hpp>
 #include <descent/clip.hpp>
 #include <descent/cost.hpp>
+#include <descent/distributed_sampler.hpp>
 #include <descent/esgd.hpp>
 #include <descent/gradient_ahead.hpp>
 #include <descent/host.hpp>
