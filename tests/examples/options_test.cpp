@@ -134,7 +134,7 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
           "nadam is compiled for float only; for half there are sgd, adam, adamw, rmsprop, lion, lars, lamb, dog");
   rejects("--optimizer sgd:beta1=1",
           "sgd has no hyperparameter \"beta1\"; it has lr, momentum, dampening, weight_decay, "
-          "nesterov");
+          "nesterov, decoupled");
   rejects("--optimizer sgd:lr", "\"lr\" in \"sgd:lr\" must be HYPERPARAMETER=VALUE");
   rejects("--optimizer sgd --compare adam",
           "--optimizer and --compare can be given only once, and not together");
