@@ -6,7 +6,7 @@
 ///
 ///     guard: update_packets  clip_l2_adam>   loads 8 stores 6 registers 64
 ///     guard: update_packets  centered_adamw> loads 8 stores 6 registers 64
-///     guard: update_packets  trace_lamb>     loads 10 stores 8 registers 128
+///     guard: update_packets  trace_lamb>     loads 10 stores 8 registers 128 terms 12
 ///     guard: update_packets  noisy_sgd>      loads 6 stores 4 registers 64 pieces 4
 #include <descent/descent.cuh>
 
