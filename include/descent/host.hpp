@@ -36,21 +36,17 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   using base::find_factors, base::find_terms, base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
   using base::total, base::each_packet, base::for_chunks, base::for_all_chunks, base::owned, base::record;
   using base::each_own_packet, base::rows_of_chunk;
-  using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of, base::ranks_, base::reduce, base::share_values;
+  using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of, base::ranks_, base::reduce;
+  using base::share_values;
 
  public:
   host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, host<System> const&)
       : base(where, groups, policies) {
-    for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
-      auto const& x = where_.tensors[t];
-      require_host_memory(x.value, x.count * x.value_size(), "parameter '" + where_.names[t] + "': its value");
-      if constexpr (!Plan::parallel)
-        require_host_memory(x.gradient, x.count * x.gradient_size(),
-                            "parameter '" + where_.names[t] + "': its gradient");
-    }
+    require_host_tensors(where_);
     if constexpr (Plan::template given<typename Plan::loss>)
       require_host_memory(static_cast<typename Plan::loss const&>(policies_).where, sizeof(float), "loss_at: the loss");
+    ranks_.join(where_, groups, policies_);
     if constexpr (Plan::sums) pending_.reserve(Plan::pending_per_tensor ? where_.tensors.size() : groups.size());
     if constexpr (Plan::has_master) master_ = base::template allocate<typename Plan::master>();
     if constexpr (Plan::has_remainder) remainder_ = base::template allocate<std::uint16_t>();
@@ -68,38 +64,20 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   }
 
   void step(std::vector<entry> const& groups, step_call const& call) {
-    norm_totals totals;
-    matrices_.count(policies_, call);
-    if constexpr (Plan::parallel)
-      if (completes<Plan>(control_, policies_, call)) reduce(call, Plan::zeroes_own);
-    if constexpr (Plan::sums) prepare(groups);
-    if constexpr (Plan::measures) {
-      if (completes<Plan>(control_, policies_, call)) {
-        if constexpr (Plan::norm_first || !Plan::sums) base::template measure_all<measure::norm>(groups, 1);
-        else base::template measure_all<measure::norm_and_sums>(groups, inverse_of<Plan>(control_, policies_, scale(), call));
-        totals = norm_totals_from<Plan>([&](int row) { return total(row); });
-      }
+    if constexpr (!Plan::shards) return change(groups, call);
+    control_block const before = control_;
+    try {
+      change(groups, call);
+    } catch (...) {
+      control_ = before;
+      throw;
     }
-    decide<Plan>(control_, groups[0].rule, policies_, scale(), totals, call);
-    if (Plan::clip_over != scope::model && control_.applied) find_factors();
-    rescale<Plan>(control_, policies_);
-    if (!control_.applied) {
-      if (control_.waiting) return;
-      control_.bad_chunk = first_bad_chunk();
-      if constexpr (Plan::zeroes) for_chunks(zero_body{this, groups.data()});
-      return;
-    }
-    if constexpr (Plan::norm_first) base::template measure_all<measure::sums>(groups, control_.factor);
-    find_terms(groups);
-    if constexpr (Plan::own_updates) for_chunks(count_body{this});
-    share_values([&] { for_chunks(update_body{this}, where_.rule_chunks); });
-    matrices_.step(*this, groups);
   }
   auto& matrices() { return matrices_; }
   void commit_matrices() { matrices_.commit(); }
 
   void measure_norm(std::vector<entry> const& groups) {
-    if constexpr (Plan::parallel) reduce({control_.batches > 0 ? 0.0 : 1.0, false}, false);
+    if constexpr (Plan::parallel) reduce(groups, {control_.batches > 0 ? 0.0 : 1.0, false}, false);
     partial_.resize(std::size_t(std::max(rows, Plan::norm_rows) * where_.chunks()));
     base::template measure_all<measure::norm>(groups, 1);
   }
@@ -177,29 +155,54 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
  private:
   template <class, class> friend class host_matrices;
 
+  /// The step. Where ranks have parts, it may throw when the values are what they were and the control block is not.
+  void change(std::vector<entry> const& groups, step_call const& call) {
+    norm_totals totals;
+    matrices_.count(policies_, call);
+    if constexpr (Plan::parallel)
+      if (completes<Plan>(control_, policies_, call)) reduce(groups, call, Plan::zeroes_own);
+    if constexpr (Plan::sums) prepare(groups);
+    if constexpr (Plan::measures) {
+      if (completes<Plan>(control_, policies_, call)) {
+        if constexpr (Plan::norm_first || !Plan::sums) base::template measure_all<measure::norm>(groups, 1);
+        else
+          base::template measure_all<measure::norm_and_sums>(groups,
+                                                             inverse_of<Plan>(control_, policies_, scale(), call));
+        totals = norm_totals_from<Plan>([&](int row) { return total(row); });
+      }
+    }
+    decide<Plan>(control_, groups[0].rule, policies_, scale(), totals, call);
+    if (Plan::clip_over != scope::model && control_.applied) find_factors();
+    rescale<Plan>(control_, policies_);
+    if (!control_.applied) {
+      if (control_.waiting) return;
+      control_.bad_chunk = first_bad_chunk();
+      if constexpr (Plan::zeroes) for_chunks(zero_body{this, groups.data()});
+      return;
+    }
+    if constexpr (Plan::norm_first) base::template measure_all<measure::sums>(groups, control_.factor);
+    find_terms(groups);
+    if constexpr (Plan::own_updates) for_chunks(count_body{this});
+    share_values([&] { for_chunks(update_body{this}, where_.rule_chunks); });
+    matrices_.step(*this, groups);
+  }
+
   void make_saved() {
     if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
   }
-  /// Body<Real>() on every packet.
-  template <class Body> struct every_packet {
+  /// Body<Real>() on every packet, with the caller's gradients or those that the step reads.
+  template <class Body, bool Callers = false> struct every_packet {
     host_engine* e;
     Body body;
     template <class Real> void operator()(std::int64_t chunk) const {
-      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         body.template operator()<Typed, Real, reals<Real>>(x, i, part);
-      });
+      };
+      if constexpr (Callers) e->template each_own_packet<Real>(chunk, one);
+      else e->template each_packet<Real>(chunk, one);
     }
   };
-  /// The same on the caller's gradients.
-  template <class Body> struct own_packets {
-    host_engine* e;
-    Body body;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      e->template each_own_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        body.template operator()<Typed, Real, reals<Real>>(x, i, part);
-      });
-    }
-  };
+  template <class Body> using own_packets = every_packet<Body, true>;
   /// The same for what cannot be done in packs.
   template <class Body> struct scalar_packets {
     host_engine* e;

@@ -63,9 +63,11 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     this->check_schedules(0);
   }
 
-  /// One training step on the gradients as they are now. weight is for accumulate, which documents it. Throws, with
-  /// nothing changed, std::invalid_argument when a group is out of range or needs a member of the state that no group
-  /// needed at construction, std::logic_error when the order of calls around a shared scale or an average is wrong.
+  /// One training step on the gradients as they are now. weight is for accumulate, replicated and sharded, which
+  /// document it. Throws, with nothing changed, std::invalid_argument when a group is out of range or needs a member of
+  /// the state that no group needed at construction, std::logic_error when the order of calls around a shared scale or
+  /// an average is wrong. With ranks waits for all; comm_error where one is missing: values and t stay, and no step
+  /// follows.
   void step(double weight = 1) {
     if (!(weight > 0) || weight > std::numeric_limits<double>::max())
       throw std::invalid_argument("step: weight must be finite and above 0, is " + detail::number(weight));

@@ -4,6 +4,7 @@
 #include <descent/descent.hpp>
 
 #include <doctest/doctest.h>
+#include "support/ranks.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -21,143 +22,9 @@
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
-using std::chrono::milliseconds;
 using fault = ds::comm::threads::fault;
 
-namespace {
-
-/// Tensors of odd sizes, none at all and over several chunks; fewer where each access is watched.
-#if defined(__SANITIZE_THREAD__)
-std::vector<std::size_t> const sizes{4099, 1, 0, 7};
-#else
-std::vector<std::size_t> const sizes{4099, 1, 0, 12289, 7, 4096};
-#endif
-
-double some(std::uint64_t seed) {
-  seed = (seed ^ seed >> 31) * 0x9e3779b97f4a7c15;
-  seed = (seed ^ seed >> 29) * 0xbf58476d1ce4e5b9;
-  return double(std::int64_t(seed >> 20) % 2048 - 1024) / 1024;
-}
-
-double gradient_of(int rank, int step, std::size_t tensor, std::size_t i) {
-  return some(i + 31 * tensor + 1009 * std::uint64_t(step) + 999983 * std::uint64_t(rank));
-}
-
-/// Values and gradients of one rank. Gradients are multiples of 2^-10 in [-1, 1]: sums over a few ranks are exact.
-template <class Value, class Gradient = Value> struct model {
-  std::vector<std::vector<Value>> value;
-  std::vector<std::vector<Gradient>> gradient;
-
-  explicit model(int seed = 0) {
-    for (std::size_t t = 0; t < sizes.size(); ++t) {
-      value.emplace_back(sizes[t]);
-      gradient.emplace_back(sizes[t]);
-      for (std::size_t i = 0; i < sizes[t]; ++i)
-        value[t][i] = ds::narrow<Value>(some(i + 77 * t + 1000003u * std::uint64_t(seed)));
-    }
-  }
-  ds::parameters<Value, Gradient> list() {
-    ds::parameters<Value, Gradient> all;
-    for (std::size_t t = 0; t < sizes.size(); ++t)
-      all.add("w" + std::to_string(t), value[t].data(), gradient[t].data(), sizes[t], ds::group{int(t % 2)});
-    return all;
-  }
-  /// The sum of the gradients of some ranks at a step, each times a factor.
-  void set(int t, int first, int last, double factor = 1) {
-    for (std::size_t k = 0; k < sizes.size(); ++k)
-      for (std::size_t i = 0; i < sizes[k]; ++i) {
-        double sum = 0;
-        for (int r = first; r < last; ++r) sum += gradient_of(r, t, k, i);
-        gradient[k][i] = ds::narrow<Gradient>(sum * factor);
-      }
-  }
-  bool operator==(model const& other) const {
-    for (std::size_t t = 0; t < sizes.size(); ++t)
-      if (sizes[t] && std::memcmp(value[t].data(), other.value[t].data(), sizes[t] * sizeof(Value)) != 0) return false;
-    return true;
-  }
-};
-
-/// work(comm) on every rank, each a thread. What they threw, by rank.
-template <class Work>
-std::vector<std::string> on_ranks(ds::comm::threads& world, Work const& work) {
-  std::vector<std::string> thrown(std::size_t(world.size()));
-  std::vector<std::thread> team;
-  for (int r = 0; r < world.size(); ++r)
-    team.emplace_back([&, r] {
-      try {
-        auto comm = world.rank(r);
-        work(comm);
-      } catch (std::exception const& e) {
-        thrown[std::size_t(r)] = e.what();
-      }
-    });
-  for (auto& one : team) one.join();
-  return thrown;
-}
-bool none(std::vector<std::string> const& thrown) {
-  for (auto const& one : thrown)
-    if (!one.empty()) {
-      MESSAGE(one);
-      return false;
-    }
-  return true;
-}
-
-constexpr int steps = 6;
-
-/// The sum of all ranks' gradients in one process, divided by their number.
-template <class Value, class Gradient, class Rule, class... Ps>
-model<Value, Gradient> alone(int ranks, Rule const& rule, Ps... policies) {
-  model<Value, Gradient> m;
-  ds::optimizer opt{m.list(), rule, policies..., ds::accumulate{1}};
-  for (int t = 0; t < steps; ++t) {
-    m.set(t, 0, ranks);
-    opt.step(ranks);
-  }
-  return m;
-}
-
-/// Every rank's values after the same steps on its own gradients.
-template <class Value, class Gradient, class Policy, class Rule, class... Ps>
-std::vector<model<Value, Gradient>> together(int ranks, Policy const& policy, Rule const& rule, Ps... policies) {
-  ds::comm::threads world{ranks, std::chrono::seconds(60)};
-  std::vector<model<Value, Gradient>> all;
-  for (int r = 0; r < ranks; ++r) all.emplace_back(r);  // values differ until the constructor gives those of rank 0
-  CHECK(none(on_ranks(world, [&](auto& comm) {
-    auto& m = all[std::size_t(comm.rank())];
-    ds::optimizer opt{m.list(), rule, policies..., policy(comm)};
-    for (int t = 0; t < steps; ++t) {
-      m.set(t, comm.rank(), comm.rank() + 1);
-      opt.step();
-    }
-  })));
-  return all;
-}
-
-auto const replicated = [](auto& comm) { return ds::replicated{comm}; };
-auto const sharded = [](auto& comm) { return ds::sharded{comm}; };
-auto const replicated_ordered = [](auto& comm) { return ds::replicated{comm, ds::ordered_sum{}}; };
-auto const sharded_ordered = [](auto& comm) { return ds::sharded{comm, ds::ordered_sum{}}; };
-auto const replicated_float = [](auto& comm) { return ds::replicated{comm, ds::float_sum{}}; };
-auto const sharded_float = [](auto& comm) { return ds::sharded{comm, ds::float_sum{}}; };
-
-/// All ways to sum make the values of one process, on every rank.
-template <class Value, class Gradient = Value, class Rule, class... Ps>
-void same_as_alone(Rule const& rule, Ps... policies) {
-  for (int ranks : {1, 2, 3, 5}) {
-    INFO("ranks ", ranks);
-    auto const want = alone<Value, Gradient>(ranks, rule, policies...);
-    auto const holds = [&](char const* how, auto const& policy) {
-      INFO(how);
-      for (auto const& got : together<Value, Gradient>(ranks, policy, rule, policies...)) CHECK(got == want);
-    };
-    holds("replicated", replicated);
-    holds("sharded", sharded);
-  }
-}
-
-}  // namespace
+using namespace ranks;
 
 // ---- the same as one process ---------------------------------------------------------------------------------------
 

@@ -3,17 +3,19 @@
 #pragma once
 
 #include <descent/comm/communicator.hpp>
-#include <descent/precision.hpp>
+#include <descent/comm/ordered_sum.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <stdexcept>
 #include <string>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace descent::comm {
@@ -90,10 +92,12 @@ class threads::member {
   int size() const { return world_->size(); }
 
   template <class T> void all_reduce(T* to, std::int64_t n) {
-    collective<T>("all_reduce", to, n, n, [&](auto const& part) { add(to, n, 0, part); });
+    collective<T>("all_reduce", to, n, n, [&](auto const& part) { detail::add_in_order(to, n, size(), part); });
   }
   template <class T> void reduce_scatter(T const* from, T* to, std::int64_t n) {
-    collective<T>("reduce_scatter", from, size() * n, n, [&](auto const& part) { add(to, n, rank_ * n, part); });
+    collective<T>("reduce_scatter", from, size() * n, n, [&](auto const& part) {
+      detail::add_in_order(to, n, size(), [&](int r) { return part(r) + rank_ * n; });
+    });
   }
   template <class T> void all_gather(T const* from, T* to, std::int64_t n) {
     collective<T>("all_gather", from, n, n, [&](auto const& part) {
@@ -161,9 +165,8 @@ class threads::member {
   /// Gives `count` numbers from `data` to the others and calls use(part), where part(r) is what rank r gave.
   template <class T, class Use>
   void collective(std::string const& name, T const* data, std::int64_t count, std::int64_t n, Use const& use) {
-    static_assert(storage_type<T> || std::is_same_v<T, std::byte>);
     if (!world_) throw comm_error("rank " + std::to_string(rank_) + " is gone");
-    std::string const what = name + " of " + std::to_string(n) + " " + type_of<T>();
+    std::string const what = name + " of " + std::to_string(n) + " " + detail::name_of<T>();
     std::int64_t const number = own().posted + 1;
     if (world_->before) obey(world_->before(rank_, number), what);
     std::unique_lock lock(world_->mutex_);
@@ -200,21 +203,8 @@ class threads::member {
       }
   }
 
-  template <class T> static std::string type_of() {
-    if constexpr (std::is_same_v<T, std::byte>) return "bytes";
-    else return type_name<T>();
-  }
   template <class T> static void copy(T* to, T const* from, std::int64_t n) {
     if (n) std::memcpy(static_cast<void*>(to), from, std::size_t(n) * sizeof(T));
-  }
-  /// to[i] <- the sum over the ranks of element first + i of their parts.
-  template <class T, class Part> void add(T* to, std::int64_t n, std::int64_t first, Part const& part) {
-    using real = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    for (std::int64_t i = 0; i < n; ++i) {
-      real sum = widen<real>(part(0)[first + i]);
-      for (int r = 1; r < size(); ++r) sum += widen<real>(part(r)[first + i]);
-      to[i] = narrow<T>(sum);
-    }
   }
 
   threads* world_;

@@ -162,7 +162,7 @@ struct plan_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
   static layout<Value, typename plan::gradient> layout_of(parameters<Value, Gradient> const& params,
                                                           [[maybe_unused]] Arguments const&... arguments) {
     if constexpr (plan::parallel) {
-      layout<Value, typename plan::gradient> where(layout<Value, Gradient>(params), nullptr);
+      layout<Value, typename plan::gradient> where(sum_over_ranks{}, layout<Value, Gradient>(params));
       auto& comm = *policy_in<typename plan::team>(arguments...).comm;
       if (plan::shards) where.own = shares_of(where, comm.size())[std::size_t(comm.rank())];
       return where;

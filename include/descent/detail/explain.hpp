@@ -4,6 +4,7 @@
 
 #include <descent/control.hpp>
 #include <descent/detail/layout.hpp>
+#include <descent/detail/shares.hpp>
 #include <descent/report.hpp>
 
 #include <array>
@@ -42,13 +43,25 @@ double mean_over_types(layout<typename Plan::value, typename Plan::gradient> con
   return elements ? sum / double(elements) : 0;
 }
 
+/// Bytes moved for each parameter to put gradients on the wire: the caller's are read, and set to zero where asked.
+template <class Plan> double bytes_to_wire(layout<typename Plan::value, typename Plan::gradient> const& where) {
+  double sum = 0;
+  for (std::size_t t = 0; t < where.tensors.size(); ++t)
+    sum += double(where.tensors[t].count) * double(where.own_gradients[t].size);
+  if (where.elements == 0) return 0;
+  return sum / double(where.elements) * (Plan::zeroes_own ? 2 : 1) + double(sizeof(typename Plan::reduced::wire));
+}
+
 template <class Plan>
 memory_report owned(layout<typename Plan::value, typename Plan::gradient> const& where,
                     std::array<bool, Plan::slots> const& used, typename Plan::policies const& policies) {
   memory_report m{{}, where.elements, 0};
+  auto const add_bytes = [&](std::string const& name, std::int64_t bytes) {
+    m.buffers.push_back({name, bytes});
+    m.bytes += bytes;
+  };
   auto const add_some = [&]<class T>(std::type_identity<T>, std::string name, std::int64_t count) {
-    m.buffers.push_back({name + " (" + type_name<T>() + ")", count * std::int64_t(sizeof(T))});
-    m.bytes += m.buffers.back().bytes;
+    add_bytes(name + " (" + type_name<T>() + ")", count * std::int64_t(sizeof(T)));
   };
   auto const add = [&](auto type, std::string name) { add_some(type, name, where.own.size); };
   if constexpr (Plan::has_master) add(std::type_identity<typename Plan::master>{}, "master");
@@ -56,16 +69,13 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::template given<typename Plan::average>) add(std::type_identity<typename Plan::real>{}, "average");
   if constexpr (Plan::template given<typename Plan::lookahead>)
     add(std::type_identity<typename Plan::slow>{}, "slow weights");
-  if constexpr (Plan::template given<typename Plan::ascent>) {
-    m.buffers.push_back({std::string("values kept by ") + (Plan::ascends ? "sam" : "gradient_ahead"),
-                         where.arena * Plan::largest_value});
-    m.bytes += m.buffers.back().bytes;
-  }
+  if constexpr (Plan::template given<typename Plan::ascent>)
+    add_bytes(std::string("values kept by ") + (Plan::ascends ? "sam" : "gradient_ahead"),
+              where.arena * Plan::largest_value);
   if constexpr (Plan::own_updates) {
     std::int64_t rows = 0;
     for (std::size_t t = 0; t < where.tensors.size(); ++t) rows += where.tensors[t].count / where.columns[t];
-    m.buffers.push_back({"updates of each row", rows * std::int64_t(sizeof(std::int32_t))});
-    m.bytes += m.buffers.back().bytes;
+    add_bytes("updates of each row", rows * std::int64_t(sizeof(std::int32_t)));
   }
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     std::int64_t const room = Plan::shards ? where.own.size : where.rule_arena;
@@ -73,6 +83,13 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
                          "state " + slot_name<typename Plan::rule>(I), room) : void()), ...);
   }(typename Plan::every_slot{});
   if constexpr (Plan::has_matrices) add_matrix_buffers<Plan>(where, policies, add_some);
+  if constexpr (Plan::parallel) {
+    auto const room = meeting_memory_of<Plan>(where, static_cast<typename Plan::team const&>(policies).comm->size());
+    add_bytes("sum of gradients over ranks", room.sum);
+    if (room.sent) add_bytes("gradients for other ranks", room.sent);
+    if (room.received) add_bytes("gradients of other ranks", room.received);
+    if (room.values) add_bytes("values of all ranks", room.values);
+  }
   return m;
 }
 
@@ -102,6 +119,15 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   line("traffic: %g + %g bytes for each parameter",
        bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }),
        bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); }));
+  if constexpr (Plan::parallel) {
+    auto const& comm = *static_cast<typename Plan::team const&>(policies).comm;
+    integer updated = 0;
+    for (auto const& x : where.tensors) updated += part_in(x, where.own).size;
+    line("rank %d of %d: updates %lld parameters, %s; gradients go over the wire in %s, %s", comm.rank(), comm.size(),
+         updated, Plan::shards ? "sharded" : "replicated", type_name<typename Plan::reduced::wire>(),
+         Plan::reduced::ordered ? "added in the order of the ranks" : "added as the communicator does it");
+    line("  traffic to the wire: %g bytes for each parameter of the rank", bytes_to_wire<Plan>(where));
+  }
   line("%s", Plan::measures ? "a gradient that is not finite skips the step"
                             : "gradients are not checked: add skip_nonfinite");
   if constexpr (Plan::has_matrices) {
@@ -109,7 +135,7 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     for (auto const& x : where.tensors) count += x.matrix;
     line("of these, %s by the matrix rule, one after the other", tensors(count).c_str());
   }
-  if constexpr (Plan::zeroes) line("gradients are set to zero in the update");
+  if constexpr (Plan::zeroes || Plan::zeroes_own) line("gradients are set to zero in the update");
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::size_t count = 0;
     integer elements = 0;

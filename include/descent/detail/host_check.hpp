@@ -41,4 +41,15 @@ inline void require_host_memory(void const* p, std::int64_t bytes, std::string c
     throw std::invalid_argument(what + " is not host memory; for device memory use the backend cuda{stream}");
 }
 
+/// The same for the values and the caller's gradients of all tensors of a layout.
+template <class Layout> void require_host_tensors(Layout const& where) {
+  for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+    auto const& x = where.tensors[t];
+    auto const gradient = where.callers_gradient(t);
+    std::string const its = "parameter '" + where.names[t] + "': its ";
+    require_host_memory(x.value, x.count * x.value_size(), its + "value");
+    require_host_memory(gradient.at, x.count * gradient.size, its + "gradient");
+  }
+}
+
 }  // namespace descent::detail

@@ -70,17 +70,19 @@ template <class Plan, class System> class host_gradients : protected host_storag
   /// Gradients to the wire, in its type and free of what would make their sum overflow.
   struct send_body {
     host_gradients* e;
+    entry const* groups;
     real shrink;
     bool zero;
     template <class Real> void operator()(std::int64_t chunk) const {
       auto* const to = e->ranks_.place(e->where_, chunk);
+      bool const then_zero = zero && !groups[std::size_t(e->record(chunk).group)].frozen;
       std::int64_t const begin = span_of(chunk, e->record(chunk)).begin;
       e->template each_own_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         Real g[reals<Real>];
         read(g, x.gradient + i, part);
         for (auto& one : g) one = one * Real(shrink);
         write(to + (i - begin), g, part);
-        if (zero) zero_packet<Typed, Real>(x, i, part);
+        if (then_zero) zero_packet<Typed, Real>(x, i, part);
       });
     }
   };
@@ -90,11 +92,11 @@ template <class Plan, class System> class host_gradients : protected host_storag
     change();
     if constexpr (Plan::shards) ranks_.gather(where_);
   }
-  void reduce(step_call const& call, bool zero) {
+  void reduce(std::vector<entry> const& groups, step_call const& call, bool zero) {
     double loss = 0;
     if constexpr (has_loss<rule>) loss = *static_cast<typename Plan::loss const&>(policies_).where;
     ranks_.reduce(weight_of<Plan>(control_, call), loss,
-                  [&] { for_all_chunks(send_body{this, real(ranks_.shrink()), zero}); });
+                  [&] { for_all_chunks(send_body{this, groups.data(), real(ranks_.shrink()), zero}); });
   }
 };
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/comm/ordered_sum.hpp>
 #include <descent/detail/agreement.hpp>
 #include <descent/detail/host_check.hpp>
 #include <descent/detail/memory.hpp>
@@ -19,7 +20,8 @@ namespace descent::detail {
 /// One rank: nothing.
 template <class Plan> class host_ranks {
  public:
-  template <class... Ts> explicit host_ranks(Ts const&...) {}
+  template <class Policies> explicit host_ranks(Policies const&) {}
+  template <class... Ts> void join(Ts const&...) {}
 };
 
 template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
@@ -28,37 +30,32 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   static_assert(!comm_type::on_device, "host{} needs a communicator for host memory, such as comm::threads");
   using wire = typename Plan::reduced::wire;
   using sum = typename Plan::reduced::sum;
-  using own_types = types<typename Plan::own_gradient>;
   static constexpr bool ordered = Plan::reduced::ordered;
 
  public:
+  explicit host_ranks(typename Plan::policies& policies)
+      : comm_(*static_cast<typename Plan::team&>(policies).comm), ranks_(comm_.size()) {}
+
   /// Waits for all ranks. Throws std::invalid_argument where they are about to train different things.
-  host_ranks(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
-            typename Plan::policies& policies)
-      : comm_(*static_cast<typename Plan::team&>(policies).comm), ranks_(comm_.size()) {
+  void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
+            typename Plan::policies& policies) {
     require_same_facts(comm_, facts_of<Plan>(where, groups, policies));
     static_cast<typename Plan::team&>(policies).now = &now_;
     for (auto const& x : where.tensors)
       comm_.broadcast(static_cast<std::byte*>(static_cast<void*>(x.value)), x.count * x.value_size(), 0);
-    if constexpr (Plan::shards) {
-      shares_ = shares_of(where, ranks_);
-      room_ = largest_of(shares_);
-      values_ = allocate_host(std::size_t((ranks_ + 2) * room_ * Plan::largest_value));
-    } else {
-      room_ = (where.arena + ranks_ - 1) / ranks_;
-      room_ = (room_ + arena_alignment - 1) / arena_alignment * arena_alignment;
-    }
-    std::size_t const all = std::size_t(ranks_ * room_);
-    if constexpr (Plan::shards || ordered) wire_ = zeroed(all * sizeof(wire));
-    if constexpr (ordered) parts_ = zeroed(all * sizeof(wire));
-    sum_ = zeroed((Plan::shards ? std::size_t(room_) : all) * sizeof(sum));
+    if constexpr (Plan::shards) shares_ = shares_of(where, ranks_);
+    auto const room = meeting_memory_of<Plan>(where, ranks_);
+    room_ = room.part;
+    sum_ = zeroed(room.sum);
+    wire_ = zeroed(room.sent);
+    parts_ = zeroed(room.received);
+    values_ = allocate_host(std::size_t(room.values));
     // What rounds in half must not overflow in a sum: a power of two is exact.
     if (std::is_same_v<wire, half>)
       while (shrink_ * shrink_ < ranks_) shrink_ *= 2;
   }
 
   sum* gradients() const { return reinterpret_cast<sum*>(sum_.get()); }
-  agreed const& now() const { return now_; }
 
   /// Runs a part of a step in which ranks wait for each other. What one rank throws ends the calls of all.
   template <class F> void together(F const& f) {
@@ -86,11 +83,9 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
       } else {
         comm_.all_to_all(wires(), reinterpret_cast<wire*>(parts_.get()), room_);
         sum* const to = Plan::shards ? gradients() : gradients() + comm_.rank() * room_;
-        add_parts(to);
-        if constexpr (!Plan::shards) {
-          std::vector<sum> const part(to, to + room_);
-          comm_.all_gather(part.data(), gradients(), room_);
-        }
+        auto const* parts = reinterpret_cast<wire const*>(parts_.get());
+        add_in_order(to, room_, ranks_, [&](int r) { return parts + r * room_; });
+        if constexpr (!Plan::shards) comm_.all_gather(to, gradients(), room_);
       }
     });
   }
@@ -134,21 +129,12 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   }
 
  private:
-  static host_memory zeroed(std::size_t bytes) {
-    host_memory m = allocate_host(bytes);
-    if (bytes) std::memset(m.get(), 0, bytes);
+  static host_memory zeroed(std::int64_t bytes) {
+    host_memory m = allocate_host(std::size_t(bytes));
+    if (bytes) std::memset(m.get(), 0, std::size_t(bytes));
     return m;
   }
   wire* wires() const { return reinterpret_cast<wire*>(wire_.get()); }
-
-  void add_parts(sum* to) const {
-    auto const* parts = reinterpret_cast<wire const*>(parts_.get());
-    for (std::int64_t i = 0; i < room_; ++i) {
-      sum s = widen<sum>(parts[i]);
-      for (int r = 1; r < ranks_; ++r) s += widen<sum>(parts[r * room_ + i]);
-      to[i] = s;
-    }
-  }
 
   std::byte* kept() const { return values_.get() + (ranks_ + 1) * room_ * Plan::largest_value; }
   void copy_own(tensors const& where, std::byte* to) const {
@@ -171,7 +157,8 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   }
 
   comm_type& comm_;
-  std::int64_t ranks_, room_ = 0;  // room_: elements of one rank's part
+  int ranks_;
+  std::int64_t room_ = 0;  // room_: elements of one rank's part
   double shrink_ = 1;
   bool broken_ = false;
   agreed now_;

@@ -24,11 +24,7 @@ template <class Value, class Gradient, class System> class space<Value, Gradient
 
   space(parameters<Value, Gradient> const& params, host<System> const&)
       : where_(params), partial_(std::size_t(chunks_of(where_.arena))) {
-    for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
-      auto const& x = where_.tensors[t];
-      require_host_memory(x.value, x.count * x.value_size(), "parameter '" + where_.names[t] + "': its value");
-      require_host_memory(x.gradient, x.count * x.gradient_size(), "parameter '" + where_.names[t] + "': its gradient");
-    }
+    require_host_tensors(where_);
   }
 
   vector zeros() const { return vector(std::size_t(where_.arena)); }

@@ -28,7 +28,7 @@ template <class Plan, class System> class host_storage : protected host_control<
   using base::where_, base::factors_;
 
   host_storage(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies)
-      : base(where, groups, policies), ranks_(where, groups, base::policies_), rows_(where) {}
+      : base(where, groups, policies), ranks_(base::policies_), rows_(where) {}
 
   template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.own.size) * sizeof(T)); }
 
@@ -103,7 +103,7 @@ template <class Plan, class System> class host_storage : protected host_control<
       auto const [begin, size] = span_of(chunk, t);
       buffers<typed> x = Plan::shards ? buffers<typed>{} : buffers_of<typed>(t, 0);
       x.gradient = static_cast<typename typed::gradient*>(
-          where_.own_gradients[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])]);
+          where_.own_gradients[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])].at);
       for (int i = 0; i < size; i += int(packet_size))
         f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
     }

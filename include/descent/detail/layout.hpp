@@ -6,6 +6,7 @@
 #include <descent/parameters.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -54,6 +55,14 @@ inline std::int64_t arena_of(std::int64_t count) {
   return (count + arena_alignment - 1) / arena_alignment * arena_alignment;
 }
 
+/// A tensor's gradients in the caller's memory, and the bytes of one element.
+struct gradient_memory {
+  void* at;
+  std::int64_t size;
+};
+
+struct sum_over_ranks {};
+
 /// A run of chunks, and the room for its elements in an arena.
 struct chunk_run {
   std::int64_t first_chunk = 0, chunks = 0, first = 0, size = 0;
@@ -68,12 +77,14 @@ template <class Value, class Gradient> struct layout {
   int groups = 1;
   std::int64_t rule_chunks = 0, rule_arena = 0;  // of what follows the rule; matrices come after
   chunk_run own;                                 // what this rank keeps state for: all, unless it is one of several
-  std::vector<void*> own_gradients;              // the caller's, where the step reads a sum over ranks instead
+  std::vector<gradient_memory> own_gradients;  // where the step reads a sum over ranks instead
 
-  explicit layout(parameters<Value, Gradient> const& params) : layout(params, [](auto const&) { return false; }) {}
+  template <std::same_as<Gradient> Own>
+  explicit layout(parameters<Value, Own> const& params) : layout(params, [](auto const&) { return false; }) {}
 
   /// is_matrix(view): whether the matrix rule updates it.
-  template <class IsMatrix> layout(parameters<Value, Gradient> const& params, IsMatrix const& is_matrix) {
+  template <std::same_as<Gradient> Own, class IsMatrix>
+  layout(parameters<Value, Own> const& params, IsMatrix const& is_matrix) {
     for (auto const& v : params.views()) {
       tensors.push_back({v.value, v.gradient, v.count, 0, 0, v.group,
                          packets_aligned(v.value) && packets_aligned(v.gradient), std::uint8_t(v.types),
@@ -92,14 +103,14 @@ template <class Value, class Gradient> struct layout {
 
   /// The same elements with the sum over ranks as the gradient, whose memory the engine has.
   template <class Own>
-  layout(layout<Value, Own> const& given, std::nullptr_t)
+  layout(sum_over_ranks, layout<Value, Own> const& given)
       : tensor_of_chunk(given.tensor_of_chunk), names(given.names), columns(given.columns), elements(given.elements),
         arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks), rule_arena(given.rule_arena),
         own(given.own) {
     for (auto const& x : given.tensors) {
       tensors.push_back({x.value, nullptr, x.count, x.first_chunk, x.arena, x.group, packets_aligned(x.value), x.types,
                          x.matrix});
-      own_gradients.push_back(x.gradient);
+      own_gradients.push_back({x.gradient, x.gradient_size()});
     }
   }
 
@@ -110,6 +121,11 @@ template <class Value, class Gradient> struct layout {
     return x.arena + (chunk - x.first_chunk) * chunk_size;
   }
   std::int64_t chunks() const { return std::int64_t(tensor_of_chunk.size()); }
+
+  gradient_memory callers_gradient(std::size_t tensor) const {
+    if (!own_gradients.empty()) return own_gradients[tensor];
+    return {tensors[tensor].gradient, tensors[tensor].gradient_size()};
+  }
 
   std::size_t find(std::string const& name) const {
     auto const it = std::find(names.begin(), names.end(), name);

@@ -84,11 +84,7 @@ template <class Value, class Gradient, class System> class population<Value, Gra
  public:
   /// Throws std::invalid_argument as the optimizer does.
   population(parameters<Value, Gradient> const& params, int slots, host<System> const&) : where_(params) {
-    for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
-      auto const& x = where_.tensors[t];
-      require_host_memory(x.value, x.count * x.value_size(), "parameter '" + where_.names[t] + "': its value");
-      require_host_memory(x.gradient, x.count * x.gradient_size(), "parameter '" + where_.names[t] + "': its gradient");
-    }
+    require_host_tensors(where_);
     slots_view<Value> const view{nullptr, where_.arena};
     memory_ = allocate_host(std::size_t(slots * view.bytes_of_slot()));
   }

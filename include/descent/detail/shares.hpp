@@ -32,11 +32,26 @@ inline std::int64_t largest_of(std::vector<chunk_run> const& shares) {
   return size;
 }
 
+/// The memory in which a rank meets the others: the elements of a part, and the bytes of each buffer.
+struct meeting_memory {
+  std::int64_t part, sum, sent, received, values;
+};
+template <class Plan, class Layout> meeting_memory meeting_memory_of(Layout const& where, int ranks) {
+  using wire = typename Plan::reduced::wire;
+  constexpr bool ordered = Plan::reduced::ordered;
+  std::int64_t part = arena_of((where.arena + ranks - 1) / ranks);
+  if constexpr (Plan::shards) part = largest_of(shares_of(where, ranks));
+  std::int64_t const all = ranks * part;
+  return {part, (Plan::shards ? part : all) * std::int64_t(sizeof(typename Plan::reduced::sum)),
+          Plan::shards || ordered ? all * std::int64_t(sizeof(wire)) : 0,
+          ordered ? all * std::int64_t(sizeof(wire)) : 0,
+          Plan::shards ? (ranks + 2) * part * Plan::largest_value : 0};
+}
+
 /// Which share a chunk is in.
 inline std::size_t share_of(std::vector<chunk_run> const& shares, std::int64_t chunk) {
-  std::size_t q = 0;
-  while (chunk >= shares[q].first_chunk + shares[q].chunks) ++q;
-  return q;
+  auto const ends_before = [&](chunk_run const& s) { return s.first_chunk + s.chunks <= chunk; };
+  return std::size_t(std::partition_point(shares.begin(), shares.end(), ends_before) - shares.begin());
 }
 
 /// The elements of a tensor that lie in a run of chunks.

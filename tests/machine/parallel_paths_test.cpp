@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/descent.hpp>
+#include <descent/host_tbb.hpp>
+
+#include <doctest/doctest.h>
+#include "support/ranks.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+/// Each member function, policy and kind of parameter under ranks: the bits of one process with the sum of the
+/// gradients, or what the documentation says instead.
+
+namespace ds = descent;
+using ds::half, ds::bfloat16;
+using namespace ranks;
+
+namespace {
+
+constexpr int team = 3;
+
+/// work(comm, policy) for replicated and for sharded, on each of three ranks.
+template <class Work> void on_both(Work const& work) {
+  ds::comm::threads world{team, std::chrono::seconds(60)};
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    work(comm, ds::replicated{comm});
+    work(comm, ds::sharded{comm});
+  })));
+}
+
+/// do_steps(optimizer, model, first rank, last rank, weight) makes the same values in one process and on each rank.
+template <class Model = model<float>, class Rule, class Steps, class... Ps>
+void same_steps(Steps const& do_steps, Rule const& rule, Ps... policies) {
+  Model want;
+  {
+    ds::optimizer opt{want.list(), rule, policies...};
+    do_steps(opt, want, 0, team, double(team));
+  }
+  on_both([&](auto& comm, auto policy) {
+    Model mine;
+    ds::optimizer opt{mine.list(), rule, policies..., policy};
+    do_steps(opt, mine, comm.rank(), comm.rank() + 1, 1.0);
+    CHECK(mine == want);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("norms over groups and tensors, the largest element, and adaptive clipping") {
+  same_as_alone<float>(ds::adam{}, ds::clip<ds::norm::l2, ds::scope::group>{0.5});
+  same_as_alone<float>(ds::sgd{}, ds::clip<ds::norm::inf>{0.5});
+  same_as_alone<float>(ds::sgd{}, ds::clip<ds::norm::inf, ds::scope::tensor>{0.5});
+  same_as_alone<float>(ds::sgd{.lr = 0.1}, ds::clip_adaptive{0.01});
+  same_as_alone<float>(ds::lamb{}, ds::clip_norm{0.5}, ds::lookahead{.k = 3}, ds::ema{.decay = 0.9},
+                       ds::gradient_noise{.eta = 0.01});
+}
+
+TEST_CASE("flush divides by the micro-batches of all ranks") {
+  auto const steps = [](auto& opt, auto& m, int first, int last, double weight) {
+    for (int t = 0; t < 3; ++t) {
+      m.set(t, first, last);
+      opt.step(weight);
+      CHECK_FALSE(opt.report().applied);
+      opt.flush();
+      CHECK(opt.report().applied);
+    }
+  };
+  same_steps(steps, ds::adamw{}, ds::accumulate{4});
+}
+
+TEST_CASE("gradients may be unscaled and transformed between backward and step: each rank's own") {
+  on_both([](auto& comm, auto policy) {
+    model<float> touched, plain;
+    ds::optimizer one{touched.list(), ds::adamw{}, ds::dynamic_loss_scale{.init = 256}, policy};
+    ds::optimizer other{plain.list(), ds::adamw{}, ds::dynamic_loss_scale{.init = 256}, policy};
+    for (int t = 0; t < 3; ++t) {
+      touched.set(t, comm.rank(), comm.rank() + 1, 256);
+      one.unscale();
+      CHECK(touched.gradient[0][0] == float(gradient_of(comm.rank(), t, 0, 0)));
+      one.transform_gradients([](auto g) { return 2 * g; });
+      one.step();
+      plain.set(t, comm.rank(), comm.rank() + 1, 512);
+      other.step();
+      CHECK(touched == plain);
+    }
+  });
+}
+
+TEST_CASE("a frozen group keeps its values, state and gradients, with zero_grad, too") {
+  on_both([&](auto& comm, auto policy) {
+    model<float> m;
+    ds::optimizer opt{m.list(), ds::adamw{}, ds::zero_grad{}, ds::clip_norm{1}, policy};
+    opt.freeze(1);
+    m.set(0, comm.rank(), comm.rank() + 1);
+    m.gradient[1][0] = std::numeric_limits<float>::infinity();
+    auto const before = m;
+    opt.step();
+    CHECK(opt.report().applied);
+    for (std::size_t t = 0; t < sizes.size(); ++t) {
+      std::vector<float> const zeros(sizes[t]);
+      CHECK(m.gradient[t] == (t % 2 ? before.gradient[t] : zeros));
+      CHECK((m.value[t] == before.value[t]) == (t % 2 == 1 || sizes[t] == 0));
+    }
+  });
+}
+
+TEST_CASE("tensors of several types: gradients go over the wire in float") {
+  using two = ds::mixed<half, float>;
+  struct both {
+    std::vector<half> w = std::vector<half>(5001), dw = std::vector<half>(5001);
+    std::vector<float> b = std::vector<float>(333), db = std::vector<float>(333);
+    ds::parameters<two> list() {
+      ds::parameters<two> p;
+      p.add("w", w.data(), dw.data(), w.size());
+      p.add("b", b.data(), db.data(), b.size());
+      return p;
+    }
+    void set(int t, int first, int last) {
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        double sum = 0;
+        for (int r = first; r < last; ++r) sum += std::floor(gradient_of(r, t, 0, i) * 64);  // sums are exact in half
+        dw[i] = ds::narrow<half>(sum / 64);
+      }
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        double sum = 0;
+        for (int r = first; r < last; ++r) sum += gradient_of(r, t, 1, i);
+        db[i] = float(sum);
+      }
+    }
+    bool operator==(both const& o) const {
+      return b == o.b && std::memcmp(w.data(), o.w.data(), w.size() * sizeof(half)) == 0;
+    }
+  };
+  auto const steps = [](auto& opt, auto& m, int first, int last, double weight) {
+    for (int t = 0; t < 4; ++t) {
+      m.set(t, first, last);
+      opt.step(weight);
+    }
+  };
+  same_steps<both>(steps, ds::adamw{}, ds::master<float>{}, ds::clip_norm{1}, ds::accumulate{1});
+}
+
+TEST_CASE("pointers without alignment, and no parameters at all") {
+  on_both([](auto& comm, auto policy) {
+    model<float> m, want;
+    ds::parameters<float> list;
+    std::vector<std::vector<float>> value, gradient;
+    m.set(0, comm.rank(), comm.rank() + 1);
+    for (std::size_t t = 0; t < sizes.size(); ++t) {  // one element on: 4 bytes past an aligned address
+      value.emplace_back(sizes[t] + 1), gradient.emplace_back(sizes[t] + 1);
+      std::copy(m.value[t].begin(), m.value[t].end(), value[t].begin() + 1);
+      std::copy(m.gradient[t].begin(), m.gradient[t].end(), gradient[t].begin() + 1);
+      list.add("w" + std::to_string(t), value[t].data() + 1, gradient[t].data() + 1, sizes[t]);
+    }
+    ds::optimizer opt{list, ds::adamw{}, policy};
+    opt.step();
+    ds::optimizer alone{want.list(), ds::adamw{}, ds::accumulate{1}};
+    want.set(0, 0, team);
+    alone.step(team);
+    for (std::size_t t = 0; t < sizes.size(); ++t)
+      CHECK(std::vector<float>(value[t].begin() + 1, value[t].end()) == want.value[t]);
+
+    ds::optimizer nothing{ds::parameters<float>{}, ds::adamw{}, ds::clip_norm{1}, policy};
+    nothing.step();
+    CHECK(nothing.report().applied);
+  });
+}
+
+TEST_CASE("a run that goes on from what was saved has the bits of one that did not stop") {
+  auto const whole = [](auto& comm, auto policy, bool stop) {
+    model<float> m;
+    auto const train = [&](auto& opt, int first, int last) {
+      for (int t = first; t < last; ++t) {
+        m.set(t, comm.rank(), comm.rank() + 1);
+        opt.step();
+      }
+    };
+    ds::optimizer opt{m.list(), ds::adamw{}, ds::clip_norm{1}, policy};
+    if (!stop) {
+      train(opt, 0, steps);
+      return m;
+    }
+    train(opt, 0, 3);
+    ds::optimizer next{m.list(), ds::adamw{}, ds::clip_norm{1}, policy};
+    next.set_step(opt.report().step);
+    for (std::size_t t = 0; t < sizes.size(); ++t) {
+      std::string const name = "w" + std::to_string(t);
+      next.template set_state<0>(name, opt.template state<0>(name));
+      next.template set_state<1>(name, opt.template state<1>(name));
+    }
+    train(next, 3, steps);
+    return m;
+  };
+  on_both([&](auto& comm, auto policy) { CHECK(whole(comm, policy, true) == whole(comm, policy, false)); });
+}
+
+#if !defined(__SANITIZE_THREAD__)  // the libraries of these systems are not instrumented
+TEST_CASE("each rank may have a parallel backend of its own") {
+  model<float> want;
+  {
+    ds::optimizer opt{want.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};
+    for (int t = 0; t < 3; ++t) want.set(t, 0, team), opt.step(team);
+  }
+  auto const check = [&](auto backend) {
+    on_both([&](auto& comm, auto policy) {
+      model<float> m;
+      ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, policy, backend};
+      for (int t = 0; t < 3; ++t) m.set(t, comm.rank(), comm.rank() + 1), opt.step();
+      CHECK(m == want);
+    });
+  };
+  check(ds::host<ds::tbb>{});
+  check(ds::host<ds::omp>{});
+  check(ds::host<ds::cpp>{});
+}
+#endif
+
+TEST_CASE("memory and explain list what ranks need to meet, beforehand, too") {
+  ds::comm::threads world{4, std::chrono::seconds(60)};
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    std::vector<bfloat16> p(100000), g(100000);
+    ds::parameters<bfloat16> list;
+    list.add("p", p.data(), g.data(), p.size());
+    auto const bytes = [&](std::string const& name, auto policy) {
+      ds::optimizer opt{list, ds::sgd{}, policy};
+      CHECK(opt.memory().bytes == ds::memory(list, ds::sgd{}, policy).bytes);
+      for (auto const& b : opt.memory().buffers)
+        if (b.name == name) return b.bytes;
+      return std::int64_t(0);
+    };
+    std::int64_t const sum = 100032;                     // in 4 parts of multiples of 64
+    std::int64_t const part = 7 * 4096;                  // the largest share, in chunks of 4096
+    CHECK(bytes("sum of gradients over ranks", ds::replicated{comm}) == 2 * (sum + 64 * 4 - sum % (64 * 4)));
+    CHECK(bytes("gradients for other ranks", ds::replicated{comm}) == 0);
+    CHECK(bytes("sum of gradients over ranks", ds::sharded{comm}) == 2 * part);
+    CHECK(bytes("gradients for other ranks", ds::sharded{comm}) == 2 * 4 * part);
+    CHECK(bytes("values of all ranks", ds::sharded{comm}) == 2 * 6 * part);
+    CHECK(bytes("gradients of other ranks", ds::sharded{comm, ds::ordered_sum{}}) == 2 * 4 * part);
+    CHECK(bytes("sum of gradients over ranks", ds::sharded{comm, ds::ordered_sum{}}) == 4 * part);
+
+    ds::optimizer opt{list, ds::sgd{}, ds::zero_grad{}, ds::sharded{comm, ds::wire<half>{}}};
+    std::string const text = opt.explain();
+    CHECK(text.find("rank " + std::to_string(comm.rank()) + " of 4: updates ") != std::string::npos);
+    CHECK(text.find("sharded; gradients go over the wire in half, added as the communicator does it") !=
+          std::string::npos);
+    CHECK(text.find("traffic to the wire: 6 bytes for each parameter of the rank") != std::string::npos);
+    CHECK(text.find("gradients are set to zero") != std::string::npos);
+  })));
+}
+
+TEST_CASE("memory that is not the host's is refused before any rank's values change") {
+  ds::comm::threads world{2, std::chrono::seconds(60)};
+  std::vector<float> value{1, 2};
+  auto const thrown = on_ranks(world, [&](auto& comm) {
+    float* const p = &value[std::size_t(comm.rank())];
+    float own = 0;
+    auto* const nowhere = reinterpret_cast<float*>(std::uintptr_t(64));
+    ds::parameters<float> list;
+    list.add("p", p, comm.rank() == 1 ? nowhere : &own, 1);
+    ds::optimizer opt{list, ds::sgd{}, ds::replicated{comm}};
+  });
+  CHECK(thrown[1] == "parameter 'p': its gradient is not host memory; for device memory use the backend cuda{stream}");
+  CHECK(thrown[0].find("rank 1 ended with an exception") != std::string::npos);
+  CHECK(value == std::vector<float>{1, 2});
+}
+
+TEST_CASE("a step whose last collective fails did not happen: values, t and report are those before it") {
+  ds::comm::threads world{2, std::chrono::seconds(60)};
+  std::int64_t const gather = 2 + 2 * 3;  // the agreement and one tensor, then three collectives in each step
+  world.before = [&](int r, std::int64_t number) {
+    return r == 1 && number == gather ? ds::comm::threads::fault::killed : ds::comm::threads::fault::none;
+  };
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    std::vector<float> p(5000, 1), g(5000, 1);
+    ds::parameters<float> list;
+    list.add("p", p.data(), g.data(), p.size());
+    ds::optimizer opt{list, ds::sgd{.lr = 0.5}, ds::sharded{comm}};
+    opt.step();
+    CHECK_THROWS_AS(opt.step(), ds::comm_error);
+    CHECK(opt.report().step == 1);
+    CHECK(p == std::vector<float>(5000, 0.5f));
+  })));
+}
