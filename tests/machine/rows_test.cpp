@@ -231,7 +231,7 @@ TEST_CASE("bad selections are refused and change nothing") {
 
 TEST_CASE("preset::torch::SparseAdam on selected rows is torch.optim.SparseAdam, for 100 steps") {
   namespace reference = test::reference;
-  auto const cases = reference::read_goldens(DESCENT_TESTS_DIR "/reference/values_sparse.txt");
+  auto const cases = reference::read_goldens("values_sparse.txt");
   REQUIRE(cases.size() == 2);
   auto const follows = [&]<class Value>(Value, double epsilon) {
     for (auto const& golden : cases) {
@@ -241,29 +241,20 @@ TEST_CASE("preset::torch::SparseAdam on selected rows is torch.optim.SparseAdam,
       rule.beta1 = std::stod(golden.options.at("beta1"));
       rule.beta2 = std::stod(golden.options.at("beta2"));
       rule.eps = std::stod(golden.options.at("eps"));
-      std::int64_t const rows[] = {5, 1, 3};
-      std::vector<Value> p[3], g[3];
+      reference::tensors<Value> p{{{5, 1}, {1, 1}, {3, 4}}};
       std::vector<std::uint8_t> mask[3];
-      ds::parameters<Value> list;
-      for (std::size_t k = 0; k < 3; ++k) {
-        for (std::size_t i = 0; i < reference::sizes[k]; ++i) p[k].push_back(Value(reference::start(k, i)));
-        g[k].resize(reference::sizes[k]);
-        mask[k].resize(std::size_t(rows[k]));
-        list.add(std::to_string(k), p[k].data(), g[k].data(),
-                 ds::shape{rows[k], std::int64_t(reference::sizes[k]) / rows[k]});
-      }
-      ds::optimizer opt{list, rule, ds::masked_rows{}};
+      for (std::size_t k = 0; k < 3; ++k) mask[k].resize(std::size_t(p.of[k].rows));
+      ds::optimizer opt{p.list(), rule, ds::masked_rows{}};
       for (std::size_t k = 0; k < 3; ++k) opt.select_rows(std::to_string(k), mask[k].data());
       auto next = golden.steps.begin();
-      for (std::size_t t = 1; t <= 100; ++t) {
-        for (std::size_t k = 0; k < 3; ++k) {
-          for (std::size_t i = 0; i < g[k].size(); ++i) g[k][i] = Value(reference::gradient(k, i, t));
-          for (std::size_t r = 0; r < mask[k].size(); ++r) mask[k][r] = (5 * t + 3 * r + k) % 4 != 0;
-        }
+      for (int t = 1; t <= 100; ++t) {
+        p.backward(t);
+        for (std::size_t k = 0; k < 3; ++k)
+          for (std::size_t r = 0; r < mask[k].size(); ++r) mask[k][r] = (5 * std::size_t(t) + 3 * r + k) % 4 != 0;
         opt.step();
-        for (; next != golden.steps.end() && next->step == int(t); ++next)
+        for (; next != golden.steps.end() && next->step == t; ++next)
           for (std::size_t i = 0; i < next->values.size(); ++i)
-            REQUIRE(p[next->tensor][i] == doctest::Approx(next->values[i]).epsilon(epsilon).scale(1));
+            REQUIRE(p(next->tensor, i) == doctest::Approx(next->values[i]).epsilon(epsilon).scale(1));
       }
       CHECK(next == golden.steps.end());
     }

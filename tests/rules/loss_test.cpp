@@ -19,20 +19,13 @@ namespace {
 double loss(int t) { return ((t * 29) % 64) / 32.0 - 0.25; }
 
 template <class Rule> void follow_losses(std::string const& name, int cases) {
-  for (golden const& g : read_goldens(DESCENT_TESTS_DIR "/reference/values_loss.txt")) {
-    if (g.rule != name) continue;
-    INFO(g.line);
-    --cases;
-    auto const rule = configured<Rule>(g);
+  auto const about = [&](golden const& g) { return g.rule == name; };
+  each_case("values_loss.txt", cases, about, [](golden const& g) {
     float f = 0;
-    auto const before = [&](int t) { f = float(loss(t)); };
-    difference const exact = follow_with<double>(g, rule, before, ds::loss_at{&f});
-    CHECK(exact.compared == 7 * 18);
-    CHECK(exact.values <= 1e-13);
-    CHECK(exact.way <= 1e-9);
-    CHECK(follow_with<float>(g, rule, before, ds::loss_at{&f}).values <= 1e-5);
-  }
-  CHECK(cases == 0);
+    auto const step = [&](auto& p, auto& opt, int t) { p.backward(t), f = float(loss(t)), opt.step(); };
+    auto const rule = configured<Rule>(g);
+    check({}, [&]<class Real>(Real) { return follow_by<Real>(step, g, rule, ds::loss_at{&f}); });
+  });
 }
 
 /// Minimises f(x, y) = x^2 + 4 y^2, whose smallest value is 0.

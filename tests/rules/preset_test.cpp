@@ -19,17 +19,13 @@ namespace preset = descent::preset;
 namespace {
 
 template <class Rule> void follows(std::string const& name, std::string const& peer, Rule rule) {
-  int cases = 0;
-  for (golden const& g : read_goldens(DESCENT_TESTS_DIR "/reference/values_presets.txt")) {
-    if (g.rule != name || !g.peer.starts_with(peer)) continue;
-    INFO(g.line);
-    ++cases;
+  auto const about = [&](golden const& g) { return g.rule == name && g.peer.starts_with(peer); };
+  each_case("values_presets.txt", 1, about, [&](golden const& g) {
     rule.lr = std::stod(g.options.at("lr"));
     difference const d = follow<double>(g, rule);
     CHECK(d.compared == 7 * 18);
     CHECK(d.way <= 1e-9);
-  }
-  CHECK(cases == 1);
+  });
 }
 
 }  // namespace
@@ -59,7 +55,7 @@ TEST_CASE("presets of optax follow it") {
 namespace {
 
 /// Two tensors with a gradient of their own at each step.
-struct tensors {
+struct two_tensors {
   std::vector<double> p[2] = {{1, -2, 0.5, 0.125}, {-0.25, 3}}, g[2] = {std::vector<double>(4), std::vector<double>(2)};
   void gradients(int t) {
     for (std::size_t k = 0; k < 2; ++k)
@@ -75,7 +71,7 @@ double norm(std::vector<double> const& x) {
 
 /// 100 steps of the preset, and of formula(t, k, p, g), which updates tensor k. The formula keeps its own state.
 template <class Rule, class Formula> void agrees(Rule const& rule, Formula formula) {
-  tensors ours, theirs;
+  two_tensors ours, theirs;
   descent::parameters<double> list;
   for (int k = 0; k < 2; ++k) list.add(std::to_string(k), ours.p[k].data(), ours.g[k].data(), ours.p[k].size());
   descent::optimizer opt{list, rule};
@@ -89,7 +85,7 @@ template <class Rule, class Formula> void agrees(Rule const& rule, Formula formu
       for (std::size_t i = 0; i < ours.p[k].size(); ++i) {
         double const apart = std::abs(ours.p[k][i] - theirs.p[k][i]);
         furthest = apart <= furthest ? furthest : apart;
-        way = std::max(way, std::abs(ours.p[k][i] - tensors{}.p[k][i]));
+        way = std::max(way, std::abs(ours.p[k][i] - two_tensors{}.p[k][i]));
       }
     }
   }
@@ -440,7 +436,7 @@ TEST_CASE("optax: adamaxw and sophia") {
 
 TEST_CASE("optax, timm: RMSprop with lr in the momentum, where a new lr arrives slowly") {
   auto const run = [](auto const& rule, double initial, double alpha, double eps) {
-    tensors ours, theirs;
+    two_tensors ours, theirs;
     moments s;
     for (int k = 0; k < 2; ++k)
       for (int i = 0; i < 4; ++i) s.v[k][i] = initial;

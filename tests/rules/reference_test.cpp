@@ -7,32 +7,17 @@
 using namespace test::reference;
 namespace ds = descent;
 
-namespace test::reference {
-template <> inline constexpr char const* name_of<ds::sgd> = "sgd";
-template <> inline constexpr char const* name_of<ds::adam> = "adam";
-template <> inline constexpr char const* name_of<ds::adamw> = "adamw";
-template <> inline constexpr char const* name_of<ds::rmsprop> = "rmsprop";
-template <> inline constexpr char const* name_of<ds::lion> = "lion";
-template <> inline constexpr char const* name_of<ds::lamb> = "lamb";
-template <> inline constexpr char const* name_of<ds::lars> = "lars";
-template <> inline constexpr char const* name_of<ds::dog> = "dog";
-}  // namespace test::reference
-
 TEST_CASE("the first eight rules follow PyTorch and optax for 100 steps") {
-  follow_all<ds::sgd, ds::adam, ds::adamw, ds::rmsprop, ds::lion, ds::lamb, ds::lars, ds::dog>("values.txt");
+  follow_all("values.txt", named<ds::sgd>{"sgd"}, named<ds::adam>{"adam"}, named<ds::adamw>{"adamw"},
+             named<ds::rmsprop>{"rmsprop"}, named<ds::lion>{"lion"}, named<ds::lamb>{"lamb"}, named<ds::lars>{"lars"},
+             named<ds::dog>{"dog"});
 }
 
 TEST_CASE("adamw under warm-up and cosine follows PyTorch's scheduler") {
-  int cases = 0;
-  for (golden const& g : read_goldens(DESCENT_TESTS_DIR "/reference/values.txt")) {
-    if (!g.options.contains("schedule")) continue;
-    INFO(g.line);
+  each_case("values.txt", 1, has_schedule, [](golden const& g) {
     REQUIRE(g.options.at("schedule") == "warmup5_cosine10");
-    ++cases;
     auto const rule = configured<ds::adamw>(g);
     auto const rate = ds::learning_rate(ds::warmup<ds::cosine>{5, {.peak = rule.lr, .steps = 10}});
-    CHECK(follow<double>(g, rule, rate).way <= 1e-10);
-    CHECK(follow<float>(g, rule, rate).values <= 2e-6);
-  }
-  CHECK(cases == 1);
+    check_follows({.way = 1e-10, .in_float = 2e-6}, g, rule, rate);
+  });
 }

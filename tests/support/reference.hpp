@@ -14,12 +14,15 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Rules against the recorded trajectories of other libraries; tests/reference/values.txt describes problem and format.
 namespace test::reference {
 
-constexpr std::size_t sizes[] = {5, 1, 12};
+/// The problem of all files but values_matrix.txt: three tensors, where they start, and the gradients of step t.
+inline std::vector<descent::shape> const shapes{{5}, {1}, {12}};
+inline std::size_t size_of(descent::shape s) { return std::size_t(s.rows * s.columns); }
 inline double start(std::size_t k, std::size_t i) { return (double((i * 7 + k * 3) % 11) - 5) / 8; }
 inline double gradient(std::size_t k, std::size_t i, std::size_t t) {
   return (double((i * 37 + t * 101 + k * 59) % 257) - 128) / 256;
@@ -36,8 +39,9 @@ struct golden {
   std::vector<recorded> steps;
 };
 
-inline std::vector<golden> read_goldens(std::string const& path) {
-  std::ifstream in(path);
+/// The cases of a file in tests/reference, about tensors of these shapes.
+inline std::vector<golden> read_goldens(std::string const& file, std::vector<descent::shape> const& of = shapes) {
+  std::ifstream in(std::string(DESCENT_TESTS_DIR "/reference/") + file);
   REQUIRE(in);
   std::vector<golden> all;
   for (std::string line; std::getline(in, line);) {
@@ -55,12 +59,31 @@ inline std::vector<golden> read_goldens(std::string const& path) {
       recorded r{};
       words >> r.step >> word >> r.tensor;
       for (double x; words >> x;) r.values.push_back(x);
-      REQUIRE(r.values.size() == sizes[r.tensor]);
+      REQUIRE(r.values.size() == size_of(of.at(r.tensor)));
       all.back().steps.push_back(r);
     }
   }
   return all;
 }
+
+/// f(case) for the cases of a file that are chosen, of which there are so many.
+template <class Chosen, class F>
+void each_case(std::string const& file, int count, Chosen const& chosen, F const& f,
+               std::vector<descent::shape> const& of = shapes) {
+  int cases = 0;
+  for (golden const& g : read_goldens(file, of)) {
+    if (!chosen(g)) continue;
+    INFO(g.line);
+    ++cases;
+    f(g);
+  }
+  CHECK(cases == count);
+}
+
+inline bool every(golden const&) { return true; }
+/// Whether a case needs more than the fields of its rule.
+inline bool has_schedule(golden const& g) { return g.options.contains("schedule"); }
+inline bool has_more(golden const& g) { return has_schedule(g) || g.options.contains("with"); }
 
 /// Sets one field of any rule; false if the rule has none of that name.
 template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
@@ -77,96 +100,135 @@ template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
   FIELD(eps_inside) FIELD(correction)
   FIELD(base_lr) FIELD(amsbound) FIELD(bias_correction)
   FIELD(min_norm) FIELD(paper_weight) FIELD(always) FIELD(averaging) FIELD(max_ratio)
+  FIELD(beta2_decay) FIELD(eps1) FIELD(eps2) FIELD(eps_added) FIELD(capped) FIELD(relative) FIELD(decay_by_lr)
+  FIELD(rms) FIELD(ns_steps) FIELD(adjust) FIELD(every) FIELD(shampoo_beta) FIELD(max_precondition_dim) FIELD(graft)
 #undef FIELD
+  if constexpr (requires { rule.coefficients; })
+    if (key.size() == 2 && key[0] == 'c') return rule.coefficients.at(std::size_t(key[1] - '1')) = x, true;
   if constexpr (requires { rule.rule; }) return set(rule.rule, key, x);
   return false;
 }
 
-/// Whether a case needs more than the fields of its rule.
-inline bool has_more(golden const& g) { return g.options.contains("schedule") || g.options.contains("with"); }
-
+/// The rule with the fields that a case names; the other words of a case are about how its peer ran.
 template <class Rule> Rule configured(golden const& g) {
+  static std::set<std::string> const no_fields{"schedule", "with", "qr", "bf16"};
   Rule rule;
   for (auto const& [key, text] : g.options) {
-    if (key == "schedule" || key == "with") continue;
+    if (no_fields.contains(key)) continue;
     INFO("option ", key);
     REQUIRE(set(rule, key, std::stod(text)));
   }
   return rule;
 }
 
-/// The largest differences to a case: of values, and of their way from the start relative to its
-/// length.
+/// The tensors of a problem, from their start on, and their gradients. p(k, i) is element i of tensor k.
+template <class Real> struct tensors {
+  std::vector<descent::shape> of;
+  std::vector<std::vector<Real>> value, grad;
+
+  explicit tensors(std::vector<descent::shape> s = shapes) : of(std::move(s)), value(of.size()), grad(of.size()) {
+    for (std::size_t k = 0; k < of.size(); ++k) {
+      for (std::size_t i = 0; i < size_of(of[k]); ++i) value[k].push_back(Real(start(k, i)));
+      grad[k].resize(size_of(of[k]));
+    }
+  }
+  /// All that are not empty, by their numbers.
+  descent::parameters<Real> list() {
+    descent::parameters<Real> all;
+    for (std::size_t k = 0; k < of.size(); ++k)
+      if (!value[k].empty()) all.add(std::to_string(k), value[k].data(), grad[k].data(), of[k]);
+    return all;
+  }
+  double operator()(std::size_t k, std::size_t i) const { return double(value[k][i]); }
+
+  /// The gradients become g(k, i), or those of step t.
+  template <class G> void backward_by(G const& g) {
+    for (std::size_t k = 0; k < of.size(); ++k)
+      for (std::size_t i = 0; i < grad[k].size(); ++i) grad[k][i] = Real(g(k, i));
+  }
+  void backward(int t) {
+    backward_by([t](std::size_t k, std::size_t i) { return gradient(k, i, std::size_t(t)); });
+  }
+};
+
+/// The largest differences to a case: of values, and of their way from the start relative to its length.
 struct difference {
   double values = 0, way = 0;
   std::size_t compared = 0;
 };
+/// The larger one, or NaN where one of them is.
+inline double larger(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
 
-/// Follows a case by the rule; before(t) is called before each step.
-template <class Real, class Rule, class Before, class... Ps>
-difference follow_with(golden const& g, Rule const& rule, Before const& before, Ps... policies) {
-  std::vector<std::vector<Real>> value(3), grad(3);
-  descent::parameters<Real> list;
-  for (std::size_t k = 0; k < 3; ++k) {
-    for (std::size_t i = 0; i < sizes[k]; ++i) value[k].push_back(Real(start(k, i)));
-    grad[k].resize(sizes[k]);
-    list.add(std::to_string(k), value[k].data(), grad[k].data(), sizes[k]);
-  }
-  descent::optimizer opt{list, rule, policies...};
+/// Calls step(t) for every step of a case; after it now(k, i) is what the case records of element i of tensor k.
+template <class Step, class Now> difference compare(golden const& g, Step const& step, Now const& now) {
   difference d;
   for (int t = 1; t <= g.steps.back().step; ++t) {
-    for (std::size_t k = 0; k < 3; ++k)
-      for (std::size_t i = 0; i < sizes[k]; ++i) grad[k][i] = Real(gradient(k, i, std::size_t(t)));
-    before(t);
-    opt.step();
+    step(t);
     for (recorded const& r : g.steps) {
       if (r.step != t) continue;
       double longest = 0, apart = 0;
       for (std::size_t i = 0; i < r.values.size(); ++i) {
-        double const error = std::abs(double(value[r.tensor][i]) - r.values[i]);
-        longest = std::max(longest, std::abs(r.values[i] - start(r.tensor, i)));
-        apart = error <= apart ? apart : error;
+        longest = larger(longest, std::abs(r.values[i] - start(r.tensor, i)));
+        apart = larger(apart, std::abs(now(r.tensor, i) - r.values[i]));
       }
-      d.values = std::max(d.values, apart);
-      d.way = std::max(d.way, apart / std::max(longest, 1e-300));
+      d.values = larger(d.values, apart);
+      d.way = larger(d.way, apart / std::max(longest, 1e-300));
       d.compared += r.values.size();
     }
   }
   return d;
 }
 
+/// Follows a case by the rule; step(p, opt, t) does what belongs to step t.
+template <class Real, class Step, class Rule, class... Ps>
+difference follow_by(Step const& step, golden const& g, Rule const& rule, Ps... policies) {
+  tensors<Real> p;
+  descent::optimizer opt{p.list(), rule, policies...};
+  return compare(g, [&](int t) { step(p, opt, t); }, p);
+}
+
 template <class Real, class Rule, class... Ps>
 difference follow(golden const& g, Rule const& rule, Ps... policies) {
-  return follow_with<Real>(g, rule, [](int) {}, policies...);
+  return follow_by<Real>([](auto& p, auto& opt, int t) { p.backward(t), opt.step(); }, g, rule, policies...);
 }
 
 /// How far a rule in double and in float may be from the recorded values.
 struct tolerance {
   double in_double = 1e-13, way = 1e-9, in_float = 1e-5;
 };
-template <class Rule> inline constexpr tolerance allowed{};
-/// The rule's name in the file.
-template <class Rule> inline constexpr char const* name_of = nullptr;
+
+/// Checks the differences follows(Real{}) in double and in float.
+template <class Follows> void check(tolerance const& allowed, Follows const& follows) {
+  difference const exact = follows(double{}), rounded = follows(float{});
+  CHECK(exact.compared == 7 * 18);
+  CHECK(exact.values <= allowed.in_double);
+  CHECK(exact.way <= allowed.way);
+  CHECK(rounded.values <= allowed.in_float);
+}
+template <class Rule, class... Ps>
+void check_follows(tolerance const& allowed, golden const& g, Rule const& rule, Ps... policies) {
+  check(allowed, [&]<class Real>(Real) { return follow<Real>(g, rule, policies...); });
+}
+
+/// A rule by its name in the files.
+template <class Rule> struct named {
+  char const* name;
+  tolerance allowed = {};
+};
+
+/// f(rule, tolerance) of the rule that a case is about, with its fields; false if it is none of these.
+template <class F, class... Rules> bool with_rule(golden const& g, F const& f, named<Rules> const&... rules) {
+  return ((g.rule == rules.name && (f(configured<Rules>(g), rules.allowed), true)) || ...);
+}
 
 /// Follows every case of a file that needs no more than its rule; each rule has a case, and each case a rule.
-template <class... Rules> void follow_all(std::string const& file) {
+template <class... Rules> void follow_all(std::string const& file, named<Rules> const&... rules) {
   std::set<std::string> seen;
-  for (golden const& g : read_goldens(std::string(DESCENT_TESTS_DIR "/reference/") + file)) {
+  for (golden const& g : read_goldens(file)) {
     if (has_more(g)) continue;
     INFO(g.line);
-    bool found = false;
-    auto const one = [&]<class Rule>(Rule) {
-      if (g.rule != name_of<Rule>) return;
-      found = true;
-      Rule const rule = configured<Rule>(g);
-      difference const exact = follow<double>(g, rule), rounded = follow<float>(g, rule);
-      CHECK(exact.compared == g.steps.size() / 3 * 18);
-      CHECK(exact.values <= allowed<Rule>.in_double);
-      CHECK(exact.way <= allowed<Rule>.way);
-      CHECK(rounded.values <= allowed<Rule>.in_float);
-    };
-    (one(Rules{}), ...);
-    CHECK(found);
+    auto const follows = [&](auto const& rule, tolerance const& allowed) { check_follows(allowed, g, rule); };
+    CHECK(with_rule(g, follows, rules...));
     seen.insert(g.rule);
   }
   CHECK(seen.size() == sizeof...(Rules));
