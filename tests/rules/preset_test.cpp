@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -70,11 +72,11 @@ double norm(std::vector<double> const& x) {
 }
 
 /// 100 steps of the preset, and of formula(t, k, p, g), which updates tensor k. The formula keeps its own state.
-template <class Rule, class Formula> void agrees(Rule const& rule, Formula formula) {
+template <class Rule, class Formula, class... Ps> void agrees(Rule const& rule, Formula formula, Ps... policies) {
   two_tensors ours, theirs;
   descent::parameters<double> list;
   for (int k = 0; k < 2; ++k) list.add(std::to_string(k), ours.p[k].data(), ours.g[k].data(), ours.p[k].size());
-  descent::optimizer opt{list, rule};
+  descent::optimizer opt{list, rule, policies...};
   double furthest = 0, way = 0;
   for (int t = 1; t <= 100; ++t) {
     ours.gradients(t);
@@ -84,7 +86,7 @@ template <class Rule, class Formula> void agrees(Rule const& rule, Formula formu
       formula(t, k, theirs.p[k], theirs.g[k]);
       for (std::size_t i = 0; i < ours.p[k].size(); ++i) {
         double const apart = std::abs(ours.p[k][i] - theirs.p[k][i]);
-        furthest = apart <= furthest ? furthest : apart;
+        furthest = larger(furthest, apart);
         way = std::max(way, std::abs(ours.p[k][i] - two_tensors{}.p[k][i]));
       }
     }
@@ -102,6 +104,20 @@ struct moments {
   }
 };
 
+/// The same where a tensor moves by -rate(t, |p|, |u|) u; u = direction(t, p, m, v) of each element, with Adam's betas.
+template <class Rule, class Direction, class Rate>
+void agrees_by_tensor(Rule const& rule, Direction direction, Rate rate) {
+  agrees(rule, [s = moments{}, direction, rate](int t, int k, auto& p, auto const& g) mutable {
+    std::vector<double> u;
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      s.add(k, i, g[i], 0.9, 0.999);
+      u.push_back(direction(t, p[i], s.m[k][i], s.v[k][i]));
+    }
+    double const scale = rate(t, norm(p), norm(u));
+    for (std::size_t i = 0; i < p.size(); ++i) p[i] -= scale * u[i];
+  });
+}
+
 /// The same for each element: formula(t, p, g, m, v) of the new moments, with Adam's betas.
 template <class Rule, class Formula> void agrees_by_element(Rule const& rule, Formula formula, double decay = 0) {
   agrees(rule, [s = moments{}, formula, decay](int t, int k, auto& p, auto const& g) mutable {
@@ -112,7 +128,54 @@ template <class Rule, class Formula> void agrees_by_element(Rule const& rule, Fo
   });
 }
 
+/// The same for each element: formula(t, p, g, a, b) with two numbers a and b of its own, which start at `start`.
+template <class Rule, class Formula> void agrees_with_two(Rule const& rule, Formula formula, double start = 0) {
+  moments s;
+  for (int k = 0; k < 2; ++k)
+    for (int i = 0; i < 4; ++i) s.m[k][i] = s.v[k][i] = start;
+  agrees(rule, [s, formula](int t, int k, auto& p, auto const& g) mutable {
+    for (std::size_t i = 0; i < p.size(); ++i) formula(t, p[i], g[i], s.m[k][i], s.v[k][i]);
+  });
+}
+
+/// With this decay.
+template <class Rule> Rule decayed(Rule rule, double weight_decay) {
+  rule.weight_decay = weight_decay;
+  return rule;
+}
+
 double corrected(double b, int t) { return 1 - std::pow(b, t); }
+/// Adam's rate with both corrections in it.
+double corrected_rate(double lr, int t) { return lr * std::sqrt(corrected(0.999, t)) / corrected(0.9, t); }
+/// Adam's direction.
+double corrected_direction(int t, double m, double v, double eps, double eps_root = 0) {
+  return m / corrected(0.9, t) / (std::sqrt(v / corrected(0.999, t) + eps_root) + eps);
+}
+
+/// Formulas for agrees_with_two. The decay shrinks p before the step, without lr.
+auto adamax_with(auto rate) {
+  return [rate](int t, double& p, double g, double& m, double& u) {
+    m = 0.9 * m + (1 - 0.9) * g;
+    u = std::max(0.999 * u, std::abs(g));
+    p -= rate(t) * m / (u + 0.01);
+  };
+}
+auto adadelta_with(double lr, double decay, double rho, double eps) {
+  return [=](int, double& p, double g, double& v, double& u) {
+    p = p - decay * p;
+    v = rho * v + (1 - rho) * g * g;
+    double const d = std::sqrt(u + eps) / std::sqrt(v + eps) * g;
+    p -= lr * d;
+    u = rho * u + (1 - rho) * d * d;
+  };
+}
+auto adagrad_with(double lr, double decay) {
+  return [=](int, double& p, double g, double& s, double&) {
+    p = p - decay * p;
+    s += g * g;
+    p -= lr * g / (std::sqrt(s) + 1e-8);
+  };
+}
 
 /// apex/optimizers/fused_novograd.py, csrc/multi_tensor_novograd.cu: the norm n, kept and blended as a norm.
 struct apex_novograd {
@@ -158,7 +221,7 @@ TEST_CASE("apex: FusedNovoGrad, in both places of the decay, with and without it
 TEST_CASE("apex, TransformerEngine, DeepSpeed, llm.c: FusedAdam is AdamW without decay, additive with the old p") {
   auto const formula = [](double wd) {
     return [wd](int t, double p, double m, double v) {
-      return p - 1e-3 * (m / corrected(0.9, t) / (std::sqrt(v / corrected(0.999, t)) + 1e-8) + wd * p);
+      return p - 1e-3 * (corrected_direction(t, m, v, 1e-8) + wd * p);
     };
   };
   for (auto rule : {preset::apex::FusedAdam(), preset::transformer_engine::FusedAdam(), preset::deepspeed::FusedAdam(),
@@ -195,17 +258,11 @@ TEST_CASE("MLX: Adam and AdamW do not correct bias, Adamax adds eps to u") {
   });
   auto adamax = preset::mlx::Adamax();
   adamax.eps = 0.01;
-  agrees(adamax, [s = moments{}](int, int k, auto& p, auto const& g) mutable {
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      s.m[k][i] = 0.9 * s.m[k][i] + (1 - 0.9) * g[i];
-      s.v[k][i] = std::max(0.999 * s.v[k][i], std::abs(g[i]));
-      p[i] -= 2e-3 * s.m[k][i] / (s.v[k][i] + 0.01);
-    }
-  });
+  agrees_with_two(adamax, adamax_with([](int) { return 2e-3; }));
 }
 
 TEST_CASE("tiny-cuda-nn: Adam has L2 and eps on the raw root, its decoupled decay follows the corrected rate") {
-  auto const rate = [](int t) { return 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t); };
+  auto const rate = [](int t) { return corrected_rate(1e-3, t); };
   auto const step = [rate](int t, double p, double m, double v) { return p - rate(t) * m / (std::sqrt(v) + 1e-8); };
   agrees_by_element(preset::tcnn::Adam(), step, 1e-8);
   for (double const l2 : {1e-8, 0.1}) {
@@ -251,33 +308,21 @@ TEST_CASE("DeepSpeed: FusedLamb takes the norm of raw moments, clamps, and corre
       rule.lr = 0.01;
       rule.weight_decay = wd;
       rule.max_ratio = largest;
-      agrees(rule, [wd, largest, s = moments{}](int t, int k, auto& p, auto const& g) mutable {
-        std::vector<double> u;
-        for (std::size_t i = 0; i < p.size(); ++i) {
-          s.add(k, i, g[i], 0.9, 0.999);
-          u.push_back(s.m[k][i] / (std::sqrt(s.v[k][i]) + 1e-8) + wd * p[i]);
-        }
-        double coefficient = 1;
-        if (norm(p) != 0 && norm(u) != 0) coefficient = std::max(std::min(norm(p) / norm(u), largest), 0.01);
-        double const step_size = 0.01 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t);
-        for (std::size_t i = 0; i < p.size(); ++i) p[i] -= step_size * coefficient * u[i];
+      auto const direction = [wd](int, double p, double m, double v) { return m / (std::sqrt(v) + 1e-8) + wd * p; };
+      agrees_by_tensor(rule, direction, [largest](int t, double p, double u) {
+        double const coefficient = p != 0 && u != 0 ? std::max(std::min(p / u, largest), 0.01) : 1;
+        return corrected_rate(0.01, t) * coefficient;
       });
     }
 }
 
 TEST_CASE("ensmallen: Adam, Nadam, AdaMax, Yogi, AdaDelta, AdaGrad") {
   agrees_by_element(preset::ensmallen::Adam(), [](int t, double p, double m, double v) {
-    return p - 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t) * m / (std::sqrt(v) + 1e-8);
+    return p - corrected_rate(1e-3, t) * m / (std::sqrt(v) + 1e-8);
   });
   auto adamax = preset::ensmallen::AdaMax();
   adamax.eps = 0.01;
-  agrees(adamax, [s = moments{}](int t, int k, auto& p, auto const& g) mutable {
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      s.m[k][i] = 0.9 * s.m[k][i] + (1 - 0.9) * g[i];
-      s.v[k][i] = std::max(0.999 * s.v[k][i], std::abs(g[i]));
-      p[i] -= 1e-3 / corrected(0.9, t) * s.m[k][i] / (s.v[k][i] + 0.01);
-    }
-  });
+  agrees_with_two(adamax, adamax_with([](int t) { return 1e-3 / corrected(0.9, t); }));
   auto nadam = preset::ensmallen::Nadam();
   nadam.eps = 0.01;
   agrees(nadam, [s = moments{}, product = 1.0](int t, int k, auto& p, auto const& g) mutable {
@@ -297,41 +342,9 @@ TEST_CASE("ensmallen: Adam, Nadam, AdaMax, Yogi, AdaDelta, AdaGrad") {
       p[i] -= 1e-3 * s.m[k][i] / (std::sqrt(s.v[k][i]) + 1e-8);
     }
   });
-  agrees(preset::ensmallen::AdaDelta(), [s = moments{}](int, int k, auto& p, auto const& g) mutable {
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      s.v[k][i] = 0.95 * s.v[k][i] + (1 - 0.95) * g[i] * g[i];
-      double const d = std::sqrt(s.m[k][i] + 1e-6) / std::sqrt(s.v[k][i] + 1e-6) * g[i];
-      s.m[k][i] = 0.95 * s.m[k][i] + (1 - 0.95) * d * d;
-      p[i] -= d;
-    }
-  });
-  agrees(preset::ensmallen::AdaGrad(), [s = moments{}](int, int k, auto& p, auto const& g) mutable {
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      s.v[k][i] += g[i] * g[i];
-      p[i] -= 1e-2 * g[i] / (std::sqrt(s.v[k][i]) + 1e-8);
-    }
-  });
+  agrees_with_two(preset::ensmallen::AdaDelta(), adadelta_with(1, 0, 0.95, 1e-6));
+  agrees_with_two(preset::ensmallen::AdaGrad(), adagrad_with(1e-2, 0));
 }
-
-namespace {
-
-/// The same for each element: formula(t, p, g, a, b) with two numbers a and b of its own, which start at `start`.
-template <class Rule, class Formula> void agrees_with_two(Rule const& rule, Formula formula, double start = 0) {
-  moments s;
-  for (int k = 0; k < 2; ++k)
-    for (int i = 0; i < 4; ++i) s.m[k][i] = s.v[k][i] = start;
-  agrees(rule, [s, formula](int t, int k, auto& p, auto const& g) mutable {
-    for (std::size_t i = 0; i < p.size(); ++i) formula(t, p[i], g[i], s.m[k][i], s.v[k][i]);
-  });
-}
-
-/// With this decay.
-template <class Rule> Rule decayed(Rule rule, double weight_decay) {
-  rule.weight_decay = weight_decay;
-  return rule;
-}
-
-}  // namespace
 
 TEST_CASE("apex, TransformerEngine: FusedSGD, with the decay before and after the momentum (multi_tensor_sgd_kernel)") {
   for (auto const& preset : {preset::apex::FusedSGD(), preset::transformer_engine::FusedSGD(), preset::timm::SGDW()})
@@ -388,44 +401,31 @@ TEST_CASE("apex, DeepSpeed, bitsandbytes, MLX: Adagrad, L2 or in adagrad_w_mode"
 
 TEST_CASE("apex: FusedLAMB has a ratio only where there is decay (multi_tensor_lamb)") {
   for (double const wd : {0.01, 0.0})
-    agrees(decayed(preset::apex::FusedLAMB(), wd), [wd, s = moments{}](int t, int k, auto& p, auto const& g) mutable {
-      std::vector<double> u;
-      for (std::size_t i = 0; i < p.size(); ++i) {
-        s.add(k, i, g[i], 0.9, 0.999);
-        u.push_back(s.m[k][i] / corrected(0.9, t) / (std::sqrt(s.v[k][i] / corrected(0.999, t)) + 1e-6) + wd * p[i]);
-      }
-      double const ratio = wd != 0 && norm(p) > 0 && norm(u) > 0 ? norm(p) / norm(u) : 1;
-      for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 1e-3 * ratio * u[i];
-    });
+    agrees_by_tensor(
+        decayed(preset::apex::FusedLAMB(), wd),
+        [wd](int t, double p, double m, double v) { return corrected_direction(t, m, v, 1e-6) + wd * p; },
+        [wd](int, double p, double u) { return 1e-3 * (wd != 0 && p > 0 && u > 0 ? p / u : 1); });
   CHECK(preset::apex::FusedLAMB().weight_decay == 0.01);
 }
 
 TEST_CASE("optax: eps_root stands inside the root of lamb") {
   auto lamb = preset::optax::lamb();
   lamb.eps_root = 0.01;
-  agrees(lamb, [s = moments{}](int t, int k, auto& p, auto const& g) mutable {
-    std::vector<double> u;
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      s.add(k, i, g[i], 0.9, 0.999);
-      u.push_back(s.m[k][i] / corrected(0.9, t) / (std::sqrt(s.v[k][i] / corrected(0.999, t) + 0.01) + 1e-6));
-    }
-    double const ratio = norm(p) / norm(u);
-    for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 1e-3 * ratio * u[i];
-  });
+  agrees_by_tensor(
+      lamb, [](int t, double, double m, double v) { return corrected_direction(t, m, v, 1e-6, 0.01); },
+      [](int, double p, double u) { return 1e-3 * (p / u); });
 }
 
 TEST_CASE("optax: adamaxw and sophia") {
-  agrees_with_two(preset::optax::adamaxw(), [](int t, double& p, double g, double& m, double& u) {
-    m = 0.9 * m + (1 - 0.9) * g;
-    u = std::max(0.999 * u, std::abs(g) + 1e-8);
-    p -= 2e-3 * (m / corrected(0.9, t) / u + 1e-4 * p);
-  });
-  auto strong = decayed(preset::optax::adamaxw(), 20);
-  agrees_with_two(strong, [](int t, double& p, double g, double& m, double& u) {
-    m = 0.9 * m + (1 - 0.9) * g;
-    u = std::max(0.999 * u, std::abs(g) + 1e-8);
-    p -= 2e-3 * (m / corrected(0.9, t) / u + 20 * p);
-  });
+  auto const adamaxw = [](double wd) {
+    return [wd](int t, double& p, double g, double& m, double& u) {
+      m = 0.9 * m + (1 - 0.9) * g;
+      u = std::max(0.999 * u, std::abs(g) + 1e-8);
+      p -= 2e-3 * (m / corrected(0.9, t) / u + wd * p);
+    };
+  };
+  agrees_with_two(preset::optax::adamaxw(), adamaxw(1e-4));
+  agrees_with_two(decayed(preset::optax::adamaxw(), 20), adamaxw(20));
   agrees_with_two(preset::optax::sophia(), [](int t, double& p, double g, double& m, double&) {  // h = 0
     m = 0.965 * m + (1 - 0.965) * g;
     double const u = std::max(-1.0, std::min(1.0, m / corrected(0.965, t) / 1e-8));
@@ -436,30 +436,19 @@ TEST_CASE("optax: adamaxw and sophia") {
 
 TEST_CASE("optax, timm: RMSprop with lr in the momentum, where a new lr arrives slowly") {
   auto const run = [](auto const& rule, double initial, double alpha, double eps) {
-    two_tensors ours, theirs;
     moments s;
-    for (int k = 0; k < 2; ++k)
-      for (int i = 0; i < 4; ++i) s.v[k][i] = initial;
-    descent::parameters<double> list;
-    for (int k = 0; k < 2; ++k) list.add(std::to_string(k), ours.p[k].data(), ours.g[k].data(), ours.p[k].size());
+    for (auto& v : s.v) std::fill(std::begin(v), std::end(v), initial);
     auto const lr = [](std::int64_t t) { return t < 50 ? 0.02 : 0.002; };
-    descent::optimizer opt{list, rule, descent::learning_rate(lr)};
-    double furthest = 0;
-    for (int t = 1; t <= 100; ++t) {
-      ours.gradients(t);
-      theirs.gradients(t);
-      opt.step();
-      for (int k = 0; k < 2; ++k)
-        for (std::size_t i = 0; i < ours.p[k].size(); ++i) {
-          double const g = theirs.g[k][i];
-          s.v[k][i] = alpha * s.v[k][i] + (1 - alpha) * g * g;
-          s.m[k][i] = 0.9 * s.m[k][i] + lr(t - 1) * g / std::sqrt(s.v[k][i] + eps);
-          theirs.p[k][i] -= lr(t - 1) * rule.weight_decay * theirs.p[k][i];
-          theirs.p[k][i] -= s.m[k][i];
-          furthest = std::max(furthest, std::abs(ours.p[k][i] - theirs.p[k][i]));
-        }
-    }
-    CHECK(furthest <= 1e-12);
+    double const decay = rule.weight_decay;
+    auto const formula = [=](int t, int k, auto& p, auto const& g) mutable {
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        s.v[k][i] = alpha * s.v[k][i] + (1 - alpha) * g[i] * g[i];
+        s.m[k][i] = 0.9 * s.m[k][i] + lr(t - 1) * g[i] / std::sqrt(s.v[k][i] + eps);
+        p[i] -= lr(t - 1) * decay * p[i];
+        p[i] -= s.m[k][i];
+      }
+    };
+    agrees(rule, formula, descent::learning_rate(lr));
   };
   auto optax = preset::optax::rmsprop();
   optax.momentum = 0.9;
@@ -482,21 +471,11 @@ TEST_CASE("flashlight: decay without lr, before the step; Adam and NAG have it w
          });
   auto delta = decayed(preset::flashlight::Adadelta(), 0.01);
   delta.lr = 0.5;
-  agrees_with_two(delta, [](int, double& p, double g, double& v, double& u) {
-    p = p - 0.01 * p;
-    v = 0.9 * v + (1 - 0.9) * g * g;
-    double const d = std::sqrt(u + 1e-8) / std::sqrt(v + 1e-8) * g;
-    p -= 0.5 * d;
-    u = 0.9 * u + (1 - 0.9) * d * d;
-  });
+  agrees_with_two(delta, adadelta_with(0.5, 0.01, 0.9, 1e-8));
   auto grad = decayed(preset::flashlight::Adagrad(), 0.01);
   CHECK(grad.lr == 1);
   grad.lr = 0.5;
-  agrees_with_two(grad, [](int, double& p, double g, double& s, double&) {
-    p = p - 0.01 * p;
-    s += g * g;
-    p -= 0.5 * g / (std::sqrt(s) + 1e-8);
-  });
+  agrees_with_two(grad, adagrad_with(0.5, 0.01));
   for (bool const use_first : {false, true}) {
     auto prop = decayed(preset::flashlight::RMSProp(), 0.01);
     prop.centered = use_first;
@@ -509,7 +488,7 @@ TEST_CASE("flashlight: decay without lr, before the step; Adam and NAG have it w
   }
   agrees_by_element(decayed(preset::flashlight::Adam(), 0.1), [](int t, double p, double m, double v) {
     p = p - 1e-3 * 0.1 * p;
-    return p - 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t) * m / (std::sqrt(v) + 1e-8);
+    return p - corrected_rate(1e-3, t) * m / (std::sqrt(v) + 1e-8);
   });
   agrees_with_two(decayed(preset::flashlight::NAG(), 0.1), [](int, double& p, double g, double& v, double&) {
     p = p * (1 - 1e-2 * 0.1);
@@ -521,13 +500,7 @@ TEST_CASE("flashlight: decay without lr, before the step; Adam and NAG have it w
 
 TEST_CASE("decoupled decay with lr, of the rules that flashlight has without") {
   agrees_with_two(descent::adadelta{.lr = 0.5, .weight_decay = 0.01, .decoupled = true},
-                  [](int, double& p, double g, double& v, double& u) {
-                    p = p - 0.5 * 0.01 * p;
-                    v = 0.9 * v + (1 - 0.9) * g * g;
-                    double const d = std::sqrt(u + 1e-6) / std::sqrt(v + 1e-6) * g;
-                    p -= 0.5 * d;
-                    u = 0.9 * u + (1 - 0.9) * d * d;
-                  });
+                  adadelta_with(0.5, 0.5 * 0.01, 0.9, 1e-6));
 }
 
 TEST_CASE("dlib: sgd and adam decay by L2, 5e-4 by default") {
@@ -537,7 +510,7 @@ TEST_CASE("dlib: sgd and adam decay by L2, 5e-4 by default") {
   });
   CHECK(preset::dlib::sgd().weight_decay == 5e-4);
   agrees_by_element(preset::dlib::adam(), [](int t, double p, double m, double v) {
-    return p - 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t) * m / (std::sqrt(v) + 1e-8);
+    return p - corrected_rate(1e-3, t) * m / (std::sqrt(v) + 1e-8);
   }, 5e-4);
 }
 
@@ -562,12 +535,7 @@ TEST_CASE("bitsandbytes: SGD, RMSprop and AdEMAMix; MLX: RMSprop and AdaDelta; e
              p[i] -= 1e-3 * (s.m[k][i] / corrected(0.9, t) + 5 * slow.m[k][i]) / (root + 1e-8);
            }
          });
-  agrees_with_two(preset::mlx::AdaDelta(), [](int, double& p, double g, double& v, double& u) {
-    v = 0.9 * v + (1 - 0.9) * g * g;
-    double const d = std::sqrt(u + 1e-6) / std::sqrt(v + 1e-6) * g;
-    u = 0.9 * u + (1 - 0.9) * d * d;
-    p -= d;
-  });
+  agrees_with_two(preset::mlx::AdaDelta(), adadelta_with(1, 0, 0.9, 1e-6));
 }
 
 TEST_CASE("bitsandbytes: LARS and LAMB cap the step's norm") {
@@ -591,15 +559,9 @@ TEST_CASE("bitsandbytes: LARS and LAMB cap the step's norm") {
     auto lamb = preset::bitsandbytes::LAMB();
     CHECK(lamb.trust == 1);
     lamb.trust = largest;
-    agrees(lamb, [largest, s = moments{}](int t, int k, auto& p, auto const& g) mutable {
-      std::vector<double> u;
-      for (std::size_t i = 0; i < p.size(); ++i) {
-        s.add(k, i, g[i], 0.9, 0.999);
-        u.push_back(s.m[k][i] / corrected(0.9, t) / (std::sqrt(s.v[k][i] / corrected(0.999, t)) + 1e-8));
-      }
-      double const scale = norm(u) > largest * norm(p) ? largest * norm(p) / norm(u) : 1;
-      for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 1e-3 * scale * u[i];
-    });
+    agrees_by_tensor(
+        lamb, [](int t, double, double m, double v) { return corrected_direction(t, m, v, 1e-8); },
+        [largest](int, double p, double u) { return 1e-3 * (u > largest * p ? largest * p / u : 1); });
   }
 }
 
@@ -638,7 +600,7 @@ TEST_CASE("ensmallen: AdaBelief, AMSGrad, AdaBound, AMSBound, QHUpdate, Optimist
     for (std::size_t i = 0; i < p.size(); ++i) {
       s.add(k, i, g[i], 0.9, 0.999);
       most.v[k][i] = std::max(most.v[k][i], s.v[k][i]);
-      double const rate = 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t);
+      double const rate = corrected_rate(1e-3, t);
       p[i] -= rate * s.m[k][i] / (std::sqrt(most.v[k][i]) + 0.01);
     }
   });
@@ -648,7 +610,7 @@ TEST_CASE("ensmallen: AdaBelief, AMSGrad, AdaBound, AMSBound, QHUpdate, Optimist
              for (std::size_t i = 0; i < p.size(); ++i) {
                s.add(k, i, g[i], 0.9, 0.999);
                most.v[k][i] = bound ? std::max(most.v[k][i], s.v[k][i]) : s.v[k][i];
-               double const rate = 1e-3 * std::sqrt(corrected(0.999, t)) / corrected(0.9, t);
+               double const rate = corrected_rate(1e-3, t);
                double const low = 0.1 * (1 - 1 / (1e-3 * t + 1)), high = 0.1 * (1 + 1 / (1e-3 * t));
                p[i] -= std::min(std::max(rate / (std::sqrt(most.v[k][i]) + 1e-8), low), high) * s.m[k][i];
              }
@@ -660,7 +622,7 @@ TEST_CASE("ensmallen: AdaBelief, AMSGrad, AdaBound, AMSBound, QHUpdate, Optimist
   auto const optimistic = [s = moments{}, old = moments{}](int t, int k, auto& p, auto const& g) mutable {
     for (std::size_t i = 0; i < p.size(); ++i) {
       s.add(k, i, g[i], 0.9, 0.999);
-      double const u = s.m[k][i] / corrected(0.9, t) / (std::sqrt(s.v[k][i] / corrected(0.999, t)) + 1e-8);
+      double const u = corrected_direction(t, s.m[k][i], s.v[k][i], 1e-8);
       p[i] -= 2 * 1e-3 * u - 1e-3 * old.m[k][i];
       old.m[k][i] = u;
     }
@@ -675,33 +637,30 @@ TEST_CASE("ensmallen: AdaBelief, AMSGrad, AdaBound, AMSBound, QHUpdate, Optimist
 }
 
 TEST_CASE("settings that would mean nothing are refused") {
-  CHECK_THROWS_WITH((descent::adam{.eps_on_raw = true, .bias_correction = false}.check()),
-                    "adam: eps_on_raw must be off without bias_correction, is on");
-  CHECK_THROWS_WITH((descent::adamw{.eps_on_raw = true, .bias_correction = false}.check()),
-                    "adamw: eps_on_raw must be off without bias_correction, is on");
-  CHECK_THROWS_WITH((descent::adamw{.bias_correction = false, .decay_corrected = true}.check()),
-                    "adamw: decay_corrected must be off without bias_correction, is on");
-  CHECK_THROWS_WITH((descent::amsgrad{.corrected_max = true, .bias_correction = false}.check()),
-                    "amsgrad: corrected_max must be off without bias_correction, is on");
-  CHECK_THROWS_WITH((descent::amsgrad{.bias_correction = false, .eps_on_raw = true}.check()),
-                    "amsgrad: eps_on_raw must be off without bias_correction, is on");
-  CHECK_THROWS_WITH((descent::amsgrad{.corrected_max = true, .eps_on_raw = true}.check()),
-                    "amsgrad: eps_on_raw must be off with corrected_max, is on");
-  CHECK_THROWS_WITH((descent::lamb{.eps_on_raw = true, .correct_rate = true}.check()),
-                    "lamb: eps_on_raw must be off with correct_rate, is on");
-  CHECK_THROWS_WITH((descent::heavy_ball{.momentum = 0, .correction = true}.check()),
-                    "heavy_ball: correction must be off without momentum, is on");
-  CHECK_THROWS_WITH(descent::adagrad{.decay_by_lr = false}.check(),
-                    "adagrad: decay_by_lr must be on unless decoupled, is off");
-  CHECK_THROWS_WITH(descent::adadelta{.decay_by_lr = false}.check(),
-                    "adadelta: decay_by_lr must be on unless decoupled, is off");
-  CHECK_THROWS_WITH(descent::rmsprop{.decay_by_lr = false}.check(),
-                    "rmsprop: decay_by_lr must be on unless decoupled, is off");
-  CHECK_THROWS_WITH(descent::amsgrad{.decay_by_lr = false}.check(),
-                    "amsgrad: decay_by_lr must be on unless decoupled, is off");
-  CHECK_THROWS_WITH(descent::lion{.at_zero = -2}.check(), "lion: at_zero must be in [-1, 1], is -2");
-  CHECK_THROWS_WITH(descent::lamb{.eps_root = -1}.check(), "lamb: eps_root must be finite and at least 0, is -1");
-  CHECK_THROWS_WITH(descent::rmsprop{.initial = -1}.check(), "rmsprop: initial must be finite and at least 0, is -1");
+  auto const refused = [](auto const& rule, char const* why) { CHECK_THROWS_WITH(rule.check(), why); };
+  refused(descent::adam{.eps_on_raw = true, .bias_correction = false},
+          "adam: eps_on_raw must be off without bias_correction, is on");
+  refused(descent::adamw{.eps_on_raw = true, .bias_correction = false},
+          "adamw: eps_on_raw must be off without bias_correction, is on");
+  refused(descent::adamw{.bias_correction = false, .decay_corrected = true},
+          "adamw: decay_corrected must be off without bias_correction, is on");
+  refused(descent::amsgrad{.corrected_max = true, .bias_correction = false},
+          "amsgrad: corrected_max must be off without bias_correction, is on");
+  refused(descent::amsgrad{.bias_correction = false, .eps_on_raw = true},
+          "amsgrad: eps_on_raw must be off without bias_correction, is on");
+  refused(descent::amsgrad{.corrected_max = true, .eps_on_raw = true},
+          "amsgrad: eps_on_raw must be off with corrected_max, is on");
+  refused(descent::lamb{.eps_on_raw = true, .correct_rate = true},
+          "lamb: eps_on_raw must be off with correct_rate, is on");
+  refused(descent::heavy_ball{.momentum = 0, .correction = true},
+          "heavy_ball: correction must be off without momentum, is on");
+  refused(descent::adagrad{.decay_by_lr = false}, "adagrad: decay_by_lr must be on unless decoupled, is off");
+  refused(descent::adadelta{.decay_by_lr = false}, "adadelta: decay_by_lr must be on unless decoupled, is off");
+  refused(descent::rmsprop{.decay_by_lr = false}, "rmsprop: decay_by_lr must be on unless decoupled, is off");
+  refused(descent::amsgrad{.decay_by_lr = false}, "amsgrad: decay_by_lr must be on unless decoupled, is off");
+  refused(descent::lion{.at_zero = -2}, "lion: at_zero must be in [-1, 1], is -2");
+  refused(descent::lamb{.eps_root = -1}, "lamb: eps_root must be finite and at least 0, is -1");
+  refused(descent::rmsprop{.initial = -1}, "rmsprop: initial must be finite and at least 0, is -1");
   descent::adam{.bias_correction = false}.check();
   descent::amsgrad{.decoupled = true, .decay_by_lr = false, .bias_correction = false}.check();
   descent::heavy_ball{.momentum = 0}.check();
