@@ -1,9 +1,10 @@
 #!/bin/sh
 # usage: rebuild.sh build-folder target
-# A changed header rebuilds a CUDA target: Meson before 1.4 needs help with that, see tests/meson.build.
+# A changed header rebuilds a target. Those of CUDA before Meson 1.4, and those whose headers are parsed beforehand, need
+# help with that, see tests/meson.build.
 cd "$1" || exit 1
 target=$2
-header=$(ninja -t deps "$(ninja -t query "$target" | grep -o "[^ ]*\.cu\.o" | head -n 1)" |
+header=$(ninja -t deps "$(ninja -t query "$target" | grep -oE "[^ ]*\.(cu|cpp)\.o" | head -n 1)" |
   grep -o '[^ ]*include/descent/[^ ]*' | head -n 1)
 [ -n "$header" ] || { echo "ninja knows of no header that $target depends on"; exit 1; }
 if ninja -n "$target" | grep -q Compiling; then echo "$target is not built"; exit 1; fi

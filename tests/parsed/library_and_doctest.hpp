@@ -1,0 +1,4 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/descent.hpp>
+#include <doctest/doctest.h>
