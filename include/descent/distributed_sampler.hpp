@@ -18,17 +18,21 @@
 /// Which examples of a data set each rank sees: pure functions of their arguments, the same on every rank.
 namespace descent {
 
-/// 0 to n - 1 in the order of torch.randperm(n) with a CPU generator of this seed: Fisher and Yates with MT19937.
+/// 0 to n - 1 in the order of torch.randperm(n) with a CPU generator of this seed: Fisher and Yates with MT19937, where
+/// n is so large that the remainder of 32 bits would not be uniform inside out and with 64.
 inline std::vector<std::int64_t> random_order(std::int64_t n, std::uint64_t seed) {
   detail::require(n >= 0, "random_order", "n", "at least 0", n);
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::mt19937 generator(static_cast<std::uint32_t>(seed));
-  bool const wide = n >= std::int64_t{std::numeric_limits<std::uint32_t>::max() / 20};  // else % would not be uniform
-  for (std::int64_t i = 0; i < n - 1; ++i) {
-    std::uint64_t random = generator();
-    if (wide) random = random << 32 | generator();
-    std::swap(order[std::size_t(i)], order[std::size_t(i + std::int64_t(random % std::uint64_t(n - i)))]);
+  auto const exchange = [&](std::int64_t i, std::int64_t j) { std::swap(order[std::size_t(i)], order[std::size_t(j)]); };
+  if (n < std::int64_t{std::numeric_limits<std::uint32_t>::max() / 20}) {
+    for (std::int64_t i = 0; i < n - 1; ++i) exchange(i, i + std::int64_t(generator() % std::uint64_t(n - i)));
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::uint64_t const high = generator(), low = generator();
+      exchange(i, std::int64_t((high << 32 | low) % std::uint64_t(i + 1)));
+    }
   }
   return order;
 }

@@ -55,6 +55,26 @@ TEST_CASE("indices are those of PyTorch's DistributedSampler") {
   CHECK(cases > 500);
 }
 
+TEST_CASE("long orders are those of torch.randperm, which draws in another way from (2^32 - 1) / 20 on") {
+  std::ifstream file(DESCENT_TESTS_DIR "/reference/values_sampler.txt");
+  int cases = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream in(line);
+    std::string word;
+    std::int64_t n, seed, want[4];
+    if (!(in >> word >> n >> seed) || word != "order") continue;
+    in >> word >> want[0] >> want[1] >> want[2] >> want[3];
+    auto const order = ds::random_order(n, std::uint64_t(seed));
+    INFO(n);
+    CHECK(order[0] == want[0]);
+    CHECK(order[1] == want[1]);
+    CHECK(order[2] == want[2]);
+    CHECK(order.back() == want[3]);
+    ++cases;
+  }
+  CHECK(cases == 1);
+}
+
 TEST_CASE("parts: every example once, or at least once where padded; every rank as many; epochs differ") {
   for (std::int64_t size : {0, 1, 5, 64, 1001})
     for (int ranks : {1, 2, 3, 8}) {

@@ -1,6 +1,10 @@
 """Writes values_sampler.txt: the indices of torch.utils.data.DistributedSampler.
 
 case size ranks rank shuffle seed epoch drop_last : indices
+
+and of torch.randperm the ends of the shortest order that it draws in another way:
+
+order n seed : first second third last
 """
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
@@ -29,3 +33,6 @@ with path.open("w") as file:
             sampler = DistributedSampler(range(size), ranks, rank, shuffle, seed, drop)
             sampler.set_epoch(epoch)
             print("case", size, ranks, rank, int(shuffle), seed, epoch, int(drop), ":", *list(sampler), file=file)
+    n = (2**32 - 1) // 20
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(3))
+    print("order", n, 3, ":", *order[[0, 1, 2, -1]].tolist(), file=file)
