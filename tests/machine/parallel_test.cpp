@@ -475,6 +475,23 @@ TEST_CASE("an exception between two steps of one rank ends the others' calls at 
   CHECK(thrown[1] == "no more data");
 }
 
+TEST_CASE("a collective that one rank gives up is completed by none, not by the rank that came late either") {
+  ds::comm::threads world{3, std::chrono::milliseconds(500)};
+  world.before = [](int r, std::int64_t number) {
+    if (r == 2 && number == 2) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    return fault::none;
+  };
+  auto const thrown = on_ranks(world, [&](auto& comm) {
+    float x = 1;
+    comm.all_reduce(&x, 1);
+    CHECK_THROWS_AS(comm.all_reduce(&x, 1), ds::comm_error);
+    CHECK(x == 3);
+    comm.all_reduce(&x, 1);
+  });
+  for (auto const& one : thrown)
+    CHECK(one.find("waited 0.5 s in collective 2, all_reduce of 1 float for rank 2") != std::string::npos);
+}
+
 TEST_CASE("ranks in different collectives are told so") {
   ds::comm::threads world{2, std::chrono::seconds(5)};
   auto const thrown = on_ranks(world, [&](auto& comm) {

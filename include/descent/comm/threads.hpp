@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -70,6 +71,7 @@ class threads {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string failure_;  // why nothing works any more
+  std::int64_t failed_ = std::numeric_limits<std::int64_t>::max();  // the first collective that nobody completes
 };
 
 /// One rank.
@@ -84,7 +86,8 @@ class threads::member {
     if (!world_) return;
     std::lock_guard const lock(world_->mutex_);
     own().left = true;
-    if (std::uncaught_exceptions() > exceptions_) fail("rank " + std::to_string(rank_) + " ended with an exception");
+    if (std::uncaught_exceptions() > exceptions_)
+      fail("rank " + std::to_string(rank_) + " ended with an exception", own().posted + 1);
     world_->changed_.notify_all();
   }
 
@@ -119,7 +122,7 @@ class threads::member {
   void abort(std::string const& why) noexcept {
     if (!world_) return;
     std::lock_guard const lock(world_->mutex_);
-    fail(why);
+    fail(why, own().posted + 1);
   }
 
  private:
@@ -127,13 +130,17 @@ class threads::member {
   member(threads& world, int rank) : world_(&world), rank_(rank) {}
 
   slot& own() { return world_->slots_[std::size_t(rank_)]; }
-  void fail(std::string const& why) {
+  /// Nobody completes this collective, nor a later one.
+  void fail(std::string const& why, std::int64_t number) {
     if (world_->failure_.empty()) world_->failure_ = why;
+    world_->failed_ = std::min(world_->failed_, number);
     world_->changed_.notify_all();
   }
 
   /// Waits until done(slot) holds for every rank.
-  template <class Done> void wait(std::unique_lock<std::mutex>& lock, std::string const& what, Done const& done) {
+  template <class Done>
+  void wait(std::unique_lock<std::mutex>& lock, std::int64_t number, std::string const& name, Done const& done) {
+    std::string const what = "collective " + std::to_string(number) + ", " + name;
     auto const start = std::chrono::steady_clock::now();
     auto const missing = [&] {
       std::string names;
@@ -143,17 +150,18 @@ class threads::member {
     };
     auto const gone = [&](slot const& s) { return s.left && !done(s); };
     for (;;) {
-      if (std::all_of(world_->slots_.begin(), world_->slots_.end(), done)) return;  // whatever happened since
-      if (!world_->failure_.empty())
+      if (number >= world_->failed_)
         throw comm_error("rank " + std::to_string(rank_) + " in " + what + ": " + world_->failure_);
+      if (std::all_of(world_->slots_.begin(), world_->slots_.end(), done)) return;
       for (int r = 0; r < size(); ++r)
         if (gone(world_->slots_[std::size_t(r)]))
-          fail("rank " + std::to_string(r) + " has left before " + what);
-      if (!world_->failure_.empty()) continue;
+          fail("rank " + std::to_string(r) + " has left before " + what, number);
+      if (number >= world_->failed_) continue;
       if (world_->changed_.wait_until(lock, start + world_->deadline_) == std::cv_status::timeout &&
-          !std::all_of(world_->slots_.begin(), world_->slots_.end(), done) && world_->failure_.empty())
+          !std::all_of(world_->slots_.begin(), world_->slots_.end(), done))
         fail("rank " + std::to_string(rank_) + " waited " + seconds(world_->deadline_) + " s in " + what +
-             " for rank " + missing());
+                 " for rank " + missing(),
+             number);
     }
   }
   static std::string seconds(std::chrono::nanoseconds d) {
@@ -170,14 +178,13 @@ class threads::member {
     std::int64_t const number = own().posted + 1;
     if (world_->before) obey(world_->before(rank_, number), what);
     std::unique_lock lock(world_->mutex_);
-    std::string const numbered = "collective " + std::to_string(number) + ", " + what;
-    wait(lock, numbered, [&](slot const& s) { return s.finished >= number - 1; });
+    wait(lock, number, what, [&](slot const& s) { return s.finished >= number - 1; });
     auto const* bytes = reinterpret_cast<std::byte const*>(data);
     own().sent.assign(bytes, bytes + std::size_t(count) * sizeof(T));
     own().what = what;
     own().posted = number;
     world_->changed_.notify_all();
-    wait(lock, numbered, [&](slot const& s) { return s.posted >= number; });
+    wait(lock, number, what, [&](slot const& s) { return s.posted >= number; });
     require_same(number, what);
     lock.unlock();
     use([&](int r) { return reinterpret_cast<T const*>(world_->slots_[std::size_t(r)].sent.data()); });
@@ -198,7 +205,8 @@ class threads::member {
     for (int r = 0; r < size(); ++r)
       if (slot const& s = world_->slots_[std::size_t(r)]; s.what != what) {
         fail("ranks disagree about collective " + std::to_string(number) + ": rank " + std::to_string(rank_) +
-             " is in " + what + ", rank " + std::to_string(r) + " in " + s.what);
+                 " is in " + what + ", rank " + std::to_string(r) + " in " + s.what,
+             number);
         throw comm_error(world_->failure_);
       }
   }
