@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #include <descent/descent.hpp>
+#if !defined(__SANITIZE_THREAD__)  // the libraries of TBB and OpenMP are not instrumented
 #include <descent/host_tbb.hpp>
+#endif
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"
@@ -200,7 +202,7 @@ TEST_CASE("a run that goes on from what was saved has the bits of one that did n
   on_both([&](auto& comm, auto policy) { CHECK(whole(comm, policy, true) == whole(comm, policy, false)); });
 }
 
-#if !defined(__SANITIZE_THREAD__)  // the libraries of these systems are not instrumented
+#if !defined(__SANITIZE_THREAD__)
 TEST_CASE("each rank may have a parallel backend of its own") {
   model<float> want;
   {
