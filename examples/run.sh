@@ -11,7 +11,7 @@ echo "Building $program in $build"
 mkdir -p "$build"
 configured=
 [ ! -f "$build/build.ninja" ] || configured=--reconfigure
-meson setup $configured --buildtype=release "$build" > "$build/setup.log" 2>&1 || { cat "$build/setup.log"; exit 1; }
+meson setup $configured "$build" > "$build/setup.log" 2>&1 || { cat "$build/setup.log"; exit 1; }
 ninja -C "$build" "$program" > "$build/build.log" 2>&1 || { cat "$build/build.log"; exit 1; }
 
 [ $# -gt 0 ] || set -- --compare common --out "$build/results"
