@@ -10,7 +10,7 @@ root=$(dirname "$tests")
 
 build() {  # build program test include-folder
   case $2 in */*) source=$2 ;; *) source=machine/$2 ;; esac
-  $compiler -include "$scratch/common.hpp" -I"$3" "$tests/${source}_test.cpp" "$scratch/main.o" -o "$1" -lopenblas
+  $compiler -include "$scratch/common.hpp" -I"$3" "$tests/${source}_test.cpp" "$scratch/main.o" -o "$1" -lopenblas -ltbb
 }
 
 try() {  # try line-number
