@@ -64,13 +64,16 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   }
 
   void step(std::vector<entry> const& groups, step_call const& call) {
-    if constexpr (!Plan::shards) return change(groups, call);
-    control_block const before = control_;
-    try {
+    if constexpr (Plan::shards) {
+      control_block const before = control_;
+      try {
+        change(groups, call);
+      } catch (...) {
+        control_ = before;
+        throw;
+      }
+    } else {
       change(groups, call);
-    } catch (...) {
-      control_ = before;
-      throw;
     }
   }
   auto& matrices() { return matrices_; }

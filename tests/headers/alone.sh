@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 case $kind in
   hpp) unit=cpp warnings='-Wall -Wextra -Werror -fsyntax-only' ;;
-  cuh) unit=cu warnings='-Werror all-warnings -Xcompiler -Wall,-Wextra -ptx -o /dev/null' ;;
+  cuh) unit=cu warnings='-Werror all-warnings -Xcompiler -Wall,-Wextra -c -o /dev/null' ;;
 esac
 cat > "$work/one" <<'EOF'
 # usage: one unit-suffix folder header compiler...

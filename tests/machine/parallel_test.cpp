@@ -428,11 +428,9 @@ TEST_CASE("a rank that ends anywhere ends all calls, with its number; values are
     std::int64_t const setup = 1 + std::int64_t(sizes.size()), each = shards ? 4 : 2;
     for (std::int64_t phase = 1; phase <= setup + 3 * each; ++phase)
       for (fault how : {fault::killed, fault::vanished}) {
-        if (how == fault::vanished && phase % 3 != 0) continue;  // each waits for its deadline
         int const victim = int(phase) % ranks;
         INFO("collective ", phase, ", rank ", victim, how == fault::killed ? " killed" : " vanished");
-        std::chrono::seconds const deadline(how == fault::killed ? 60 : 1);
-        ds::comm::threads world{ranks, deadline};
+        ds::comm::threads world{ranks, std::chrono::seconds(how == fault::killed ? 60 : 1)};
         world.before = [&](int r, std::int64_t number) { return r == victim && number == phase ? how : fault::none; };
         std::vector<model<float>> all;
         for (int r = 0; r < ranks; ++r) all.emplace_back();
@@ -445,8 +443,7 @@ TEST_CASE("a rank that ends anywhere ends all calls, with its number; values are
             opt.step();
           }
         });
-        auto const took = std::chrono::steady_clock::now() - start;
-        CHECK(took < (how == fault::killed ? deadline : deadline + std::chrono::seconds(5)));
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
         std::size_t const done = phase <= setup ? 0 : std::size_t((phase - setup - 1) / each);
         for (int r = 0; r < ranks; ++r) {
           INFO("rank ", r, ": ", thrown[std::size_t(r)]);

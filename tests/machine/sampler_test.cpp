@@ -31,16 +31,25 @@ std::vector<std::int64_t> of_all(ds::distributed_sampler s, std::int64_t epoch, 
   return all;
 }
 
+/// f(what follows) for the recorded lines that begin with this word; how many there are.
+template <class F> int each_line(std::string const& kind, F const& f) {
+  std::ifstream file(DESCENT_TESTS_DIR "/reference/values_sampler.txt");
+  int count = 0;
+  for (std::string line, word; std::getline(file, line);) {
+    std::istringstream in(line);
+    if (!(in >> word) || word != kind) continue;
+    INFO(line.substr(0, 60));
+    f(in);
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 TEST_CASE("indices are those of PyTorch's DistributedSampler") {
-  std::ifstream file(DESCENT_TESTS_DIR "/reference/values_sampler.txt");
-  int cases = 0;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream in(line);
+  int const cases = each_line("case", [](std::istream& in) {
     std::string word;
-    in >> word;
-    if (word != "case") continue;
     ds::distributed_sampler s;
     std::int64_t epoch;
     bool drop;
@@ -48,30 +57,23 @@ TEST_CASE("indices are those of PyTorch's DistributedSampler") {
     s.uneven = drop ? ds::uneven::drop : ds::uneven::pad;
     std::vector<std::int64_t> want;
     for (std::int64_t i; in >> i;) want.push_back(i);
-    INFO(line.substr(0, 60));
     CHECK(s.indices(epoch) == want);
-    ++cases;
-  }
+  });
   CHECK(cases > 500);
 }
 
 TEST_CASE("long orders are those of torch.randperm, which draws in another way from (2^32 - 1) / 20 on") {
-  std::ifstream file(DESCENT_TESTS_DIR "/reference/values_sampler.txt");
-  int cases = 0;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream in(line);
+  int const cases = each_line("order", [](std::istream& in) {
     std::string word;
     std::int64_t n, seed, want[4];
-    if (!(in >> word >> n >> seed) || word != "order") continue;
-    in >> word >> want[0] >> want[1] >> want[2] >> want[3];
+    in >> n >> seed >> word >> want[0] >> want[1] >> want[2] >> want[3];
+    REQUIRE(in);
     auto const order = ds::random_order(n, std::uint64_t(seed));
-    INFO(n);
     CHECK(order[0] == want[0]);
     CHECK(order[1] == want[1]);
     CHECK(order[2] == want[2]);
     CHECK(order.back() == want[3]);
-    ++cases;
-  }
+  });
   CHECK(cases == 1);
 }
 

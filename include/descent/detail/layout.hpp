@@ -79,6 +79,7 @@ template <class Value, class Gradient> struct layout {
   chunk_run own;                                 // what this rank keeps state for: all, unless it is one of several
   std::vector<gradient_memory> own_gradients;  // where the step reads a sum over ranks instead
 
+  // Own is deduced because parameters<Value, Gradient> need not be a type: Gradient may be that of a sum over ranks.
   template <std::same_as<Gradient> Own>
   explicit layout(parameters<Value, Own> const& params) : layout(params, [](auto const&) { return false; }) {}
 
