@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -286,6 +287,25 @@ TEST_CASE("a step whose last collective fails did not happen: values, t and repo
     opt.step();
     CHECK_THROWS_AS(opt.step(), ds::comm_error);
     CHECK(opt.report().step == 1);
+    CHECK(p == std::vector<float>(5000, 0.5f));
+  })));
+}
+
+TEST_CASE("averages that do not arrive from all ranks are not put in: values stay as they were") {
+  ds::comm::threads world{2, std::chrono::seconds(60)};
+  std::int64_t const gather = 2 + 3 + 1;  // the start, one step, swap_average
+  world.before = [&](int r, std::int64_t number) {
+    return r == 1 && number == gather ? ds::comm::threads::fault::killed : ds::comm::threads::fault::none;
+  };
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    std::vector<float> p(5000, 1), g(5000, 1);
+    ds::parameters<float> list;
+    list.add("p", p.data(), g.data(), p.size());
+    ds::optimizer opt{list, ds::sgd{.lr = 0.5}, ds::ema{.decay = 0.5}, ds::sharded{comm}};
+    opt.step();
+    CHECK_THROWS_AS(opt.swap_average(), ds::comm_error);
+    CHECK(p == std::vector<float>(5000, 0.5f));
+    CHECK_THROWS_AS(opt.swap_average(), std::logic_error);
     CHECK(p == std::vector<float>(5000, 0.5f));
   })));
 }
