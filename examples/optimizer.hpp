@@ -13,14 +13,14 @@ namespace example {
 
 /// The optimizer of this program. Types of 16 bits get master weights in float, since most updates
 /// are too small for them: 1 + 0.001 is 1 in bfloat16.
-template <class Value, class Rule, class Backend>
+template <class Value, class Rule, class Backend, class... Policies>
 auto make_optimizer(ds::parameters<Value> const& parameters, Rule const& rule,
-                    rate_schedule const& rate, double clip, Backend backend) {
+                    rate_schedule const& rate, double clip, Backend backend, Policies... policies) {
   if constexpr (sizeof(Value) < sizeof(float))
-    return ds::optimizer{parameters,          rule,   ds::learning_rate(rate), ds::clip_norm{clip},
-                         ds::master<float>{}, backend};
+    return ds::optimizer{parameters,          rule,        ds::learning_rate(rate), ds::clip_norm{clip},
+                         ds::master<float>{}, policies..., backend};
   else
-    return ds::optimizer{parameters, rule, ds::learning_rate(rate), ds::clip_norm{clip}, backend};
+    return ds::optimizer{parameters, rule, ds::learning_rate(rate), ds::clip_norm{clip}, policies..., backend};
 }
 
 /// An optimizer of some rule. Each rule is an optimizer of its own type; this forgets which.

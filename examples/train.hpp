@@ -10,6 +10,7 @@
 #include "parts/options.hpp"
 #include "parts/program.hpp"
 #include "parts/random.hpp"
+#include "parts/share.hpp"
 
 #include <descent/descent.hpp>
 
@@ -24,23 +25,30 @@ namespace ds = descent;
 /// Mean loss and percentage of right answers over all of some images.
 template <class Device, class Value>
 std::pair<double, double> test(network<Device, Value>& net, image_source<Device> const& images,
-                               int batch) {
-  for (int first = 0; first < images.count; first += batch)
-    net.forward(images, first, std::min(batch, images.count - first));
+                               int batch, share const& mine) {
+  auto const [first, count] = mine.all_pieces(images.count);
+  for (int done = 0; done < count; done += batch)
+    net.forward(images, first + done, std::min(batch, count - done));
   auto const [loss, correct] = net.take_totals();
-  return {loss / images.count, 100.0 * double(correct) / images.count};
+  return {mine.sum(loss) / images.count, 100 * mine.sum(double(correct)) / images.count};
 }
 
-/// The training loop, for a rule of the library or an any_rule.
-template <class Value, class Device, class Rule>
-history train(Device& device, options const& o, std::string const& name, Rule const& rule,
-              dataset const& data, console& out) {
+template <class Value, class Device>
+network<Device, Value> initial_network(Device& device, options const& o, dataset const& data) {
+  random_source initial{o.seed, 0};
+  return {device, data.train.features, o.hidden, data.classes, o.batch, initial};
+}
+
+/// The training loop, for a rule of the library or an any_rule. On several ranks, or with micro-batches, for a rule of
+/// the library, with policies for them.
+template <class Value, class Device, class Rule, class... Policies>
+history train(Device& device, network<Device, Value>& net, options const& o, std::string const& name, Rule const& rule,
+              dataset const& data, console& out, share const& mine = {}, Policies... policies) {
   image_source<Device> train_images{data.train}, test_images{data.test};
-  random_source initial{o.seed, 0}, shuffling{o.seed, 1};
-  network<Device, Value> net{device, data.train.features, o.hidden, data.classes, o.batch, initial};
+  random_source shuffling{o.seed, 1};
 
   auto const steps = total_steps(o, data.train);
-  auto opt = make_optimizer(net.parameters(), rule, o.rate(rule, steps), o.clip, device.backend());
+  auto opt = make_optimizer(net.parameters(), rule, o.rate(rule, steps), o.clip, device.backend(), policies...);
 
   history result{name, {}};
   typename Device::stopwatch all_of_it{device}, optimizer_only{device};
@@ -55,25 +63,27 @@ history train(Device& device, options const& o, std::string const& name, Rule co
     all_of_it.start();
     while (seen < train_images.count && step < steps) {
       int const rows = std::min(o.batch, train_images.count - seen);
-      net.forward(train_images, seen, rows);
-      net.backward();
+      for (int k = 0; k < mine.pieces; ++k) {
+        auto const [first, count] = mine.piece(rows, k);
+        net.forward(train_images, seen + first, count);
+        net.backward(double(rows) / mine.parts(), k > 0);  // the mean over parts is that of the batch
 
-      optimizer_only.start();
-      opt.step();
-      optimizer_only.stop();
-
+        optimizer_only.start();
+        opt.step();
+        optimizer_only.stop();
+      }
       seen += rows;
       out.progress(++step);
     }
     all_of_it.stop();
 
     auto const [loss, correct] = net.take_totals();
-    auto const [test_loss, test_accuracy] = test(net, test_images, o.batch);
+    auto const [test_loss, test_accuracy] = test(net, test_images, o.batch, mine);
     auto const report = opt.report();
     result.epochs.push_back({.epoch = epoch,
                              .steps = step,
-                             .train_loss = loss / seen,
-                             .train_accuracy = 100.0 * double(correct) / seen,
+                             .train_loss = mine.sum(loss) / seen,
+                             .train_accuracy = 100 * mine.sum(double(correct)) / seen,
                              .test_loss = test_loss,
                              .test_accuracy = test_accuracy,
                              .learning_rate = report.learning_rate,
@@ -84,6 +94,14 @@ history train(Device& device, options const& o, std::string const& name, Rule co
     out.end_epoch(result.last());
   }
   return result;
+}
+
+/// ... of a new network.
+template <class Value, class Device, class Rule>
+history train(Device& device, options const& o, std::string const& name, Rule const& rule,
+              dataset const& data, console& out) {
+  auto net = initial_network<Value>(device, o, data);
+  return train(device, net, o, name, rule, data, out);
 }
 
 /// ... with a storage type that is known at run time only.

@@ -32,7 +32,7 @@ say "$(nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv,nohea
 say "$("$nvcc" --version | tail -n 2 | head -n 1)"
 
 # What is built: a line of name, variant, sources and arguments for each program.
-common="-std=c++20 -O2 -lineinfo -Xcompiler=-ffp-contract=off -I../include ${DOCTEST:+-I$DOCTEST}"
+common="-std=c++20 -O2 -lineinfo -Xcompiler=-ffp-contract=off -I../include -I. ${DOCTEST:+-I$DOCTEST}"
 tests=${TESTS:-$(ls gpu/*_test.cu | sed 's,gpu/\(.*\)_test.cu,\1,' | grep -v '^matrix$')}
 # Code that this device cannot run.
 case $(__nvcc_device_query 2>/dev/null) in 9*) other=sm_80 ;; *) other=sm_90 ;; esac
@@ -47,7 +47,13 @@ others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
     for program in contract/*.cu; do
       [ ! -f "$program" ] || echo "$(basename "$program" .cu) exact $program $flags -fmad=false"
     done
-    # The examples want libraries that a machine may lack.
+    # Libraries that a machine may lack. Ranks share a device where there are not enough.
+    echo '#include <nccl.h>' > "$build/nccl.cu"
+    if "$nvcc" -E "$build/nccl.cu" > /dev/null 2>&1; then
+      for name in nccl nccl_faults; do
+        echo "$name exact nccl/${name}_test.cu nccl/main.cpp $flags -fmad=false -lnccl"
+      done
+    fi
     echo '#include <cblas.h>' > "$build/cblas.cu"
     if "$nvcc" -E "$build/cblas.cu" > /dev/null 2>&1; then
       echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp" ../examples/parts/*.cpp \
@@ -92,6 +98,12 @@ while read -r name variant rest; do
     continue
   fi
   # shellcheck disable=SC2086  # RUN is a command with arguments
+  case $name in
+    nccl*)
+      for ranks in 1 2 3; do run "$name" "$ranks ranks" $RUN "$build/$name.$variant" "$ranks"; done
+      continue ;;
+  esac
+  # shellcheck disable=SC2086
   run "$name" "$variant" $RUN "$build/$name.$variant"
   [ "$variant" = exact ] && [ "$name" != no_code ] || continue
   [ -n "$sanitizer" ] && [ -z "$RUN" ] || continue

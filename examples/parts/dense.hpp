@@ -43,24 +43,32 @@ template <class Real> struct multiply_by_slope {
   }
 };
 
-/// One index is one column, so that the order of the sum is fixed.
+/// The sum of each column over a divisor. One index is one column, so that the order of the sum is fixed.
 template <class Real, class Value> struct mean_of_columns {
   Real const* x;
   int rows, width;
+  double divisor;
   Value* mean;
 
   DESCENT_HD void operator()(std::int64_t column) const {
     using wide = accurate<Real>;
     wide sum = 0;
     for (int row = 0; row < rows; ++row) sum += wide(x[std::int64_t{row} * width + column]);
-    mean[column] = Value(sum / wide(rows));
+    mean[column] = Value(sum / wide(divisor));
   }
+};
+
+template <class Value> struct add_to {
+  Value* sum;
+  Value const* x;
+
+  DESCENT_HD void operator()(std::int64_t i) const { sum[i] = Value(accurate<Value>(sum[i]) + accurate<Value>(x[i])); }
 };
 
 /// A fully connected layer, y = f(x W^T + b), with one image in each row of x and y.
 ///
 /// Backward takes the gradient of the *sum* of a batch's losses, which keeps 16-bit numbers in
-/// range, and divides by the number of images only in the gradients of W and b.
+/// range, and divides by a number of images only in the gradients of W and b.
 template <class Device, class Value> struct dense {
   using real = typename Device::template real<Value>;
   template <class T> using array = typename Device::template array<T>;
@@ -88,15 +96,19 @@ template <class Device, class Value> struct dense {
                 add_bias_and_activate<real, Value>{output.data(), bias.data(), outputs, function});
   }
 
-  /// Expects the gradient of y in output_gradient; writes that of x to dx unless dx is null.
-  void backward(Device& device, real const* x, int rows, real* dx) {
+  /// Expects the gradient of y in output_gradient; writes that of x to dx unless dx is null. Overwrites the gradients
+  /// of W and b or, given a part as large as W to compute them in, adds to them.
+  void backward(Device& device, real const* x, int rows, real* dx, double images, array<Value>* part = nullptr) {
     real* const dy = output_gradient.data();
     device.each(std::int64_t{rows} * outputs, multiply_by_slope<real>{dy, output.data(), function});
-    device.each(outputs, mean_of_columns<real, Value>{dy, rows, outputs, bias_gradient.data()});
+    Value* const db = (part ? *part : bias_gradient).data();
+    device.each(outputs, mean_of_columns<real, Value>{dy, rows, outputs, images, db});
+    if (part) device.each(outputs, add_to<Value>{bias_gradient.data(), db});
 
     matrix<real const> const dy_matrix{dy, rows, outputs};
-    device.multiply(1.0 / rows, dy_matrix.t(), matrix{x, rows, inputs},
-                    matrix{weight_gradient.data(), outputs, inputs});
+    Value* const dw = (part ? *part : weight_gradient).data();
+    device.multiply(1.0 / images, dy_matrix.t(), matrix{x, rows, inputs}, matrix{dw, outputs, inputs});
+    if (part) device.each(std::int64_t(weight.size()), add_to<Value>{weight_gradient.data(), dw});
     if (dx) device.multiply(1, dy_matrix, weights(), matrix{dx, rows, inputs});
   }
 

@@ -10,8 +10,10 @@
 
 #include <descent/parameters.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -109,10 +111,30 @@ template <class Device, class Value> class network {
   }
 
   /// Overwrites all gradients with those of the mean loss of the batch that went forward last.
-  void backward() {
+  void backward() { backward(rows_, false); }
+
+  /// The same of the sum of the losses over `images`, for a part of a batch; may add to the gradients that there are,
+  /// each part's rounded before.
+  void backward(double images, bool add) {
+    if (add && !part_) {
+      std::size_t largest = 0;
+      for (auto const& layer : layers_) largest = std::max(largest, layer.weight.size());
+      part_.emplace(largest);
+    }
     for (std::size_t k = layers_.size(); k-- > 0;)
-      layers_[k].backward(device_, input_of(k), rows_,
-                          k > 0 ? layers_[k - 1].output_gradient.data() : nullptr);
+      layers_[k].backward(device_, input_of(k), rows_, k > 0 ? layers_[k - 1].output_gradient.data() : nullptr, images,
+                          add ? &*part_ : nullptr);
+  }
+
+  /// All parameters, one layer after the other. Waits for the device.
+  std::vector<Value> values() const {
+    std::vector<Value> all;
+    for (auto const& layer : layers_)
+      for (auto const* parameters : {&layer.weight, &layer.bias}) {
+        auto const here = device_.to_host(*parameters);
+        all.insert(all.end(), here.begin(), here.end());
+      }
+    return all;
   }
 
   struct totals {
@@ -141,6 +163,7 @@ template <class Device, class Value> class network {
   std::vector<dense<Device, Value>> layers_;
   array<double> loss_;
   array<std::int64_t> correct_;
+  std::optional<array<Value>> part_;
 };
 
 }  // namespace example

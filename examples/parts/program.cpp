@@ -84,7 +84,9 @@ std::string describe(options const& o, dataset const& data) {
          " schedule, seed " + std::to_string(o.seed);
 }
 
-void run(options const& o, trainer const& train) {
+}  // namespace
+
+void train_and_draw(options const& o, trainer const& train, bool speaks) {
   auto data = load_dataset(o.data);
   if (o.limit > 0) data.train.limit(int(o.limit));
   auto const steps = total_steps(o, data.train);
@@ -92,13 +94,14 @@ void run(options const& o, trainer const& train) {
     throw std::invalid_argument("--warmup " + std::to_string(o.warmup) + " leaves none of the " +
                                 std::to_string(steps) + " steps of the training");
 
-  console out{stdout};
+  console out{speaks ? stdout : nullptr};
   out.say(describe(o, data));
   std::vector<history> runs;
   for (auto const& optimizer : o.optimizers) {
     out.begin_run(optimizer.label, steps);
     runs.push_back(train(o, optimizer, data, out));
   }
+  if (!speaks) return;
   if (runs.size() > 1) out.summary(runs);
 
   fs::create_directories(o.out);
@@ -107,8 +110,6 @@ void run(options const& o, trainer const& train) {
   write_file(svg, draw_runs(o, data, runs));
   out.say("\nwrote " + csv.string() + " and " + svg.string());
 }
-
-}  // namespace
 
 void write_file(fs::path const& path, std::string const& contents) {
   std::ofstream file{path, std::ios::binary};
@@ -139,7 +140,7 @@ int run_program(int argc, char** argv, trainer const& train) {
     if (o.help)
       std::fputs(help_text().c_str(), stdout);
     else
-      run(o, train);
+      train_and_draw(o, train);
   });
 }
 

@@ -22,6 +22,9 @@ using trainer =
 /// status: 0, 1 for what went wrong on the way, 2 for a command line that makes no sense.
 int run_program(int argc, char** argv, trainer const& train);
 
+/// ... with options that are known, where one rank of several says and writes nothing unless it speaks.
+void train_and_draw(options const& o, trainer const& train, bool speaks = true);
+
 /// The exit status of run(): 0, 2 for std::invalid_argument, 1 for another exception, whose text goes to stderr.
 int exit_status(std::string const& program, std::function<void()> const& run);
 

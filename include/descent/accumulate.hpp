@@ -40,6 +40,9 @@ template <schedule Schedule> struct accumulate_by {
 template <class Schedule> accumulate_by(Schedule) -> accumulate_by<Schedule>;
 
 namespace detail {
+template <class P> inline constexpr bool grows_batch = false;
+template <class S> inline constexpr bool grows_batch<accumulate_by<S>> = true;
+
 /// Rounded, and at least 1 and at most 2^31 - 1.
 DESCENT_HD inline std::int64_t whole_micro_batches(double n) {
   constexpr std::int64_t most = 2147483647;

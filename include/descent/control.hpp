@@ -31,6 +31,7 @@ struct control_block {
   bool applied = false;      ///< whether the last call updated the parameters
   bool waiting = false;      ///< whether the last call only counted its gradients
   bool unscaled = false;     ///< whether the gradients in memory are free of the loss scale already
+  bool lost = false;         ///< whether the last call did nothing because ranks were lost
   std::int32_t skipped_in_row = 0;
   std::int32_t batches = 0;  ///< gradients counted since the last update, and the sum of their weights
   double weight = 0;
@@ -151,14 +152,14 @@ DESCENT_HD double inverse_of(control_block const& c, [[maybe_unused]] typename P
                              [[maybe_unused]] loss_scale_state const& scale, [[maybe_unused]] step_call const& call) {
   double divisor = 1;
   if constexpr (Plan::template given<typename Plan::loss_scale>) divisor = c.unscaled ? 1 : double(scale.scale);
-  if constexpr (Plan::parallel) divisor *= static_cast<typename Plan::team const&>(policies).now->weight;
+  if constexpr (Plan::parallel) divisor *= static_cast<typename Plan::team const&>(policies).now->weight();
   else if constexpr (Plan::template given<typename Plan::accumulation>) divisor *= weight_of<Plan>(c, call);
   return 1 / divisor;
 }
 
 /// The loss that rules look at: on several ranks the mean.
 template <class Plan> DESCENT_HD double loss_of(typename Plan::policies const& policies) {
-  if constexpr (Plan::parallel) return static_cast<typename Plan::team const&>(policies).now->loss;
+  if constexpr (Plan::parallel) return static_cast<typename Plan::team const&>(policies).now->loss();
   else return *static_cast<typename Plan::loss const&>(policies).where;
 }
 
@@ -170,6 +171,14 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
   ++c.calls;
   c.applied = completes<Plan>(c, policies, call);
   c.waiting = !c.applied;
+  if constexpr (Plan::parallel) {
+    c.lost = c.applied && !static_cast<typename Plan::team const&>(policies).now->complete();
+    if (c.lost) {
+      c.applied = false;
+      c.waiting = true;
+      return;
+    }
+  }
   double const inverse = inverse_of<Plan>(c, policies, scale, call);
   if constexpr (Plan::template given<typename Plan::accumulation>) {
     if (c.waiting) {

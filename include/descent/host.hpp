@@ -61,6 +61,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     }(typename Plan::every_slot{});
     for_chunks(start_body{this, groups.data()}, where_.rule_chunks);
     matrices_.start(*this);
+    ranks_.start();
   }
 
   void step(std::vector<entry> const& groups, step_call const& call) {
@@ -79,8 +80,8 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   auto& matrices() { return matrices_; }
   void commit_matrices() { matrices_.commit(); }
 
-  void measure_norm(std::vector<entry> const& groups) {
-    if constexpr (Plan::parallel) reduce(groups, {control_.batches > 0 ? 0.0 : 1.0, false}, false);
+  void measure_norm(std::vector<entry> const& groups, [[maybe_unused]] char const* call = "gradient_norm()") {
+    if constexpr (Plan::parallel) reduce(groups, {control_.batches > 0 ? 0.0 : 1.0, false}, false, call);
     partial_.resize(std::size_t(std::max(rows, Plan::norm_rows) * where_.chunks()));
     base::template measure_all<measure::norm>(groups, 1);
   }
@@ -98,7 +99,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   }
   void reload_values() { for_chunks(packets(reload_all{})); }
   void ascend(std::vector<entry> const& groups) {
-    measure_norm(groups);
+    measure_norm(groups, "ascend()");
     norm_totals const totals = norm_totals_from<Plan>([&](int row) { return total(row); });
     for_chunks(ascend_body{this, groups.data(), real(ascent_factor<Plan>(policies_, totals))});
   }
@@ -128,6 +129,17 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     base::take(old, moves);
   }
 
+  /// Values, groups and all that is owned become those of one rank.
+  void broadcast(std::vector<entry>& groups, int root) {
+    if (control_.batches != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
+    for (auto const& x : where_.tensors) ranks_.broadcast(x.value, x.count * x.value_size(), root);
+    for (owned_buffer const& b : owned(0))
+      if (b.at) ranks_.broadcast(b.at, where_.own.size * b.size, root);
+    ranks_.broadcast(memories_.data(), std::int64_t(memories_.size() * sizeof memories_[0]), root);
+    ranks_.broadcast(&control_, sizeof control_, root);
+    ranks_.broadcast(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
+  }
+
   void copy(void* to, void const* from, std::size_t bytes) {
     if (bytes) std::memcpy(to, from, bytes);
   }
@@ -139,7 +151,10 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     else base::check_schedules(groups, step);
   }
   void refuse_capture(char const*) const {}
-  typename Plan::policies const& policies() const { return policies_; }
+  /// What makes the gradients in memory true.
+  double inverse(control_block const& c, step_call const& call) const {
+    return inverse_of<Plan>(c, policies_, scale(), call);
+  }
   control_block read_control() const { return control_; }
   control_block late_control() const {
     control_block c = control_;
@@ -163,7 +178,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     norm_totals totals;
     matrices_.count(policies_, call);
     if constexpr (Plan::parallel)
-      if (completes<Plan>(control_, policies_, call)) reduce(groups, call, Plan::zeroes_own);
+      if (completes<Plan>(control_, policies_, call)) reduce(groups, call, Plan::zeroes_own, "step()");
     if constexpr (Plan::sums) prepare(groups);
     if constexpr (Plan::measures) {
       if (completes<Plan>(control_, policies_, call)) {
@@ -298,7 +313,8 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
       auto const t = std::size_t(e->where_.tensor_of_chunk[std::size_t(chunk)]);
       if (moves[t].old < 0) return;
       auto const [begin, size] = span_of(chunk, e->record(chunk));
-      auto const to = e->owned(t), from = old->owned(std::size_t(moves[t].old));
+      auto const to = e->owned(e->record(chunk).arena);
+      auto const from = old->owned(old->where_.tensors[std::size_t(moves[t].old)].arena);
       for (std::size_t b = 0; b < to.size(); ++b)
         if (to[b].at) gather_chunk(to[b], from[b], moves[t].from, e->where_.columns[t], begin, size);
     }

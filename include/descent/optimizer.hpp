@@ -49,7 +49,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   using engine = typename face::engine;
   using typename face::entry;
   using typename face::tensors;
-  using face::where_, face::groups_, face::engine_, face::alive, face::waiting;
+  using face::where_, face::groups_, face::engine_, face::swapped_, face::ascended_;
+  using face::alive, face::waiting, face::refuse_averages, face::refuse_elsewhere;
 
  public:
   /// Throws std::invalid_argument on overlapping views, memory out of the backend's reach and values out of range, on
@@ -180,8 +181,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// Masters anew from the values, after something else wrote those.
   void reload_values() {
     engine& e = alive();
-    if (swapped_)
-      throw std::logic_error("reload_values() between two calls of swap_average(): the values are the averages now");
+    refuse_averages("reload_values()");
     refuse_elsewhere("reload_values()");
     e.reload_values();
   }
@@ -193,8 +193,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   void ascend() {
     static_assert(plan::ascends, "ascend(): give the policy sam{}");
     engine& e = alive();
-    if (swapped_)
-      throw std::logic_error("ascend() between two calls of swap_average(): the values are the averages now");
+    refuse_averages("ascend()");
     if (ascended_) throw std::logic_error("ascend() twice; the order is backward, ascend(), backward, step()");
     commit_groups();
     e.ascend(groups_);
@@ -206,8 +205,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     static_assert(plan::template given<typename plan::ascent> && !plan::ascends,
                   "move_ahead(): give the policy gradient_ahead{}");
     engine& e = alive();
-    if (swapped_)
-      throw std::logic_error("move_ahead() between two calls of swap_average(): the values are the averages now");
+    refuse_averages("move_ahead()");
     if (ascended_) throw std::logic_error("move_ahead() twice; the order is move_ahead(), backward, step()");
     commit_groups();
     e.template swap_in<detail::point::ahead>(groups_);
@@ -272,7 +270,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
 
   void run(step_call const& call) {
     engine& e = alive();
-    if (swapped_) throw std::logic_error("step() between two calls of swap_average(): the values are the averages now");
+    refuse_averages("step()");
     if constexpr (plan::shares_scale)
       if (round_ == policies_.round->number)
         throw std::logic_error(
@@ -297,7 +295,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     e.measure_norm(groups_);
     control_block c = e.read_control();
     step_call const call{c.batches > 0 ? 0.0 : 1.0, false};
-    double const inverse = detail::inverse_of<plan>(c, e.policies(), e.read_scale(), call);
+    double const inverse = e.inverse(c, call);
     return detail::norm_from<plan>(detail::totals_of<plan>(where_, e.norm_partials(), wanted)) * inverse;
   }
 
@@ -307,12 +305,6 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
       throw std::invalid_argument("there is no group " + std::to_string(index) + ": groups are 0 to " +
                                   std::to_string(groups_.size() - 1));
     return groups_[std::size_t(index)];
-  }
-
-  void refuse_elsewhere(char const* function) const {
-    if (ascended_)
-      throw std::logic_error(std::string(function) + " after " + (plan::ascends ? "ascend()" : "move_ahead()") +
-                             ": the values are elsewhere until step()");
   }
 
   /// Throws std::invalid_argument when a group's rule is not allowed.
@@ -338,7 +330,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   typename plan::policies policies_;
   std::array<bool, plan::slots> used_;
   std::int64_t round_ = -1;  // of the shared loss scale, at the last step
-  bool unscaled_ = false, swapped_ = false, ascended_ = false;
+  bool unscaled_ = false;
 };
 
 template <class Value, class Gradient, class Rule, class... Ps>

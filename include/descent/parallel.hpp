@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/comm/communicator.hpp>
+#include <descent/math.hpp>
 #include <descent/policy.hpp>
 #include <descent/precision.hpp>
 
@@ -57,11 +58,29 @@ template <class... Options> struct wire_of { using type = void; };
 template <class T, class... Rest> struct wire_of<wire<T>, Rest...> { using type = T; };
 template <class First, class... Rest> struct wire_of<First, Rest...> : wire_of<Rest...> {};
 
-/// What the ranks agree on in each step, in the memory of the backend.
+/// What the ranks agree on in each step, in the memory of the backend: four sums over the ranks, in one collective.
 struct agreed {
-  double weight = 1;  // of all ranks
-  double loss = 0;    // the mean of those that rules look at
+  double weights = 1, losses = 0;  // of a loss, its weight times what rules look at
+  double present = 1;              // ranks whose gradients are in the sum
+  double calls = 0;                // of what each is in
+
+  double call = 0;                 // what this rank is in
+  double ranks = 1, shrink = 1;    // what gradients on the wire are divided by
+
+  /// This rank's part.
+  DESCENT_HD void enter(double weight, double loss, double what) {
+    weights = weight, losses = weight * loss, present = 1;
+    calls = call = what;
+  }
+  /// What the sum of the gradients in memory is divided by, and the mean loss.
+  DESCENT_HD double weight() const { return weights / shrink; }
+  DESCENT_HD double loss() const { return losses / weights; }
+  /// Whether the sums are those of all ranks, in the same call: a collective that is given up on a device leaves others
+  /// behind.
+  DESCENT_HD bool complete() const { return present == ranks && calls == call * ranks; }
+  DESCENT_HD bool differ() const { return present == ranks && calls != call * ranks; }
 };
+inline constexpr int agreed_sums = 4;
 
 template <class Comm, class... Options> struct parallel_policy : parallel_options<Options...> {
   static_assert(communicator<Comm>,
@@ -72,7 +91,8 @@ template <class Comm, class... Options> struct parallel_policy : parallel_option
   using wire = typename wire_of<Options...>::type;
 
   Comm* comm;
-  agreed* now = nullptr;  // the engine's
+  agreed* now = nullptr;  // the engine's, as the next
+  comm_progress* progress = nullptr;
 
   explicit parallel_policy(Comm& c) : comm(&c) {}
 };

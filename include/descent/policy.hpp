@@ -59,6 +59,7 @@ template <class Kind, class Default, class... Ps> using policy_of = typename fin
 
 /// The policies as one value, also in device code: each is a base.
 template <class... Ps> struct policy_set : Ps... {
+  DESCENT_CALLS
   template <class F> DESCENT_HD void each([[maybe_unused]] F const& f) const {
     (f(static_cast<Ps const&>(*this)), ...);
   }

@@ -37,7 +37,7 @@ TEST_CASE("dense: the gradients of input, weight and bias are those of the outpu
     loss();
     layer.output_gradient = direction;
     std::vector<double> dx(x.size());
-    layer.backward(device, x.data(), rows, dx.data());
+    layer.backward(device, x.data(), rows, dx.data(), rows);
 
     auto const mean_loss = [&] { return loss() / rows; };
     check_gradient(x, dx, loss);

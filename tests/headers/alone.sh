@@ -5,6 +5,9 @@ include=$1 kind=$2
 shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# Where MPI's header is; without it ours are left out.
+mpi=$(pkg-config --cflags-only-I mpi-c 2>/dev/null) && some= || some='! -name mpi*.hpp'
+mpi=$(echo "$mpi" | sed 's/-I */-isystem /g')
 case $kind in
   hpp) unit=cpp warnings='-Wall -Wextra -Werror -fsyntax-only' ;;
   cuh) unit=cu warnings='-Werror all-warnings -Xcompiler -Wall,-Wextra -c -o /dev/null' ;;
@@ -17,8 +20,8 @@ unit=$work/$(echo "$header" | tr / _).$suffix
 printf '#include <%s>\n#include <%s>\n' "$header" "$header" > "$unit"
 if "$@" "$unit" > "$unit.log" 2>&1; then echo "pass $header"; else echo "FAIL $header"; grep -m 5 -i error "$unit.log"; fi
 EOF
-(cd "$include" && find descent -name "*.$kind" | sort) |
-  xargs -P 2 -I{} sh "$work/one" $unit "$work" {} "$@" $warnings > "$work/report"
+(cd "$include" && find descent -name "*.$kind" $some | sort) |
+  xargs -P 2 -I{} sh "$work/one" $unit "$work" {} "$@" $mpi $warnings > "$work/report"
 cat "$work/report"
 grep -q '^pass' "$work/report" || { echo "there are no *.$kind files in $include/descent"; exit 1; }
 ! grep -q '^FAIL' "$work/report"

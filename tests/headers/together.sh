@@ -6,14 +6,17 @@ include=$1 kind=$2
 shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# Where MPI's header is; without it ours are left out.
+mpi=$(pkg-config --cflags-only-I mpi-c 2>/dev/null) && some= || some='! -name mpi*.hpp'
+mpi=$(echo "$mpi" | sed 's/-I */-isystem /g')
 case $kind in
-  cpp) headers=$(cd "$include" && find descent -name '*.hpp' | sort) ;;
-  cu) headers=$(cd "$include" && find descent -name '*.hpp' -o -name '*.cuh' | sort) ;;
+  cpp) headers=$(cd "$include" && find descent -name '*.hpp' $some | sort) ;;
+  cu) headers=$(cd "$include" && find descent \( -name '*.hpp' -o -name '*.cuh' \) $some | sort) ;;
 esac
 printf '#include <%s>\n' $headers > "$work/first.$kind"
 { cat "$work/first.$kind"; echo 'int main() {}'; } > "$work/second.$kind"
-"$@" -c "$work/first.$kind" -o "$work/first.o" &
-"$@" -c "$work/second.$kind" -o "$work/second.o"
+"$@" $mpi -c "$work/first.$kind" -o "$work/first.o" &
+"$@" $mpi -c "$work/second.$kind" -o "$work/second.o"
 wait $!
-"$@" "$work/first.o" "$work/second.o" -o "$work/program" -ltbb   # of host_tbb.hpp
+"$@" "$work/first.o" "$work/second.o" -o "$work/program" -ltbb $(pkg-config --libs mpi-c 2>/dev/null)   # of host_tbb.hpp, comm/mpi.hpp
 "$work/program"

@@ -203,6 +203,44 @@ TEST_CASE("a run that goes on from what was saved has the bits of one that did n
   on_both([&](auto& comm, auto policy) { CHECK(whole(comm, policy, true) == whole(comm, policy, false)); });
 }
 
+TEST_CASE("broadcast: what was put back on one rank is on all, which go on as if each had done it") {
+  auto const run = [](bool each) {
+    ds::comm::threads world{3, std::chrono::seconds(60)};
+    std::vector<model<half, float>> all(3);
+    CHECK(ranks::none(ranks::on_ranks(world, [&](auto& comm) {
+      auto& m = all[std::size_t(comm.rank())];
+      ds::optimizer opt{m.list(), ds::prodigy{}, ds::master<float>{}, ds::ema{.decay = 0.5}, ds::lookahead{},
+                        ds::dynamic_loss_scale{.init = 4}, ds::replicated{comm}};
+      auto const train = [&](int first, int last) {
+        for (int t = first; t < last; ++t) {
+          m.set(t, comm.rank(), comm.rank() + 1);
+          opt.step();
+        }
+      };
+      train(0, 2);
+      if (each || comm.rank() == 1) {
+        opt.set_step(7);
+        opt.set_scale_state({8, 1, 0});
+        opt.group(1).weight_decay = 0.25;
+        opt.freeze(0);
+        for (auto& x : m.value) std::fill(x.begin(), x.end(), half(0.5f));
+        opt.reload_values();
+        std::vector<float> const threes(sizes[3], 3);
+        opt.template set_state<0>("w3", std::span<float const>(threes));
+      }
+      if (!each) opt.broadcast(1);
+      CHECK(opt.report().step == 7);
+      CHECK(opt.group(1).weight_decay == 0.25);
+      CHECK(opt.loss_scale() == 8);
+      train(2, steps);
+      CHECK_THROWS_WITH_AS(opt.broadcast(3), "broadcast: root must be in [0, 3), is 3", std::invalid_argument);
+    })));
+    return all;
+  };
+  auto const want = run(true), got = run(false);
+  for (std::size_t r = 0; r < 3; ++r) CHECK(got[r] == want[r]);
+}
+
 #if !defined(__SANITIZE_THREAD__)
 TEST_CASE("each rank may have a parallel backend of its own") {
   model<float> want;

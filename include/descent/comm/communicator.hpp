@@ -16,6 +16,14 @@ struct comm_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Where a device is, in memory that the host can read meanwhile: the meetings of ranks that it has begun and ended, and
+/// which one is the last. Kernels of the step write it.
+struct comm_progress {
+  std::int64_t begun = 0, ended = 0;
+  std::int32_t meeting = 0;
+  std::int32_t differ = 0;  // whether ranks met that were in different calls
+};
+
 /// Ranks that can sum, gather and broadcast. Every rank calls the same functions with the same counts in the same
 /// order. Counts are of elements of T, which is a storage type or std::byte, and 64-bit; n is each rank's part where
 /// there are parts. Sums of half and bfloat16 are rounded to T once or more often, as the communicator says. Every call

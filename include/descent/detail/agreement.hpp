@@ -3,29 +3,39 @@
 #pragma once
 
 #include <descent/control.hpp>
+#include <descent/detail/explain.hpp>
 #include <descent/detail/layout.hpp>
+#include <descent/version.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <typeinfo>
 #include <vector>
+#if __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#endif
 
 /// What ranks must have in common before they train together.
 namespace descent::detail {
 
 /// FNV-1a.
-inline std::uint64_t hash_of(std::string const& text, std::uint64_t h = 0xcbf29ce484222325) {
+inline std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce484222325) {
   for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
   return h;
 }
 
-/// Throws std::invalid_argument on every rank, with the same message, unless all have the same facts: which is the
-/// first that differs, and what which ranks have. Waits for all ranks.
-template <class Comm> void require_same_facts(Comm& comm, std::vector<std::string> const& facts) {
+/// The same sentence on every rank unless all have the same facts, and nothing if they do: which is the first that
+/// differs, and what which ranks have. `number` becomes that of rank 0. Waits for all ranks.
+template <class Comm>
+std::string difference_in(Comm& comm, std::vector<std::string> const& facts, std::uint64_t& number) {
   auto const n = std::size_t(comm.size());
   auto const gathered = [&]<class T>(std::vector<T> const& mine) {
     std::vector<T> all(mine.size() * n);
@@ -36,14 +46,15 @@ template <class Comm> void require_same_facts(Comm& comm, std::vector<std::strin
   std::uint64_t whole = 0xcbf29ce484222325;
   std::vector<std::uint64_t> hashes;
   for (auto const& f : facts) hashes.push_back(hash_of(f)), whole = hash_of(f + '\n', whole);
-  auto const first = gathered(std::vector<std::uint64_t>{facts.size(), whole});
+  auto const first = gathered(std::vector<std::uint64_t>{facts.size(), whole, number});
+  number = first[2];
   bool same = true;
   std::size_t fewest = facts.size();
   for (std::size_t r = 0; r < n; ++r) {
-    same = same && first[2 * r] == first[0] && first[2 * r + 1] == first[1];
-    fewest = std::min(fewest, std::size_t(first[2 * r]));
+    same = same && first[3 * r] == first[0] && first[3 * r + 1] == first[1];
+    fewest = std::min(fewest, std::size_t(first[3 * r]));
   }
-  if (same) return;
+  if (same) return "";
 
   hashes.resize(fewest);
   auto const all = gathered(hashes);
@@ -55,14 +66,15 @@ template <class Comm> void require_same_facts(Comm& comm, std::vector<std::strin
   };
   while (differs < fewest && agreed(differs)) ++differs;
 
-  constexpr std::size_t room = 256;
-  std::string text = differs < facts.size() ? facts[differs] : "nothing more";
-  text.resize(room);
-  text.back() = '\0';
-  auto const texts = gathered(std::vector<char>(text.begin(), text.end()));
+  std::string const text = differs < facts.size() ? facts[differs] : "nothing more";
+  auto const lengths = gathered(std::vector<std::uint64_t>{text.size()});
+  std::size_t const room = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<char> padded(text.begin(), text.end());
+  padded.resize(room);
+  auto const texts = gathered(padded);
   std::vector<std::string> said, who;
   for (std::size_t r = 0; r < n; ++r) {
-    std::string const one(texts.data() + r * room);
+    std::string const one(texts.data() + r * room, lengths[r]);
     auto const at = std::find(said.begin(), said.end(), one);
     if (at == said.end()) said.push_back(one), who.push_back(std::to_string(r));
     else who[std::size_t(at - said.begin())] += ", " + std::to_string(r);
@@ -70,7 +82,22 @@ template <class Comm> void require_same_facts(Comm& comm, std::vector<std::strin
   std::string message = "ranks are about to train different things:";
   for (std::size_t i = 0; i < said.size(); ++i)
     message += (i ? "; " : " ") + said[i] + " (rank " + who[i] + ")";
-  throw std::invalid_argument(message);
+  return message;
+}
+/// Throws it as std::invalid_argument.
+template <class Comm>
+void require_same_facts(Comm& comm, std::vector<std::string> const& facts, std::uint64_t& number) {
+  if (std::string const text = difference_in(comm, facts, number); !text.empty()) throw std::invalid_argument(text);
+}
+
+/// The name of a type as people write it, where the compiler's library can say it.
+inline std::string readable(char const* name) {
+#if __has_include(<cxxabi.h>)
+  std::unique_ptr<char, decltype(&std::free)> const text(abi::__cxa_demangle(name, nullptr, nullptr, nullptr),
+                                                         &std::free);
+  if (text) return text.get();
+#endif
+  return name;
 }
 
 inline std::string exact(double x) {
@@ -79,36 +106,122 @@ inline std::string exact(double x) {
   return text;
 }
 
-/// Types, tensors, and what the rule's groups and the policies come to at a few steps.
+/// Another one for each optimizer of this process.
+inline std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+/// What ranks must have in common when they meet in a call: what it is, t, the plateau's factor, and which groups have
+/// which rate. 32 bits, of which a sum over ranks is exact.
+template <class Rule>
+DESCENT_HD double hash_of_call(std::uint64_t call, control_block const& c, group_entry<Rule> const* groups, int count) {
+  std::uint64_t h = call;
+  auto const add = [&](auto const& x) {
+    auto const* bytes = reinterpret_cast<unsigned char const*>(&x);
+    for (std::size_t i = 0; i < sizeof x; ++i) h = (h ^ bytes[i]) * 0x100000001b3;
+  };
+  add(c.step), add(c.plateau.value);
+  for (int g = 0; g < count; ++g) {
+    add(groups[g].frozen);
+    if constexpr (has_lr<Rule>) add(groups[g].rule.lr);
+  }
+  return double(h >> 32);
+}
+/// The call of a function of that name, of an optimizer of that number.
+inline std::uint64_t call_of(char const* name, std::uint64_t number) {
+  return hash_of(name) ^ number * 0x9e3779b97f4a7c15;
+}
+inline constexpr char const* another_call =
+    ", others in another call or optimizer, or with another t, rate or frozen group";
+
+/// Where rule, schedules and policies are compared: hyperparameters that matter later than in the last of these, or
+/// only between two of them, are not.
+inline constexpr std::int64_t compared_updates[] = {1, 2, 3, 10, 100, 1000, 10000, 100000, 1000000};
+
+/// The terms of an update of one group for some sums and a loss of 1, and what the state starts with beside p = 1.
+template <class Plan>
+std::string terms_as_text(group_entry<typename Plan::rule> const& g, typename Plan::policies const& policies,
+                          std::int64_t t, [[maybe_unused]] int which) {
+  using rule = typename Plan::rule;
+  rule const r = scheduled(g.rule, policies, t - 1, g.number);
+  memory_of<rule> memory{};
+  auto const terms = [&] {
+    if constexpr (Plan::sums) {
+      typename rule::template sums<double> sums;
+      for (int i = 0; i < int(Plan::sum_count); ++i)
+        reinterpret_cast<double*>(&sums)[i] = which == 2 + i ? 1e12 : 1;  // all 1, or one of them large
+      if constexpr (has_loss<rule> && has_memory<rule>) return r.at(t, sums, memory, 1.0);
+      else if constexpr (has_loss<rule>) return r.at(t, sums, 1.0);
+      else if constexpr (has_memory<rule>) return r.at(t, sums, memory);
+      else return r.at(t, sums);
+    } else if constexpr (has_memory<rule>) {
+      return r.at(t, memory);
+    } else {
+      return r.at(t);
+    }
+  }();
+  std::string text;
+  auto const add = [&](auto const& numbers, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) text += " " + exact(reinterpret_cast<double const*>(&numbers)[i]);
+  };
+  add(terms, members<rule::template terms>);
+  if constexpr (has_start<rule>) text += ", start", add(r.start(1.0), members<rule::template state>);
+  if constexpr (has_optional_state<rule>)
+    for (std::size_t i = 0; i < Plan::slots; ++i)
+      if (!r.uses(i)) text += ", no " + slot_name<rule>(i);
+  return text;
+}
+
+/// The fields of a policy that do not show in an update.
+template <class P> std::string settings_as_text(P const& p) {
+  std::string text;
+  auto const add = [&](char const* name, auto x) { text += std::string(" ") + name + " " + exact(double(x)); };
+  if constexpr (requires { p.of; p.over; p.max; p.eps; }) text = "clip:", add("max", p.max), add("eps", p.eps);
+  if constexpr (std::is_same_v<P, clip_adaptive>) text = "clip:", add("c", p.c), add("eps", p.eps);
+  if constexpr (requires { p.k; p.alpha; }) text = "lookahead:", add("k", p.k), add("alpha", p.alpha);
+  if constexpr (requires { p.rho; }) text = "sam:", add("rho", p.rho);
+  if constexpr (requires { p.eta; p.gamma; }) text = "gradient_noise:", add("eta", p.eta), add("gamma", p.gamma);
+  if constexpr (requires { P::every_update; p.start; }) {
+    text = "average:", add("start", p.start);
+    if constexpr (requires { p.every; }) add("every", p.every);
+    if constexpr (requires { p.decay; }) add("decay", p.decay), add("bias_corrected", p.bias_corrected);
+  }
+  if constexpr (requires { p.growth; p.hysteresis; }) {
+    text = "loss scale:", add("growth", p.growth), add("backoff", p.backoff), add("interval", p.interval);
+    add("min", p.min), add("max", p.max), add("hysteresis", p.hysteresis), add("refill", int(p.refill));
+  }
+  if constexpr (requires { p.settings.patience; }) {
+    plateau const& s = p.settings;
+    text = "on_plateau:", add("factor", s.factor), add("patience", s.patience), add("cooldown", s.cooldown);
+    add("every", s.every), add("relative", s.relative), add("absolute", s.absolute), add("floor", s.floor);
+    add("eps", s.eps), add("metric", int(s.metric)), add("fires", int(s.fires));
+  }
+  return text;
+}
+
+/// The library, types, tensors, and what the rule's groups and the policies come to at a few steps.
 template <class Plan>
 std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gradient> const& where,
                                   std::vector<group_entry<typename Plan::rule>> const& groups,
                                   typename Plan::policies const& policies) {
-  using rule = typename Plan::rule;
-  std::vector<std::string> facts{std::string("rule and policies ") + typeid(Plan).name(),
-                                 std::to_string(where.tensors.size()) + " parameters"};
+  std::vector<std::string> facts{std::string("descent ") + version,
+                                 "rule and policies " + readable(typeid(Plan).name()),
+                                 std::to_string(where.tensors.size()) + " parameters",
+                                 std::to_string(groups.size()) + " groups"};
   for (std::size_t t = 0; t < where.tensors.size(); ++t) {
     auto const& x = where.tensors[t];
     facts.push_back("parameter " + std::to_string(t) + " '" + where.names[t] + "' of " + std::to_string(x.count) +
                     " elements in " + std::to_string(where.columns[t]) + " columns, types " + std::to_string(x.types) +
                     ", group " + std::to_string(x.group));
   }
-  for (std::int64_t t : {1, 2, 1000}) {
+  for (auto const& g : groups)
+    if (g.frozen) facts.push_back("group " + std::to_string(g.number) + " is frozen");
+  for (std::int64_t t : compared_updates) {
     std::string const at = ", update " + std::to_string(t) + ":";
-    if constexpr (!has_loss<rule>)
-      for (auto const& g : groups) {
-        memory_of<rule> memory{};
-        double totals[Plan::sum_count + 1];
-        std::fill(std::begin(totals), std::end(totals), 1.0);
-        auto const unit = [&] {
-          if constexpr (Plan::sums) return terms_of<Plan>(g, policies, t, 1, totals, 1, &memory, 0);
-          else return terms_of<Plan>(g, policies, t, 1, &memory, 0);
-        }();
-        std::string text = "terms of group " + std::to_string(g.number) + at;
-        for (std::size_t i = 0; i < members<rule::template terms>; ++i)
-          text += " " + exact(double(reinterpret_cast<typename Plan::real const*>(&unit.terms)[i]));
-        facts.push_back(text + (g.frozen ? " frozen" : ""));
-      }
+    for (auto const& g : groups)
+      for (int which = 1; which < 2 + int(Plan::sum_count); ++which)
+        facts.push_back("terms of group " + std::to_string(g.number) + at + terms_as_text<Plan>(g, policies, t, which));
     if constexpr (Plan::has_step_terms) {
       auto const k = find_step_terms<Plan>(groups[0].rule, policies, t);
       facts.push_back("policies" + at + " value clip " + exact(double(k.limit)) + ", noise " + exact(double(k.noise)) +
@@ -119,10 +232,9 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
     if constexpr (Plan::template given<typename Plan::accumulation>)
       facts.push_back("micro-batches" + at + " " + std::to_string(micro_batches<Plan>(policies, t)));
   }
-  if constexpr (Plan::template given<typename Plan::clip>)
-    facts.push_back("clip factor of norm 1e30: " + exact(clip_factor<Plan>(policies, {1e30, 1e30, 1}, 1)));
   control_block const c = start_of<Plan>(policies);
   facts.push_back("loss scale " + exact(double(c.scale.scale)));
+  policies.each([&](auto const& p) { facts.push_back(settings_as_text(p)); });
   return facts;
 }
 

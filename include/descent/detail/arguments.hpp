@@ -93,9 +93,6 @@ template <class Rule, class... Ps> struct arguments {
       (suits_rule<Ps, Rule, typename matrix_rule_type<policy_of<kind::matrices, void, Ps...>>::type>() && ...));
 };
 
-template <class P> inline constexpr bool grows_batch = false;
-template <class S> inline constexpr bool grows_batch<accumulate_by<S>> = true;
-
 /// What is wrong between policies and types of parameters.
 template <class Plan> struct combination {
   using value = typename Plan::value;

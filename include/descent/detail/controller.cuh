@@ -83,6 +83,14 @@ template <class Plan> class controller {
     }
   }
 
+  /// This rank has what it met the others for.
+  __device__ void leave_meeting() const {
+    if constexpr (Plan::parallel) {
+      auto const& team = static_cast<typename Plan::team const&>(policies);
+      if (threadIdx.x == 0) leave(*team.progress, *team.now);
+    }
+  }
+
   /// For thread 0.
   __device__ double find_ascent() const {
     return ascent_factor<Plan>(policies, norm_totals_from<Plan>([&](int row) { return total(row); }));
@@ -192,8 +200,9 @@ __global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v
 
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan> v, control_view<Plan> w) {
-  if (!v.control->applied) return;
   controller<Plan> const c(v, w);
+  c.leave_meeting();
+  if (!v.control->applied) return;
   c.find_terms();
   if constexpr (Plan::sums) c.prepare();
 }
@@ -202,6 +211,7 @@ template <class Plan>
 __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> v, control_view<Plan> w,
                                                               step_call call) {
   controller<Plan> const c(v, w);
+  c.leave_meeting();
   if (!c.decide(call)) return;
   c.find_terms();
   if constexpr (Plan::sums) c.prepare();

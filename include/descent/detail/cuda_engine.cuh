@@ -3,65 +3,76 @@
 #pragma once
 
 #include <descent/cuda.cuh>
-#include <descent/detail/controller.cuh>
 #include <descent/detail/cuda_check.hpp>
-#include <descent/detail/cuda_rows.cuh>
-#include <descent/detail/device_memory.hpp>
-#include <descent/detail/kernels.cuh>
-#include <descent/detail/launch.cuh>
+#include <descent/detail/cuda_storage.cuh>
 #include <descent/detail/matrix_stage.hpp>
 
+#include <algorithm>
 #include <array>
-#include <memory>
 #include <string>
-#include <type_traits>
 #include <vector>
 
-/// The CUDA backend: what it owns, and what it enqueues.
+/// The CUDA backend: what it enqueues.
 namespace descent::detail {
 
-template <class Plan> class cuda_engine {
-  static_assert(!Plan::parallel, "replicated and sharded are for the backend host{} so far");
-  using rule = typename Plan::rule;
-  using entry = group_entry<rule>;
-  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+template <class Plan> class cuda_engine : cuda_storage<Plan> {
+  using base = cuda_storage<Plan>;
+  using typename base::rule;
+  using typename base::entry;
+  using typename base::tensors;
+  using base::allocate, base::capturing, base::controls, base::copy_one, base::make_norm_partial, base::make_saved;
+  using base::arena_, base::norm_view, base::owned, base::read_back;
+  using base::ascent_, base::average_, base::control_, base::device_, base::late_, base::master_, base::memories_;
+  using base::norm_partial_, base::own_chunks_, base::partial_, base::policies_, base::ranks_, base::remainder_;
+  using base::report_, base::rows_, base::rule_chunks_, base::saved_, base::scale_, base::slot_, base::slow_;
+  using base::stream_, base::view_;
 
  public:
   cuda_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, cuda const& backend)
-      : stream_(backend.stream), policies_(policies) {
-    require_cuda(cudaGetDevice(&device_), "cudaGetDevice");
+      : base(policies, backend.stream) {
     refuse_capture("the constructor");
     require_code(control_step<Plan>, device_);
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
       auto const& x = where.tensors[t];
       require_device_memory(x.value, x.count, device_, "parameter '" + where.names[t] + "': its value");
-      require_device_memory(x.gradient, x.count, device_, "parameter '" + where.names[t] + "': its gradient");
+      require_device_memory(where.callers_gradient(t).at, x.count, device_,
+                            "parameter '" + where.names[t] + "': its gradient");
     }
     if constexpr (Plan::template given<typename Plan::loss>)
       require_device_memory(static_cast<typename Plan::loss const&>(policies_).where, 1, device_, "loss_at: the loss");
+    ranks_.join(where, groups, policies_, stream_);
     allocate(where, groups, used);
+    if constexpr (Plan::shards) ranks_.stage(view_);
     launch(each_packet<start_packets<Plan>>, rule_chunks_, packet_threads, stream_, start_packets<Plan>{view_});
     matrices_.start(where, policies_, view_, stream_);
     if constexpr (Plan::sums) set_groups(groups);
     late_->slot[0] = start_of<Plan>(policies_);
     late_->slot[0].scale = read_scale();  // and waits for all of it
+    ranks_.start();
   }
 
   void step([[maybe_unused]] std::vector<entry> const& groups, step_call const& call) {
     device_scope const scope(device_);
+    bool const complete = meets(call);
+    if constexpr (Plan::parallel)
+      if (complete) ranks_.reduce(view_, controls(), call, "step()", Plan::zeroes_own);
     if constexpr (Plan::norm_first) {
-      measure_all<measure::norm>(call);
+      if (complete) measure_all<measure::norm>(call);
       launch(decide_step<Plan>, 1, total_threads, stream_, view_, controls(), call);
-      measure_all<measure::sums>(call);
+      if (complete) measure_all<measure::sums>(call);
       launch(find_all_terms<Plan>, 1, total_threads, stream_, view_, controls());
     } else {
-      if constexpr (Plan::measures) measure_all<Plan::sums ? measure::norm_and_sums : measure::norm>(call);
+      if constexpr (Plan::measures)
+        if (complete) measure_all<Plan::sums ? measure::norm_and_sums : measure::norm>(call);
       launch(control_step<Plan>, 1, total_threads, stream_, view_, controls(), call);
     }
     if constexpr (Plan::own_updates)
       launch(count_updates<Plan>, view_.chunk_count, packet_threads, stream_, view_);
-    launch(each_packet<update_packets<Plan>>, rule_chunks_, packet_threads, stream_, update_packets<Plan>{view_});
+    if (!complete) return;
+    share_values(true, [&] {
+      launch(each_packet<update_packets<Plan>>, rule_chunks_, packet_threads, stream_, update_packets<Plan>{view_});
+    });
     if constexpr (Plan::has_matrices) matrices_.step(view_, controls(), groups, call, capturing());
   }
   auto& matrices() { return matrices_; }
@@ -71,15 +82,13 @@ template <class Plan> class cuda_engine {
   }
 
   /// A read-only pass of its own, for norm_partials().
-  void measure_norm(std::vector<entry> const&) {
+  void measure_norm(std::vector<entry> const&, [[maybe_unused]] char const* name = "gradient_norm()") {
     device_scope const scope(device_);
-    if constexpr (!Plan::measures) {
-      make_norm_partial();
-      launch(measure_chunks<Plan, measure::norm>, view_.chunk_count, chunk_threads, stream_, norm_view(), controls(),
-             step_call{0, false, true});
-    } else {
-      measure_all<measure::norm>({0, false, true});
-    }
+    step_call const look{1, false, true};
+    if constexpr (!Plan::measures) make_norm_partial();
+    if constexpr (Plan::parallel) ranks_.reduce(view_, controls(), look, name, false);
+    measure_all<measure::norm>(look);
+    if constexpr (Plan::parallel) ranks_.leave();
   }
   /// Enqueues the groups as kernel parameters: no copy, and in order with the steps around it. False when that was
   /// captured, so that the device does not have them yet.
@@ -102,22 +111,26 @@ template <class Plan> class cuda_engine {
     return partial;
   }
 
-  void zero_gradients() { for_packets(zero_all{}); }
-  void reload_values() { for_packets(reload_all{}); }
+  void zero_gradients() { for_packets<callers>(callers_view(), zero_all{}); }
+  void reload_values() {
+    device_scope const scope(device_);
+    if constexpr (Plan::shards) ranks_.stage(view_);
+    for_packets<Plan>(view_, reload_all{});
+  }
   void unscale_gradients() {
     device_scope const scope(device_);
-    using body = scaled_packets<Plan, unscale_body>;
-    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, scale_, {}});
+    using body = scaled_packets<callers, unscale_body>;
+    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{callers_view(), scale_, {}});
     launch(mark_unscaled<Plan>, 1, 1, stream_, view_);
   }
   template <class F> void transform_gradients(F const& f) {
     device_scope const scope(device_);
-    using body = scaled_packets<Plan, transform_body<F>>;
-    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, scale_, {f}});
+    using body = scaled_packets<callers, transform_body<F>>;
+    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{callers_view(), scale_, {f}});
   }
   void ascend(std::vector<entry> const& groups) {
     device_scope const scope(device_);
-    measure_norm(groups);
+    measure_norm(groups, "ascend()");
     launch(find_ascent<Plan>, 1, total_threads, stream_, norm_view(), controls(), ascent_.get());
     using body = ascend_packets<Plan>;
     launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, saved_.get(), ascent_.get()});
@@ -126,9 +139,13 @@ template <class Plan> class cuda_engine {
     device_scope const scope(device_);
     make_saved();
     using body = swap_in_packets<Plan, To>;
-    launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{view_, saved_.get(), policies_});
+    share_values(false, [&] {
+      launch(each_packet<body>, own_chunks_, packet_threads, stream_, body{view_, saved_.get(), policies_});
+    });
   }
-  void restore_values() { for_packets(restore_all{saved_.get()}); }
+  void restore_values() {
+    share_values(false, [&] { for_packets<Plan>(view_, restore_all{saved_.get()}); });
+  }
 
   void select_rows(std::size_t tensor, std::int64_t rows, std::uint8_t const* mask) {
     device_scope const scope(device_);
@@ -168,6 +185,26 @@ template <class Plan> class cuda_engine {
     control_.read(&late_->slot[0], stream_);
   }
 
+  /// Values, groups and all that is owned become those of one rank. Waits for the stream.
+  void broadcast(std::vector<entry>& groups, int root) {
+    device_scope const scope(device_);
+    if (batches_ != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
+    ranks_.check();
+    ranks_.broadcast_values(root);
+    for (owned_buffer const& b : owned(0))
+      if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
+    if constexpr (has_memory<rule>) {
+      std::int64_t const units = Plan::unit_per_tensor ? view_.tensor_count : view_.group_count;
+      ranks_.broadcast(memories_.get(), units * std::int64_t(sizeof(memory_of<rule>)), root);
+    }
+    ranks_.broadcast(control_.get(), sizeof(control_block), root);
+    ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
+    set_groups(groups);
+    control_block const c = read_control();
+    late_->slot[c.calls % 3] = c;
+    late_->complete = c.calls;
+  }
+
   void copy(void* to, void const* from, std::size_t bytes) {
     device_scope const scope(device_);
     if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
@@ -183,7 +220,16 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::sums) set_groups(groups);
   }
 
-  typename Plan::policies const& policies() const { return policies_; }
+  /// What makes the gradients in memory true.
+  double inverse(control_block const& c, step_call const& call) const {
+    typename Plan::policies policies = policies_;
+    agreed now;
+    if constexpr (Plan::parallel) {
+      now = ranks_.read_now();
+      static_cast<typename Plan::team&>(policies).now = &now;
+    }
+    return inverse_of<Plan>(c, policies, read_scale(), call);
+  }
   control_block read_control() const {
     device_scope const scope(device_);
     read_back(report_.get(), control_.get(), 1);
@@ -214,134 +260,60 @@ template <class Plan> class cuda_engine {
   std::string name() const { return "CUDA device " + std::to_string(device_); }
 
  private:
-  /// All that is owned of the elements from `first` on.
-  std::array<owned_buffer, Plan::slots + 4> owned(std::int64_t first) const {
-    auto const of = [&](void* p, std::int64_t size) {
-      return owned_buffer{p ? static_cast<std::byte*>(p) + first * size : nullptr, size};
-    };
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::array{of(slot_[I].get(), bytes_of<typename Plan::template slot<I>>)..., of(remainder_.get(), 2),
-                        of(master_.get(), bytes_of<typename Plan::master>),
-                        of(average_.get(), sizeof(typename Plan::real)), of(slow_.get(), sizeof(typename Plan::slow))};
-    }(typename Plan::every_slot{});
+  /// How the caller's gradients are seen.
+  using callers = std::conditional_t<Plan::parallel, callers_plan<Plan>, Plan>;
+  device_view<callers> callers_view() const {
+    if constexpr (Plan::parallel) return ranks_.callers_of(view_);
+    else return view_;
   }
-  template <class T> void copy_one(T* to, T const* from) {
-    require_cuda(cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync");
-  }
-  void make_saved() {
-    if (!saved_.get()) saved_ = device_array<std::byte>(arena_ * std::size_t(Plan::largest_value));
-  }
-  void make_norm_partial() {
-    if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_rows * std::size_t(view_.chunk_count));
-  }
-  /// The view of what measure_norm() found.
-  device_view<Plan> norm_view() const {
-    device_view<Plan> view = view_;
-    if (!Plan::measures) view.partial = norm_partial_.get();
-    return view;
-  }
-
-  bool capturing() const {
-    cudaStreamCaptureStatus status;
-    require_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
-    return status != cudaStreamCaptureStatusNone;
-  }
-
-  template <class T> void read_back(T* to, T const* from, std::size_t count) const {
-    if (count == 0) return;
-    require_cuda(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
-    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-  }
-
-  template <class Body> void for_packets(Body const& body) {
+  /// All packets, or the own ones.
+  template <class Seen, class Body> void for_packets(device_view<Seen> const& view, Body const& body) {
     device_scope const scope(device_);
-    launch(each_packet<all_packets<Plan, Body>>, view_.chunk_count, packet_threads, stream_, {view_, body});
-  }
-
-  control_view<Plan> controls() const {
-    return {policies_, step_terms_.get(), step_terms_.get() + 1, factors_.get(), scale_, late_.get()};
+    launch(each_packet<all_packets<Seen, Body>>, Seen::shards ? own_chunks_ : view_.chunk_count, packet_threads,
+           stream_, {view, body});
   }
 
   template <measure What> void measure_all(step_call const& call) {
-    launch(measure_chunks<Plan, What>, view_.chunk_count, chunk_threads, stream_, view_, controls(), call);
+    device_view<Plan> const view = norm_view();
+    constexpr int first = What == measure::sums ? Plan::norm_rows : 0, rows = measured<Plan, What>;
+    double* const partial = view.partial + first * view.chunk_count;
+    auto const n = std::int64_t(rows) * view.chunk_count;
+    if constexpr (Plan::shards)
+      require_cuda(cudaMemsetAsync(partial, 0, std::size_t(n) * sizeof(double), stream_), "cudaMemsetAsync");
+    launch(measure_chunks<Plan, What>, own_chunks_, chunk_threads, stream_, view, controls(), call);
+    if constexpr (Plan::shards) ranks_.add(partial, n);
   }
 
-  static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
-
-  void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
-    rule_chunks_ = where.rule_chunks;
-    auto const rule_arena = std::size_t(where.rule_arena);
-    std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
-    auto const arena = arena_ = std::size_t(where.arena), chunks = std::size_t(where.chunks());
-    tensors_ = {where.tensors, stream_};
-    tensor_of_chunk_ = {where.tensor_of_chunk, stream_};
-    groups_ = {groups, stream_};
-    control_ = {std::array{start_of<Plan>(policies_)}, stream_};
-    units_ = device_array<unit<rule, typename Plan::real>>(units);
-    partial_ = {std::vector<double>(rows * chunks), stream_};
-    if constexpr (Plan::sums)
-      pending_ = device_array<unit<rule, typename Plan::real>>(Plan::pending_per_tensor ? units : groups.size());
-    if constexpr (has_memory<rule>) memories_ = {std::vector<memory_of<rule>>(units), stream_};
-    if constexpr (Plan::totals_per_tensor)
-      totals_ = device_array<double>((Plan::norm_rows + Plan::sum_count) * where.tensors.size());
-    if constexpr (Plan::clip_over != scope::model)
-      factors_ = device_array<double>(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size());
-    if constexpr (Plan::has_step_terms) step_terms_ = device_array<step_terms_of<Plan>>(2);
-    if constexpr (Plan::has_remainder) remainder_ = device_array<std::uint16_t>(arena);
-    if constexpr (Plan::template given<typename Plan::average>) average_ = device_array<typename Plan::real>(arena);
-    if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = device_array<typename Plan::slow>(arena);
-    if constexpr (Plan::has_master) master_ = device_array<typename Plan::exact>(arena);
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((slot_[I] = device_array<std::byte>(used[I] ? rule_arena * sizeof(typename Plan::template slot<I>) : 0)), ...);
-    }(typename Plan::every_slot{});
-    if constexpr (Plan::template given<typename Plan::ascent>) {
-      make_saved();
-      ascent_ = device_array<double>(1);
-    }
-    report_ = pinned<control_block>();
-    late_ = pinned<late_report>();
-
-    view_ = {tensors_.get(), tensor_of_chunk_.get(), where.chunks(), std::int32_t(where.tensors.size()),
-             std::int32_t(groups.size()), master_.get(), {}, control_.get(), groups_.get(), units_.get(),
-             pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}};
-    if constexpr (Plan::ascends && !Plan::measures) make_norm_partial();
-    if constexpr (Plan::has_extras) view_.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
-    if constexpr (Plan::has_step_terms) view_.extra.step_terms = step_terms_.get();
-    if constexpr (Plan::selects_rows) {
-      rows_ = {where, groups.size(), stream_};
-      view_.extra.rows = rows_.records();
-      view_.extra.rules = rows_.rules();
-    }
-    scale_ = &control_.get()->scale;
-    if constexpr (Plan::shares_scale)
-      scale_ = &static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
-    for (std::size_t i = 0; i != Plan::slots; ++i) view_.slot[i] = slot_[i].get();
+  /// change() and, where each rank changes a part of the values only, the others' parts: all of it or nothing.
+  template <class F> void share_values(bool is_step, F const& change) {
+    if constexpr (Plan::shards) ranks_.check();
+    if constexpr (Plan::shards) ranks_.stage(view_);
+    change();
+    if constexpr (Plan::shards) ranks_.gather(view_, is_step);
   }
 
-  cudaStream_t stream_;
-  int device_ = 0;
-  typename Plan::policies policies_;
-  device_array<tensor_record<typename Plan::value, typename Plan::gradient>> tensors_;
-  device_array<std::int32_t> tensor_of_chunk_;
-  device_array<entry> groups_;
-  device_array<control_block> control_;
-  device_array<unit<rule, typename Plan::real>> units_, pending_;
-  device_array<memory_of<rule>> memories_;
-  device_array<double> partial_, totals_, factors_, norm_partial_, ascent_;
-  device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
-  device_array<typename Plan::exact> master_;
-  device_array<std::uint16_t> remainder_;
-  device_array<typename Plan::real> average_;
-  device_array<typename Plan::slow> slow_;
-  device_array<std::byte> saved_;
-  std::size_t arena_ = 0;
-  std::int64_t rule_chunks_ = 0;
-  std::array<device_array<std::byte>, Plan::slots> slot_;
-  std::conditional_t<Plan::selects_rows, cuda_rows<Plan>, no_rows> rows_;
-  std::unique_ptr<control_block, pinned_delete> report_;
-  std::unique_ptr<late_report, pinned_delete> late_;
-  device_view<Plan> view_{};
-  loss_scale_state const* scale_ = nullptr;
+  /// Whether ranks meet in this call of step(), of which the host must know, so that it counts micro-batches as the
+  /// device does; true where there is one rank.
+  bool meets([[maybe_unused]] step_call const& call) {
+    if constexpr (Plan::parallel) {
+      ranks_.check();
+      if constexpr (Plan::template given<typename Plan::accumulation>) {
+        if (bool const now = capturing(); now != captures_) {
+          if (batches_ != 0)
+            throw std::logic_error("step(): with ranks a capture begins with the first micro-batch of an update and "
+                                   "ends with the last");
+          captures_ = now;
+        }
+        bool const complete = call.flush ? batches_ > 0 : batches_ + 1 >= micro_batches<Plan>(policies_, 0);
+        batches_ = complete ? 0 : batches_ + !call.flush;
+        return complete;
+      }
+    }
+    return true;
+  }
+
+  bool captures_ = false;  // whether the micro-batches that wait were captured
+  std::int64_t batches_ = 0;
   stage_of<Plan, cuda_matrices<Plan>> matrices_;
 };
 

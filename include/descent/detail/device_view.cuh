@@ -5,6 +5,7 @@
 #include <descent/control.hpp>
 #include <descent/detail/packet.hpp>
 #include <descent/detail/row_record.hpp>
+#include <descent/parallel.hpp>
 
 #include <atomic>
 
@@ -39,6 +40,41 @@ template <class Plan> struct extra_view<Plan, true> {
   typename Plan::rule* rules;  // of each group with its scheduled fields, where rows count their own updates
 };
 
+/// A meeting of ranks begins, and ends if there is one.
+inline __device__ void enter(comm_progress& p, int meeting) {
+  p.meeting = meeting;
+  __threadfence_system();
+  ++p.begun;
+}
+inline __device__ void leave(comm_progress& p) { p.ended = p.begun; }
+inline __device__ void leave(comm_progress& p, agreed const& now) {
+  if (now.differ()) p.differ = 1;
+  __threadfence_system();
+  leave(p);
+}
+
+/// Where the elements of a chunk lie in buffers with a part for each rank.
+struct place {
+  std::int64_t first;  // of its rank's elements in the arena
+  std::int64_t part;   // its rank's part in the buffer, in elements
+};
+/// The values of a tensor, which starts there in the arena, among those of all ranks. Each part has room for the
+/// largest type.
+template <class Value>
+__device__ Value* staged(std::byte* values, place const& p, std::int64_t arena, std::int64_t largest) {
+  std::int64_t const begin = p.first > arena ? p.first - arena : 0;  // of the tensor's elements in that part
+  return reinterpret_cast<Value*>(values + (p.part + arena + begin - p.first) * largest) - begin;
+}
+
+/// What only ranks have: the sum of the gradients, and which elements are the own ones.
+template <class Plan, bool = Plan::parallel> struct team_view {};
+template <class Plan> struct team_view<Plan, true> {
+  typename Plan::gradient* sum;
+  std::byte* values;         // the own ones, where they are changed
+  std::int64_t first_chunk;  // of the own ones, and their first element in the arena
+  std::int64_t first;
+};
+
 /// Everything in device memory, by value to every kernel.
 template <class Plan> struct device_view {
   using rule = typename Plan::rule;
@@ -58,21 +94,32 @@ template <class Plan> struct device_view {
   double* partial;            // [row][chunk]: the norm's rows if measured, then the rule's sums
   double* totals;             // [row][tensor], the same rows
   extra_view<Plan> extra;
+  team_view<Plan> team;
 
   template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
+    std::int64_t at = t.arena;  // of what is owned
+    if constexpr (Plan::shards) at -= team.first;
     buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
                      static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
-    if constexpr (Typed::has_master) x.exact = master + t.arena;
+    if constexpr (Plan::parallel) x.gradient = team.sum + at;
+    if constexpr (Plan::shards)
+      x.value = staged<typename Typed::value>(team.values, {team.first, 0}, t.arena, Plan::largest_value);
+    if constexpr (Typed::has_master) x.exact = master + at;
     else x.exact = x.value;
-    if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(t.arena);
+    if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(at, t.arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((x.slot[I] = has_optional_state<rule> && !slot[I]
                         ? nullptr
-                        : static_cast<typename Plan::template slot<I>*>(slot[I]) + t.arena),
+                        : static_cast<typename Plan::template slot<I>*>(slot[I]) + at),
        ...);
     }(typename Plan::every_slot{});
     return x;
+  }
+  /// The first chunk that this rank updates.
+  __device__ std::int64_t first_chunk() const {
+    if constexpr (Plan::shards) return team.first_chunk;
+    else return 0;
   }
 
   /// f<Typed>(buffers) for the tensor's types.

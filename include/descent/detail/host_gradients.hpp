@@ -92,10 +92,11 @@ template <class Plan, class System> class host_gradients : protected host_storag
     change();
     if constexpr (Plan::shards) ranks_.gather(where_);
   }
-  void reduce(std::vector<entry> const& groups, step_call const& call, bool zero) {
+  void reduce(std::vector<entry> const& groups, step_call const& call, bool zero, char const* name) {
     double loss = 0;
     if constexpr (has_loss<rule>) loss = *static_cast<typename Plan::loss const&>(policies_).where;
-    ranks_.reduce(weight_of<Plan>(control_, call), loss,
+    ranks_.reduce(weight_of<Plan>(control_, call), loss, name,
+                  hash_of_call(ranks_.call_of(name), control_, groups.data(), int(groups.size())),
                   [&] { for_all_chunks(send_body{this, groups.data(), real(ranks_.shrink()), zero}); });
   }
 };

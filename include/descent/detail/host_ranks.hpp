@@ -9,7 +9,9 @@
 #include <descent/detail/shares.hpp>
 #include <descent/detail/streams.hpp>
 
+#include <cstdint>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,6 +24,7 @@ template <class Plan> class host_ranks {
  public:
   template <class Policies> explicit host_ranks(Policies const&) {}
   template <class... Ts> void join(Ts const&...) {}
+  void start() {}
 };
 
 template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
@@ -39,21 +42,25 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   /// Waits for all ranks. Throws std::invalid_argument where they are about to train different things.
   void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies& policies) {
-    require_same_facts(comm_, facts_of<Plan>(where, groups, policies));
-    static_cast<typename Plan::team&>(policies).now = &now_;
-    for (auto const& x : where.tensors)
-      comm_.broadcast(static_cast<std::byte*>(static_cast<void*>(x.value)), x.count * x.value_size(), 0);
-    if constexpr (Plan::shards) shares_ = shares_of(where, ranks_);
-    auto const room = meeting_memory_of<Plan>(where, ranks_);
-    room_ = room.part;
-    sum_ = zeroed(room.sum);
-    wire_ = zeroed(room.sent);
-    parts_ = zeroed(room.received);
-    values_ = allocate_host(std::size_t(room.values));
-    // What rounds in half must not overflow in a sum: a power of two is exact.
-    if (std::is_same_v<wire, half>)
-      while (shrink_ * shrink_ < ranks_) shrink_ *= 2;
+    std::string difference;
+    together([&] {
+      auto facts = facts_of<Plan>(where, groups, policies);
+      if constexpr (Plan::shares_scale)
+        facts.push_back("shared loss scale " + exact(double(policies.shared->state.scale)));
+      difference = difference_in(comm_, facts, number_);
+      if (difference.empty()) meet(where, policies);
+    });
+    if (!difference.empty()) throw std::invalid_argument(difference);
+    joined_ = true;
   }
+  /// The optimizer is complete.
+  void start() { started_ = true; }
+  /// The others wait for an optimizer that was not completed.
+  ~host_ranks() {
+    if (joined_ && !started_) abort_with("could not make its optimizer");
+  }
+
+  std::uint64_t call_of(char const* name) const { return detail::call_of(name, number_); }
 
   sum* gradients() const { return reinterpret_cast<sum*>(sum_.get()); }
 
@@ -64,17 +71,19 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
       f();
     } catch (std::exception const& e) {
       broken_ = true;
-      comm_.abort(std::string("rank ") + std::to_string(comm_.rank()) + ": " + e.what());
+      abort_with(e.what());
       throw;
     }
   }
 
-  /// Sums weights, and the gradients that pack() writes to their places.
-  template <class Pack> void reduce(double weight, double loss, Pack const& pack) {
+  /// Sums weights, and the gradients that pack() writes to their places. All must be in the same call.
+  template <class Pack>
+  void reduce(double weight, double loss, char const* name, double call, Pack const& pack) {
     together([&] {
-      double facts[2] = {weight, weight * loss};
-      comm_.all_reduce(facts, 2);
-      now_ = {facts[0] / shrink_, facts[1] / facts[0]};
+      now_.enter(weight, loss, call);
+      comm_.all_reduce(&now_.weights, agreed_sums);
+      if (now_.differ())
+        throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name + another_call);
       pack();
       std::int64_t const all = ranks_ * room_;
       if constexpr (!ordered) {
@@ -90,6 +99,11 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     });
   }
 
+  /// Gives all what one rank has.
+  void broadcast(void* data, std::int64_t bytes, int root) {
+    require_root(root, ranks_);
+    together([&] { comm_.broadcast(static_cast<std::byte*>(data), bytes, root); });
+  }
   /// The sum over ranks of what only one of them has.
   void add(std::vector<double>& x) {
     together([&] { comm_.all_reduce(x.data(), std::int64_t(x.size())); });
@@ -107,7 +121,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
       return to + where.arena_at(chunk);
     }
   }
-  double shrink() const { return 1 / shrink_; }
+  double shrink() const { return 1 / now_.shrink; }
 
   /// Keeps the values of the own part until gather() is done.
   void keep(tensors const& where) { copy_own(where, kept()); }
@@ -129,6 +143,28 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   }
 
  private:
+  /// Gives all the values of rank 0, and allocates.
+  void meet(tensors const& where, typename Plan::policies& policies) {
+    static_cast<typename Plan::team&>(policies).now = &now_;
+    for (auto const& x : where.tensors)
+      comm_.broadcast(static_cast<std::byte*>(static_cast<void*>(x.value)), x.count * x.value_size(), 0);
+    if constexpr (Plan::shards) shares_ = shares_of(where, ranks_);
+    auto const room = meeting_memory_of<Plan>(where, ranks_);
+    room_ = room.part;
+    sum_ = zeroed(room.sum);
+    wire_ = zeroed(room.sent);
+    parts_ = zeroed(room.received);
+    values_ = allocate_host(std::size_t(room.values));
+    now_.ranks = ranks_;
+    now_.shrink = shrink_of<wire>(ranks_);
+  }
+  void abort_with(char const* why) noexcept {
+    try {
+      comm_.abort("rank " + std::to_string(comm_.rank()) + ": " + why);
+    } catch (std::bad_alloc const&) {
+      comm_.abort("out of memory");  // short enough to need none
+    }
+  }
   static host_memory zeroed(std::int64_t bytes) {
     host_memory m = allocate_host(std::size_t(bytes));
     if (bytes) std::memset(m.get(), 0, std::size_t(bytes));
@@ -159,8 +195,8 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   comm_type& comm_;
   int ranks_;
   std::int64_t room_ = 0;  // room_: elements of one rank's part
-  double shrink_ = 1;
-  bool broken_ = false;
+  bool broken_ = false, joined_ = false, started_ = false;
+  std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
   agreed now_;
   std::vector<chunk_run> shares_;
   host_memory wire_, parts_, sum_, values_;

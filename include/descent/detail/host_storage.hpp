@@ -32,9 +32,8 @@ template <class Plan, class System> class host_storage : protected host_control<
 
   template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.own.size) * sizeof(T)); }
 
-  /// All that is owned of one tensor's elements.
-  std::array<owned_buffer, Plan::slots + 4> owned(std::size_t tensor) const {
-    std::int64_t const first = where_.tensors[tensor].arena;
+  /// All that is owned of the elements from `first` on.
+  std::array<owned_buffer, Plan::slots + 4> owned(std::int64_t first) const {
     auto const of = [&](host_memory const& m, std::int64_t size) {
       return owned_buffer{m ? m.get() + first * size : nullptr, size};
     };

@@ -20,9 +20,9 @@ template <class Plan> struct extra_buffers<Plan, true> {
   typename Plan::slow* slow;
   std::int64_t arena;  // number of the first element among all
 
-  /// Those of the tensor whose elements start there.
-  template <class Typed> DESCENT_HD extra_buffers<Typed> from(std::int64_t first) const {
-    return {remainder + first, average + first, slow + first, arena + first};
+  /// Those of the tensor whose elements start at `at`, the first of them number `first` among all.
+  template <class Typed> DESCENT_HD extra_buffers<Typed> from(std::int64_t at, std::int64_t first) const {
+    return {remainder + at, average + at, slow + at, arena + first};
   }
 };
 

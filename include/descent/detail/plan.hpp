@@ -128,7 +128,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr bool measures =
       given<clip> || sums || given<loss_scale> || count_of<kind::finiteness, Ps...> > 0;
   /// Whether a call of step() may leave the parameters as they are.
-  static constexpr bool may_skip = measures || given<accumulation>;
+  static constexpr bool may_skip = measures || given<accumulation> || parallel;
   /// Sums need the clip factor first, and it needs the norm: then the norm has a pass of its own.
   static constexpr bool norm_first = given<clip> && sums;
   /// Whether the update knows more buffers than gradient, value, master and state.
@@ -200,7 +200,9 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
            (Typed::has_master ? bytes_of<typename Typed::value> : 0) + 2 * state_bytes(used, in_update) +
            (given<average> ? 2 * bytes_of<real> : 0) + (given<lookahead> ? 2 * bytes_of<slow> : 0);
   }
-  static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + own_updates + 2;
+  /// Kernels of one step on a device, beside those of a communicator.
+  static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + own_updates + 2 +
+                                  (parallel ? 2 : 0) + reduced::ordered + (shards ? 4 : 0);
 
  private:
   template <class Typed>
@@ -224,6 +226,13 @@ template <class Plan, int I> struct typed_plan : Plan {
 /// The same with the caller's gradients.
 template <class Plan, int I> struct own_plan : Plan::template typed<I> {
   using gradient = typename types<typename Plan::own_gradient>::template at<I>;
+};
+
+/// The same for all pairs, and for what is done on each rank by itself.
+template <class Plan> struct callers_plan : Plan {
+  using gradient = typename Plan::own_gradient;
+  static constexpr bool parallel = false, shards = false;
+  template <int I> using typed = own_plan<Plan, I>;
 };
 
 /// f<Typed>() with the plan for a tensor's pair of types; on the side where f lives.

@@ -55,7 +55,8 @@ step_report report_of(layout<typename Plan::value, typename Plan::gradient> cons
   if (!has_lr<typename Plan::rule>) r.learning_rate = none;
   if (!Plan::measures) r.grad_norm = none;
   if (c.applied) return r;
-  if (c.waiting && c.batches > 0) r.why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
+  if (c.lost) r.why = "ranks were lost";
+  else if (c.waiting && c.batches > 0) r.why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
   else if (c.waiting) r.why = "no gradients were waiting";
   else if (c.step + c.skipped == 0) r.why = "no step was taken yet";
   else if (c.bad_chunk < 0) r.why = "the loss is not finite";

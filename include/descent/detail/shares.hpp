@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 /// How the elements are divided among ranks: a pure function of the layout and the number of ranks.
@@ -42,10 +44,25 @@ template <class Plan, class Layout> meeting_memory meeting_memory_of(Layout cons
   std::int64_t part = arena_of((where.arena + ranks - 1) / ranks);
   if constexpr (Plan::shards) part = largest_of(shares_of(where, ranks));
   std::int64_t const all = ranks * part;
+  constexpr int kept = Plan::team::communicator_type::on_device ? 0 : 2;  // the own values, as sent and as before
   return {part, (Plan::shards ? part : all) * std::int64_t(sizeof(typename Plan::reduced::sum)),
           Plan::shards || ordered ? all * std::int64_t(sizeof(wire)) : 0,
           ordered ? all * std::int64_t(sizeof(wire)) : 0,
-          Plan::shards ? (ranks + 2) * part * Plan::largest_value : 0};
+          Plan::shards ? (ranks + kept) * part * Plan::largest_value : 0};
+}
+
+inline void require_root(int root, int ranks) {
+  if (root < 0 || root >= ranks)
+    throw std::invalid_argument("broadcast: root must be in [0, " + std::to_string(ranks) + "), is " +
+                                std::to_string(root));
+}
+
+/// What gradients are divided by on the wire. What rounds in half must not overflow in a sum: a power of two is exact.
+template <class Wire> double shrink_of(int ranks) {
+  double shrink = 1;
+  if (std::is_same_v<Wire, half>)
+    while (shrink * shrink < ranks) shrink *= 2;
+  return shrink;
 }
 
 /// Which share a chunk is in.

@@ -41,14 +41,26 @@ template <class Plan, class Engine> class optimizer_core {
     return *engine_;
   }
 
-  tensors where_;
-  std::vector<entry> groups_;
+  void refuse_averages(char const* function) const {
+    if (swapped_)
+      throw std::logic_error(std::string(function) +
+                             " between two calls of swap_average(): the values are the averages now");
+  }
+  void refuse_elsewhere(char const* function) const {
+    if (ascended_)
+      throw std::logic_error(std::string(function) + " after " + (Plan::ascends ? "ascend()" : "move_ahead()") +
+                             ": the values are elsewhere until step()");
+  }
+
   /// On the host, where every schedule can be called.
   void check_schedules([[maybe_unused]] std::int64_t step) const {
     if constexpr (requires { engine_->check_schedules(groups_, step); }) engine_->check_schedules(groups_, step);
   }
 
+  tensors where_;
+  std::vector<entry> groups_;
   std::unique_ptr<Engine> engine_;
+  bool swapped_ = false, ascended_ = false;  // whether the values are the averages, or elsewhere
 };
 
 /// The face's part that shows what the optimizer owns, and puts it back.
@@ -113,6 +125,18 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     alive();
     this->check_schedules(t);
     alive().set_control(&control_block::step, t, groups_);
+  }
+
+  /// Values, masters, states, averages, groups, t and loss scale become those of one rank, on which they were put back,
+  /// say. Waits for all ranks and, on CUDA, for the stream. Throws as step(); after a comm_error values may be those of
+  /// either.
+  void broadcast(int root = 0) {
+    static_assert(Plan::parallel && !Plan::shards,
+                  "broadcast(): it gives all ranks what one of them has, which only replicated{comm} lets them have");
+    Engine& e = this->waiting("broadcast()");
+    this->refuse_averages("broadcast()");
+    this->refuse_elsewhere("broadcast()");
+    e.broadcast(groups_, root);
   }
 
   /// Shows on_plateau a metric, such as the loss over what it does not train on: one value, or one that is read where

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+/// A model of a training step on many GPUs: what a projection says, with all of its inputs. Seconds, bytes.
+namespace example::projection {
+
+/// Bandwidths are an assumption; latencies are those by which NCCL chooses between its algorithms (src/graph/tuning.cc
+/// of NCCL 2.28: hwLat and baseLat, Simple for gradients, LL for a few bytes, tree bandwidth * 0.92).
+struct cluster {
+  int gpus_per_node = 8;
+  double bus = 360e9;                                                  // of a GPU, in the node and between nodes
+  double tree = 0.92;                                                  // of it
+  double ring_link = 3.4e-6, tree_link = 4.0e-6, network = 14e-6;      // a step
+  double tiny_base = 6.8e-6, tiny_link = 0.6e-6, tiny_network = 5e-6;  // of a tree for a few bytes
+
+  int in_node(int n) const { return std::min(n, gpus_per_node); }
+  int nodes(int n) const { return n / in_node(n); }
+};
+
+struct cost {
+  double wire, latency;
+  double total() const { return wire + latency; }
+};
+
+/// One way around a ring: S (n - 1) / (n B) (nccl-tests, doc/PERFORMANCE.md), with n - 1 steps, of which nodes - 1 go
+/// over the network. The time of a reduce-scatter and of an all-gather.
+inline cost ring(cluster const& c, int n, double bytes) {
+  double const between = c.nodes(n) - 1;
+  return {bytes * (n - 1) / (n * c.bus), (n - 1 - between) * c.ring_link + between * c.network};
+}
+/// Twice around.
+inline cost ring_all_reduce(cluster const& c, int n, double bytes) {
+  cost const once = ring(c, n, bytes);
+  return {2 * once.wire, 2 * once.latency};
+}
+/// 2 S / (0.92 B), with 2 [(g - 1) link + log2(nodes) network].
+inline cost tree_all_reduce(cluster const& c, int n, double bytes) {
+  if (n == 1) return {0, 0};
+  return {2 * bytes / (c.tree * c.bus),
+          2 * ((c.in_node(n) - 1) * c.tree_link + std::log2(c.nodes(n)) * c.network)};
+}
+/// A few bytes to all.
+inline double tiny(cluster const& c, int n) {
+  return n == 1 ? 0
+                : c.tiny_base + 2 * ((c.in_node(n) - 1) * c.tiny_link + std::log2(c.nodes(n)) * c.tiny_network);
+}
+
+/// Each GPU has its own tokens, whatever their number. An H100's peak in bfloat16 and memory bandwidth are those of its
+/// data sheet (SXM, dense), the shares of them assumptions. The step of adamw with masters reads the gradient (2),
+/// reads and writes master and moments (24), writes the value (2).
+struct model {
+  double parameters, tokens = 8192;
+  double peak = 989e12, utilization = 0.4;
+  double memory = 3.35e12, memory_share = 0.9, bytes_of_step = 28;
+  int buckets = 1;  // sent while the backward pass goes on; 1: after it
+
+  double payload() const { return 2 * parameters; }
+  double forward() const { return 2 * parameters * tokens / (peak * utilization); }
+  double backward() const { return 2 * forward(); }
+  double update() const { return parameters * bytes_of_step / (memory * memory_share); }
+};
+
+enum class way { ring, tree, sharded };
+
+struct step {
+  double compute, wire, latency, tiny, update;
+  double total() const { return compute + wire + latency + tiny + update; }
+  /// What takes most besides the forward and backward pass.
+  char const* dominant() const {
+    double const most = std::max({wire, latency, tiny, update});
+    return most == wire ? "wire" : most == latency ? "latency" : most == tiny ? "norm" : "update";
+  }
+};
+
+/// T = T_fwd + T_bwd + max(0, sum over all buckets but the last - (T_bwd - t_first)) + T_last + T_tiny + T_update
+///
+/// where buckets are equal and the first is ready at t_first = T_bwd / buckets. Sharded: T_update / n, the buckets are
+/// reduce-scatters, and an all-gather of the values follows. Ranks exchange weights (once) and norms (sharded).
+inline step step_of(cluster const& c, model const& m, int n, way w) {
+  double const part = m.payload() / m.buckets, backward = m.backward();
+  cost const bucket = w == way::tree   ? tree_all_reduce(c, n, part)
+                      : w == way::ring ? ring_all_reduce(c, n, part)
+                                       : ring(c, n, part);
+  double const before = (m.buckets - 1) * bucket.total();
+  double const exposed = std::max(0.0, before - (backward - backward / m.buckets)) + bucket.total();
+  double const share = n == 1 ? 0 : exposed / bucket.total();
+  step s{m.forward() + backward, bucket.wire * share, bucket.latency * share, tiny(c, n), m.update()};
+  if (w == way::sharded) {
+    cost const values = ring(c, n, m.payload());
+    s.wire += values.wire;
+    s.latency += values.latency;
+    s.tiny *= 2;
+    s.update /= n;
+  }
+  return s;
+}
+
+/// What becomes of n GPUs' work: T_1 / T_n. More than 1 where the update is divided.
+inline double efficiency(cluster const& c, model const& m, int n, way w) {
+  return step_of(c, m, 1, way::tree).total() / step_of(c, m, n, w).total();
+}
+
+/// The faster one of NCCL's two for an all-reduce.
+inline way replicated(cluster const& c, model const& m, int n) {
+  return step_of(c, m, n, way::tree).total() < step_of(c, m, n, way::ring).total() ? way::tree : way::ring;
+}
+
+}  // namespace example::projection

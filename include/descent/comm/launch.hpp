@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace descent::comm {
+
+/// Where a launcher has put this process, by the environment; without a launcher it is alone. Of nested launchers the
+/// inner one counts: torchrun, which says so by TORCHELASTIC_RUN_ID, before mpirun and mpiexec, these before srun.
+/// All others that are set must agree, so that a RANK that was left over does not pass for this start's.
+struct launch {
+  int rank = 0, size = 1;              // among all processes
+  int local_rank = 0, local_size = 1;  // among those of this node
+  std::string launcher;                // torchrun, mpirun, mpiexec, srun, or empty
+  std::string job;      // the same in all processes of a start, not in another's; empty where the launcher says nothing
+  std::string address;  // MASTER_ADDR, or empty
+  int port = 0;         // MASTER_PORT, or 0; under torchrun its own store listens there
+
+  /// Throws std::invalid_argument, with variable, value and what is allowed, on what is no number, out of range or
+  /// incomplete, and on launchers that disagree.
+  static launch from_environment() {
+    return from([](char const* name) { return std::getenv(name); });
+  }
+  /// The same of get(name), a string or null.
+  template <class Get> static launch from(Get const& get);
+};
+
+}  // namespace descent::comm
+
+namespace descent::detail {
+
+/// The variables in which a launcher says rank, size, local rank and local size.
+struct launcher_variables {
+  char const *launcher, *rank, *size, *local_rank, *local_size;
+};
+inline constexpr launcher_variables torchrun_variables{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK",
+                                                       "LOCAL_WORLD_SIZE"};
+inline constexpr launcher_variables mpirun_variables{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                                     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+inline constexpr launcher_variables mpiexec_variables{"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+                                                      "MPI_LOCALNRANKS"};
+inline constexpr launcher_variables srun_variables{"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
+                                                   "SLURM_STEP_TASKS_PER_NODE"};
+
+[[noreturn]] inline void refuse_variable(std::string const& name, std::string const& allowed, std::string const& is) {
+  throw std::invalid_argument("launch: " + name + " must be " + allowed + ", is " + is);
+}
+
+/// An integer in [low, high], nothing before or behind it.
+inline int variable_number(std::string const& name, std::string_view text, std::int64_t low, std::int64_t high) {
+  std::int64_t x = 0;
+  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (error != std::errc() || end != text.data() + text.size() || x < low || x > high)
+    refuse_variable(name, "an integer in [" + std::to_string(low) + ", " + std::to_string(high) + "]",
+                    "'" + std::string(text) + "'");
+  return int(x);
+}
+
+/// Entry `node` of Slurm's "2(x3),1", which is 2, 2, 2, 1.
+inline int tasks_of_node(std::string const& name, std::string_view list, int node) {
+  std::string const whole(list);
+  for (std::int64_t first = 0; !list.empty();) {
+    std::string_view entry = list.substr(0, list.find(','));
+    list.remove_prefix(entry.size() == list.size() ? list.size() : entry.size() + 1);
+    std::int64_t times = 1;
+    if (auto const x = entry.find("(x"); x != entry.npos && entry.back() == ')') {
+      times = variable_number(name, entry.substr(x + 2, entry.size() - x - 3), 1, INT32_MAX);
+      entry = entry.substr(0, x);
+    }
+    int const tasks = variable_number(name, entry, 1, INT32_MAX);
+    if (node < (first += times)) return tasks;
+  }
+  refuse_variable(name, "a list that has SLURM_NODEID = " + std::to_string(node), "'" + whole + "'");
+}
+
+/// What one launcher says; local_rank is -1 where it says nothing about the node.
+struct placed {
+  launcher_variables by;
+  int rank, size, local_rank = -1, local_size = -1;
+
+  bool agrees(placed const& other) const {
+    bool const local = local_rank < 0 || other.local_rank < 0 ||
+                       (local_rank == other.local_rank && local_size == other.local_size);
+    return rank == other.rank && size == other.size && local;
+  }
+  std::string text() const {
+    std::string said = std::string(by.launcher) + " (" + by.rank + ", ...) says rank " + std::to_string(rank) + " of " +
+                       std::to_string(size);
+    if (local_rank >= 0) said += ", " + std::to_string(local_rank) + " of " + std::to_string(local_size) + " here";
+    return said;
+  }
+};
+
+template <class Get> std::optional<placed> read_launcher(launcher_variables const& by, Get const& get) {
+  bool const slurm = by.launcher == std::string_view("srun");
+  char const *const rank = get(by.rank), *const size = get(by.size);
+  char const *const local_rank = get(by.local_rank), *const local_size = get(by.local_size);
+  if (!rank && !size && !local_rank && !local_size) return {};
+  auto const both = [&](char const* a, char const* a_is, char const* b, char const* b_is) {
+    if (bool(a_is) != bool(b_is))
+      refuse_variable(a_is ? b : a, std::string("set as ") + (a_is ? a : b) + " is, for a process of " + by.launcher,
+                      "not");
+  };
+  both(by.rank, rank, by.size, size);
+  both(by.local_rank, local_rank, by.local_size, local_size);
+  if (!rank) refuse_variable(by.rank, std::string("set as ") + by.local_rank + " is", "not");
+  int const n = variable_number(by.size, size, 1, INT32_MAX);
+  placed p{by, variable_number(by.rank, rank, 0, n - 1), n};
+  if (local_rank) {
+    auto const node = [&] {
+      return variable_number("SLURM_NODEID", get("SLURM_NODEID") ? get("SLURM_NODEID") : "", 0, INT32_MAX);
+    };
+    p.local_size = slurm ? tasks_of_node(by.local_size, local_size, node())
+                         : variable_number(by.local_size, local_size, 1, n);
+    p.local_rank = variable_number(by.local_rank, local_rank, 0, p.local_size - 1);
+  }
+  return p;
+}
+
+/// Whether srun started this process, not a batch script or a shell, whose steps have reserved numbers.
+template <class Get> bool is_srun_step(Get const& get) {
+  char const* const step = get("SLURM_STEP_ID");
+  return step && std::string_view(step).size() < std::string_view("4294967290").size();
+}
+
+template <class Get> std::string job_of(std::string_view launcher, Get const& get) {
+  auto const text = [&](char const* name) { return std::string(get(name) ? get(name) : ""); };
+  auto const with = [&](char const* name) { return get(name) ? "." + text(name) : std::string(); };
+  if (launcher == "torchrun") {
+    std::string const run = text("TORCHELASTIC_RUN_ID");  // "none" where nobody gave one
+    return run.empty() || run == "none" ? "" : run + with("TORCHELASTIC_RESTART_COUNT");
+  }
+  if (launcher == "mpirun") return get("PMIX_NAMESPACE") ? text("PMIX_NAMESPACE") : text("OMPI_MCA_ess_base_jobid");
+  if (is_srun_step(get) && get("SLURM_JOB_ID"))
+    return text("SLURM_JOB_ID") + with("SLURM_STEP_ID") + with("SLURM_RESTART_COUNT");
+  return "";
+}
+
+}  // namespace descent::detail
+
+namespace descent::comm {
+
+template <class Get> launch launch::from(Get const& get) {
+  std::vector<detail::placed> said;
+  auto const add = [&](std::optional<detail::placed> const& p) {
+    if (p) said.push_back(*p);
+  };
+  auto const torchrun = detail::read_launcher(detail::torchrun_variables, get);
+  if (!torchrun || !get("TORCHELASTIC_RUN_ID")) {
+    add(detail::read_launcher(detail::mpirun_variables, get));
+    add(detail::read_launcher(detail::mpiexec_variables, get));
+    if (detail::is_srun_step(get))
+      if (auto const srun = detail::read_launcher(detail::srun_variables, get))
+        if (said.empty() || srun->agrees(said.back())) add(srun);
+  }
+  add(torchrun);
+  launch at;
+  if (char const* const address = get("MASTER_ADDR")) at.address = address;
+  if (char const* const port = get("MASTER_PORT")) at.port = detail::variable_number("MASTER_PORT", port, 1, 65535);
+  if (said.empty()) return at;
+
+  for (detail::placed const& p : said)
+    if (!p.agrees(said.front()))
+      throw std::invalid_argument("launch: " + said.front().text() + ", " + p.text() +
+                                  ": unset the variables of the one that did not start this process");
+  at.rank = said.front().rank;
+  at.size = said.front().size;
+  at.launcher = said.front().by.launcher;
+  at.local_rank = -1;
+  for (detail::placed const& p : said)
+    if (p.local_rank >= 0) at.local_rank = p.local_rank, at.local_size = p.local_size;
+  if (at.local_rank < 0)
+    detail::refuse_variable(said.front().by.local_rank, "set as " + std::string(said.front().by.rank) + " is", "not");
+  for (detail::placed const& p : said)
+    if (at.job.empty()) at.job = detail::job_of(p.by.launcher, get);
+  return at;
+}
+
+}  // namespace descent::comm

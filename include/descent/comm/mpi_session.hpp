@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/comm/communicator.hpp>
+
+// MPI's C++ bindings, which were withdrawn, would need a library.
+#if !defined(OMPI_SKIP_MPICXX)
+#define OMPI_SKIP_MPICXX 1
+#endif
+#if !defined(MPICH_SKIP_MPICXX)
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace descent {
+
+namespace detail {
+inline std::string mpi_text(int code) {
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return "error " + std::to_string(code);
+  return text;
+}
+/// Between MPI_Init and MPI_Finalize.
+inline bool mpi_runs() {
+  int begun = 0, ended = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&ended);
+  return begun && !ended;
+}
+inline std::string seconds_of(std::chrono::nanoseconds d) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", std::chrono::duration<double>(d).count());
+  return text;
+}
+
+/// MPI_Comm_dup with a deadline.
+inline MPI_Comm duplicate(MPI_Comm parent, std::chrono::nanoseconds deadline) {
+  int between = 0, rank = 0, size = 0, done = 0;
+  if (parent == MPI_COMM_NULL || MPI_Comm_test_inter(parent, &between) != MPI_SUCCESS || between)
+    throw std::invalid_argument(std::string("comm::mpi: needs a communicator of one group of ranks, got ") +
+                                (between ? "one between two groups" : "MPI_COMM_NULL"));
+  MPI_Comm_rank(parent, &rank);
+  MPI_Comm_size(parent, &size);
+  auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);  // MPI's own until it is done
+  MPI_Errhandler before;
+  MPI_Comm_get_errhandler(parent, &before);
+  MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
+  MPI_Request request = MPI_REQUEST_NULL;
+  auto const start = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds waited{0};
+  int code = MPI_Comm_idup(parent, made.get(), &request);
+  while (code == MPI_SUCCESS && (code = MPI_Test(&request, &done, MPI_STATUS_IGNORE)) == MPI_SUCCESS && !done &&
+         (waited = std::chrono::steady_clock::now() - start) <= deadline)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  MPI_Comm_set_errhandler(parent, before);
+  MPI_Errhandler_free(&before);
+  if (code == MPI_SUCCESS && done) return *made;
+  static_cast<void>(made.release());
+  throw comm_error("rank " + std::to_string(rank) + " waited " + seconds_of(waited) + " s in MPI_Comm_idup of " +
+                   std::to_string(size) + " ranks for the others to construct their comm::mpi" +
+                   (code == MPI_SUCCESS ? "" : ": " + mpi_text(code)));
+}
+}  // namespace detail
+
+namespace comm {
+
+/// MPI from construction to destruction: the first object of main, with its try block inside, so that the message of an
+/// exception is out before the destructor waits for the other ranks. Where they do not come within the grace period,
+/// one of them is gone; then the process ends with exit code 75 and destroys nothing more. stdio is flushed before.
+/// Throws std::runtime_error if MPI has no MPI_THREAD_SERIALIZED, std::logic_error if it was already started.
+///
+///     int main(int argc, char** argv) {
+///       descent::comm::mpi_session session{argc, argv};
+///       try { ... } catch (std::exception const& e) { std::fprintf(stderr, "%s\n", e.what()); return 1; }
+///     }
+class mpi_session {
+ public:
+  static constexpr int lost_ranks = 75;
+
+  mpi_session(int& argc, char**& argv, std::chrono::nanoseconds grace = std::chrono::seconds(5)) : grace_(grace) {
+    if (grace <= std::chrono::nanoseconds(0))
+      throw std::invalid_argument("comm::mpi_session: the grace period must be above 0 s");
+    int begun = 0, provided = MPI_THREAD_SINGLE;
+    MPI_Initialized(&begun);
+    if (begun) throw std::logic_error("comm::mpi_session: MPI was already started; it starts once in a process");
+    if (int const code = MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided); code != MPI_SUCCESS)
+      throw std::runtime_error("comm::mpi_session: MPI_Init_thread: " + detail::mpi_text(code));
+    if (provided < MPI_THREAD_SERIALIZED) {
+      MPI_Finalize();
+      throw std::runtime_error(std::string("comm::mpi_session: MPI must allow MPI_THREAD_SERIALIZED, has ") +
+                               (provided == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED"));
+    }
+  }
+  mpi_session(mpi_session const&) = delete;
+  mpi_session& operator=(mpi_session const&) = delete;
+  ~mpi_session() {
+    std::fflush(nullptr);
+    if (!detail::mpi_runs()) return;
+    bool const thrown = std::uncaught_exceptions() > exceptions_;
+    std::mutex mutex;
+    std::condition_variable done;
+    bool finished = false;
+    std::thread watch([&] {
+      std::unique_lock lock(mutex);
+      if (done.wait_for(lock, grace_, [&] { return finished; })) return;
+      std::fprintf(stderr, "descent: MPI does not end, a rank is gone%s\n",
+                   thrown ? "; an exception leaves the scope of mpi_session, catch it inside to see its message" : "");
+      std::_Exit(lost_ranks);
+    });
+    MPI_Finalize();
+    {
+      std::lock_guard const lock(mutex);
+      finished = true;
+    }
+    done.notify_all();
+    watch.join();
+  }
+
+ private:
+  std::chrono::nanoseconds grace_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+}  // namespace comm
+}  // namespace descent

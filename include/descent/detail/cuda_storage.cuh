@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/controller.cuh>
+#include <descent/detail/cuda_ranks.cuh>
+#include <descent/detail/cuda_rows.cuh>
+#include <descent/detail/device_memory.hpp>
+#include <descent/detail/kernels.cuh>
+#include <descent/detail/launch.cuh>
+
+#include <array>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+/// What the CUDA backend owns, and how its kernels find it.
+namespace descent::detail {
+
+template <class Plan> class cuda_storage {
+ protected:
+  using rule = typename Plan::rule;
+  using entry = group_entry<rule>;
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+
+  cuda_storage(typename Plan::policies const& policies, cudaStream_t stream) : stream_(stream), policies_(policies) {
+    require_cuda(cudaGetDevice(&device_), "cudaGetDevice");
+  }
+
+  /// All that is owned of the elements from `first` on.
+  std::array<owned_buffer, Plan::slots + 4> owned(std::int64_t first) const {
+    auto const of = [&](void* p, std::int64_t size) {
+      return owned_buffer{p ? static_cast<std::byte*>(p) + first * size : nullptr, size};
+    };
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array{of(slot_[I].get(), bytes_of<typename Plan::template slot<I>>)..., of(remainder_.get(), 2),
+                        of(master_.get(), bytes_of<typename Plan::master>),
+                        of(average_.get(), sizeof(typename Plan::real)), of(slow_.get(), sizeof(typename Plan::slow))};
+    }(typename Plan::every_slot{});
+  }
+  template <class T> void copy_one(T* to, T const* from) {
+    require_cuda(cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync");
+  }
+  void make_saved() {
+    if (!saved_.get()) saved_ = device_array<std::byte>(arena_ * std::size_t(Plan::largest_value));
+  }
+  void make_norm_partial() {
+    if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_rows * std::size_t(view_.chunk_count));
+  }
+  /// The view of what measure_norm() found.
+  device_view<Plan> norm_view() const {
+    device_view<Plan> view = view_;
+    if (!Plan::measures) view.partial = norm_partial_.get();
+    return view;
+  }
+
+  bool capturing() const {
+    cudaStreamCaptureStatus status;
+    require_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
+    return status != cudaStreamCaptureStatusNone;
+  }
+
+  template <class T> void read_back(T* to, T const* from, std::size_t count) const {
+    if (count == 0) return;
+    require_cuda(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+    if constexpr (Plan::parallel) ranks_.wait();
+    else require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
+
+  control_view<Plan> controls() const {
+    return {policies_, step_terms_.get(), step_terms_.get() + 1, factors_.get(), scale_, late_.get()};
+  }
+
+  static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
+
+  void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
+    rule_chunks_ = Plan::shards ? where.own.chunks : where.rule_chunks;
+    own_chunks_ = where.own.chunks;
+    auto const rule_arena = std::size_t(Plan::shards ? where.own.size : where.rule_arena);
+    std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
+    auto const arena = std::size_t(where.own.size), chunks = std::size_t(where.chunks());
+    arena_ = std::size_t(where.arena);
+    tensors_ = {where.tensors, stream_};
+    tensor_of_chunk_ = {where.tensor_of_chunk, stream_};
+    groups_ = {groups, stream_};
+    control_ = {std::array{start_of<Plan>(policies_)}, stream_};
+    units_ = device_array<unit<rule, typename Plan::real>>(units);
+    partial_ = {std::vector<double>(rows * chunks), stream_};
+    if constexpr (Plan::sums)
+      pending_ = device_array<unit<rule, typename Plan::real>>(Plan::pending_per_tensor ? units : groups.size());
+    if constexpr (has_memory<rule>) memories_ = {std::vector<memory_of<rule>>(units), stream_};
+    if constexpr (Plan::totals_per_tensor)
+      totals_ = device_array<double>((Plan::norm_rows + Plan::sum_count) * where.tensors.size());
+    if constexpr (Plan::clip_over != scope::model)
+      factors_ = device_array<double>(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size());
+    if constexpr (Plan::has_step_terms) step_terms_ = device_array<step_terms_of<Plan>>(2);
+    if constexpr (Plan::has_remainder) remainder_ = device_array<std::uint16_t>(arena);
+    if constexpr (Plan::template given<typename Plan::average>) average_ = device_array<typename Plan::real>(arena);
+    if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = device_array<typename Plan::slow>(arena);
+    if constexpr (Plan::has_master) master_ = device_array<typename Plan::exact>(arena);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((slot_[I] = device_array<std::byte>(used[I] ? rule_arena * sizeof(typename Plan::template slot<I>) : 0)), ...);
+    }(typename Plan::every_slot{});
+    if constexpr (Plan::template given<typename Plan::ascent>) {
+      make_saved();
+      ascent_ = device_array<double>(1);
+    }
+    report_ = pinned<control_block>();
+    late_ = pinned<late_report>();
+
+    view_ = {tensors_.get(), tensor_of_chunk_.get(), where.chunks(), std::int32_t(where.tensors.size()),
+             std::int32_t(groups.size()), master_.get(), {}, control_.get(), groups_.get(), units_.get(),
+             pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}, {}};
+    if constexpr (Plan::parallel) ranks_.show_in(view_);
+    if constexpr (Plan::ascends && !Plan::measures) make_norm_partial();
+    if constexpr (Plan::has_extras) view_.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
+    if constexpr (Plan::has_step_terms) view_.extra.step_terms = step_terms_.get();
+    if constexpr (Plan::selects_rows) {
+      rows_ = {where, groups.size(), stream_};
+      view_.extra.rows = rows_.records();
+      view_.extra.rules = rows_.rules();
+    }
+    scale_ = &control_.get()->scale;
+    if constexpr (Plan::shares_scale)
+      scale_ = &static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
+    for (std::size_t i = 0; i != Plan::slots; ++i) view_.slot[i] = slot_[i].get();
+  }
+
+  cudaStream_t stream_;
+  int device_ = 0;
+  typename Plan::policies policies_;
+  device_array<tensor_record<typename Plan::value, typename Plan::gradient>> tensors_;
+  device_array<std::int32_t> tensor_of_chunk_;
+  device_array<entry> groups_;
+  device_array<control_block> control_;
+  device_array<unit<rule, typename Plan::real>> units_, pending_;
+  device_array<memory_of<rule>> memories_;
+  device_array<double> partial_, totals_, factors_, norm_partial_, ascent_;
+  device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
+  device_array<typename Plan::exact> master_;
+  device_array<std::uint16_t> remainder_;
+  device_array<typename Plan::real> average_;
+  device_array<typename Plan::slow> slow_;
+  device_array<std::byte> saved_;
+  std::size_t arena_ = 0;
+  std::int64_t rule_chunks_ = 0, own_chunks_ = 0;
+  std::array<device_array<std::byte>, Plan::slots> slot_;
+  std::conditional_t<Plan::selects_rows, cuda_rows<Plan>, no_rows> rows_;
+  std::unique_ptr<control_block, pinned_delete> report_;
+  std::unique_ptr<late_report, pinned_delete> late_;
+  cuda_ranks<Plan> ranks_;
+  device_view<Plan> view_{};
+  loss_scale_state const* scale_ = nullptr;
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/agreement.hpp>
+#include <descent/detail/kernels.cuh>
+#include <descent/parallel.hpp>
+
+/// What a device does where it meets those of other ranks.
+namespace descent::detail {
+
+/// Gradients to the wire, in its type and free of what would make their sum overflow.
+template <class Callers> struct send_packets {
+  static constexpr int blocks = packet_blocks<Callers>;
+  device_view<Callers> v;
+  typename Callers::reduced::wire* wire;
+  place const* places;
+  double shrink;
+  bool zero;
+  __device__ bool wants(std::int32_t) const { return true; }
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    using real = typename Callers::real;
+    auto const& t = v.tensors[tensor];
+    std::int64_t at = t.arena + i;
+    if constexpr (Callers::reduced::shards) {
+      place const p = places[t.first_chunk + i / chunk_size];
+      at += p.part - p.first;
+    }
+    bool const then_zero = zero && !v.groups[t.group].frozen;
+    real const inverse = real(1 / shrink);
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+      real g[M];
+      read(g, x.gradient + i, extent{M, true});
+      for (auto& one : g) one = one * inverse;
+      write(wire + at, g, extent{M, true});
+      if (then_zero) zero_packet<Typed, real, M>(x, i, {M, true});
+    });
+  }
+};
+
+/// In front of a reduction: this rank's part of what is agreed.
+template <class Plan>
+__global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_call call, std::uint64_t what,
+                                int meeting, control_block* before) {
+  auto const& team = static_cast<typename Plan::team const&>(w.policies);
+  enter(*team.progress, meeting);
+  *before = *v.control;
+  // A look at gradients that are already counted adds none.
+  if (call.look && v.control->batches > 0) call.weight = 0;
+  double loss = 0;
+  if constexpr (has_loss<typename Plan::rule>) loss = *static_cast<typename Plan::loss const&>(w.policies).where;
+  team.now->enter(weight_of<Plan>(*v.control, call), loss, hash_of_call(what, *v.control, v.groups, v.group_count));
+}
+template <class Progress> __global__ void leave_meeting(Progress* p, agreed const* now) { leave(*p, *now); }
+
+/// to[i] <- the sum over ranks of what they have at i, in their order, rounded once.
+template <class Sum, class Wire>
+__global__ __launch_bounds__(packet_threads) void add_parts(Sum* to, Wire const* parts, std::int64_t n, int ranks) {
+  using real = std::conditional_t<std::is_same_v<Sum, double>, double, float>;
+  std::int64_t const i = (std::int64_t(blockIdx.x) * packet_threads + threadIdx.x) * packet_size;
+  if (i >= n) return;
+  constexpr extent whole{int(packet_size), true};
+  real sum[packet_size], one[packet_size];
+  read(sum, parts + i, whole);
+  for (int r = 1; r < ranks; ++r) {
+    read(one, parts + r * n + i, whole);
+    for (int j = 0; j < packet_size; ++j) sum[j] += one[j];
+  }
+  write(to + i, sum, whole);
+}
+
+/// This rank's values to where the step changes them.
+template <class Plan> struct stage_packets {
+  static constexpr int blocks = packet_blocks<Plan>;
+  device_view<Plan> v;
+  __device__ bool wants(std::int32_t) const { return true; }
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+      typename Plan::real p[M];
+      read(p, static_cast<typename Typed::value const*>(v.tensors[tensor].value) + i, extent{M, true});
+      write(x.value + i, p, extent{M, true});
+    });
+  }
+};
+
+/// In front of a gather; the ticket's sum over ranks says whether all had all values before.
+template <class Progress> __global__ void enter_gather(double* ticket, Progress* p, int meeting) {
+  enter(*p, meeting);
+  *ticket = 1;
+}
+
+/// The values of all ranks to their tensors, if all ranks have them.
+template <class Plan> struct commit_packets {
+  static constexpr int blocks = packet_blocks<Plan>;
+  static constexpr bool all_chunks = true;
+  device_view<Plan> v;
+  std::byte* values;
+  place const* places;
+  double const* ticket;
+  int ranks;
+  __device__ bool wants(std::int32_t) const { return *ticket == ranks; }
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    auto const& t = v.tensors[tensor];
+    place const p = places[t.first_chunk + i / chunk_size];
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const&) {
+      using value = typename Typed::value;
+      typename Plan::real x[M];
+      read(x, staged<value>(values, p, t.arena, Plan::largest_value) + i, extent{M, true});
+      write(static_cast<value*>(t.value) + i, x, extent{M, true});
+    });
+  }
+};
+/// Where they do not, there was no step.
+template <class Plan>
+__global__ void leave_gather(device_view<Plan> v, double const* ticket, int ranks, comm_progress* p,
+                             control_block const* before) {
+  if (before && *ticket != ranks) {
+    *v.control = *before;
+    v.control->lost = true;
+  }
+  leave(*p);
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,7 @@
+// expect: an option of replicated or sharded is wire<T>{}, native_sum{}, float_sum{} or ordered_sum{}
+#include <descent/comm/threads.hpp>
+#include <descent/descent.hpp>
+
+void f(descent::parameters<float> const& params, descent::comm::threads::member& comm) {
+  descent::optimizer opt{params, descent::sgd{}, descent::sharded{comm, descent::clip_norm{1}}};
+}

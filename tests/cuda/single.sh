@@ -1,0 +1,34 @@
+#!/bin/sh
+# usage: single.sh nvcc arguments...
+# Parallelism that is not used costs nothing: with the policy single{} the kernels of a step are, but for their names,
+# those of an optimizer without it, and neither program knows a function of NCCL or MPI.
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+for policy in '' ', ds::single{}'; do
+  unit=$work/unit${policy:+_single}
+  cat > "$unit.cu" <<END
+#include <descent/descent.cuh>
+namespace ds = descent;
+void train(ds::parameters<float> const& params, cudaStream_t stream) {
+  ds::optimizer opt{params, ds::adamw{}, ds::clip_norm{1}, ds::dynamic_loss_scale{}, ds::cuda{stream}$policy};
+  opt.step();
+}
+END
+  "$@" -arch=sm_90 -ptx "$unit.cu" -o "$unit.ptx" || exit 1
+  "$@" -c "$unit.cu" -o "$unit.o" || exit 1
+  if nm -C "$unit.o" | grep -iE ' U (nccl|MPI_)'; then echo "a program without ranks needs these"; exit 1; fi
+  # Names by the order in which they come.
+  awk '{
+    out = ""
+    while (match($0, /[$_]*[A-Za-z0-9_$]*_Z[A-Za-z0-9_$]+/)) {
+      name = substr($0, RSTART, RLENGTH)
+      if (!(name in number)) number[name] = ++names
+      out = out substr($0, 1, RSTART - 1) "name" number[name]
+      $0 = substr($0, RSTART + RLENGTH)
+    }
+    print out $0
+  }' "$unit.ptx" > "$unit.plain"
+  grep -c '^\.visible \.entry\|\.entry name' "$unit.plain"
+done
+diff "$work/unit.plain" "$work/unit_single.plain" > "$work/diff" || { head -n 20 "$work/diff"; exit 1; }
+[ "$(grep -c 'ld\.global' "$work/unit.plain")" -gt 10 ] || { echo 'there is no kernel to compare'; exit 1; }

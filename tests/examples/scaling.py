@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""The program that projects: its terms add up to its steps, its inputs are beside them, and the picture of docs/ is
+what it draws of the runs beside it.
+
+usage: scaling.py project-root program
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+root, program = sys.argv[1:]
+pictures = os.path.join(root, "docs/pictures")
+
+
+def run(*arguments):
+    return subprocess.run([program, *arguments], capture_output=True, text=True)
+
+
+def check(holds, what):
+    if not holds:
+        sys.exit(f"does not hold: {what}")
+
+
+def rows(text):
+    for line in text.splitlines():
+        found = re.match(r" +(\d+)  (.{17}) +([\d. ]+?)%  (\w+)$", line)
+        if found:
+            *terms, efficiency = map(float, found[3].split())
+            yield int(found[1]), found[2].strip(), terms[:5], terms[5], efficiency, found[4]
+
+
+table = run().stdout
+check(table.startswith("A projection, not a measurement.\n"), "it says what it is")
+for one in "360 GB/s", "3.4 us", "4.0 us", "14 us", "8192 tokens", "989 TFLOP/s, of which 40 %", "28 bytes":
+    check(one in table, f"the input {one} is printed")
+every = list(rows(table))
+check(len(every) == 3 * (1 + 5 * 3), f"three sizes of models, six of clusters: {len(every)}")
+alone = None
+for gpus, policy, terms, step, efficiency, dominant in every:
+    alone = step if gpus == 1 else alone
+    check(abs(sum(terms) - step) < 0.05, f"{gpus} {policy}: the terms add up to the step")
+    check(abs(100 * alone / step - efficiency) < 0.1, f"{gpus} {policy}: the efficiency is T_1 / T_n")
+    named = dict(zip(["compute", "wire", "latency", "norm", "update"], terms))[dominant]
+    check(named == max(terms[1:]), f"{gpus} {policy}: {dominant} is the largest")
+check(run("--buckets", "8").stdout != table and run("--tokens", "100").stdout != table, "inputs matter")
+with open(os.path.join(root, "docs/data_parallel.md"), encoding="utf-8") as page:
+    shown = page.read()
+
+
+def cells(mark):
+    """The rows of a table of the page, without its head."""
+    lines = shown.split(f"<!-- {mark} -->\n")[1].split("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+names = ["124 M", "1.5 B", "7 B"]
+want = {(name, str(gpus), policy, f"{step:.0f}" if step >= 100 else f"{step:.1f}", f"{efficiency:.0f}", dominant)
+        for k, name in enumerate(names) for gpus, policy, _, step, efficiency, dominant in every[16 * k:16 * k + 16]}
+projected = cells("projection")
+check(len(projected) == 18, "the page has 18 projected steps")
+for row in projected:
+    check(tuple(row) in want, f"docs/data_parallel.md: {row} is what is printed")
+with open(os.path.join(pictures, "scaling.csv"), encoding="utf-8") as file:
+    runs = [line.split(",") for line in file.read().splitlines()[1:]]
+alone = {policy: float(ms) for ranks, policy, ms, _ in runs if ranks == "1"}
+check(cells("measured") == [[*one, f"{alone[one[1]] / float(one[2]):.2f}"] for one in runs],
+      "docs/data_parallel.md has the runs of scaling.csv")
+
+check(run("--draw", "x.svg").returncode == 2, "a picture needs runs")
+with tempfile.TemporaryDirectory() as folder:
+    file = os.path.join(folder, "scaling.svg")
+    drawn = run("--draw", file, "--runs", os.path.join(pictures, "scaling.csv"))
+    check(drawn.returncode == 0, drawn.stderr)
+    with open(file, "rb") as new, open(os.path.join(pictures, "scaling.svg"), "rb") as old:
+        check(new.read() == old.read(), "docs/pictures/scaling.svg is what it draws")
+    check(run("--draw", file, "--runs", os.path.join(folder, "none")).returncode == 1, "runs that are not there")

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/comm/threads.hpp>
+#include <descent/descent.hpp>
+
+#include <doctest/doctest.h>
+#include "support/ranks.hpp"
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+/// Ranks that are about to train different things: whatever differs, all are told the same, before any value changes.
+
+namespace ds = descent;
+
+namespace {
+
+constexpr int team = 3, odd = 1;
+
+/// What one rank is about to train: two tensors by default.
+struct start {
+  std::vector<float> value = std::vector<float>(64, 0), gradient = std::vector<float>(64, 1);
+  ds::parameters<float> list;
+  std::size_t used = 0;
+
+  void add(std::string const& name, std::size_t rows, std::size_t columns = 1, int group = 0) {
+    list.add(name, value.data() + used, gradient.data() + used, ds::shape{std::int64_t(rows), std::int64_t(columns)},
+             ds::group{group});
+    used += rows * columns;
+  }
+  ds::parameters<float> usual() {
+    add("a", 4, 5), add("b", 7, 1, 1);
+    return list;
+  }
+};
+
+/// make(comm, whether this rank is the odd one, start) constructs an optimizer. All ranks must be told the same
+/// sentence: the first difference, which has `says` in it, and which ranks have what.
+template <class Make> void differ(std::string const& says, Make const& make) {
+  INFO(says);
+  ds::comm::threads world{team, std::chrono::seconds(30)};
+  std::vector<start> starts(team);
+  for (int r = 0; r < team; ++r) starts[std::size_t(r)].value[0] = float(r);
+  auto const began = std::chrono::steady_clock::now();
+  auto const thrown = ranks::on_ranks(world, [&](auto& comm) {
+    make(comm, comm.rank() == odd, starts[std::size_t(comm.rank())]);
+  });
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(5));
+  auto const& text = thrown[0];
+  CHECK(thrown == std::vector<std::string>(team, text));
+  CHECK(text.starts_with("ranks are about to train different things: "));
+  CHECK(text.find(says) != std::string::npos);
+  CHECK(text.find(" (rank 0, 2); ") != std::string::npos);
+  CHECK(text.ends_with(" (rank 1)"));
+  for (int r = 0; r < team; ++r) CHECK(starts[std::size_t(r)].value[0] == float(r));
+}
+
+/// The same where a rule and policies of the same types come from the number that differs.
+template <class Policies> void policies_differ(std::string const& says, double x, double y, Policies const& policies) {
+  differ(says, [&](auto& comm, bool is_odd, start& s) {
+    auto const params = s.usual();
+    auto const build = [&](auto const& rule, auto... more) {
+      ds::optimizer opt{params, rule, more..., ds::replicated{comm}};
+    };
+    policies(build, is_odd ? y : x);
+  });
+}
+
+/// The layout of one rank differs.
+template <class Layout> void layouts_differ(std::string const& says, Layout const& layout) {
+  differ(says, [&](auto& comm, bool is_odd, start& s) {
+    layout(s, is_odd);
+    ds::optimizer opt{s.list, ds::adamw{}, ds::sharded{comm}};
+  });
+}
+
+}  // namespace
+
+TEST_CASE("trap 30: parameters that differ: name, order, size, shape, group, number") {
+  layouts_differ("parameter 0 'a'", [](start& s, bool is) { s.add(is ? "x" : "a", 4); });
+  layouts_differ("parameter 0 'a'", [](start& s, bool is) { s.add(is ? "b" : "a", 4), s.add(is ? "a" : "b", 4); });
+  layouts_differ("'a' of 4 elements", [](start& s, bool is) { s.add("a", is ? 5 : 4); });
+  layouts_differ("'a' of 12 elements in 4 columns", [](start& s, bool is) { s.add("a", is ? 4 : 3, is ? 3 : 4); });
+  layouts_differ("2 groups", [](start& s, bool is) { s.add("a", 4, 1, !is); });
+  layouts_differ("parameter 1 'b' of 4 elements in 1 columns, types 0, group 1",
+                 [](start& s, bool is) { s.add("a", 4, 1, 1), s.add("b", 4, 1, !is), s.add("c", 1, 1, 0); });
+  layouts_differ("2 parameters (rank 0, 2); 3 parameters", [](start& s, bool is) {
+    s.usual();
+    if (is) s.add("c", 1);
+  });
+  layouts_differ("1 parameters (rank 0, 2); 0 parameters", [](start& s, bool is) {
+    if (!is) s.add("a", 4);
+  });
+}
+
+TEST_CASE("trap 30: types that differ: of values, rule, policies, sums over ranks; the message has all of the name") {
+  differ("half", [](auto& comm, bool is, start& s) {
+    std::vector<ds::half> p(4), g(4);
+    ds::parameters<ds::half> other;
+    other.add("a", p.data(), g.data(), 4);
+    s.add("a", 4);
+    if (is) ds::optimizer{other, ds::adamw{}, ds::replicated{comm}};
+    else ds::optimizer{s.list, ds::adamw{}, ds::replicated{comm}};
+  });
+  differ("adam", [](auto& comm, bool is, start& s) {
+    if (is) ds::optimizer{s.usual(), ds::adam{}, ds::replicated{comm}};
+    else ds::optimizer{s.usual(), ds::adamw{}, ds::replicated{comm}};
+  });
+  differ("clip_value", [](auto& comm, bool is, start& s) {
+    if (is) ds::optimizer{s.usual(), ds::adam{}, ds::replicated{comm}};
+    else ds::optimizer{s.usual(), ds::adam{}, ds::clip_value{1}, ds::replicated{comm}};
+  });
+  differ("ordered_sum", [](auto& comm, bool is, start& s) {
+    if (is) ds::optimizer{s.usual(), ds::adam{}, ds::replicated{comm}};
+    else ds::optimizer{s.usual(), ds::adam{}, ds::replicated{comm, ds::ordered_sum{}}};
+  });
+  differ("sharded", [](auto& comm, bool is, start& s) {
+    if (is) ds::optimizer{s.usual(), ds::adam{}, ds::replicated{comm}};
+    else ds::optimizer{s.usual(), ds::adam{}, ds::sharded{comm}};
+  });
+}
+
+TEST_CASE("trap 30: hyperparameters that differ: of rules, where only sums, losses or the start of the state show, too") {
+  std::string const terms = "terms of group 0, update 1:";
+  policies_differ(terms, 0.1, 0.2, [](auto build, double x) { build(ds::adamw{.lr = x}); });
+  policies_differ(terms, 0.9, 0.8, [](auto build, double x) { build(ds::adamw{.beta1 = x}); });
+  policies_differ(terms, 0, 0.1, [](auto build, double x) { build(ds::sgd{.weight_decay = x}); });
+  policies_differ(terms, 0, 1, [](auto build, double x) { build(ds::sgd{.momentum = 0.5, .nesterov = x > 0}); });
+  policies_differ(terms, 10, 20, [](auto build, double x) { build(ds::lamb{.max_ratio = x}); });
+  policies_differ(terms, 0.5, 1, [](auto build, double x) { build(ds::adagrad{.initial = x}); });
+  policies_differ("no g_", 0, 1, [](auto build, double x) { build(ds::rmsprop{.centered = x > 0}); });
+  static float loss = 1;
+  policies_differ(terms, 1, 2, [](auto build, double x) { build(ds::polyak{.lr = x}, ds::loss_at{&loss}); });
+}
+
+TEST_CASE("trap 30: hyperparameters that differ: of policies") {
+  auto const check = [](std::string const& says, double x, double y, auto const& policy) {
+    policies_differ(says, x, y, [&](auto build, double z) { build(ds::sgd{}, policy(z)); });
+  };
+  check("clip: max 1 ", 1, 2, [](double x) { return ds::clip_norm{x}; });
+  check("clip: max 1 eps 0", 0, 1e-6, [](double x) { return ds::clip_norm{1, x}; });
+  check("clip: c 0.5", 0.5, 1, [](double x) { return ds::clip_adaptive{x}; });
+  check("value clip 1", 1, 2, [](double x) { return ds::clip_value{x}; });
+  check("micro-batches, update 1: 2", 2, 4, [](double x) { return ds::accumulate{int(x)}; });
+  check("average 0.5", 0.5, 0.75, [](double x) { return ds::ema{.decay = x}; });
+  check("average: start 5000", 5000, 6000, [](double x) { return ds::ema{.start = int(x)}; });
+  check("average: start 2000000 every 7", 7, 8, [](double x) { return ds::swa{.start = 2000000, .every = int(x)}; });
+  check("lookahead: k 7", 7, 9, [](double x) { return ds::lookahead{.k = int(x)}; });
+  check("lookahead: k 7", 0.5, 0.25, [](double x) { return ds::lookahead{.k = 7, .alpha = x}; });
+  check("policies, update 1:", 1, 2, [](double x) { return ds::gradient_noise{.seed = unsigned(x)}; });
+  check("policies, update 2:", 0.5, 0.55, [](double x) { return ds::gradient_noise{.gamma = x}; });
+  check("loss scale 4", 4, 8, [](double x) { return ds::dynamic_loss_scale{.init = x}; });
+  check("loss scale 4", 4, 8, [](double x) { return ds::static_loss_scale{x}; });
+  check("interval 100 ", 100, 200, [](double x) { return ds::dynamic_loss_scale{.interval = int(x)}; });
+  check("sam: rho 0.5", 0.5, 1, [](double x) { return ds::sam{.rho = x}; });
+  check("patience 3 ", 3, 4, [](double x) { return ds::on_plateau{{.patience = int(x)}}; });
+  auto const falls = [](double x) { return ds::learning_rate(ds::step{1, 0.5, int(x)}); };
+  check("terms of group 0, update 100:", 5, 6, falls);
+  check("terms of group 0, update 10000:", 5000, 20000, falls);
+
+  differ("seeds 0 3 ", [](auto& comm, bool is, start&) {
+    std::vector<ds::bfloat16> p(4), g(4);
+    ds::parameters<ds::bfloat16> list;
+    list.add("a", p.data(), g.data(), 4);
+    ds::optimizer{list, ds::sgd{}, ds::stochastic_rounding{is ? 4u : 3u}, ds::replicated{comm}};
+  });
+  differ("shared loss scale 2", [](auto& comm, bool is, start& s) {
+    ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = is ? 4.0 : 2.0}};
+    ds::optimizer{s.usual(), ds::sgd{}, ds::shared_loss_scale{scaler}, ds::replicated{comm}};
+  });
+  differ("terms of group 1, update 1", [](auto& comm, bool is, start& s) {
+    ds::optimizer{s.usual(), ds::sgd{}, ds::learning_rate(ds::per_group{ds::constant{1}, ds::constant{is ? 2.0 : 3.0}}),
+                  ds::replicated{comm}};
+  });
+}
+
+TEST_CASE("trap 30: versions of the library that differ are told first; the version is that of the build") {
+  differ("descent 0.1.0 (rank 0, 2); descent 0.2.0 (rank 1)", [](auto& comm, bool is, start&) {
+    std::uint64_t number = 0;
+    ds::detail::require_same_facts(comm, {std::string("descent ") + (is ? "0.2.0" : "0.1.0"), is ? "more" : "less"},
+                                   number);
+  });
+  using plan = ds::detail::chosen<float, float, ds::sgd>::plan;
+  start s;
+  ds::detail::layout<float, float> const where(s.usual());
+  auto const facts = ds::detail::facts_of<plan>(where, {{ds::sgd{}}, {ds::sgd{}, false, 1}}, plan::policies{});
+  CHECK(facts[0] == std::string("descent ") + ds::version);
+  std::ifstream file(DESCENT_TESTS_DIR "/../meson.build");
+  std::string const build{std::istreambuf_iterator<char>(file), {}};
+  CHECK(build.find(std::string("version: '") + ds::version + "'") != std::string::npos);
+}
+
+TEST_CASE("what differs beyond the last update that is compared is not noticed, as the documentation says") {
+  ds::comm::threads world{2, std::chrono::seconds(30)};
+  CHECK(ranks::none(ranks::on_ranks(world, [](auto& comm) {
+    start s;
+    ds::optimizer opt{s.usual(), ds::sgd{}, ds::learning_rate(ds::step{1, 0.5, 2000000 + comm.rank()}),
+                      ds::replicated{comm}};
+    opt.step();
+  })));
+}

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+#include "nccl/launch.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Without a rank in the environment, starts as many processes as the first argument says, each a rank that runs all
+/// tests, and says how they ended. They may share one device: each claims to be on a host of its own, so that NCCL lets
+/// them, and talks over sockets.
+int main(int argc, char** argv) {
+  int devices = 0;
+  if (ranks::is_rank()) {
+    doctest::Context context(argc, argv);
+    context.setOption("minimal", ranks::rank() != 0);
+    return context.run();
+  }
+  int const size = argc > 1 ? std::atoi(argv[1]) : 0;
+  if (size < 1) {
+    std::printf("usage: %s ranks [options of doctest]\n", argv[0]);
+    return 2;
+  }
+  std::string folder = std::filesystem::temp_directory_path() / "ranks.XXXXXX";
+  if (!mkdtemp(folder.data())) return 2;
+  std::vector<pid_t> started;
+  for (int r = 0; r < size; ++r) {
+    pid_t const child = fork();
+    if (child == 0) {
+      auto const set = [](char const* name, std::string const& value) { setenv(name, value.c_str(), 1); };
+      set("DESCENT_TEST_RANK", std::to_string(r));
+      set("DESCENT_TEST_RANKS", std::to_string(size));
+      set("DESCENT_TEST_FOLDER", folder);
+      set("NCCL_HOSTID", folder + std::to_string(r));
+      for (char const* off : {"NCCL_MNNVL_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_RAS_ENABLE"}) set(off, "0");
+      for (char const* on : {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"}) set(on, "1");
+      set("NCCL_SOCKET_IFNAME", "lo");
+      set("NCCL_MAX_CTAS", "2");
+      if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) _exit(77);
+      if (cudaSetDevice(r % devices) != cudaSuccess) _exit(3);
+      argv[1] = argv[0];
+      execv("/proc/self/exe", argv + 1);
+      _exit(4);
+    }
+    started.push_back(child);
+  }
+  int worst = 0;
+  for (int r = 0; r < size; ++r) {
+    int status = 0;
+    waitpid(started[std::size_t(r)], &status, 0);
+    int const code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (code == 77) {
+      if (r == 0) std::puts("skipped: there is no CUDA device");
+    } else if (code != 0) {
+      std::printf("rank %d of %d ended with exit code %d\n", r, size, code);
+    }
+    worst = worst > code ? worst : code;
+  }
+  std::filesystem::remove_all(folder);
+  return worst;
+}
