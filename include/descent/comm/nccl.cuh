@@ -143,6 +143,7 @@ class nccl {
       cudaError_t const state = cudaStreamQuery(stream);
       if (state == cudaSuccess) return check();
       if (state != cudaErrorNotReady) detail::require_cuda(state, "cudaStreamQuery");
+      cudaGetLastError();  // not ready: not an error for whoever asks next
       check();
       if (spins > 1000) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
