@@ -36,10 +36,12 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   using base::find_factors, base::find_terms, base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
   using base::total, base::each_packet, base::for_chunks, base::for_all_chunks, base::owned, base::record;
   using base::each_own_packet, base::rows_of_chunk;
-  using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of, base::ranks_, base::reduce;
+  using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of, base::ranks_;
   using base::share_values;
 
  public:
+  using base::ready, base::any_ready;
+
   host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, host<System> const&)
       : base(where, groups, policies) {
@@ -81,7 +83,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   void commit_matrices() { matrices_.commit(); }
 
   void measure_norm(std::vector<entry> const& groups, [[maybe_unused]] char const* call = "gradient_norm()") {
-    if constexpr (Plan::parallel) reduce(groups, {control_.batches > 0 ? 0.0 : 1.0, false}, false, call);
+    if constexpr (Plan::parallel) base::meet_to_look(groups, call);
     partial_.resize(std::size_t(std::max(rows, Plan::norm_rows) * where_.chunks()));
     base::template measure_all<measure::norm>(groups, 1);
   }
@@ -177,8 +179,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   void change(std::vector<entry> const& groups, step_call const& call) {
     norm_totals totals;
     matrices_.count(policies_, call);
-    if constexpr (Plan::parallel)
-      if (completes<Plan>(control_, policies_, call)) reduce(groups, call, Plan::zeroes_own, "step()");
+    if constexpr (Plan::parallel) base::meet(groups, call);
     if constexpr (Plan::sums) prepare(groups);
     if constexpr (Plan::measures) {
       if (completes<Plan>(control_, policies_, call)) {

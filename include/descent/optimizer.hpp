@@ -93,7 +93,10 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
 
   /// A frozen group is left alone: no work is done for it, its gradients count in no norm, its state stays. t is the
   /// optimizer's and goes on: moments that start at a later t are not corrected for their bias.
-  void freeze(int index, bool frozen = true) { group_at(index).frozen = frozen; }
+  void freeze(int index, bool frozen = true) {
+    this->refuse_ready("freeze()");
+    group_at(index).frozen = frozen;
+  }
 
   /// What group() and freeze() changed takes hold from here on, also for graphs captured before: call it between two
   /// replays. On CUDA enqueued, with nothing to wait for. Throws as step().
@@ -155,13 +158,17 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     if constexpr (plan::shares_scale)
       if (round_ == policies_.round->number)
         throw std::logic_error("unscale() after step(); the order is backward, unscale(), step(), update()");
+    this->refuse_ready("unscale()");
     alive().unscale_gradients();
     unscaled_ = true;
   }
 
   /// g <- f(g) for every gradient, free of the loss scale, which is multiplied back on in the same pass: in any type,
   /// as often as wanted. f takes and returns the type of the arithmetic, and on CUDA must be callable in device code.
-  template <class F> void transform_gradients(F const& f) { alive().transform_gradients(f); }
+  template <class F> void transform_gradients(F const& f) {
+    this->refuse_ready("transform_gradients()");
+    alive().transform_gradients(f);
+  }
 
   /// The factor for the next loss; on CUDA waits for the stream.
   double loss_scale() const { return waiting("loss_scale()").read_scale().scale; }
@@ -187,7 +194,10 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   }
 
   /// Sets all gradients to zero; on CUDA enqueued on the stream.
-  void zero_grad() { alive().zero_gradients(); }
+  void zero_grad() {
+    this->refuse_ready("zero_grad()");
+    alive().zero_gradients();
+  }
 
   /// Moves the values uphill, as the policy sam says; step() puts them back first. On CUDA enqueued.
   void ascend() {

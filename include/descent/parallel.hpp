@@ -7,6 +7,9 @@
 #include <descent/policy.hpp>
 #include <descent/precision.hpp>
 
+#include <cstdint>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 /// Data parallelism as a policy. Every rank has the same parameters and its own part of each batch; a step sees the
@@ -37,7 +40,20 @@ struct float_sum {};   ///< as the communicator does it, in float (in double for
 /// native_sum does, with replicated up to twice as many, and each needs room for a part from every rank.
 struct ordered_sum {};
 
+/// Gradients go over the wire while the backward pass still makes others. opt.ready(parameter) says that one is
+/// complete; in any order, each once before a step(), from one thread at a time; those of frozen groups may be left out.
+/// A bucket is sent when it is complete and those before it are. Buckets hold whole tensors, from the last parameter to
+/// the first, and their cut is the same on all ranks; with ordered_sum it changes no bit. On cuda a mark enqueues on the
+/// producer's stream and on one of the optimizer's own, which step() joins; on the host ready() itself sends.
+struct overlap {
+  std::int64_t bucket_bytes = 25 << 20;  ///< of gradients on the wire; one tensor may have more
+};
+/// With overlap{}: a gradient without ready() is zero on this rank. Otherwise step() throws, naming it.
+struct missing_is_zero {};
+
 namespace detail {
+template <class T>
+inline constexpr bool is_overlap = std::is_same_v<T, overlap> || std::is_same_v<T, missing_is_zero>;
 template <class T> inline constexpr bool is_wire = false;
 template <class T> inline constexpr bool is_wire<wire<T>> = true;
 template <class T>
@@ -45,13 +61,17 @@ inline constexpr bool is_sum =
     std::is_same_v<T, native_sum> || std::is_same_v<T, float_sum> || std::is_same_v<T, ordered_sum>;
 
 template <class... Options> struct parallel_options {
-  static_assert(((is_wire<Options> || is_sum<Options>) && ...),
-                "an option of replicated or sharded is wire<T>{}, native_sum{}, float_sum{} or ordered_sum{}");
+  static_assert(((is_wire<Options> || is_sum<Options> || is_overlap<Options>) && ...),
+                "an option of replicated or sharded is wire<T>{}, native_sum{}, float_sum{}, ordered_sum{}, overlap{} or "
+                "missing_is_zero{}");
   static_assert((std::size_t{0} + ... + is_wire<Options>) <= 1 && (std::size_t{0} + ... + is_sum<Options>) <= 1,
                 "two options of replicated or sharded exclude each other: one wire<T>, one sum");
 
   static constexpr bool in_float = (std::is_same_v<Options, float_sum> || ...);
   static constexpr bool ordered = (std::is_same_v<Options, ordered_sum> || ...);
+  static constexpr bool overlaps = (std::is_same_v<Options, overlap> || ...);
+  static constexpr bool missing_zero = (std::is_same_v<Options, missing_is_zero> || ...);
+  static_assert(overlaps || !missing_zero, "missing_is_zero{} is for overlap{}, which it lacks");
 };
 /// The wire type among Options, or void.
 template <class... Options> struct wire_of { using type = void; };
@@ -91,10 +111,20 @@ template <class Comm, class... Options> struct parallel_policy : parallel_option
   using wire = typename wire_of<Options...>::type;
 
   Comm* comm;
+  std::int64_t bucket_bytes = 0;
   agreed* now = nullptr;  // the engine's, as the next
   comm_progress* progress = nullptr;
 
-  explicit parallel_policy(Comm& c) : comm(&c) {}
+  explicit parallel_policy(Comm& c, Options const&... options) : comm(&c) {
+    [[maybe_unused]] auto const take = [&](auto const& option) {
+      if constexpr (requires { option.bucket_bytes; }) bucket_bytes = option.bucket_bytes;
+    };
+    (take(options), ...);
+  }
+  void check() const {
+    if (parallel_options<Options...>::overlaps && bucket_bytes <= 0)
+      throw std::invalid_argument("overlap: bucket_bytes must be above 0, is " + std::to_string(bucket_bytes));
+  }
 };
 }  // namespace detail
 
@@ -104,7 +134,7 @@ template <class Comm, class... Options> struct parallel_policy : parallel_option
 /// train, down to the first difference, and gives them the values of rank 0. Owned besides: the sum of the gradients.
 template <class Comm, class... Options> struct replicated : detail::parallel_policy<Comm, Options...> {
   static constexpr bool shards = false;
-  explicit replicated(Comm& comm, Options...) : detail::parallel_policy<Comm, Options...>(comm) {}
+  explicit replicated(Comm& comm, Options... options) : detail::parallel_policy<Comm, Options...>(comm, options...) {}
 };
 template <class Comm, class... Options> replicated(Comm&, Options...) -> replicated<Comm, Options...>;
 
@@ -114,7 +144,7 @@ template <class Comm, class... Options> replicated(Comm&, Options...) -> replica
 /// tensor, whatever the sizes. state(name) and the like show the part that this rank has.
 template <class Comm, class... Options> struct sharded : detail::parallel_policy<Comm, Options...> {
   static constexpr bool shards = true;
-  explicit sharded(Comm& comm, Options...) : detail::parallel_policy<Comm, Options...>(comm) {}
+  explicit sharded(Comm& comm, Options... options) : detail::parallel_policy<Comm, Options...>(comm, options...) {}
 };
 template <class Comm, class... Options> sharded(Comm&, Options...) -> sharded<Comm, Options...>;
 

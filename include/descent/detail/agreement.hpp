@@ -180,6 +180,7 @@ template <class P> std::string settings_as_text(P const& p) {
   if constexpr (requires { p.of; p.over; p.max; p.eps; }) text = "clip:", add("max", p.max), add("eps", p.eps);
   if constexpr (std::is_same_v<P, clip_adaptive>) text = "clip:", add("c", p.c), add("eps", p.eps);
   if constexpr (requires { p.k; p.alpha; }) text = "lookahead:", add("k", p.k), add("alpha", p.alpha);
+  if constexpr (requires { p.bucket_bytes; }) text = "gradients on the wire:", add("bucket_bytes", p.bucket_bytes);
   if constexpr (requires { p.rho; }) text = "sam:", add("rho", p.rho);
   if constexpr (requires { p.eta; p.gamma; }) text = "gradient_noise:", add("eta", p.eta), add("gamma", p.gamma);
   if constexpr (requires { P::every_update; p.start; }) {

@@ -121,6 +121,10 @@ template <class Plan> struct combination {
                 "masked_rows cannot be combined with replicated or sharded: each rank would select rows of its own");
   static_assert(!Plan::shards || !Plan::template given<typename Plan::ascent>,
                 "sam and gradient_ahead cannot be combined with sharded: a rank would need the others' state");
+  static_assert(!Plan::overlaps || !Plan::ascends,
+                "overlap cannot be combined with sam: ascend() would need the gradients of all ranks, too");
+  static_assert(!Plan::overlaps || !grows_batch<typename Plan::accumulation>,
+                "overlap cannot be combined with accumulate_by: ready() must know which micro-batch is the last");
   static_assert(!Plan::own_updates || (!Plan::sums && !has_memory<typename Plan::rule>),
                 "masked_rows<row_step::own>: a rule with sums or memory has one t for all rows");
   static_assert(!Plan::has_remainder || types<value>::template has<bfloat16>,
@@ -160,8 +164,8 @@ struct plan_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
                                                           [[maybe_unused]] Arguments const&... arguments) {
     if constexpr (plan::parallel) {
       layout<Value, typename plan::gradient> where(sum_over_ranks{}, layout<Value, Gradient>(params));
-      auto& comm = *policy_in<typename plan::team>(arguments...).comm;
-      if (plan::shards) where.own = shares_of(where, comm.size())[std::size_t(comm.rank())];
+      typename plan::team const& team = policy_in<typename plan::team>(arguments...);
+      if constexpr (plan::shards) where.own = division_of<plan>(where, team).own(team.comm->rank());
       return where;
     } else if constexpr (plan::has_matrices) {
       return {params, [&](auto const& v) { return policy_in<typename plan::matrices>(arguments...).routes(v); }};

@@ -84,7 +84,8 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   }(typename Plan::every_slot{});
   if constexpr (Plan::has_matrices) add_matrix_buffers<Plan>(where, policies, add_some);
   if constexpr (Plan::parallel) {
-    auto const room = meeting_memory_of<Plan>(where, static_cast<typename Plan::team const&>(policies).comm->size());
+    typename Plan::team const& team = policies;
+    auto const room = meeting_memory_of<Plan>(division_of<Plan>(where, team), team.comm->size());
     add_bytes("sum of gradients over ranks", room.sum);
     if (room.sent) add_bytes("gradients for other ranks", room.sent);
     if (room.received) add_bytes("gradients of other ranks", room.received);
@@ -122,7 +123,8 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::parallel) {
     auto const& comm = *static_cast<typename Plan::team const&>(policies).comm;
     integer updated = 0;
-    for (auto const& x : where.tensors) updated += part_in(x, where.own).size;
+    for (std::size_t t = 0; t < where.tensors.size(); ++t)
+      updated += Plan::shards ? part_in(where.tensors[t], where.own.runs[t]).size : where.tensors[t].count;
     line("rank %d of %d: updates %lld parameters, %s; gradients go over the wire in %s, %s", comm.rank(), comm.size(),
          updated, Plan::shards ? "sharded" : "replicated", type_name<typename Plan::reduced::wire>(),
          Plan::reduced::ordered ? "added in the order of the ranks" : "added as the communicator does it");

@@ -21,7 +21,7 @@ template <class Plan, class System> class host_gradients : protected host_storag
   using base::base;
   using base::control_, base::partial_, base::pending_, base::pending_step_, base::policies_, base::ranks_;
   using base::where_;
-  using base::each_own_packet, base::each_packet, base::factor_of, base::for_all_chunks, base::for_chunks;
+  using base::each_own_packet, base::each_packet, base::factor_of, base::for_chunks;
   using base::partial_at, base::record, base::rows_of_chunk, base::spread, base::tensor_or_group;
 
   template <measure What> struct measure_body {
@@ -74,7 +74,11 @@ template <class Plan, class System> class host_gradients : protected host_storag
     real shrink;
     bool zero;
     template <class Real> void operator()(std::int64_t chunk) const {
-      auto* const to = e->ranks_.place(e->where_, chunk);
+      auto* const to = e->ranks_.place_on_wire(e->where_, chunk);
+      if (e->ranks_.lacks(e->index_of(e->record(chunk)))) {
+        std::fill_n(to, span_of(chunk, e->record(chunk)).size, typename Plan::reduced::wire{});
+        return;
+      }
       bool const then_zero = zero && !groups[std::size_t(e->record(chunk).group)].frozen;
       std::int64_t const begin = span_of(chunk, e->record(chunk)).begin;
       e->template each_own_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
@@ -92,12 +96,39 @@ template <class Plan, class System> class host_gradients : protected host_storag
     change();
     if constexpr (Plan::shards) ranks_.gather(where_);
   }
-  void reduce(std::vector<entry> const& groups, step_call const& call, bool zero, char const* name) {
+  /// The gradient of one tensor may be sent.
+  void ready(std::vector<entry> const& groups, std::size_t tensor) {
+    ranks_.ready(where_, groups, tensor, sends(), packing(groups, Plan::zeroes_own));
+  }
+  /// Whether some are on their way.
+  bool any_ready() const { return ranks_.any_ready() && sends(); }
+
+  void meet(std::vector<entry> const& groups, step_call const& call) {
+    if (completes<Plan>(control_, policies_, call))
+      reduce(groups, call, call.flush ? sending::all : sending::marked, Plan::zeroes_own, "step()");
+    else if constexpr (Plan::overlaps)
+      if (!call.flush) ranks_.end_unsent(where_, groups, "step()");
+  }
+  void meet_to_look(std::vector<entry> const& groups, char const* name) {
+    reduce(groups, {control_.batches > 0 ? 0.0 : 1.0, false}, sends() ? sending::marked_to_look : sending::all_to_look,
+           false, name);
+  }
+
+ private:
+  /// Whether gradients go over the wire in this micro-batch.
+  bool sends() const { return completes<Plan>(control_, policies_, {1, false}); }
+
+  void reduce(std::vector<entry> const& groups, step_call const& call, sending how, bool zero, char const* name) {
     double loss = 0;
     if constexpr (has_loss<rule>) loss = *static_cast<typename Plan::loss const&>(policies_).where;
-    ranks_.reduce(weight_of<Plan>(control_, call), loss, name,
+    ranks_.reduce(where_, groups, how, weight_of<Plan>(control_, call), loss, name,
                   hash_of_call(ranks_.call_of(name), control_, groups.data(), int(groups.size())),
-                  [&] { for_all_chunks(send_body{this, groups.data(), real(ranks_.shrink()), zero}); });
+                  packing(groups, zero));
+  }
+  auto packing(std::vector<entry> const& groups, bool zero) {
+    return [this, &groups, zero](bucket const& b) {
+      this->for_chunks_in(b.all, send_body{this, groups.data(), real(ranks_.shrink()), zero});
+    };
   }
 };
 

@@ -6,6 +6,7 @@
 #include <descent/detail/agreement.hpp>
 #include <descent/detail/host_check.hpp>
 #include <descent/detail/memory.hpp>
+#include <descent/detail/ready_marks.hpp>
 #include <descent/detail/shares.hpp>
 #include <descent/detail/streams.hpp>
 
@@ -76,28 +77,46 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     }
   }
 
-  /// Sums weights, and the gradients that pack() writes to their places. All must be in the same call.
-  template <class Pack>
-  void reduce(double weight, double loss, char const* name, double call, Pack const& pack) {
-    together([&] {
+  /// Sums weights, and the gradients that pack(bucket) writes to their places. All must be in the same call.
+  template <class Groups, class Pack>
+  void reduce(tensors const& where, Groups const& groups, sending how, double weight, double loss, char const* name,
+              double call, Pack const& pack) {
+    auto const agree = [&] {
       now_.enter(weight, loss, call);
       comm_.all_reduce(&now_.weights, agreed_sums);
       if (now_.differ())
         throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name + another_call);
-      pack();
-      std::int64_t const all = ranks_ * room_;
-      if constexpr (!ordered) {
-        if constexpr (Plan::shards) comm_.reduce_scatter(wires(), gradients(), room_);
-        else comm_.all_reduce(gradients(), all);
-      } else {
-        comm_.all_to_all(wires(), reinterpret_cast<wire*>(parts_.get()), room_);
-        sum* const to = Plan::shards ? gradients() : gradients() + comm_.rank() * room_;
-        auto const* parts = reinterpret_cast<wire const*>(parts_.get());
-        add_in_order(to, room_, ranks_, [&](int r) { return parts + r * room_; });
-        if constexpr (!Plan::shards) comm_.all_gather(to, gradients(), room_);
-      }
-    });
+    };
+    if constexpr (Plan::overlaps) {
+      require_marks(where, groups, how, name);
+      together([&] {
+        while (!marks_.all_sent()) send(marks_.take_next(), pack);
+        agree();
+      });
+      end(how);
+    } else {
+      together([&] {
+        agree();
+        send(all_.buckets[0], pack);
+      });
+    }
   }
+
+  /// The gradient of a tensor is ready. Sends buckets that are complete unless micro-batches are to come.
+  template <class Groups, class Pack>
+  void ready(tensors const& where, Groups const& groups, std::size_t tensor, bool sends, Pack const& pack) {
+    marks_.mark(where, tensor);
+    zero_unmarked_ = true;
+    while (sends && marks_.next_is_complete(where, groups)) together([&] { send(marks_.take_next(), pack); });
+  }
+  /// A micro-batch after which nothing is sent.
+  template <class Groups> void end_unsent(tensors const& where, Groups const& groups, char const* name) {
+    require_marks(where, groups, sending::marked, name);
+    marks_.reset();
+  }
+  bool any_ready() const { return marks_.any(); }
+  /// Whether a gradient counts as zero.
+  bool lacks(std::size_t tensor) const { return Plan::overlaps && zero_unmarked_ && !marks_.marked(tensor); }
 
   /// Gives all what one rank has.
   void broadcast(void* data, std::int64_t bytes, int root) {
@@ -109,17 +128,22 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     together([&] { comm_.all_reduce(x.data(), std::int64_t(x.size())); });
   }
 
-  /// Where the packet of a chunk's elements goes on the wire.
-  wire* place(tensors const& where, std::int64_t chunk) const {
+  /// Where the packet of a chunk's elements goes on the wire, and where in the sum those of a tensor are.
+  wire* place_on_wire(tensors const& where, std::int64_t chunk) const {
+    bucket const& b = all_.holder(where, chunk);
+    std::int64_t const at = where.arena_at(chunk);
     if constexpr (Plan::shards) {
-      std::size_t const q = share_of(shares_, chunk);
-      return wires() + std::int64_t(q) * room_ + where.arena_at(chunk) - shares_[q].first;
+      std::size_t const q = all_.owner(where, chunk);
+      return wires() + std::int64_t(q) * b.room + at - b.shares[q].first;
+    } else if constexpr (ordered) {
+      return wires() + at - b.all.first;
     } else {
-      wire* to;
-      if constexpr (ordered) to = wires();
-      else to = gradients();
-      return to + where.arena_at(chunk);
+      return gradients() + b.part + at - b.all.first;
     }
+  }
+  place place_of(std::size_t tensor) const {
+    bucket const& b = all_.buckets[all_.bucket_of[tensor]];
+    return {b.all.first, b.part};
   }
   double shrink() const { return 1 / now_.shrink; }
 
@@ -129,7 +153,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   void gather(tensors const& where) {
     try {
       together([&] {
-        std::int64_t const part = room_ * Plan::largest_value;
+        std::int64_t const part = all_.part * Plan::largest_value;
         std::byte* const mine = values_.get() + ranks_ * part;
         copy_own(where, mine);
         comm_.all_gather(static_cast<std::byte const*>(mine), values_.get(), part);
@@ -148,9 +172,9 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     static_cast<typename Plan::team&>(policies).now = &now_;
     for (auto const& x : where.tensors)
       comm_.broadcast(static_cast<std::byte*>(static_cast<void*>(x.value)), x.count * x.value_size(), 0);
-    if constexpr (Plan::shards) shares_ = shares_of(where, ranks_);
-    auto const room = meeting_memory_of<Plan>(where, ranks_);
-    room_ = room.part;
+    all_ = division_of<Plan>(where, policies);
+    marks_.start(all_);
+    auto const room = meeting_memory_of<Plan>(all_, ranks_);
     sum_ = zeroed(room.sum);
     wire_ = zeroed(room.sent);
     parts_ = zeroed(room.received);
@@ -172,7 +196,33 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   }
   wire* wires() const { return reinterpret_cast<wire*>(wire_.get()); }
 
-  std::byte* kept() const { return values_.get() + (ranks_ + 1) * room_ * Plan::largest_value; }
+  /// The sum of a bucket whose gradients are packed.
+  template <class Pack> void send(bucket const& b, Pack const& pack) {
+    pack(b);
+    sum* const to = gradients() + b.part;
+    if constexpr (!ordered) {
+      if constexpr (Plan::shards) comm_.reduce_scatter(wires(), to, b.room);
+      else comm_.all_reduce(to, ranks_ * b.room);
+    } else {
+      comm_.all_to_all(wires(), reinterpret_cast<wire*>(parts_.get()), b.room);
+      sum* const own = Plan::shards ? to : to + comm_.rank() * b.room;
+      auto const* parts = reinterpret_cast<wire const*>(parts_.get());
+      add_in_order(own, b.room, ranks_, [&](int r) { return parts + r * b.room; });
+      if constexpr (!Plan::shards) comm_.all_gather(own, to, b.room);
+    }
+  }
+  template <class Groups>
+  void require_marks(tensors const& where, Groups const& groups, sending how, char const* name) {
+    if (!Plan::team::missing_zero && needs_marks(how)) marks_.require_all(where, groups, name);
+    zero_unmarked_ = needs_marks(how);
+    if (!zero_unmarked_) marks_.send_again();
+  }
+  void end(sending how) {
+    if (!only_looks(how)) marks_.reset();
+    else if (!needs_marks(how)) marks_.send_again();
+  }
+
+  std::byte* kept() const { return values_.get() + (ranks_ + 1) * all_.part * Plan::largest_value; }
   void copy_own(tensors const& where, std::byte* to) const {
     each_piece(where, comm_.rank(), [&](std::byte* value, std::int64_t at, std::int64_t bytes) {
       std::memcpy(to + at, value, std::size_t(bytes));
@@ -185,20 +235,23 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   }
   /// f(value, offset in bytes, bytes) for each tensor's piece of one rank's part.
   template <class F> void each_piece(tensors const& where, int rank, F const& f) const {
-    chunk_run const& share = shares_[std::size_t(rank)];
-    for (auto const& x : where.tensors)
+    for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+      auto const& x = where.tensors[t];
+      bucket const& b = all_.buckets[all_.bucket_of[t]];
+      chunk_run const& share = b.shares[std::size_t(rank)];
       if (auto const [begin, size] = part_in(x, share); size > 0)
         f(static_cast<std::byte*>(static_cast<void*>(x.value)) + begin * x.value_size(),
-          (x.arena + begin - share.first) * Plan::largest_value, size * x.value_size());
+          place{share.first, b.part}(x.arena + begin) * Plan::largest_value, size * x.value_size());
+    }
   }
 
   comm_type& comm_;
   int ranks_;
-  std::int64_t room_ = 0;  // room_: elements of one rank's part
-  bool broken_ = false, joined_ = false, started_ = false;
+  bool broken_ = false, joined_ = false, started_ = false, zero_unmarked_ = false;
   std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
   agreed now_;
-  std::vector<chunk_run> shares_;
+  division all_;
+  ready_marks marks_;
   host_memory wire_, parts_, sum_, values_;
 };
 

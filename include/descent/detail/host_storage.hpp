@@ -60,6 +60,9 @@ template <class Plan, class System> class host_storage : protected host_control<
     }
   }
 
+  template <class Record> std::size_t index_of(Record const& t) const {
+    return std::size_t(&t - where_.tensors.data());
+  }
   auto const& record(std::int64_t chunk) const {
     return where_.tensors[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
   }
@@ -110,14 +113,15 @@ template <class Plan, class System> class host_storage : protected host_control<
 
   /// The buffers of a tensor from its element `from` on.
   template <class Typed, class Record> buffers<Typed> buffers_of(Record const& t, std::int64_t from = 0) const {
-    std::int64_t const first = Plan::shards ? t.arena + from - where_.own.first : t.arena;
+    std::int64_t first = t.arena;
+    if constexpr (Plan::shards) first = where_.own.places[index_of(t)](t.arena + from);
     auto const at = [&]<class T>(host_memory const& m, T*& p) {
       if (m) p = reinterpret_cast<T*>(m.get()) + first;
     };
     buffers<Typed> x{static_cast<typename Typed::value*>(t.value) + from, nullptr, nullptr, {}, {}};
     if constexpr (!Plan::parallel) x.gradient = static_cast<typename Typed::gradient*>(t.gradient);
     else if constexpr (std::is_same_v<typename Typed::gradient, typename Plan::gradient>)
-      x.gradient = ranks_.gradients() + first;
+      x.gradient = ranks_.gradients() + (Plan::shards ? first : ranks_.place_of(index_of(t))(t.arena));
     if constexpr (Typed::has_master) at(master_, x.exact);
     else x.exact = x.value;
     if constexpr (Plan::has_extras) {
@@ -134,18 +138,22 @@ template <class Plan, class System> class host_storage : protected host_control<
   }
 
   /// The body for every chunk that this rank updates, or for the first ones, or for all.
-  template <class Body> void for_chunks(Body const& body) { for_chunks(body, where_.own.chunks); }
+  template <class Body> void for_chunks(Body const& body) { for_chunks(body, where_.chunks()); }
   template <class Body> void for_chunks(Body const& body, std::int64_t chunks) {
-    if constexpr (Plan::shards) {
-      shifted<Body> const moved{&body, where_.own.first_chunk};
-      run(moved, where_.own.chunks);
-    } else {
-      run(body, chunks);
-    }
+    if constexpr (Plan::shards) run(listed<Body>{&body, where_.own.chunks.data()}, std::ssize(where_.own.chunks));
+    else run(body, chunks);
   }
   template <class Body> void for_all_chunks(Body const& body) { run(body, where_.chunks()); }
+  template <class Body> void for_chunks_in(chunk_run const& some, Body const& body) {
+    run(shifted<Body>{&body, some.first_chunk}, some.chunks);
+  }
 
  private:
+  template <class Body> struct listed {
+    Body const* body;
+    std::int64_t const* chunks;
+    template <class Real> void operator()(std::int64_t i) const { body->template operator()<Real>(chunks[i]); }
+  };
   template <class Body> struct shifted {
     Body const* body;
     std::int64_t first;

@@ -68,6 +68,20 @@ struct chunk_run {
   std::int64_t first_chunk = 0, chunks = 0, first = 0, size = 0;
 };
 
+/// Where elements lie in another buffer: what is at `first` in the arena is there at `part`.
+struct place {
+  std::int64_t first = 0, part = 0;
+  DESCENT_HD std::int64_t operator()(std::int64_t arena) const { return arena - first + part; }
+};
+
+/// What this rank keeps state for, in buffers of that many elements: all, unless it is one of several that share.
+struct own_part {
+  std::int64_t size = 0;
+  std::vector<std::int64_t> chunks;  // these, and for each tensor the run of them that it may have a part of
+  std::vector<chunk_run> runs;
+  std::vector<place> places;  // of that run's elements
+};
+
 template <class Value, class Gradient> struct layout {
   std::vector<tensor_record<Value, Gradient>> tensors;
   std::vector<std::int32_t> tensor_of_chunk;
@@ -76,8 +90,8 @@ template <class Value, class Gradient> struct layout {
   std::int64_t elements = 0, arena = 0;
   int groups = 1;
   std::int64_t rule_chunks = 0, rule_arena = 0;  // of what follows the rule; matrices come after
-  chunk_run own;                                 // what this rank keeps state for: all, unless it is one of several
   std::vector<gradient_memory> own_gradients;  // where the step reads a sum over ranks instead
+  own_part own;
 
   // Own is deduced because parameters<Value, Gradient> need not be a type: Gradient may be that of a sum over ranks.
   template <std::same_as<Gradient> Own>
@@ -96,23 +110,23 @@ template <class Value, class Gradient> struct layout {
       groups = std::max(groups, v.group + 1);
     }
     refuse_overlaps();
-    place(false);
+    arrange(false);
     rule_chunks = chunks(), rule_arena = arena;
-    place(true);
-    own = {0, chunks(), 0, arena};
+    arrange(true);
+    own.size = arena;
   }
 
   /// The same elements with the sum over ranks as the gradient, whose memory the engine has.
   template <class Own>
   layout(sum_over_ranks, layout<Value, Own> const& given)
       : tensor_of_chunk(given.tensor_of_chunk), names(given.names), columns(given.columns), elements(given.elements),
-        arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks), rule_arena(given.rule_arena),
-        own(given.own) {
+        arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks), rule_arena(given.rule_arena) {
     for (auto const& x : given.tensors) {
       tensors.push_back({x.value, nullptr, x.count, x.first_chunk, x.arena, x.group, packets_aligned(x.value), x.types,
                          x.matrix});
       own_gradients.push_back({x.gradient, x.gradient_size()});
     }
+    own.size = arena;
   }
 
   /// Where a chunk begins in the arena; behind the last one, its end.
@@ -136,7 +150,7 @@ template <class Value, class Gradient> struct layout {
 
  private:
   /// Gives chunks and room in the arenas to the matrices or to the others.
-  void place(bool matrices) {
+  void arrange(bool matrices) {
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       auto& x = tensors[t];
       if (x.matrix != matrices) continue;

@@ -54,7 +54,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using value = Value;  // several types in mixed<...>
   using team = policy_of<kind::parallel, single, Ps...>;
   using reduced = reduction<Gradient, team>;
-  static constexpr bool parallel = reduced::parallel, shards = reduced::shards;
+  static constexpr bool parallel = reduced::parallel, shards = reduced::shards, overlaps = reduced::overlaps;
   using gradient = typename reduced::sum;  // what the step reads
   using own_gradient = Gradient;           // what the caller has
   using rule = Rule;
@@ -231,7 +231,7 @@ template <class Plan, int I> struct own_plan : Plan::template typed<I> {
 /// The same for all pairs, and for what is done on each rank by itself.
 template <class Plan> struct callers_plan : Plan {
   using gradient = typename Plan::own_gradient;
-  static constexpr bool parallel = false, shards = false;
+  static constexpr bool parallel = false, shards = false, overlaps = false;
   template <int I> using typed = own_plan<Plan, I>;
 };
 

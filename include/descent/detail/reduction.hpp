@@ -11,7 +11,7 @@ namespace descent::detail {
 
 /// What becomes of gradients before the step: nothing, or a sum over ranks.
 template <class Gradient, class Team> struct reduction {
-  static constexpr bool parallel = false, shards = false, ordered = false;
+  static constexpr bool parallel = false, shards = false, ordered = false, overlaps = false;
   using wire = void;
   using sum = Gradient;  // what the step reads
 };
@@ -25,7 +25,7 @@ struct reduction<Gradient, Team> {
                 "float_sum is a type on the wire itself: leave wire<T> away, or use native_sum");
 
  public:
-  static constexpr bool parallel = true, shards = Team::shards, ordered = Team::ordered;
+  static constexpr bool parallel = true, shards = Team::shards, ordered = Team::ordered, overlaps = Team::overlaps;
   using wire = std::conditional_t<Team::in_float, wide, std::conditional_t<std::is_void_v<given>, own, given>>;
   using sum = std::conditional_t<ordered && !std::is_same_v<wire, double>, float, wire>;
 };

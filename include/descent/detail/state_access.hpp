@@ -52,6 +52,12 @@ template <class Plan, class Engine> class optimizer_core {
                              ": the values are elsewhere until step()");
   }
 
+  void refuse_ready([[maybe_unused]] char const* function) const {
+    if constexpr (Plan::overlaps)
+      if (alive().any_ready())
+        throw std::logic_error(std::string(function) + " after ready(): gradients are on their way until step()");
+  }
+
   /// On the host, where every schedule can be called.
   void check_schedules([[maybe_unused]] std::int64_t step) const {
     if constexpr (requires { engine_->check_schedules(groups_, step); }) engine_->check_schedules(groups_, step);
@@ -138,6 +144,16 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     this->refuse_elsewhere("broadcast()");
     e.broadcast(groups_, root);
   }
+
+  /// With overlap{}: the gradient of one parameter is complete, and may be sent; on CUDA where the stream that makes it
+  /// has come so far, the optimizer's unless another is given. By the parameter's place in the list, or by its name,
+  /// which is looked for. Until step() it must stay as it is. Throws std::logic_error, with nothing changed, when it was
+  /// said already; otherwise as step().
+  void ready(std::size_t parameter, auto... stream) {
+    static_assert(Plan::overlaps, "ready(): give replicated or sharded the option overlap{}");
+    alive().ready(groups_, parameter, stream...);
+  }
+  void ready(std::string const& name, auto... stream) { ready(where_.find(name), stream...); }
 
   /// Shows on_plateau a metric, such as the loss over what it does not train on: one value, or one that is read where
   /// the backend is. On CUDA enqueued; in a capture the value stays as it is, and the memory is read at each replay.
@@ -233,10 +249,15 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     return where_.tensors[where_.find(name)].matrix ? std::span<T const>{} : view<T>(buffer, name);
   }
   template <class T> std::span<T const> view(void* buffer, std::string const& name) const {
-    auto const& x = where_.tensors[where_.find(name)];
+    std::size_t const t = where_.find(name);
+    auto const& x = where_.tensors[t];
     if (!buffer) return {};
-    auto const [begin, size] = Plan::shards ? part_in(x, where_.own) : tensor_part{0, x.count};
-    return view_of(static_cast<T const*>(buffer) + (x.arena + begin - where_.own.first), size);
+    if constexpr (Plan::shards) {
+      auto const [begin, size] = part_in(x, where_.own.runs[t]);
+      return view_of(static_cast<T const*>(buffer) + where_.own.places[t](x.arena + begin), size);
+    } else {
+      return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
+    }
   }
 };
 
