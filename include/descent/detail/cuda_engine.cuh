@@ -54,9 +54,11 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
 
   void step([[maybe_unused]] std::vector<entry> const& groups, step_call const& call) {
     device_scope const scope(device_);
-    bool const complete = meets(call);
+    bool const complete = meets(groups, call);
     if constexpr (Plan::parallel)
-      if (complete) ranks_.reduce(view_, controls(), call, "step()", Plan::zeroes_own);
+      if (complete)
+        ranks_.reduce(view_, controls(), groups, call.flush ? sending::all : sending::marked, call, "step()",
+                      Plan::zeroes_own);
     if constexpr (Plan::norm_first) {
       if (complete) measure_all<measure::norm>(call);
       launch(decide_step<Plan>, 1, total_threads, stream_, view_, controls(), call);
@@ -82,11 +84,14 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   }
 
   /// A read-only pass of its own, for norm_partials().
-  void measure_norm(std::vector<entry> const&, [[maybe_unused]] char const* name = "gradient_norm()") {
+  void measure_norm([[maybe_unused]] std::vector<entry> const& groups,
+                    [[maybe_unused]] char const* name = "gradient_norm()") {
     device_scope const scope(device_);
     step_call const look{1, false, true};
     if constexpr (!Plan::measures) make_norm_partial();
-    if constexpr (Plan::parallel) ranks_.reduce(view_, controls(), look, name, false);
+    if constexpr (Plan::parallel)
+      ranks_.reduce(view_, controls(), groups, sends() ? sending::marked_to_look : sending::all_to_look, look, name,
+                    false);
     measure_all<measure::norm>(look);
     if constexpr (Plan::parallel) ranks_.leave();
   }
@@ -94,6 +99,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   /// captured, so that the device does not have them yet.
   bool set_groups(std::vector<entry> const& groups) {
     device_scope const scope(device_);
+    if constexpr (Plan::parallel) ranks_.join();
     for (std::size_t first = 0; first < groups.size();) {
       group_batch<rule> batch{int(first), 0, {}};
       while (batch.count < batch.capacity && first < groups.size()) batch.entry[batch.count++] = groups[first++];
@@ -110,6 +116,16 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     read_back(partial.data(), rows, partial.size());
     return partial;
   }
+
+  /// The gradient of one tensor may be sent.
+  void ready(std::vector<entry> const& groups, std::size_t tensor) { ready(groups, tensor, stream_); }
+  void ready(std::vector<entry> const& groups, std::size_t tensor, cudaStream_t maker) {
+    device_scope const scope(device_);
+    ranks_.check();
+    ranks_.ready(view_, groups, tensor, maker, sends(), Plan::zeroes_own);
+  }
+  /// Whether some are on their way.
+  bool any_ready() const { return ranks_.any_ready() && sends(); }
 
   void zero_gradients() { for_packets<callers>(callers_view(), zero_all{}); }
   void reload_values() {
@@ -190,6 +206,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     device_scope const scope(device_);
     if (batches_ != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
     ranks_.check();
+    ranks_.join();
     ranks_.broadcast_values(root);
     for (owned_buffer const& b : owned(0))
       if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
@@ -286,17 +303,22 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
 
   /// change() and, where each rank changes a part of the values only, the others' parts: all of it or nothing.
   template <class F> void share_values(bool is_step, F const& change) {
-    if constexpr (Plan::shards) ranks_.check();
-    if constexpr (Plan::shards) ranks_.stage(view_);
+    if constexpr (Plan::parallel) ranks_.join();
+    if constexpr (Plan::shards) {
+      ranks_.check();
+      ranks_.stage(view_);
+    }
     change();
     if constexpr (Plan::shards) ranks_.gather(view_, is_step);
   }
 
   /// Whether ranks meet in this call of step(), of which the host must know, so that it counts micro-batches as the
   /// device does; true where there is one rank.
-  bool meets([[maybe_unused]] step_call const& call) {
+  bool meets([[maybe_unused]] std::vector<entry> const& groups, [[maybe_unused]] step_call const& call) {
     if constexpr (Plan::parallel) {
       ranks_.check();
+      if constexpr (Plan::overlaps)
+        if (!call.flush) ranks_.require_marks(groups, "step()");
       if constexpr (Plan::template given<typename Plan::accumulation>) {
         if (bool const now = capturing(); now != captures_) {
           if (batches_ != 0)
@@ -306,10 +328,18 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
         }
         bool const complete = call.flush ? batches_ > 0 : batches_ + 1 >= micro_batches<Plan>(policies_, 0);
         batches_ = complete ? 0 : batches_ + !call.flush;
+        if constexpr (Plan::overlaps)
+          if (!complete && !call.flush) ranks_.end_unsent();
         return complete;
       }
     }
     return true;
+  }
+  /// Whether gradients go over the wire in this micro-batch.
+  bool sends() const {
+    if constexpr (Plan::parallel && Plan::template given<typename Plan::accumulation>)
+      return batches_ + 1 >= micro_batches<Plan>(policies_, 0);
+    else return true;
   }
 
   bool captures_ = false;  // whether the micro-batches that wait were captured

@@ -6,12 +6,15 @@
 #include <descent/detail/device_memory.hpp>
 #include <descent/detail/launch.cuh>
 #include <descent/detail/rank_kernels.cuh>
+#include <descent/detail/ready_marks.hpp>
 #include <descent/detail/shares.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 /// Where the CUDA backend meets other ranks. Everything is enqueued; a collective that is given up leaves behind what
@@ -49,26 +52,44 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     require_same_facts(over, facts_of<Plan>(where, groups, policies), number_);
     joined_ = true;
     for (auto const& x : where.tensors) {
+      first_chunks_.push_back(x.first_chunk);
       callers_values_.push_back({x.value, x.count * x.value_size()});
       broadcast(x.value, callers_values_.back().bytes, 0);
     }
 
-    own_ = where.own;
-    auto const room = meeting_memory_of<Plan>(where, ranks_);
-    room_ = room.part;
+    first_chunks_.push_back(where.chunks());
+    all_ = division_of<Plan>(where, team);
+    auto const room = meeting_memory_of<Plan>(all_, ranks_);
     // What no element has a place for is added, too, and must be a number.
     sum_ = {std::vector<std::byte>(std::size_t(room.sum)), stream_};
     wire_ = {std::vector<std::byte>(std::size_t(room.sent)), stream_};
     parts_ = device_array<std::byte>(std::size_t(room.received));
     if constexpr (Plan::shards) {
-      values_ = {std::vector<std::byte>(std::size_t(ranks_ * room_ * Plan::largest_value)), stream_};
-      auto const shares = shares_of(where, ranks_);
-      std::vector<place> places;
+      own_count_ = std::ssize(where.own.chunks);
+      values_ = {std::vector<std::byte>(std::size_t(ranks_ * all_.part * Plan::largest_value)), stream_};
+      std::vector<place> on_wire, of_values;
       for (std::int64_t c = 0; c < where.chunks(); ++c) {
-        std::size_t const q = share_of(shares, c);
-        places.push_back({shares[q].first, std::int64_t(q) * room_});
+        bucket const& b = all_.holder(where, c);
+        auto const q = all_.owner(where, c);
+        on_wire.push_back({b.shares[q].first, std::int64_t(q) * b.room});
+        of_values.push_back({b.shares[q].first, std::int64_t(q) * all_.part + b.part});
       }
+      on_wire_ = {on_wire, stream_};
+      of_values_ = {of_values, stream_};
+      chunks_ = {where.own.chunks, stream_};
+      places_ = {where.own.places, stream_};
+    } else if constexpr (Plan::overlaps) {
+      std::vector<place> places;
+      for (std::size_t b : all_.bucket_of) places.push_back({all_.buckets[b].all.first, all_.buckets[b].part});
       places_ = {places, stream_};
+    }
+    if constexpr (Plan::overlaps) {
+      marks_.start(where, all_);
+      makers_.resize(all_.buckets.size());
+      own_stream_ = new_stream();
+      forks_ = new_event();
+      joins_ = new_event();
+      meeting_of_buckets_ = comm_->name_meeting("a bucket of gradients");
     }
     std::vector<callers_record> records;
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
@@ -101,9 +122,9 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   }
 
   void show_in(device_view<Plan>& view) const {
-    view.team = {reinterpret_cast<sum*>(sum_.get()), nullptr, own_.first_chunk, own_.first};
+    view.team = {reinterpret_cast<sum*>(sum_.get()), nullptr, places_.get(), chunks_.get()};
     if constexpr (Plan::shards)
-      view.team.values = values_.get() + comm_->rank() * room_ * Plan::largest_value;
+      view.team.values = values_.get() + comm_->rank() * all_.part * Plan::largest_value;
   }
   /// The view of the caller's gradients.
   device_view<callers> callers_of(device_view<Plan> const& v) const {
@@ -128,27 +149,48 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   }
 
   /// Sums weights, losses and the gradients in the caller's memory. The meeting ends with the kernel that decides.
-  void reduce(device_view<Plan> const& v, control_view<Plan> const& w, step_call const& call, char const* name,
-              bool zero) {
+  template <class Groups>
+  void reduce(device_view<Plan> const& v, control_view<Plan> const& w, Groups const& groups, sending how,
+              step_call const& call, char const* name, bool zero) {
+    if constexpr (Plan::overlaps) {
+      if (by_marks(how)) require_marks(groups, name);
+      marks_.begin(how);
+      while (!marks_.all_sent()) send_next(v, zero);
+      join();
+    }
     launch(enter_reduction<Plan>, 1, 1, stream_, v, w, call, call_of(name, number_), meeting_of_gradients_,
            before_.get());
-    auto* const wires = reinterpret_cast<wire*>(Plan::shards || ordered ? wire_.get() : sum_.get());
-    using body = send_packets<callers>;
-    launch(each_packet<body>, v.chunk_count, packet_threads, stream_,
-           body{callers_of(v), wires, places_.get(), shrink_, zero});
-    auto* const to = reinterpret_cast<sum*>(sum_.get());
-    if constexpr (!ordered) {
-      if constexpr (Plan::shards) comm_->reduce_scatter(wires, to, room_, stream_);
-      else comm_->all_reduce(to, ranks_ * room_, stream_);
-    } else {
-      auto* const parts = reinterpret_cast<wire*>(parts_.get());
-      comm_->all_to_all(wires, parts, room_, stream_);
-      sum* const own = Plan::shards ? to : to + comm_->rank() * room_;
-      launch(add_parts<sum, wire>, (room_ / packet_size + packet_threads - 1) / packet_threads, packet_threads,
-             stream_, own, parts, room_, ranks_);
-      if constexpr (!Plan::shards) comm_->all_gather(own, to, room_, stream_);
-    }
+    if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, stream_);
     comm_->all_reduce(&now_.get()->weights, agreed_sums, stream_);
+    if constexpr (Plan::overlaps) marks_.end(how);
+  }
+
+  /// The gradient of a tensor is ready where that stream is now. Sends buckets that are complete unless micro-batches
+  /// are to come.
+  template <class Groups>
+  void ready(device_view<Plan> const& v, Groups const& groups, std::size_t tensor, cudaStream_t maker, bool sends,
+             bool zero) {
+    marks_.mark(tensor);
+    if (!sends) return;
+    auto& makers = makers_[all_.bucket_of[tensor]];
+    auto known = std::find_if(makers.begin(), makers.end(), [&](auto const& m) { return m.stream == maker; });
+    if (known == makers.end()) known = makers.insert(known, {maker, new_event(), false});
+    require_cuda(cudaEventRecord(known->event.get(), maker), "cudaEventRecord");
+    known->waits = true;
+    while (marks_.next_is_complete(groups)) send_next(v, zero);
+  }
+  /// A micro-batch after which nothing is sent.
+  void end_unsent() { marks_.end(sending::marked); }
+  template <class Groups> void require_marks(Groups const& groups, char const* name) const {
+    if (!Plan::team::missing_zero) marks_.require_all(groups, name);
+  }
+  bool any_ready() const { return marks_.any(); }
+  /// What comes next on the optimizer's stream comes after the buckets that are on their way.
+  void join() {
+    if constexpr (Plan::overlaps) {
+      if (forked_) order(own_stream_.get(), stream_, joins_);
+      forked_ = false;
+    }
   }
   /// Gives all what one rank has: its values, what is in device memory, and in host memory, which waits.
   void broadcast_values(int root) {
@@ -172,22 +214,65 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
 
   /// The own values to where they are changed, and from there to the tensors of all ranks: all of them or none.
   void stage(device_view<Plan> const& v) {
-    launch(each_packet<stage_packets<Plan>>, own_.chunks, packet_threads, stream_, stage_packets<Plan>{v});
+    launch(each_packet<stage_packets<Plan>>, own_count_, packet_threads, stream_, stage_packets<Plan>{v});
   }
   void gather(device_view<Plan> const& v, bool is_step) {
     launch(enter_gather<comm_progress>, 1, 1, stream_, ticket_.get(), comm_->marks(), meeting_of_values_);
-    std::int64_t const part = room_ * Plan::largest_value;
+    std::int64_t const part = all_.part * Plan::largest_value;
     comm_->all_gather(static_cast<std::byte const*>(values_.get()) + comm_->rank() * part, values_.get(), part,
                       stream_);
     comm_->all_reduce(ticket_.get(), 1, stream_);
     using body = commit_packets<Plan>;
     launch(each_packet<body>, v.chunk_count, packet_threads, stream_,
-           body{v, values_.get(), places_.get(), ticket_.get(), ranks_});
+           body{v, values_.get(), of_values_.get(), ticket_.get(), ranks_});
     launch(leave_gather<Plan>, 1, 1, stream_, v, ticket_.get(), ranks_, comm_->marks(),
            is_step ? before_.get() : nullptr);
   }
 
  private:
+  /// A bucket that is complete, on a stream of its own.
+  void send_next(device_view<Plan> const& v, bool zero) {
+    std::size_t const next = marks_.take_next();
+    cudaStream_t const s = own_stream_.get();
+    if (!forked_) order(stream_, s, forks_);  // the step before must have read its sums
+    forked_ = true;
+    for (auto& maker : makers_[next])
+      if (std::exchange(maker.waits, false))
+        require_cuda(cudaStreamWaitEvent(s, maker.event.get(), 0), "cudaStreamWaitEvent");
+    launch(enter_bucket<comm_progress>, 1, 1, s, comm_->marks(), meeting_of_buckets_);
+    send(v, all_.buckets[next], zero, s);
+    launch(leave_bucket<comm_progress>, 1, 1, s, comm_->marks());
+  }
+  void send(device_view<Plan> const& v, bucket const& b, bool zero, cudaStream_t s) {
+    auto* const to = reinterpret_cast<sum*>(sum_.get()) + b.part;
+    auto* const wires = Plan::shards || ordered ? reinterpret_cast<wire*>(wire_.get()) : reinterpret_cast<wire*>(to);
+    pack(v, b, wires, zero, s);
+    if constexpr (!ordered) {
+      if constexpr (Plan::shards) comm_->reduce_scatter(wires, to, b.room, s);
+      else comm_->all_reduce(to, ranks_ * b.room, s);
+    } else {
+      auto* const parts = reinterpret_cast<wire*>(parts_.get());
+      comm_->all_to_all(wires, parts, b.room, s);
+      sum* const own = Plan::shards ? to : to + comm_->rank() * b.room;
+      launch(add_parts<sum, wire>, (b.room / packet_size + packet_threads - 1) / packet_threads, packet_threads, s, own,
+             parts, b.room, ranks_);
+      if constexpr (!Plan::shards) comm_->all_gather(own, to, b.room, s);
+    }
+  }
+  /// Runs of tensors that are there, or not, to the wire.
+  void pack(device_view<Plan> const& v, bucket const& b, wire* wires, bool zero, cudaStream_t s) {
+    using body = send_packets<callers>;
+    std::size_t const end = b.first_tensor + b.tensors;
+    auto const absent = [&](std::size_t t) { return Plan::overlaps && marks_.lacks(t); };
+    for (std::size_t t = b.first_tensor, next; t < end; t = next) {
+      next = t + 1;
+      while (next < end && absent(next) == absent(t)) ++next;
+      std::int64_t const first = first_chunks_[t];
+      launch(each_packet<body>, first_chunks_[next] - first, packet_threads, s,
+             body{callers_of(v), wires, {b.all.first, 0}, on_wire_.get(), first, shrink_, zero, absent(t)});
+    }
+  }
+
   /// Collectives of a few bytes in host memory.
   struct through_device {
     comm_type* comm;
@@ -206,23 +291,36 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
 
   comm_type* comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
-  int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_values_ = 0;
-  std::int64_t room_ = 0;  // elements of one rank's part
+  int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;
   std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
   double shrink_ = 1;
   bool joined_ = false, started_ = false;
-  chunk_run own_;
+  division all_;
+  std::vector<std::int64_t> first_chunks_;  // of each tensor, and the end
+  std::int64_t own_count_ = 0;
   struct range {
     void* at;
     std::int64_t bytes;
   };
   std::vector<range> callers_values_;
   device_array<std::byte> sum_, wire_, parts_, values_;
-  device_array<place> places_;
+  device_array<place> on_wire_, of_values_, places_;
+  device_array<std::int64_t> chunks_;
   device_array<callers_record> records_;
   device_array<agreed> now_;
   device_array<control_block> before_;
   device_array<double> ticket_;
+
+  struct maker {
+    cudaStream_t stream;
+    owned_event event;
+    bool waits;  // for it to be waited for
+  };
+  ready_marks marks_;
+  std::vector<std::vector<maker>> makers_;  // of each bucket's gradients
+  owned_stream own_stream_;
+  owned_event forks_, joins_;
+  bool forked_ = false;
 };
 
 }  // namespace descent::detail

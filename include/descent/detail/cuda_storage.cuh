@@ -74,8 +74,8 @@ template <class Plan> class cuda_storage {
   static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
-    rule_chunks_ = Plan::shards ? where.own.chunks : where.rule_chunks;
-    own_chunks_ = where.own.chunks;
+    rule_chunks_ = Plan::shards ? std::ssize(where.own.chunks) : where.rule_chunks;
+    own_chunks_ = Plan::shards ? std::ssize(where.own.chunks) : where.chunks();
     auto const rule_arena = std::size_t(Plan::shards ? where.own.size : where.rule_arena);
     std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
     auto const arena = std::size_t(where.own.size), chunks = std::size_t(where.chunks());

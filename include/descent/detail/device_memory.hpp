@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <type_traits>
 
 namespace descent::detail {
 
@@ -44,6 +45,34 @@ template <class T> class device_array {
  private:
   std::unique_ptr<T, device_delete> data_;
 };
+
+struct stream_destroy {
+  void operator()(cudaStream_t s) const noexcept { cudaStreamDestroy(s); }
+};
+struct event_destroy {
+  void operator()(cudaEvent_t e) const noexcept { cudaEventDestroy(e); }
+};
+using owned_stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, stream_destroy>;
+using owned_event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, event_destroy>;
+
+/// A stream of the highest priority that waits for no other.
+inline owned_stream new_stream() {
+  int least = 0, greatest = 0;
+  require_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  cudaStream_t s = nullptr;
+  require_cuda(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+  return owned_stream(s);
+}
+inline owned_event new_event() {
+  cudaEvent_t e = nullptr;
+  require_cuda(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  return owned_event(e);
+}
+/// What `behind` does from now on comes after what `ahead` has been told so far.
+inline void order(cudaStream_t ahead, cudaStream_t behind, owned_event const& by) {
+  require_cuda(cudaEventRecord(by.get(), ahead), "cudaEventRecord");
+  require_cuda(cudaStreamWaitEvent(behind, by.get(), 0), "cudaStreamWaitEvent");
+}
 
 /// One T in pinned host memory.
 template <class T> std::unique_ptr<T, pinned_delete> pinned() {

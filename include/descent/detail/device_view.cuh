@@ -53,12 +53,7 @@ inline __device__ void leave(comm_progress& p, agreed const& now) {
   leave(p);
 }
 
-/// Where the elements of a chunk lie in buffers with a part for each rank.
-struct place {
-  std::int64_t first;  // of its rank's elements in the arena
-  std::int64_t part;   // its rank's part in the buffer, in elements
-};
-/// The values of a tensor, which starts there in the arena, among those of all ranks. Each part has room for the
+/// The values of a tensor, which starts there in the arena, among those of all ranks. Each element has room for the
 /// largest type.
 template <class Value>
 __device__ Value* staged(std::byte* values, place const& p, std::int64_t arena, std::int64_t largest) {
@@ -70,9 +65,9 @@ __device__ Value* staged(std::byte* values, place const& p, std::int64_t arena, 
 template <class Plan, bool = Plan::parallel> struct team_view {};
 template <class Plan> struct team_view<Plan, true> {
   typename Plan::gradient* sum;
-  std::byte* values;         // the own ones, where they are changed
-  std::int64_t first_chunk;  // of the own ones, and their first element in the arena
-  std::int64_t first;
+  std::byte* values;           // the own ones, where they are changed
+  place const* places;         // of each tensor's elements in the sum and in what is owned
+  std::int64_t const* chunks;  // the own ones
 };
 
 /// Everything in device memory, by value to every kernel.
@@ -99,12 +94,13 @@ template <class Plan> struct device_view {
   template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
     std::int64_t at = t.arena;  // of what is owned
-    if constexpr (Plan::shards) at -= team.first;
+    if constexpr (Plan::shards) at = team.places[tensor](t.arena);
     buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
                      static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
-    if constexpr (Plan::parallel) x.gradient = team.sum + at;
+    if constexpr (Plan::parallel && Plan::overlaps) x.gradient = team.sum + team.places[tensor](t.arena);
+    else if constexpr (Plan::parallel) x.gradient = team.sum + at;
     if constexpr (Plan::shards)
-      x.value = staged<typename Typed::value>(team.values, {team.first, 0}, t.arena, Plan::largest_value);
+      x.value = staged<typename Typed::value>(team.values, team.places[tensor], t.arena, Plan::largest_value);
     if constexpr (Typed::has_master) x.exact = master + at;
     else x.exact = x.value;
     if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(at, t.arena);
@@ -116,10 +112,10 @@ template <class Plan> struct device_view {
     }(typename Plan::every_slot{});
     return x;
   }
-  /// The first chunk that this rank updates.
-  __device__ std::int64_t first_chunk() const {
-    if constexpr (Plan::shards) return team.first_chunk;
-    else return 0;
+  /// The i-th chunk that this rank updates.
+  __device__ std::int64_t own_chunk(std::int64_t i) const {
+    if constexpr (Plan::shards) return team.chunks[i];
+    else return i;
   }
 
   /// f<Typed>(buffers) for the tensor's types.

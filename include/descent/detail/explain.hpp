@@ -115,8 +115,14 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   for (auto const& b : m.buffers) line("  owned: %s, %lld bytes", b.name.c_str(), integer(b.bytes));
   line("  owned in all: %lld bytes, %.2f for each parameter", integer(m.bytes), m.bytes_per_parameter());
   constexpr int passes = (Plan::norm_first ? 2 : Plan::measures ? 1 : 0);
-  line("step: %d read-only %s and 1 update, %d launches on a device, no synchronisation", passes,
-       passes == 1 ? "pass" : "passes", Plan::launches);
+  integer launches = Plan::launches;
+  if constexpr (Plan::overlaps) {
+    typename Plan::team const& team = policies;
+    constexpr int each = 3 + Plan::reduced::ordered, counted = each - 2;
+    launches += each * std::ssize(division_of<Plan>(where, team).buckets) - counted;
+  }
+  line("step: %d read-only %s and 1 update, %lld launches on a device, no synchronisation", passes,
+       passes == 1 ? "pass" : "passes", launches);
   line("traffic: %g + %g bytes for each parameter",
        bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }),
        bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); }));

@@ -98,7 +98,7 @@ template <class Plan, class System> class host_gradients : protected host_storag
   }
   /// The gradient of one tensor may be sent.
   void ready(std::vector<entry> const& groups, std::size_t tensor) {
-    ranks_.ready(where_, groups, tensor, sends(), packing(groups, Plan::zeroes_own));
+    ranks_.ready(groups, tensor, sends(), packing(groups, Plan::zeroes_own));
   }
   /// Whether some are on their way.
   bool any_ready() const { return ranks_.any_ready() && sends(); }
@@ -107,7 +107,7 @@ template <class Plan, class System> class host_gradients : protected host_storag
     if (completes<Plan>(control_, policies_, call))
       reduce(groups, call, call.flush ? sending::all : sending::marked, Plan::zeroes_own, "step()");
     else if constexpr (Plan::overlaps)
-      if (!call.flush) ranks_.end_unsent(where_, groups, "step()");
+      if (!call.flush) ranks_.end_unsent(groups, "step()");
   }
   void meet_to_look(std::vector<entry> const& groups, char const* name) {
     reduce(groups, {control_.batches > 0 ? 0.0 : 1.0, false}, sends() ? sending::marked_to_look : sending::all_to_look,
@@ -121,7 +121,7 @@ template <class Plan, class System> class host_gradients : protected host_storag
   void reduce(std::vector<entry> const& groups, step_call const& call, sending how, bool zero, char const* name) {
     double loss = 0;
     if constexpr (has_loss<rule>) loss = *static_cast<typename Plan::loss const&>(policies_).where;
-    ranks_.reduce(where_, groups, how, weight_of<Plan>(control_, call), loss, name,
+    ranks_.reduce(groups, how, weight_of<Plan>(control_, call), loss, name,
                   hash_of_call(ranks_.call_of(name), control_, groups.data(), int(groups.size())),
                   packing(groups, zero));
   }

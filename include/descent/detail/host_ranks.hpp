@@ -79,8 +79,8 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
 
   /// Sums weights, and the gradients that pack(bucket) writes to their places. All must be in the same call.
   template <class Groups, class Pack>
-  void reduce(tensors const& where, Groups const& groups, sending how, double weight, double loss, char const* name,
-              double call, Pack const& pack) {
+  void reduce(Groups const& groups, sending how, double weight, double loss, char const* name, double call,
+              Pack const& pack) {
     auto const agree = [&] {
       now_.enter(weight, loss, call);
       comm_.all_reduce(&now_.weights, agreed_sums);
@@ -88,12 +88,13 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
         throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name + another_call);
     };
     if constexpr (Plan::overlaps) {
-      require_marks(where, groups, how, name);
+      if (by_marks(how)) require_marks(groups, name);
+      marks_.begin(how);
       together([&] {
-        while (!marks_.all_sent()) send(marks_.take_next(), pack);
+        while (!marks_.all_sent()) send_next(pack);
         agree();
       });
-      end(how);
+      marks_.end(how);
     } else {
       together([&] {
         agree();
@@ -104,19 +105,17 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
 
   /// The gradient of a tensor is ready. Sends buckets that are complete unless micro-batches are to come.
   template <class Groups, class Pack>
-  void ready(tensors const& where, Groups const& groups, std::size_t tensor, bool sends, Pack const& pack) {
-    marks_.mark(where, tensor);
-    zero_unmarked_ = true;
-    while (sends && marks_.next_is_complete(where, groups)) together([&] { send(marks_.take_next(), pack); });
+  void ready(Groups const& groups, std::size_t tensor, bool sends, Pack const& pack) {
+    marks_.mark(tensor);
+    while (sends && marks_.next_is_complete(groups)) together([&] { send_next(pack); });
   }
   /// A micro-batch after which nothing is sent.
-  template <class Groups> void end_unsent(tensors const& where, Groups const& groups, char const* name) {
-    require_marks(where, groups, sending::marked, name);
-    marks_.reset();
+  template <class Groups> void end_unsent(Groups const& groups, char const* name) {
+    require_marks(groups, name);
+    marks_.end(sending::marked);
   }
   bool any_ready() const { return marks_.any(); }
-  /// Whether a gradient counts as zero.
-  bool lacks(std::size_t tensor) const { return Plan::overlaps && zero_unmarked_ && !marks_.marked(tensor); }
+  bool lacks(std::size_t tensor) const { return Plan::overlaps && marks_.lacks(tensor); }
 
   /// Gives all what one rank has.
   void broadcast(void* data, std::int64_t bytes, int root) {
@@ -173,7 +172,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     for (auto const& x : where.tensors)
       comm_.broadcast(static_cast<std::byte*>(static_cast<void*>(x.value)), x.count * x.value_size(), 0);
     all_ = division_of<Plan>(where, policies);
-    marks_.start(all_);
+    if constexpr (Plan::overlaps) marks_.start(where, all_);
     auto const room = meeting_memory_of<Plan>(all_, ranks_);
     sum_ = zeroed(room.sum);
     wire_ = zeroed(room.sent);
@@ -211,15 +210,9 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
       if constexpr (!Plan::shards) comm_.all_gather(own, to, b.room);
     }
   }
-  template <class Groups>
-  void require_marks(tensors const& where, Groups const& groups, sending how, char const* name) {
-    if (!Plan::team::missing_zero && needs_marks(how)) marks_.require_all(where, groups, name);
-    zero_unmarked_ = needs_marks(how);
-    if (!zero_unmarked_) marks_.send_again();
-  }
-  void end(sending how) {
-    if (!only_looks(how)) marks_.reset();
-    else if (!needs_marks(how)) marks_.send_again();
+  template <class Pack> void send_next(Pack const& pack) { send(all_.buckets[marks_.take_next()], pack); }
+  template <class Groups> void require_marks(Groups const& groups, char const* name) const {
+    if (!Plan::team::missing_zero) marks_.require_all(groups, name);
   }
 
   std::byte* kept() const { return values_.get() + (ranks_ + 1) * all_.part * Plan::largest_value; }
@@ -247,7 +240,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
 
   comm_type& comm_;
   int ranks_;
-  bool broken_ = false, joined_ = false, started_ = false, zero_unmarked_ = false;
+  bool broken_ = false, joined_ = false, started_ = false;
   std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
   agreed now_;
   division all_;

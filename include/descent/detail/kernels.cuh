@@ -25,7 +25,7 @@ template <class Body> __global__ __launch_bounds__(packet_threads, Body::blocks)
   auto const& v = body.v;
   std::int64_t chunk = blockIdx.x;
   if constexpr (requires { body.first_chunk; }) chunk += body.first_chunk;
-  if constexpr (!requires { Body::all_chunks; }) chunk += v.first_chunk();
+  if constexpr (!requires { Body::all_chunks; }) chunk = v.own_chunk(chunk);
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
   if (!body.wants(tensor)) return;
   auto const& t = v.tensors[tensor];
@@ -188,7 +188,7 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
   __shared__ typename reduce::TempStorage shared[measured<Plan, What>];
   if (What == measure::sums ? !v.control->applied : !completes<Plan>(*v.control, w.policies, call)) return;
 
-  std::int64_t const chunk = v.first_chunk() + blockIdx.x;
+  std::int64_t const chunk = v.own_chunk(blockIdx.x);
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
   auto const& t = v.tensors[tensor];
   auto const [begin, size] = span_of(chunk, t);

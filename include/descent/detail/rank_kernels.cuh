@@ -9,23 +9,28 @@
 /// What a device does where it meets those of other ranks.
 namespace descent::detail {
 
-/// Gradients to the wire, in its type and free of what would make their sum overflow.
+/// Gradients to the wire, in its type and free of what would make their sum overflow; zeros for those that are absent.
 template <class Callers> struct send_packets {
   static constexpr int blocks = packet_blocks<Callers>;
+  static constexpr bool all_chunks = true;
   device_view<Callers> v;
   typename Callers::reduced::wire* wire;
+  place whole;          // of the bucket, or of each chunk
   place const* places;
+  std::int64_t first_chunk;
   double shrink;
-  bool zero;
+  bool zero, absent;
   __device__ bool wants(std::int32_t) const { return true; }
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     using real = typename Callers::real;
     auto const& t = v.tensors[tensor];
-    std::int64_t at = t.arena + i;
-    if constexpr (Callers::reduced::shards) {
-      place const p = places[t.first_chunk + i / chunk_size];
-      at += p.part - p.first;
+    std::int64_t at;
+    if constexpr (Callers::reduced::shards) at = places[t.first_chunk + i / chunk_size](t.arena + i);
+    else at = whole(t.arena + i);
+    if (absent) {
+      real const none[M] = {};
+      return write(wire + at, none, extent{M, true});
     }
     bool const then_zero = zero && !v.groups[t.group].frozen;
     real const inverse = real(1 / shrink);
@@ -38,6 +43,10 @@ template <class Callers> struct send_packets {
     });
   }
 };
+
+/// A meeting of ranks for a bucket, on a stream where no other kernel says so.
+template <class Progress> __global__ void enter_bucket(Progress* p, int meeting) { enter(*p, meeting); }
+template <class Progress> __global__ void leave_bucket(Progress* p) { leave(*p); }
 
 /// In front of a reduction: this rank's part of what is agreed.
 template <class Plan>

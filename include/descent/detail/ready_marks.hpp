@@ -5,6 +5,7 @@
 #include <descent/detail/shares.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,71 +13,79 @@
 /// Which gradients are ready to be sent.
 namespace descent::detail {
 
-/// Which gradients a meeting is about: those in memory, or those that are marked, which a look leaves so.
+/// Which gradients ranks meet for: those in memory, or those that are marked; a look leaves the marks.
 enum class sending { all, all_to_look, marked, marked_to_look };
-inline bool needs_marks(sending s) { return s == sending::marked || s == sending::marked_to_look; }
-inline bool only_looks(sending s) { return s == sending::all_to_look || s == sending::marked_to_look; }
+inline bool by_marks(sending how) { return how == sending::marked || how == sending::marked_to_look; }
+inline bool looks(sending how) { return how == sending::all_to_look || how == sending::marked_to_look; }
 
-/// The marks of one backward pass, and the buckets that were sent because of them, in their order. Those of frozen
-/// groups and of no elements may lack.
+/// The marks of one backward pass, and the buckets that were sent because of them, in their order. Tensors of frozen
+/// groups and those without elements need no mark.
 class ready_marks {
  public:
-  void start(division const& all) {
+  template <class Layout> void start(Layout const& where, division const& all) {
     all_ = &all;
-    marked_.assign(all.bucket_of.size(), false);
+    names_ = where.names;
+    for (auto const& x : where.tensors) group_.push_back(x.count > 0 ? x.group : nobody);
+    marked_.assign(names_.size(), false);
   }
-  template <class Layout> void mark(Layout const& where, std::size_t tensor) {
+  void mark(std::size_t tensor) {
     if (tensor >= marked_.size())
       throw std::invalid_argument("ready(): there is no parameter " + std::to_string(tensor) + " of " +
                                   std::to_string(marked_.size()));
     if (marked_[tensor])
-      throw std::logic_error("ready(): the gradient of '" + where.names[tensor] + "' is ready already, and was not " +
-                             "used by a step() since");
-    marked_[tensor] = true;
-    any_ = true;
+      throw std::logic_error("ready(): the gradient of '" + names_[tensor] + "' is ready already, and was not used " +
+                             "by a step() since");
+    marked_[tensor] = any_ = zero_unmarked_ = true;
   }
-  bool marked(std::size_t tensor) const { return marked_[tensor]; }
   bool any() const { return any_; }
+  /// Whether a gradient counts as zero.
+  bool lacks(std::size_t tensor) const { return zero_unmarked_ && !marked_[tensor]; }
 
-  /// The next bucket to be sent.
-  bool all_sent() const { return sent_ == all_->buckets.size(); }
-  bucket const& next() const { return all_->buckets[sent_]; }
-  bucket const& take_next() { return all_->buckets[sent_++]; }
-  template <class Layout, class Groups> bool next_is_complete(Layout const& where, Groups const& groups) const {
+  template <class Groups> bool next_is_complete(Groups const& groups) const {
     if (all_sent()) return false;
-    bucket const& b = next();
+    bucket const& b = all_->buckets[sent_];
     for (std::size_t t = b.first_tensor; t < b.first_tensor + b.tensors; ++t)
-      if (lacks(where, groups, t)) return false;
+      if (awaited(groups, t)) return false;
     return true;
   }
-  template <class Layout, class Groups>
-  void require_all(Layout const& where, Groups const& groups, char const* call) const {
+  bool all_sent() const { return sent_ == all_->buckets.size(); }
+  std::size_t take_next() { return sent_++; }
+
+  /// Throws std::logic_error where marks lack.
+  template <class Groups> void require_all(Groups const& groups, char const* call) const {
     std::string missing;
     int count = 0;
     for (std::size_t t = 0; t < marked_.size(); ++t)
-      if (lacks(where, groups, t) && ++count <= 5) missing += (count > 1 ? ", '" : "'") + where.names[t] + "'";
+      if (awaited(groups, t) && ++count <= 5) missing += (count > 1 ? ", '" : "'") + names_[t] + "'";
     if (count > 0)
       throw std::logic_error(std::string(call) + ": no ready() for the gradient of " + missing +
                              (count > 5 ? " and " + std::to_string(count - 5) + " more" : "") +
                              "; where that is meant, missing_is_zero{} beside overlap{}");
   }
-  void send_again() { sent_ = 0; }
-  void reset() {
+  void begin(sending how) {
+    zero_unmarked_ = by_marks(how);
+    if (!zero_unmarked_) sent_ = 0;
+  }
+  void end(sending how) {
+    if (how == sending::marked_to_look) return;
+    sent_ = 0;
+    if (looks(how)) return;
     marked_.assign(marked_.size(), false);
     any_ = false;
-    sent_ = 0;
   }
 
  private:
-  template <class Layout, class Groups>
-  bool lacks(Layout const& where, Groups const& groups, std::size_t tensor) const {
-    auto const& x = where.tensors[tensor];
-    return !marked_[tensor] && x.count > 0 && !groups[std::size_t(x.group)].frozen;
+  static constexpr std::int32_t nobody = -1;
+  template <class Groups> bool awaited(Groups const& groups, std::size_t tensor) const {
+    std::int32_t const g = group_[tensor];
+    return !marked_[tensor] && g != nobody && !groups[std::size_t(g)].frozen;
   }
 
   division const* all_ = nullptr;
+  std::vector<std::string> names_;
+  std::vector<std::int32_t> group_;
   std::vector<bool> marked_;
-  bool any_ = false;
+  bool any_ = false, zero_unmarked_ = false;
   std::size_t sent_ = 0;
 };
 
