@@ -1,0 +1,256 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "nccl/ranks.cuh"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// Gradients that several streams make on each device, and that are sent in buckets as they become ready. Before a step
+/// and after it they are not numbers: who reads them too early or too late, or sends over a buffer in use, is seen.
+
+namespace ds = descent;
+using ranks::joined;
+
+namespace {
+
+std::size_t const count = ranks::sizes.size();
+constexpr std::int64_t bucket_sizes[] = {1, 30, 4 * 4096, 4 * 4200, 4 * 13000, std::int64_t{1} << 40};
+
+/// A model whose gradients come, on three streams, from where they were computed.
+struct made {
+  ranks::model<float> host;
+  test::stream const& s;
+  test::stream makers[3];
+  std::deque<test::device_vector<float>> values, gradients, results, poison;
+
+  made(int seed, test::stream const& s) : host(seed), s(s) {
+    float const nan = std::numeric_limits<float>::quiet_NaN();
+    for (std::size_t t = 0; t < count; ++t) {
+      values.emplace_back(host.value[t], s);
+      gradients.emplace_back(host.gradient[t], s);
+      results.emplace_back(host.gradient[t], s);
+      poison.emplace_back(std::vector<float>(ranks::sizes[t], nan), s);
+    }
+  }
+  ds::parameters<float> list() {
+    ds::parameters<float> all;
+    for (std::size_t t = 0; t < count; ++t)
+      all.add("w" + std::to_string(t), values[t].data(), gradients[t].data(), ranks::sizes[t], ds::group{int(t % 2)});
+    return all;
+  }
+  void set(int t, int rank) {
+    host.set(t, rank, rank + 1);
+    for (std::size_t k = 0; k < count; ++k) results[k].put(host.gradient[k], s);
+  }
+  cudaStream_t maker(std::size_t tensor) const { return makers[tensor % 3]; }
+  void copy(std::size_t t, std::deque<test::device_vector<float>>& from, cudaStream_t on) {
+    if (ranks::sizes[t])
+      test::cuda(cudaMemcpyAsync(gradients[t].data(), from[t].data(), ranks::sizes[t] * sizeof(float),
+                                 cudaMemcpyDeviceToDevice, on));
+  }
+  /// A backward pass: mark(tensor, stream) in an order of its own. The streams begin where s is.
+  template <class F> void backward(unsigned seed, F const& mark) {
+    std::vector<std::size_t> order(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+    for (auto const& one : makers) after(s, one);
+    for (std::size_t k : order) {
+      copy(k, results, maker(k));
+      mark(k, maker(k));
+    }
+    for (auto const& one : makers) after(one, s);  // where s captures, they must come back
+  }
+  void spoil() {
+    for (std::size_t k = 0; k < count; ++k) copy(k, poison, s);
+  }
+  ranks::model<float> const& read() {
+    for (std::size_t t = 0; t < count; ++t) host.value[t] = values[t].get(s);
+    return host;
+  }
+
+ private:
+  static void after(cudaStream_t ahead, cudaStream_t behind) {
+    cudaEvent_t e;
+    test::cuda(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+    test::cuda(cudaEventRecord(e, ahead));
+    test::cuda(cudaStreamWaitEvent(behind, e, 0));
+    test::cuda(cudaEventDestroy(e));
+  }
+};
+
+auto const replicated = [](joined& comm, std::int64_t bytes) {
+  return ds::replicated{comm, ds::ordered_sum{}, ds::overlap{.bucket_bytes = bytes}};
+};
+auto const sharded = [](joined& comm, std::int64_t bytes) {
+  return ds::sharded{comm, ds::ordered_sum{}, ds::overlap{.bucket_bytes = bytes}};
+};
+auto const native = [](joined& comm, std::int64_t bytes) {
+  return ds::sharded{comm, ds::missing_is_zero{}, ds::overlap{.bucket_bytes = bytes}};
+};
+
+/// Steps from t on, as everybody makes them.
+template <class Optimizer> void train(Optimizer& opt, made& m, int rank, int first, int last) {
+  for (int t = first; t < last; ++t) {
+    m.set(t, rank);
+    m.spoil();
+    m.backward(unsigned(31 * t + rank), [&](std::size_t k, cudaStream_t maker) { opt.ready(k, maker); });
+    opt.step();
+    m.spoil();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("whatever the buckets and the order of marks: the values of one process") {
+  joined comm;
+  auto const want = ranks::alone<float, float>(comm.size(), ds::lamb{}, ds::clip_norm{1});
+  auto const run = [&](auto const& policy, std::int64_t bytes) {
+    INFO("rank ", comm.rank(), " of ", comm.size(), ", buckets of ", bytes, " bytes");
+    test::stream s;
+    made m(comm.rank(), s);
+    ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, policy(comm, bytes), ds::cuda{s}};
+    train(opt, m, comm.rank(), 0, ranks::steps);
+    CHECK(m.read() == want);
+  };
+  for (std::int64_t bytes : bucket_sizes) {
+    run(replicated, bytes);
+    run(sharded, bytes);
+  }
+  run(native, bucket_sizes[3]);
+}
+
+TEST_CASE("captured with its marks, a step replays as an eager one, and has as many launches as explain says") {
+  joined comm;
+  auto const run = [&](bool capture) {
+    test::stream s;
+    made m(0, s);
+    ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, sharded(comm, 4 * 4200), ds::cuda{s}};
+    auto const enqueue = [&](int t) {
+      m.backward(unsigned(t + comm.rank()), [&](std::size_t k, cudaStream_t maker) { opt.ready(k, maker); });
+      opt.step();
+      m.spoil();
+    };
+    auto const launches = ds::detail::launches;
+    if (capture) {
+      test::graph const recorded(s, [&] { enqueue(0); });
+      for (int t = 0; t < 4; ++t) m.set(t, comm.rank()), recorded.launch(s);
+      CHECK(opt.report().step == 4);
+    } else {
+      for (int t = 0; t < 4; ++t) m.set(t, comm.rank()), enqueue(t);
+      std::string const said = " update, " + std::to_string((ds::detail::launches - launches) / 4) + " launches";
+      CHECK(opt.explain().find(said) != std::string::npos);
+    }
+    return m.read().value;
+  };
+  CHECK(run(true) == run(false));
+}
+
+TEST_CASE("a mark that lacks or comes twice is an error that names it, and can be made good") {
+  joined comm;
+  test::stream s;
+  made m(comm.rank(), s);
+  ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, replicated(comm, 9000), ds::cuda{s}};
+  m.set(0, comm.rank());
+  m.backward(1, [&](std::size_t k, cudaStream_t maker) {
+    if (k > 0) opt.ready(k, maker);
+  });
+  CHECK_THROWS_WITH_AS(opt.ready("w3"), "ready(): the gradient of 'w3' is ready already, and was not used by a step() "
+                                        "since", std::logic_error);
+  std::string const why = "no ready() for the gradient of 'w0'; where that is meant, missing_is_zero{} beside overlap{}";
+  CHECK_THROWS_WITH_AS(opt.step(), ("step(): " + why).c_str(), std::logic_error);
+  CHECK_THROWS_WITH_AS(opt.gradient_norm(), ("gradient_norm(): " + why).c_str(), std::logic_error);
+  CHECK_THROWS_WITH_AS(opt.zero_grad(), "zero_grad() after ready(): gradients are on their way until step()",
+                       std::logic_error);
+  opt.ready("w0");
+  CHECK(opt.gradient_norm() > 0);
+  opt.step();
+  train(opt, m, comm.rank(), 1, ranks::steps);
+  CHECK(m.read() == ranks::alone<float, float>(comm.size(), ds::lamb{}, ds::clip_norm{1}));
+}
+
+TEST_CASE("missing_is_zero: what the last rank does not mark is zero there") {
+  joined comm;
+  test::stream s;
+  made m(comm.rank(), s);
+  ranks::model<float> want;
+  ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, native(comm, 4 * 13000), ds::cuda{s}};
+  ds::optimizer alone{want.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};
+  bool const last = comm.rank() == comm.size() - 1;
+  for (int t = 0; t < 3; ++t) {
+    m.set(t, comm.rank());
+    m.spoil();
+    m.backward(unsigned(t), [&](std::size_t k, cudaStream_t maker) {
+      if (!last || k % 2) opt.ready(k, maker);
+      else m.copy(k, m.poison, maker);
+    });
+    opt.step();
+    want.set(t, 0, comm.size());
+    auto const all = want.gradient;
+    want.set(t, 0, comm.size() - 1);
+    for (std::size_t k = 1; k < count; k += 2) want.gradient[k] = all[k];
+    alone.step(comm.size());
+    CHECK(m.read() == want);
+  }
+}
+
+TEST_CASE("an overflow in any bucket of any rank is skipped by all") {
+  joined comm;
+  test::stream s;
+  made m(0, s);
+  ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, sharded(comm, 1), ds::cuda{s}};
+  for (int bad = 0; bad < comm.size(); ++bad)
+    for (std::size_t k = 0; k < count; ++k) {
+      if (ranks::sizes[k] == 0) continue;
+      m.set(0, comm.rank());
+      if (comm.rank() == bad) {
+        m.host.gradient[k].back() = std::numeric_limits<float>::infinity();
+        m.results[k].put(m.host.gradient[k], s);
+      }
+      auto const before = m.read().value;
+      m.backward(unsigned(k), [&](std::size_t one, cudaStream_t maker) { opt.ready(one, maker); });
+      opt.step();
+      CHECK(!opt.report().applied);
+      CHECK(opt.report().why == "the gradient of 'w" + std::to_string(k) + "' is not finite");
+      CHECK(m.read().value == before);
+    }
+  m.set(0, comm.rank());
+  m.backward(0, [&](std::size_t one, cudaStream_t maker) { opt.ready(one, maker); });
+  opt.step();
+  CHECK(opt.report().applied);
+}
+
+TEST_CASE("micro-batches: marks send nothing before the last; groups may change and averages be looked at meanwhile") {
+  joined comm;
+  test::stream s;
+  made m(comm.rank(), s);
+  ranks::model<float> want;
+  ds::optimizer opt{m.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::accumulate{2},
+                    sharded(comm, 4 * 4200), ds::cuda{s}};
+  ds::optimizer alone{want.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::accumulate{1}};
+  auto const marks = [&](int t) {
+    m.backward(unsigned(t), [&](std::size_t k, cudaStream_t maker) { opt.ready(k, maker); });
+  };
+  for (int t = 0; t < 4; ++t) {
+    m.set(t, comm.rank());
+    want.set(t, 0, comm.size());
+    auto const launches = ds::detail::launches;
+    marks(t);
+    CHECK(ds::detail::launches == launches);
+    opt.step();
+    marks(t + 1);
+    CHECK(ds::detail::launches > launches);
+    opt.swap_average(), opt.swap_average();
+    opt.group(0).lr = alone.group(0).lr = 0.001 * (t + 1);
+    opt.step();
+    alone.step(2 * comm.size());
+    CHECK(m.read() == want);
+  }
+}
