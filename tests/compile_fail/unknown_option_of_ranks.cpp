@@ -1,4 +1,4 @@
-// expect: an option of replicated or sharded is wire<T>{}, native_sum{}, float_sum{} or ordered_sum{}
+// expect: an option of replicated or sharded is wire<T>{}, native_sum{}, float_sum{}, ordered_sum{}, overlap{} or
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 

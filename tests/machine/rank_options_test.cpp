@@ -203,7 +203,12 @@ template <class Program, class Policy> std::string together(settings const& s, P
         if (!(t == 2 && s.on[frozen]) && ds::widen<float>(g) != 0) throw std::runtime_error("zero_grad does nothing");
       });
     };
-    logs[std::size_t(r)] = train(opt, m, s, weight_of(s, r), [&](int call) { m.backward(r, call); }, done);
+    auto const backward = [&](int call) {
+      m.backward(r, call);
+      if constexpr (decltype(policy(comm))::overlaps)
+        for (std::size_t t = m.value.size(); t-- > 0;) opt.ready(t);
+    };
+    logs[std::size_t(r)] = train(opt, m, s, weight_of(s, r), backward, done);
   }));
   for (auto const& one : logs)
     if (!fine || one != logs[0]) return "";
@@ -242,6 +247,7 @@ template <class Program, class Wire, class Sum, class... Policies> void every_pa
     }
 }
 
+constexpr ds::overlap buckets{.bucket_bytes = 50};
 template <class... Options> auto replicated(Options... o) {
   return [=](auto& comm) { return ds::replicated{comm, o...}; };
 }
@@ -252,24 +258,24 @@ template <class... Options> auto sharded(Options... o) {
 }  // namespace
 
 TEST_CASE("trap 33: every pair of options: gradients as they are, rounding at random") {
-  every_pair<rounded, bfloat16, bfloat16>(replicated(), sharded(), replicated(ds::native_sum{}));
+  every_pair<rounded, bfloat16, bfloat16>(replicated(), sharded(), replicated(ds::native_sum{}, buckets));
 }
 TEST_CASE("trap 33: every pair of options: sums in float, rounding at random") {
   every_pair<rounded, bfloat16, float>(replicated(ds::ordered_sum{}), sharded(ds::ordered_sum{}),
-                                       replicated(ds::float_sum{}), sharded(ds::float_sum{}));
+                                       replicated(ds::float_sum{}), sharded(ds::float_sum{}, buckets));
 }
 TEST_CASE("trap 33: every pair of options: half on the wire, a master") {
   every_pair<mastered, half, half>(replicated(ds::wire<half>{}), sharded(ds::wire<half>{}));
 }
 TEST_CASE("trap 33: every pair of options: bfloat16 on the wire and sums in order, a master") {
   every_pair<mastered, bfloat16, float>(replicated(ds::wire<bfloat16>{}, ds::ordered_sum{}),
-                                        sharded(ds::ordered_sum{}, ds::wire<bfloat16>{}));
+                                        sharded(ds::ordered_sum{}, buckets, ds::wire<bfloat16>{}));
 }
 TEST_CASE("trap 33: every pair of options: a rule with sums, a remainder") {
   every_pair<adaptive, half, half>(replicated(), sharded());
 }
 TEST_CASE("trap 33: every pair of options: a rule with sums, a remainder, float on the wire") {
-  every_pair<adaptive, float, float>(replicated(ds::wire<float>{}), sharded(ds::wire<float>{}, ds::native_sum{}));
+  every_pair<adaptive, float, float>(replicated(ds::wire<float>{}), sharded(ds::wire<float>{}, ds::native_sum{}, buckets));
 }
 
 TEST_CASE("sums that are exact: averages, masters and rounding at random have the same bits for any number of ranks") {

@@ -93,7 +93,7 @@ auto const sharded = [](joined& comm, std::int64_t bytes) {
   return ds::sharded{comm, ds::ordered_sum{}, ds::overlap{.bucket_bytes = bytes}};
 };
 auto const native = [](joined& comm, std::int64_t bytes) {
-  return ds::sharded{comm, ds::missing_is_zero{}, ds::overlap{.bucket_bytes = bytes}};
+  return ds::replicated{comm, ds::missing_is_zero{}, ds::overlap{.bucket_bytes = bytes}};
 };
 
 /// Steps from t on, as everybody makes them.
@@ -125,6 +125,25 @@ TEST_CASE("whatever the buckets and the order of marks: the values of one proces
     run(sharded, bytes);
   }
   run(native, bucket_sizes[3]);
+}
+
+TEST_CASE("gradients that are ready early wait for the step that still reads the sums of the last ones") {
+  joined comm;
+  test::stream s;
+  made m(comm.rank(), s);
+  ranks::model<float> want;
+  ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, native(comm, 4 * 4200), ds::cuda{s}};
+  ds::optimizer alone{want.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};
+  m.set(0, comm.rank());
+  for (std::size_t k = 0; k < count; ++k) m.copy(k, m.results, s);
+  s.wait();
+  want.set(0, 0, comm.size());
+  for (int t = 0; t < ranks::steps; ++t) {  // the same ones each time: nobody makes them
+    for (std::size_t k = 0; k < count; ++k) opt.ready(k, m.maker(k));
+    opt.step();
+    alone.step(comm.size());
+  }
+  CHECK(m.read() == want);
 }
 
 TEST_CASE("captured with its marks, a step replays as an eager one, and has as many launches as explain says") {

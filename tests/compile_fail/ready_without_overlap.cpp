@@ -1,0 +1,8 @@
+// expect: ready(): give replicated or sharded the option overlap{}
+#include <descent/comm/threads.hpp>
+#include <descent/descent.hpp>
+
+void f(descent::parameters<float> const& params, descent::comm::threads::member& comm) {
+  descent::optimizer opt{params, descent::sgd{}, descent::replicated{comm}};
+  opt.ready("w");
+}
