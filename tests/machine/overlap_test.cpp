@@ -84,7 +84,7 @@ std::string thrown_by(auto const& f) {
 
 }  // namespace
 
-TEST_CASE("ordered sums: no size of buckets and no order of marks changes a bit") {
+TEST_CASE("trap 29: ordered sums: no size of buckets and no order of marks changes a bit") {
   for (int ranks : {1, 2, 3, 5}) {
     auto const want = train(ranks, ranks::replicated_ordered);
     for (std::int64_t bytes : bucket_sizes) {
@@ -177,7 +177,7 @@ TEST_CASE("buckets hold all tensors once, from the last to the first, none large
     }
 }
 
-TEST_CASE("a gradient that is marked twice or never is an error that names it, and nothing is lost") {
+TEST_CASE("trap 31: a gradient that is marked twice or never is an error that names it, and nothing is lost") {
   ds::comm::threads world{2, 60s};
   CHECK(none(on_ranks(world, [&](auto& comm) {
     model m(comm.rank());

@@ -109,7 +109,7 @@ template <class Optimizer> void train(Optimizer& opt, made& m, int rank, int fir
 
 }  // namespace
 
-TEST_CASE("whatever the buckets and the order of marks: the values of one process") {
+TEST_CASE("trap 28: whatever the buckets, streams and order of marks: the values of one process") {
   joined comm;
   auto const want = ranks::alone<float, float>(comm.size(), ds::lamb{}, ds::clip_norm{1});
   auto const run = [&](auto const& policy, std::int64_t bytes) {
@@ -127,7 +127,7 @@ TEST_CASE("whatever the buckets and the order of marks: the values of one proces
   run(native, bucket_sizes[3]);
 }
 
-TEST_CASE("gradients that are ready early wait for the step that still reads the sums of the last ones") {
+TEST_CASE("trap 28: gradients that are ready early wait for the step that still reads the sums of the last ones") {
   joined comm;
   test::stream s;
   made m(comm.rank(), s);
