@@ -39,6 +39,8 @@ network<Device, Value> initial_network(Device& device, options const& o, dataset
   return {device, data.train.features, o.hidden, data.classes, o.batch, initial};
 }
 
+template <class Policy> inline constexpr bool wants_marks = requires { requires Policy::overlaps; };
+
 /// The training loop, for a rule of the library or an any_rule. On several ranks, or with micro-batches, for a rule of
 /// the library, with policies for them.
 template <class Value, class Device, class Rule, class... Policies>
@@ -66,7 +68,9 @@ history train(Device& device, network<Device, Value>& net, options const& o, std
       for (int k = 0; k < mine.pieces; ++k) {
         auto const [first, count] = mine.piece(rows, k);
         net.forward(train_images, seen + first, count);
-        net.backward(double(rows) / mine.parts(), k > 0);  // the mean over parts is that of the batch
+        net.backward(double(rows) / mine.parts(), k > 0, [&](std::size_t layer) {  // the mean over parts is the batch's
+          if constexpr ((wants_marks<Policies> || ...)) opt.ready(2 * layer), opt.ready(2 * layer + 1);
+        });
 
         optimizer_only.start();
         opt.step();

@@ -22,7 +22,7 @@ namespace example {
 /// What the command line says besides the options of train.
 struct rank_options {
   std::string policy = "replicated", sum = "ordered";
-  int micro_batches = 1;
+  int micro_batches = 1, bucket_bytes = 0;
   std::vector<std::string> others;
 };
 
@@ -35,6 +35,8 @@ ranks
                      sharded: each rank its part of the step
                      single: no ranks, for comparison with one process
   --sum NAME         of the gradients: ordered, in the order of the ranks (default), or native
+  --buckets BYTES    send gradients in buckets of so many bytes while the backward pass goes on (default: 0, send all
+                     of them after it); with ordered sums
   --micro-batches N  backward passes that each rank makes of its part of a batch (default: 1)
 
 The optimizer is adamw, in float. All other options are those of train:
@@ -52,6 +54,7 @@ inline rank_options parse_rank_options(std::vector<std::string> const& arguments
   bool const no_help = each_option(arguments, any, [&](std::string const& name, std::string const& value) {
     if (name == "--policy") o.policy = choice(name, value, {"replicated", "sharded", "single"});
     else if (name == "--sum") o.sum = choice(name, value, {"ordered", "native"});
+    else if (name == "--buckets") o.bucket_bytes = integer(name, value, 0, 1 << 30);
     else if (name == "--micro-batches") o.micro_batches = integer(name, value, 1, 65536);
     else o.others.push_back(name + "=" + value);
   });
@@ -78,9 +81,15 @@ history train_on_ranks(Device& device, Comm& comm, network<Device, float>& net, 
   auto const with = [&](auto policy) {
     return train(device, net, o, "adamw", rule, data, out, mine, ds::accumulate{r.micro_batches}, policy);
   };
-  bool const ordered = r.sum == "ordered";
+  bool const ordered = r.sum == "ordered", shards = r.policy == "sharded";
   if (r.policy == "single") return with(ds::single{});
-  if (r.policy == "sharded") return ordered ? with(ds::sharded{comm, ds::ordered_sum{}}) : with(ds::sharded{comm});
+  if (r.bucket_bytes > 0) {
+    if (!ordered) fail("--buckets needs --sum ordered");
+    ds::overlap const buckets{r.bucket_bytes};
+    return shards ? with(ds::sharded{comm, ds::ordered_sum{}, buckets})
+                  : with(ds::replicated{comm, ds::ordered_sum{}, buckets});
+  }
+  if (shards) return ordered ? with(ds::sharded{comm, ds::ordered_sum{}}) : with(ds::sharded{comm});
   return ordered ? with(ds::replicated{comm, ds::ordered_sum{}}) : with(ds::replicated{comm});
 }
 // end

@@ -111,19 +111,23 @@ template <class Device, class Value> class network {
   }
 
   /// Overwrites all gradients with those of the mean loss of the batch that went forward last.
-  void backward() { backward(rows_, false); }
+  void backward() {
+    backward(rows_, false, [](std::size_t) {});
+  }
 
   /// The same of the sum of the losses over `images`, for a part of a batch; may add to the gradients that there are,
-  /// each part's rounded before.
-  void backward(double images, bool add) {
+  /// each part's rounded before. done(k) comes when those of layer k are complete, from the last layer on.
+  void backward(double images, bool add, auto const& done) {
     if (add && !part_) {
       std::size_t largest = 0;
       for (auto const& layer : layers_) largest = std::max(largest, layer.weight.size());
       part_.emplace(largest);
     }
-    for (std::size_t k = layers_.size(); k-- > 0;)
+    for (std::size_t k = layers_.size(); k-- > 0;) {
       layers_[k].backward(device_, input_of(k), rows_, k > 0 ? layers_[k - 1].output_gradient.data() : nullptr, images,
                           add ? &*part_ : nullptr);
+      done(k);
+    }
   }
 
   /// All parameters, one layer after the other. Waits for the device.

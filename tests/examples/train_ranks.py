@@ -70,6 +70,8 @@ with tempfile.TemporaryDirectory() as folder:
             check(sorted(os.listdir(os.path.join(folder, first))) == ["curves.csv", "curves.svg", "parameters.bin"],
                   "rank 0 writes")
             check(not os.path.exists(os.path.join(folder, others)), "no other rank does")
+            in_buckets = hash_of(on_ranks((ranks, *here, "--buckets", "1000", *out("buckets"))), ranks)
+            check(in_buckets == parts, f"{ranks} ranks, {policy}: the same bits in buckets, {in_buckets} {parts}")
             apart = max(abs(a - b) for a, b in
                         zip(parameters(os.path.join(folder, first)), parameters(os.path.join(folder, "whole"))))
             check(apart < 1e-3, f"{ranks} ranks are close to one pass of the whole batch: {apart}")

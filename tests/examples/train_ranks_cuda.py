@@ -40,8 +40,8 @@ def train(ranks, *more):
 
 
 want = train(1, "--policy", "single", "--micro-batches", "2")
-for policy in "replicated", "sharded":
-    got = train(2, "--policy", policy)
+for policy in "replicated", "sharded", "sharded --buckets 1000":
+    got = train(2, "--policy", *policy.split())
     if got != want:
         sys.exit(f"{policy}: parameters {got} on 2 ranks, {want} on one with 2 micro-batches")
 print(f"2 ranks have the bits of one with 2 micro-batches: {want}")
