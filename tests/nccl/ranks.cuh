@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/comm/nccl.cuh>
+#include <descent/descent.cuh>
+
+#include "gpu/support.cuh"
+#include "nccl/launch.hpp"
+#include "support/ranks.hpp"
+
+#include <chrono>
+
+namespace ranks {
+
+/// The communicator of all ranks that main.cpp has started.
+struct joined : descent::comm::nccl {
+  explicit joined(std::chrono::nanoseconds deadline = std::chrono::seconds(60))
+      : descent::comm::nccl(ranks::rank(), ranks::size(), hand_out, deadline) {}
+};
+
+}  // namespace ranks
