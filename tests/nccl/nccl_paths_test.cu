@@ -65,17 +65,22 @@ template <class Value, class Gradient, bool Device> struct side {
       }
     x.send_gradients();
   }
-  /// Changes nothing but what is allocated already, and waits for nothing.
+  /// call() allocates nothing, copies nothing and waits for nothing.
   template <class Call> void enqueue(Call const& call) const {
-    std::vector<std::string> const counters{"allocations", "frees", "memcpys", "synchronisations"};
+    if (!on_device || !test::in_software()) return call();
+    auto const counted = [](std::string const& what) { return cudasim_count(what.c_str()); };
+    std::string const at_once[] = {"allocations", "frees", "synchronisations"};
+    x.s.wait();
+    std::uint64_t const copies = counted("memcpys");
     std::vector<std::uint64_t> before;
-    if (on_device && test::in_software())
-      for (auto const& name : counters) before.push_back(cudasim_count(name.c_str()));
+    for (auto const& what : at_once) before.push_back(counted(what));
     call();
     for (std::size_t i = 0; i < before.size(); ++i) {
-      INFO(counters[i]);
-      CHECK(cudasim_count(counters[i].c_str()) == before[i]);
+      INFO(at_once[i]);
+      CHECK(counted(at_once[i]) == before[i]);
     }
+    x.s.wait();
+    CHECK(counted("memcpys") == copies);
   }
   template <class Opt> void step(Opt& opt) const {
     enqueue([&] { opt.step(weight); });
@@ -324,7 +329,7 @@ TEST_CASE("rounding at random, masters, remainders, averages, slow weights and n
   joined comm;
   trial<bfloat16, float> const m{comm};
   m.both(steps, ds::adamw{}, ds::stochastic_rounding{7}, ds::clip_value{0.25}, ds::gradient_noise{.eta = 0.1, .seed = 3});
-  m.both(steps, ds::lion{}, ds::master_remainder{}, ds::maximize{});
+  m.same(steps, ds::sharded{comm}, ds::lion{}, ds::master_remainder{}, ds::maximize{});
   auto const averaged = [](auto& opt, auto& at) {
     steps(opt, at);
     opt.swap_average(), at.look();
@@ -332,13 +337,13 @@ TEST_CASE("rounding at random, masters, remainders, averages, slow weights and n
     at.set(3), at.step(opt), at.look();
   };
   trial<half, float> const h{comm};
-  h.both(averaged, ds::adamw{}, ds::master<float>{}, ds::states<bfloat16>{}, ds::lookahead{.k = 2}, ds::swa{},
-         ds::static_loss_scale{4});
+  h.same(averaged, ds::sharded{comm}, ds::adamw{}, ds::master<float>{}, ds::states<bfloat16>{}, ds::lookahead{.k = 2},
+         ds::swa{}, ds::static_loss_scale{4});
 }
 
 TEST_CASE("rules with sums that remember, with averages of their own, in double") {
   joined comm;
-  trial<float>{comm}.both(steps, ds::prodigy{.d0 = 1e-3});
+  trial<float>{comm}.same(steps, ds::sharded{comm}, ds::prodigy{.d0 = 1e-3});
   auto const averaged = [](auto& opt, auto& at) {
     steps(opt, at);
     opt.swap_average(), at.look();
