@@ -242,7 +242,7 @@ TEST_CASE("two ranks on one GPU are refused, with what to do about it") {
   std::string const why = thrown<comm_error>([] { joined comm{20s}; });
   INFO("rank ", ranks::rank(), ": ", why);
   CHECK(has(why, "rank " + std::to_string(ranks::rank()) + " in joining: NCCL says "));
-  std::string const advice = "; each rank needs a device of its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES";
+  auto const advice = "; each rank needs a device of its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES";
   CHECK((why.ends_with(advice) || has(why, "another rank is gone")));  // which has had the advice
 }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 /// Each member function, policy and kind of parameter on devices of several ranks: the bits of one process on the host
-/// with the sum of the gradients, or what the documentation says instead. The host's ranks: machine/parallel_paths_test.
+/// with the sum of the gradients, or what the documentation says instead. On hosts: machine/parallel_paths_test.cpp.
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
@@ -137,7 +137,8 @@ template <class Value, class Gradient = Value, class HostGradient = Gradient> st
     }
     CHECK(same_bits(d.x.gradient, d.x.device_gradient.get(s)));
   }
-  template <class Train, class Rule, class... Ps> void both(Train const& train, Rule const& rule, Ps... policies) const {
+  template <class Train, class Rule, class... Ps>
+  void both(Train const& train, Rule const& rule, Ps... policies) const {
     same(train, ds::replicated{comm}, rule, policies...);
     same(train, ds::sharded{comm}, rule, policies...);
   }
@@ -202,7 +203,7 @@ TEST_CASE("tensors of several types: gradients go over the wire in float") {
 
 TEST_CASE("what goes over the wire has the type that was asked for") {
   joined comm;
-  ds::sgd const rule{.momentum = 0.5};
+  ds::sgd const rule{.lr = 0.5, .momentum = 0.5};  // large enough to show what is rounded
   trial<float> const rounded{comm, usual, nearly_coarse, coarse};
   rounded.same(steps, ds::sharded{comm, ds::wire<half>{}, ds::native_sum{}}, rule);
   rounded.same(steps, ds::replicated{comm, ds::wire<bfloat16>{}, ds::ordered_sum{}}, rule);
@@ -214,8 +215,8 @@ TEST_CASE("what goes over the wire has the type that was asked for") {
 
 TEST_CASE("gradients of 16 bits are added in float where that was asked for, and else in their own type") {
   joined comm;
-  ds::sgd const rule{.momentum = 0.5};
-  trial<half, half, float> const exact{comm};
+  ds::sgd const rule{.lr = 0.5, .momentum = 0.5};
+  trial<float, half, float> const exact{comm};
   exact.same(steps, ds::replicated{comm, ds::float_sum{}}, rule);
   exact.same(steps, ds::sharded{comm, ds::float_sum{}}, rule);
   trial<bfloat16> const own{comm, usual, coarse};
@@ -328,7 +329,8 @@ TEST_CASE("norms over tensors and groups, the largest element, each element, and
 TEST_CASE("rounding at random, masters, remainders, averages, slow weights and noise") {
   joined comm;
   trial<bfloat16, float> const m{comm};
-  m.both(steps, ds::adamw{}, ds::stochastic_rounding{7}, ds::clip_value{0.25}, ds::gradient_noise{.eta = 0.1, .seed = 3});
+  m.both(steps, ds::adamw{}, ds::stochastic_rounding{7}, ds::clip_value{0.25},
+         ds::gradient_noise{.eta = 0.1, .seed = 3});
   m.same(steps, ds::sharded{comm}, ds::lion{}, ds::master_remainder{}, ds::maximize{});
   auto const averaged = [](auto& opt, auto& at) {
     steps(opt, at);
@@ -420,7 +422,7 @@ TEST_CASE("a run that goes on from what was saved has the bits of one that did n
   check(ds::sharded{comm});
 }
 
-TEST_CASE("the parts of a shard are all of the state; norms and the tensors that are not finite are those of all ranks") {
+TEST_CASE("the parts of a shard are all of the state; norms and what is not finite are those of all ranks") {
   joined comm;
   test::stream s;
   side<float, float, true> d{usual, s, comm, fine};
