@@ -17,7 +17,7 @@
 
 namespace ds = descent;
 using ds::comm_error;
-using ranks::joined, ranks::has, ranks::thrown;
+using ranks::has, ranks::thrown, test::joined;
 using namespace std::chrono_literals;
 
 namespace {

@@ -18,7 +18,7 @@
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
-using ranks::joined;
+using test::joined;
 
 namespace {
 

@@ -16,7 +16,7 @@
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
-using ranks::joined, ranks::has, ranks::thrown;
+using ranks::has, ranks::thrown, test::joined;
 
 extern "C" __attribute__((weak)) std::uint64_t cudasim_nccl_count(char const* what);
 
