@@ -12,7 +12,7 @@
 #   FLAGS   its flags for the device (-arch=native)
 #   RUN     a command that runs the programs, for a device in software; it wants
 #           FLAGS='-gencode=arch=compute_80,code=compute_80 --no-compress -cudart=shared'
-#   TESTS   names of the tests, without _test.cu (all)
+#   TESTS   names of the tests, without _test.cu, such as 'skip nccl_paths' (all)
 #   JOBS    how many compilers run at once (as many as there are processors)
 result=$(realpath "${1:-gpu.txt}") || exit 1
 cd "$(dirname "$0")" || exit 1
@@ -33,36 +33,40 @@ say "$("$nvcc" --version | tail -n 2 | head -n 1)"
 
 # What is built: a line of name, variant, sources and arguments for each program.
 common="-std=c++20 -O2 -lineinfo -Xcompiler=-ffp-contract=off -I../include -I. ${DOCTEST:+-I$DOCTEST}"
-tests=${TESTS:-$(ls gpu/*_test.cu | sed 's,gpu/\(.*\)_test.cu,\1,' | grep -v '^matrix$')}
+wanted() { [ -z "$TESTS" ] || case " $TESTS " in *" $1 "*) ;; *) return 1 ;; esac; }
+with() { echo "#include <$1>" > "$build/with.cu"; "$nvcc" -E "$build/with.cu" > /dev/null 2>&1; }
 # Code that this device cannot run.
 case $(__nvcc_device_query 2>/dev/null) in 9*) other=sm_80 ;; *) other=sm_90 ;; esac
 others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
 {
-  for name in $tests; do
-    echo "$name exact gpu/${name}_test.cu gpu/main.cpp $flags -fmad=false"
-    echo "$name contracted gpu/${name}_test.cu gpu/main.cpp $flags -DDESCENT_CONTRACTED"
+  for source in gpu/*_test.cu; do
+    name=$(basename "$source" _test.cu)
+    wanted "$name" || continue
+    libraries=
+    if [ "$name" = matrix ]; then
+      with cblas.h || continue
+      libraries='-lcublas -lopenblas'
+    fi
+    echo "$name exact $source gpu/main.cpp $flags -fmad=false $libraries"
+    echo "$name contracted $source gpu/main.cpp $flags -DDESCENT_CONTRACTED $libraries"
+  done
+  # Libraries that a machine may lack. Ranks share a device where there are not enough.
+  for source in nccl/*_test.cu; do
+    name=$(basename "$source" _test.cu)
+    ! wanted "$name" || ! with nccl.h || echo "$name exact $source nccl/main.cpp $flags -fmad=false -lnccl"
   done
   if [ -z "$TESTS" ]; then
     echo "no_code exact gpu/no_code.cu gpu/main.cpp $others -arch=$other"
     for program in contract/*.cu; do
       [ ! -f "$program" ] || echo "$(basename "$program" .cu) exact $program $flags -fmad=false"
     done
-    # Libraries that a machine may lack. Ranks share a device where there are not enough.
-    echo '#include <nccl.h>' > "$build/nccl.cu"
-    if "$nvcc" -E "$build/nccl.cu" > /dev/null 2>&1; then
-      for name in nccl nccl_faults; do
-        echo "$name exact nccl/${name}_test.cu nccl/main.cpp $flags -fmad=false -lnccl"
-      done
-    fi
-    echo '#include <cblas.h>' > "$build/cblas.cu"
-    if "$nvcc" -E "$build/cblas.cu" > /dev/null 2>&1; then
-      echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp" ../examples/parts/*.cpp \
-        "$flags -lcublas -lopenblas -lz"
-      echo "matrix exact gpu/matrix_test.cu gpu/main.cpp $flags -fmad=false -lcublas -lopenblas"
-      echo "matrix contracted gpu/matrix_test.cu gpu/main.cpp $flags -DDESCENT_CONTRACTED -lcublas -lopenblas"
-    fi
+    ! with cblas.h || echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp" ../examples/parts/*.cpp \
+      "$flags -lcublas -lopenblas -lz"
   fi
 } > "$build/programs"
+for name in $TESTS; do
+  grep -q "^$name " "$build/programs" || { failed=$((failed + 1)); say "FAIL $name: there is no such test here"; }
+done
 
 say "Building $(wc -l < "$build/programs") programs"
 export nvcc common build

@@ -287,11 +287,10 @@ TEST_CASE("memory and explain list what ranks need to meet, beforehand, too") {
 
     ds::optimizer opt{list, ds::sgd{}, ds::zero_grad{}, ds::sharded{comm, ds::wire<half>{}}};
     std::string const text = opt.explain();
-    CHECK(text.find("rank " + std::to_string(comm.rank()) + " of 4: updates ") != std::string::npos);
-    CHECK(text.find("sharded; gradients go over the wire in half, added as the communicator does it") !=
-          std::string::npos);
-    CHECK(text.find("traffic to the wire: 6 bytes for each parameter of the rank") != std::string::npos);
-    CHECK(text.find("gradients are set to zero") != std::string::npos);
+    CHECK(has(text, "rank " + std::to_string(comm.rank()) + " of 4: updates "));
+    CHECK(has(text, "sharded; gradients go over the wire in half, added as the communicator does it"));
+    CHECK(has(text, "traffic to the wire: 6 bytes for each parameter of the rank"));
+    CHECK(has(text, "gradients are set to zero"));
   })));
 }
 
@@ -307,7 +306,7 @@ TEST_CASE("memory that is not the host's is refused before any rank's values cha
     ds::optimizer opt{list, ds::sgd{}, ds::replicated{comm}};
   });
   CHECK(thrown[1] == "parameter 'p': its gradient is not host memory; for device memory use the backend cuda{stream}");
-  CHECK(thrown[0].find("rank 1 ended with an exception") != std::string::npos);
+  CHECK(has(thrown[0], "rank 1 ended with an exception"));
   CHECK(value == std::vector<float>{1, 2});
 }
 

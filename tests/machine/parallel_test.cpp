@@ -448,7 +448,7 @@ TEST_CASE("a rank that ends anywhere ends all calls, with its number; values are
         for (int r = 0; r < ranks; ++r) {
           INFO("rank ", r, ": ", thrown[std::size_t(r)]);
           CHECK_FALSE(thrown[std::size_t(r)].empty());
-          if (r != victim) CHECK(thrown[std::size_t(r)].find("rank " + std::to_string(victim)) != std::string::npos);
+          if (r != victim) CHECK(has(thrown[std::size_t(r)], "rank " + std::to_string(victim)));
           CHECK(all[std::size_t(r)] == after[done]);
         }
       }
@@ -486,7 +486,7 @@ TEST_CASE("a collective that one rank gives up is completed by none, not by the 
     comm.all_reduce(&x, 1);
   });
   for (auto const& one : thrown)
-    CHECK(one.find("waited 0.5 s in collective 2, all_reduce of 1 float for rank 2") != std::string::npos);
+    CHECK(has(one, "waited 0.5 s in collective 2, all_reduce of 1 float for rank 2"));
 }
 
 TEST_CASE("ranks in different collectives are told so") {
@@ -497,7 +497,7 @@ TEST_CASE("ranks in different collectives are told so") {
     else comm.all_reduce(x.data(), 3);
   });
   for (auto const& one : thrown)
-    CHECK(one.find("disagree about collective 1") != std::string::npos);
+    CHECK(has(one, "disagree about collective 1"));
 }
 
 TEST_CASE("delays change no bit") {

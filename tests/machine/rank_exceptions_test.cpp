@@ -120,7 +120,7 @@ bool fails_at(Policy const& policy, int victim, phase in, long k, bool keeps_com
       failed = true;
       for (int r = 0; r < team; ++r) {
         INFO("rank ", r, ": ", thrown[std::size_t(r)]);
-        if (r != victim) CHECK(thrown[std::size_t(r)].find("rank " + std::to_string(victim)) != std::string::npos);
+        if (r != victim) CHECK(ranks::has(thrown[std::size_t(r)], "rank " + std::to_string(victim)));
       }
       auto const took = clock_type::now() - began;
       CHECK(took < deadline + std::chrono::seconds(5));

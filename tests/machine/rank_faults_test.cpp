@@ -22,6 +22,7 @@
 
 namespace ds = descent;
 using fault = ds::comm::threads::fault;
+using ranks::has;
 using clock_type = std::chrono::steady_clock;
 
 namespace {
@@ -178,8 +179,6 @@ template <class Trial> void many(int trials, Trial const& trial) {
   }
 }
 
-bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("every rank that is lost at a random place is named by all others, who have the last complete step") {
@@ -227,12 +226,12 @@ TEST_CASE("every rank that is lost at a random place is named by all others, who
       auto const& text = got.thrown[std::size_t(r)];
       if (r == victim) continue;
       std::string const said = who + "rank " + std::to_string(r) + " says '" + text + "'";
-      if (!contains(text, name + " ") && !text.ends_with(" for " + name))
+      if (!has(text, name + " ") && !text.ends_with(" for " + name))
         return said + " without the lost rank";
-      if (!contains(text, "rank " + std::to_string(r) + " in collective " + std::to_string(number) + ", "))
+      if (!has(text, "rank " + std::to_string(r) + " in collective " + std::to_string(number) + ", "))
         return said + " without the collective";
       char const* const why[] = {" was killed before ", " waited ", " ended with an exception", " has left before "};
-      if (!contains(text, why[kind])) return said + " without the reason";
+      if (!has(text, why[kind])) return said + " without the reason";
       if (last && got.models[std::size_t(r)].value != last->value) return said + " and has other values";
       if (!last && got.models[std::size_t(r)].value != small_model{}.value) return said + " and has other first values";
     }

@@ -18,7 +18,7 @@
 
 namespace ds = descent;
 using fault = ds::comm::threads::fault;
-using ranks::model, ranks::none, ranks::on_ranks, ranks::sizes;
+using ranks::has, ranks::model, ranks::none, ranks::on_ranks, ranks::sizes;
 
 namespace {
 
@@ -35,7 +35,6 @@ std::vector<std::vector<std::string>> on_each(std::chrono::nanoseconds deadline,
   run(ranks::replicated), run(ranks::sharded);
   return all;
 }
-bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -109,7 +108,7 @@ TEST_CASE("trap 38: two optimizers of one size, in another order on one rank: al
            throw;
          }
        }))
-    for (auto const& text : thrown) CHECK(contains(text, "is in step(), others in another call or optimizer"));
+    for (auto const& text : thrown) CHECK(has(text, "is in step(), others in another call or optimizer"));
 }
 
 TEST_CASE("another call, t, rate or frozen group on one rank is told to all") {
@@ -127,7 +126,7 @@ TEST_CASE("another call, t, rate or frozen group on one rank is told to all") {
              throw;
            }
          }))
-      for (auto const& text : thrown) CHECK(contains(text, "others in another call or optimizer, or with another t"));
+      for (auto const& text : thrown) CHECK(has(text, "others in another call or optimizer, or with another t"));
   };
   check([](auto& opt) { opt.freeze(0); });
   check([](auto& opt) { opt.group(0).lr = 7; });
@@ -207,7 +206,7 @@ TEST_CASE("trap 42: what one rank alone reads neither hangs nor lies: its part o
       });
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));
   for (auto const& thrown : all) {
-    CHECK(contains(thrown[1], "rank 1 waited 0.5 s in collective "));
-    CHECK(contains(thrown[1], " for rank 0, 2"));
+    CHECK(has(thrown[1], "rank 1 waited 0.5 s in collective "));
+    CHECK(has(thrown[1], " for rank 0, 2"));
   }
 }

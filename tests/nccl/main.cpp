@@ -15,15 +15,45 @@
 #include <string>
 #include <vector>
 
+/// A test that leaves a CUDA error behind fails the run.
+struct no_error_left : doctest::IReporter {
+  static inline bool found = false;
+  std::string name;
+
+  explicit no_error_left(doctest::ContextOptions const&) {}
+  void test_case_start(doctest::TestCaseData const& test) override { name = test.m_name; }
+  void test_case_end(doctest::CurrentTestCaseStats const&) override {
+    cudaError_t const left = cudaPeekAtLastError();
+    if (left == cudaSuccess) return;
+    found = true;
+    std::printf("rank %d: \"%s\" leaves %s behind\n", ranks::rank(), name.c_str(), cudaGetErrorName(left));
+    cudaGetLastError();
+  }
+  void report_query(doctest::QueryData const&) override {}
+  void test_run_start() override {}
+  void test_run_end(doctest::TestRunStats const&) override {}
+  void test_case_reenter(doctest::TestCaseData const&) override {}
+  void test_case_exception(doctest::TestCaseException const&) override {}
+  void subcase_start(doctest::SubcaseSignature const&) override {}
+  void subcase_end() override {}
+  void log_assert(doctest::AssertData const&) override {}
+  void log_message(doctest::MessageData const&) override {}
+  void test_case_skipped(doctest::TestCaseData const&) override {}
+};
+REGISTER_LISTENER("no_error_left", 1, no_error_left);
+
 /// Without a rank in the environment, starts as many processes as the first argument says, each a rank that runs all
 /// tests, and says how they ended. They may share one device: each claims to be on a host of its own, so that NCCL lets
 /// them, and talks over sockets.
 int main(int argc, char** argv) {
-  int devices = 0;
   if (ranks::is_rank()) {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return 77;
+    if (cudaSetDevice(ranks::rank() % devices) != cudaSuccess) return 3;
     doctest::Context context(argc, argv);
     context.setOption("minimal", ranks::rank() != 0);
-    return context.run();
+    int const code = context.run();
+    return code == 0 && no_error_left::found ? 1 : code;
   }
   int const size = argc > 1 ? std::atoi(argv[1]) : 0;
   if (size < 1) {
@@ -45,8 +75,6 @@ int main(int argc, char** argv) {
       for (char const* on : {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"}) set(on, "1");
       set("NCCL_SOCKET_IFNAME", "lo");
       set("NCCL_MAX_CTAS", "2");
-      if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) _exit(77);
-      if (cudaSetDevice(r % devices) != cudaSuccess) _exit(3);
       argv[1] = argv[0];
       execv("/proc/self/exe", argv + 1);
       _exit(4);

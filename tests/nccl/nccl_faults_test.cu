@@ -1,16 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/comm/nccl.cuh>
-#include <descent/descent.cuh>
-
-#include "gpu/support.cuh"
-#include "nccl/launch.hpp"
+#include "nccl/ranks.cuh"
 
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -20,11 +17,10 @@
 
 namespace ds = descent;
 using ds::comm_error;
+using ranks::has, ranks::thrown, test::joined;
 using namespace std::chrono_literals;
 
 namespace {
-
-bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 /// What a run of steps left behind: the reason of its end, the seconds until it was known, and the values.
 struct outcome {
@@ -66,16 +62,18 @@ outcome train(ds::comm::nccl& comm, Policy policy, int steps, int at, Fault cons
   return end;
 }
 
+/// The values after as many steps of ranks that all go on.
+template <class PolicyOf> std::vector<float> reference(PolicyOf const& policy_of, int steps) {
+  joined comm;
+  return train(comm, policy_of(comm), steps, -1, [](auto&) {}).value;
+}
+
 }  // namespace
 
 TEST_CASE("a rank that is late ends the others' step at the deadline; values are those of the last complete step") {
   auto const run = [](auto policy_of) {
-    std::vector<float> want;
-    {
-      ds::comm::nccl comm{ranks::rank(), ranks::size(), ranks::hand_out, 60s};
-      want = train(comm, policy_of(comm), 3, -1, [](auto&) {}).value;
-    }
-    ds::comm::nccl comm{ranks::rank(), ranks::size(), ranks::hand_out, 2s};
+    auto const want = reference(policy_of, 3);
+    joined comm{2s};
     if (comm.size() == 1) return;
     bool const late = comm.rank() == comm.size() - 1;
     outcome const end = train(comm, policy_of(comm), 6, 3, [&](auto&) {
@@ -88,23 +86,20 @@ TEST_CASE("a rank that is late ends the others' step at the deadline; values are
     CHECK(end.value == want);
     CHECK_THROWS_AS(comm.check(), comm_error);
   };
-  run([](auto& comm) { return ds::replicated{comm}; });
-  run([](auto& comm) { return ds::sharded{comm, ds::ordered_sum{}}; });
+  run(ranks::replicated);
+  run(ranks::sharded_ordered);
 }
 
 TEST_CASE("an exception on one rank ends the others before the deadline") {
   if (ranks::size() == 1) return;
-  std::string why;
   auto const start = std::chrono::steady_clock::now();
-  try {
-    ds::comm::nccl comm{ranks::rank(), ranks::size(), ranks::hand_out, 60s};
+  std::string const why = thrown([&] {
+    joined comm;
     train(comm, ds::replicated{comm}, 4, 2, [&](auto&) {
       if (comm.rank() == 0) throw std::runtime_error("no more data");
     });
     comm.check();
-  } catch (std::exception const& e) {
-    why = e.what();
-  }
+  });
   INFO("rank ", ranks::rank(), ": ", why);
   CHECK(why != "");
   CHECK(std::chrono::steady_clock::now() - start < 30s);
@@ -112,12 +107,8 @@ TEST_CASE("an exception on one rank ends the others before the deadline") {
 
 TEST_CASE("a group that is frozen on one rank alone ends the step of all; values are those of the last complete step") {
   if (ranks::size() == 1) return;
-  std::vector<float> want;
-  {
-    ds::comm::nccl comm{ranks::rank(), ranks::size(), ranks::hand_out, 60s};
-    want = train(comm, ds::sharded{comm}, 3, -1, [](auto&) {}).value;
-  }
-  ds::comm::nccl comm{ranks::rank(), ranks::size(), ranks::hand_out, 60s};
+  auto const want = reference(ranks::sharded, 3);
+  joined comm;
   outcome const end = train(comm, ds::sharded{comm}, 6, 3, [&](auto& opt) { opt.freeze(0, comm.rank() == 1); });
   INFO("rank ", comm.rank(), ": ", end.why);
   CHECK(end.why != "");
@@ -125,6 +116,134 @@ TEST_CASE("a group that is frozen on one rank alone ends the step of all; values
          has(end.why, "another rank is gone")));
   CHECK(end.seconds < 10);
   CHECK(end.value == want);
+}
+
+// ---- ranks that do not begin ---------------------------------------------------------------------------------------
+
+namespace {
+
+template <class Policy> void make_and_step(joined& comm, ds::parameters<float> const& list, Policy policy) {
+  test::stream s;
+  ds::optimizer opt{list, ds::sgd{.lr = 0.5}, policy, ds::cuda{s}};
+  opt.step();
+  comm.wait(s);
+}
+
+/// What a rank throws where the last one lacks something while it makes its second optimizer. It does so at once, long
+/// before a deadline.
+template <class PolicyOf, class Lack>
+std::string ended_by(std::size_t count, PolicyOf const& policy_of, Lack const& lack) {
+  joined comm;
+  test::stream s;
+  test::device_vector<float> const value(std::vector<float>(count, 1), s), g(std::vector<float>(count, 1), s);
+  ds::parameters<float> list;
+  list.add("w", value.data(), g.data(), count);
+  auto const start = std::chrono::steady_clock::now();
+  std::string const why = thrown([&] {
+    make_and_step(comm, list, policy_of(comm));
+    auto const missing = lack(comm.rank() == comm.size() - 1);
+    make_and_step(comm, list, policy_of(comm));
+  });
+  INFO("rank ", comm.rank(), ": ", why);
+  CHECK(std::chrono::steady_clock::now() - start < 30s);
+  CHECK(why != "");
+  CHECK_THROWS_AS(comm.check(), comm_error);
+  return why;
+}
+
+/// During a capture no memory can be allocated.
+class capture_elsewhere {
+ public:
+  explicit capture_elsewhere(bool here) : here_(here) {
+    if (here) test::cuda(cudaStreamBeginCapture(other_, cudaStreamCaptureModeGlobal));
+  }
+  ~capture_elsewhere() {
+    cudaGraph_t broken = nullptr;
+    if (here_) cudaStreamEndCapture(other_, &broken);
+    if (broken) cudaGraphDestroy(broken);
+    cudaGetLastError();
+  }
+
+ private:
+  test::stream other_;
+  bool here_;
+};
+
+/// All memory of the device is taken, but so many bytes of one in software.
+class almost_all_memory {
+ public:
+  almost_all_memory(bool here, std::size_t but) {
+    std::size_t free = 0, total = 0;
+    test::cuda(cudaMemGetInfo(&free, &total));
+    void* p = nullptr;
+    if (here && test::in_software()) {
+      test::cuda(cudaMallocManaged(&p, free - but));  // which counts there
+      taken_.push_back(p);
+    } else if (here) {
+      for (std::size_t size = free; size >= 4096; size /= 2)
+        while (cudaMalloc(&p, size) == cudaSuccess) taken_.push_back(p);
+      cudaGetLastError();
+    }
+  }
+  almost_all_memory(almost_all_memory const&) = delete;
+  ~almost_all_memory() {
+    for (void* p : taken_) cudaFree(p);
+  }
+
+ private:
+  std::vector<void*> taken_;
+};
+
+}  // namespace
+
+TEST_CASE("an allocation that fails in one rank's constructor ends the calls of all at once") {
+  bool const last = ranks::rank() == ranks::size() - 1;
+  auto const at_first = [&](auto const& policy_of) {
+    auto const why = ended_by(9000, policy_of, [](bool here) { return capture_elsewhere(here); });
+    if (last) CHECK(has(why, "cudaMalloc failed: cudaErrorStreamCaptureUnsupported"));
+  };
+  at_first(ranks::replicated);
+  at_first(ranks::sharded);
+  auto const why = ended_by(100000, ranks::sharded, [](bool here) { return almost_all_memory(here, 100000); });
+  if (last && test::in_software()) CHECK(has(why, "cudaMalloc failed: cudaErrorMemoryAllocation"));
+}
+
+TEST_CASE("memory on one rank that is not its device's: nobody's values change") {
+  bool const wrong = ranks::rank() == ranks::size() - 1;
+  std::vector<float> const before(7, float(ranks::rank()));
+  test::stream s;
+  test::device_vector<float> const value(before, s), gradient(before, s);
+  std::vector<float> elsewhere(7);
+  ds::parameters<float> list;
+  list.add("w", value.data(), wrong ? elsewhere.data() : gradient.data(), 7);
+  std::string const why = thrown([&] {
+    joined comm;
+    make_and_step(comm, list, ds::replicated{comm});
+  });
+  INFO("rank ", ranks::rank(), ": ", why);
+  if (wrong) CHECK(has(why, "parameter 'w': its gradient is "));
+  else CHECK(has(why, "rank " + std::to_string(ranks::rank()) + " in "));
+  CHECK(value.get(s) == before);
+}
+
+TEST_CASE("two ranks on one GPU are refused, with what to do about it") {
+  if (ranks::size() == 1) return;
+  char const* const inside = "DESCENT_TEST_ONE_GPU";
+  if (!std::getenv(inside)) {  // NCCL reads its environment once, so in a process of its own
+    std::string const folder = std::string(std::getenv("DESCENT_TEST_FOLDER")) + "/one_gpu";
+    std::filesystem::create_directories(folder);
+    std::string const program = std::filesystem::read_symlink("/proc/self/exe");
+    std::string const again = std::string(inside) + "=1 NCCL_HOSTID=one CUDASIM_NCCL_SAME_GPU=1 DESCENT_TEST_FOLDER='" +
+                              folder + "' '" + program + "' --test-case='two ranks on one GPU*'";
+    CHECK(std::system(again.c_str()) == 0);
+    return;
+  }
+  test::cuda(cudaSetDevice(0));
+  std::string const why = thrown<comm_error>([] { joined comm{20s}; });
+  INFO("rank ", ranks::rank(), ": ", why);
+  CHECK(has(why, "rank " + std::to_string(ranks::rank()) + " in joining: NCCL says "));
+  auto const advice = "; each rank needs a device of its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES";
+  CHECK((why.ends_with(advice) || has(why, "another rank is gone")));  // which has had the advice
 }
 
 TEST_CASE("bad input") {
@@ -137,12 +256,8 @@ TEST_CASE("bad input") {
 // The last one: a process that has ended does not come back.
 TEST_CASE("a rank that dies ends the others' step, which names it; they have the values of the last complete step") {
   if (ranks::size() == 1) return;
-  std::vector<float> want;
-  {
-    ds::comm::nccl comm{ranks::rank(), ranks::size(), ranks::hand_out, 60s};
-    want = train(comm, ds::sharded{comm}, 2, -1, [](auto&) {}).value;
-  }
-  ds::comm::nccl comm{ranks::rank(), ranks::size(), ranks::hand_out, 20s};
+  auto const want = reference(ranks::sharded, 2);
+  joined comm{20s};
   outcome const end = train(comm, ds::sharded{comm}, 6, 2, [&](auto&) {
     if (comm.rank() == 1) _exit(0);
   });

@@ -1,13 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/comm/nccl.cuh>
-#include <descent/descent.cuh>
+#include "nccl/ranks.cuh"
 
-#include "gpu/support.cuh"
-#include "nccl/launch.hpp"
-#include "support/ranks.hpp"
-
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <deque>
@@ -22,16 +16,11 @@
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
-using namespace std::chrono_literals;
+using ranks::has, ranks::thrown, test::joined;
 
 extern "C" __attribute__((weak)) std::uint64_t cudasim_nccl_count(char const* what);
 
 namespace {
-
-struct joined : ds::comm::nccl {
-  explicit joined(std::chrono::nanoseconds deadline = 60s)
-      : ds::comm::nccl(ranks::rank(), ranks::size(), ranks::hand_out, deadline) {}
-};
 
 /// A model of support/ranks.hpp with its values and gradients on the device.
 template <class Value, class Gradient = Value> struct device_model : ranks::model<Value, Gradient> {
@@ -72,8 +61,6 @@ template <class Value, class Gradient = Value> struct device_model : ranks::mode
 struct halve {
   DESCENT_HD float operator()(float g) const { return g / 2; }
 };
-
-bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
 /// Values after the usual steps, each rank with its own gradients.
 template <class Value, class Gradient, class Policy, class Rule, class... Ps>
@@ -167,12 +154,9 @@ TEST_CASE("ranks that are about to train different things throw the same sentenc
   device_model<float> m(0, s);
   auto list = m.list();
   if (comm.rank() == 1) list.add("one more", m.values[0].data(), m.gradients[0].data(), 0);
-  std::string why;
-  try {
+  std::string const why = thrown<std::invalid_argument>([&] {
     ds::optimizer{list, ds::adamw{}, ds::replicated{comm}, ds::cuda{s}};
-  } catch (std::invalid_argument const& e) {
-    why = e.what();
-  }
+  });
   INFO(why);
   CHECK(has(why, "ranks are about to train different things: "));
   CHECK(has(why, "6 parameters"));

@@ -17,7 +17,7 @@
 /// and after it they are not numbers: who reads them too early or too late, or sends over a buffer in use, is seen.
 
 namespace ds = descent;
-using ranks::joined;
+using test::joined;
 
 namespace {
 

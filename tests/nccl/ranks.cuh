@@ -11,12 +11,12 @@
 
 #include <chrono>
 
-namespace ranks {
+namespace test {
 
 /// The communicator of all ranks that main.cpp has started.
 struct joined : descent::comm::nccl {
   explicit joined(std::chrono::nanoseconds deadline = std::chrono::seconds(60))
-      : descent::comm::nccl(ranks::rank(), ranks::size(), hand_out, deadline) {}
+      : descent::comm::nccl(ranks::rank(), ranks::size(), ranks::hand_out, deadline) {}
 };
 
-}  // namespace ranks
+}  // namespace test

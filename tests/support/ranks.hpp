@@ -70,22 +70,32 @@ template <class Value, class Gradient = Value> struct model {
   }
 };
 
+inline bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+/// What work() throws as an Exception; empty if it does not.
+template <class Exception = std::exception, class Work> std::string thrown(Work const& work) {
+  try {
+    work();
+  } catch (Exception const& e) {
+    return e.what();
+  }
+  return "";
+}
+
 /// work(comm) on every rank, each a thread. What they threw, by rank.
 template <class Work>
 std::vector<std::string> on_ranks(descent::comm::threads& world, Work const& work) {
-  std::vector<std::string> thrown(std::size_t(world.size()));
+  std::vector<std::string> why(std::size_t(world.size()));
   std::vector<std::thread> team;
   for (int r = 0; r < world.size(); ++r)
     team.emplace_back([&, r] {
-      try {
+      why[std::size_t(r)] = thrown([&] {
         auto comm = world.rank(r);
         work(comm);
-      } catch (std::exception const& e) {
-        thrown[std::size_t(r)] = e.what();
-      }
+      });
     });
   for (auto& one : team) one.join();
-  return thrown;
+  return why;
 }
 inline bool none(std::vector<std::string> const& thrown) {
   for (auto const& one : thrown)

@@ -49,8 +49,10 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     stream_ = stream;
     ranks_ = comm_->size();
     through_device over{comm_, stream};
-    require_same_facts(over, facts_of<Plan>(where, groups, policies), number_);
-    joined_ = true;
+    joined_ = true;  // what fails from here on, the others wait for
+    std::string const difference = difference_in(over, facts_of<Plan>(where, groups, policies), number_);
+    joined_ = difference.empty();
+    if (!joined_) throw std::invalid_argument(difference);
     for (auto const& x : where.tensors) {
       first_chunks_.push_back(x.first_chunk);
       callers_values_.push_back({x.value, x.count * x.value_size()});

@@ -1,0 +1,450 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "nccl/ranks.cuh"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+/// Each member function, policy and kind of parameter on devices of several ranks: the bits of one process on the host
+/// with the sum of the gradients, or what the documentation says instead. On hosts: machine/parallel_paths_test.cpp.
+
+namespace ds = descent;
+using ds::half, ds::bfloat16;
+using test::joined;
+
+namespace {
+
+using tensors = std::vector<test::tensor>;
+tensors const usual{{4099}, {1, 1}, {0}, {7}, {130, 1}};
+
+// ---- gradients whose sums over a few ranks are exact ---------------------------------------------------------------
+
+/// Multiples of 2^-10 in [-1, 1).
+double fine(int rank, int t, std::size_t k, std::int64_t i) { return ranks::gradient_of(rank, t, k, std::size_t(i)); }
+/// Of 2^-6: sums are exact in 16 bits, too.
+double coarse(int rank, int t, std::size_t k, std::int64_t i) { return std::floor(fine(rank, t, k, i) * 64) / 64; }
+/// What 16 bits round to the coarse ones.
+double nearly_coarse(int rank, int t, std::size_t k, std::int64_t i) { return coarse(rank, t, k, i) * (1 + 0x1p-13); }
+/// Sums that float rounds, in any order, and double does not.
+double of_double(int rank, int t, std::size_t k, std::int64_t i) {
+  return rank == 0 ? 0x1p24 : 0.5 + coarse(rank, t, k, i) / 4;
+}
+
+/// The values and gradients of one process, on the host or on its device.
+template <class Value, class Gradient, bool Device> struct side {
+  static constexpr bool on_device = Device;
+  test::tensors<Value, Gradient> x;
+  joined& comm;
+  double (*number)(int, int, std::size_t, std::int64_t);
+  double weight = on_device ? 1 : comm.size();  // of a step
+  std::vector<std::vector<Value>> seen;
+
+  side(tensors const& list, test::stream const& s, joined& comm, decltype(number) number)
+      : x(list, s), comm(comm), number(number) {}
+
+  auto list() {
+    if constexpr (on_device) return x.on_device();
+    else return x.on_host();
+  }
+  /// The gradients of step t: the own ones, or the sum of all ranks'.
+  void set(int t, double factor = 1) {
+    int const first = on_device ? comm.rank() : 0, last = on_device ? comm.rank() + 1 : comm.size();
+    for (std::size_t k = 0; k < x.list.size(); ++k)
+      for (std::int64_t i = 0; i < x.list[k].count; ++i) {
+        double sum = 0;
+        for (int r = first; r < last; ++r) sum += number(r, t, k, i);
+        x.gradient_of(k, i) = ds::narrow<Gradient>(sum * factor);
+      }
+    x.send_gradients();
+  }
+  /// call() allocates nothing, copies nothing and waits for nothing.
+  template <class Call> void enqueue(Call const& call) const {
+    if (!on_device || !test::in_software()) return call();
+    auto const counted = [](std::string const& what) { return cudasim_count(what.c_str()); };
+    std::string const at_once[] = {"allocations", "frees", "synchronisations"};
+    x.s.wait();
+    std::uint64_t const copies = counted("memcpys");
+    std::vector<std::uint64_t> before;
+    for (auto const& what : at_once) before.push_back(counted(what));
+    call();
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      INFO(at_once[i]);
+      CHECK(counted(at_once[i]) == before[i]);
+    }
+    x.s.wait();
+    CHECK(counted("memcpys") == copies);
+  }
+  template <class Opt> void step(Opt& opt) const {
+    enqueue([&] { opt.step(weight); });
+  }
+  /// Remembers the values, and what lies between them.
+  void look() { seen.push_back(on_device ? x.device_value.get(x.s) : x.value); }
+};
+
+template <class T> bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+/// Three steps.
+auto const steps = [](auto& opt, auto& at) {
+  for (int t = 0; t < 3; ++t) at.set(t), at.step(opt), at.look();
+};
+
+/// A model with its gradients: what ranks have, and what one process has instead.
+template <class Value, class Gradient = Value, class HostGradient = Gradient> struct trial {
+  joined& comm;
+  tensors list = usual;
+  double (*sent)(int, int, std::size_t, std::int64_t) = fine;
+  double (*summed)(int, int, std::size_t, std::int64_t) = sent;
+
+  /// train(optimizer, side) sees the same values on this rank's device as in one process on the host.
+  template <class Train, class Policy, class Rule, class... Ps>
+  void same(Train const& train, Policy policy, Rule const& rule, Ps... policies) const {
+    std::string const how = Policy::shards ? "sharded" : "replicated";
+    INFO(how, ", rank ", comm.rank(), " of ", comm.size());
+    test::stream s;
+    side<Value, HostGradient, false> h{list, s, comm, summed};
+    constexpr bool takes_weights = (std::is_same_v<Ps, ds::accumulate> || ...);
+    if constexpr (takes_weights) {
+      ds::optimizer opt{h.list(), rule, policies...};
+      train(opt, h);
+    } else {
+      ds::optimizer opt{h.list(), rule, policies..., ds::accumulate{1}};
+      train(opt, h);
+    }
+    side<Value, Gradient, true> d{list, s, comm, sent};
+    auto other = d.x.value;  // values differ until the constructor gives those of rank 0
+    for (std::size_t k = 0; k < list.size(); ++k)
+      for (std::int64_t i = 0; i < list[k].count; ++i) {
+        auto const at = std::size_t(&d.x.value_of(k, i) - d.x.value.data());
+        other[at] = ds::narrow<Value>(ds::widen<double>(other[at]) + comm.rank());
+      }
+    d.x.device_value.put(other, s);
+    ds::optimizer opt{d.list(), rule, policies..., policy, ds::cuda{s}};
+    train(opt, d);
+    REQUIRE(h.seen.size() == d.seen.size());
+    for (std::size_t i = 0; i < h.seen.size(); ++i) {
+      INFO("look ", i);
+      CHECK(same_bits(h.seen[i], d.seen[i]));
+    }
+    CHECK(same_bits(d.x.gradient, d.x.device_gradient.get(s)));
+  }
+  template <class Train, class Rule, class... Ps>
+  void both(Train const& train, Rule const& rule, Ps... policies) const {
+    same(train, ds::replicated{comm}, rule, policies...);
+    same(train, ds::sharded{comm}, rule, policies...);
+  }
+};
+
+struct halve {
+  DESCENT_HD float operator()(float g) const { return g / 2; }
+};
+
+}  // namespace
+
+// ---- parameters ----------------------------------------------------------------------------------------------------
+
+TEST_CASE("pointers without alignment, no elements, no parameters, fewer chunks than ranks") {
+  joined comm;
+  auto const train = [](auto& opt, auto& at) {
+    steps(opt, at);
+    opt.swap_average(), at.look();
+    opt.swap_average(), at.look();
+  };
+  auto const check = [&](tensors const& list) {
+    trial<float>{comm, list}.both(train, ds::adamw{}, ds::clip_norm{0.5}, ds::ema{.decay = 0.5});
+  };
+  check({{4099, 0, 1, 1}, {1, 1, 1, 0}, {0, 0, 1, 1}, {7, 0, 3, 1}, {4096, 1, 0, 2}});
+  check({});
+  check({{0}, {0, 1}});
+  check({{5}});
+  check({{0}, {3}, {2, 1}});
+}
+
+TEST_CASE("tensors of several types: gradients go over the wire in float") {
+  using two = ds::mixed<half, float>;
+  joined comm;
+  test::stream s;
+  auto const check = [&](auto policy) {
+    side<half, half, true> w{{{5001}, {0}, {9}}, s, comm, coarse};
+    side<float, float, true> b{{{333}, {1}}, s, comm, fine};
+    side<half, half, false> hw{w.x.list, s, comm, coarse};
+    side<float, float, false> hb{b.x.list, s, comm, fine};
+    auto const list = [](auto& w, auto& b) {
+      ds::parameters<two> all;
+      auto const of_w = w.list();
+      auto const of_b = b.list();
+      for (auto const& x : of_w.views()) all.add("half " + x.name, x.value, x.gradient, x.count);
+      for (auto const& x : of_b.views()) all.add("float " + x.name, x.value, x.gradient, x.count);
+      return all;
+    };
+    ds::optimizer opt{list(w, b), ds::adamw{}, ds::master<float>{}, ds::clip_norm{1}, policy, ds::cuda{s}};
+    ds::optimizer alone{list(hw, hb), ds::adamw{}, ds::master<float>{}, ds::clip_norm{1}, ds::accumulate{1}};
+    for (int t = 0; t < 3; ++t) {
+      w.set(t), b.set(t), hw.set(t), hb.set(t);
+      w.step(opt), alone.step(comm.size());
+      CHECK(same_bits(w.x.device_value.get(s), hw.x.value));
+      CHECK(same_bits(b.x.device_value.get(s), hb.x.value));
+    }
+  };
+  check(ds::replicated{comm});
+  check(ds::sharded{comm});
+}
+
+// ---- sums ----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("what goes over the wire has the type that was asked for") {
+  joined comm;
+  ds::sgd const rule{.lr = 0.5, .momentum = 0.5};  // large enough to show what is rounded
+  trial<float> const rounded{comm, usual, nearly_coarse, coarse};
+  rounded.same(steps, ds::sharded{comm, ds::wire<half>{}, ds::native_sum{}}, rule);
+  rounded.same(steps, ds::replicated{comm, ds::wire<bfloat16>{}, ds::ordered_sum{}}, rule);
+  rounded.same(steps, ds::sharded{comm, ds::wire<bfloat16>{}}, rule);
+  trial<float, float, double> const wide{comm, {{130}}, of_double};
+  wide.same(steps, ds::replicated{comm, ds::wire<double>{}, ds::ordered_sum{}}, rule);
+  wide.same(steps, ds::sharded{comm, ds::wire<double>{}}, rule);
+}
+
+TEST_CASE("gradients of 16 bits are added in float where that was asked for, and else in their own type") {
+  joined comm;
+  ds::sgd const rule{.lr = 0.5, .momentum = 0.5};
+  trial<float, half, float> const exact{comm};
+  exact.same(steps, ds::replicated{comm, ds::float_sum{}}, rule);
+  exact.same(steps, ds::sharded{comm, ds::float_sum{}}, rule);
+  trial<bfloat16> const own{comm, usual, coarse};
+  own.same(steps, ds::replicated{comm, ds::native_sum{}}, rule);
+}
+
+TEST_CASE("gradients whose sum is beyond half are not: they are sent divided") {
+  joined comm;
+  test::stream s;
+  side<half, half, true> at{{{9}}, s, comm, [](int, int, std::size_t, std::int64_t) { return 30000.0; }};
+  ds::optimizer opt{at.list(), ds::sgd{.lr = 1.0 / 30000}, ds::master<float>{}, ds::skip_nonfinite{},
+                    ds::replicated{comm}, ds::cuda{s}};
+  auto const before = test::from_device(opt.master("w0").data(), 9, s);
+  at.set(0);
+  at.step(opt);
+  CHECK(opt.report().applied);
+  auto const after = test::from_device(opt.master("w0").data(), 9, s);
+  for (std::size_t i = 0; i < 9; ++i) CHECK(after[i] == doctest::Approx(before[i] - 1).epsilon(1e-3));
+}
+
+// ---- between backward and step -------------------------------------------------------------------------------------
+
+TEST_CASE("gradients may be unscaled and transformed: each rank's own") {
+  joined comm;
+  auto const train = [](auto& opt, auto& at) {
+    for (int t = 0; t < 3; ++t) {
+      at.set(t, 128);
+      if constexpr (std::remove_reference_t<decltype(at)>::on_device) {
+        at.set(t, 256);
+        at.enqueue([&] {
+          opt.unscale();
+          opt.transform_gradients(halve{});
+        });
+        auto const left = at.x.device_gradient.get(at.x.s);
+        at.set(t, 0.5);
+        CHECK(same_bits(left, at.x.gradient));
+      }
+      at.step(opt);
+      at.look();
+      CHECK(opt.report().loss_scale == 256);
+    }
+  };
+  trial<float>{comm}.both(train, ds::adamw{}, ds::dynamic_loss_scale{.init = 256});
+}
+
+TEST_CASE("flush divides by the micro-batches and weights of all ranks") {
+  joined comm;
+  auto const train = [](auto& opt, auto& at) {
+    int const n = at.comm.size();
+    at.weight = at.on_device ? at.comm.rank() + 1 : n * (n + 1) / 2;
+    for (int t = 0; t < 3; ++t) {
+      at.set(t);
+      at.step(opt), at.step(opt);
+      CHECK_FALSE(opt.report().applied);
+      at.enqueue([&] { opt.flush(); });
+      CHECK(opt.report().applied);
+      at.enqueue([&] { opt.flush(); });
+      CHECK(opt.report().step == t + 1);
+      at.look();
+    }
+  };
+  trial<float>{comm}.both(train, ds::adamw{}, ds::accumulate{4});
+}
+
+TEST_CASE("sam and gradient_ahead: every rank moves to where all take their gradients") {
+  joined comm;
+  int const n = comm.size();
+  test::stream s;
+  auto const check = [&](auto const& move, auto rule, auto policy) {
+    side<float, float, false> h{usual, s, comm, fine};
+    side<float, float, true> d{usual, s, comm, fine};
+    ds::optimizer alone{h.list(), rule, policy};  // takes no weight
+    ds::optimizer opt{d.list(), rule, policy, ds::replicated{comm}, ds::cuda{s}};
+    auto const same = [&] {
+      auto const got = d.x.device_value.get(s);
+      if (std::has_single_bit(unsigned(n))) {
+        CHECK(same_bits(got, h.x.value));
+      } else {
+        double off = 0;
+        for (std::size_t i = 0; i < got.size(); ++i) off = std::max(off, double(std::abs(got[i] - h.x.value[i])));
+        CHECK(off < 1e-5);
+      }
+    };
+    for (int t = 0; t < 6; t += 2) {
+      d.set(t), h.set(t, 1.0 / n);
+      d.enqueue([&] { move(opt); });
+      move(alone);
+      same();
+      d.set(t + 1), h.set(t + 1, 1.0 / n);
+      d.step(opt), alone.step();
+      same();
+    }
+  };
+  check([](auto& opt) { opt.ascend(); }, ds::sgd{.lr = 0.5}, ds::sam{.rho = 0.1});
+  check([](auto& opt) { opt.move_ahead(); }, ds::sgd{.lr = 0.5, .momentum = 0.5}, ds::gradient_ahead{});
+}
+
+// ---- policies and rules --------------------------------------------------------------------------------------------
+
+TEST_CASE("norms over tensors and groups, the largest element, each element, and adaptive clipping") {
+  joined comm;
+  trial<float> const m{comm};
+  m.same(steps, ds::sharded{comm}, ds::sgd{}, ds::clip<ds::norm::l2, ds::scope::group>{0.5});
+  m.same(steps, ds::sharded{comm}, ds::sgd{}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.25});
+  m.same(steps, ds::replicated{comm}, ds::sgd{}, ds::clip<ds::norm::inf>{0.5});
+  m.same(steps, ds::sharded{comm}, ds::sgd{}, ds::clip<ds::norm::inf, ds::scope::tensor>{0.5});
+  m.same(steps, ds::sharded{comm}, ds::sgd{.lr = 0.1}, ds::clip_adaptive{0.01});
+}
+
+TEST_CASE("rounding at random, masters, remainders, averages, slow weights and noise") {
+  joined comm;
+  trial<bfloat16, float> const m{comm};
+  m.both(steps, ds::adamw{}, ds::stochastic_rounding{7}, ds::clip_value{0.25},
+         ds::gradient_noise{.eta = 0.1, .seed = 3});
+  m.same(steps, ds::sharded{comm}, ds::lion{}, ds::master_remainder{}, ds::maximize{});
+  auto const averaged = [](auto& opt, auto& at) {
+    steps(opt, at);
+    opt.swap_average(), at.look();
+    opt.swap_average(), at.look();
+    at.set(3), at.step(opt), at.look();
+  };
+  trial<half, float> const h{comm};
+  h.same(averaged, ds::sharded{comm}, ds::adamw{}, ds::master<float>{}, ds::states<bfloat16>{}, ds::lookahead{.k = 2},
+         ds::swa{}, ds::static_loss_scale{4});
+}
+
+TEST_CASE("rules with sums that remember, with averages of their own, in double") {
+  joined comm;
+  trial<float>{comm}.same(steps, ds::sharded{comm}, ds::prodigy{.d0 = 1e-3});
+  auto const averaged = [](auto& opt, auto& at) {
+    steps(opt, at);
+    opt.swap_average(), at.look();
+    opt.swap_average(), at.look();
+  };
+  trial<float>{comm}.same(averaged, ds::sharded{comm}, ds::schedule_free_adamw{});
+  trial<double>{comm}.same(steps, ds::sharded{comm, ds::ordered_sum{}}, ds::nadam{}, ds::clip_norm{1});
+}
+
+TEST_CASE("rules that look at the loss see the mean over the ranks, and skip together") {
+  joined comm;
+  int const n = comm.size(), r = comm.rank();
+  test::stream s;
+  auto const check = [&](auto policy) {
+    float mean = 0;
+    test::device_vector<float> loss({0}, s);
+    side<float, float, false> h{usual, s, comm, fine};
+    side<float, float, true> d{usual, s, comm, fine};
+    ds::polyak const rule{};
+    ds::on_plateau const slow{{.factor = 0.5, .patience = 0}};
+    ds::optimizer alone{h.list(), rule, ds::loss_at{&mean}, slow, ds::accumulate{1}};
+    ds::optimizer opt{d.list(), rule, ds::loss_at{loss.data()}, slow, policy, ds::cuda{s}};
+    h.weight = n * (n + 1) / 2, d.weight = r + 1;
+    for (int t = 0; t < 4; ++t) {
+      mean = t == 2 ? std::numeric_limits<float>::quiet_NaN() : 1.5f + 0.25f * float(t);
+      float mine = mean;  // one more by 2 with the weight 1, one less by 1 with the weight 2
+      if (n > 1 && r < 2) mine += r == 0 ? 2 : -1;
+      if (t == 2 && r != n - 1) mine = 1;
+      loss.put({mine}, s);
+      h.set(t), d.set(t);
+      h.step(alone), d.step(opt);
+      alone.observe(double(t)), opt.observe(double(t));
+      CHECK(opt.report().applied == (t != 2));
+      CHECK(opt.report().learning_rate == alone.report().learning_rate);
+      CHECK(same_bits(d.x.device_value.get(s), h.x.value));
+    }
+  };
+  check(ds::replicated{comm});
+  check(ds::sharded{comm});
+}
+
+// ---- what is asked of an optimizer ---------------------------------------------------------------------------------
+
+TEST_CASE("a run that goes on from what was saved has the bits of one that did not stop") {
+  joined comm;
+  test::stream s;
+  auto const whole = [&](auto policy, bool stop) {
+    side<float, float, true> d{usual, s, comm, fine};
+    auto const make = [&] {
+      return ds::optimizer{d.list(), ds::adamw{}, ds::clip_norm{0.5}, ds::ema{.decay = 0.5}, policy, ds::cuda{s}};
+    };
+    auto const train = [&](auto& opt, int first, int last) {
+      for (int t = first; t < last; ++t) d.set(t), d.step(opt);
+    };
+    auto opt = make();
+    train(opt, 0, 2);
+    if (!stop) {
+      train(opt, 2, 4);
+      return d.x.device_value.get(s);
+    }
+    auto next = make();
+    next.set_step(opt.report().step);
+    for (std::size_t k = 0; k < usual.size(); ++k) {
+      auto const name = d.x.name(k);
+      auto const saved = [&](auto view) { return test::from_device(view.data(), view.size(), s); };
+      next.template set_state<0>(name, std::span<float const>(saved(opt.template state<0>(name))));
+      next.template set_state<1>(name, std::span<float const>(saved(opt.template state<1>(name))));
+    }
+    train(next, 2, 4);
+    return d.x.device_value.get(s);
+  };
+  auto const check = [&](auto policy) { CHECK(same_bits(whole(policy, true), whole(policy, false))); };
+  check(ds::replicated{comm});
+  check(ds::sharded{comm});
+}
+
+TEST_CASE("the parts of a shard are all of the state; norms and what is not finite are those of all ranks") {
+  joined comm;
+  test::stream s;
+  side<float, float, true> d{usual, s, comm, fine};
+  ds::optimizer opt{d.list(), ds::adamw{}, ds::clip_norm{0.5}, ds::ema{.decay = 0.5}, ds::sharded{comm}, ds::cuda{s}};
+  d.set(0);
+  d.step(opt);
+  double held = 0;
+  for (std::size_t k = 0; k < usual.size(); ++k) held += double(opt.state(d.x.name(k), 0).size());
+  test::device_vector<double> sum({held}, s);
+  comm.all_reduce(sum.data(), 1, s);
+  CHECK(sum.get(s)[0] == 4099 + 1 + 7 + 130);
+
+  if (comm.rank() == comm.size() - 1) d.x.gradient_of(3, 6) = std::numeric_limits<float>::infinity();
+  d.x.send_gradients();
+  d.step(opt);
+  auto const why = opt.report().why;
+  CHECK(why == "the gradient of 'w3' is not finite");
+  auto const bad = opt.diagnose();
+  REQUIRE(bad.size() == 5);
+  for (std::size_t k = 0; k < bad.size(); ++k) {
+    CHECK(bad[k].name == d.x.name(k));
+    CHECK(bad[k].finite == (k != 3));
+  }
+  CHECK(std::isinf(opt.gradient_norm()));
+}
