@@ -73,16 +73,16 @@ template <class PolicyOf> std::vector<float> reference(PolicyOf const& policy_of
 TEST_CASE("a rank that is late ends the others' step at the deadline; values are those of the last complete step") {
   auto const run = [](auto policy_of) {
     auto const want = reference(policy_of, 3);
-    joined comm{2s};
+    joined comm{2s, 2s};  // where a call of NCCL waits, too, the end may come at 4 s
     if (comm.size() == 1) return;
     bool const late = comm.rank() == comm.size() - 1;
     outcome const end = train(comm, policy_of(comm), 6, 3, [&](auto&) {
-      if (late) std::this_thread::sleep_for(4s);
+      if (late) std::this_thread::sleep_for(7s);
     });
     INFO("rank ", comm.rank(), ": ", end.why);
     if (late) CHECK(end.why != "");
     else CHECK((has(end.why, "waited 2 s in collective ") || has(end.why, "another rank is gone")));
-    CHECK(end.seconds < 4 + 2 + 5);
+    CHECK(end.seconds < 7 + 2 + 5);
     CHECK(end.value == want);
     CHECK_THROWS_AS(comm.check(), comm_error);
   };

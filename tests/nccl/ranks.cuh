@@ -15,8 +15,9 @@ namespace test {
 
 /// The communicator of all ranks that main.cpp has started.
 struct joined : descent::comm::nccl {
-  explicit joined(std::chrono::nanoseconds deadline = std::chrono::seconds(60))
-      : descent::comm::nccl(ranks::rank(), ranks::size(), ranks::hand_out, deadline) {}
+  explicit joined(std::chrono::nanoseconds deadline = std::chrono::seconds(60),
+                  std::chrono::nanoseconds grace = std::chrono::seconds(5))
+      : descent::comm::nccl(ranks::rank(), ranks::size(), ranks::hand_out, deadline, grace) {}
 };
 
 }  // namespace test

@@ -253,19 +253,20 @@ class nccl {
         return "collective " + std::to_string(number_) + (begun != ended ? ", " + meeting : "");
       };
       std::string why;
+      bool late = false;
       if (p.differ) why = in_different_calls();
       else if (state != ncclSuccess && state != ncclInProgress)
         why = "rank " + std::to_string(rank_) + " in " + where() + ": " + reason(state);
-      else if (std::chrono::steady_clock::now() - since > deadline_)
+      else if ((late = std::chrono::steady_clock::now() - since > deadline_))
         why = "rank " + std::to_string(rank_) + " waited " + seconds(deadline_) + " s in " + where() +
               " for other ranks";
       if (why.empty()) continue;
       lock.unlock();
       {
-        // A call that does not return is given up, too.
+        // A call that does not return is given up, too; one that went on meanwhile is not.
         std::unique_lock calls(calls_, std::defer_lock);
         static_cast<void>(calls.try_lock_for(grace_));
-        give_up(why);
+        if (!late || p.ended == ended) give_up(why);
       }
       lock.lock();
     }
