@@ -41,15 +41,17 @@ class ready_marks {
   /// Whether a gradient counts as zero.
   bool lacks(std::size_t tensor) const { return zero_unmarked_ && !marked_[tensor]; }
 
-  template <class Groups> bool next_is_complete(Groups const& groups) const {
+  template <class Groups> bool next_is_complete(Groups const& groups) {
     if (all_sent()) return false;
     bucket const& b = all_->buckets[sent_];
-    for (std::size_t t = b.first_tensor; t < b.first_tensor + b.tensors; ++t)
-      if (awaited(groups, t)) return false;
-    return true;
+    while (there_ < b.tensors && !awaited(groups, b.first_tensor + there_)) ++there_;
+    return there_ == b.tensors;
   }
   bool all_sent() const { return sent_ == all_->buckets.size(); }
-  std::size_t take_next() { return sent_++; }
+  std::size_t take_next() {
+    there_ = 0;
+    return sent_++;
+  }
 
   /// Throws std::logic_error where marks lack.
   template <class Groups> void require_all(Groups const& groups, char const* call) const {
@@ -64,11 +66,11 @@ class ready_marks {
   }
   void begin(sending how) {
     zero_unmarked_ = by_marks(how);
-    if (!zero_unmarked_) sent_ = 0;
+    if (!zero_unmarked_) sent_ = there_ = 0;
   }
   void end(sending how) {
     if (how == sending::marked_to_look) return;
-    sent_ = 0;
+    sent_ = there_ = 0;
     if (looks(how)) return;
     marked_.assign(marked_.size(), false);
     any_ = false;
@@ -86,7 +88,7 @@ class ready_marks {
   std::vector<std::int32_t> group_;
   std::vector<bool> marked_;
   bool any_ = false, zero_unmarked_ = false;
-  std::size_t sent_ = 0;
+  std::size_t sent_ = 0, there_ = 0;  // buckets, and tensors of the next one that are known not to be waited for
 };
 
 }  // namespace descent::detail
