@@ -287,7 +287,8 @@ TEST_CASE("micro-batches: marks send nothing before the last; flush() needs none
   CHECK(none(on_ranks(world, [&](auto& comm) {
     auto const& sent = begun[std::size_t(comm.rank())];
     model m(comm.rank()), want;
-    ds::optimizer opt{m.list(), ds::lamb{}, ds::accumulate{3}, ds::sharded{comm, ds::overlap{.bucket_bytes = 9000}}};
+    ds::optimizer opt{m.list(), ds::lamb{}, ds::accumulate{3}, ds::zero_grad{},
+                      ds::sharded{comm, ds::overlap{.bucket_bytes = 9000}}};
     ds::optimizer alone{want.list(), ds::lamb{}, ds::accumulate{1}};
     for (int t = 0; t < 2; ++t) {
       m.set(t, comm.rank(), comm.rank() + 1);

@@ -237,7 +237,7 @@ TEST_CASE("an overflow in any bucket of any rank is skipped by all") {
       m.backward(unsigned(k), [&](std::size_t one, cudaStream_t maker) { opt.ready(one, maker); });
       opt.step();
       CHECK(!opt.report().applied);
-      CHECK(opt.report().why == "the gradient of 'w" + std::to_string(k) + "' is not finite");
+      CHECK(opt.report().why.starts_with("the gradient of 'w" + std::to_string(k) + "' is not finite"));
       CHECK(m.read().value == before);
     }
   m.set(0, comm.rank());
