@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/comm/communicator.hpp>
+#include <descent/detail/seconds.hpp>
 
 // MPI's C++ bindings, which were withdrawn, would need a library.
 #if !defined(OMPI_SKIP_MPICXX)
@@ -15,7 +16,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -39,11 +39,6 @@ inline bool mpi_runs() {
   MPI_Initialized(&begun);
   MPI_Finalized(&ended);
   return begun && !ended;
-}
-inline std::string seconds_of(std::chrono::nanoseconds d) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", std::chrono::duration<double>(d).count());
-  return text;
 }
 
 /// MPI_Comm_dup with a deadline.

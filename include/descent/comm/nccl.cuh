@@ -7,6 +7,7 @@
 #include <descent/comm/rendezvous.hpp>
 #include <descent/detail/agreement.hpp>
 #include <descent/detail/device_memory.hpp>
+#include <descent/detail/seconds.hpp>
 #include <descent/precision.hpp>
 
 #include <nccl.h>
@@ -202,7 +203,8 @@ class nccl {
       if (asked != ncclSuccess) result = asked;
       lock.unlock();
       if (result == ncclInProgress && std::chrono::steady_clock::now() - start > deadline_)
-        fail("rank " + std::to_string(rank_) + " waited " + seconds(deadline_) + " s in " + what + " for other ranks");
+        fail("rank " + std::to_string(rank_) + " waited " + detail::seconds_of(deadline_) + " s in " + what +
+             " for other ranks");
     }
     wrong_use_ = result == ncclInvalidUsage;
     if (result != ncclSuccess) fail("rank " + std::to_string(rank_) + " in " + what + ": " + reason(result));
@@ -224,11 +226,6 @@ class nccl {
   std::string in_different_calls() const {
     return "rank " + std::to_string(rank_) + " is in meeting " + std::to_string(progress_->begun) +
            detail::another_call;
-  }
-  static std::string seconds(std::chrono::nanoseconds d) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", std::chrono::duration<double>(d).count());
-    return text;
   }
 
   /// Until the end: asks NCCL for errors, and looks at how far the device is. No CUDA call, which a capture might forbid.
@@ -258,7 +255,7 @@ class nccl {
       else if (state != ncclSuccess && state != ncclInProgress)
         why = "rank " + std::to_string(rank_) + " in " + where() + ": " + reason(state);
       else if ((late = std::chrono::steady_clock::now() - since > deadline_))
-        why = "rank " + std::to_string(rank_) + " waited " + seconds(deadline_) + " s in " + where() +
+        why = "rank " + std::to_string(rank_) + " waited " + detail::seconds_of(deadline_) + " s in " + where() +
               " for other ranks";
       if (why.empty()) continue;
       lock.unlock();

@@ -4,11 +4,11 @@
 
 #include <descent/comm/communicator.hpp>
 #include <descent/comm/ordered_sum.hpp>
+#include <descent/detail/seconds.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -159,15 +159,10 @@ class threads::member {
       if (number >= world_->failed_) continue;
       if (world_->changed_.wait_until(lock, start + world_->deadline_) == std::cv_status::timeout &&
           !std::all_of(world_->slots_.begin(), world_->slots_.end(), done))
-        fail("rank " + std::to_string(rank_) + " waited " + seconds(world_->deadline_) + " s in " + what +
+        fail("rank " + std::to_string(rank_) + " waited " + detail::seconds_of(world_->deadline_) + " s in " + what +
                  " for rank " + missing(),
              number);
     }
-  }
-  static std::string seconds(std::chrono::nanoseconds d) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", std::chrono::duration<double>(d).count());
-    return text;
   }
 
   /// Gives `count` numbers from `data` to the others and calls use(part), where part(r) is what rank r gave.

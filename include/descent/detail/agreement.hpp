@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -83,11 +82,6 @@ std::string difference_in(Comm& comm, std::vector<std::string> const& facts, std
   for (std::size_t i = 0; i < said.size(); ++i)
     message += (i ? "; " : " ") + said[i] + " (rank " + who[i] + ")";
   return message;
-}
-/// Throws it as std::invalid_argument.
-template <class Comm>
-void require_same_facts(Comm& comm, std::vector<std::string> const& facts, std::uint64_t& number) {
-  if (std::string const text = difference_in(comm, facts, number); !text.empty()) throw std::invalid_argument(text);
 }
 
 /// The name of a type as people write it, where the compiler's library can say it.

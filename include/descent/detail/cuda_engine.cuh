@@ -43,7 +43,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
       require_device_memory(static_cast<typename Plan::loss const&>(policies_).where, 1, device_, "loss_at: the loss");
     ranks_.join(where, groups, policies_, stream_);
     allocate(where, groups, used);
-    if constexpr (Plan::shards) ranks_.stage(view_);
+    if constexpr (Plan::shards) ranks_.stage(view_, own_chunks_);
     launch(each_packet<start_packets<Plan>>, rule_chunks_, packet_threads, stream_, start_packets<Plan>{view_});
     matrices_.start(where, policies_, view_, stream_);
     if constexpr (Plan::sums) set_groups(groups);
@@ -99,7 +99,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   /// captured, so that the device does not have them yet.
   bool set_groups(std::vector<entry> const& groups) {
     device_scope const scope(device_);
-    if constexpr (Plan::parallel) ranks_.join();
+    if constexpr (Plan::parallel) ranks_.await_buckets();
     for (std::size_t first = 0; first < groups.size();) {
       group_batch<rule> batch{int(first), 0, {}};
       while (batch.count < batch.capacity && first < groups.size()) batch.entry[batch.count++] = groups[first++];
@@ -130,7 +130,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   void zero_gradients() { for_packets<callers>(callers_view(), zero_all{}); }
   void reload_values() {
     device_scope const scope(device_);
-    if constexpr (Plan::shards) ranks_.stage(view_);
+    if constexpr (Plan::shards) ranks_.stage(view_, own_chunks_);
     for_packets<Plan>(view_, reload_all{});
   }
   void unscale_gradients() {
@@ -206,7 +206,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     device_scope const scope(device_);
     if (batches_ != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
     ranks_.check();
-    ranks_.join();
+    ranks_.await_buckets();
     ranks_.broadcast_values(root);
     for (owned_buffer const& b : owned(0))
       if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
@@ -303,10 +303,10 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
 
   /// change() and, where each rank changes a part of the values only, the others' parts: all of it or nothing.
   template <class F> void share_values(bool is_step, F const& change) {
-    if constexpr (Plan::parallel) ranks_.join();
+    if constexpr (Plan::parallel) ranks_.await_buckets();
     if constexpr (Plan::shards) {
       ranks_.check();
-      ranks_.stage(view_);
+      ranks_.stage(view_, own_chunks_);
     }
     change();
     if constexpr (Plan::shards) ranks_.gather(view_, is_step);

@@ -62,12 +62,11 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     first_chunks_.push_back(where.chunks());
     all_ = division_of<Plan>(where, team);
     auto const room = meeting_memory_of<Plan>(all_, ranks_);
-    // What no element has a place for is added, too, and must be a number.
+    // What no element has a place for is added, too, and read by nobody.
     sum_ = {std::vector<std::byte>(std::size_t(room.sum)), stream_};
     wire_ = {std::vector<std::byte>(std::size_t(room.sent)), stream_};
     parts_ = device_array<std::byte>(std::size_t(room.received));
     if constexpr (Plan::shards) {
-      own_count_ = std::ssize(where.own.chunks);
       values_ = {std::vector<std::byte>(std::size_t(ranks_ * all_.part * Plan::largest_value)), stream_};
       std::vector<place> on_wire, of_values;
       for (std::int64_t c = 0; c < where.chunks(); ++c) {
@@ -158,7 +157,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       if (by_marks(how)) require_marks(groups, name);
       marks_.begin(how);
       while (!marks_.all_sent()) send_next(v, zero);
-      join();
+      await_buckets();
     }
     launch(enter_reduction<Plan>, 1, 1, stream_, v, w, call, call_of(name, number_), meeting_of_gradients_,
            before_.get());
@@ -188,7 +187,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   }
   bool any_ready() const { return marks_.any(); }
   /// What comes next on the optimizer's stream comes after the buckets that are on their way.
-  void join() {
+  void await_buckets() {
     if constexpr (Plan::overlaps) {
       if (forked_) order(own_stream_.get(), stream_, joins_);
       forked_ = false;
@@ -215,8 +214,8 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   void leave() { launch(leave_meeting<comm_progress>, 1, 1, stream_, comm_->marks(), now_.get()); }
 
   /// The own values to where they are changed, and from there to the tensors of all ranks: all of them or none.
-  void stage(device_view<Plan> const& v) {
-    launch(each_packet<stage_packets<Plan>>, own_count_, packet_threads, stream_, stage_packets<Plan>{v});
+  void stage(device_view<Plan> const& v, std::int64_t chunks) {
+    launch(each_packet<stage_packets<Plan>>, chunks, packet_threads, stream_, stage_packets<Plan>{v});
   }
   void gather(device_view<Plan> const& v, bool is_step) {
     launch(enter_gather<comm_progress>, 1, 1, stream_, ticket_.get(), comm_->marks(), meeting_of_values_);
@@ -299,7 +298,6 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   bool joined_ = false, started_ = false;
   division all_;
   std::vector<std::int64_t> first_chunks_;  // of each tensor, and the end
-  std::int64_t own_count_ = 0;
   struct range {
     void* at;
     std::int64_t bytes;

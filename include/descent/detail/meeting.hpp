@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/seconds.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <random>
 #include <span>
@@ -58,11 +59,7 @@ class time_limit {
     std::this_thread::sleep_for(pause_);
     pause_ = std::min(2 * pause_, std::chrono::milliseconds(50));
   }
-  std::string text() const {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g s", std::chrono::duration<double>(of_).count());
-    return text;
-  }
+  std::string text() const { return seconds_of(of_) + " s"; }
 
  private:
   std::chrono::nanoseconds of_;
