@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -18,7 +19,7 @@
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
-using test::joined;
+using ranks::has, test::joined;
 
 namespace {
 
@@ -84,6 +85,13 @@ template <class Value, class Gradient, bool Device> struct side {
   }
   template <class Opt> void step(Opt& opt) const {
     enqueue([&] { opt.step(weight); });
+  }
+  /// Something else writes the values.
+  void halve_values() {
+    auto other = seen.back();
+    for (auto& x : other) x = ds::narrow<Value>(ds::widen<double>(x) / 2);
+    if (on_device) x.device_value.put(other, x.s);
+    else x.value = other;
   }
   /// Remembers the values, and what lies between them.
   void look() { seen.push_back(on_device ? x.device_value.get(x.s) : x.value); }
@@ -160,7 +168,9 @@ TEST_CASE("pointers without alignment, no elements, no parameters, fewer chunks 
     opt.swap_average(), at.look();
   };
   auto const check = [&](tensors const& list) {
-    trial<float>{comm, list}.both(train, ds::adamw{}, ds::clip_norm{0.5}, ds::ema{.decay = 0.5});
+    trial<float> const m{comm, list};
+    m.both(train, ds::adamw{}, ds::clip_norm{0.5}, ds::ema{.decay = 0.5});
+    m.same(train, ds::sharded{comm, ds::ordered_sum{}}, ds::adamw{}, ds::ema{.decay = 0.5});
   };
   check({{4099, 0, 1, 1}, {1, 1, 1, 0}, {0, 0, 1, 1}, {7, 0, 3, 1}, {4096, 1, 0, 2}});
   check({});
@@ -207,7 +217,7 @@ TEST_CASE("what goes over the wire has the type that was asked for") {
   trial<float> const rounded{comm, usual, nearly_coarse, coarse};
   rounded.same(steps, ds::sharded{comm, ds::wire<half>{}, ds::native_sum{}}, rule);
   rounded.same(steps, ds::replicated{comm, ds::wire<bfloat16>{}, ds::ordered_sum{}}, rule);
-  rounded.same(steps, ds::sharded{comm, ds::wire<bfloat16>{}}, rule);
+  rounded.same(steps, ds::sharded{comm, ds::wire<bfloat16>{}, ds::ordered_sum{}}, rule);
   trial<float, float, double> const wide{comm, {{130}}, of_double};
   wide.same(steps, ds::replicated{comm, ds::wire<double>{}, ds::ordered_sum{}}, rule);
   wide.same(steps, ds::sharded{comm, ds::wire<double>{}}, rule);
@@ -221,6 +231,54 @@ TEST_CASE("gradients of 16 bits are added in float where that was asked for, and
   exact.same(steps, ds::sharded{comm, ds::float_sum{}}, rule);
   trial<bfloat16> const own{comm, usual, coarse};
   own.same(steps, ds::replicated{comm, ds::native_sum{}}, rule);
+}
+
+TEST_CASE("an ordered sum of shards is made where it is read first: one launch and one buffer less") {
+  joined comm;
+  test::stream s;
+  std::int64_t const chunks = 3 * comm.size(), count = chunks * 4096, own = count / comm.size();
+  test::device_vector<float> value(std::vector<float>(std::size_t(count), 1), s), gradient(value.get(s), s);
+  ds::parameters<float> list;
+  list.add("w", value.data(), gradient.data(), count);
+  struct cost {
+    std::int64_t launches, moved = 0, memory;
+    bool keeps_sum;
+    std::string text;
+  };
+  auto const step = [&](auto... policies) {
+    ds::optimizer opt{list, ds::sgd{.lr = 0.5}, policies..., ds::cuda{s}};
+    s.wait();
+    auto const launches = ds::detail::launches;
+    if (test::in_software()) cudasim_reset_counters();
+    opt.step();
+    s.wait();
+    cost c{ds::detail::launches - launches, 0, opt.memory().bytes, has(opt.explain(), "sum of gradients"), opt.explain()};
+    if (test::in_software())
+      c.moved = std::int64_t(cudasim_count("global_load_bytes") + cudasim_count("global_store_bytes"));
+    return c;
+  };
+  auto const traffic = [](int pass, int update) {
+    return "traffic: " + std::to_string(pass) + " + " + std::to_string(update) + " bytes for each parameter\n";
+  };
+  ds::sharded const native{comm};
+  ds::sharded const ordered{comm, ds::ordered_sum{}};
+  int const parts = 4 * comm.size();
+
+  auto const plain = step(native), added = step(ordered);
+  CHECK(added.launches == plain.launches);
+  CHECK((plain.keeps_sum && !added.keeps_sum));
+  CHECK(added.memory == plain.memory + parts * own - 4 * own);
+  CHECK(has(plain.text, traffic(0, 12)));
+  CHECK(has(added.text, traffic(0, 8 + parts)));
+  CHECK(added.moved == plain.moved + (test::in_software() ? (parts - 4) * own : 0));
+
+  auto const clipped = step(native, ds::clip_norm{1}), both = step(ordered, ds::clip_norm{1});
+  CHECK(both.launches == clipped.launches);
+  CHECK((clipped.keeps_sum && both.keeps_sum));
+  CHECK(both.memory == clipped.memory + parts * own);
+  CHECK(has(clipped.text, traffic(4, 12)));
+  CHECK(has(both.text, traffic(4 + parts, 12)));
+  CHECK(both.moved == clipped.moved + (test::in_software() ? parts * own : 0));
 }
 
 TEST_CASE("gradients whose sum is beyond half are not: they are sent divided") {
@@ -260,6 +318,53 @@ TEST_CASE("gradients may be unscaled and transformed: each rank's own") {
     }
   };
   trial<float>{comm}.both(train, ds::adamw{}, ds::dynamic_loss_scale{.init = 256});
+}
+
+TEST_CASE("values that something else wrote, and groups that changed") {
+  joined comm;
+  auto const train = [](auto& opt, auto& at) {
+    steps(opt, at);
+    at.halve_values();
+    at.enqueue([&] { opt.reload_values(); });
+    opt.group(0).lr = 0.25;
+    opt.freeze(0, false);
+    at.enqueue([&] { opt.commit_groups(); });
+    steps(opt, at);
+  };
+  trial<half, float>{comm}.both(train, ds::sgd{.lr = 0.5, .momentum = 0.5}, ds::master<float>{}, ds::clip_norm{1});
+}
+
+TEST_CASE("one loss scale for two optimizers, on all ranks") {
+  joined comm;
+  test::stream s;
+  side<float, float, true> x{usual, s, comm, fine}, y{usual, s, comm, fine};
+  ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 64}, ds::cuda{s}};
+  ds::sharded const shared_out{comm, ds::ordered_sum{}};
+  ds::optimizer a{x.list(), ds::adamw{}, ds::shared_loss_scale{scaler}, shared_out, ds::cuda{s}};
+  ds::optimizer b{y.list(), ds::sgd{}, ds::shared_loss_scale{scaler}, ds::replicated{comm}, ds::cuda{s}};
+  double scale = 64;
+  for (int bad = 0; bad <= comm.size(); ++bad) {
+    INFO("rank ", comm.rank(), ", overflow on ", bad);
+    x.set(bad), y.set(bad);
+    if (bad == comm.rank()) {
+      x.x.gradient_of(0, 4098) = std::numeric_limits<float>::infinity();
+      x.x.send_gradients();
+    }
+    x.enqueue([&] { a.step(), b.step(), scaler.update(); });
+    if (bad < comm.size()) scale /= 2;
+    CHECK(scaler.loss_scale() == scale);
+    CHECK(a.loss_scale() == scale);
+    CHECK(a.report().applied == (bad == comm.size()));
+    CHECK(b.report().applied);
+  }
+  if (comm.size() == 1) return;
+  ds::loss_scaler other{ds::dynamic_loss_scale{.init = comm.rank() == 1 ? 4.0 : 2.0}, ds::cuda{s}};
+  std::string const why = ranks::thrown<std::invalid_argument>([&] {
+    ds::optimizer{y.list(), ds::sgd{}, ds::shared_loss_scale{other}, ds::replicated{comm}, ds::cuda{s}};
+  });
+  INFO(why);
+  CHECK(has(why, ": shared loss scale 2 (rank 0"));
+  CHECK(why.ends_with("; shared loss scale 4 (rank 1)"));
 }
 
 TEST_CASE("flush divides by the micro-batches and weights of all ranks") {
@@ -323,7 +428,7 @@ TEST_CASE("norms over tensors and groups, the largest element, each element, and
   m.same(steps, ds::sharded{comm}, ds::sgd{}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.25});
   m.same(steps, ds::replicated{comm}, ds::sgd{}, ds::clip<ds::norm::inf>{0.5});
   m.same(steps, ds::sharded{comm}, ds::sgd{}, ds::clip<ds::norm::inf, ds::scope::tensor>{0.5});
-  m.same(steps, ds::sharded{comm}, ds::sgd{.lr = 0.1}, ds::clip_adaptive{0.01});
+  m.same(steps, ds::sharded{comm, ds::ordered_sum{}}, ds::sgd{.lr = 0.1}, ds::clip_adaptive{0.01});
 }
 
 TEST_CASE("rounding at random, masters, remainders, averages, slow weights and noise") {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "nccl/ranks.cuh"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <deque>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 /// Ranks that are processes with a device each. Each runs all of this file, in the same order. Gradients are such that
@@ -151,16 +153,44 @@ TEST_CASE("ranks that are about to train different things throw the same sentenc
   joined comm;
   if (comm.size() == 1) return;
   test::stream s;
-  device_model<float> m(0, s);
-  auto list = m.list();
-  if (comm.rank() == 1) list.add("one more", m.values[0].data(), m.gradients[0].data(), 0);
-  std::string const why = thrown<std::invalid_argument>([&] {
-    ds::optimizer{list, ds::adamw{}, ds::replicated{comm}, ds::cuda{s}};
+  test::device_vector<float> value(std::vector<float>(64, float(comm.rank())), s), gradient(value.get(s), s);
+  auto const list = [&](std::vector<std::pair<char const*, ds::shape>> const& of, int groups = 1) {
+    ds::parameters<float> all;
+    for (std::size_t i = 0; i < of.size(); ++i)
+      all.add(of[i].first, value.data() + 24 * i, gradient.data() + 24 * i, of[i].second, ds::group{int(i) % groups});
+    return all;
+  };
+  auto const differ = [&](std::string const& usual, std::string const& odd, auto const& make) {
+    INFO(usual, " and ", odd);
+    std::string const why = thrown<std::invalid_argument>([&] { make(comm.rank() == 1); });
+    INFO(why);
+    CHECK(why.starts_with("ranks are about to train different things: "));
+    std::size_t const cut = std::min(why.find(" (rank 0"), why.size());
+    CHECK(has(why.substr(0, cut), usual));
+    CHECK(has(why.substr(cut), odd));
+    CHECK(why.ends_with(" (rank 1)"));
+    CHECK(value.get(s) == std::vector<float>(64, float(comm.rank())));
+  };
+  auto const two = list({{"a", {4, 5}}, {"b", {7}}});
+  auto const build = [&](ds::parameters<float> const& list, ds::adamw const& rule, float clip, double decay) {
+    ds::optimizer{list, rule, ds::clip_norm{clip}, ds::ema{.decay = decay}, ds::replicated{comm}, ds::cuda{s}};
+  };
+  auto const of = [&](ds::parameters<float> const& list) { build(list, {}, 1, 0.5); };
+  differ("2 parameters", "1 parameters", [&](bool odd) { of(odd ? list({{"a", {4, 5}}}) : two); });
+  differ("1 groups", "2 groups", [&](bool odd) { of(list({{"a", {4, 5}}, {"b", {7}}}, odd ? 2 : 1)); });
+  differ("parameter 0 'a' of 20 elements in 5 columns, types 0, group 0",
+         "parameter 0 'a' of 20 elements in 4 columns, types 0, group 0",
+         [&](bool odd) { of(odd ? list({{"a", {5, 4}}, {"b", {7}}}) : two); });
+  differ("parameter 0 'a' of 7 elements in 1 columns, types 0, group 0",
+         "parameter 0 'b' of 7 elements in 1 columns, types 0, group 0",
+         [&](bool odd) { of(odd ? list({{"b", {7}}, {"a", {7}}}) : list({{"a", {7}}, {"b", {7}}})); });
+  differ("update 1: 0.001 ", "update 1: 0.002 ", [&](bool odd) { build(two, {.lr = odd ? 0.002 : 0.001}, 1, 0.5); });
+  differ("clip: max 1 ", "clip: max 2 ", [&](bool odd) { build(two, {}, odd ? 2 : 1, 0.5); });
+  differ("average 0.5 ", "average 0.25 ", [&](bool odd) { build(two, {}, 1, odd ? 0.25 : 0.5); });
+  differ("descent::adamw,", "descent::adam,", [&](bool odd) {
+    if (odd) ds::optimizer{two, ds::adam{}, ds::replicated{comm}, ds::cuda{s}};
+    else of(two);
   });
-  INFO(why);
-  CHECK(has(why, "ranks are about to train different things: "));
-  CHECK(has(why, "6 parameters"));
-  CHECK(has(why, "7 parameters (rank 1)"));
 }
 
 TEST_CASE("an overflow on any rank is skipped by all, on the device, and they agree on the loss scale") {

@@ -100,6 +100,8 @@ inline std::string exact(double x) {
   return text;
 }
 
+inline std::string fact_of_shared(loss_scale_state const& s) { return "shared loss scale " + exact(double(s.scale)); }
+
 /// Another one for each optimizer of this process.
 inline std::uint64_t next_number() {
   static std::atomic<std::uint64_t> last{0};

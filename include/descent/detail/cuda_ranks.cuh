@@ -50,7 +50,9 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     ranks_ = comm_->size();
     through_device over{comm_, stream};
     joined_ = true;  // what fails from here on, the others wait for
-    std::string const difference = difference_in(over, facts_of<Plan>(where, groups, policies), number_);
+    auto facts = facts_of<Plan>(where, groups, policies);
+    if constexpr (Plan::shares_scale) facts.push_back(fact_of_shared(read(&policies.shared->state)));
+    std::string const difference = difference_in(over, facts, number_);
     joined_ = difference.empty();
     if (!joined_) throw std::invalid_argument(difference);
     for (auto const& x : where.tensors) {
@@ -126,6 +128,8 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     view.team = {reinterpret_cast<sum*>(sum_.get()), nullptr, places_.get(), chunks_.get()};
     if constexpr (Plan::shards)
       view.team.values = values_.get() + comm_->rank() * all_.part * Plan::largest_value;
+    if constexpr (Plan::adds_when_read)
+      view.team.sent = {reinterpret_cast<wire const*>(parts_.get()), all_.buckets[0].room, ranks_};
   }
   /// The view of the caller's gradients.
   device_view<callers> callers_of(device_view<Plan> const& v) const {
@@ -142,12 +146,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
 
   void check() const { comm_->check(); }
   void wait() const { comm_->wait(stream_); }
-  agreed read_now() const {
-    agreed now;
-    require_cuda(cudaMemcpyAsync(&now, now_.get(), sizeof now, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
-    wait();
-    return now;
-  }
+  agreed read_now() const { return read(now_.get()); }
 
   /// Sums weights, losses and the gradients in the caller's memory. The meeting ends with the kernel that decides.
   template <class Groups>
@@ -231,6 +230,12 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   }
 
  private:
+  template <class T> T read(T const* from) const {
+    T x;
+    require_cuda(cudaMemcpyAsync(&x, from, sizeof x, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+    wait();
+    return x;
+  }
   /// A bucket that is complete, on a stream of its own.
   void send_next(device_view<Plan> const& v, bool zero) {
     std::size_t const next = marks_.take_next();
@@ -254,10 +259,12 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     } else {
       auto* const parts = reinterpret_cast<wire*>(parts_.get());
       comm_->all_to_all(wires, parts, b.room, s);
-      sum* const own = Plan::shards ? to : to + comm_->rank() * b.room;
-      launch(add_parts<sum, wire>, (b.room / packet_size + packet_threads - 1) / packet_threads, packet_threads, s, own,
-             parts, b.room, ranks_);
-      if constexpr (!Plan::shards) comm_->all_gather(own, to, b.room, s);
+      if constexpr (!Plan::adds_when_read) {
+        sum* const own = Plan::shards ? to : to + comm_->rank() * b.room;
+        launch(add_parts<sum, wire>, (b.room / packet_size + packet_threads - 1) / packet_threads, packet_threads, s,
+               own, parts, b.room, ranks_);
+        if constexpr (!Plan::shards) comm_->all_gather(own, to, b.room, s);
+      }
     }
   }
   /// Runs of tensors that are there, or not, to the wire.

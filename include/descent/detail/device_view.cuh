@@ -68,6 +68,7 @@ template <class Plan> struct team_view<Plan, true> {
   std::byte* values;           // the own ones, where they are changed
   place const* places;         // of each tensor's elements in the sum and in what is owned
   std::int64_t const* chunks;  // the own ones
+  sent_parts<Plan> sent = {};
 };
 
 /// Everything in device memory, by value to every kernel.
@@ -99,6 +100,7 @@ template <class Plan> struct device_view {
                      static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
     if constexpr (Plan::parallel && Plan::overlaps) x.gradient = team.sum + team.places[tensor](t.arena);
     else if constexpr (Plan::parallel) x.gradient = team.sum + at;
+    if constexpr (Plan::adds_when_read) x.sent = {team.sent.first + at, team.sent.stride, team.sent.ranks};
     if constexpr (Plan::shards)
       x.value = staged<typename Typed::value>(team.values, team.places[tensor], t.arena, Plan::largest_value);
     if constexpr (Typed::has_master) x.exact = master + at;

@@ -86,7 +86,7 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::parallel) {
     typename Plan::team const& team = policies;
     auto const room = meeting_memory_of<Plan>(division_of<Plan>(where, team), team.comm->size());
-    add_bytes("sum of gradients over ranks", room.sum);
+    if (room.sum) add_bytes("sum of gradients over ranks", room.sum);
     if (room.sent) add_bytes("gradients for other ranks", room.sent);
     if (room.received) add_bytes("gradients of other ranks", room.received);
     if (room.values) add_bytes("values of all ranks", room.values);
@@ -123,9 +123,14 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   }
   line("step: %d read-only %s and 1 update, %lld launches on a device, no synchronisation", passes,
        passes == 1 ? "pass" : "passes", launches);
+  double sum = 0;  // what it takes to add what ranks have sent, where a pass or the update does it
+  if constexpr (Plan::adds_when_read) {
+    constexpr int wire = sizeof(typename Plan::reduced::wire), kept = sizeof(typename Plan::gradient);
+    sum = static_cast<typename Plan::team const&>(policies).comm->size() * wire - (Plan::keeps_sum ? 0 : kept);
+  }
   line("traffic: %g + %g bytes for each parameter",
-       bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }),
-       bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); }));
+       bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }) + (Plan::measures ? sum : 0),
+       bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); }) + (Plan::measures ? 0 : sum));
   if constexpr (Plan::parallel) {
     auto const& comm = *static_cast<typename Plan::team const&>(policies).comm;
     integer updated = 0;

@@ -46,8 +46,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     std::string difference;
     together([&] {
       auto facts = facts_of<Plan>(where, groups, policies);
-      if constexpr (Plan::shares_scale)
-        facts.push_back("shared loss scale " + exact(double(policies.shared->state.scale)));
+      if constexpr (Plan::shares_scale) facts.push_back(fact_of_shared(policies.shared->state));
       difference = difference_in(comm_, facts, number_);
       if (difference.empty()) meet(where, policies);
     });

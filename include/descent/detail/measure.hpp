@@ -41,7 +41,7 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
   };
   Real g[reals<Real>];
   [[maybe_unused]] Real p[reals<Real>];
-  read(g, x.gradient + i, e);
+  read_gradient<What != measure::sums>(g, x, i, e);
   if constexpr (reads_parameters) read_exact(p, x, i, e);
   if constexpr (What != measure::sums) {
     take(g);

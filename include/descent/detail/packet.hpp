@@ -26,6 +26,14 @@ template <class Plan> struct extra_buffers<Plan, true> {
   }
 };
 
+/// What ranks have sent, where their sum is made when it is read first.
+template <class Plan, bool = Plan::adds_when_read> struct sent_parts {};
+template <class Plan> struct sent_parts<Plan, true> {
+  typename Plan::reduced::wire const* first;  // of rank 0
+  std::int64_t stride;                        // from one rank's to the next one's
+  int ranks;
+};
+
 /// The buffers of one tensor. A member of the state that is not stored is null.
 template <class Plan> struct buffers {
   typename Plan::value* value;
@@ -33,6 +41,7 @@ template <class Plan> struct buffers {
   typename Plan::exact* exact;  // the master, or the value
   void* slot[Plan::slots + 1];
   extra_buffers<Plan> extra;
+  sent_parts<Plan> sent = {};
 
   template <std::size_t I> DESCENT_HD auto* slot_at() const {
     return static_cast<typename Plan::template slot<I>*>(slot[I]);
@@ -105,6 +114,30 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
   }
 };
 
+/// The sum over ranks of what they have sent, in their order.
+template <class Sum, int M, class Wire>
+DESCENT_HD void read_sum(Sum (&sum)[M], Wire const* parts, std::int64_t stride, int ranks, extent e) {
+  Sum one[M];
+  read(sum, parts, e);
+  for (int r = 1; r < ranks; ++r) {
+    read(one, parts + r * stride, e);
+    for (int j = 0; j < M; ++j) sum[j] += one[j];
+  }
+}
+
+/// The gradients in memory. Who reads them first may have to add what ranks have sent.
+template <bool First, class Plan, class Real, int M>
+DESCENT_HD void read_gradient(Real (&g)[M], buffers<Plan> const& x, std::int64_t i, extent e) {
+  if constexpr (First && Plan::adds_when_read) {
+    typename Plan::gradient sum[M];
+    read_sum(sum, x.sent.first + i, x.sent.stride, x.sent.ranks, e);
+    if constexpr (Plan::keeps_sum) write(x.gradient + i, sum, e);
+    for (int j = 0; j < M; ++j) g[j] = Real(sum[j]);
+  } else {
+    read(g, x.gradient + i, e);
+  }
+}
+
 /// The exact parameters: the master, the value, or the value and its remainder.
 template <class Plan, class Real, int M>
 DESCENT_HD void read_exact(Real (&p)[M], buffers<Plan> const& x, std::int64_t i, extent e) {
@@ -159,7 +192,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, 
   using exact = typename Plan::exact;
   Real p[M], g[M];
   packet_state<Plan, Real, M> s;
-  read(g, x.gradient + i, e);
+  read_gradient<!Plan::measures>(g, x, i, e);
   read_exact(p, x, i, e);
   s.template read<false>(x, i, e);
   if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);

@@ -129,6 +129,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
       given<clip> || sums || given<loss_scale> || count_of<kind::finiteness, Ps...> > 0;
   /// Whether a call of step() may leave the parameters as they are.
   static constexpr bool may_skip = measures || given<accumulation> || parallel;
+  /// Whether gradients are added over ranks where they are read first, and whether their sum is kept for a second time.
+  static constexpr bool adds_when_read = reduced::when_read, keeps_sum = !adds_when_read || measures;
   /// Sums need the clip factor first, and it needs the norm: then the norm has a pass of its own.
   static constexpr bool norm_first = given<clip> && sums;
   /// Whether the update knows more buffers than gradient, value, master and state.
@@ -202,7 +204,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   }
   /// Kernels of one step on a device, beside those of a communicator.
   static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + own_updates + 2 +
-                                  (parallel ? 2 : 0) + reduced::ordered + (shards ? 4 : 0);
+                                  (parallel ? 2 : 0) + (reduced::ordered && !adds_when_read) + (shards ? 4 : 0);
 
  private:
   template <class Typed>
@@ -231,7 +233,7 @@ template <class Plan, int I> struct own_plan : Plan::template typed<I> {
 /// The same for all pairs, and for what is done on each rank by itself.
 template <class Plan> struct callers_plan : Plan {
   using gradient = typename Plan::own_gradient;
-  static constexpr bool parallel = false, shards = false, overlaps = false;
+  static constexpr bool parallel = false, shards = false, overlaps = false, adds_when_read = false;
   template <int I> using typed = own_plan<Plan, I>;
 };
 

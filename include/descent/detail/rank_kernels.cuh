@@ -63,19 +63,14 @@ __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_
 }
 template <class Progress> __global__ void leave_meeting(Progress* p, agreed const* now) { leave(*p, *now); }
 
-/// to[i] <- the sum over ranks of what they have at i, in their order, rounded once.
+/// to[i] <- the sum over ranks of what they have at i, in their order.
 template <class Sum, class Wire>
 __global__ __launch_bounds__(packet_threads) void add_parts(Sum* to, Wire const* parts, std::int64_t n, int ranks) {
-  using real = std::conditional_t<std::is_same_v<Sum, double>, double, float>;
   std::int64_t const i = (std::int64_t(blockIdx.x) * packet_threads + threadIdx.x) * packet_size;
   if (i >= n) return;
   constexpr extent whole{int(packet_size), true};
-  real sum[packet_size], one[packet_size];
-  read(sum, parts + i, whole);
-  for (int r = 1; r < ranks; ++r) {
-    read(one, parts + r * n + i, whole);
-    for (int j = 0; j < packet_size; ++j) sum[j] += one[j];
-  }
+  Sum sum[packet_size];
+  read_sum(sum, parts + i, n, ranks, whole);
   write(to + i, sum, whole);
 }
 

@@ -112,7 +112,8 @@ template <class Plan> meeting_memory meeting_memory_of(division const& all, int 
   constexpr bool ordered = Plan::reduced::ordered;
   std::int64_t const bucket = ranks * all.largest * std::int64_t(sizeof(wire));
   constexpr int kept = Plan::team::communicator_type::on_device ? 0 : 2;  // the own values, as sent and as before
-  return {all.part * std::int64_t(sizeof(typename Plan::reduced::sum)), Plan::shards || ordered ? bucket : 0,
+  std::int64_t const sum = Plan::keeps_sum ? all.part * std::int64_t(sizeof(typename Plan::reduced::sum)) : 0;
+  return {sum, Plan::shards || ordered ? bucket : 0,
           ordered ? bucket : 0, Plan::shards ? (ranks + kept) * all.part * Plan::largest_value : 0};
 }
 
