@@ -4,18 +4,21 @@
 /// The kernels that move the bytes, for AdamW in three storages. What they may do stands here and
 /// is checked by guard.py in the code that the compiler makes of them:
 ///
-///     guard: update_packets  plan<float, float       loads 8 stores 6 registers 64
+///     guard: update_packets  plan<float, float, descent::adamw, descent::clip<  loads 8 stores 6 registers 64
+///     guard: update_packets  sharded<ranks>          loads 8 stores 6 registers 64
 ///     guard: update_packets  plan<__half, __half, descent::adamw, descent::clip<   loads 7 stores 7 registers 64
-///     guard: update_packets  plan<__nv_bfloat16, __nv_bfloat16, descent::adamw, descent::clip<  loads 4 stores 3 registers 64
+///     guard: update_packets  plan<__nv_bfloat16, __nv_bfloat16, descent::adamw, descent::clip<(descent::norm)1, (descent::scope)2>, descent::states  loads 4 stores 3 registers 64
 ///     guard: update_packets  master_remainder        loads 7 stores 6 registers 64
 ///     guard: update_packets  stochastic_rounding     loads 4 stores 3 registers 64
 ///     guard: update_packets  dynamic_loss_scale      loads 9 stores 10 registers 64 zeroing 1
 ///     guard: measure_chunks  plan<float, float       loads 2 stores 0 registers 64
 ///     guard: measure_chunks  plan<__half, __half     loads 1 stores 0 registers 64
-///     guard: measure_chunks  plan<__nv_bfloat16,     loads 1 stores 0 registers 64
+///     guard: measure_chunks  states<__nv_bfloat16>   loads 1 stores 0 registers 64
 ///
 /// in accesses of 16 bytes for a packet of 8 elements, and so many in a skipped step that sets gradients to zero.
 #include <descent/descent.cuh>
+
+#include <string>
 
 namespace ds = descent;
 namespace detail = descent::detail;
@@ -53,3 +56,17 @@ KERNELS(in_bfloat16)
 template __global__ void detail::each_packet(detail::update_packets<with_remainder>);
 template __global__ void detail::each_packet(detail::update_packets<at_random>);
 template __global__ void detail::each_packet(detail::update_packets<whole_step>);
+
+/// The same where ranks meet; nobody calls their communicator.
+struct ranks {
+  static constexpr bool on_device = true;
+  int rank(), size();
+  void abort(std::string const&) noexcept;
+};
+using shards = detail::plan<float, float, ds::adamw, ds::sharded<ranks>>;
+using ordered = detail::plan<float, float, ds::adamw, ds::sharded<ranks, ds::ordered_sum>>;
+using ordered_and_clipped = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::clip_norm, ds::master<float>,
+                                         ds::sharded<ranks, ds::ordered_sum>>;
+template __global__ void detail::each_packet(detail::update_packets<shards>);
+template __global__ void detail::each_packet(detail::update_packets<ordered>);
+KERNELS(ordered_and_clipped)

@@ -12,8 +12,31 @@ std::int64_t moved(void const* p) {
   return std::int64_t(cudasim_traffic(p, 0) + cudasim_traffic(p, 1));
 }
 
+/// What a step of whole packets costs beside bytes: instructions in PTX for each parameter; for each packet of 8, accesses
+/// of global memory of less than 16 bytes, such as those of terms, and operations on 64-bit floating point.
+struct work {
+  double instructions, narrow, f64;
+};
+template <class Step> void costs(work const& recorded, std::int64_t parameters, test::stream const& s, Step const& step) {
+  step();
+  s.wait();
+  cudasim_reset_counters();
+  step();
+  s.wait();
+  auto const per = [&](std::int64_t of, auto... counters) {
+    return double((0 + ... + cudasim_count(counters))) * double(of) / double(parameters);
+  };
+  work const is{per(1, "instructions"), per(8, "narrow_loads", "narrow_stores"), per(8, "f64_operations")};
+  MESSAGE(is.instructions, " instructions for each parameter; for each packet ", is.narrow, " narrow accesses, ", is.f64,
+          " operations in double");
+  CHECK(is.instructions == doctest::Approx(recorded.instructions).epsilon(0.05));
+  CHECK(is.narrow == doctest::Approx(recorded.narrow).epsilon(0.05));
+  CHECK(is.f64 == doctest::Approx(recorded.f64).epsilon(0.05));
+}
+
 /// One step moves exactly the bytes of the model in values, gradients and all that is owned.
-template <class Value, class... Ps> void moves_what_the_model_says(std::int64_t expected, Ps... policies) {
+template <class Value, class... Ps>
+void moves_what_the_model_says(std::int64_t expected, work const& recorded, Ps... policies) {
   using plan = descent::detail::plan<Value, Value, descent::adamw, Ps...>;
   static constexpr auto constant = descent::bytes_per_parameter<Value, Value, descent::adamw, Ps...>();
   CHECK(constant == expected);
@@ -42,33 +65,46 @@ template <class Value, class... Ps> void moves_what_the_model_says(std::int64_t 
           " parameters; the control block, the terms and the tables add ", all - bytes, " bytes, ",
           100 * (all - bytes) / bytes, " %");
   CHECK(all >= bytes);
+
+  std::int64_t const chunks = 16 * 4096;
+  test::tensors<Value> y{{{chunks}}, s};
+  descent::optimizer whole{y.on_device(), descent::adamw{}, policies..., descent::cuda{s}};
+  costs(recorded, chunks, s, [&] { whole.step(); });
 }
 
 }  // namespace
 
-TEST_CASE("a step of AdamW moves exactly the bytes of the model" *
+TEST_CASE("a step of AdamW moves exactly the bytes of the model, in as many instructions as recorded" *
           doctest::skip(!test::in_software())) {
   using descent::half, descent::bfloat16;
   descent::clip_norm const clip{1};
-  SUBCASE("in float") { moves_what_the_model_says<float>(32, clip); }
-  SUBCASE("in half with a float master") { moves_what_the_model_says<half>(30, clip, descent::master<float>{}); }
-  SUBCASE("in bfloat16") { moves_what_the_model_says<bfloat16>(16, clip, descent::states<bfloat16>{}); }
-  SUBCASE("in half: the whole step") {
-    moves_what_the_model_says<half>(40, clip, descent::master<float>{}, descent::dynamic_loss_scale{}, descent::ema{},
-                                    descent::zero_grad{});
+  SUBCASE("in float") { moves_what_the_model_says<float>(32, {43.5, 19.2, 27.8}, clip); }
+  SUBCASE("in half with a float master") {
+    moves_what_the_model_says<half>(30, {47.2, 19.2, 27.8}, clip, descent::master<float>{});
   }
-  SUBCASE("in bfloat16 with a float master") { moves_what_the_model_says<bfloat16>(30, clip, descent::master<float>{}); }
+  SUBCASE("in bfloat16") {
+    moves_what_the_model_says<bfloat16>(16, {48.9, 19.2, 27.8}, clip, descent::states<bfloat16>{});
+  }
+  SUBCASE("in half: the whole step") {
+    moves_what_the_model_says<half>(40, {55.4, 22.3, 27.8}, clip, descent::master<float>{}, descent::dynamic_loss_scale{},
+                                    descent::ema{}, descent::zero_grad{});
+  }
+  SUBCASE("in bfloat16 with a float master") {
+    moves_what_the_model_says<bfloat16>(30, {47.2, 19.2, 27.8}, clip, descent::master<float>{});
+  }
   SUBCASE("in bfloat16 with the remainder of a master") {
-    moves_what_the_model_says<bfloat16>(28, clip, descent::master_remainder{});
+    moves_what_the_model_says<bfloat16>(28, {58.3, 19.1, 27.8}, clip, descent::master_remainder{});
   }
   SUBCASE("in bfloat16, rounded at random") {
-    moves_what_the_model_says<bfloat16>(16, clip, descent::states<bfloat16>{}, descent::stochastic_rounding{});
+    moves_what_the_model_says<bfloat16>(16, {132.6, 21.3, 27.8}, clip, descent::states<bfloat16>{},
+                                        descent::stochastic_rounding{});
   }
   SUBCASE("in float with noise and values clipped, which are free, and slow weights at every step") {
-    moves_what_the_model_says<float>(36, descent::gradient_noise{}, descent::clip_value{}, descent::lookahead{.k = 1});
+    moves_what_the_model_says<float>(36, {108.0, 18.2, 0.016}, descent::gradient_noise{}, descent::clip_value{},
+                                     descent::lookahead{.k = 1});
   }
   SUBCASE("in float, clipped by the norm of the parameters") {
-    moves_what_the_model_says<float>(36, descent::clip_adaptive{});
+    moves_what_the_model_says<float>(36, {52.1, 17.8, 55.9}, descent::clip_adaptive{});
   }
 }
 

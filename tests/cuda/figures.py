@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""usage: figures.py table unit folder [arch]    compares the kernels of folder/unit.arch.* with the table
+       figures.py --write table folder unit...  writes the table anew
+
+What kernels over elements cost, for each architecture:
+
+    registers      of a thread
+    spilled        bytes of spills and stack
+    instructions   of the machine code
+    wide, narrow   accesses of global memory of 16 bytes, and of less
+    f64, i64       operations in PTX on 64-bit floating point, and on 64-bit integers
+
+A kernel may have 2 registers and 5 % of instructions or 64-bit operations more than recorded, and nothing else more.
+Figures hold for the compiler that the table names; for another one they are only printed."""
+import re
+import struct
+import subprocess
+import sys
+
+archs = ["sm_80", "sm_90", "sm_100"]
+columns = ["registers", "spilled", "instructions", "wide", "narrow", "f64", "i64"]
+slack = {"registers": lambda n: n + 2, **{c: lambda n: n + max(n // 20, 2) for c in ("instructions", "f64", "i64")}}
+
+
+def code_sizes(cubin):
+    image = open(cubin, "rb").read()
+    (table,) = struct.unpack_from("<Q", image, 0x28)
+    size, count, strings = struct.unpack_from("<HHH", image, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(count)]
+    names = image[sections[strings][4]:][:sections[strings][5]]
+    named = ((names[s[0]:names.index(b"\0", s[0])].decode(), s[5]) for s in sections)
+    return {name.removeprefix(".text."): length // 16 for name, length in named if name.startswith(".text.")}
+
+
+def short(name):
+    """The body and the plan, as people write them."""
+    name = re.sub(r"descent::(detail::)?", "", name.split(">(")[0] + ">")
+    name = re.sub(r"^void (each_packet<)?", "", name).replace("__nv_bfloat16", "bfloat16").replace("__half", "half")
+    return re.sub(r" (?=>)|>+ ?>$", "", name).strip()
+
+
+def figures(unit, arch, folder):
+    cubin, ptx, log = (f"{folder}/{unit}.{arch}.{kind}" for kind in ("cubin", "ptx", "log"))
+    sizes = code_sizes(cubin)
+    codes = {m[1]: m[2] for m in re.finditer(r"\.entry\s+(\w+)(.*?^\})", open(ptx).read(), re.M | re.S)}
+    logs = {m[1]: m[2] for m in re.finditer(r"Compiling entry function '(\w+)'(.*?)(?=Compiling|\Z)", open(log).read(),
+                                            re.S)}
+    names = list(codes)
+    readable = subprocess.check_output(["c++filt"], input="\n".join(names), text=True).splitlines()
+    result = {}
+    for mangled, name in zip(names, readable):
+        if not re.search(r"update_packets|measure_chunks", name):
+            continue
+        stack, stores, loads = map(int, re.search(
+            r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", logs[mangled]).groups())
+        accesses = re.findall(r"\b(?:ld|st)\.global\S*", codes[mangled])
+        wide = sum(bool(re.search(r"\.v4\.\w32$|\.v2\.\w64$", a)) for a in accesses)
+        operations = re.findall(r"^\s*(?:@\S+\s+)?((?!ld|st|mov|cvta)[a-z]\w*(?:\.\w+)*)", codes[mangled], re.M)
+        result[short(name)] = dict(
+            registers=int(re.search(r"Used (\d+) registers", logs[mangled])[1]), spilled=stack + stores + loads,
+            instructions=sizes[mangled], wide=wide, narrow=len(accesses) - wide,
+            f64=sum(".f64" in o for o in operations),
+            i64=sum(bool(re.search(r"\.[sub]64", o)) for o in operations))
+    return result
+
+
+def compiler(folder, unit):
+    text = open(f"{folder}/{unit}.{archs[0]}.ptx").read()
+    return re.search(r"Cuda compilation tools, release .*?, V([\d.]+)", text)[1]
+
+
+def write(table, folder, units):
+    with open(table, "w") as out:
+        print(f"nvcc {compiler(folder, units[0])}: {' '.join(columns)}, for {', '.join(archs)}", file=out)
+        for unit in units:
+            print(f"\n{unit}", file=out)
+            of = [figures(unit, arch, folder) for arch in archs]
+            for name in sorted(of[0]):
+                for arch, rows in zip(archs, of):
+                    print(f"  {arch:6}", *(f"{rows[name][c]:4}" for c in columns), f" {name}", file=out)
+
+
+def read(table):
+    lines = open(table).read().splitlines()
+    recorded, unit = {}, None
+    for line in lines[1:]:
+        if line and not line.startswith(" "):
+            unit = line
+        elif line:
+            arch, *numbers = line.split(None, len(columns) + 1)
+            recorded[unit, arch, numbers.pop()] = dict(zip(columns, map(int, numbers)))
+    return re.match(r"nvcc ([\d.]+)", lines[0])[1], recorded
+
+
+def check(table, unit, folder, arch):
+    version, recorded = read(table)
+    recorded = {name: row for (u, a, name), row in recorded.items() if (u, a) == (unit, arch)}
+    if not recorded:
+        return [f"{unit} on {arch}: nothing is recorded"]
+    found = figures(unit, arch, folder)
+    problems = [f"{name}: not in {table}" for name in found.keys() - recorded.keys()]
+    problems += [f"{name}: recorded, and no kernel" for name in recorded.keys() - found.keys()]
+    for name in sorted(found.keys() & recorded.keys()):
+        for c in columns:
+            was, now = recorded[name][c], found[name][c]
+            if now > slack.get(c, int)(was):
+                problems.append(f"{name}: {now} {c}, recorded {was}")
+            elif now < was:
+                print(f"{name}: {now} {c}, recorded {was}: better")
+    print(f"{len(found)} kernels of {unit} on {arch} compared with the table")
+    if compiler(folder, unit) != version:
+        print(*problems, f"not compared: the table is of nvcc {version}", sep="\n")
+        return []
+    return problems
+
+
+if sys.argv[1] == "--write":
+    write(sys.argv[2], sys.argv[3], sys.argv[4:])
+else:
+    found = [p for arch in (sys.argv[4:] or archs) for p in check(*sys.argv[1:4], arch)]
+    print(*(f"not allowed: {p}" for p in found), sep="\n")
+    sys.exit(bool(found))
