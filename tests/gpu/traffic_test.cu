@@ -96,7 +96,7 @@ TEST_CASE("a step of AdamW moves exactly the bytes of the model, in as many inst
     moves_what_the_model_says<bfloat16>(28, {58.3, 19.1, 27.8}, clip, descent::master_remainder{});
   }
   SUBCASE("in bfloat16, rounded at random") {
-    moves_what_the_model_says<bfloat16>(16, {132.6, 21.3, 27.8}, clip, descent::states<bfloat16>{},
+    moves_what_the_model_says<bfloat16>(16, {99.6, 21.3, 27.8}, clip, descent::states<bfloat16>{},
                                         descent::stochastic_rounding{});
   }
   SUBCASE("in float with noise and values clipped, which are free, and slow weights at every step") {

@@ -212,6 +212,18 @@ TEST_CASE("noise is drawn for this step, seed and element, and added after the v
     CHECK(p.seen[8 + j] == doctest::Approx(std::clamp(float(j - 3), -1.f, 1.f) + 0.5f * z[j]).epsilon(1e-6));
 }
 
+TEST_CASE("a bfloat16 rounded at random in a register and stored is the one that is rounded at random at once") {
+  for (std::uint32_t high = 0; high < 65536; ++high)
+    for (std::uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
+      for (std::uint32_t random : {0u, 1u, 0x7fffu, 0x8000u, 0xffffu}) {
+        float const x = std::bit_cast<float>(high << 16 | low);
+        auto const stored = ds::narrow<bfloat16>(ds::detail::rounded_at_random<bfloat16>(x, random));
+        auto const at_once = narrow_stochastic<bfloat16>(x, random);
+        if (std::isnan(x)) REQUIRE(std::isnan(widen<float>(stored)));
+        else REQUIRE(std::bit_cast<std::uint16_t>(stored) == std::bit_cast<std::uint16_t>(at_once));
+      }
+}
+
 TEST_CASE("value, slow weights and state are rounded with random numbers of their own, each element with its own") {
   packets<half, float, ds::states<half>, ds::stochastic_rounding, ds::lookahead> p;
   for (float& g : p.gradient) g = 0.1f;

@@ -180,12 +180,23 @@ template <class Real, int M> DESCENT_HD void from_lanes(Real (&r)[M], float cons
   else for (int j = 0; j < M * lanes<Real>; ++j) lane_at(r, j) = x[j];
 }
 
+/// x rounded to a neighbour in T at random, as narrow_stochastic() does; what store rounds to nearest is left to it.
+template <class T> DESCENT_HD float rounded_at_random(float x, std::uint32_t random) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    std::uint32_t const bits = __builtin_bit_cast(std::uint32_t, x);
+    float const rounded = __builtin_bit_cast(float, (bits + random) & 0xffff0000);
+    return abs(x) < 0x1.fep127f ? rounded : x;
+  } else {
+    return widen<float>(narrow_stochastic<T>(x, random));
+  }
+}
+
 /// Rounds to storage type T at random, and back.
 template <class T, class Real, int M>
 DESCENT_HD void round_lanes(Real (&r)[M], std::uint32_t const (&random)[packet_size], int lane) {
   for (int j = 0; j < M * lanes<Real>; ++j) {
     auto& x = lane_at(r, j);
-    x = widen<float>(narrow_stochastic<T>(float(x), M * lanes<Real> == 1 ? pick(random, lane) : random[j]));
+    x = rounded_at_random<T>(float(x), M * lanes<Real> == 1 ? pick(random, lane) : random[j]);
   }
 }
 
