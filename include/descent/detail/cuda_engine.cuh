@@ -41,15 +41,16 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     }
     if constexpr (Plan::template given<typename Plan::loss>)
       require_device_memory(static_cast<typename Plan::loss const&>(policies_).where, 1, device_, "loss_at: the loss");
-    ranks_.join(where, groups, policies_, stream_);
-    allocate(where, groups, used);
-    if constexpr (Plan::shards) ranks_.stage(view_, own_chunks_);
-    launch(each_packet<start_packets<Plan>>, rule_chunks_, packet_threads, stream_, start_packets<Plan>{view_});
-    matrices_.start(where, policies_, view_, stream_);
-    if constexpr (Plan::sums) set_groups(groups);
-    late_->slot[0] = start_of<Plan>(policies_);
-    late_->slot[0].scale = read_scale();  // and waits for all of it
-    ranks_.start();
+    ranks_.start([&] {
+      ranks_.join(where, groups, policies_, stream_);
+      allocate(where, groups, used);
+      if constexpr (Plan::shards) ranks_.stage(view_, own_chunks_);
+      launch(each_packet<start_packets<Plan>>, rule_chunks_, packet_threads, stream_, start_packets<Plan>{view_});
+      matrices_.start(where, policies_, view_, stream_);
+      if constexpr (Plan::sums) set_groups(groups);
+      late_->slot[0] = start_of<Plan>(policies_);
+      late_->slot[0].scale = read_scale();  // and waits for all of it
+    });
   }
 
   void step([[maybe_unused]] std::vector<entry> const& groups, step_call const& call) {

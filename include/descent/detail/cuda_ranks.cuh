@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -25,7 +26,7 @@ namespace descent::detail {
 template <class Plan> class cuda_ranks {
  public:
   template <class... Ts> void join(Ts const&...) {}
-  void start() {}
+  template <class F> void start(F const& make) { make(); }
 };
 
 template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
@@ -115,11 +116,12 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     wait();
   }
 
-  /// The optimizer is complete.
-  void start() { started_ = true; }
-  /// The others wait for an optimizer that was not completed.
-  ~cuda_ranks() {
-    if (joined_ && !started_) comm_->abort("a rank could not make its optimizer");
+  /// Makes the optimizer, with join(). The others wait for one that cannot be completed.
+  template <class F> void start(F const& make) try {
+    make();
+  } catch (std::exception const& e) {
+    if (joined_) comm_->abort("rank " + std::to_string(comm_->rank()) + " could not make its optimizer: " + e.what());
+    throw;
   }
 
   void show_in(device_view<Plan>& view) const {
@@ -295,7 +297,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;
   std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
   double shrink_ = 1;
-  bool joined_ = false, started_ = false;
+  bool joined_ = false;
   division all_;
   std::vector<std::int64_t> first_chunks_;  // of each tensor, and the end
   struct range {
