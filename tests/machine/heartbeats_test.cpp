@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Ranks that tell rank 0 how far they are: all of them hear who is gone, late or silent, or what one of them says at its
-// end; and who leaves, or has no business there, ends nobody.
+// Ranks that tell rank 0 how far they are: all of them hear who is gone, late or silent, or what one of them says at
+// its end; and who leaves, or has no business there, ends nobody.
 #include <descent/detail/heartbeats.hpp>
 
 #include <doctest/doctest.h>
@@ -77,7 +77,7 @@ struct team {
       }
   }
   void check_all_go_on() {
-    std::this_thread::sleep_for(200ms);
+    std::this_thread::sleep_for(100ms);
     for (auto const& p : of)
       if (p) CHECK(p->beats.verdict() == "");
   }
@@ -160,6 +160,22 @@ TEST_CASE("a rank that fails before it has its line, or at once behind it, is he
   CHECK(comes_true([&] { return zero.beats.verdict() == "rank 1 ended: no memory"; }));
 }
 
+TEST_CASE("a rank whose line comes when rank 0 is about to leave hears why, or that it has left") {
+  for (bool fails : {true, false}) {
+    player zero(0, 2, 60s), one(1, 2, 60s);
+    contact const c = zero.beats.listen();
+    if (fails) zero.beats.fail("no GPU");
+    std::jthread leaves([&] {
+      if (!fails) CHECK(comes_true([&] { return zero.beats.tick(), !zero.beats.expects_ranks(); }));
+      zero.beats.leave();
+    });
+    one.start(c, false);
+    leaves.join();
+    if (fails) CHECK(comes_true([&] { return one.beats.verdict() == "rank 0 ended: no GPU"; }));
+    else CHECK(has(one.beats.ask(beat::late, "waited", "", 5s), "rank 0 has left"));
+  }
+}
+
 TEST_CASE("who waits too long names the rank that is behind: its device, or its host outside of meetings") {
   team t(4);
   for (int r = 0; r < 4; ++r) t.set(r, r == 2 ? at(8, 2, 2) : at(9, 3, 2));
@@ -187,7 +203,8 @@ TEST_CASE("a rank that waits and does not know why says so: all as far, no line,
   CHECK(alone.beats.ask(beat::hurt, "in 5", ": NCCL says no", 5s) == "rank 1 in 5: NCCL says no");
   player unheard(1, 2, 60s);
   unheard.beats.reach_rank_0(contact(), time_limit(5s), [] { return false; });
-  CHECK(has(unheard.beats.ask(beat::late, "waited", "", 5s), "which is not known: no line to rank 0: rank 0 does not listen"));
+  CHECK(unheard.beats.ask(beat::late, "waited", "", 5s) ==
+        "rank 1 waited for other ranks; which is not known: no line to rank 0: rank 0 does not listen");
 
   team u(2);
   u[0].leave();
@@ -214,10 +231,10 @@ TEST_CASE("a rank that leaves is not gone; who waits for it says that it has lef
 }
 
 TEST_CASE("a rank whose signs of life stop does not answer, rank 0 neither") {
-  team t(4, 1s);
+  team t(4, 500ms);
   for (int r = 0; r < 4; ++r) t.set(r, at(4, 2, 1));
   t.of[2]->pauses = true;
-  std::this_thread::sleep_for(400ms);
+  std::this_thread::sleep_for(250ms);
   std::string const why = t[1].ask(beat::late, "waited 1 s", "", 5s);
   INFO(why);
   CHECK(has(why, "rank 1 waited 1 s for rank 2; rank 2 does not answer since 0."));
@@ -226,10 +243,11 @@ TEST_CASE("a rank whose signs of life stop does not answer, rank 0 neither") {
   t.of[2]->pauses = false;
   t.check_all_hear(why);
 
-  team u(3, 1s);
+  team u(3, 500ms);
   u.of[0]->pauses = true;
-  std::this_thread::sleep_for(400ms);
-  CHECK(has(u[2].ask(beat::late, "waited 1 s", "", 300ms), "rank 2 waited 1 s for rank 0; rank 0 does not answer since 0."));
+  std::this_thread::sleep_for(250ms);
+  CHECK(has(u[2].ask(beat::late, "waited 1 s", "", 300ms),
+            "rank 2 waited 1 s for rank 0; rank 0 does not answer since 0."));
 }
 
 TEST_CASE("the end of rank 0 is told to all") {
@@ -305,7 +323,8 @@ TEST_CASE("a rank takes nobody else for rank 0") {
   });
   bool tried = false;
   time_limit limit(5s);
-  CHECK(!reach(c, {c.asks, 1, 2}, limit, [&] { return std::exchange(tried, why == "somebody else listens there"); }, why));
+  auto const once = [&] { return std::exchange(tried, why == "somebody else listens there"); };
+  CHECK(!reach(c, {c.asks, 1, 2}, limit, once, why));
   CHECK(why == "somebody else listens there");
 }
 
@@ -396,7 +415,7 @@ struct processes {
       shared->listens = 1;
     } else {
       while (!shared->listens) usleep(1000);
-      beats.reach_rank_0(shared->where, time_limit(1s), [] { return false; });
+      beats.reach_rank_0(shared->where, time_limit(500ms), [] { return false; });
     }
     ++shared->here;
     while (beats.verdict().empty()) {
@@ -432,10 +451,10 @@ TEST_CASE("a process that is killed is named to all others at once") {
 }
 
 TEST_CASE("a process that is stopped is named when another has waited too long, and hears it when it goes on") {
-  processes p(4, 1s);
+  processes p(4, 500ms);
   REQUIRE(p.are_here());
   kill(p.ids[2], SIGSTOP);
-  std::this_thread::sleep_for(500ms);
+  std::this_thread::sleep_for(300ms);
   p.shared->asks = 3;
   for (int r : {0, 1, 3}) {
     INFO(p.heard(r));
@@ -449,9 +468,8 @@ TEST_CASE("where rank 0 may open no more files the other lines work") {
   processes p(4, 60s, [](int r) {
     if (r != 0) return;
     if (!std::freopen("/dev/null", "w", stderr)) _exit(3);  // where it says so
-    int const next = dup(0);
-    close(next);
-    rlimit const few{rlim_t(next) + 3, rlim_t(next) + 3};  // a listener and two lines
+    for (int fd = 3; fd < 1024; ++fd) close(fd);
+    rlimit const few{6, 6};  // a listener and two lines
     setrlimit(RLIMIT_NOFILE, &few);
   });
   REQUIRE(p.are_here());

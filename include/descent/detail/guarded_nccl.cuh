@@ -175,8 +175,7 @@ class guarded_nccl {
         fail(calls, [&] { return ask(beat::late, waited(deadline_) + what); });
     }
     std::unique_lock lock(mutex_);
-    calling_.clear();
-    if (result == ncclSuccess) return;
+    if (result == ncclSuccess) return calling_.clear();
     std::string const why = reason(result);
     lock.unlock();
     fail(calls, [&] { return explain(result, waited(now() - start) + what, "in " + what, why); });
@@ -308,8 +307,8 @@ class guarded_nccl {
   std::unique_ptr<comm_progress, pinned_delete> progress_;
   ncclComm_t comm_ = nullptr;
   std::int64_t number_ = 0;
-  std::string failure_, calling_;
-  clock::time_point called_{};
+  std::string failure_, calling_ = "joining";
+  clock::time_point called_ = now();
   bool joining_ = true;
   std::vector<std::string> meetings_{"nothing"};
   heartbeats beats_;

@@ -128,11 +128,15 @@ class heartbeats {
     std::lock_guard const lock(mutex_);
     return with_verdict(doing);
   }
-  /// An end that the others need not wonder about.
+  /// An end that the others need not wonder about. Who comes late hears the verdict.
   void leave() {
     tick();
+    for (time_limit limit(std::chrono::seconds(1)); expects_ranks() && !verdict().empty() && !limit.passed();
+         limit.pause())
+      tick();
     std::lock_guard const lock(mutex_);
     say(beat::goodbye, "");
+    for (guest& g : guests_) g.line.say(beat_of(beat::goodbye), "");
     for (heartbeat_line& l : lines_) l = heartbeat_line();
     for (rank_record& r : roll_.ranks) r.is = r.is == presence::here ? presence::left : r.is;
     guests_.clear();
@@ -165,11 +169,11 @@ class heartbeats {
     }
   }
   void await_line(time_limit limit) const {
-    for (; is_reaching() && !limit.passed(); limit.pause()) {}
-  }
-  bool is_reaching() const {
-    std::lock_guard const lock(mutex_);
-    return reaching_;
+    auto const reaching = [&] {
+      std::lock_guard const lock(mutex_);
+      return reaching_;
+    };
+    for (; reaching() && !limit.passed(); limit.pause()) {}
   }
   bool may_hear() const {
     std::lock_guard const lock(mutex_);
@@ -209,14 +213,19 @@ class heartbeats {
   // ---- rank 0
 
   void serve() {
-    std::vector<pollfd> fds{{listener_.get(), POLLIN, 0}};
-    for (heartbeat_line const& l : lines_) fds.push_back({l.get(), POLLIN, 0});
+    std::vector<pollfd> fds{{listener_.get(), POLLIN, 0}};  // no more than there are: poll() counts empty ones, too
     for (guest const& g : guests_) fds.push_back({g.line ? g.line.get() : g.socket.get(), POLLIN, 0});
+    std::vector<int> who;
+    for (int r = 1; r < me_.size; ++r)
+      if (heartbeat_line const& l = lines_[std::size_t(r)]) {
+        fds.push_back({l.get(), POLLIN, 0});
+        who.push_back(r);
+      }
     if (::poll(fds.data(), nfds_t(fds.size()), 0) > 0) {
+      for (std::size_t i = 0; i < who.size(); ++i)
+        if (fds[1 + guests_.size() + i].revents) hear(who[i]);
       for (std::size_t i = guests_.size(); i-- > 0;)
-        if (fds[1 + lines_.size() + i].revents && !hear_guest(guests_[i])) forget(i);
-      for (std::size_t r = 1; r < lines_.size(); ++r)
-        if (fds[1 + r].revents) hear(int(r));
+        if (fds[1 + i].revents && !hear_guest(guests_[i])) forget(i);
       if (fds[0].revents) welcome();
     }
     for (std::size_t i = guests_.size(); i-- > 0;)
@@ -264,7 +273,7 @@ class heartbeats {
     ++came_;
     take(g.said.rank, b, text);
     heartbeat_line& l = lines_[std::size_t(g.said.rank)] = std::move(g.line);
-    if (!verdict_.empty()) l.say(beat_of(beat::verdict), verdict_);
+    l.say(beat_of(verdict_.empty() ? beat::alive : beat::verdict), verdict_);
     hear(g.said.rank);
     return false;
   }
@@ -274,16 +283,13 @@ class heartbeats {
     std::string text;
     for (;;) {
       auto const got = lines_[std::size_t(rank)].read(b, text);
-      if (got == heartbeat_line::reads::message) {
-        take(rank, b, text);
-        continue;
-      }
       if (got == heartbeat_line::reads::nonsense) r.is = presence::unknown;
       if (got == heartbeat_line::reads::end && r.is == presence::here) {
         r.is = presence::gone;
         gone_since_ = std::min(gone_since_, clock::now());
       }
-      return;
+      if (got != heartbeat_line::reads::message) return;
+      take(rank, b, text);
     }
   }
   void take(int rank, beat const& b, std::string const& text) {
@@ -297,9 +303,7 @@ class heartbeats {
   }
   void complain(beat::kinds kind, std::string const& text) {
     std::string& first = kind == beat::late ? late_ : hurt_;
-    if (!first.empty()) return;
-    first = text;
-    if (kind == beat::hurt) hurt_since_ = clock::now();
+    if (first.empty()) first = text, complained_ = clock::now();
   }
 
   /// The cause before what follows from it: a rank that is gone, or late, before what NCCL says about it.
@@ -312,7 +316,7 @@ class heartbeats {
       conclude(roll_.gone());
     } else if (!late_.empty()) {
       conclude(late_ + " for " + roll_.blamed());
-    } else if (!hurt_.empty() && now - hurt_since_ > std::chrono::milliseconds(300)) {
+    } else if (!hurt_.empty() && now - complained_ > std::chrono::milliseconds(300)) {
       conclude(hurt_);
     }
   }
@@ -336,7 +340,7 @@ class heartbeats {
   bool is_full_ = false;
   rank_position position_{0, 0, 0, "joining"};
   bool changed_ = true;
-  clock::time_point told_at_{}, gone_since_ = clock::time_point::max(), hurt_since_{};
+  clock::time_point told_at_{}, gone_since_ = clock::time_point::max(), complained_{};
   std::string verdict_, late_, hurt_, why_no_line_;
   mutable std::mutex mutex_;
 };
