@@ -208,15 +208,17 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     if (batches_ != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
     ranks_.check();
     ranks_.await_buckets();
-    ranks_.broadcast_values(root);
-    for (owned_buffer const& b : owned(0))
-      if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
-    if constexpr (has_memory<rule>) {
-      std::int64_t const units = Plan::unit_per_tensor ? view_.tensor_count : view_.group_count;
-      ranks_.broadcast(memories_.get(), units * std::int64_t(sizeof(memory_of<rule>)), root);
-    }
-    ranks_.broadcast(control_.get(), sizeof(control_block), root);
-    ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
+    ranks_.meet("broadcast()", [&] {
+      ranks_.broadcast_values(root);
+      for (owned_buffer const& b : owned(0))
+        if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
+      if constexpr (has_memory<rule>) {
+        std::int64_t const units = Plan::unit_per_tensor ? view_.tensor_count : view_.group_count;
+        ranks_.broadcast(memories_.get(), units * std::int64_t(sizeof(memory_of<rule>)), root);
+      }
+      ranks_.broadcast(control_.get(), sizeof(control_block), root);
+      ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
+    });
     set_groups(groups);
     control_block const c = read_control();
     late_->slot[c.calls % 3] = c;

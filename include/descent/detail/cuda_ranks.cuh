@@ -51,14 +51,17 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     ranks_ = comm_->size();
     through_device over{comm_, stream};
     joined_ = true;  // what fails from here on, the others wait for
-    std::string const difference = difference_in(over, facts_of<Plan>(where, groups, policies), number_);
-    joined_ = difference.empty();
+    std::string difference;
+    meet("the constructor", [&] {
+      difference = difference_in(over, facts_of<Plan>(where, groups, policies), number_);
+      joined_ = difference.empty();
+      for (auto const& x : where.tensors) {
+        first_chunks_.push_back(x.first_chunk);
+        callers_values_.push_back({x.value, x.count * x.value_size()});
+        if (joined_) broadcast(x.value, callers_values_.back().bytes, 0);
+      }
+    });
     if (!joined_) throw std::invalid_argument(difference);
-    for (auto const& x : where.tensors) {
-      first_chunks_.push_back(x.first_chunk);
-      callers_values_.push_back({x.value, x.count * x.value_size()});
-      broadcast(x.value, callers_values_.back().bytes, 0);
-    }
 
     first_chunks_.push_back(where.chunks());
     all_ = division_of<Plan>(where, team);
@@ -194,6 +197,18 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       if (forked_) order(own_stream_.get(), stream_, joins_);
       forked_ = false;
     }
+  }
+  /// Ranks wait for each other until the end of f, where no kernel of a step says so.
+  template <class F> void meet(char const* what, F const& f) {
+    launch(enter_bucket<comm_progress>, 1, 1, stream_, comm_->marks(), comm_->name_meeting(what));
+    auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, stream_, comm_->marks()); };
+    try {
+      f();
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
   }
   /// Gives all what one rank has: its values, what is in device memory, and in host memory, which waits.
   void broadcast_values(int root) {

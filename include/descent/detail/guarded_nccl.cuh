@@ -67,8 +67,9 @@ class guarded_nccl {
   comm_progress* marks() const { return progress_.get(); }
   int name_meeting(std::string const& what) {
     std::lock_guard const lock(mutex_);
-    meetings_.push_back(what);
-    return int(meetings_.size()) - 1;
+    std::size_t const known = std::size_t(std::find(meetings_.begin(), meetings_.end(), what) - meetings_.begin());
+    if (known == meetings_.size()) meetings_.push_back(what);
+    return int(known);
   }
 
   /// The next collective, of that name: f(communicator).
@@ -91,15 +92,18 @@ class guarded_nccl {
   }
   void abort(std::string const& why) noexcept {
     if (failed()) return;
+    auto const until = now() + grace_;
     beats_.fail(why);
+    await_device(until);
     std::unique_lock calls(calls_, std::try_to_lock);
-    give_up(why, now() + grace_);
+    give_up(why, until);
   }
 
  private:
   using clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds reach_limit{5};       // for a line to rank 0
   static constexpr std::chrono::milliseconds first_pause{5};  // while ranks make them
+  static constexpr std::chrono::milliseconds rest{500};       // after which a device does not get on
   /// What all ranks have from rank 0.
   struct first_words {
     ncclUniqueId id;
@@ -185,6 +189,7 @@ class guarded_nccl {
     auto const until = now() + grace_;
     calls.unlock();
     std::string const why = find();
+    await_device(until);
     calls.lock();
     give_up(why, until);
     std::lock_guard const lock(mutex_);
@@ -266,10 +271,23 @@ class guarded_nccl {
     else if (!s.reason.empty()) why = explain(s.state, s.doing, "in " + s.at.where, s.reason);
     else if (s.late) why = ask(beat::late, s.doing), forgivable = beats_.verdict().empty();
     if (why.empty()) return;
+    await_device(until);
     // A call that does not return is given up, too; one that went on meanwhile is not.
     std::unique_lock calls(calls_, std::defer_lock);
     static_cast<void>(calls.try_lock_for(grace_ / 4));
     if (!forgivable || seen(progress_->ended) == s.at.ended) give_up(why, until);
+  }
+
+  /// While a device gets on, it ends a meeting that the others may have ended already: all shall have the same values.
+  void await_device(clock::time_point until) {
+    std::int64_t begun = -1, ended = -1;
+    for (auto since = now(); now() < until - grace_ / 2; std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
+      std::int64_t const b = std::exchange(begun, seen(progress_->begun));
+      std::int64_t const e = std::exchange(ended, seen(progress_->ended));
+      if (b != begun || e != ended) since = now();
+      if (begun == ended || now() - since > rest) return;
+      beats_.tick();
+    }
   }
 
   /// The first reason stays. With the lock of the calls, where it can be had.
