@@ -72,7 +72,8 @@ class guarded_nccl {
     return int(known);
   }
 
-  /// The next collective, of that name: f(communicator).
+  /// The next collective, of that name: f(communicator). Where it fails on its way the next call throws: the others may
+  /// have what it brings, this device too, and what the caller enqueues behind it finds out.
   template <class Call> void call(std::string const& name, Call const& f) {
     std::unique_lock calls(calls_);
     ncclComm_t comm;
@@ -82,7 +83,9 @@ class guarded_nccl {
       ++number_;
       comm = comm_;
     }
-    settle(calls, f(comm), "collective " + std::to_string(number_) + ", " + name);
+    try {
+      settle(calls, f(comm), "collective " + std::to_string(number_) + ", " + name);
+    } catch (comm_error const&) {}
   }
   /// Throws comm_error once it has failed.
   void check() {
