@@ -312,7 +312,7 @@ class heartbeats {
     auto const now = clock::now();
     roll_[0] = {presence::here, now, position_};
     if (gone_since_ != clock::time_point::max()) {
-      if (now - gone_since_ < std::chrono::milliseconds(50)) return;  // others may go with it
+      if (now - gone_since_ < std::chrono::milliseconds(100)) return;  // others may go with it
       conclude(roll_.gone());
     } else if (!late_.empty()) {
       conclude(late_ + " for " + roll_.blamed());
