@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: MIT
 #include "nccl/ranks.cuh"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -62,6 +64,20 @@ outcome train(ds::comm::nccl& comm, Policy policy, int steps, int at, Fault cons
   return end;
 }
 
+std::string name_of(int rank) { return "rank " + std::to_string(rank); }
+
+/// Stops this process, as `kill -STOP` does, for so long.
+void stop_for(unsigned seconds) {
+  pid_t const stopped = getpid(), helper = fork();
+  if (helper == 0) {
+    kill(stopped, SIGSTOP);
+    sleep(seconds);
+    kill(stopped, SIGCONT);
+    _exit(0);
+  }
+  waitpid(helper, nullptr, 0);
+}
+
 /// The values after as many steps of ranks that all go on.
 template <class PolicyOf> std::vector<float> reference(PolicyOf const& policy_of, int steps) {
   joined comm;
@@ -70,39 +86,67 @@ template <class PolicyOf> std::vector<float> reference(PolicyOf const& policy_of
 
 }  // namespace
 
-TEST_CASE("a rank that is late ends the others' step at the deadline; values are those of the last complete step") {
-  auto const run = [](auto policy_of) {
-    auto const want = reference(policy_of, 3);
-    joined comm{2s, 2s};  // where a call of NCCL waits, too, the end may come at 4 s
-    if (comm.size() == 1) return;
-    bool const late = comm.rank() == comm.size() - 1;
-    outcome const end = train(comm, policy_of(comm), 6, 3, [&](auto&) {
-      if (late) std::this_thread::sleep_for(7s);
-    });
-    INFO("rank ", comm.rank(), ": ", end.why);
-    if (late) CHECK(end.why != "");
-    else CHECK((has(end.why, "waited 2 s in collective ") || has(end.why, "another rank is gone")));
-    CHECK(end.seconds < 7 + 2 + 5);
-    CHECK(end.value == want);
-    CHECK_THROWS_AS(comm.check(), comm_error);
-  };
-  run(ranks::replicated);
-  run(ranks::sharded_ordered);
+namespace {
+
+/// All ranks step, but one lets the others wait. They name it, and say where and how long they waited.
+template <class PolicyOf, class Fault>
+void check_waited_for(int late, PolicyOf const& policy_of, Fault const& fault, std::string const& what_it_does) {
+  auto const want = reference(policy_of, 3);
+  joined comm{2s, 2s};
+  if (comm.size() == 1) return;
+  outcome const end = train(comm, policy_of(comm), 6, 3, [&](auto&) {
+    if (comm.rank() == late) fault();
+  });
+  INFO("rank ", comm.rank(), ": ", end.why);
+  CHECK(end.why.starts_with(name_of(comm.rank()) + " "));
+  CHECK(has(end.why, " waited 2 s in collective "));
+  CHECK(has(end.why, " for " + name_of(late) + "; " + name_of(late) + " " + what_it_does));
+  if (comm.rank() != late) {
+    CHECK(end.why.starts_with(name_of(comm.rank()) + " waited "));
+    CHECK(end.seconds < 2 + 5);
+  }
+  CHECK(end.value == want);
+  CHECK_THROWS_AS(comm.check(), comm_error);
 }
 
-TEST_CASE("an exception on one rank ends the others before the deadline") {
+}  // namespace
+
+TEST_CASE("a rank that is late ends the others' step at the deadline; values are those of the last complete step") {
+  auto const sleep = [] { std::this_thread::sleep_for(5s); };
+  check_waited_for(ranks::size() - 1, ranks::replicated, sleep, "has come to collective ");
+  check_waited_for(0, ranks::sharded_ordered, sleep, "has come to collective ");
+}
+
+TEST_CASE("a rank that is stopped is named, whichever it is; values are those of the last complete step") {
+  auto const stop = [] { stop_for(5); };
+  check_waited_for(ranks::size() - 1, ranks::sharded, stop, "does not answer since ");
+}
+
+TEST_CASE("an exception on one rank ends the others at once; its text reaches them by abort()") {
   if (ranks::size() == 1) return;
-  auto const start = std::chrono::steady_clock::now();
-  std::string const why = thrown([&] {
-    joined comm;
-    train(comm, ds::replicated{comm}, 4, 2, [&](auto&) {
-      if (comm.rank() == 0) throw std::runtime_error("no more data");
+  auto const run = [](int which, bool tells) {
+    auto const start = std::chrono::steady_clock::now();
+    std::string const why = thrown([&] {
+      joined comm;
+      try {
+        train(comm, ds::replicated{comm}, 4, 2, [&](auto&) {
+          if (comm.rank() == which) throw std::runtime_error("no more data");
+        });
+        comm.check();
+      } catch (std::exception const& e) {
+        if (tells) comm.abort(e.what());
+        throw;
+      }
     });
-    comm.check();
-  });
-  INFO("rank ", ranks::rank(), ": ", why);
-  CHECK(why != "");
-  CHECK(std::chrono::steady_clock::now() - start < 30s);
+    INFO("rank ", ranks::rank(), ": ", why);
+    if (ranks::rank() == which) CHECK(why == "no more data");
+    else CHECK(why.ends_with(": " + name_of(which) + (tells ? " ended: no more data" : " ended with an exception")));
+    CHECK(std::chrono::steady_clock::now() - start < 30s);
+  };
+  run(0, false);
+  run(1, false);
+  run(0, true);
+  run(ranks::size() - 1, true);
 }
 
 TEST_CASE("a group that is frozen on one rank alone ends the step of all; values are those of the last complete step") {
@@ -200,12 +244,13 @@ TEST_CASE("an allocation that fails in one rank's constructor ends the calls of 
   bool const last = ranks::rank() == ranks::size() - 1;
   auto const at_first = [&](auto const& policy_of) {
     auto const why = ended_by(9000, policy_of, [](bool here) { return capture_elsewhere(here); });
-    if (last) CHECK(has(why, "cudaMalloc failed: cudaErrorStreamCaptureUnsupported"));
+    CHECK(has(why, "cudaMalloc failed: cudaErrorStreamCaptureUnsupported"));
+    if (!last) CHECK(has(why, name_of(ranks::size() - 1) + " could not make its optimizer: "));
   };
   at_first(ranks::replicated);
   at_first(ranks::sharded);
   auto const why = ended_by(100000, ranks::sharded, [](bool here) { return almost_all_memory(here, 100000); });
-  if (last && test::in_software()) CHECK(has(why, "cudaMalloc failed: cudaErrorMemoryAllocation"));
+  if (test::in_software()) CHECK(has(why, "cudaMalloc failed: cudaErrorMemoryAllocation"));
 }
 
 TEST_CASE("memory on one rank that is not its device's: nobody's values change") {
@@ -222,7 +267,7 @@ TEST_CASE("memory on one rank that is not its device's: nobody's values change")
   });
   INFO("rank ", ranks::rank(), ": ", why);
   if (wrong) CHECK(has(why, "parameter 'w': its gradient is "));
-  else CHECK(has(why, "rank " + std::to_string(ranks::rank()) + " in "));
+  else CHECK(why.ends_with(": " + name_of(ranks::size() - 1) + " ended with an exception"));
   CHECK(value.get(s) == before);
 }
 
@@ -241,9 +286,9 @@ TEST_CASE("two ranks on one GPU are refused, with what to do about it") {
   test::cuda(cudaSetDevice(0));
   std::string const why = thrown<comm_error>([] { joined comm{20s}; });
   INFO("rank ", ranks::rank(), ": ", why);
-  CHECK(has(why, "rank " + std::to_string(ranks::rank()) + " in joining: NCCL says "));
-  auto const advice = "; each rank needs a device of its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES";
-  CHECK((why.ends_with(advice) || has(why, "another rank is gone")));  // which has had the advice
+  CHECK(why.starts_with(name_of(ranks::rank()) + " "));
+  CHECK(has(why, " in joining: NCCL says "));
+  CHECK(why.ends_with("; each rank needs a device of its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES"));
 }
 
 TEST_CASE("bad input") {
@@ -254,7 +299,7 @@ TEST_CASE("bad input") {
 }
 
 // The last one: a process that has ended does not come back.
-TEST_CASE("a rank that dies ends the others' step, which names it; they have the values of the last complete step") {
+TEST_CASE("a rank that dies is named by all others at once; they have the values of the last complete step") {
   if (ranks::size() == 1) return;
   auto const want = reference(ranks::sharded, 2);
   joined comm{20s};
@@ -262,7 +307,9 @@ TEST_CASE("a rank that dies ends the others' step, which names it; they have the
     if (comm.rank() == 1) _exit(0);
   });
   INFO("rank ", comm.rank(), ": ", end.why);
-  CHECK(has(end.why, "rank " + std::to_string(comm.rank()) + " in collective "));
-  CHECK(end.seconds < 20 + 5);
+  CHECK(end.why.starts_with(name_of(comm.rank()) + " waited "));
+  CHECK(has(end.why, " s in collective "));
+  CHECK(has(end.why, ": rank 1 is gone; rank 1 had come to "));
+  CHECK(end.seconds < 10);
   CHECK(end.value == want);
 }

@@ -41,15 +41,16 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     }
     if constexpr (Plan::template given<typename Plan::loss>)
       require_device_memory(static_cast<typename Plan::loss const&>(policies_).where, 1, device_, "loss_at: the loss");
-    ranks_.join(where, groups, policies_, stream_);
-    allocate(where, groups, used);
-    if constexpr (Plan::shards) ranks_.stage(view_, own_chunks_);
-    launch(each_packet<start_packets<Plan>>, rule_chunks_, packet_threads, stream_, start_packets<Plan>{view_});
-    matrices_.start(where, policies_, view_, stream_);
-    if constexpr (Plan::sums) set_groups(groups);
-    late_->slot[0] = start_of<Plan>(policies_);
-    late_->slot[0].scale = read_scale();  // and waits for all of it
-    ranks_.start();
+    ranks_.start([&] {
+      ranks_.join(where, groups, policies_, stream_);
+      allocate(where, groups, used);
+      if constexpr (Plan::shards) ranks_.stage(view_, own_chunks_);
+      launch(each_packet<start_packets<Plan>>, rule_chunks_, packet_threads, stream_, start_packets<Plan>{view_});
+      matrices_.start(where, policies_, view_, stream_);
+      if constexpr (Plan::sums) set_groups(groups);
+      late_->slot[0] = start_of<Plan>(policies_);
+      late_->slot[0].scale = read_scale();  // and waits for all of it
+    });
   }
 
   void step([[maybe_unused]] std::vector<entry> const& groups, step_call const& call) {
@@ -207,15 +208,17 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     if (batches_ != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
     ranks_.check();
     ranks_.await_buckets();
-    ranks_.broadcast_values(root);
-    for (owned_buffer const& b : owned(0))
-      if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
-    if constexpr (has_memory<rule>) {
-      std::int64_t const units = Plan::unit_per_tensor ? view_.tensor_count : view_.group_count;
-      ranks_.broadcast(memories_.get(), units * std::int64_t(sizeof(memory_of<rule>)), root);
-    }
-    ranks_.broadcast(control_.get(), sizeof(control_block), root);
-    ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
+    ranks_.meet("broadcast()", [&] {
+      ranks_.broadcast_values(root);
+      for (owned_buffer const& b : owned(0))
+        if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
+      if constexpr (has_memory<rule>) {
+        std::int64_t const units = Plan::unit_per_tensor ? view_.tensor_count : view_.group_count;
+        ranks_.broadcast(memories_.get(), units * std::int64_t(sizeof(memory_of<rule>)), root);
+      }
+      ranks_.broadcast(control_.get(), sizeof(control_block), root);
+      ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
+    });
     set_groups(groups);
     control_block const c = read_control();
     late_->slot[c.calls % 3] = c;
@@ -258,9 +261,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
       throw std::logic_error(std::string(what) +
                              " waits for the stream, which is capturing: call it after the graph has run");
   }
-
   control_block late_control() const { return newest(*late_); }
-
   float const* loss_scale_pointer() const { return &scale_->scale; }
   loss_scale_state read_scale() const {
     device_scope const scope(device_);
@@ -268,7 +269,6 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     read_back(&s, scale_, 1);
     return s;
   }
-
   void* master() const { return master_.get(); }
   void* remainder() const { return remainder_.get(); }
   void* average() const { return average_.get(); }

@@ -8,9 +8,11 @@
 #include <descent/detail/rank_kernels.cuh>
 #include <descent/detail/ready_marks.hpp>
 #include <descent/detail/shares.hpp>
+#include <descent/detail/through_device.cuh>
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -25,7 +27,7 @@ namespace descent::detail {
 template <class Plan> class cuda_ranks {
  public:
   template <class... Ts> void join(Ts const&...) {}
-  void start() {}
+  template <class F> void start(F const& make) { make(); }
 };
 
 template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
@@ -48,18 +50,21 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     comm_ = team.comm;
     stream_ = stream;
     ranks_ = comm_->size();
-    through_device over{comm_, stream};
+    through_device over{*comm_, stream};
     joined_ = true;  // what fails from here on, the others wait for
     auto facts = facts_of<Plan>(where, groups, policies);
     if constexpr (Plan::shares_scale) facts.push_back(fact_of_shared(read(&policies.shared->state)));
-    std::string const difference = difference_in(over, facts, number_);
-    joined_ = difference.empty();
+    std::string difference;
+    meet("the constructor", [&] {
+      difference = difference_in(over, facts, number_);
+      joined_ = difference.empty();
+      for (auto const& x : where.tensors) {
+        first_chunks_.push_back(x.first_chunk);
+        callers_values_.push_back({x.value, x.count * x.value_size()});
+        if (joined_) broadcast(x.value, callers_values_.back().bytes, 0);
+      }
+    });
     if (!joined_) throw std::invalid_argument(difference);
-    for (auto const& x : where.tensors) {
-      first_chunks_.push_back(x.first_chunk);
-      callers_values_.push_back({x.value, x.count * x.value_size()});
-      broadcast(x.value, callers_values_.back().bytes, 0);
-    }
 
     first_chunks_.push_back(where.chunks());
     all_ = division_of<Plan>(where, team);
@@ -117,11 +122,12 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     wait();
   }
 
-  /// The optimizer is complete.
-  void start() { started_ = true; }
-  /// The others wait for an optimizer that was not completed.
-  ~cuda_ranks() {
-    if (joined_ && !started_) comm_->abort("a rank could not make its optimizer");
+  /// Makes the optimizer, with join(). The others wait for one that cannot be completed.
+  template <class F> void start(F const& make) try {
+    make();
+  } catch (std::exception const& e) {
+    if (joined_) comm_->abort("rank " + std::to_string(comm_->rank()) + " could not make its optimizer: " + e.what());
+    throw;
   }
 
   void show_in(device_view<Plan>& view) const {
@@ -191,6 +197,18 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       if (forked_) order(own_stream_.get(), stream_, joins_);
       forked_ = false;
     }
+  }
+  /// Ranks wait for each other until the end of f, where no kernel of a step says so.
+  template <class F> void meet(char const* what, F const& f) {
+    launch(enter_bucket<comm_progress>, 1, 1, stream_, comm_->marks(), comm_->name_meeting(what));
+    auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, stream_, comm_->marks()); };
+    try {
+      f();
+    } catch (...) {
+      end();
+      throw;
+    }
+    end();
   }
   /// Gives all what one rank has: its values, what is in device memory, and in host memory, which waits.
   void broadcast_values(int root) {
@@ -281,28 +299,12 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     }
   }
 
-  /// Collectives of a few bytes in host memory.
-  struct through_device {
-    comm_type* comm;
-    cudaStream_t stream;
-    int rank() const { return comm->rank(); }
-    int size() const { return comm->size(); }
-    void all_gather(std::byte const* from, std::byte* to, std::int64_t n) const {
-      if (n == 0) return;
-      std::vector<std::byte> const mine(from, from + n);
-      device_array<std::byte> const in(mine, stream), out(std::size_t(n) * std::size_t(comm->size()));
-      comm->all_gather(static_cast<std::byte const*>(in.get()), out.get(), n, stream);
-      comm->wait(stream);
-      out.read(to, stream, std::size_t(n) * std::size_t(comm->size()));
-    }
-  };
-
   comm_type* comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
   int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;
   std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
   double shrink_ = 1;
-  bool joined_ = false, started_ = false;
+  bool joined_ = false;
   division all_;
   std::vector<std::int64_t> first_chunks_;  // of each tensor, and the end
   struct range {
