@@ -171,8 +171,8 @@ def quartiles(seconds):
 
 
 def time_turns(runs, single, budget, least, most):
-    """Times contestants turn by turn: `runs` are functions of samples and steps; `single`: a sample is one step. Returns
-    quartiles of each, or the word of one that failed."""
+    """Times contestants turn by turn: `runs` are functions of samples and steps; `single`: a sample is one step.
+    Returns quartiles of each, or the word of one that failed."""
     steps, cost, seconds, failed = {}, 0, {name: [] for name in runs}, {}
     def measure(name, samples, n):
         try:
@@ -224,8 +224,8 @@ class Benchmark:
             try:
                 loaded = c.ask("load", "case", recipe, path, self.files.table)
                 got = c.ask("check", "case", check_steps, samples)
-                found[c.id] = {"extra_bytes": got.get("extra_bytes", loaded["extra_bytes"]), "grown_bytes": got["grown"],
-                               "step_bytes": loaded["step_bytes"]}
+                found[c.id] = {"extra_bytes": got.get("extra_bytes", loaded["extra_bytes"]),
+                               "grown_bytes": got["grown"], "step_bytes": loaded["step_bytes"]}
                 if want:
                     compare(recipe, got, want)
                 runs[c.id] = lambda samples, steps, c=c: c.ask("time", "case", samples, steps)["seconds"]
@@ -236,7 +236,8 @@ class Benchmark:
         if recipe not in cases.resident and ours:
             size = case.elements * 8 + ours["extra_bytes"]
         limits = self.load_ceilings(runs, size)
-        timed = time_turns(runs, recipe == "adamw_half_o2", self.arguments.seconds, self.arguments.least, self.arguments.most)
+        given = self.arguments
+        timed = time_turns(runs, recipe == "adamw_half_o2", given.seconds, given.least, given.most)
         for name, measured in timed.items():
             (limits if name in limits else found)[name] |= measured
             if name in limits and self.server_of_ceilings():
@@ -272,15 +273,16 @@ class Benchmark:
             return size / of["seconds"]["median"] * 1e-9
         for name, of in result["contestants"].items():
             if "seconds" in of:
-                self.say(f"  {name:32} {of['seconds']['median'] * 1e6:12.1f} us  {rate(result['step_bytes'], of):7.1f} GB/s")
+                self.say(f"  {name:32} {of['seconds']['median'] * 1e6:12.1f} us"
+                         f"  {rate(result['step_bytes'], of):7.1f} GB/s")
         for name, of in result["ceilings"].items():
             if "seconds" in of:
                 self.say(f"  ({name + ')':31} {'':15}  {rate(of['step_bytes'], of):7.1f} GB/s")
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description="Runs the benchmarks; sh tests/benchmarks/run.sh builds what it needs.")
-    parser.add_argument("--set", default="default", help="quick, default, all, growth, rules or huge; several with commas")
+    parser = argparse.ArgumentParser(description="Runs the benchmarks; run.sh builds what it needs.")
+    parser.add_argument("--set", default="default", help="quick, default, all, growth, rules, huge")
     parser.add_argument("--contestant", action="append", default=[], metavar="NAME=COMMAND", required=True,
                         help="first the library; again for each one")
     parser.add_argument("--oracle", required=True, metavar="COMMAND")

@@ -3,6 +3,6 @@
 #include "contest.hpp"
 
 int main() {
-  return bench::serve("\"name\": \"hand-written loop\", \"compiler\": \"g++ " __VERSION__ "\", \"flags\": \"" BENCH_FLAGS
-                      ", functions with target avx2,fma,f16c\"");
+  return bench::serve("\"name\": \"hand-written loop\", \"compiler\": \"g++ " __VERSION__
+                      "\", \"flags\": \"" BENCH_FLAGS ", functions with target avx2,fma,f16c\"");
 }

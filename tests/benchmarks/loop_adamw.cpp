@@ -22,18 +22,19 @@ terms terms_at(std::int64_t t) {
 struct wide_terms { __m256 lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd, factor; };
 
 BENCH_AVX2 inline wide_terms widen(terms const& k) {
-  return {all(k.lr), all(k.b1), all(k.a1), all(k.b2), all(k.a2), all(k.m_unbias), all(k.v_unbias), all(k.eps), all(k.wd),
-          all(k.factor)};
+  return {all(k.lr),       all(k.b1),       all(k.a1),  all(k.b2), all(k.a2),
+          all(k.m_unbias), all(k.v_unbias), all(k.eps), all(k.wd), all(k.factor)};
 }
 
-/// AdamW of exact parameters in float, gradients of type T, and a copy of the parameters in T where T is not float; with
-/// `Clip` the gradients' norm is clipped.
+/// AdamW of exact parameters in float, gradients of type T, and a copy of the parameters in T where T is not float;
+/// with `Clip` the gradients' norm is clipped.
 template <class T, bool Clip> class adamw : public contest {
   static constexpr bool copies = !std::is_same_v<T, float>;
 
  public:
   explicit adamw(problem const& p)
-      : numbers_(p), master_(copies ? p.arena : 0), m_(p.arena), v_(p.arena), partial_(std::size_t(omp_get_max_threads())) {
+      : numbers_(p), master_(copies ? p.arena : 0), m_(p.arena), v_(p.arena),
+        partial_(std::size_t(omp_get_max_threads())) {
     if constexpr (copies)
       fill(master_, p, [&](std::int64_t i) { return float(T(p.value(i))); });
   }

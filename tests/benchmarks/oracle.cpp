@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-// The recipes in double by the plainest loops, without a line of the library's arithmetic: what each contestant's numbers
-// are compared with before it is timed.
+// The recipes in double by the plainest loops, without a line of the library's arithmetic: what each contestant's
+// numbers are compared with before it is timed.
 #include "contest.hpp"
 #include "settings.hpp"
 

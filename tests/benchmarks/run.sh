@@ -37,7 +37,7 @@ meson setup $configured "$build" > "$build/setup.log" 2>&1 || { cat "$build/setu
 ninja -C "$build" $programs > "$build/build.log" 2>&1 || { cat "$build/build.log"; exit 1; }
 
 peers="loop=$build/tests/bench_loop eigen=$build/tests/bench_eigen"
-notes='ensmallen: no package of Debian 12 has it, so it does not take part'
+notes='ensmallen does not take part: Debian 12 has no package of it, and PyPI only bindings for Python, in double'
 case $set in
   huge) peers= ;;
   rules) peers="rules=$build/tests/bench_rules"; torch=no ;;
@@ -57,7 +57,8 @@ trap 'rm -f "$arguments"' EXIT
   for peer in $peers; do echo "$peer"; done
   if [ $torch != no ] && [ -f "$build/torch/ready" ]; then
     for mode in fused foreach; do
-      echo "torch_$mode=env LD_LIBRARY_PATH=$build/torch/cuda $build/torch/bin/python -W ignore tests/benchmarks/torch_peer.py $mode"
+      python="env LD_LIBRARY_PATH=$build/torch/cuda $build/torch/bin/python -W ignore"
+      echo "torch_$mode=$python tests/benchmarks/torch_peer.py $mode"
     done
   fi
 } > "$arguments"

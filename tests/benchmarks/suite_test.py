@@ -26,8 +26,8 @@ def run(script, *arguments):
 
 def drive(folder, contestants, *more):
     out = os.path.join(folder, f"results_{len(contestants)}.json")
-    ended = run("drive.py", "--set", "quick", "--oracle", oracle, "--work", folder, "--out", out, "--least", "3", "--most",
-                "3", "--seconds", "0.01", "--note", "a note",
+    ended = run("drive.py", "--set", "quick", "--oracle", oracle, "--work", folder, "--out", out, "--least", "3",
+                "--most", "3", "--seconds", "0.01", "--note", "a note",
                 *(word for text in contestants for word in ("--contestant", text)), *more)
     if not os.path.exists(out):
         sys.exit(f"drive.py wrote nothing:\n{ended.stdout}{ended.stderr}")
@@ -56,7 +56,8 @@ def right(folder):
 
 def reported(folder, results):
     page = os.path.join(folder, "page.md")
-    empty = "# A page\n\n<!-- benchmarks: adamw -->\n<!-- end -->\n\nText stays.\n<!-- benchmarks: lion -->\nold\n<!-- end -->\n"
+    empty = ("# A page\n\n<!-- benchmarks: adamw -->\n<!-- end -->\n\nText stays.\n"
+             "<!-- benchmarks: lion -->\nold\n<!-- end -->\n")
     with open(page, "w", encoding="utf-8") as out:
         out.write(empty)
     ended = run("report.py", results, "--page", page, "--pictures", folder)

@@ -45,7 +45,8 @@ def bars(title, names, groups, limit=100, unit="%"):
             long = min(value, most) * scale
             inside += (f'<rect x="{left}" y="{y + 1:.1f}" width="{long:.1f}" height="{bar - 2}" '
                        f'fill="{colours[k % len(colours)]}"/>\n')
-            inside += text(left + long + 4, y + bar - 2.5, f"{value:.{0 if value >= 10 else 1}f} {unit}", 'font-size="11"')
+            digits = 0 if value >= 10 else 1
+            inside += text(left + long + 4, y + bar - 2.5, f"{value:.{digits}f} {unit}", 'font-size="11"')
             y += bar
         y += 10
     x = left + limit * scale
