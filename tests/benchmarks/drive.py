@@ -7,7 +7,7 @@ A contestant is a program that answers lines on its standard input, each with on
     hello                                      its name, threads, recipes, compiler, flags
     load SLOT RECIPE CASE-FILE TABLE-FILE      bytes it owns beside values and gradients, bytes of a step if it says
     check SLOT STEPS SAMPLE-FILE               so many steps, then numbers of the elements that the file lists
-    time SLOT SAMPLES STEPS                    one step, then samples of so many steps: seconds a step, for each sample
+    time SLOT SAMPLES STEPS                    5 ms of steps, then samples of so many: seconds a step, for each sample
     unload SLOT                                {}
     quit                                       and ends
 
@@ -34,6 +34,7 @@ import cases
 table_size = 65521  # a prime, so that tiles and tensors do not fall together
 ceilings = ("copy", "copy_past_cache", "triad", "triad_past_cache", "scale")
 check_steps = 3
+pause = 5e-3  # seconds between turns, in which threads of the last contestant go to sleep
 
 
 class Refused(Exception):
@@ -176,6 +177,7 @@ def time_turns(runs, single, budget, least, most):
     steps, cost, seconds, failed = {}, 0, {name: [] for name in runs}, {}
     def measure(name, samples, n):
         try:
+            time.sleep(pause)
             return [] if name in failed else runs[name](samples, n)
         except Refused as error:
             failed[name] = str(error)
@@ -183,7 +185,7 @@ def time_turns(runs, single, budget, least, most):
     for name in runs:
         once = min(measure(name, 2, 1), default=0)
         steps[name] = 1 if single else max(1, math.ceil(2e-4 / max(once, 1e-9)))
-        cost += 2 * steps[name] * once
+        cost += 2 * max(steps[name] * once, pause)
     rounds = max(least, min(most, int(budget / max(cost, 1e-9))))
     order = list(runs)
     for turn in range(rounds):

@@ -27,9 +27,9 @@ build=build-benchmarks
 out=${out:-$build/results}
 mkdir -p "$build" "$out" || exit 1
 
+[ $set != rules ] || systems=rules
 programs='tests/bench_loop tests/bench_oracle tests/bench_eigen'
 for system in $(echo "$systems" | tr , ' '); do programs="$programs tests/bench_$system"; done
-[ $set != rules ] || programs="$programs tests/bench_rules"
 echo "Building in $build"
 configured=
 [ ! -f "$build/build.ninja" ] || configured=--reconfigure
@@ -40,7 +40,7 @@ peers="loop=$build/tests/bench_loop eigen=$build/tests/bench_eigen"
 notes='ensmallen does not take part: Debian 12 has no package of it, and PyPI only bindings for Python, in double'
 case $set in
   huge) peers= ;;
-  rules) peers="rules=$build/tests/bench_rules"; torch=no ;;
+  rules) peers=; torch=no ;;
 esac
 [ $set != huge ] || torch=no
 if [ $torch = yes ]; then sh tests/benchmarks/torch.sh "$build/torch" || true; fi

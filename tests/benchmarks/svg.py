@@ -52,7 +52,7 @@ def bars(title, names, groups, limit=100, unit="%"):
     x = left + limit * scale
     inside += line(x, top - 6, x, y, 'stroke="#444" stroke-dasharray="4 3"')
     inside += line(left, top - 6, left, y, 'stroke="#444"')
-    inside += text(x, y + 16, f"{limit} {unit}: the limit that was measured", 'text-anchor="middle"')
+    inside += text(x, y + 16, f"{limit} {unit}: a copy in the same run", 'text-anchor="middle"')
     return document(title, width, y + 30, inside)
 
 
