@@ -205,6 +205,10 @@ class Benchmark:
         self.skipped.append({"case": case.name, "recipe": recipe, "why": why})
         self.say(f"  skipped: {why}")
 
+    def room(self):
+        most = self.arguments.memory
+        return min(available_memory(), int(most * 2**30)) if most else available_memory()
+
     def of(self, recipe):
         return [c for c in self.contestants if c.has(recipe) and c.lives()]
 
@@ -214,11 +218,12 @@ class Benchmark:
         if not own:
             return self.skip(case, recipe, "no contestant has the recipe")
         size = case.elements * cases.resident.get(recipe, 20)
-        judged = self.oracle.has(recipe)
-        needed = max(case.elements * 32 if judged else 0, int(1.25 * size) * len(own)) + (1 << 30)
-        if needed > available_memory():
+        room = self.room()
+        needed = int(1.25 * size) * len(own) + (1 << 28)
+        if needed > room:
             return self.skip(case, recipe, f"needs {gib(needed)} for {len(own)} contestants at once and there are "
-                                           f"{gib(available_memory())}")
+                                           f"{gib(room)}")
+        judged = self.oracle.has(recipe) and 32 * case.elements < room
         path, samples = self.files.case(case), self.files.samples(case)
         want = self.numbers_of_oracle(recipe, path, samples) if judged else None
         found, runs = {}, {}
@@ -248,7 +253,8 @@ class Benchmark:
             if c.lives():
                 c.ask("unload", "case")
         self.results.append({"case": case.name, "recipe": recipe, "elements": case.elements, "tensors": case.count,
-                             "resident_bytes": size, "step_bytes": ours.get("step_bytes", 0), "checked": judged,
+                             "load": os.getloadavg()[0], "resident_bytes": size,
+                             "step_bytes": ours.get("step_bytes", 0), "checked": judged,
                              "contestants": found, "ceilings": limits})
         self.tell(self.results[-1])
 
@@ -291,9 +297,10 @@ def arguments():
     parser.add_argument("--cases", default="", help="only these, with commas")
     parser.add_argument("--recipes", default="", help="only these, with commas")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--seconds", type=float, default=8, help="to time one case with one recipe")
+    parser.add_argument("--seconds", type=float, default=6, help="to time one case with one recipe")
     parser.add_argument("--least", type=int, default=7, help="samples of each at least")
     parser.add_argument("--most", type=int, default=51)
+    parser.add_argument("--memory", type=float, default=0, help="GiB to use at most, if not all that is free")
     parser.add_argument("--note", action="append", default=[], help="goes into the results as it is")
     parser.add_argument("--work", required=True, help="folder for the files that contestants read")
     parser.add_argument("--out", required=True, help="file for the results")
@@ -317,6 +324,10 @@ def main():
     contestants = [Contestant(name, shlex.split(command), environment)
                    for name, command in (text.split("=", 1) for text in given.contestant)]
     recipes = [recipe for c in contestants for recipe in c.about["recipes"]]
+    if about["load_at_start"] > 0.3 * about["cores"]:
+        busy = f"The machine was busy: load {about['load_at_start']:.1f} on {about['cores']} cores when it began"
+        print(busy)
+        given.note.append(busy)
     oracle = Contestant("oracle", shlex.split(given.oracle), environment)
     benchmark = Benchmark(given, contestants, oracle, Files(given.work), lambda text: print(text, flush=True))
     try:

@@ -44,11 +44,17 @@ class oracle : public contest {
     double factor = 1;
     if (form_.clips) {
       double sum = 0;
+#pragma omp parallel for reduction(+ : sum)
       for (std::int64_t i = 0; i < of_.elements; ++i) sum += gradient(i) * gradient(i);
       if (std::sqrt(sum) + 1e-6 > clip) factor = clip / (std::sqrt(sum) + 1e-6);
     }
+    if (form_.rule == method::lamb || form_.rule == method::lars) {
 #pragma omp parallel for schedule(dynamic)
-    for (auto const& tensor : of_.tensors) update(tensor.first, tensor.first + tensor.count, factor);
+      for (auto const& tensor : of_.tensors) update_layer(tensor.first, tensor.first + tensor.count);
+    } else {
+#pragma omp parallel for
+      for (std::int64_t i = 0; i < of_.elements; ++i) update(i, gradient(i) * factor);
+    }
   }
   std::string streams() const override {
     return form_.averages ? "pwe" : form_.stored == storage::as_float ? "p" : "pw";
@@ -69,35 +75,36 @@ class oracle : public contest {
     return m_[i] / unbias1_ / (std::sqrt(v_[i] / unbias2_) + eps) + decay * p_[i];
   }
 
-  void update(std::int64_t begin, std::int64_t end, double factor) const {
-    double pp = 0, gg = 0, uu = 0;
-    for (std::int64_t i = begin; i < end; ++i) pp += p_[i] * p_[i], gg += gradient(i) * gradient(i);
-    if (form_.rule == method::lamb) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        double const u = adam(i, gradient(i));
-        uu += u * u;
+  void update(std::int64_t i, double g) const {
+    switch (form_.rule) {
+      case method::sgd: p_[i] -= lr * g; break;
+      case method::momentum: p_[i] -= lr * (m_[i] = momentum * m_[i] + g); break;
+      case method::lion: {
+        double const c = beta1 * m_[i] + (1 - beta1) * g;
+        p_[i] -= lion_lr * (double(c > 0) - double(c < 0) + decay * p_[i]);
+        m_[i] = lion_beta2 * m_[i] + (1 - lion_beta2) * g;
+        break;
       }
-      double const ratio = pp > 0 && uu > 0 ? std::sqrt(pp / uu) : 1;
-      for (std::int64_t i = begin; i < end; ++i) p_[i] -= lr * ratio * direction(i);
-      return;
+      default: p_[i] -= lr * adam(i, g);
+    }
+    if (form_.averages) e_[i] = ema * e_[i] + (1 - ema) * p_[i];
+  }
+
+  /// The rules whose rate is made of the norms of a tensor.
+  void update_layer(std::int64_t begin, std::int64_t end) const {
+    double pp = 0, gg = 0, uu = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      double const g = gradient(i), u = form_.rule == method::lamb ? adam(i, g) : 0;
+      pp += p_[i] * p_[i], gg += g * g, uu += u * u;
     }
     double const p = std::sqrt(pp), g = std::sqrt(gg);
-    double const layer = p > 0 && g > 0 ? lars_lr * lars_trust * p / (g + decay * p) : lars_lr;
-    for (std::int64_t i = begin; i < end; ++i) {
-      double const d = gradient(i) * factor;
-      switch (form_.rule) {
-        case method::sgd: p_[i] -= lr * d; break;
-        case method::momentum: p_[i] -= lr * (m_[i] = momentum * m_[i] + d); break;
-        case method::lion: {
-          double const c = beta1 * m_[i] + (1 - beta1) * d;
-          p_[i] -= lion_lr * (double(c > 0) - double(c < 0) + decay * p_[i]);
-          m_[i] = lion_beta2 * m_[i] + (1 - lion_beta2) * d;
-          break;
-        }
-        case method::lars: p_[i] -= m_[i] = momentum * m_[i] + layer * (d + decay * p_[i]); break;
-        default: p_[i] -= lr * adam(i, d);
-      }
-      if (form_.averages) e_[i] = ema * e_[i] + (1 - ema) * p_[i];
+    if (form_.rule == method::lamb) {
+      double const ratio = pp > 0 && uu > 0 ? std::sqrt(pp / uu) : 1;
+      for (std::int64_t i = begin; i < end; ++i) p_[i] -= lr * ratio * direction(i);
+    } else {
+      double const rate = p > 0 && g > 0 ? lars_lr * lars_trust * p / (g + decay * p) : lars_lr;
+      for (std::int64_t i = begin; i < end; ++i)
+        p_[i] -= m_[i] = momentum * m_[i] + rate * (gradient(i) + decay * p_[i]);
     }
   }
 

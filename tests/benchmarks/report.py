@@ -67,7 +67,12 @@ def table(head, rows):
 
 
 def results(runs):
-    return [result for run in runs for result in run["results"]]
+    """Of a case with a recipe in several files, that of the first."""
+    of = {}
+    for run in runs:
+        for result in run["results"]:
+            of.setdefault((result["case"], result["recipe"]), result)
+    return list(of.values())
 
 
 def machine(runs):
@@ -121,6 +126,9 @@ def missing(runs):
     said += [f"{run['file']}: {title(s['case'])}, {s['recipe']}: {s['why']}" for run in runs for s in run["skipped"]]
     said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: {name} is refused: {of['refused']}" for run in runs
              for r in run["results"] for name, of in r["contestants"].items() if "refused" in of]
+    said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: not compared with the oracle, for want of memory "
+             "or of the recipe" for run in runs for r in run["results"]
+             if not r["checked"] and r["recipe"] in cases.resident]
     return "\n".join("- " + text for text in said) or "Nothing."
 
 

@@ -89,9 +89,18 @@ def broken(folder):
     check("seconds" in of["none"] and "seconds" in of["descent"], "those without a fault are timed")
 
 
+def too_large(folder):
+    """A case that does not fit the memory is skipped, and how much it needs is said."""
+    code, run_, _ = drive(folder, (f"descent={descent}",), "--memory", "0.01", "--cases", "quick_flat", "--recipes",
+                          "adamw")
+    check(code == 0 and not run_["results"] and len(run_["skipped"]) == 1, "a case without room is skipped")
+    check("GiB" in run_["skipped"][0]["why"], "and what it needs is said")
+
+
 with tempfile.TemporaryDirectory() as where:
     reported(where, right(where))
     broken(where)
+    too_large(where)
 print(*failures, sep="\n")
 print("failed" if failures else "all as it should be")
 sys.exit(bool(failures))
