@@ -45,8 +45,8 @@ def resnet50():
 
 
 def hash_grid(zeros):
-    name, what = ("hash_grid_sparse", ", 90 % of the gradients 0") if zeros else ("hash_grid", "")
-    return Case(name, "hash grid and a small MLP" + what, ((12_196_240, 1), (32 * 64, 1), (64 * 64, 1), (64 * 16, 1)),
+    name, what = ("hash_grid_sparse", ", 90 % gradients 0") if zeros else ("hash_grid", "")
+    return Case(name, "hash grid and MLP" + what, ((12_196_240, 1), (32 * 64, 1), (64 * 64, 1), (64 * 16, 1)),
                 zeros=zeros)
 
 

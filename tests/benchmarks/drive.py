@@ -219,7 +219,9 @@ class Benchmark:
             return self.skip(case, recipe, "no contestant has the recipe")
         size = case.elements * cases.resident.get(recipe, 20)
         room = self.room()
-        needed = int(1.25 * size) * len(own) + (1 << 28)
+        # PyTorch makes temporaries, and the ceilings have arrays of their own
+        needed = sum(int((1.6 if c.id.startswith("torch") else 1.02) * size) for c in own) + (1 << 28)
+        needed += len(ceilings) * min(size, 1 << 30) if self.server_of_ceilings() else 0
         if needed > room:
             return self.skip(case, recipe, f"needs {gib(needed)} for {len(own)} contestants at once and there are "
                                            f"{gib(room)}")

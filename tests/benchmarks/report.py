@@ -58,7 +58,9 @@ def shown(x, digits=0):
 
 
 def time_of(x):
-    return f"{x * 1e3:.3g} ms" if x >= 1e-3 else f"{x * 1e6:.3g} µs"
+    if x >= 0.9995:
+        return f"{x:.3g} s"
+    return f"{x * 1e3:.3g} ms" if x >= 0.9995e-3 else f"{x * 1e6:.3g} µs"
 
 
 def table(head, rows):
@@ -259,6 +261,8 @@ def main():
         wrong = [name for name, text in files.items() if not os.path.exists(name) or now(name) != text]
         print(*(f"{name} is not what the results say" for name in wrong), sep="\n")
         return bool(wrong)
+    for folder in filter(None, (given.out, given.pictures)):
+        os.makedirs(folder, exist_ok=True)
     for name, text in files.items():
         with open(name, "w", encoding="utf-8") as out:
             out.write(text)

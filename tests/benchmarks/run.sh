@@ -9,17 +9,19 @@
 # element-wise rule. --huge: 10^9 parameters, the library alone.
 cd "$(dirname "$0")/../.." || exit 1
 set=default out= systems=omp torch=yes
-while [ $# -gt 0 ]; do
+left=$#
+while [ $left -gt 0 ]; do
   case $1 in
-    --quick) set=quick torch=installed ;;
+    --quick) set=quick; [ $torch = no ] || torch=installed ;;
     --all | --growth | --rules | --huge) set=${1#--} ;;
-    --out) out=$2; shift ;;
-    --systems) systems=$2; shift ;;
+    --out) out=$2; shift; left=$((left - 1)) ;;
+    --systems) systems=$2; shift; left=$((left - 1)) ;;
     --no-torch) torch=no ;;
-    -h | --help) sed -n '2,/^cd /s/^# //p' "$0"; exit 0 ;;
-    *) break ;;
+    -h | --help) sed -n '2,/^cd /s/^# //p' tests/benchmarks/run.sh; exit 0 ;;
+    *) set -- "$@" "$1" ;;
   esac
   shift
+  left=$((left - 1))
 done
 more_packages='libeigen3-dev python3-venv'
 . tests/setup.sh
