@@ -1,5 +1,5 @@
 # The set-up that tests/run.sh and examples/run.sh share; they read it with `.` from the project's root.
-# Installs missing packages by apt, and sets CUDA_HOME and the PATH.
+# Installs missing packages by apt, those of $more_packages too, and sets CUDA_HOME and the PATH.
 
 CUDA_HOME=$(sh tests/cuda_home.sh) || exit 1
 PATH=$CUDA_HOME/bin:$PATH
@@ -7,8 +7,8 @@ export CUDA_HOME PATH
 has_nvcc() { [ -x "$CUDA_HOME/bin/nvcc" ]; }
 has_nvcc || echo "The CUDA Toolkit in $CUDA_HOME has no nvcc: only the host part is built; install all of it for the rest."
 
-packages='g++ meson ninja-build pkg-config cmake python3 doctest-dev libtbb-dev libopenblas-dev zlib1g-dev
-  libopenmpi-dev openmpi-bin iproute2'
+packages="g++ meson ninja-build pkg-config cmake python3 doctest-dev libtbb-dev libopenblas-dev zlib1g-dev
+  libopenmpi-dev openmpi-bin iproute2 ${more_packages-}"
 
 missing=
 if command -v dpkg-query >/dev/null; then

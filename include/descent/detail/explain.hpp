@@ -78,7 +78,7 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
     add_bytes("updates of each row", rows * std::int64_t(sizeof(std::int32_t)));
   }
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    std::int64_t const room = Plan::shards ? where.own.size : where.rule_arena;
+    [[maybe_unused]] std::int64_t const room = Plan::shards ? where.own.size : where.rule_arena;
     ((used[I] ? add_some(std::type_identity<typename Plan::template slot<I>>{},
                          "state " + slot_name<typename Plan::rule>(I), room) : void()), ...);
   }(typename Plan::every_slot{});

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Tables and pictures from the results of drive.py: each number in them is in the files that are named.
+
+usage: report.py RESULT.json... --out DIR               DIR/report.md and pictures
+       report.py RESULT.json... --page PAGE --pictures DIR [--check]
+
+A page has the parts of the report between <!-- benchmarks: PART --> and <!-- end -->; PART is machine, targets, rules,
+missing, or the name of a recipe. --check changes nothing and fails where the page is not what it would be.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+
+import cases
+import svg
+
+
+def load(files):
+    runs = []
+    for name in files:
+        with open(name, encoding="utf-8") as text:
+            run = json.load(text)
+        if run.get("format") != 1:
+            sys.exit(f"{name} is no result of drive.py")
+        runs.append({**run, "file": os.path.basename(name)})
+    return runs
+
+
+def title(case):
+    return cases.by_name[case].what if case in cases.by_name else case
+
+
+def seconds(of):
+    return of["seconds"]["median"]
+
+
+def timed(result):
+    return {name: of for name, of in result["contestants"].items() if "seconds" in of}
+
+
+def limit(result, kind):
+    """Bytes a second of copy or triad: the faster way to store."""
+    rates = [of["step_bytes"] / seconds(of) for name, of in result["ceilings"].items()
+             if name.startswith(kind) and "seconds" in of]
+    return max(rates, default=None)
+
+
+def percent(result, of, kind):
+    most = limit(result, kind)
+    return 100 * result["step_bytes"] / seconds(of) / most if most and result["step_bytes"] else None
+
+
+def shown(x, digits=0):
+    return "–" if x is None else f"{x:.{digits}f}"
+
+
+def time_of(x):
+    if x >= 0.9995:
+        return f"{x:.3g} s"
+    return f"{x * 1e3:.3g} ms" if x >= 0.9995e-3 else f"{x * 1e6:.3g} µs"
+
+
+def table(head, rows):
+    return "\n".join(["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] +
+                     ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def results(runs):
+    """Of a case with a recipe in several files, that of the first."""
+    of = {}
+    for run in runs:
+        for result in run["results"]:
+            of.setdefault((result["case"], result["recipe"]), result)
+    return list(of.values())
+
+
+def machine(runs):
+    rows = []
+    for run in runs:
+        m = run["machine"]
+        caches = ", ".join(f"{k} {v}" for k, v in m["caches"].items())
+        rows.append([run["file"], run["date"], f"{m['cpu']}, {m['cores']} cores, {caches}, "
+                     f"{m['memory_bytes'] / 2**30:.0f} GiB, {m['system']}", str(run["threads"]),
+                     f"{m['load_at_start']:.1f}", run["revision"]])
+    out = table(["file", "date", "machine", "threads", "load at the start", "revision"], rows) + "\n\n"
+    peers = {c: about for run in runs for c, about in run["contestants"].items()}
+    return out + table(["contestant", "is", "compiler or version", "flags"],
+                       [[c, about["name"], about["compiler"], f"`{about['flags']}`"] for c, about in peers.items()])
+
+
+def recipe_table(runs, recipe):
+    rows = []
+    for result in results(runs):
+        if result["recipe"] != recipe or not timed(result):
+            continue
+        ours = result["contestants"].get("descent", {})
+        for name, of in timed(result).items():
+            s = of["seconds"]
+            times = "" if name == "descent" or "seconds" not in ours else f"{seconds(of) / seconds(ours):.2f}"
+            rows.append([title(result["case"]), f"{result['elements']:,}", name, time_of(s["median"]),
+                         f"{time_of(s['q1'])} to {time_of(s['q3'])}",
+                         f"{result['step_bytes'] / s['median'] * 1e-9:.1f}", shown(percent(result, of, "copy")),
+                         shown(percent(result, of, "triad")), times,
+                         f"{of['extra_bytes'] / result['elements']:.1f}",
+                         shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)])
+    return table(["case", "parameters", "contestant", "step, median", "quartiles", "GB/s", "% of copy", "% of triad",
+                  "time, descent = 1", "bytes owned a parameter", "memory grown a parameter"], rows)
+
+
+def rules_table(runs):
+    rows = []
+    for result in results(runs):
+        for name, of in timed(result).items():
+            if result["recipe"].startswith("rule_"):
+                rows.append((-percent(result, of, "copy") or 0, [
+                    result["recipe"][5:], f"{result['step_bytes'] / result['elements']:.0f}", time_of(seconds(of)),
+                    f"{result['step_bytes'] / seconds(of) * 1e-9:.1f}", shown(percent(result, of, "copy")),
+                    shown(percent(result, of, "triad"))]))
+    return table(["rule, 10⁷ parameters in float", "bytes a parameter", "step, median", "GB/s", "% of copy",
+                  "% of triad"], [row for _, row in sorted(rows)])
+
+
+def missing(runs):
+    said = [f"{run['file']}: {note}" for run in runs for note in run["notes"] if note]
+    said += [f"{run['file']}: {title(s['case'])}, {s['recipe']}: {s['why']}" for run in runs for s in run["skipped"]]
+    said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: {name} is refused: {of['refused']}" for run in runs
+             for r in run["results"] for name, of in r["contestants"].items() if "refused" in of]
+    said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: not compared with the oracle, for want of memory "
+             "or of the recipe" for run in runs for r in run["results"]
+             if not r["checked"] and r["recipe"] in cases.resident]
+    return "\n".join("- " + text for text in said) or "Nothing."
+
+
+def ratio(result, peer):
+    of = timed(result)
+    return seconds(of[peer]) / seconds(of["descent"]) if peer in of and "descent" in of else None
+
+
+def targets(runs):
+    """Each with what was measured and whether it holds."""
+    rows = []
+    def row(what, wanted, values, holds):
+        if values:
+            rows.append([what, wanted, ", ".join(f"{title(case)}: {value:.2f}" for case, value in values),
+                         "yes" if all(holds(value) for _, value in values) else "no"])
+    of = [r for r in results(runs) if r["recipe"] == "adamw" and r["ceilings"]]
+    big = [r for r in of if r["case"] in ("flat_10000000", "flat_100000000")]
+    def ratios(chosen, peer):
+        return [(r["case"], ratio(r, peer)) for r in chosen if ratio(r, peer)]
+    row("AdamW, float, one large tensor: rate against the loop", "at least 0.95", ratios(big, "loop"),
+        lambda x: x >= 0.95)
+    row("the same against PyTorch, fused", "at least 1.2", ratios(big, "torch_fused"), lambda x: x >= 1.2)
+    row("AdamW, float, 1000 tensors of 1024: rate against PyTorch, fused", "at least 3",
+        ratios([r for r in of if r["case"] == "1000x1024"], "torch_fused"), lambda x: x >= 3)
+    slow = [(r["recipe"][5:], percent(r, c, "copy") / 100) for r in results(runs) for c in timed(r).values()
+            if r["recipe"].startswith("rule_")]
+    if slow:
+        below = [f"{name}: {x:.2f}" for name, x in sorted(slow, key=lambda pair: pair[1]) if x < 0.9]
+        rows.append(["each element-wise rule: its bytes at the rate of copy", "at least 0.9",
+                     f"{len(slow) - len(below)} of {len(slow)}; below: " + (", ".join(below) or "none"),
+                     "no" if below else "yes"])
+    return table(["target", "wanted", "measured", "holds"], rows) if rows else "These results have no case of a target."
+
+
+def parts(runs):
+    recipes = list(dict.fromkeys(r["recipe"] for r in results(runs)))
+    out = {"machine": machine(runs), "targets": targets(runs), "missing": missing(runs)}
+    if any(r.startswith("rule_") for r in recipes):
+        out["rules"] = rules_table(runs)
+    return out | {r: recipe_table(runs, r) for r in recipes if not r.startswith("rule_")}
+
+
+def number_in(name, result):
+    return int(re.search(r"(\d+)$", result[name]).group(1))
+
+
+def growth(runs):
+    """Pictures of cost against numbers: file name, title, labels, and which curves."""
+    chosen = results(runs)
+    def curve(fits, x, y):
+        of = {}
+        for r in filter(fits, chosen):
+            for name, c in timed(r).items():
+                of.setdefault(name, {})[x(r)] = y(r, c)
+        return {name: sorted(points.items()) for name, points in of.items() if len(points) > 1}
+    def micro(_, c):
+        return seconds(c) * 1e6
+    def flat(r):
+        return r["recipe"] == "adamw" and r["case"].startswith("flat_")
+    def elements(r):
+        return r["elements"]
+    yield ("growth_parameters", "AdamW in float, one tensor", "parameters", "µs a step", curve(flat, elements, micro))
+    yield ("growth_tensors", "AdamW in float, 1,024,000 parameters in more and more tensors", "tensors", "µs a step",
+           curve(lambda r: r["case"].startswith("split_"), lambda r: r["tensors"], micro))
+    yield ("growth_groups", "AdamW in float, 1000 tensors of 1024 in more and more groups", "groups", "µs a step",
+           curve(lambda r: r["recipe"].startswith("groups_"), lambda r: number_in("recipe", r), micro))
+    yield ("growth_policies", "AdamW in float, 10⁷ parameters, more and more policies", "policies + 1", "µs a step",
+           curve(lambda r: r["recipe"].startswith("policies_"), lambda r: 1 + number_in("recipe", r), micro))
+    yield ("growth_memory", "AdamW in float: memory beside values and gradients", "parameters", "bytes",
+           curve(flat, elements, lambda _, c: c["extra_bytes"]))
+
+
+def pictures(runs):
+    """File names and pictures."""
+    names = list(dict.fromkeys(name for r in results(runs) for name in timed(r)))
+    def groups(fits):
+        return [(f"{title(r['case'])}" if r["recipe"] == "adamw" else r["recipe"].removeprefix("rule_"),
+                 {name: percent(r, of, "copy") for name, of in timed(r).items()})
+                for r in results(runs) if fits(r) and limit(r, "copy") and timed(r) and r["step_bytes"]]
+    bars = {"benchmarks_adamw": ("AdamW in float: bytes that the rule needs, at the rate of a copy",
+                                 lambda r: r["recipe"] == "adamw" and not r["case"].startswith("split_")),
+            "benchmarks_recipes": ("Recipes on GPT-2 124M: bytes that the rule needs, at the rate of a copy",
+                                   lambda r: r["case"] == "gpt2" and r["recipe"] != "adamw"),
+            "benchmarks_rules": ("Each element-wise rule, 10⁷ parameters in float, at the rate of a copy",
+                                 lambda r: r["recipe"].startswith("rule_"))}
+    for name, (what, fits) in bars.items():
+        if groups(fits):
+            here = [n for n in names if any(n in values for _, values in groups(fits))]
+            yield name + ".svg", svg.bars(what, here, groups(fits))
+    for name, what, x, y, curves in growth(runs):
+        if curves:
+            yield name + ".svg", svg.curves(what, x, y, curves)
+
+
+def filled(page, of):
+    """The page with its parts anew; a part that the results do not have stays."""
+    def part(match):
+        name = match.group(2)
+        return f"{match.group(1)}\n{of[name]}\n<!-- end -->" if name in of else match.group(0)
+    return re.sub(r"(<!-- benchmarks: (\S+) -->)\n.*?<!-- end -->", part, page, flags=re.S)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("results", nargs="+")
+    parser.add_argument("--out", help="folder for report.md and pictures")
+    parser.add_argument("--page")
+    parser.add_argument("--pictures")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    runs = load(given.results)
+    of = parts(runs)
+    files = {}
+    if given.out:
+        names = {"machine": "Where", "targets": "Targets", "missing": "What is missing", "rules": "Rules"}
+        files[os.path.join(given.out, "report.md")] = "# Benchmarks\n\n" + "\n\n".join(
+            f"## {names.get(part, cases.what.get(part, part))}\n\n{text}" for part, text in of.items()) + "\n"
+    if given.page:
+        with open(given.page, encoding="utf-8") as text:
+            files[given.page] = filled(text.read(), of)
+    folder = given.pictures or given.out
+    if folder:
+        files |= {os.path.join(folder, name): picture for name, picture in pictures(runs)}
+    if given.check:
+        def now(name):
+            with open(name, encoding="utf-8") as text:
+                return text.read()
+        wrong = [name for name, text in files.items() if not os.path.exists(name) or now(name) != text]
+        print(*(f"{name} is not what the results say" for name in wrong), sep="\n")
+        return bool(wrong)
+    for folder in filter(None, (given.out, given.pictures)):
+        os.makedirs(folder, exist_ok=True)
+    for name, text in files.items():
+        with open(name, "w", encoding="utf-8") as out:
+            out.write(text)
+    print(of["targets"])
+    print("Written:", *files)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "ours.hpp"
+#include "../../examples/parts/rules.hpp"
+
+/// Every element-wise rule of the examples' list in float, as a recipe rule_<name>.
+namespace bench {
+
+template <class... Rules> bool add_rules(example::rule_group<Rules...>) {
+  for (std::string const& name : example::rule_names()) {
+    example::any_rule const rule = example::rule_named(name);
+    auto const add = [&](auto const* chosen) {
+      if constexpr (!ds::has_sums<std::remove_cvref_t<decltype(*chosen)>>)
+        if (chosen) recipe("rule_" + name, make<float>(1, 1, *chosen));
+    };
+    (add(std::get_if<Rules>(&rule)), ...);
+  }
+  return true;
+}
+
+}  // namespace bench

@@ -1,0 +1,75 @@
+#!/bin/sh
+# Installs what is missing, builds the contestants, times them against each other and against the memory's limit, and
+# writes the numbers as JSON, a table and pictures.
+# usage: sh tests/benchmarks/run.sh [--quick | --all | --growth | --rules | --huge] [--out DIR] [--systems omp,tbb,cpp]
+#          [--no-torch] [options of drive.py, such as --cases gpt2 --recipes adamw --threads 2 --seconds 8]
+#
+# Without the first: the default set, at most 10 minutes on two cores. --quick: a few small cases, some seconds. --all:
+# each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and policies. --rules: each
+# element-wise rule. --huge: 10^9 parameters, the library alone.
+cd "$(dirname "$0")/../.." || exit 1
+set=default out= systems=omp torch=yes
+left=$#
+while [ $left -gt 0 ]; do
+  case $1 in
+    --quick) set=quick; [ $torch = no ] || torch=installed ;;
+    --all | --growth | --rules | --huge) set=${1#--} ;;
+    --out) out=$2; shift; left=$((left - 1)) ;;
+    --systems) systems=$2; shift; left=$((left - 1)) ;;
+    --no-torch) torch=no ;;
+    -h | --help) sed -n '2,/^cd /s/^# //p' tests/benchmarks/run.sh; exit 0 ;;
+    *) set -- "$@" "$1" ;;
+  esac
+  shift
+  left=$((left - 1))
+done
+more_packages='libeigen3-dev python3-venv'
+. tests/setup.sh
+build=build-benchmarks
+out=${out:-$build/results}
+mkdir -p "$build" "$out" || exit 1
+
+[ $set != rules ] || systems=rules
+programs='tests/bench_loop tests/bench_oracle tests/bench_eigen'
+for system in $(echo "$systems" | tr , ' '); do programs="$programs tests/bench_$system"; done
+echo "Building in $build"
+configured=
+[ ! -f "$build/build.ninja" ] || configured=--reconfigure
+meson setup $configured "$build" > "$build/setup.log" 2>&1 || { cat "$build/setup.log"; exit 1; }
+ninja -C "$build" $programs > "$build/build.log" 2>&1 || { cat "$build/build.log"; exit 1; }
+
+peers="loop=$build/tests/bench_loop eigen=$build/tests/bench_eigen"
+notes='ensmallen does not take part: Debian 12 has no package of it, and PyPI only bindings for Python, in double'
+case $set in
+  huge) peers= ;;
+  rules) peers=; torch=no ;;
+esac
+[ $set != huge ] || torch=no
+if [ $torch = yes ]; then sh tests/benchmarks/torch.sh "$build/torch" || true; fi
+first=yes
+arguments=$(mktemp) || exit 1
+trap 'rm -f "$arguments"' EXIT
+{
+  for system in $(echo "$systems" | tr , ' '); do
+    name=descent
+    [ $first = yes ] || name=descent_$system
+    first=no
+    echo "$name=$build/tests/bench_$system"
+  done
+  for peer in $peers; do echo "$peer"; done
+  if [ $torch != no ] && [ -f "$build/torch/ready" ]; then
+    for mode in fused foreach; do
+      python="env LD_LIBRARY_PATH=$build/torch/cuda $build/torch/bin/python -W ignore"
+      echo "torch_$mode=$python tests/benchmarks/torch_peer.py $mode"
+    done
+  fi
+} > "$arguments"
+[ $torch = no ] || [ -f "$build/torch/ready" ] || notes="$notes; PyTorch is not installed, so it does not take part"
+[ $set != quick ] || set -- --least 3 --most 3 --seconds 1 "$@"
+while read -r contestant; do set -- "$@" --contestant "$contestant"; done < "$arguments"
+python3 tests/benchmarks/drive.py --set $set --oracle "$build/tests/bench_oracle" --work "$build/work" \
+  --out "$out/$set.json" --note "$notes" "$@"
+status=$?
+[ -f "$out/$set.json" ] || exit 1
+python3 tests/benchmarks/report.py "$out/$set.json" --out "$out" || status=1
+exit $status
