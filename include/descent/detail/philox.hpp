@@ -18,7 +18,8 @@ struct random_words {
 ///
 ///     (c0, c1, c2, c3) <- (hi(M1 c2) ^ c1 ^ k0, lo(M1 c2), hi(M0 c0) ^ c3 ^ k1, lo(M0 c0))      in each round
 ///     (k0, k1)         <- (k0 + W0, k1 + W1)                                                    between them
-template <int Rounds = 10> DESCENT_HD inline random_words philox(std::uint64_t key, std::uint64_t low, std::uint64_t high) {
+template <int Rounds = 10>
+DESCENT_HD inline random_words philox(std::uint64_t key, std::uint64_t low, std::uint64_t high) {
   std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
   std::uint32_t c0 = std::uint32_t(low), c1 = std::uint32_t(low >> 32);
   std::uint32_t c2 = std::uint32_t(high), c3 = std::uint32_t(high >> 32);
