@@ -84,10 +84,6 @@ template <class PolicyOf> std::vector<float> reference(PolicyOf const& policy_of
   return train(comm, policy_of(comm), steps, -1, [](auto&) {}).value;
 }
 
-}  // namespace
-
-namespace {
-
 /// All ranks step, but one lets the others wait. They name it, and say where and how long they waited.
 template <class PolicyOf, class Fault>
 void check_waited_for(int late, PolicyOf const& policy_of, Fault const& fault, std::string const& what_it_does) {
