@@ -205,7 +205,9 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     try {
       f();
     } catch (...) {
-      end();
+      try {
+        end();
+      } catch (std::exception const&) {}  // what came first is thrown
       throw;
     }
     end();
