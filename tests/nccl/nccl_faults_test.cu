@@ -2,14 +2,17 @@
 // SPDX-License-Identifier: MIT
 #include "nccl/ranks.cuh"
 
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -21,6 +24,15 @@ namespace ds = descent;
 using ds::comm_error;
 using ranks::has, ranks::thrown, test::joined;
 using namespace std::chrono_literals;
+
+static std::atomic<bool> abort_hangs = false;
+
+/// NCCL's own, or one that does not come back.
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  while (abort_hangs) pause();
+  static auto const own = reinterpret_cast<decltype(&ncclCommAbort)>(dlsym(RTLD_NEXT, "ncclCommAbort"));
+  return own(comm);
+}
 
 namespace {
 
@@ -76,6 +88,20 @@ void stop_for(unsigned seconds) {
     _exit(0);
   }
   waitpid(helper, nullptr, 0);
+}
+
+/// Where ranks find each other, or what they start.
+std::filesystem::path folder_of(std::string const& name) {
+  return std::filesystem::path(std::getenv("DESCENT_TEST_FOLDER")) / name;
+}
+/// Runs a test again in a process of its own, whose environment has these settings; its exit code.
+int in_own_process(std::string const& test, std::string const& name, std::string const& settings) {
+  std::filesystem::create_directories(folder_of(name));
+  std::string const program = std::filesystem::read_symlink("/proc/self/exe");
+  std::string const again = settings + " DESCENT_TEST_FOLDER='" + folder_of(name).string() + "' '" + program +
+                            "' --test-case='" + test + "'";
+  int const status = std::system(again.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 /// The values after as many steps of ranks that all go on.
@@ -270,13 +296,9 @@ TEST_CASE("memory on one rank that is not its device's: nobody's values change")
 TEST_CASE("two ranks on one GPU are refused, with what to do about it") {
   if (ranks::size() == 1) return;
   char const* const inside = "DESCENT_TEST_ONE_GPU";
-  if (!std::getenv(inside)) {  // NCCL reads its environment once, so in a process of its own
-    std::string const folder = std::string(std::getenv("DESCENT_TEST_FOLDER")) + "/one_gpu";
-    std::filesystem::create_directories(folder);
-    std::string const program = std::filesystem::read_symlink("/proc/self/exe");
-    std::string const again = std::string(inside) + "=1 NCCL_HOSTID=one CUDASIM_NCCL_SAME_GPU=1 DESCENT_TEST_FOLDER='" +
-                              folder + "' '" + program + "' --test-case='two ranks on one GPU*'";
-    CHECK(std::system(again.c_str()) == 0);
+  if (!std::getenv(inside)) {  // NCCL reads its environment once
+    CHECK(in_own_process("two ranks on one GPU*", "one_gpu",
+                         std::string(inside) + "=1 NCCL_HOSTID=one CUDASIM_NCCL_SAME_GPU=1") == 0);
     return;
   }
   test::cuda(cudaSetDevice(0));
@@ -285,6 +307,31 @@ TEST_CASE("two ranks on one GPU are refused, with what to do about it") {
   CHECK(why.starts_with(name_of(ranks::rank()) + " "));
   CHECK(has(why, " in joining: NCCL says "));
   CHECK(why.ends_with("; each rank needs a device of its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES"));
+}
+
+TEST_CASE("an abort that hangs ends the process with a code of its own, while the late rank still lives") {
+  if (ranks::size() == 1) return;
+  int const last = ranks::size() - 1;
+  auto const mark = [](std::filesystem::path const& in, int r) { return in / ("ended." + std::to_string(r)); };
+  if (!std::getenv("DESCENT_TEST_ABORT_HANGS")) {
+    int const code = in_own_process("an abort that hangs*", "abort", "DESCENT_TEST_ABORT_HANGS=1");
+    CHECK(code == (ranks::rank() == last ? 0 : ds::comm::nccl::abort_hangs));
+    std::ofstream{mark(folder_of("abort"), ranks::rank())};
+    return;
+  }
+  abort_hangs = ranks::rank() != last;  // which hears why all end, too
+  joined comm{1s, 1s};
+  train(comm, ds::replicated{comm}, 6, 3, [&](auto&) {
+    if (comm.rank() != last) return;
+    auto const start = std::chrono::steady_clock::now();
+    auto const all_ended = [&] {
+      for (int r = 0; r < last; ++r)
+        if (!std::filesystem::exists(mark(folder_of(""), r))) return false;
+      return true;
+    };
+    while (!all_ended() && std::chrono::steady_clock::now() - start < 1s + 5s) std::this_thread::sleep_for(20ms);
+    _exit(all_ended() ? 0 : 1);
+  });
 }
 
 TEST_CASE("bad input") {
