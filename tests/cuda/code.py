@@ -3,23 +3,17 @@
 Compares the machine code of kernels with the hashes in the `code:` lines of the source."""
 import hashlib
 import re
-import struct
 import sys
 
-source, cubin, arch, version = sys.argv[1:5]
-image = open(cubin, "rb").read()
-(table,) = struct.unpack_from("<Q", image, 0x28)
-size, count, strings = struct.unpack_from("<HHH", image, 0x3A)
-sections = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(count)]
-names = image[sections[strings][4]:][:sections[strings][5]]
+from kernels import machine_code
 
+source, cubin, arch, version = sys.argv[1:5]
 plans = {"If": "float", "I6__half": "half", "I13__nv_bfloat16": "bfloat16"}
 found = {}
-for name, _, _, _, offset, length in sections:
-    name = names[name:names.index(b"\0", name)].decode()
-    if name.startswith(".text.") and "update_packets" in name:
+for name, code in machine_code(cubin).items():
+    if "update_packets" in name:
         (plan,) = (text for mark, text in plans.items() if "4plan" + mark in name)
-        found[plan] = hashlib.sha256(image[offset:offset + length]).hexdigest()[:16]
+        found[plan] = hashlib.sha256(code).hexdigest()[:16]
 
 line = re.compile(r"code: (\S+) (\S+) (\w+) +(\w+)")
 wanted = {m[3]: m[4] for m in line.finditer(open(source).read()) if (m[1], m[2]) == (version, arch)}

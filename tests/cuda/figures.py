@@ -14,23 +14,13 @@ What kernels over elements cost, for each architecture:
 A kernel may have 2 registers and 5 % of instructions or 64-bit operations more than recorded, and nothing else more.
 Figures hold for the compiler that the table names; for another one they are only printed."""
 import re
-import struct
-import subprocess
 import sys
+
+from kernels import demangled, machine_code, ptx_code, ptxas_texts, resources
 
 archs = ["sm_80", "sm_90", "sm_100"]
 columns = ["registers", "spilled", "instructions", "wide", "narrow", "f64", "i64"]
 slack = {"registers": lambda n: n + 2, **{c: lambda n: n + max(n // 20, 2) for c in ("instructions", "f64", "i64")}}
-
-
-def code_sizes(cubin):
-    image = open(cubin, "rb").read()
-    (table,) = struct.unpack_from("<Q", image, 0x28)
-    size, count, strings = struct.unpack_from("<HHH", image, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(count)]
-    names = image[sections[strings][4]:][:sections[strings][5]]
-    named = ((names[s[0]:names.index(b"\0", s[0])].decode(), s[5]) for s in sections)
-    return {name.removeprefix(".text."): length // 16 for name, length in named if name.startswith(".text.")}
 
 
 def short(name):
@@ -42,24 +32,18 @@ def short(name):
 
 def figures(unit, arch, folder):
     cubin, ptx, log = (f"{folder}/{unit}.{arch}.{kind}" for kind in ("cubin", "ptx", "log"))
-    sizes = code_sizes(cubin)
-    codes = {m[1]: m[2] for m in re.finditer(r"\.entry\s+(\w+)(.*?^\})", open(ptx).read(), re.M | re.S)}
-    logs = {m[1]: m[2] for m in re.finditer(r"Compiling entry function '(\w+)'(.*?)(?=Compiling|\Z)", open(log).read(),
-                                            re.S)}
-    names = list(codes)
-    readable = subprocess.check_output(["c++filt"], input="\n".join(names), text=True).splitlines()
+    machine, codes, logs = machine_code(cubin), ptx_code(ptx), ptxas_texts(log)
     result = {}
-    for mangled, name in zip(names, readable):
+    for mangled, name in demangled(codes).items():
         if not re.search(r"update_packets|measure_chunks", name):
             continue
-        stack, stores, loads = map(int, re.search(
-            r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", logs[mangled]).groups())
+        stack, stores, loads, registers = resources(logs[mangled])
         accesses = re.findall(r"\b(?:ld|st)\.global\S*", codes[mangled])
         wide = sum(bool(re.search(r"\.v4\.\w32$|\.v2\.\w64$", a)) for a in accesses)
         operations = re.findall(r"^\s*(?:@\S+\s+)?((?!ld|st|mov|cvta)[a-z]\w*(?:\.\w+)*)", codes[mangled], re.M)
         result[short(name)] = dict(
-            registers=int(re.search(r"Used (\d+) registers", logs[mangled])[1]), spilled=stack + stores + loads,
-            instructions=sizes[mangled], wide=wide, narrow=len(accesses) - wide,
+            registers=registers, spilled=stack + stores + loads,
+            instructions=len(machine[mangled]) // 16, wide=wide, narrow=len(accesses) - wide,
             f64=sum(".f64" in o for o in operations),
             i64=sum(bool(re.search(r"\.[sub]64", o)) for o in operations))
     return result

@@ -4,13 +4,9 @@ Says which kernels have a stack, and checks those that `guard:` lines in the sou
 PTX and in what ptxas said of them: registers, stack and spills, 16-byte accesses in the path of
 whole packets, no local memory, no generic access, no 64-bit floating point in an update."""
 import re
-import subprocess
 import sys
 
-
-def demangled(names):
-    return dict(zip(names, subprocess.check_output(
-        ["c++filt"], input="\n".join(names), text=True).splitlines()))
+from kernels import demangled, ptx_code, ptxas_texts, resources
 
 
 def find(table, guard):
@@ -19,13 +15,6 @@ def find(table, guard):
     if len(found) != 1:
         sys.exit(f"{len(found)} kernels are {guard['kernel']} of {guard['plan']}")
     return found[0]
-
-
-def resources(text):
-    """Bytes of stack, of stores and of loads for spilled registers, and the number of registers."""
-    stack = r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
-    used = re.search(r"Used (\d+) registers", text)[1]
-    return [int(n) for n in (*re.search(stack, text).groups(), used)]
 
 
 def check_resources(guard, text):
@@ -65,19 +54,16 @@ def check_code(guard, text):
     yield len(terms) <= int(guard["terms"] or 11), f"{len(terms)} loads of terms"
 
 
-source, ptx, log = (open(path).read() for path in sys.argv[1:4])
+source = open(sys.argv[1]).read()
 guard_line = (r"guard: (?P<kernel>\w+) +(?P<plan>\S.*?) +loads (?P<loads>\d+) "
               r"stores (?P<stores>\d+) registers (?P<registers>\d+)(?: zeroing (?P<zeroing>\d+))?"
               r"(?: pieces (?P<pieces>\d+))?(?: terms (?P<terms>\d+))?")
-code_of_kernel = r"\.entry\s+(\w+)(.*?^\})"
-log_of_kernel = r"Compiling entry function '(\w+)'(.*?)(?=Compiling|\Z)"
 
 guards = [m.groupdict() for m in re.finditer(guard_line, source)]
 if len(guards) != source.count("guard:"):
     sys.exit(f"a guard line is not understood: {guard_line}")
-codes = {m[1]: m[2] for m in re.finditer(code_of_kernel, ptx, re.M | re.S)}
-logs = {m[1]: m[2] for m in re.finditer(log_of_kernel, log, re.S)}
-names = demangled(list(codes.keys() | logs.keys()))
+codes, logs = ptx_code(sys.argv[2]), ptxas_texts(sys.argv[3])
+names = demangled(codes.keys() | logs.keys())
 codes, logs = ({names[k]: v for k, v in table.items()} for table in (codes, logs))
 
 for name, text in logs.items():

@@ -1,0 +1,38 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""What nvcc leaves behind of the kernels of a unit: machine code, PTX, and what ptxas says of each."""
+import re
+import struct
+import subprocess
+
+
+def machine_code(cubin):
+    """Bytes of each kernel, by mangled name."""
+    image = open(cubin, "rb").read()
+    (table,) = struct.unpack_from("<Q", image, 0x28)
+    size, count, strings = struct.unpack_from("<HHH", image, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(count)]
+    names = image[sections[strings][4]:][:sections[strings][5]]
+    named = ((names[s[0]:names.index(b"\0", s[0])].decode(), image[s[4]:s[4] + s[5]]) for s in sections)
+    return {name.removeprefix(".text."): code for name, code in named if name.startswith(".text.")}
+
+
+def ptx_code(ptx):
+    return {m[1]: m[2] for m in re.finditer(r"\.entry\s+(\w+)(.*?^\})", open(ptx).read(), re.M | re.S)}
+
+
+def ptxas_texts(log):
+    return {m[1]: m[2] for m in
+            re.finditer(r"Compiling entry function '(\w+)'(.*?)(?=Compiling|\Z)", open(log).read(), re.S)}
+
+
+def resources(text):
+    """Bytes of stack, of stores and of loads for spilled registers, and the number of registers."""
+    stack = r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+    used = re.search(r"Used (\d+) registers", text)[1]
+    return [int(n) for n in (*re.search(stack, text).groups(), used)]
+
+
+def demangled(names):
+    names = list(names)
+    return dict(zip(names, subprocess.check_output(["c++filt"], input="\n".join(names), text=True).splitlines()))
