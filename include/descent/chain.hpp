@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/chain_plan.hpp>
+#include <descent/detail/unrolled.hpp>
 
 namespace descent {
 
@@ -71,7 +72,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     requires(plan::template finds<Facts...>())
   {
     terms<double> k{};
-    each<plan::count>([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    detail::unrolled<plan::count>([&]<std::size_t I>(detail::constant<I>) {
       detail::paste<part<I>::template terms, plan::template terms_at<I>>(k, terms_of<I>(t, facts...));
     });
     return k;
@@ -106,10 +107,6 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
   void check() const { check_each(std::make_index_sequence<plan::count>{}); }
 
  private:
-  template <std::size_t N, class F> DESCENT_HD static void each(F const& f) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(std::integral_constant<std::size_t, I>{}), ...); }
-    (std::make_index_sequence<N>{});
-  }
 
   /// The terms of one part.
   template <std::size_t I, class Real> DESCENT_HD static auto of(terms<Real> const& k) {
@@ -119,7 +116,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
   /// The gradient behind the first N parts.
   template <std::size_t N, class Real, class... Normal>
   DESCENT_HD static Real transformed(Real p, Real g, state<Real>& s, terms<Real> const& k, Normal... z) {
-    each<N>([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    detail::unrolled<N>([&]<std::size_t I>(detail::constant<I>) {
       if constexpr (has_state<part<I>>) {
         auto own = detail::cut<part<I>::template state, plan::template slot_at<I>>(s);
         g = part<I>::apply(p, g, own, of<I>(k));

@@ -262,21 +262,21 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
       if (u.frozen) return;
       auto const k = e->template spread<Real>(u);
       Real const factor(u.factor);
+      auto const step = e->step_terms_;  // a copy that no store can change
       e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         if constexpr (Plan::selects_rows) {
           auto const rows = e->rows_of_chunk(chunk);
           auto const one = [&](int j, std::int64_t row) {
-            update_packet<Typed, real, 1>(x, i + j, {1, true}, u.factor, e->row_unit(u, chunk, row).terms,
-                                          e->step_terms_);
+            update_packet<Typed, real, 1>(x, i + j, {1, true}, u.factor, e->row_unit(u, chunk, row).terms, step);
           };
           auto const all = [&](std::int64_t row) {
-            if constexpr (!Plan::own_updates) update_packet<Typed, Real>(x, i, part, factor, k, e->step_terms_);
-            else update_packet<Typed, Real>(x, i, part, factor, e->template spread<Real>(e->row_unit(u, chunk, row)),
-                                            e->step_terms_);
+            if constexpr (!Plan::own_updates) update_packet<Typed, Real>(x, i, part, factor, k, step);
+            else
+              update_packet<Typed, Real>(x, i, part, factor, e->template spread<Real>(e->row_unit(u, chunk, row)), step);
           };
           each_selected<Plan::own_updates>(rows, i, part.size, all, one);
         } else {
-          update_packet<Typed, Real>(x, i, part, factor, k, e->step_terms_);
+          update_packet<Typed, Real>(x, i, part, factor, k, step);
         }
       });
     }

@@ -27,7 +27,7 @@ struct stochastic_rounding {
 namespace detail {
 
 struct random_packet {
-  std::uint32_t bits[8];  // each in [0, 65536)
+  alignas(32) std::uint32_t bits[8];  // each in [0, 65536)
 };
 
 /// Random numbers for the 8 elements of a packet (element / 8) at a step, from one call of philox, whose

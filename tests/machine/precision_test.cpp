@@ -145,10 +145,10 @@ template <class T> void check_packs() {
     for (unsigned i = 0; i < 8; ++i) in[i] = from_code<T>(code + i);
     ds::detail::pack r;
     load(r, in);
-    double d[8];
-    store_doubles(d, r);
+    ds::detail::double_pack d;
+    to_doubles(d, r);
     for (unsigned i = 0; i < 8; ++i)
-      wrong += !same(r.lane[i], widen<float>(in[i])) || !same(d[i], widen<double>(in[i]));
+      wrong += !same(r.lane[i], widen<float>(in[i])) || !same(d.lane[i], widen<double>(in[i]));
   }
   CHECK(wrong == 0);
   std::vector<float> const all = dense<T>();

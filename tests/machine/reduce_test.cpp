@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The order of every sum, bit for bit, against a plain recursion over the documented tree.
-#include <descent/detail/reduce.hpp>
+#include <descent/detail/in_double.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -70,7 +71,28 @@ TEST_CASE("a warp adds neighbours first") {
   for (unsigned seed = 1; seed < 50; ++seed) {
     auto x = wild(32, seed);
     double const want = tree(x);
-    CHECK(reduce::add_warp(x.data()) == want);
+    CHECK(reduce::add_block(x.data(), 32) == want);
+  }
+}
+
+template <class Real> void check_four(unsigned seed) {
+  auto const x = wild(16, seed);
+  double four[4][4];
+  for (std::size_t i = 0; i < 16; ++i) four[i / 4][i % 4] = x[i];
+  double const want = (reduce::fold(four[0]) + reduce::fold(four[1])) + (reduce::fold(four[2]) + reduce::fold(four[3]));
+  CHECK(reduce::fold_four<Real, false>(four[0], four[1], four[2], four[3]) == want);
+  double const largest = *std::max_element(x.begin(), x.end());
+  CHECK(reduce::fold_four<Real, true>(four[0], four[1], four[2], four[3]) == largest);
+}
+
+TEST_CASE("sums of four lanes, in a pack and out of it, are what a warp adds first") {
+  for (unsigned seed = 1; seed < 50; ++seed) {
+    check_four<double>(seed);
+    if (reduce::has_lanes()) check_four<reduce::pack>(seed);
+    auto x = wild(256, seed);
+    std::vector<double> fours;
+    for (std::size_t i = 0; i < x.size(); i += 4) fours.push_back((x[i] + x[i + 1]) + (x[i + 2] + x[i + 3]));
+    CHECK(reduce::add_block(fours.data(), 64, reduce::warp / 4) == reduce::add_block(x.data(), 256));
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Stochastic rounding, by enumeration of all 65536 random numbers, against neighbours that are found here by search.
-#include <descent/rounding.hpp>
+#include <descent/detail/packet_random.hpp>
 
 #include <doctest/doctest.h>
 
@@ -188,6 +188,23 @@ TEST_CASE("random_bits: 16 bits each, a function of seed, step, packet and strea
           ++calls;
         }
   CHECK(int(seen.size()) == calls);
+}
+
+TEST_CASE("random_bits: those of two streams made in lanes are the same") {
+  if (!ds::detail::has_lanes()) return;
+  std::uint64_t const seeds[] = {0, 1, 0x123456789abcdef0, ~std::uint64_t(0)};
+  std::int64_t const numbers[] = {0, 1, 8, 0x7fffffff, 0x80000000, 0x123456789abcde};
+  auto const same = [](auto const& a, auto const& b) { return std::ranges::equal(a.bits, b.bits); };
+  for (auto const seed : seeds)
+    for (auto const step : numbers)
+      for (auto const packet : numbers)
+        for (int a : {0, 2, 100, 239})
+          for (int b : {1, 3, 239}) {
+            ds::detail::random_packet first, second;
+            ds::detail::random_bits_in_lanes(first, second, seed, step, packet, a, b);
+            CHECK(same(first, random_bits(seed, step, packet, a)));
+            CHECK(same(second, random_bits(seed, step, packet, b)));
+          }
 }
 
 TEST_CASE("random_bits: each of the eight is uniform, and uncorrelated with the others") {

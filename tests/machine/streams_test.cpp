@@ -41,9 +41,9 @@ template <class T, class Real> void check() {
       read(r, in + 1, e);  // at no special alignment
       for (int j = 0; j < 8; ++j) CHECK(number(r, j) == widen<float>(in[j < size ? j + 1 : 1]));
 
-      double d[packet_size];
-      to_doubles(d, r, size);
-      for (int j = 0; j < 8; ++j) CHECK(d[j] == (j < size ? widen<double>(in[j + 1]) : 0));
+      in_double<Real> d;
+      to_doubles<Real>(d, r, size);
+      for (int j = 0; j < 8; ++j) CHECK(d.lane[j] == (j < size ? widen<double>(in[j + 1]) : 0));
 
       T out[10];
       for (T& x : out) x = narrow<T>(-99.f);

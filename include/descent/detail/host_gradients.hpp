@@ -21,7 +21,7 @@ template <class Plan, class System> class host_gradients : protected host_storag
   using base::base;
   using base::control_, base::partial_, base::pending_, base::pending_step_, base::policies_, base::ranks_;
   using base::where_;
-  using base::each_own_packet, base::each_packet, base::factor_of, base::for_chunks;
+  using base::each_own_packet, base::with_buffers, base::part_of, base::factor_of, base::for_chunks;
   using base::partial_at, base::record, base::rows_of_chunk, base::spread, base::tensor_or_group;
 
   template <measure What> struct measure_body {
@@ -29,8 +29,7 @@ template <class Plan, class System> class host_gradients : protected host_storag
     entry const* groups;
     double factor;
     template <class Real> void operator()(std::int64_t chunk) const {
-      constexpr int sums = measured<Plan, What>;
-      double lane[sums][chunk_threads] = {};
+      double of_four[sums][chunk_threads / 4] = {};
       auto const g = std::size_t(e->record(chunk).group);
       if (!groups[g].frozen) {
         typename rule::template terms<Real> k{};
@@ -38,27 +37,61 @@ template <class Plan, class System> class host_gradients : protected host_storag
           k = e->template spread<Real>(e->pending_[e->tensor_or_group(chunk, Plan::pending_per_tensor)]);
         Real const scaled(
             real(What == measure::sums && Plan::clip_over != scope::model ? e->factor_of(chunk) : factor));
-        int const packets = (span_of(chunk, e->record(chunk)).size + int(packet_size) - 1) / int(packet_size);
-        int const used = packets < chunk_threads ? packets : chunk_threads;
-        double four[chunk_threads][sums][4];
-        std::memset(four, 0, std::size_t(used) * sizeof four[0]);
-        int q = 0;
-        e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-          if constexpr (Plan::has_matrices && Plan::sums)
-            if (e->record(chunk).matrix)
-              return measure_matrix_packet<Typed, What, Real>(four[q++ % chunk_threads], x, i, part);
-          unsigned in = all_selected;
-          if constexpr (Plan::selects_rows) in = selected(e->rows_of_chunk(chunk), i, part.size);
-          auto& lanes = four[q++ % chunk_threads];
-          if (in) measure_packet<Typed, What, Real>(lanes, x, i, part, scaled, k, e->pending_step_, in);
+        e->template with_buffers<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t begin, int size) {
+          add_lanes<Real>(of_four, size, [&](double(&total)[sums][4], int i, extent part, int ahead = 0) {
+            if (ahead) fetch_measured<Typed, What>(x, begin + i + chunk_size, ahead);
+            if constexpr (Plan::has_matrices && Plan::sums)
+              if (e->record(chunk).matrix) return measure_matrix_packet<Typed, What, Real>(total, x, begin + i, part);
+            unsigned in = all_selected;
+            if constexpr (Plan::selects_rows) in = selected(e->rows_of_chunk(chunk), begin + i, part.size);
+            if (in) measure_packet<Typed, What, Real>(total, x, begin + i, part, scaled, k, e->pending_step_, in);
+          });
         });
-        for (int t = 0; t < used; ++t) lane[0][t] = fold<first_is_largest<Plan, What>>(four[t][0]);
-        for (int c = 1; c < sums; ++c)
-          for (int t = 0; t < used; ++t) lane[c][t] = fold(four[t][c]);
       }
       constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
-      e->partial_at(first, chunk) = add_block<first_is_largest<Plan, What>>(lane[0], chunk_threads);
-      for (int c = 1; c < sums; ++c) e->partial_at(first + c, chunk) = add_block(lane[c], chunk_threads);
+      unrolled<sums>([&](auto c) {
+        e->partial_at(first + int(c), chunk) =
+            add_block<c == 0 && largest_first>(of_four[c], chunk_threads / 4, warp / 4);
+      });
+    }
+
+   private:
+    static constexpr int sums = measured<Plan, What>;
+    static constexpr bool largest_first = first_is_largest<Plan, What>;
+
+    /// The sums of four lanes each; add(total, element, extent) adds a packet to a lane. A lane has two packets, so that
+    /// a chunk is read in two places at a time, in runs too short for the processor to fetch ahead by itself: then add()
+    /// is told to fetch as many elements of the next chunk.
+    template <class Real, class Add>
+    static void add_lanes(double (&of_four)[sums][chunk_threads / 4], int size, Add const& add) {
+      constexpr int packet = int(packet_size), second = chunk_threads * packet;
+      static_assert(2 * second == chunk_size);
+      double total[4][sums][4];
+      auto const fold_all = [&](int i) {
+        unrolled<sums>([&](auto c) {
+          of_four[c][i / (4 * packet)] =
+              fold_four<Real, c == 0 && largest_first>(total[0][c], total[1][c], total[2][c], total[3][c]);
+        });
+      };
+      int i = 0;
+      if constexpr (lanes<Real> > 1) {
+        for (; i + second + 4 * packet <= size; i += 4 * packet) {
+          unrolled<4>([&](auto lane) {
+            unrolled<sums>([&](auto c) { clear<Real>(total[lane][c]); });
+            int const at = i + int(lane) * packet;
+            add(total[lane], at, {packet, true}, lane == 0 ? 4 * packet : 0);
+            add(total[lane], at + second, {packet, true}, lane == 0 ? 4 * packet : 0);
+          });
+          fold_all(i);
+        }
+      }
+      for (; i < size && i < second; i += 4 * packet) {
+        for (int lane = 0; lane < 4; ++lane) {
+          unrolled<sums>([&](auto c) { clear<Real>(total[lane][c]); });
+          for (int at = i + lane * packet; at < size; at += second) add(total[lane], at, part_of(size, at));
+        }
+        fold_all(i);
+      }
     }
   };
   template <measure What> void measure_all(std::vector<entry> const& groups, double factor) {

@@ -81,16 +81,30 @@ template <class Plan, class System> class host_storage : protected host_control<
     return k;
   }
 
-  /// f(buffers, element, extent) for every packet, with the buffers of the tensor's types.
-  template <class Real, int Types = 0, class F> void each_packet(std::int64_t chunk, F const& f) const {
+  /// f(buffers, first element, how many) for a chunk, with the buffers of the tensor's types.
+  template <class Real, int Types = 0, class F> void with_buffers(std::int64_t chunk, F const& f) const {
     auto const& t = record(chunk);
     if constexpr (Types + 1 < Plan::pairs)
-      if (t.types != Types) return each_packet<Real, Types + 1>(chunk, f);
+      if (t.types != Types) return with_buffers<Real, Types + 1>(chunk, f);
     auto const [begin, size] = span_of(chunk, t);
     std::int64_t const from = Plan::shards ? begin : 0;
-    auto const x = buffers_of<typename Plan::template typed<Types>>(t, from);
-    for (int i = 0; i < size; i += int(packet_size))
-      f(x, begin - from + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
+    f(buffers_of<typename Plan::template typed<Types>>(t, from), begin - from, size);
+  }
+  /// What there is of the packet at element i of `size`.
+  static extent part_of(int size, int i) {
+    return size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true};
+  }
+  /// f(element, extent) for every packet of `size` elements from `begin` on.
+  template <class F> static void packets_of(std::int64_t begin, int size, F const& f) {
+    int i = 0;
+    for (; i + packet_size <= size; i += int(packet_size)) f(begin + i, part_of(int(packet_size), 0));
+    if (i < size) f(begin + i, part_of(size, i));
+  }
+  /// f(buffers, element, extent) for every packet.
+  template <class Real, class F> void each_packet(std::int64_t chunk, F const& f) const {
+    with_buffers<Real>(chunk, [&](auto const& x, std::int64_t begin, int size) {
+      packets_of(begin, size, [&](std::int64_t i, extent part) { f(x, i, part); });
+    });
   }
 
   /// The same with the caller's gradients, where the step reads a sum over ranks instead, and nothing else.
@@ -106,8 +120,7 @@ template <class Plan, class System> class host_storage : protected host_control<
       buffers<typed> x = Plan::shards ? buffers<typed>{} : buffers_of<typed>(t, 0);
       x.gradient = static_cast<typename typed::gradient*>(
           where_.own_gradients[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])].at);
-      for (int i = 0; i < size; i += int(packet_size))
-        f(x, begin + i, size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true});
+      packets_of(begin, size, [&](std::int64_t i, extent part) { f(x, i, part); });
     }
   }
 

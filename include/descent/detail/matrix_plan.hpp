@@ -98,7 +98,7 @@ DESCENT_HD void front_packet(buffers<Plan> const& x, std::int64_t i, extent e, R
     for (int c = 0; c < inputs; ++c) out[c][j] = reinterpret_cast<Real const*>(&in)[c];
     s.part(j, state);
   }
-  s.round_randomly(x, i, step);
+  s.round(x, packet_random<Plan, Real, false>(x, i, step));
   s.template write<false>(x, i, e);
   for (int c = 0; c < inputs; ++c) write_input(to[c] + i, out[c], e);
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/in_double.hpp>
 #include <descent/detail/packet.hpp>
-#include <descent/detail/reduce.hpp>
 #include <descent/detail/row_record.hpp>
 
 /// The read-only pass, one packet at a time.
@@ -19,6 +19,22 @@ inline constexpr int measured =
 template <class Plan, measure What>
 inline constexpr bool first_is_largest = Plan::norm_of == norm::inf && What != measure::sums;
 
+/// Has the processor fetch count elements. Inlined first: GCC drops calls of a function that does nothing else.
+template <class T> [[gnu::always_inline]] inline void fetch(T const* p, std::int64_t count) {
+  for (std::int64_t line = 0; line < count * std::int64_t(sizeof(T)); line += 64)
+    __builtin_prefetch(reinterpret_cast<char const*>(p) + line, 0, 2);
+}
+/// All that the pass reads of elements i, i + 1, ...
+template <class Plan, measure What>
+[[gnu::always_inline]] inline void fetch_measured(buffers<Plan> const& x, std::int64_t i, std::int64_t count) {
+  fetch(x.gradient + i, count);
+  if constexpr (What != measure::norm || Plan::measures_parameters) fetch(x.exact + i, count);
+  if constexpr (What != measure::norm && has_sums_of_state<typename Plan::rule>)
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((x.slot[I] ? fetch(x.template slot_at<I>() + i, count) : void()), ...);
+    }(typename Plan::every_slot{});
+}
+
 /// Adds the elements' contributions to four accumulators for each measured row: element j to accumulator j mod 4, where
 /// bit j of `in` says so.
 /// A float's square is exact in double, so a fused multiply-add changes nothing and no finite gradient overflows.
@@ -29,15 +45,10 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
                                [[maybe_unused]] unsigned in = all_selected) {
   using rule = typename Plan::rule;
   constexpr bool reads_parameters = What != measure::norm || Plan::measures_parameters;
-  double each[packet_size];
+  in_double<Real> each;
   auto const take = [&](auto const& r) {
-    to_doubles(each, r, e.size);
-    if constexpr (Plan::selects_rows)
-      for (int j = 0; j < packet_size; ++j)
-        if (!(in >> j & 1)) each[j] = 0;
-  };
-  auto const add = [&](double(&sum)[4]) {
-    for (int j = 0; j < 4; ++j) sum[j] += each[j] + each[j + 4];
+    to_doubles<Real>(each, r, e.size);
+    if constexpr (Plan::selects_rows) keep(each, in);
   };
   Real g[reals<Real>];
   [[maybe_unused]] Real p[reals<Real>];
@@ -46,28 +57,30 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
   if constexpr (What != measure::sums) {
     take(g);
     if constexpr (Plan::norm_of == norm::inf) {
-      for (int j = 0; j < 4; ++j) total[0][j] = larger(total[0][j], larger(abs(each[j]), abs(each[j + 4])));
+      magnitude(each, 1);
+      enlarge(total[0], each);
     } else if constexpr (Plan::norm_of == norm::l1) {
-      for (double& one : each) one = abs(one) * Plan::sum_scale;
-      add(total[0]);
+      magnitude(each, Plan::sum_scale);
+      add(total[0], each);
     } else if constexpr (Plan::has_large) {
-      double small[packet_size];
+      auto small = each;
       for (int j = 0; j < packet_size; ++j) {
-        bool const is_small = abs(each[j]) <= large_threshold;
-        small[j] = is_small ? each[j] * each[j] : 0;
-        each[j] = is_small ? 0 : each[j] * large_scale * (each[j] * large_scale);
+        bool const is_small = abs(each.lane[j]) <= large_threshold;
+        small.lane[j] = is_small ? each.lane[j] : 0;
+        each.lane[j] = is_small ? 0 : each.lane[j] * large_scale;
       }
-      add(total[1]);
-      for (int j = 0; j < packet_size; ++j) each[j] = small[j];
-      add(total[0]);
+      square(small);
+      square(each);
+      add(total[1], each);
+      add(total[0], small);
     } else {
-      for (double& one : each) one *= one;
-      add(total[0]);
+      square(each);
+      add(total[0], each);
     }
     if constexpr (Plan::measures_parameters) {
       take(p);
-      for (double& one : each) one *= one;
-      add(total[Plan::norm_rows - 1]);
+      square(each);
+      add(total[Plan::norm_rows - 1], each);
     }
   }
   if constexpr (What != measure::norm) {
@@ -79,16 +92,16 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
       typename rule::template sums<Real> sum;
       if constexpr (has_sums_of_state<rule>) sum = rule::sum(p[j], g[j], s.whole(j), k);
       else sum = rule::sum(p[j], g[j], k);
-      for (std::size_t c = 0; c < Plan::sum_count; ++c) sums[c][j] = reinterpret_cast<Real const*>(&sum)[c];
+      unrolled<Plan::sum_count>([&](auto c) { sums[c][j] = reinterpret_cast<Real const*>(&sum)[c]; });
     }
-    for (std::size_t c = 0; c < Plan::sum_count; ++c) {
+    unrolled<Plan::sum_count>([&](auto c) {
       take(sums[c]);
-      add(total[measured<Plan, What> - Plan::sum_count + c]);
-    }
+      add(total[measured<Plan, What> - Plan::sum_count + c], each);
+    });
   }
 }
 
-/// The same for a tensor that the matrix rule updates: it has no part in the rule's sums.
+/// measure_packet for a tensor that the matrix rule updates: it has no part in the rule's sums.
 template <class Plan, measure What, class Real>
 DESCENT_HD void measure_matrix_packet([[maybe_unused]] double (&total)[(measured<Plan, What>)][4],
                                       [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,

@@ -31,6 +31,8 @@ typedef float loose_floats __attribute__((vector_size(32), may_alias, aligned(4)
 typedef std::uint16_t loose_shorts __attribute__((vector_size(16), may_alias, aligned(2)));
 typedef float four_floats __attribute__((vector_size(16), may_alias));
 typedef double doubles __attribute__((vector_size(32), may_alias, aligned(8)));
+typedef long long longs __attribute__((vector_size(32), may_alias));
+typedef unsigned long long unsigned_longs __attribute__((vector_size(32), may_alias));
 
 // Conversions of width, each one or two instructions; GCC 12 makes many of a __builtin_convertvector.
 #if defined(__x86_64__) && !defined(__clang__)
@@ -46,10 +48,17 @@ DESCENT_LANES inline shorts to_shorts(words x) {  // of values below 2^16
   return *reinterpret_cast<shorts const*>(&packed);
 }
 DESCENT_LANES inline doubles to_doubles(four_floats x) { return __builtin_ia32_cvtps2pd256(x); }
+DESCENT_LANES inline words even_products(words a, words b) {  // 64 bits each, of words 0, 2, 4 and 6
+  typedef int signed_words __attribute__((vector_size(32)));
+  return (words)__builtin_ia32_pmuludq256((signed_words)a, (signed_words)b);
+}
 #else
 DESCENT_LANES inline words to_words(shorts x) { return __builtin_convertvector(x, words); }
 DESCENT_LANES inline shorts to_shorts(words x) { return __builtin_convertvector(x, shorts); }
 DESCENT_LANES inline doubles to_doubles(four_floats x) { return __builtin_convertvector(x, doubles); }
+DESCENT_LANES inline words even_products(words a, words b) {
+  return (words)(((unsigned_longs)a & 0xffffffff) * ((unsigned_longs)b & 0xffffffff));
+}
 #endif
 
 #define DESCENT_PACK(type, expression) type r; r.lanes() = expression; return r
@@ -183,10 +192,67 @@ DESCENT_LANES DESCENT_HD inline void store(half* p, pack const& a) {
 #endif
 }
 
-DESCENT_LANES DESCENT_HD inline void store_doubles(double (&out)[8], pack const& a) {
+// ---- sums in double ------------------------------------------------------------------------------------------------
+
+/// The elements of a pack in double.
+struct double_pack {
+  alignas(32) double lane[8];
 #if !defined(__CUDA_ARCH__)
-  for (int h = 0; h < 2; ++h)
-    *reinterpret_cast<doubles*>(out + 4 * h) = to_doubles(*reinterpret_cast<four_floats const*>(a.lane + 4 * h));
+  doubles& half(int h) { return reinterpret_cast<doubles*>(lane)[h]; }
+  doubles const& half(int h) const { return reinterpret_cast<doubles const*>(lane)[h]; }
+#endif
+};
+
+DESCENT_LANES DESCENT_HD inline void to_doubles(double_pack& r, pack const& a) {
+  DESCENT_PACK_DO(for (int h = 0; h < 2; ++h)
+                      r.half(h) = to_doubles(reinterpret_cast<four_floats const*>(a.lane)[h]));
+}
+/// Elements whose bit is not set become 0.
+DESCENT_LANES DESCENT_HD inline void keep(double_pack& r, [[maybe_unused]] unsigned in) {
+#if !defined(__CUDA_ARCH__)
+  for (int h = 0; h < 2; ++h) {
+    longs const bit = longs{1, 2, 4, 8} << 4 * h;
+    r.half(h) = ((longs{} + in) & bit) == bit ? r.half(h) : doubles{};
+  }
+#endif
+}
+DESCENT_LANES DESCENT_HD inline void square(double_pack& r) {
+  DESCENT_PACK_DO(for (int h = 0; h < 2; ++h) r.half(h) *= r.half(h));
+}
+DESCENT_LANES DESCENT_HD inline void magnitude(double_pack& r, double scale) {
+  DESCENT_PACK_DO(for (int h = 0; h < 2; ++h)
+                      r.half(h) = (doubles)((longs)r.half(h) & 0x7fffffffffffffff) * scale);
+}
+#if !defined(__CUDA_ARCH__)
+inline doubles& in_lanes(double (&four)[4]) { return reinterpret_cast<doubles&>(four); }
+inline doubles const& in_lanes(double const (&four)[4]) { return reinterpret_cast<doubles const&>(four); }
+#endif
+DESCENT_LANES DESCENT_HD inline void clear_in_lanes([[maybe_unused]] double (&sum)[4]) {
+  DESCENT_PACK_DO(in_lanes(sum) = doubles{});
+}
+/// sum[j % 4] <- its sum with element j
+DESCENT_LANES DESCENT_HD inline void add(double (&sum)[4], double_pack const& a) {
+  DESCENT_PACK_DO(in_lanes(sum) += a.half(0) + a.half(1));
+}
+/// sum[j % 4] <- the larger of it and element j, not a number if one is
+DESCENT_LANES DESCENT_HD inline void enlarge(double (&sum)[4], double_pack const& a) {
+#if !defined(__CUDA_ARCH__)
+  doubles& most = in_lanes(sum);
+  for (int h = 0; h < 2; ++h) most = (most != most) | (most > a.half(h)) ? most : a.half(h);
+#endif
+}
+
+/// ((f(a) + f(b)) + (f(c) + f(d))), f(x) = (x[0] + x[2]) + (x[1] + x[3])
+DESCENT_LANES DESCENT_HD inline double fold_four_in_lanes(double const (&a)[4], double const (&b)[4],
+                                                          double const (&c)[4], double const (&d)[4]) {
+#if !defined(__CUDA_ARCH__)
+  doubles const p = in_lanes(a), q = in_lanes(b), r = in_lanes(c), s = in_lanes(d);
+  doubles const pq = __builtin_shufflevector(p, q, 0, 1, 4, 5) + __builtin_shufflevector(p, q, 2, 3, 6, 7);
+  doubles const rs = __builtin_shufflevector(r, s, 0, 1, 4, 5) + __builtin_shufflevector(r, s, 2, 3, 6, 7);
+  doubles const f = __builtin_shufflevector(pq, rs, 0, 4, 2, 6) + __builtin_shufflevector(pq, rs, 1, 5, 3, 7);
+  return (f[0] + f[2]) + (f[1] + f[3]);  // f of a, c, b, d
+#else
+  return 0;
 #endif
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <descent/control.hpp>
+#include <descent/detail/packet_random.hpp>
 #include <descent/detail/plan.hpp>
 #include <descent/detail/streams.hpp>
+#include <descent/detail/unrolled.hpp>
 #include <descent/noise.hpp>
 #include <descent/rounding.hpp>
 
@@ -48,21 +50,45 @@ template <class Plan> struct buffers {
   }
 };
 
-/// Which random numbers of one seed belong to what is rounded or made noisy.
-inline constexpr int random_value = 0, random_slow = 1, random_slot = 2;
+/// Random numbers for what a step rounds in a packet, With the value or without. In lanes they are made two streams at
+/// a time, elsewhere when they are asked for.
+template <class Plan, class Real, bool With = true> class packet_random {
+  using streams = rounded_streams<Plan, With>;
+  static constexpr bool in_lanes = lanes<Real> > 1 && streams::count > 0;
 
-/// Rounds to one of the two nearest T at random, where the policy says so and T is narrow.
-template <class Plan, class T, class Real, int M>
-DESCENT_HD void round_randomly([[maybe_unused]] Real (&r)[M], [[maybe_unused]] buffers<Plan> const& x,
-                               [[maybe_unused]] std::int64_t i, [[maybe_unused]] int stream,
-                               [[maybe_unused]] step_terms_of<Plan> const& step) {
-  if constexpr (Plan::template rounds<T>) {
-    std::int64_t const element = x.extra.arena + i;
-    auto const random = random_bits(step.rounding_seed, step.t,
-                                    element / packet_size, stream);
-    round_lanes<T>(r, random.bits, int(element % packet_size));
+ public:
+  DESCENT_HD packet_random(buffers<Plan> const& x, std::int64_t i, step_terms_of<Plan> const& step)
+      : x_(x), i_(i), step_(step) {
+#if !defined(__CUDA_ARCH__)
+    if constexpr (in_lanes)
+      unrolled<(streams::count + 1) / 2>([&](auto pair) {
+        constexpr int last = streams::count - 1, first = 2 * int(pair);
+        random_bits_in_lanes(made_[first], made_[first + 1], step.rounding_seed, step.t, element() / packet_size,
+                             streams::template number<first>, streams::template number<first < last ? first + 1 : last>);
+      });
+#endif
   }
-}
+
+  /// Rounds to one of the two nearest T at random, where the policy says so and T is narrow.
+  template <int Stream, class T, int M> DESCENT_HD void round([[maybe_unused]] Real (&r)[M]) const {
+    if constexpr (Plan::template rounds<T>) {
+      int const lane = int(element() % packet_size);
+      if constexpr (in_lanes && streams::template rounded<Stream>)
+        round_lanes<T>(r, made_[streams::template before<Stream>].bits, lane);
+      else
+        round_lanes<T>(r, random_bits(step_.rounding_seed, step_.t, element() / packet_size, Stream).bits, lane);
+    }
+  }
+
+ private:
+  DESCENT_HD std::int64_t element() const { return x_.extra.arena + i_; }
+
+  buffers<Plan> const& x_;
+  std::int64_t i_;
+  step_terms_of<Plan> const& step_;
+  struct none {};
+  [[no_unique_address]] std::conditional_t<in_lanes, random_packet[(streams::count + 1) / 2 * 2 + 1], none> made_;
+};
 
 /// The state of one packet, by member; whole() and part() turn it into the rule's own struct and back.
 template <class Plan, class Real, int M = reals<Real>> struct packet_state {
@@ -70,7 +96,7 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
   Real member[Plan::slots + 1][M];
 
   template <bool ForSums> DESCENT_HD void read(buffers<Plan> const& x, std::int64_t i, extent e) {
-    each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
       if constexpr (ForSums || Plan::template updates<I>) {
         if (stored(x, I)) return detail::read(member[I], x.template slot_at<I>() + i, e);
       }
@@ -78,19 +104,16 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
     });
   }
   template <bool AtStart> DESCENT_HD void write(buffers<Plan> const& x, std::int64_t i, extent e) const {
-    each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
       if constexpr (AtStart || Plan::template updates<I>) {
         if (stored(x, I)) detail::write(x.template slot_at<I>() + i, member[I], e);
       }
     });
   }
-  DESCENT_HD void round_randomly(buffers<Plan> const& x, std::int64_t i,
-                                 step_terms_of<Plan> const& step) {
-    each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      if constexpr (Plan::template updates<I>) {
-        if (stored(x, I))
-          detail::round_randomly<Plan, typename Plan::template slot<I>>(member[I], x, i, random_slot + int(I), step);
-      }
+  template <bool With> DESCENT_HD void round(buffers<Plan> const& x, packet_random<Plan, Real, With> const& random) {
+    unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
+      if constexpr (Plan::template updates<I>)
+        if (stored(x, I)) random.template round<random_slot + int(I), typename Plan::template slot<I>>(member[I]);
     });
   }
   DESCENT_HD state whole(int j) const {
@@ -105,10 +128,6 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
   }
 
  private:
-  template <class F> DESCENT_HD static void each(F const& f) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(std::integral_constant<std::size_t, I>{}), ...); }
-    (typename Plan::every_slot{});
-  }
   DESCENT_HD static bool stored(buffers<Plan> const& x, std::size_t slot) {
     return !has_optional_state<typename Plan::rule> || x.slot[slot];
   }
@@ -207,17 +226,18 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, 
     s.part(j, state);
   }
 
+  packet_random<Plan, Real> const random(x, i, step);
   if constexpr (Plan::template given<typename Plan::lookahead>) {
     if (step.pull != 0) {
       Real slow[M];
       read(slow, x.extra.slow + i, e);
       for (int j = 0; j < M; ++j) p[j] = slow[j] + Real(step.pull) * (p[j] - slow[j]);
-      round_randomly<Plan, typename Plan::slow>(p, x, i, random_slow, step);
+      random.template round<random_slow, typename Plan::slow>(p);
       write(x.extra.slow + i, p, e);
     }
   }
-  if constexpr (!Plan::has_remainder) round_randomly<Plan, exact>(p, x, i, random_value, step);
-  s.round_randomly(x, i, step);
+  if constexpr (!Plan::has_remainder) random.template round<random_value, exact>(p);
+  s.round(x, random);
 
   if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
   else write(x.exact + i, p, e);

@@ -32,15 +32,21 @@ template <bool Largest = false> DESCENT_HD double fold(double const (&a)[4]) {
   return both(both(a[0], a[2]), both(a[1], a[3]));
 }
 
-template <bool Largest = false> double add_warp(double* lane) {
-  for (int distance = 1; distance < warp; distance *= 2)
-    for (int i = 0; i < warp; i += 2 * distance) lane[i] = combine<Largest>{}(lane[i], lane[i + distance]);
-  return lane[0];
+/// Of four neighbours.
+template <bool Largest = false>
+DESCENT_HD double fold_four(double const (&a)[4], double const (&b)[4], double const (&c)[4], double const (&d)[4]) {
+  combine<Largest> const both;
+  return both(both(fold<Largest>(a), fold<Largest>(b)), both(fold<Largest>(c), fold<Largest>(d)));
 }
 
-template <bool Largest = false> double add_block(double* lane, int lanes) {
-  double sum = add_warp<Largest>(lane);
-  for (int i = warp; i < lanes; i += warp) sum = combine<Largest>{}(sum, add_warp<Largest>(lane + i));
+/// Neighbours first: after each round half as many are left. Where they are sums of neighbours already, a warp has
+/// fewer.
+template <bool Largest = false> double add_block(double* lane, int lanes, int warp_size = warp) {
+  int const warps = lanes / warp_size;
+  for (int left = lanes / 2; left >= warps; left /= 2)
+    for (int i = 0; i < left; ++i) lane[i] = combine<Largest>{}(lane[2 * i], lane[2 * i + 1]);
+  double sum = lane[0];
+  for (int i = 1; i < warps; ++i) sum = combine<Largest>{}(sum, lane[i]);
   return sum;
 }
 

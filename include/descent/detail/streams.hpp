@@ -81,14 +81,14 @@ template <class Real, int M, class T> DESCENT_HD void read(Real (&r)[M], T const
       for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(x[j]);
     }
 #else
-    if (!e.whole) {
+    if constexpr (lanes<Real> == 1) {
+      for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(p[j < e.size ? j : 0]);
+    } else if (e.whole) {
+      load(r[0], p);
+    } else {
       T x[packet_size];
       for (int j = 0; j < packet_size; ++j) x[j] = p[j < e.size ? j : 0];
-      read(r, static_cast<T const*>(x), {int(packet_size), true});
-    } else if constexpr (lanes<Real> == 1) {
-      for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(p[j]);
-    } else {
-      load(r[0], p);
+      load(r[0], static_cast<T const*>(x));
     }
 #endif
   }
@@ -102,14 +102,14 @@ template <class Real, int M, class T> DESCENT_HD void write(T* p, Real const (&r
 #if defined(__CUDA_ARCH__)
     if constexpr (lanes<Real> == 1) store_aligned(p, r);
 #else
-    if (!e.whole) {
-      T x[packet_size];
-      write(x, r, {int(packet_size), true});
-      for (int j = 0; j < e.size; ++j) p[j] = x[j];
-    } else if constexpr (lanes<Real> == 1) {
-      for (int j = 0; j < packet_size; ++j) p[j] = narrow<T>(r[j]);
-    } else {
+    if constexpr (lanes<Real> == 1) {
+      for (int j = 0; j < e.size; ++j) p[j] = narrow<T>(r[j]);
+    } else if (e.whole) {
       store(p, r[0]);
+    } else {
+      T x[packet_size];
+      store(x, r[0]);
+      for (int j = 0; j < e.size; ++j) p[j] = x[j];
     }
 #endif
   }
@@ -209,15 +209,6 @@ template <class T, class Real, int M> DESCENT_HD void round_to(Real (&r)[M]) {
     store(x, r[0]);
     load(r[0], x);
   }
-}
-
-/// The first n elements in double, 0 beyond.
-template <class Real> DESCENT_HD void to_doubles(double (&out)[packet_size], Real const (&r)[reals<Real>], int n) {
-  if constexpr (lanes<Real> == 1) for (int j = 0; j < packet_size; ++j) out[j] = double(r[j]);
-  else store_doubles(out, r[0]);
-  if (n < packet_size)
-    for (int j = 0; j < packet_size; ++j)
-      if (j >= n) out[j] = 0;
 }
 
 }  // namespace descent::detail

@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/math.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace descent::detail {
+
+/// std::integral_constant, on devices too.
+template <std::size_t I> struct constant {
+  DESCENT_HD constexpr operator std::size_t() const { return I; }
+};
+
+/// f(0), ..., f(N - 1), each with a constant: a loop that every compiler unrolls, so that what it indexes stays in
+/// registers.
+template <std::size_t N, class F> DESCENT_HD void unrolled(F const& f) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) { (f(constant<I>{}), ...); }
+  (std::make_index_sequence<N>{});
+}
+
+}  // namespace descent::detail
