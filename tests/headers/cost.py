@@ -195,10 +195,11 @@ def check(cc, table):
 
 
 def times(cc, repeats=5):
-    """Medians of the wall time, turn by turn, and the most memory of one compilation."""
+    """Medians of processor time, which other work on the machine changes less than the time on a clock."""
     cases = [(name, code, []) for name, code in units(cc.kind)]
     thrust = ["thrust/for_each.h", "thrust/iterator/counting_iterator.h"]
-    cases[1:1] = [("<vector>, <string>, <algorithm>, <memory>", unit_of(["vector", "string", "algorithm", "memory"]), []),
+    standard = ["vector", "string", "algorithm", "memory"]
+    cases[1:1] = [("the standard's " + ", ".join(standard), unit_of(standard), []),
                   ("Thrust's for_each", unit_of(thrust), [])]
     include, place = ("descent.cuh", ", ds::cuda{}") if cc.kind == "cu" else ("descent.hpp", "")
     body = ("namespace ds = descent;\nvoid train(ds::parameters<float> const& params) "
@@ -210,14 +211,18 @@ def times(cc, repeats=5):
     seconds = [[] for _ in cases]
     for _ in range(repeats):
         for case, of in zip(cases, seconds):
-            of.append(cc.run(case[1], *case[2], "-c", "-o", cc.object)[1])
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cc.run(case[1], *case[2], "-c", "-o", cc.object)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            of.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    peak = after.ru_maxrss // 1024
     base = statistics.median(seconds[1])
     print(f"{cc.versions()}; medians of {repeats}; load {os.getloadavg()[0]:.1f}; at most {peak} MiB\n")
-    print("| unit | flags | seconds | lowest to highest | of the standard headers |\n|---|---|---|---|---|")
+    print("| unit | flags | seconds | lowest to highest | of the standard's |\n|---|---|---|---|---|")
     for (name, _, flags), of in zip(cases, seconds):
         middle = statistics.median(of)
-        print(f"| {name} | {' '.join(flags)} | {middle:.2f} | {min(of):.2f} to {max(of):.2f} | {middle / base:.1f} |")
+        flags = " ".join(f"`{flag}`" for flag in flags)
+        print(f"| {name} | {flags} | {middle:.2f} | {min(of):.2f} to {max(of):.2f} | {middle / base:.1f} |")
 
 
 mode = sys.argv.pop(1) if sys.argv[1].startswith("--") else "--check"
