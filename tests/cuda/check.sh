@@ -1,7 +1,8 @@
 #!/bin/sh
 # usage: check.sh cubin ptx log
 # The unit has kernels. Where its source has `guard:` or `code:` lines, they hold. Elsewhere only says which
-# kernels spill registers or have a stack. The figures of some units are not worse than in figures.txt.
+# kernels spill registers or have a stack. The figures of some units are not worse than in figures.txt, the code of the
+# optimizers of others is not larger than in sizes.txt.
 cubin=$1 ptx=$2 log=$3
 here=$(dirname "$0")
 source=$here/$(basename "$cubin" | sed 's/\.sm_.*//').cu
@@ -16,4 +17,5 @@ python3 "$here/guard.py" "$source" "$ptx" "$log" || exit 1
 unit=$(basename "$source" .cu)
 case $unit in
   chains | rules | update) python3 "$here/figures.py" "$here/figures.txt" "$unit" "$(dirname "$cubin")" "$arch" ;;
+  matrix | paths) python3 "$here/sizes.py" "$here/sizes.txt" "$(dirname "$cubin")" "$unit" "$arch" ;;
 esac

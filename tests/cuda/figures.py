@@ -99,9 +99,9 @@ def check(table, unit, folder, arch):
     return problems
 
 
-if sys.argv[1] == "--write":
+if __name__ == "__main__" and sys.argv[1] == "--write":
     write(sys.argv[2], sys.argv[3], sys.argv[4:])
-else:
+elif __name__ == "__main__":
     found = [p for arch in (sys.argv[4:] or archs) for p in check(*sys.argv[1:4], arch)]
     print(*(f"not allowed: {p}" for p in found), sep="\n")
     sys.exit(bool(found))

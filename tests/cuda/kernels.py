@@ -7,10 +7,12 @@ import subprocess
 
 
 def machine_code(cubin):
-    """Bytes of each kernel, by mangled name."""
+    """Bytes of each kernel, by mangled name; of an object, bytes of each function that has a section."""
     image = open(cubin, "rb").read()
     (table,) = struct.unpack_from("<Q", image, 0x28)
     size, count, strings = struct.unpack_from("<HHH", image, 0x3A)
+    if count == 0:  # more sections than 16 bits can count
+        count, strings = struct.unpack_from("<QI", image, table + 32)
     sections = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(count)]
     names = image[sections[strings][4]:][:sections[strings][5]]
     named = ((names[s[0]:names.index(b"\0", s[0])].decode(), image[s[4]:s[4] + s[5]]) for s in sections)

@@ -1,0 +1,236 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""usage: cost.py [--write | --times] cpp|cu compiler arguments...
+
+What including and compiling cost, in figures that depend on the compiler and its libraries alone:
+
+    headers      lines, KiB and files of preprocessed text that each public header brings in
+    units        MB that GCC takes while it compiles, functions and bytes of the object
+    optimizers   functions and bytes of code that one more optimizer adds, with -O2: see optimizers.cpp
+
+They are compared with costs_cpp.txt or costs_cu.txt; --write records them anew. Figures hold for the compiler and the
+libraries that the table names; for others they are only printed. Seconds are only printed, but a unit with an optimizer
+of every rule has to compile in less than 300. --times writes a table of times, for a machine that does nothing else."""
+import os
+import pathlib
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+here = pathlib.Path(__file__).parent
+root = here.parent.parent
+sys.path.insert(0, str(here.parent / "cuda"))
+from kernels import demangled, machine_code  # noqa: E402
+
+slack = {"lines": 0.02, "KiB": 0.02, "files": 0.02, "MB": 0.04, "functions": 0.05, "bytes": 0.05}
+columns = {"headers": ["lines", "KiB", "files"], "units": ["MB", "functions", "bytes"],
+           "optimizers": ["functions", "bytes"]}
+# What these bring in is another library's: of MPI, TBB, NCCL.
+left_out = {"comm/mpi.hpp", "comm/mpi_session.hpp", "host_tbb.hpp", "comm/nccl.cuh"}
+
+every_rule = """namespace ds = descent;
+template <class Rule> void step(ds::parameters<float> const& p) {
+  if constexpr (ds::has_loss<Rule>) ds::optimizer{p, Rule{}, ds::loss_at{}}.step();
+  else if constexpr (ds::update_rule<Rule>) ds::optimizer{p, Rule{}}.step();
+  else ds::optimizer{p, ds::sgd{}, ds::matrices{Rule{}}}.step();
+}
+void step_each(ds::parameters<float> const& p) {"""
+
+
+def unit_of(headers, code=""):
+    return "".join(f"#include <{h}>\n" for h in headers) + code + "\n"
+
+
+def units(kind):
+    yield "nothing", unit_of([])
+    yield "one rule and one schedule", unit_of(["descent/rules/adamw.hpp", "descent/schedules/cosine.hpp"])
+    yield "descent.hpp", unit_of(["descent/descent.hpp"])
+    if kind == "cu":
+        yield "descent.cuh", unit_of(["descent/descent.cuh"])
+    else:
+        rules = sorted(p.stem for p in (root / "include/descent/rules").glob("*.hpp"))
+        arguments = {"larc": "larc<ds::sgd>", "layerwise": "layerwise<ds::adam>"}
+        steps = "".join(f"\n  step<ds::{arguments.get(r, r)}>(p);" for r in rules)
+        headers = ["descent/descent.hpp", "descent/matrix.hpp", *(f"descent/rules/{r}.hpp" for r in rules)]
+        yield "every rule, one optimizer each", unit_of(headers, every_rule + steps + "\n}")
+
+
+class compiler:
+    def __init__(self, kind, command):
+        self.kind, self.command = kind, command
+        self.folder = tempfile.TemporaryDirectory()
+        self.source = f"{self.folder.name}/unit.{kind}"
+        self.object = f"{self.folder.name}/unit.o"
+
+    def run(self, code, *arguments):
+        """What it says, and the seconds that it takes."""
+        pathlib.Path(self.source).write_text(code)
+        start = time.monotonic()
+        done = subprocess.run([*self.command, *arguments, self.source], capture_output=True, text=True,
+                              env=dict(os.environ, LC_ALL="C"))
+        seconds = time.monotonic() - start
+        if done.returncode != 0:
+            sys.exit(f"does not compile:\n{code[:400]}\n{done.stderr[:4000]}")
+        return done, seconds
+
+    def preprocessed(self, headers):
+        """Lines that are not empty, KiB of them, and files."""
+        text = self.run(unit_of(headers), "-E")[0].stdout.splitlines()
+        lines = [line for line in text if line.strip() and not line.startswith("#")]
+        files = {m[1] for line in text if (m := re.match(r'# \d+ "([^<"][^"]*)"', line))}
+        return dict(lines=len(lines), KiB=sum(len(line) + 1 for line in lines) // 1024, files=len(files) - 1)
+
+    def compile(self, code, *arguments):
+        """What an object of this code took and has, and the seconds."""
+        report = ["-ftime-report"] if self.kind == "cpp" else []
+        done, seconds = self.run(code, *report, *arguments, "-c", "-o", self.object)
+        figures = {}
+        if taken := re.search(r"^ TOTAL .* (\d+)([kM])\s*$", done.stderr, re.M):
+            figures["MB"] = int(taken[1]) // (1024 if taken[2] == "k" else 1)
+        return figures, seconds
+
+    def versions(self):
+        keep = ["-Xcompiler", "-dM"] if self.kind == "cu" else ["-dM"]
+        text = self.run(unit_of(["cuda/version", "features.h"]), "-E", *keep)[0].stdout
+        of = dict(re.findall(r'^#define (\w+) "?([\w.]+)"?$', text, re.M))
+        cccl = int(of["CCCL_VERSION"])
+        names = [f"gcc {of['__VERSION__']}" if "__clang__" not in of else f"clang {of['__clang_major__']}",
+                 f"glibc {of.get('__GLIBC__')}.{of.get('__GLIBC_MINOR__')}",
+                 f"CCCL {cccl // 1000000}.{cccl // 1000 % 1000}.{cccl % 1000}"]
+        if self.kind == "cu":
+            names.append("nvcc " + ".".join(of[f"__CUDACC_VER_{x}__"] for x in ("MAJOR", "MINOR", "BUILD")))
+        return ", ".join(names)
+
+
+def size_of(functions):
+    return dict(functions=len(functions), bytes=sum(map(len, functions)))
+
+
+def optimizers(cc):
+    """What each `optimizer:` line of optimizers.cpp names by a word in the names of its functions, and the rest."""
+    code = (here / "optimizers.cpp").read_text()
+    words = re.findall(r"optimizer: (\w+) +(\S+)", code)
+    cc.compile(code, "-O2", "-ffunction-sections")
+    found = {name: [] for name, _ in words} | {"what they share": []}
+    sections = {re.sub(r"^(unlikely|startup)\.", "", name): [] for name in machine_code(cc.object)}
+    for name, code in machine_code(cc.object).items():
+        sections[re.sub(r"^(unlikely|startup)\.", "", name)].append(code)
+    for section, name in demangled(sections).items():
+        found[next((o for o, word in words if word in name), "what they share")] += sections[section]
+    return {name: size_of(list) for name, list in found.items()}
+
+
+def measure(cc):
+    figures = {"headers": {}, "units": {}, "optimizers": {}}
+    ends = ["*.hpp"] if cc.kind == "cpp" else ["*.cuh"]
+    public = sorted(str(p.relative_to(root / "include/descent")) for end in ends
+                    for p in (root / "include/descent").rglob(end) if "detail" not in p.parts)
+    for header in public:
+        if header not in left_out:
+            figures["headers"][header] = cc.preprocessed([f"descent/{header}"])
+    for name, code in units(cc.kind):
+        row, seconds = cc.compile(code)
+        print(f"include cost: {name} (.{cc.kind}): {seconds:.2f} s")
+        if seconds > 300:
+            sys.exit(f"{name}: more than 300 s")
+        if cc.kind == "cpp":
+            figures["units"][name] = row | size_of(list(machine_code(cc.object).values()))
+    if cc.kind == "cpp":
+        figures["optimizers"] = optimizers(cc)
+    return figures
+
+
+def write(table, versions, figures):
+    with open(table, "w") as out:
+        print(versions, file=out)
+        for group, rows in figures.items():
+            if rows:
+                print(f"\n{group}: {' '.join(columns[group])}", file=out)
+            for name, row in rows.items():
+                print(" ", *(f"{row[c]:7}" for c in columns[group]), f" {name}", file=out)
+
+
+def read(table):
+    first, *lines = table.read_text().splitlines()
+    recorded = {}
+    for line in lines:
+        if line and not line.startswith(" "):
+            group = line.split(":")[0]
+        elif line:
+            *numbers, name = line.split(None, len(columns[group]))
+            recorded[group, name] = dict(zip(columns[group], map(int, numbers)))
+    return first, recorded
+
+
+def compare(recorded, figures):
+    found = {(group, name): row for group, rows in figures.items() for name, row in rows.items()}
+    yield from (f"{name} ({group}) is not recorded" for group, name in found.keys() - recorded.keys())
+    yield from (f"{name} ({group}) is recorded and not there" for group, name in recorded.keys() - found.keys())
+    for key in sorted(found.keys() & recorded.keys()):
+        grew, sank = [], []
+        for column, now in found[key].items():
+            was = recorded[key][column]
+            room = max(slack[column] * was, 2)
+            list = grew if now > was + room else sank if now < was - 2 * room else []
+            list.append(f"{column} from {was} to {now}")
+        if grew:
+            yield f"{key[1]} ({key[0]}) grew: {', '.join(grew)}"
+        if sank:
+            yield f"{key[1]} ({key[0]}) is better, which is to be kept: {', '.join(sank)}"
+
+
+def check(cc, table):
+    figures, versions = measure(cc), cc.versions()
+    wanted, recorded = read(table)
+    problems = list(compare(recorded, figures))
+    print(f"{sum(map(len, figures.values()))} rows compared with {table.name}", *problems, sep="\n")
+    if versions != wanted:
+        print(f"not compared: the table is of {wanted}, this is {versions}")
+    elif problems:
+        sys.exit(f"If this is meant, record it: python3 tests/headers/cost.py --write {cc.kind} {' '.join(cc.command)}")
+
+
+def times(cc, repeats=5):
+    """Medians of processor time, which other work on the machine changes less than the time on a clock."""
+    cases = [(name, code, []) for name, code in units(cc.kind)]
+    thrust = ["thrust/for_each.h", "thrust/iterator/counting_iterator.h"]
+    standard = ["vector", "string", "algorithm", "memory"]
+    cases[1:1] = [("the standard's " + ", ".join(standard), unit_of(standard), []),
+                  ("Thrust's for_each", unit_of(thrust), [])]
+    include, place = ("descent.cuh", ", ds::cuda{}") if cc.kind == "cu" else ("descent.hpp", "")
+    body = ("namespace ds = descent;\nvoid train(ds::parameters<float> const& params) "
+            "{{ ds::optimizer{{params, ds::adamw{{}}{0}{1}}}.step(); }}")
+    one, policies = (unit_of([f"descent/{include}"], body.format(p, place))
+                     for p in ("", ", ds::clip_norm{}, ds::dynamic_loss_scale{}, ds::ema{}, ds::zero_grad{}"))
+    cases += [("one optimizer", one, ["-O0"]), ("one optimizer", one, ["-O2"]),
+              ("one optimizer with four policies", policies, ["-O2"])]
+    seconds = [[] for _ in cases]
+    for _ in range(repeats):
+        for case, of in zip(cases, seconds):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cc.run(case[1], *case[2], "-c", "-o", cc.object)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            of.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    peak = after.ru_maxrss // 1024
+    base = statistics.median(seconds[1])
+    print(f"{cc.versions()}; medians of {repeats}; load {os.getloadavg()[0]:.1f}; at most {peak} MiB\n")
+    print("| unit | flags | seconds | lowest to highest | of the standard's |\n|---|---|---|---|---|")
+    for (name, _, flags), of in zip(cases, seconds):
+        middle = statistics.median(of)
+        flags = " ".join(f"`{flag}`" for flag in flags)
+        print(f"| {name} | {flags} | {middle:.2f} | {min(of):.2f} to {max(of):.2f} | {middle / base:.1f} |")
+
+
+mode = sys.argv.pop(1) if sys.argv[1].startswith("--") else "--check"
+cc = compiler(sys.argv[1], sys.argv[2:])
+table = here / f"costs_{cc.kind}.txt"
+if mode == "--times":
+    times(cc)
+elif mode == "--write":
+    write(table, cc.versions(), measure(cc))
+else:
+    check(cc, table)
