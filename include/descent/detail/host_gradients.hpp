@@ -32,9 +32,11 @@ template <class Plan, class System> class host_gradients : protected host_storag
       double of_four[sums][chunk_threads / 4] = {};
       auto const g = std::size_t(e->record(chunk).group);
       if (!groups[g].frozen) {
-        typename rule::template terms<Real> k{};
-        if constexpr (Plan::sums && What != measure::norm)
-          k = e->template spread<Real>(e->pending_[e->tensor_or_group(chunk, Plan::pending_per_tensor)]);
+        auto const k = [&] {
+          if constexpr (Plan::sums && What != measure::norm)
+            return e->template spread<Real>(e->pending_[e->tensor_or_group(chunk, Plan::pending_per_tensor)]);
+          else return typename rule::template terms<Real>{};
+        }();
         Real const scaled(
             real(What == measure::sums && Plan::clip_over != scope::model ? e->factor_of(chunk) : factor));
         e->template with_buffers<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t begin, int size) {

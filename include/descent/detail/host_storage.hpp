@@ -75,9 +75,9 @@ template <class Plan, class System> class host_storage : protected host_control<
   }
 
   template <class Real> static auto spread(unit<rule, real> const& u) {
-    typename rule::template terms<Real> k{};
-    for (std::size_t i = 0; i < members<rule::template terms>; ++i)
-      reinterpret_cast<Real*>(&k)[i] = Real(reinterpret_cast<real const*>(&u.terms)[i]);
+    typename rule::template terms<Real> k;
+    unrolled<members<rule::template terms>>(
+        [&](auto i) { reinterpret_cast<Real*>(&k)[i] = Real(reinterpret_cast<real const*>(&u.terms)[i]); });
     return k;
   }
 
