@@ -119,12 +119,13 @@ class enqueued : public contest {
       wait();
       cudasim_reset_counters();
       step();
+      auto const waited = cudasim_count("synchronisations");
+      wait();  // until all is counted
       auto const launched = graph_ ? cudasim_count("graph_nodes")
                                    : cudasim_count("launches") + cudasim_count("memcpys") + cudasim_count("memsets");
-      if (launched != std::uint64_t(launches_) || cudasim_count("synchronisations") != 0)
+      if (launched != std::uint64_t(launches_) || waited != 0)
         throw std::runtime_error("a captured step has " + std::to_string(launches_) + " nodes; counted are " +
-                                 std::to_string(launched) + ", and " +
-                                 std::to_string(cudasim_count("synchronisations")) + " synchronisations");
+                                 std::to_string(launched) + ", and " + std::to_string(waited) + " synchronisations");
     }
     return step_counts{launches_, 0};
   }

@@ -97,7 +97,8 @@ class Benchmark:
         # PyTorch makes temporaries
         def needed(some, sets):
             return sum(int((sets + (0.6 if c.id.startswith("torch") else 0.02)) * size) for c in some)
-        for sets in (3, 1) if self.device and 2 * size > self.device["l2_bytes"] else (1,):
+        rotated = self.device and 2 * size > self.device["l2_bytes"]
+        for sets in [self.arguments.sets] if self.arguments.sets else (3, 1) if rotated else (1,):
             if needed(own, sets) <= room:
                 return sets, [own]
         batches = []
@@ -218,7 +219,11 @@ class Benchmark:
         """Copy and its like over as much memory as the optimizer of the case uses, in the library's process."""
         limits, first = {}, self.server_of_ceilings()
         for name in self.ceilings if first else ():
-            loaded = first.ask("load", name, name, self.files.memory(min(size, 1 << 30)), self.files.table)
+            try:
+                loaded = first.ask("load", name, name, self.files.memory(min(size, 1 << 30)), self.files.table)
+            except Refused as error:
+                limits[name] = {"refused": str(error)}
+                continue
             limits[name] = {"step_bytes": loaded["step_bytes"]}
             runs[name] = self.timer(first, name)
         return limits
@@ -250,6 +255,7 @@ def arguments():
     parser.add_argument("--most", type=int, default=51)
     parser.add_argument("--per-turn", type=int, default=1, help="samples of a contestant in each of its turns")
     parser.add_argument("--sample", type=float, default=2e-4, help="seconds of a sample at least")
+    parser.add_argument("--sets", type=int, default=0, help="copies of each problem that steps go round")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no further case begins")
     parser.add_argument("--patience", type=float, default=600, help="seconds to wait for an answer")
     parser.add_argument("--memory", type=float, default=0, help="GiB to use at most, if not all that is free")
@@ -313,7 +319,10 @@ def main():
             if results.seconds() > given.limit:
                 benchmark.skip(case, recipe, f"more than {given.limit:g} s had gone by")
                 continue
-            benchmark.run(case, recipe)
+            try:
+                benchmark.run(case, recipe)
+            except Refused as error:
+                benchmark.skip(case, recipe, str(error))
             results.write()
         benchmark.count(lambda: results.seconds() < given.limit + 100)
     finally:
