@@ -283,7 +283,8 @@ class Results:
         self.path, self.benchmark, self.start = given.out, benchmark, time.time()
         self.known = {"format": 1, "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
                       "set": given.set, "command": given.command, "threads": given.threads, "machine": about,
-                      "revision": output("git", "-C", root, "describe", "--always", "--dirty"), "notes": given.note,
+                      "revision": os.environ.get("REVISION") or output("git", "-C", root, "describe", "--always",
+                                                                      "--dirty"), "notes": given.note,
                       "contestants": {c.id: c.about for c in benchmark.contestants}}
         if benchmark.device:
             self.known |= {"device": benchmark.device, "gpu_at_start": gpu_as_found()}

@@ -4,7 +4,7 @@
 # usage: sh tests/benchmarks/gpu.sh [--quick | --all | --growth | --rules | --huge] [--out DIR] [--compiled]
 #          [options of drive.py, such as --cases gpt2 --recipes adamw --limit 300]
 #
-# Without the first: the default set; --limit SECONDS is when no further case begins (400). --quick: whether it runs,
+# Without the first: the default set; --limit SECONDS is when no further case begins (360). --quick: whether it runs,
 # some small cases. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and
 # policies. --rules: each element-wise rule. --huge: Llama-2 7B and 10^9 parameters. --compiled: PyTorch's compiled step,
 # too, which takes minutes more. A run that is cut off keeps what it had.
@@ -13,6 +13,7 @@
 #                            runs programs for a device in software, how many compilers run at once
 #   PYTHON, JAX_PYTHON       with PyTorch (python3), with JAX and optax (the same)
 #   PEERS                    where those run: cuda, cpu, none (cuda; none with RUN)
+#   REVISION                 what the results call the version, where git cannot say it
 cd "$(dirname "$0")/../.." || exit 1
 command="FLAGS='$FLAGS' RUN='$RUN' sh tests/benchmarks/gpu.sh $*"
 set=default out= compiled=no
@@ -49,7 +50,9 @@ own="serve platform_device ours_device ceiling $units"
   [ $set != rules ] || echo 'rules examples/parts/rules.cpp'
 } > "$build/units"
 # What has not changed since the last run is not built again.
-sum=$({ find include tests/benchmarks examples/parts -type f -exec cat {} +; cat "$build/units"; } | cksum)
+sum=$({ find include tests/benchmarks examples/parts -name '*.*pp' -exec cat {} +
+  find include tests/benchmarks -name '*.cu*' -exec cat {} +
+  cat "$build/units"; } | cksum)
 if [ "$sum" != "$(cat "$build/built" 2>/dev/null)" ]; then
   echo "Building $(wc -l < "$build/units") units"
   rm -f "$build"/*.o "$build/built"
@@ -94,7 +97,7 @@ fi
 # Eleven turns of five samples; in software, where times mean nothing, one of one.
 if [ -n "$RUN" ]; then set -- --least 1 --most 1 --seconds 0.01 "$@"
 elif [ $set = quick ]; then set -- --least 5 --most 5 --per-turn 5 --sample 1e-3 --seconds 1 --limit 200 "$@"
-else set -- --least 55 --most 55 --per-turn 5 --sample 1e-3 --seconds 3 --limit 400 --patience 120 "$@"; fi
+else set -- --least 55 --most 55 --per-turn 5 --sample 1e-3 --seconds 3 --limit 360 --patience 120 "$@"; fi
 while read -r contestant; do set -- "$@" --contestant "$contestant"; done < "$contestants"
 name=gpu_$(date +%F)
 [ $set = default ] || name=${name}_$set
