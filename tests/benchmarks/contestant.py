@@ -28,15 +28,14 @@ class Contestant:
     def __init__(self, name, command, environment, patience):
         self.id, self.command, self.environment, self.patience = name, command, environment, patience
         self.start()
-        self.greet()
 
     def start(self):
+        """Does not wait until it is there."""
         self.greeted = False
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=self.environment)
 
     def restart(self):
-        """Does not wait until it is there."""
         self.end()
         self.start()
 

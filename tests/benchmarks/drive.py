@@ -307,12 +307,14 @@ def main():
     about = machine()
     contestants = [Contestant(name, shlex.split(command), environment, given.patience)
                    for name, command in (text.split("=", 1) for text in given.contestant)]
+    oracle = Contestant("oracle", shlex.split(given.oracle), environment, given.patience)
+    for c in contestants + [oracle]:
+        c.greet()
     recipes = [recipe for c in contestants for recipe in c.about["recipes"]]
     if about["load_at_start"] > 0.3 * about["cores"]:
         busy = f"The machine was busy: load {about['load_at_start']:.1f} on {about['cores']} cores when it began"
         print(busy)
         given.note.append(busy)
-    oracle = Contestant("oracle", shlex.split(given.oracle), environment, given.patience)
     benchmark = Benchmark(given, contestants, oracle, Files(given.work), lambda text: print(text, flush=True))
     results = Results(given, benchmark, about)
     try:

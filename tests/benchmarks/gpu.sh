@@ -6,8 +6,8 @@
 #
 # Without the first: the default set; --limit SECONDS is when no further case begins (360). --quick: whether it runs,
 # some small cases. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and
-# policies. --rules: each element-wise rule. --huge: Llama-2 7B and 10^9 parameters. --compiled: PyTorch's compiled step,
-# too, which takes minutes more. A run that is cut off keeps what it had.
+# policies. --rules: each element-wise rule. --huge: Llama-2 7B and 10^9 parameters. --compiled: PyTorch's compiled
+# step, too, which takes minutes more. A run that is cut off keeps what it had.
 #
 #   NVCC, FLAGS, RUN, JOBS   as in tests/gpu.sh: the compiler, its flags for the device (-arch=native), a command that
 #                            runs programs for a device in software, how many compilers run at once
@@ -52,30 +52,29 @@ own="serve platform_device ours_device ceiling $units"
 # What has not changed since the last run is not built again.
 sum=$({ find include tests/benchmarks examples/parts -name '*.*pp' -exec cat {} +
   find include tests/benchmarks -name '*.cu*' -exec cat {} +
-  cat "$build/units"; } | cksum)
-if [ "$sum" != "$(cat "$build/built" 2>/dev/null)" ]; then
-  echo "Building $(wc -l < "$build/units") units"
-  rm -f "$build"/*.o "$build/built"
-  export NVCC common build
-  xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
-    unit=$0
-    $NVCC $common -c "$@" -o "$build/$unit.o" > "$build/$unit.log" 2>&1 || cat "$build/$unit.log"' < "$build/units"
-  # shellcheck disable=SC2046,SC2086  # lists of words
-  "$NVCC" $flags $(objects $own) -o "$build/bench_device" &&
-    "$NVCC" -Xcompiler=-fopenmp $(objects host_oracle host_serve host_platform_host) -o "$build/bench_oracle" || exit 1
-  echo "$sum" > "$build/built"
-fi
+  echo "$common"; } | cksum)
+echo "Building $(wc -l < "$build/units") units"
+export NVCC common build sum
+xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
+  object=$build/$0.o
+  [ "$sum $*" != "$(cat "$object.of" 2>/dev/null)" ] || exit 0
+  rm -f "$object.of"
+  if $NVCC $common -c "$@" -o "$object" > "$object.log" 2>&1; then echo "$sum $*" > "$object.of"
+  else cat "$object.log"; fi' < "$build/units"
+built() { for unit in "$@"; do [ -f "$build/$unit.o.of" ] || return 1; done; }
+host='host_oracle host_serve host_platform_host'
+# shellcheck disable=SC2046,SC2086  # lists of words
+built $own $host && "$NVCC" $flags $(objects $own) -o "$build/bench_device" &&
+  "$NVCC" -Xcompiler=-fopenmp $(objects $host) -o "$build/bench_oracle" || exit 1
 
 has() { $1 -W ignore -c "$2" > "$build/python.log" 2>&1; }
 missing() {
   echo "$1 does not take part"
-  set_notes="$set_notes $1 does not take part: $(tail -n 1 "$build/python.log" | cut -c 1-200)."
+  set_notes="${set_notes:+$set_notes }$1 does not take part: $(tail -n 1 "$build/python.log" | cut -c 1-200)."
 }
 contestants=$build/contestants set_notes=
-{
-  echo "descent=$RUN $build/bench_device"
-  echo "descent_captured=$RUN $build/bench_device captured"
-} > "$contestants"
+echo "descent=$RUN $build/bench_device" > "$contestants"
+[ $set = rules ] || echo "descent_captured=$RUN $build/bench_device captured" >> "$contestants"
 if [ "$peers" != none ] && [ $set != rules ]; then
   modes='fused foreach'
   [ "$peers" != cuda ] || modes="$modes captured"

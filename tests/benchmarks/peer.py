@@ -12,6 +12,9 @@ lion_lr, lion_beta2 = 1e-4, 0.99
 clip, ema, loss_scale = 1.0, 0.99, 1024.0
 warm_steps, warm_seconds, host_steps = 10, 5e-3, 32  # as serve.cpp and platform_device.cpp
 
+waits = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaMemcpy", "cuStreamSynchronize",
+         "cuCtxSynchronize", "cuEventSynchronize")
+
 
 class Case:
     """Sizes of tensors, where they begin in an arena, and the tables with the numbers of their elements."""
@@ -65,6 +68,14 @@ def time_by_clock(steps, step, wait):
             host = (time.perf_counter() - start) / (i + 1)
     wait()
     return (time.perf_counter() - start) / steps, host
+
+
+def counted(trace):
+    """What a trace of the profiler says was given to the device, and how often the host waited for it."""
+    events = [e for e in trace["traceEvents"] if e.get("ph") == "X"]
+    return {"launches": sum(e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") for e in events),
+            "synchronisations": sum(e.get("cat") in ("cuda_runtime", "cuda_driver") and e["name"] in waits
+                                    for e in events)}
 
 
 class Slot:

@@ -17,8 +17,8 @@ import sys
 import cases
 import report_gpu
 import svg
-from tables import (limit, load, missing, percent, ratio, results, seconds, shown, table, target, targets_table,
-                    time_of, timed, title)
+from tables import (limit, load, missing, percent, ratio, results, rules_table, seconds, shown, table, target,
+                    targets_table, time_of, timed, title)
 
 
 def machine(runs):
@@ -52,19 +52,6 @@ def recipe_table(runs, recipe):
                          shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)])
     return table(["case", "parameters", "contestant", "step, median", "quartiles", "GB/s", "% of copy", "% of triad",
                   "time, descent = 1", "bytes owned a parameter", "memory grown a parameter"], rows)
-
-
-def rules_table(runs):
-    rows = []
-    for result in results(runs):
-        for name, of in timed(result).items():
-            if result["recipe"].startswith("rule_"):
-                rows.append((-percent(result, of, "copy") or 0, [
-                    result["recipe"][5:], f"{result['step_bytes'] / result['elements']:.0f}", time_of(seconds(of)),
-                    f"{result['step_bytes'] / seconds(of) * 1e-9:.1f}", shown(percent(result, of, "copy")),
-                    shown(percent(result, of, "triad"))]))
-    return table(["rule, 10⁷ parameters in float", "bytes a parameter", "step, median", "GB/s", "% of copy",
-                  "% of triad"], [row for _, row in sorted(rows)])
 
 
 def targets(runs):

@@ -1,8 +1,8 @@
 """The part of the report that says what was measured on GPUs."""
 
 import cases
-from tables import (limit, missing, percent, ratio, results, seconds, shown, table, target, targets_table, time_of,
-                    timed, title)
+from tables import (limit, missing, percent, ratio, results, rules_table, seconds, shown, table, target, targets_table,
+                    time_of, timed, title)
 
 nothing = "Nothing has been measured on a GPU yet."
 software = "a device in software"
@@ -47,6 +47,7 @@ def targets(runs):
         return [(title(case), min(filter(None, ratios)))] if any(ratios) else []
     rows = target("AdamW, float, 28 bytes a parameter: rate to a copy's", "at least 0.92", at_rate(large, "adamw"),
                   lambda x: x >= 0.92)
+    rows += target("the same: rate to PyTorch's fastest", "at least 1", against_torch(large, "adamw"), lambda x: x >= 1)
     rows += target("AdamW, bfloat16 with float master, 28 bytes: the same", "at least 0.92",
                    at_rate(large, "adamw_bf16"), lambda x: x >= 0.92)
     rows += target("AdamW, all bfloat16, stochastic rounding: the same", "at least 0.88",
@@ -111,6 +112,9 @@ def section(runs, pictures, folder):
     if any(run["device"]["name"] == software for run in runs):
         parts.insert(0, f"Times of {software} mean nothing.")
     parts += ["\n".join(f"![{name.removesuffix('.svg')}]({folder}/{name})" for name in pictures)] if pictures else []
-    for recipe in dict.fromkeys(r["recipe"] for r in results(runs)):
+    recipes = list(dict.fromkeys(r["recipe"] for r in results(runs)))
+    if any(recipe.startswith("rule_") for recipe in recipes):
+        parts.append(f"### Each element-wise rule, on a GPU\n\n{rules_table(runs)}")
+    for recipe in (r for r in recipes if not r.startswith("rule_")):
         parts.append(f"### {cases.what.get(recipe, recipe)}, on a GPU\n\n{recipe_table(runs, recipe)}")
     return "\n\n".join(parts + [f"### What is missing on a GPU\n\n{missing(runs)}"])

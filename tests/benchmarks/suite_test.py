@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 
+import peer
+
 here = os.path.dirname(os.path.abspath(__file__))
 descent, loop, oracle = map(os.path.abspath, sys.argv[1:4])
 faults = ("off", "late", "short", "silent", "not_a_number", "failed", "dead", "dead_later")
@@ -90,6 +92,17 @@ def broken(folder):
     check("seconds" in of["none"] and "seconds" in of["descent"], "those without a fault are timed")
 
 
+def counted_from_trace():
+    def event(category, name, phase="X"):
+        return {"ph": phase, "cat": category, "name": name}
+    trace = [event("kernel", "k"), event("gpu_memcpy", "Memcpy"), event("gpu_memset", "Memset"),
+             event("kernel", "k", "f"), event("gpu_user_annotation", "Optimizer.step"),
+             event("cuda_runtime", "cudaLaunchKernel"), event("cuda_runtime", "cudaStreamSynchronize"),
+             event("cpu_op", "cudaStreamSynchronize")]
+    check(peer.counted({"traceEvents": trace}) == {"launches": 3, "synchronisations": 1},
+          "a trace is counted: what the device did, and waits of the host")
+
+
 def too_large(folder):
     """A case that does not fit the memory is skipped, and how much it needs is said."""
     code, run_, _ = drive(folder, (f"descent={descent}",), "--memory", "0.01", "--cases", "quick_flat", "--recipes",
@@ -131,7 +144,7 @@ def on_gpu(folder):
 
 
 def little_room(folder):
-    """Where not all contestants fit at a time, they are loaded one after the other; one that does not fit is skipped."""
+    """Where not all contestants fit at a time, they are loaded in turn; one that does not fit is skipped."""
     most, room = 40003 * 16, (1 << 28) + 3 * 40003 * 16
     def of(free):
         _, run_, _ = drive(folder, (gpu("descent", descent, free), gpu("other", loop, free)), "--cases", "quick_flat",
@@ -178,6 +191,7 @@ def targets(folder):
 with tempfile.TemporaryDirectory() as where:
     reported(where, right(where))
     broken(where)
+    counted_from_trace()
     too_large(where)
     on_gpu(where)
     little_room(where)

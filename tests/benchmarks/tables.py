@@ -81,6 +81,19 @@ def results(runs):
     return list(of.values())
 
 
+def rules_table(runs):
+    rows = []
+    for result in results(runs):
+        for name, of in timed(result).items():
+            if result["recipe"].startswith("rule_"):
+                rows.append((-percent(result, of, "copy") or 0, [
+                    result["recipe"][5:], f"{result['step_bytes'] / result['elements']:.0f}", time_of(seconds(of)),
+                    f"{result['step_bytes'] / seconds(of) * 1e-9:.1f}", shown(percent(result, of, "copy")),
+                    shown(percent(result, of, "triad"))]))
+    return table(["rule, 10⁷ parameters in float", "bytes a parameter", "step, median", "GB/s", "% of copy",
+                  "% of triad"], [row for _, row in sorted(rows)])
+
+
 def missing(runs):
     said = [f"{run['file']}: {note}" for run in runs for note in run["notes"] if note]
     said += [f"{run['file']}: {title(s['case'])}, {s['recipe']}: {s['why']}" for run in runs for s in run["skipped"]]

@@ -17,8 +17,6 @@ import peer
 from peer import beta1, beta2, clip, decay, ema, eps, loss_scale, lr, momentum
 
 types = {"float": torch.float32, "half": torch.half, "bfloat16": torch.bfloat16}
-waits = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaMemcpy", "cuStreamSynchronize",
-         "cuCtxSynchronize", "cuEventSynchronize")
 
 
 class DeviceMemory:
@@ -38,14 +36,6 @@ def time_by_events(steps, step, wait):
     end.record()
     wait()
     return 1e-3 * begin.elapsed_time(end) / steps, host
-
-
-def counted(trace):
-    """What a trace of the profiler says was given to the device, and how often the host waited for it."""
-    events = [e for e in trace["traceEvents"] if e.get("ph") == "X"]
-    return {"launches": sum(e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") for e in events),
-            "synchronisations": sum(e.get("cat") in ("cuda_runtime", "cuda_driver") and e["name"] in waits
-                                    for e in events)}
 
 
 class Recipe:
@@ -195,7 +185,7 @@ class Recipe:
             with tempfile.NamedTemporaryFile(suffix=".json") as file:
                 profiler.export_chrome_trace(file.name)
                 with open(file.name, encoding="utf-8") as text:
-                    found.append(counted(json.load(text)))
+                    found.append(peer.counted(json.load(text)))
         return {kind: (found[2][kind] - found[1][kind]) // 2 for kind in found[1]}
 
 
