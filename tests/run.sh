@@ -60,8 +60,8 @@ import json, shlex, sys
 for test in json.load(sys.stdin):
     if any(suite.endswith("gpu") for suite in test["suite"]):
         orders = "", "CUDASIM_SEED=1", "CUDASIM_SEED=2", "CUDASIM_ASYNC=1", "CUDASIM_ASYNC=2", "CUDASIM_ASYNC=3"
-        of_ranks = "", "CUDASIM_ASYNC=1 CUDASIM_NCCL_DELAY=1"
-        for order in of_ranks if test["name"].startswith("nccl/") else orders:
+        fewer = {"nccl": ("", "CUDASIM_ASYNC=1 CUDASIM_NCCL_DELAY=1"), "benchmarks": ("CUDASIM_ASYNC=1",)}
+        for order in fewer.get(test["name"].split("/")[0], orders):
             folder = test["workdir"] or sys.argv[1]
             print(shlex.join([folder, sys.argv[2], test["name"], order, *test["cmd"]]))' \
     "$build" "$simulator" > "$build/software_runs"

@@ -77,9 +77,10 @@ assert by_name["resnet50"].elements == 25_557_032 and by_name["resnet50"].count 
 assert by_name["llama2_7b"].elements == 6_738_415_616 and by_name["llama2_7b"].count == 291
 
 # Bytes of a parameter that lie in memory: value, gradient and all that the recipe keeps.
-resident = {"sgd": 8, "momentum": 12, "adamw": 16, "lion": 12, "lamb": 16, "lars": 12, "adamw_bf16": 16,
-            "adamw_bf16_clip": 16, "adamw_half_o2": 20, "adamw_bf16_sr": 8}
-what = {"sgd": "SGD, float", "momentum": "SGD with momentum, float", "adamw": "AdamW, float", "lion": "Lion, float",
+resident = {"sgd": 8, "momentum": 12, "adamw": 16, "adamw_clip": 16, "lion": 12, "lamb": 16, "lars": 12,
+            "adamw_bf16": 16, "adamw_bf16_clip": 16, "adamw_half_o2": 20, "adamw_bf16_sr": 8}
+what = {"sgd": "SGD, float", "momentum": "SGD with momentum, float", "adamw": "AdamW, float",
+        "adamw_clip": "AdamW, float, clipped norm", "lion": "Lion, float",
         "lamb": "LAMB, float", "lars": "LARS, float", "adamw_bf16": "AdamW, bfloat16 with float master",
         "adamw_bf16_clip": "AdamW, bfloat16 with float master, clipped norm",
         "adamw_half_o2": "AdamW, half with float master, dynamic loss scale, clipped norm, EMA, zeroed gradients",
@@ -91,21 +92,34 @@ policies = ["policies_0", "policies_1", "policies_2", "policies_3", "policies_4"
 groups = ["groups_1", "groups_10", "groups_100", "groups_1000"]
 
 
-def plan(name, recipes):
+def plan(name, recipes, device=False):
     """Pairs of a case and a recipe, of those that there are."""
-    if name == "quick":
-        return [(case, recipe) for recipe in ("adamw", "adamw_bf16_clip") for case in ("quick_flat", "quick_many")]
-    if name == "default":
-        return [(case, "adamw") for case in large + shapes] + [
-            ("gpt2", recipe) for recipe in resident if recipe not in ("adamw", "adamw_bf16")]
-    if name == "all":
-        return [(case, recipe) for recipe in resident for case in large + shapes + ["llama2_7b"]]
+    plans = plans_of_device if device else plans_of_host
+    if name == "rules":
+        return [("flat_10000000", recipe) for recipe in recipes if recipe.startswith("rule_")]
     if name == "growth":
         return ([(f"flat_{10**k}", "adamw") for k in range(3, 9)] +
                 [(f"split_1024000_{10**k}", "adamw") for k in range(5)] + [("1000x1024", g) for g in groups] +
                 [("flat_10000000", p) for p in policies])
-    if name == "rules":
-        return [("flat_10000000", recipe) for recipe in recipes if recipe.startswith("rule_")]
-    if name == "huge":
-        return [("flat_1000000000", "adamw")]
-    raise ValueError(f"there is no set of cases {name}")
+    if name not in plans:
+        raise ValueError(f"there is no set of cases {name}")
+    return plans[name]
+
+
+plans_of_host = {
+    "quick": [(case, recipe) for recipe in ("adamw", "adamw_bf16_clip") for case in ("quick_flat", "quick_many")],
+    "default": [(case, "adamw") for case in large + shapes] + [
+        ("gpt2", recipe) for recipe in resident if recipe not in ("adamw", "adamw_clip", "adamw_bf16")],
+    "all": [(case, recipe) for recipe in resident for case in large + shapes + ["llama2_7b"]],
+    "huge": [("flat_1000000000", "adamw")]}
+
+plans_of_device = {
+    "quick": [(case, recipe) for recipe in resident for case in ("quick_flat", "quick_many")],
+    "default": [("flat_100000000", "adamw"), ("gpt2", "adamw"), ("gpt2", "adamw_half_o2"),
+                ("flat_100000000", "adamw_bf16"), ("flat_100000000", "adamw_bf16_sr"), ("1000x1024", "adamw_clip"),
+                ("flat_100000", "adamw_clip"), ("flat_100000", "adamw"), ("flat_100000000", "lamb")] + [
+        ("gpt2", recipe) for recipe in resident if recipe not in ("adamw", "adamw_clip", "adamw_half_o2")] + [
+        (case, "adamw") for case in ["flat_10000", "flat_1000000", "flat_10000000"] + shapes if case != "gpt2"],
+    "all": plans_of_host["all"] + [("flat_1000000000", "adamw")],
+    "huge": [("llama2_7b", "adamw_bf16_sr"), ("llama2_7b", "adamw_bf16_clip"), ("flat_1000000000", "adamw"),
+             ("flat_1000000000", "adamw_bf16_sr")]}

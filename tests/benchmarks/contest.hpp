@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "platform.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,9 +55,6 @@ template <class T, class F> void fill(arena<T> const& to, problem const& p, F co
   }
 }
 
-/// From here on the process' memory counts as the contestant's own.
-void mark_memory();
-
 /// Values and gradients of a problem; a gradient in memory is `scale` times the true one.
 template <class T, class G = T> struct numbers {
   problem const& of;
@@ -73,6 +73,9 @@ template <class T, class G = T> struct numbers {
   }
 };
 
+/// What one step gives the device to do, and how often it waits for it.
+struct step_counts { int launches, synchronisations; };
+
 /// One recipe on one problem.
 struct contest {
   virtual ~contest() = default;
@@ -86,6 +89,8 @@ struct contest {
   virtual std::int64_t extra_bytes() const { return 0; }
   /// Bytes that one step moves, or 0 if the contestant does not say.
   virtual double step_bytes() const { return 0; }
+  /// May make steps.
+  virtual std::optional<step_counts> counts() { return {}; }
 };
 
 using maker = std::function<std::unique_ptr<contest>(problem const&)>;

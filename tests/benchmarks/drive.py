@@ -1,111 +1,29 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks: starts the contestants, compares the numbers of each with the oracle's, then times them turn by
-turn, and writes all that was measured as JSON.    usage: drive.py --help
-
-A contestant is a program that answers lines on its standard input, each with one line of JSON:
-
-    hello                                      its name, threads, recipes, compiler, flags
-    load SLOT RECIPE CASE-FILE TABLE-FILE      bytes it owns beside values and gradients, bytes of a step if it says
-    check SLOT STEPS SAMPLE-FILE               so many steps, then numbers of the elements that the file lists
-    time SLOT SAMPLES STEPS                    5 ms of steps, then samples of so many: seconds a step, for each sample
-    unload SLOT                                {}
-    quit                                       and ends
-
-An answer with the member `error` says why not.
+"""Runs the benchmarks: starts the contestants (see contestant.py), compares the numbers of each with the oracle's, then
+times them turn by turn, and writes all that was measured as JSON, after each case.    usage: drive.py --help
 """
 
 import argparse
 import array
 import datetime
 import json
-import math
 import os
-import platform
 import random
-import re
 import shlex
-import statistics
-import subprocess
 import sys
+import threading
 import time
 
 import cases
+from agreement import check_steps, compare
+from contestant import Contestant, Refused
+from machine import available_memory, gpu_as_found, machine, output
+from turns import time_turns
 
 table_size = 65521  # a prime, so that tiles and tensors do not fall together
 ceilings = ("copy", "copy_past_cache", "triad", "triad_past_cache", "scale")
-check_steps = 3
-pause = 5e-3  # seconds between turns, in which threads of the last contestant go to sleep
-
-
-class Refused(Exception):
-    pass
-
-
-class Contestant:
-    def __init__(self, name, command, environment):
-        self.id, self.command = name, command
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment)
-        self.about = self.ask("hello")
-
-    def ask(self, *words):
-        try:
-            print(*words, file=self.process.stdin, flush=True)
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            raise Refused(f"{self.id} has ended with code {self.process.wait()}")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise Refused(answer["error"])
-        return answer
-
-    def has(self, recipe):
-        return recipe in self.about["recipes"]
-
-    def lives(self):
-        return self.process.poll() is None
-
-    def end(self):
-        if self.lives():
-            self.process.stdin.close()
-            self.process.wait()
-
-
-def read(path):
-    try:
-        with open(path, encoding="utf-8") as text:
-            return text.read()
-    except OSError:
-        return ""
-
-
-def output(*command):
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-
-
-def machine():
-    cpu = re.search(r"model name\s*:\s*(.*)", read("/proc/cpuinfo"))
-    caches = {}
-    folder = "/sys/devices/system/cpu/cpu0/cache"
-    for index in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-        if index.startswith("index"):
-            level, kind, size = (read(f"{folder}/{index}/{x}").strip() for x in ("level", "type", "size"))
-            caches[f"L{level} {kind.lower()}"] = size
-    system = re.search(r'PRETTY_NAME="(.*)"', read("/etc/os-release"))
-    return {"cpu": cpu.group(1) if cpu else platform.processor(), "cores": len(os.sched_getaffinity(0)),
-            "caches": caches, "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-            "system": system.group(1) if system else platform.platform(), "kernel": platform.release(),
-            "load_at_start": os.getloadavg()[0]}
-
-
-def available_memory():
-    found = re.search(r"MemAvailable:\s*(\d+)", read("/proc/meminfo"))
-    return int(found.group(1)) * 1024 if found else 1 << 62
+device_ceilings = ("copy", "copy_streaming", "copy_engine", "triad", "triad_streaming", "read", "four_three",
+                   "four_three_streaming")
 
 
 def gib(x):
@@ -147,58 +65,12 @@ class Files:
         return self.write(case.name + ".samples", "".join(f"{tensor} {i}\n" for tensor, i in chosen))
 
 
-def compare(recipe, got, want):
-    """Raises Refused unless the numbers are those of the oracle, within the rounding of what stores them."""
-    bits = {"adamw_half_o2": 10, "adamw_bf16": 7, "adamw_bf16_clip": 7, "adamw_bf16_sr": 7}.get(recipe, 23)
-    random_bits = recipe == "adamw_bf16_sr"
-    for stream in "pwe":
-        if stream not in want or (stream == "w" and random_bits):
-            continue
-        if stream not in got:
-            raise Refused(f"says nothing of '{stream}'")
-        if len(got[stream]) != len(want[stream]):
-            raise Refused(f"'{stream}': {len(got[stream])} numbers for {len(want[stream])}")
-        stored = bits if stream == "w" or random_bits else 23
-        for i, (x, y) in enumerate(zip(got[stream], want[stream])):
-            ulp = 2.0 ** (math.frexp(max(abs(y), 1e-3))[1] - 1 - stored)
-            most = (check_steps + 1 if random_bits else 0.51 if stored < 23 else 4) * ulp + 2e-6
-            if not abs(x - y) <= most:
-                raise Refused(f"sample {i} of '{stream}' is {x:.9g} after {check_steps} steps, should be {y:.9g}")
-
-
-def quartiles(seconds):
-    a, b, c = statistics.quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else 3 * seconds
-    return {"median": b, "q1": a, "q3": c, "samples": seconds}
-
-
-def time_turns(runs, single, budget, least, most):
-    """Times contestants turn by turn: `runs` are functions of samples and steps; `single`: a sample is one step.
-    Returns quartiles of each, or the word of one that failed."""
-    steps, cost, seconds, failed = {}, 0, {name: [] for name in runs}, {}
-    def measure(name, samples, n):
-        try:
-            time.sleep(pause)
-            return [] if name in failed else runs[name](samples, n)
-        except Refused as error:
-            failed[name] = str(error)
-            return []
-    for name in runs:
-        once = min(measure(name, 2, 1), default=0)
-        steps[name] = 1 if single else max(1, math.ceil(2e-4 / max(once, 1e-9)))
-        cost += 2 * max(steps[name] * once, pause)
-    rounds = max(least, min(most, int(budget / max(cost, 1e-9))))
-    order = list(runs)
-    for turn in range(rounds):
-        for name in order[turn % len(order):] + order[:turn % len(order)]:
-            seconds[name] += measure(name, 1, steps[name])
-    return {name: {"refused": failed[name]} if name in failed else
-            {"seconds": {**quartiles(seconds[name]), "steps": steps[name]}} for name in order}
-
-
 class Benchmark:
     def __init__(self, arguments, contestants, oracle, files, say):
         self.arguments, self.contestants, self.oracle, self.files, self.say = (
             arguments, contestants, oracle, files, say)
+        self.device = contestants[0].about.get("device")
+        self.ceilings = device_ceilings if self.device else ceilings
         self.results, self.skipped = [], []
 
     def skip(self, case, recipe, why):
@@ -207,58 +79,132 @@ class Benchmark:
 
     def room(self):
         most = self.arguments.memory
-        return min(available_memory(), int(most * 2**30)) if most else available_memory()
+        free = self.contestants[0].ask("room")["free"] if self.device else available_memory()
+        return min(free, int(most * 2**30)) if most else free
 
     def of(self, recipe):
         return [c for c in self.contestants if c.has(recipe) and c.lives()]
 
+    def spare(self, size):
+        """Bytes of the arrays of the ceilings, which share one arena on a device, and some more."""
+        arenas = min(3 * size, 1 << 30) if self.device else len(self.ceilings) * min(size, 1 << 30)
+        return (arenas if self.server_of_ceilings() else 0) + (1 << 28)
+
+    def fit(self, own, size):
+        """How many sets of each problem, and which contestants at a time: all, where there is room. On a device steps
+        go round three sets, unless one fits half of its L2 cache: that is to be measured, too."""
+        room = self.room() - self.spare(size)
+        # PyTorch makes temporaries
+        def needed(some, sets):
+            return sum(int((sets + (0.6 if c.id.startswith("torch") else 0.02)) * size) for c in some)
+        rotated = self.device and 2 * size > self.device["l2_bytes"]
+        for sets in [self.arguments.sets] if self.arguments.sets else (3, 1) if rotated else (1,):
+            if needed(own, sets) <= room:
+                return sets, [own]
+        batches = []
+        for c in own if self.device else []:
+            if needed([c], 1) > room:
+                continue
+            if not batches or needed(batches[-1] + [c], 1) > room:
+                batches.append([])
+            batches[-1].append(c)
+        return 1, batches
+
     def run(self, case, recipe):
         self.say(f"{case.what}: {cases.what.get(recipe, recipe)}")
-        own = self.of(recipe)
+        for c in self.contestants:
+            if c.on_device() and not c.lives():
+                c.restart()
+        own = [c for c in self.of(recipe) if case.count <= c.about.get("most_tensors", case.count)]
         if not own:
             return self.skip(case, recipe, "no contestant has the recipe")
         size = case.elements * cases.resident.get(recipe, 20)
-        room = self.room()
-        # PyTorch makes temporaries, and the ceilings have arrays of their own
-        needed = sum(int((1.6 if c.id.startswith("torch") else 1.02) * size) for c in own) + (1 << 28)
-        needed += len(ceilings) * min(size, 1 << 30) if self.server_of_ceilings() else 0
-        if needed > room:
-            return self.skip(case, recipe, f"needs {gib(needed)} for {len(own)} contestants at once and there are "
-                                           f"{gib(room)}")
-        judged = self.oracle.has(recipe) and 32 * case.elements < room
+        sets, batches = self.fit(own, size)
+        for c in own:
+            if not any(c in batch for batch in batches):
+                self.skip(case, recipe, f"{c.id}, one of {len(own)} contestants, does not fit: it needs more than "
+                                        f"{gib(size + self.spare(size))} and there are {gib(self.room())}")
+        if not batches:
+            return None
+        judged = self.oracle.has(recipe) and (recipe not in ("lamb", "lars") or
+                                              32 * case.elements < available_memory())
         path, samples = self.files.case(case), self.files.samples(case)
         want = self.numbers_of_oracle(recipe, path, samples) if judged else None
-        found, runs = {}, {}
-        for c in own:
+        found, limits = {}, {}
+        for batch in batches:
+            runs = self.load(batch, recipe, path, samples, want, sets, found)
+            step_bytes = max((of.get("step_bytes", 0) for of in found.values()), default=0)
+            if not limits:
+                if recipe not in cases.resident and step_bytes:
+                    size = case.elements * 8 + max(of["extra_bytes"] for of in found.values() if "step_bytes" in of)
+                limits = self.load_ceilings(runs, sets * size)
+            single = sets if recipe == "adamw_half_o2" else 0
+            for name, measured in time_turns(runs, single, self.arguments).items():
+                (limits if name in limits else found)[name] |= measured
+                if name in limits and self.server_of_ceilings():
+                    self.server_of_ceilings().ask("unload", name)
+            for c in batch:
+                self.unload(c, "refused" in found[c.id])
+        self.results.append({"case": case.name, "recipe": recipe, "elements": case.elements, "tensors": case.count,
+                             "load": os.getloadavg()[0], "resident_bytes": size, "sets": sets,
+                             "batches": len(batches), "step_bytes": step_bytes, "checked": judged,
+                             "contestants": found, "ceilings": limits})
+        return self.tell(self.results[-1])
+
+    def load(self, batch, recipe, path, samples, want, sets, found):
+        """Those that compute what the oracle does, as functions for time_turns."""
+        runs = {}
+        for c in batch:
             try:
                 loaded = c.ask("load", "case", recipe, path, self.files.table)
                 got = c.ask("check", "case", check_steps, samples)
                 found[c.id] = {"extra_bytes": got.get("extra_bytes", loaded["extra_bytes"]),
                                "grown_bytes": got["grown"], "step_bytes": loaded["step_bytes"]}
+                found[c.id] |= {kind: got[kind] for kind in ("launches", "synchronisations") if kind in got}
                 if want:
                     compare(recipe, got, want)
-                runs[c.id] = lambda samples, steps, c=c: c.ask("time", "case", samples, steps)["seconds"]
+                if sets > 1:
+                    c.ask("sets", "case", sets)
+                runs[c.id] = self.timer(c, "case")
             except Refused as error:
                 found.setdefault(c.id, {})["refused"] = str(error)
                 self.say(f"  {c.id} is refused: {error}")
-        ours = next((found[c.id] for c in own if found[c.id].get("step_bytes")), {})
-        if recipe not in cases.resident and ours:
-            size = case.elements * 8 + ours["extra_bytes"]
-        limits = self.load_ceilings(runs, size)
-        given = self.arguments
-        timed = time_turns(runs, recipe == "adamw_half_o2", given.seconds, given.least, given.most)
-        for name, measured in timed.items():
-            (limits if name in limits else found)[name] |= measured
-            if name in limits and self.server_of_ceilings():
-                self.server_of_ceilings().ask("unload", name)
-        for c in own:
-            if c.lives():
-                c.ask("unload", "case")
-        self.results.append({"case": case.name, "recipe": recipe, "elements": case.elements, "tensors": case.count,
-                             "load": os.getloadavg()[0], "resident_bytes": size,
-                             "step_bytes": ours.get("step_bytes", 0), "checked": judged,
-                             "contestants": found, "ceilings": limits})
-        self.tell(self.results[-1])
+        return runs
+
+    def timer(self, c, slot):
+        """On the host a call returns when the step is done."""
+        def times(samples, steps):
+            said = c.ask("time", slot, samples, steps)
+            return {kind: said[kind] for kind in (("seconds", "host_seconds") if self.device else ("seconds",))}
+        return times
+
+    def unload(self, c, failed):
+        """An error of a device stays with its process."""
+        if c.on_device() and (failed or c.about.get("once")):
+            c.restart()
+        elif c.lives():
+            c.ask("unload", "case")
+
+    def count(self, in_time):
+        """Launches and synchronisations of those that spoil later times by counting: after all times, side by side."""
+        def each(c):
+            for result in self.results:
+                of = result["contestants"].get(c.id, {})
+                if "seconds" not in of or result["elements"] > 2 * 10**8 or not in_time():
+                    continue
+                path = self.files.case(cases.by_name[result["case"]])
+                try:
+                    c.ask("load", "case", result["recipe"], path, self.files.table)
+                    of |= c.ask("count", "case")
+                    c.ask("unload", "case")
+                except Refused as error:
+                    self.say(f"  {c.id} does not count: {error}")
+                    return
+        workers = [threading.Thread(target=each, args=[c]) for c in self.contestants if c.about.get("counts")]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
 
     def numbers_of_oracle(self, recipe, path, samples):
         self.oracle.ask("load", "case", recipe, path, self.files.table)
@@ -272,10 +218,14 @@ class Benchmark:
     def load_ceilings(self, runs, size):
         """Copy and its like over as much memory as the optimizer of the case uses, in the library's process."""
         limits, first = {}, self.server_of_ceilings()
-        for name in ceilings if first else ():
-            loaded = first.ask("load", name, name, self.files.memory(min(size, 1 << 30)), self.files.table)
+        for name in self.ceilings if first else ():
+            try:
+                loaded = first.ask("load", name, name, self.files.memory(min(size, 1 << 30)), self.files.table)
+            except Refused as error:
+                limits[name] = {"refused": str(error)}
+                continue
             limits[name] = {"step_bytes": loaded["step_bytes"]}
-            runs[name] = lambda samples, steps, n=name: first.ask("time", n, samples, steps)["seconds"]
+            runs[name] = self.timer(first, name)
         return limits
 
     def tell(self, result):
@@ -283,8 +233,9 @@ class Benchmark:
             return size / of["seconds"]["median"] * 1e-9
         for name, of in result["contestants"].items():
             if "seconds" in of:
+                host = f", host {of['host_seconds']['median'] * 1e6:.1f} us" if self.device else ""
                 self.say(f"  {name:32} {of['seconds']['median'] * 1e6:12.1f} us"
-                         f"  {rate(result['step_bytes'], of):7.1f} GB/s")
+                         f"  {rate(result['step_bytes'], of):7.1f} GB/s{host}")
         for name, of in result["ceilings"].items():
             if "seconds" in of:
                 self.say(f"  ({name + ')':31} {'':15}  {rate(of['step_bytes'], of):7.1f} GB/s")
@@ -302,52 +253,86 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=6, help="to time one case with one recipe")
     parser.add_argument("--least", type=int, default=7, help="samples of each at least")
     parser.add_argument("--most", type=int, default=51)
+    parser.add_argument("--per-turn", type=int, default=1, help="samples of a contestant in each of its turns")
+    parser.add_argument("--sample", type=float, default=2e-4, help="seconds of a sample at least")
+    parser.add_argument("--sets", type=int, default=0, help="copies of each problem that steps go round")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no further case begins")
+    parser.add_argument("--patience", type=float, default=600, help="seconds to wait for an answer")
     parser.add_argument("--memory", type=float, default=0, help="GiB to use at most, if not all that is free")
     parser.add_argument("--note", action="append", default=[], help="goes into the results as it is")
+    parser.add_argument("--command", default=" ".join(sys.argv), help="how all of this was started, for the results")
     parser.add_argument("--work", required=True, help="folder for the files that contestants read")
     parser.add_argument("--out", required=True, help="file for the results")
     return parser.parse_args()
 
 
-def planned(given, recipes):
+def planned(given, recipes, device):
     chosen = []
     for name in given.set.split(","):
-        chosen += [pair for pair in cases.plan(name, recipes) if pair not in chosen]
+        chosen += [pair for pair in cases.plan(name, recipes, device) if pair not in chosen]
     only_cases, only_recipes = set(filter(None, given.cases.split(","))), set(filter(None, given.recipes.split(",")))
     return [(cases.by_name[case], recipe) for case, recipe in chosen
             if (not only_cases or case in only_cases) and (not only_recipes or recipe in only_recipes)]
 
 
+class Results:
+    """A file that holds what is known, whenever the run ends."""
+
+    def __init__(self, given, benchmark, about):
+        root = os.path.dirname(os.path.abspath(__file__))
+        self.path, self.benchmark, self.start = given.out, benchmark, time.time()
+        self.known = {"format": 1, "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+                      "set": given.set, "command": given.command, "threads": given.threads, "machine": about,
+                      "revision": os.environ.get("REVISION") or output("git", "-C", root, "describe", "--always",
+                                                                      "--dirty"), "notes": given.note,
+                      "contestants": {c.id: c.about for c in benchmark.contestants}}
+        if benchmark.device:
+            self.known |= {"device": benchmark.device, "gpu_at_start": gpu_as_found()}
+
+    def seconds(self):
+        return time.time() - self.start
+
+    def write(self, **more):
+        self.known |= more | {"seconds": round(self.seconds(), 1), "results": self.benchmark.results,
+                              "skipped": self.benchmark.skipped}
+        with open(self.path + ".part", "w", encoding="utf-8") as out:
+            json.dump(self.known, out, indent=1)
+            out.write("\n")
+        os.replace(self.path + ".part", self.path)
+
+
 def main():
     given = arguments()
-    start = time.time()
     environment = {**os.environ, "OMP_NUM_THREADS": str(given.threads), "MKL_NUM_THREADS": str(given.threads)}
     about = machine()
-    contestants = [Contestant(name, shlex.split(command), environment)
+    contestants = [Contestant(name, shlex.split(command), environment, given.patience)
                    for name, command in (text.split("=", 1) for text in given.contestant)]
+    oracle = Contestant("oracle", shlex.split(given.oracle), environment, given.patience)
+    for c in contestants + [oracle]:
+        c.greet()
     recipes = [recipe for c in contestants for recipe in c.about["recipes"]]
     if about["load_at_start"] > 0.3 * about["cores"]:
         busy = f"The machine was busy: load {about['load_at_start']:.1f} on {about['cores']} cores when it began"
         print(busy)
         given.note.append(busy)
-    oracle = Contestant("oracle", shlex.split(given.oracle), environment)
     benchmark = Benchmark(given, contestants, oracle, Files(given.work), lambda text: print(text, flush=True))
+    results = Results(given, benchmark, about)
     try:
-        for case, recipe in planned(given, recipes):
-            benchmark.run(case, recipe)
+        for case, recipe in planned(given, recipes, benchmark.device):
+            if results.seconds() > given.limit:
+                benchmark.skip(case, recipe, f"more than {given.limit:g} s had gone by")
+                continue
+            try:
+                benchmark.run(case, recipe)
+            except Refused as error:
+                benchmark.skip(case, recipe, str(error))
+            results.write()
+        benchmark.count(lambda: results.seconds() < given.limit + 100)
     finally:
         for c in contestants + [oracle]:
             c.end()
-    root = os.path.dirname(os.path.abspath(__file__))
-    result = {"format": 1, "date": datetime.datetime.fromtimestamp(start).astimezone().isoformat(timespec="seconds"),
-              "seconds": round(time.time() - start, 1), "set": given.set, "threads": given.threads, "machine": about,
-              "revision": output("git", "-C", root, "describe", "--always", "--dirty"), "notes": given.note,
-              "contestants": {c.id: c.about for c in contestants}, "results": benchmark.results,
-              "skipped": benchmark.skipped}
-    with open(given.out, "w", encoding="utf-8") as out:
-        json.dump(result, out, indent=1)
-        out.write("\n")
-    print(f"{len(benchmark.results)} results in {given.out}, {result['seconds']:.0f} s")
+    results.write(**({"gpu_at_end": gpu_as_found()} if benchmark.device else {}))
+    print(f"{len(benchmark.results)} results in {given.out}, {results.seconds():.0f} s")
     refused = sum("refused" in c for r in benchmark.results for c in r["contestants"].values())
     return 1 if refused else 0
 

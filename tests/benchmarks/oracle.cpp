@@ -8,6 +8,7 @@
 
 #include <descent/storage.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace bench {
@@ -32,10 +33,11 @@ double round_to(storage s, float x) {
 class oracle : public contest {
  public:
   oracle(problem const& p, form const& f)
-      : of_(p), form_(f), p_(p.elements), m_(f.rule == method::sgd ? 0 : p.elements),
-        v_(f.rule == method::adamw || f.rule == method::lamb ? p.elements : 0), e_(f.averages ? p.elements : 0) {
-    for (std::int64_t i = 0; i < p.elements; ++i) p_[i] = round_to(f.stored, p.value(i));
-    for (std::int64_t i = 0; f.averages && i < p.elements; ++i) e_[i] = p_[i];
+      : of_(p), form_(f), kinds_(by_tensor() ? p.elements : std::min(p.elements, std::int64_t(p.values.size()))),
+        p_(kinds_), m_(f.rule == method::sgd ? 0 : kinds_),
+        v_(f.rule == method::adamw || f.rule == method::lamb ? kinds_ : 0), e_(f.averages ? kinds_ : 0) {
+    for (std::int64_t i = 0; i < kinds_; ++i) p_[i] = round_to(f.stored, p.value(i));
+    for (std::int64_t i = 0; f.averages && i < kinds_; ++i) e_[i] = p_[i];
   }
 
   void step() override {
@@ -44,26 +46,28 @@ class oracle : public contest {
     double factor = 1;
     if (form_.clips) {
       double sum = 0;
-#pragma omp parallel for reduction(+ : sum)
-      for (std::int64_t i = 0; i < of_.elements; ++i) sum += gradient(i) * gradient(i);
+      for (std::int64_t i = 0; i < kinds_; ++i) sum += gradient(i) * gradient(i) * double(how_many(i));
       if (std::sqrt(sum) + 1e-6 > clip) factor = clip / (std::sqrt(sum) + 1e-6);
     }
-    if (form_.rule == method::lamb || form_.rule == method::lars) {
+    if (by_tensor()) {
 #pragma omp parallel for schedule(dynamic)
       for (auto const& tensor : of_.tensors) update_layer(tensor.first, tensor.first + tensor.count);
     } else {
 #pragma omp parallel for
-      for (std::int64_t i = 0; i < of_.elements; ++i) update(i, gradient(i) * factor);
+      for (std::int64_t i = 0; i < kinds_; ++i) update(i, gradient(i) * factor);
     }
   }
   std::string streams() const override {
     return form_.averages ? "pwe" : form_.stored == storage::as_float ? "p" : "pw";
   }
   double read(char stream, std::int64_t tensor, std::int64_t i) const override {
-    return (stream == 'e' ? e_ : p_)[of_.tensors[std::size_t(tensor)].first + i];
+    return (stream == 'e' ? e_ : p_)[(of_.tensors[std::size_t(tensor)].first + i) % kinds_];
   }
 
  private:
+  bool by_tensor() const { return form_.rule == method::lamb || form_.rule == method::lars; }
+  /// Elements with the same numbers as i, which stay the same unless norms of tensors enter.
+  std::int64_t how_many(std::int64_t i) const { return (of_.elements - i - 1) / kinds_ + 1; }
   double gradient(std::int64_t i) const { return round_to(form_.stored, of_.gradient(i) * form_.scale) / form_.scale; }
 
   double adam(std::int64_t i, double g) const {
@@ -110,6 +114,7 @@ class oracle : public contest {
 
   problem const& of_;
   form form_;
+  std::int64_t kinds_;  // of elements that are computed: those of one round of the table, or all
   arena<double> p_, m_, v_, e_;
   std::int64_t t_ = 0;
   double unbias1_ = 0, unbias2_ = 0;
@@ -123,6 +128,7 @@ recipe const recipes[] = {
     {"sgd", with({method::sgd})},
     {"momentum", with({method::momentum})},
     {"adamw", with({method::adamw})},
+    {"adamw_clip", with({method::adamw, storage::as_float, 1, true})},
     {"lion", with({method::lion})},
     {"lamb", with({method::lamb})},
     {"lars", with({method::lars})},

@@ -4,7 +4,13 @@
 
 #include "contest.hpp"
 
+#if defined(__CUDACC__)
+#include "device.cuh"
+
+#include <descent/descent.cuh>
+#else
 #include <descent/descent.hpp>
+#endif
 #if defined(BENCH_TBB)
 #include <descent/host_tbb.hpp>
 #endif
@@ -14,6 +20,14 @@ namespace bench {
 
 namespace ds = descent;
 
+#if defined(__CUDACC__)
+template <class T> using numbers_here = device_numbers<T>;
+inline ds::cuda backend() { return {stream()}; }
+template <class T> double number_at(T const* p) { return double(float(from_device(p))); }
+inline std::unique_ptr<contest> placed(std::unique_ptr<contest> of) {
+  return std::make_unique<enqueued>(std::move(of), replays);
+}
+#else
 #if defined(BENCH_TBB)
 using system = ds::tbb;
 #elif defined(BENCH_CPP)
@@ -21,9 +35,14 @@ using system = ds::cpp;
 #else
 using system = ds::default_system;
 #endif
+template <class T> using numbers_here = numbers<T>;
+inline ds::host<system> backend() { return {}; }
+template <class T> double number_at(T const* p) { return double(float(*p)); }
+inline std::unique_ptr<contest> placed(std::unique_ptr<contest> of) { return of; }
+#endif
 
-template <class T, class G = T> ds::parameters<T, G> named(numbers<T, G> const& n, int groups = 1) {
-  ds::parameters<T, G> params;
+template <class T> ds::parameters<T> named(numbers_here<T> const& n, int groups) {
+  ds::parameters<T> params;
   for (std::size_t t = 0; t < n.of.tensors.size(); ++t) {
     auto const& x = n.of.tensors[t];
     params.add(std::to_string(t), n.values.get() + x.begin, n.gradients.get() + x.begin, x.count,
@@ -35,7 +54,7 @@ template <class T, class G = T> ds::parameters<T, G> named(numbers<T, G> const& 
 /// A rule with policies; a gradient in memory is `scale` times the true one.
 template <class T, class Rule, class... Policies> class ours : public contest {
   using optimizer = decltype(ds::optimizer{std::declval<ds::parameters<T>>(), std::declval<Rule>(),
-                                           std::declval<Policies>()..., ds::host<system>{}});
+                                           std::declval<Policies>()..., backend()});
   template <class P> static constexpr bool given = (std::is_same_v<P, Policies> || ...);
   static constexpr bool keeps_average = given<ds::ema>;
   static constexpr bool zeroes = given<ds::zero_grad>;
@@ -43,7 +62,7 @@ template <class T, class Rule, class... Policies> class ours : public contest {
 
  public:
   ours(problem const& p, float scale, int groups, Rule const& rule, Policies... policies)
-      : numbers_(p, scale), opt_{named(numbers_, groups), rule, policies..., ds::host<system>{}} {}
+      : numbers_(p, scale), opt_{named(numbers_, groups), rule, policies..., backend()} {}
 
   void step() override { opt_.step(); }
   void refill() override {
@@ -51,25 +70,26 @@ template <class T, class Rule, class... Policies> class ours : public contest {
   }
   std::string streams() const override { return keeps_average ? "pwe" : has_master ? "pw" : "p"; }
   double read(char stream, std::int64_t tensor, std::int64_t i) const override {
-    if (stream == 'w') return float(numbers_.values[numbers_.of.tensors[std::size_t(tensor)].begin + i]);
+    T const* const value = numbers_.values.get() + numbers_.of.tensors[std::size_t(tensor)].begin + i;
     std::string const name = std::to_string(tensor);
     if constexpr (keeps_average)
-      if (stream == 'e') return double(opt_.average(name)[std::size_t(i)]);
-    if constexpr (has_master) return double(opt_.master(name)[std::size_t(i)]);
-    else return float(numbers_.values[numbers_.of.tensors[std::size_t(tensor)].begin + i]);
+      if (stream == 'e') return number_at(opt_.average(name).data() + i);
+    if constexpr (has_master)
+      if (stream == 'p') return number_at(opt_.master(name).data() + i);
+    return number_at(value);
   }
   std::int64_t extra_bytes() const override { return opt_.memory().bytes; }
   double step_bytes() const override { return opt_.bytes_per_parameter() * double(numbers_.of.elements); }
 
  private:
-  numbers<T> numbers_;
+  numbers_here<T> numbers_;
   optimizer opt_;
 };
 
 template <class T, class Rule, class... Policies>
 maker make(float scale, int groups, Rule const& rule, Policies const&... policies) {
   return [=](problem const& p) -> std::unique_ptr<contest> {
-    return std::make_unique<ours<T, Rule, Policies...>>(p, scale, groups, rule, policies...);
+    return placed(std::make_unique<ours<T, Rule, Policies...>>(p, scale, groups, rule, policies...));
   };
 }
 

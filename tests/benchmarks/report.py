@@ -5,76 +5,20 @@ usage: report.py RESULT.json... --out DIR               DIR/report.md and pictur
        report.py RESULT.json... --page PAGE --pictures DIR [--check]
 
 A page has the parts of the report between <!-- benchmarks: PART --> and <!-- end -->; PART is machine, targets, rules,
-missing, or the name of a recipe. --check changes nothing and fails where the page is not what it would be.
+missing, the name of a recipe, or gpu, which has all that was measured on GPUs. --check changes nothing and fails where
+the page is not what it would be.
 """
 
 import argparse
-import json
 import os
 import re
 import sys
 
 import cases
+import report_gpu
 import svg
-
-
-def load(files):
-    runs = []
-    for name in files:
-        with open(name, encoding="utf-8") as text:
-            run = json.load(text)
-        if run.get("format") != 1:
-            sys.exit(f"{name} is no result of drive.py")
-        runs.append({**run, "file": os.path.basename(name)})
-    return runs
-
-
-def title(case):
-    return cases.by_name[case].what if case in cases.by_name else case
-
-
-def seconds(of):
-    return of["seconds"]["median"]
-
-
-def timed(result):
-    return {name: of for name, of in result["contestants"].items() if "seconds" in of}
-
-
-def limit(result, kind):
-    """Bytes a second of copy or triad: the faster way to store."""
-    rates = [of["step_bytes"] / seconds(of) for name, of in result["ceilings"].items()
-             if name.startswith(kind) and "seconds" in of]
-    return max(rates, default=None)
-
-
-def percent(result, of, kind):
-    most = limit(result, kind)
-    return 100 * result["step_bytes"] / seconds(of) / most if most and result["step_bytes"] else None
-
-
-def shown(x, digits=0):
-    return "–" if x is None else f"{x:.{digits}f}"
-
-
-def time_of(x):
-    if x >= 0.9995:
-        return f"{x:.3g} s"
-    return f"{x * 1e3:.3g} ms" if x >= 0.9995e-3 else f"{x * 1e6:.3g} µs"
-
-
-def table(head, rows):
-    return "\n".join(["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] +
-                     ["| " + " | ".join(row) + " |" for row in rows])
-
-
-def results(runs):
-    """Of a case with a recipe in several files, that of the first."""
-    of = {}
-    for run in runs:
-        for result in run["results"]:
-            of.setdefault((result["case"], result["recipe"]), result)
-    return list(of.values())
+from tables import (limit, load, missing, percent, ratio, results, rules_table, seconds, shown, table, target,
+                    targets_table, time_of, timed, title)
 
 
 def machine(runs):
@@ -110,46 +54,15 @@ def recipe_table(runs, recipe):
                   "time, descent = 1", "bytes owned a parameter", "memory grown a parameter"], rows)
 
 
-def rules_table(runs):
-    rows = []
-    for result in results(runs):
-        for name, of in timed(result).items():
-            if result["recipe"].startswith("rule_"):
-                rows.append((-percent(result, of, "copy") or 0, [
-                    result["recipe"][5:], f"{result['step_bytes'] / result['elements']:.0f}", time_of(seconds(of)),
-                    f"{result['step_bytes'] / seconds(of) * 1e-9:.1f}", shown(percent(result, of, "copy")),
-                    shown(percent(result, of, "triad"))]))
-    return table(["rule, 10⁷ parameters in float", "bytes a parameter", "step, median", "GB/s", "% of copy",
-                  "% of triad"], [row for _, row in sorted(rows)])
-
-
-def missing(runs):
-    said = [f"{run['file']}: {note}" for run in runs for note in run["notes"] if note]
-    said += [f"{run['file']}: {title(s['case'])}, {s['recipe']}: {s['why']}" for run in runs for s in run["skipped"]]
-    said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: {name} is refused: {of['refused']}" for run in runs
-             for r in run["results"] for name, of in r["contestants"].items() if "refused" in of]
-    said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: not compared with the oracle, for want of memory "
-             "or of the recipe" for run in runs for r in run["results"]
-             if not r["checked"] and r["recipe"] in cases.resident]
-    return "\n".join("- " + text for text in said) or "Nothing."
-
-
-def ratio(result, peer):
-    of = timed(result)
-    return seconds(of[peer]) / seconds(of["descent"]) if peer in of and "descent" in of else None
-
-
 def targets(runs):
     """Each with what was measured and whether it holds."""
     rows = []
-    def row(what, wanted, values, holds):
-        if values:
-            rows.append([what, wanted, ", ".join(f"{title(case)}: {value:.2f}" for case, value in values),
-                         "yes" if all(holds(value) for _, value in values) else "no"])
+    def row(*of_target):
+        rows.extend(target(*of_target))
     of = [r for r in results(runs) if r["recipe"] == "adamw" and r["ceilings"]]
     big = [r for r in of if r["case"] in ("flat_10000000", "flat_100000000")]
     def ratios(chosen, peer):
-        return [(r["case"], ratio(r, peer)) for r in chosen if ratio(r, peer)]
+        return [(title(r["case"]), ratio(r, peer)) for r in chosen if ratio(r, peer)]
     row("AdamW, float, one large tensor: rate against the loop", "at least 0.95", ratios(big, "loop"),
         lambda x: x >= 0.95)
     row("the same against PyTorch, fused", "at least 1.2", ratios(big, "torch_fused"), lambda x: x >= 1.2)
@@ -162,12 +75,12 @@ def targets(runs):
         rows.append(["each element-wise rule: its bytes at the rate of copy", "at least 0.9",
                      f"{len(slow) - len(below)} of {len(slow)}; below: " + (", ".join(below) or "none"),
                      "no" if below else "yes"])
-    return table(["target", "wanted", "measured", "holds"], rows) if rows else "These results have no case of a target."
+    return targets_table(rows)
 
 
 def parts(runs):
+    out = {"machine": machine(runs), "targets": targets(runs), "missing": missing(runs)} if runs else {}
     recipes = list(dict.fromkeys(r["recipe"] for r in results(runs)))
-    out = {"machine": machine(runs), "targets": targets(runs), "missing": missing(runs)}
     if any(r.startswith("rule_") for r in recipes):
         out["rules"] = rules_table(runs)
     return out | {r: recipe_table(runs, r) for r in recipes if not r.startswith("rule_")}
@@ -242,18 +155,24 @@ def main():
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     runs = load(given.results)
-    of = parts(runs)
+    on_gpu, on_host = [r for r in runs if "device" in r], [r for r in runs if "device" not in r]
+    drawn = dict(pictures(on_host)) | {"gpu_" + name: picture for name, picture in pictures(on_gpu)}
+    folder = given.pictures or given.out
+    shown_from = os.path.dirname(given.page) if given.page else given.out
+    where = os.path.relpath(folder, shown_from or ".") if folder else ""
+    of_gpu = [name for name in drawn if name.startswith("gpu_")]
+    of = parts(on_host) | {"gpu": report_gpu.section(on_gpu, of_gpu, where)}
     files = {}
     if given.out:
-        names = {"machine": "Where", "targets": "Targets", "missing": "What is missing", "rules": "Rules"}
+        names = {"machine": "Where", "targets": "Targets", "missing": "What is missing", "rules": "Rules",
+                 "gpu": "On a GPU"}
         files[os.path.join(given.out, "report.md")] = "# Benchmarks\n\n" + "\n\n".join(
             f"## {names.get(part, cases.what.get(part, part))}\n\n{text}" for part, text in of.items()) + "\n"
     if given.page:
         with open(given.page, encoding="utf-8") as text:
             files[given.page] = filled(text.read(), of)
-    folder = given.pictures or given.out
     if folder:
-        files |= {os.path.join(folder, name): picture for name, picture in pictures(runs)}
+        files |= {os.path.join(folder, name): picture for name, picture in drawn.items()}
     if given.check:
         def now(name):
             with open(name, encoding="utf-8") as text:
@@ -266,7 +185,7 @@ def main():
     for name, text in files.items():
         with open(name, "w", encoding="utf-8") as out:
             out.write(text)
-    print(of["targets"])
+    print(of["targets"] if on_host else report_gpu.targets(on_gpu))
     print("Written:", *files)
     return 0
 

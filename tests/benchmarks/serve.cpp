@@ -4,11 +4,7 @@
 // The side of a contestant in the protocol of drive.py: a line with a command comes in, a line of JSON goes out.
 #include "contest.hpp"
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
-
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -23,15 +19,6 @@ std::map<std::string, maker>& recipes() {
   static std::map<std::string, maker> all;
   return all;
 }
-
-/// Bytes of the process that are in memory: now (VmRSS), or at most since mark_memory() (VmHWM).
-std::int64_t resident(std::string const& which) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(which + ":")) return std::stoll(line.substr(which.size() + 1)) * 1024;
-  return 0;
-}
-std::int64_t marked = 0;
 
 /// `align` and `zeros` with a number each, then lines of a count of elements and how many tensors have it.
 problem read_problem(std::string const& case_file, std::string const& table_file) {
@@ -61,14 +48,24 @@ problem read_problem(std::string const& case_file, std::string const& table_file
   return p;
 }
 
+/// A contest, on request several times over, so that a step finds nothing of the last one in a cache: they take turns.
 struct slot {
   problem of;
-  std::unique_ptr<contest> run;
-};
+  maker make;
+  std::vector<std::unique_ptr<contest>> sets;
+  std::size_t turn = 0;
+  int warm = 0;  // steps, at most 10
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+  void step() { sets[turn++ % sets.size()]->step(); }
+  void refill() {
+    for (auto const& x : sets) x->refill();
+  }
+  /// Steps that do not count: ten at first, and at least 5 ms of them. By then threads of another contestant, which
+  /// wait for work without sleep for a while, have gone to sleep.
+  void warm_up() {
+    for (double const start = now(); warm < 10 || now() - start < 5e-3; warm = std::min(warm + 1, 10)) step(), wait();
+  }
+};
 
 class server {
  public:
@@ -80,19 +77,25 @@ class server {
     std::string command, name;
     words >> command >> name;
     if (command == "quit") return false;
+    std::ostringstream out;
+    out.precision(17);
     try {
-      if (command == "hello") hello();
-      else if (command == "load") load(name, words);
-      else if (command == "check") check(at(name), words);
-      else if (command == "time") time(at(name), words);
-      else if (command == "unload") slots_.erase(name), std::printf("{}\n");
+      if (command == "hello") hello(out);
+      else if (command == "room") out << "{\"free\": " << free_memory() << "}";
+      else if (command == "load") load(name, words, out);
+      else if (command == "check") check(at(name), words, out);
+      else if (command == "sets") sets(at(name), words, out);
+      else if (command == "time") time(at(name), words, out);
+      else if (command == "unload") slots_.erase(name), out << "{}";
       else throw std::runtime_error("no such command: " + line);
     } catch (std::exception const& e) {
       std::string text = e.what();
       for (char& c : text)
         if (c == '"' || c == '\\' || c == '\n') c = ' ';
-      std::printf("{\"error\": \"%s\"}\n", text.c_str());
+      out.str("");
+      out << "{\"error\": \"" << text << "\"}";
     }
+    std::puts(out.str().c_str());
     std::fflush(stdout);
     return true;
   }
@@ -104,63 +107,69 @@ class server {
     return *found->second;
   }
 
-  void hello() {
-    int threads = 1;
-#if defined(_OPENMP)
-    threads = omp_get_max_threads();
-#endif
-    std::printf("{\"threads\": %d, \"recipes\": [", threads);
+  void hello(std::ostream& out) {
+    out << "{\"recipes\": [";
     char const* comma = "";
-    for (auto const& [name, _] : recipes()) std::printf("%s\"%s\"", comma, name.c_str()), comma = ", ";
-    std::printf("], %s}\n", about_.c_str());
+    for (auto const& [name, _] : recipes()) out << comma << '"' << name << '"', comma = ", ";
+    out << "], " << about_ << about_platform() << "}";
   }
 
-  void load(std::string const& name, std::istream& words) {
+  void load(std::string const& name, std::istream& words, std::ostream& out) {
     std::string recipe, case_file, table_file;
     words >> recipe >> case_file >> table_file;
-    maker const make = find_recipe(recipe);
-    if (!make) throw std::runtime_error("there is no recipe " + recipe);
     auto made = std::make_unique<slot>();
+    made->make = find_recipe(recipe);
+    if (!made->make) throw std::runtime_error("there is no recipe " + recipe);
     made->of = read_problem(case_file, table_file);
-    made->run = make(made->of);
-    std::printf("{\"extra_bytes\": %lld, \"step_bytes\": %.17g}\n", static_cast<long long>(made->run->extra_bytes()),
-                made->run->step_bytes());
+    made->sets.push_back(made->make(made->of));
+    contest const& run = *made->sets[0];
+    out << "{\"extra_bytes\": " << run.extra_bytes() << ", \"step_bytes\": " << run.step_bytes() << "}";
     slots_[name] = std::move(made);
   }
 
   /// Some steps, then what has become of the elements in a file of lines: tensor, element in it.
-  void check(slot const& s, std::istream& words) {
+  void check(slot const& s, std::istream& words, std::ostream& out) {
     int steps = 0;
     std::string samples;
     words >> steps >> samples;
-    for (int i = 0; i < steps; ++i) s.run->refill(), s.run->step();
-    std::printf("{\"grown\": %lld", static_cast<long long>(resident("VmHWM") - marked));
-    for (char const stream : s.run->streams()) {
-      std::printf(", \"%c\": [", stream);
+    contest& run = *s.sets[0];
+    for (int i = 0; i < steps; ++i) run.refill(), run.step();
+    out << "{\"grown\": " << grown_memory();
+    for (char const stream : run.streams()) {
+      out << ", \"" << stream << "\": [";
       std::ifstream in(samples);
       char const* comma = "";
-      for (std::int64_t tensor, i; in >> tensor >> i; comma = ", ")
-        std::printf("%s%.17g", comma, s.run->read(stream, tensor, i));
-      std::printf("]");
+      for (std::int64_t tensor, i; in >> tensor >> i; comma = ", ") out << comma << run.read(stream, tensor, i);
+      out << "]";
     }
-    std::printf("}\n");
+    if (auto const counts = run.counts())
+      out << ", \"launches\": " << counts->launches << ", \"synchronisations\": " << counts->synchronisations;
+    out << "}";
   }
 
-  /// Seconds that a step takes: samples, each the mean of some steps, after steps that do not count. These go on until
-  /// threads of another contestant, which wait for work without sleep for a while, have gone to sleep.
-  void time(slot const& s, std::istream& words) {
+  void sets(slot& s, std::istream& words, std::ostream& out) {
+    std::size_t count = 1;
+    words >> count;
+    while (s.sets.size() < count) s.sets.push_back(s.make(s.of));
+    out << "{}";
+  }
+
+  /// Seconds that a step takes, and those until its call returns: samples, each the mean of some steps.
+  void time(slot& s, std::istream& words, std::ostream& out) {
     int samples = 0, steps = 0;
     words >> samples >> steps;
-    s.run->refill();
-    for (double const start = now(); now() - start < 5e-3;) s.run->step();
-    std::printf("{\"seconds\": [");
-    for (int k = 0; k < samples; ++k) {
-      s.run->refill();
-      double const start = now();
-      for (int i = 0; i < steps; ++i) s.run->step();
-      std::printf("%s%.9g", k ? ", " : "", (now() - start) / steps);
+    s.refill();
+    s.warm_up();
+    std::ostringstream host;
+    char const* comma = "";
+    out.precision(9);
+    out << "{\"seconds\": [";
+    for (int k = 0; k < samples; ++k, comma = ", ") {
+      s.refill();
+      auto const [seconds, host_seconds] = time_steps(steps, [&] { s.step(); });
+      out << comma << seconds, host << comma << host_seconds;
     }
-    std::printf("]}\n");
+    out << "], \"host_seconds\": [" << host.str() << "]}";
   }
 
   std::string about_;
@@ -174,11 +183,6 @@ recipe::recipe(std::string name, maker make) { recipes()[std::move(name)] = std:
 maker find_recipe(std::string const& name) {
   auto const found = recipes().find(name);
   return found == recipes().end() ? maker{} : found->second;
-}
-
-void mark_memory() {
-  std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM starts anew
-  marked = resident("VmRSS");
 }
 
 int serve(std::string const& about) {

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 
+import peer
+
 here = os.path.dirname(os.path.abspath(__file__))
 descent, loop, oracle = map(os.path.abspath, sys.argv[1:4])
 faults = ("off", "late", "short", "silent", "not_a_number", "failed", "dead", "dead_later")
@@ -57,7 +59,7 @@ def right(folder):
 def reported(folder, results):
     page = os.path.join(folder, "page.md")
     empty = ("# A page\n\n<!-- benchmarks: adamw -->\n<!-- end -->\n\nText stays.\n"
-             "<!-- benchmarks: lion -->\nold\n<!-- end -->\n")
+             "<!-- benchmarks: lion -->\nold\n<!-- end -->\n<!-- benchmarks: gpu -->\n<!-- end -->\n")
     with open(page, "w", encoding="utf-8") as out:
         out.write(empty)
     ended = run("report.py", results, "--page", page, "--pictures", folder)
@@ -66,6 +68,7 @@ def reported(folder, results):
         now = text.read()
     check("| one tensor of 40,003 | 40,003 | descent |" in now, "the table has a row")
     check("Text stays." in now and "\nold\n" in now, "what is not in the results stays")
+    check("Nothing has been measured on a GPU yet." in now, "without results of a GPU the page says so")
     picture = os.path.join(folder, "benchmarks_adamw.svg")
     check(os.path.exists(picture), "the picture is drawn")
     same = ("report.py", results, "--page", page, "--pictures", folder, "--check")
@@ -89,6 +92,17 @@ def broken(folder):
     check("seconds" in of["none"] and "seconds" in of["descent"], "those without a fault are timed")
 
 
+def counted_from_trace():
+    def event(category, name, phase="X"):
+        return {"ph": phase, "cat": category, "name": name}
+    trace = [event("kernel", "k"), event("gpu_memcpy", "Memcpy"), event("gpu_memset", "Memset"),
+             event("kernel", "k", "f"), event("gpu_user_annotation", "Optimizer.step"),
+             event("cuda_runtime", "cudaLaunchKernel"), event("cuda_runtime", "cudaStreamSynchronize"),
+             event("cpu_op", "cudaStreamSynchronize")]
+    check(peer.counted({"traceEvents": trace}) == {"launches": 3, "synchronisations": 1},
+          "a trace is counted: what the device did, and waits of the host")
+
+
 def too_large(folder):
     """A case that does not fit the memory is skipped, and how much it needs is said."""
     code, run_, _ = drive(folder, (f"descent={descent}",), "--memory", "0.01", "--cases", "quick_flat", "--recipes",
@@ -97,10 +111,92 @@ def too_large(folder):
     check("GiB" in run_["skipped"][0]["why"], "and what it needs is said")
 
 
+def gpu(name, command, room=1 << 40):
+    return f"{name}={sys.executable} {here}/as_gpu.py {room} {command}"
+
+
+def on_gpu(folder):
+    """What the driver does for a GPU and the report says of it, with contestants of the host in its place."""
+    broken_loop = f"{sys.executable} {here}/broken.py off {loop}"
+    code, run_, out = drive(folder, (gpu("descent", descent), gpu("descent_captured", loop), gpu("off", broken_loop)),
+                            "--cases", "quick_flat,quick_many", "--recipes", "adamw,lars")
+    check(code == 1, f"drive.py with a refused contestant on a GPU ended with {code}")
+    check(run_["device"]["name"] == "no GPU" and "gpu_at_start" in run_ and run_["command"], "the results say the GPU")
+    of = {(r["case"], r["recipe"]): r for r in run_["results"]}
+    check(len(of) == 4 and of["quick_many", "adamw"]["sets"] == 3 and of["quick_flat", "adamw"]["sets"] == 3,
+          "steps go round three sets beyond half of the L2 cache")
+    check(of["quick_flat", "lars"]["sets"] == 1, "and round one within")
+    for r in run_["results"]:
+        ours = r["contestants"]["descent"]
+        check(ours["launches"] == 7 and ours["synchronisations"] == 2, "what is counted last is in the results")
+        check(len(ours["host_seconds"]["samples"]) == len(ours["seconds"]["samples"]) == 3, "the host's time is, too")
+    check("refused" in of["quick_many", "adamw"]["contestants"]["off"], "what computes something else is refused")
+    page = os.path.join(folder, "gpu.md")
+    with open(page, "w", encoding="utf-8") as text:
+        text.write("<!-- benchmarks: gpu -->\n<!-- end -->\n<!-- benchmarks: adamw -->\nkept\n<!-- end -->\n")
+    ended = run("report.py", out, "--page", page, "--pictures", folder)
+    with open(page, encoding="utf-8") as text:
+        now = text.read()
+    check(ended.returncode == 0, f"report.py: {ended.stderr}")
+    check("| one tensor of 40,003 | 40,003 | 3 | descent |" in now and "| 7 | 2 |" in now, "the GPU's table has a row")
+    check("kept" in now and "off is refused" in now, "tables of the host stay, and who is refused is said")
+    check("(gpu_benchmarks_adamw.svg)" in now or "(./gpu_benchmarks_adamw.svg)" in now, "the picture is shown")
+
+
+def little_room(folder):
+    """Where not all contestants fit at a time, they are loaded in turn; one that does not fit is skipped."""
+    most, room = 40003 * 16, (1 << 28) + 3 * 40003 * 16
+    def of(free):
+        _, run_, _ = drive(folder, (gpu("descent", descent, free), gpu("other", loop, free)), "--cases", "quick_flat",
+                           "--recipes", "adamw")
+        return run_
+    one = of(room + int(1.5 * most))["results"][0]
+    check(one["batches"] == 2 and all("seconds" in c for c in one["contestants"].values()), "both are timed, in turn")
+    none = of(room + most // 2)
+    check(not none["results"] and len(none["skipped"]) == 2, "what does not fit alone is skipped")
+
+
+def cut_off(folder):
+    code, run_, _ = drive(folder, (f"descent={descent}",), "--limit", "0")
+    check(code == 0 and not run_["results"] and len(run_["skipped"]) == 4, "no case begins after the limit")
+
+
+def targets(folder):
+    """Of a GPU, from made-up numbers: a copy of 3 TB/s, steps of 1 ms."""
+    def timed(seconds):
+        return {"seconds": {"median": seconds, "q1": seconds, "q3": seconds, "samples": [seconds]},
+                "host_seconds": {"median": seconds, "q1": seconds, "q3": seconds, "samples": [seconds]},
+                "extra_bytes": 8, "grown_bytes": 8}
+    def result(case, recipe, size, **contestants):
+        return {"case": case, "recipe": recipe, "elements": 10**8, "tensors": 1, "step_bytes": size, "checked": True,
+                "sets": 3, "batches": 1, "resident_bytes": 1, "ceilings": {"copy": {"step_bytes": 3e9} | timed(1e-3)},
+                "contestants": {name: timed(s) for name, s in contestants.items()}}
+    made_up = {"format": 1, "date": "", "set": "", "command": "", "threads": 1, "revision": "", "notes": [],
+               "machine": {"cpu": ""}, "contestants": {}, "skipped": [],
+               "device": {"name": "X", "multiprocessors": 1, "l2_bytes": 1, "memory_bytes": 1, "cuda": ""},
+               "results": [result("flat_100000000", "adamw", 28e8, descent=1e-3),
+                           result("flat_100000000", "adamw_bf16_sr", 16e8, descent=0.8e-3),
+                           result("gpt2", "adamw_half_o2", 40e8, descent=1e-3, torch_fused=3e-3, torch_captured=2.5e-3),
+                           result("1000x1024", "adamw_clip", 1, descent=25e-6),
+                           result("flat_100000", "adamw", 1, descent_captured=8e-6)]}
+    with open(os.path.join(folder, "made_up.json"), "w", encoding="utf-8") as out:
+        json.dump(made_up, out)
+    said = run("report.py", os.path.join(folder, "made_up.json"), "--out", folder).stdout
+    for row in ("| at least 0.92 | one tensor of 100,000,000: 0.93 | yes |",
+                "| at least 0.88 | one tensor of 100,000,000: 0.67 | no |", "| at least 2 | GPT-2 124M: 2.50 | yes |",
+                "| below 20 | 1000 tensors of 1024: 25.00 | no |", "| below 10 | one tensor of 100,000: 8.00 | yes |"):
+        check(row in said, f"the targets say {row}")
+
+
 with tempfile.TemporaryDirectory() as where:
     reported(where, right(where))
     broken(where)
+    counted_from_trace()
     too_large(where)
+    on_gpu(where)
+    little_room(where)
+    cut_off(where)
+    targets(where)
 print(*failures, sep="\n")
 print("failed" if failures else "all as it should be")
 sys.exit(bool(failures))

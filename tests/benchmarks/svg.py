@@ -23,13 +23,16 @@ def document(title, width, height, inside):
             + text(width / 2, 30, title, 'text-anchor="middle" font-size="17"') + inside + "</svg>\n")
 
 
-def legend(names, x, y):
-    out = ""
+def legend(names, x, y, right):
+    """And how many lines it takes beside the first."""
+    out, left, lines = "", x, 0
     for k, name in enumerate(names):
+        if x > left and x + 20 + 7.6 * len(name) > right:
+            x, y, lines = left, y + 18, lines + 1
         out += f'<rect x="{x:.1f}" y="{y - 11:.1f}" width="14" height="12" fill="{colours[k % len(colours)]}"/>\n'
         out += text(x + 20, y, name)
         x += 44 + 7.6 * len(name)
-    return out
+    return out, lines
 
 
 def bars(title, names, groups, limit=100, unit="%"):
@@ -37,7 +40,8 @@ def bars(title, names, groups, limit=100, unit="%"):
     left, right, top, bar = 330, 70, 76, 13
     width, most = 1000, 1.5 * limit
     scale = (width - left - right) / most
-    y, inside = top, legend(names, left, 54)
+    inside, lines = legend(names, left, 54, width)
+    y = top = top + 18 * lines
     for label, values in groups:
         shown = [(k, values[name]) for k, name in enumerate(names) if name in values]
         inside += text(left - 8, y + bar * len(shown) / 2 + 4.5, label, 'text-anchor="end"')
@@ -76,7 +80,9 @@ def curves(title, x_label, y_label, of):
     xs, ys = decades([x for c in of.values() for x, _ in c]), decades([y for c in of.values() for _, y in c])
     def along(x, ticks, a, b):
         return a + (b - a) * (math.log10(x) - math.log10(ticks[0])) / (math.log10(ticks[-1]) - math.log10(ticks[0]))
-    inside = legend(list(of), left, 54) + text(left - 60, top - 12, y_label)
+    inside, lines = legend(list(of), left, 54, width)
+    top, height = top + 18 * lines, height + 18 * lines
+    inside += text(left - 60, top - 12, y_label)
     for y in ys:
         at = along(y, ys, height - bottom, top)
         inside += line(left, at, width - right, at, 'stroke="#e2e2e2"')

@@ -1,53 +1,111 @@
-"""PyTorch as a contestant, in the protocol of drive.py.    usage: torch_peer.py fused|foreach
+"""PyTorch as a contestant, in the protocol of drive.py.
+usage: torch_peer.py fused|foreach|captured|compiled [cpu|cuda]
 
-Recipes that torch.optim does not have in one call are the chain of public functions that does the same.
+Recipes that torch.optim does not have in one call are the chain of public functions that does the same. Captured: fused
+and capturable, all of a step in a CUDA graph. Compiled: the optimizer's step by torch.compile.
 """
 
+import gc
 import json
 import os
-import re
 import sys
-import time
+import tempfile
 
 import torch
 
-lr, momentum, beta1, beta2, eps, decay = 1e-3, 0.9, 0.9, 0.999, 1e-8, 0.1  # as settings.hpp
-clip, ema, loss_scale = 1.0, 0.99, 1024.0
+import peer
+from peer import beta1, beta2, clip, decay, ema, eps, loss_scale, lr, momentum
+
+types = {"float": torch.float32, "half": torch.half, "bfloat16": torch.bfloat16}
 
 
-def resident(which):
-    with open("/proc/self/status", encoding="ascii") as status:
-        return int(re.search(rf"^{which}:\s*(\d+)", status.read(), re.M).group(1)) * 1024
+class DeviceMemory:
+    def __init__(self):
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        self.marked = torch.cuda.memory_allocated()
+
+    def grown(self):
+        return torch.cuda.max_memory_allocated() - self.marked
 
 
-class Contest:
-    """Tensors of a case, as views of one arena."""
+def time_by_events(steps, step, wait):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    _, host = peer.time_by_clock(steps, step, lambda: None)
+    end.record()
+    wait()
+    return 1e-3 * begin.elapsed_time(end) / steps, host
 
-    def __init__(self, case_file, table_file, stored, scale):
-        with open(case_file, encoding="ascii") as lines:
-            words = lines.read().split()
-        align, zeros, pairs = int(words[1]), float(words[3]), [int(x) for x in words[4:]]
-        self.counts = [n for n, times in zip(pairs[::2], pairs[1::2]) for _ in range(times)]
-        self.begins, end = [], 0
-        for n in self.counts:
-            self.begins.append(end)
-            end += (n + align - 1) // align * align
-        with open(table_file, "rb") as table:
-            values, gradients = torch.frombuffer(bytearray(table.read()), dtype=torch.float32).chunk(2)
-        index = torch.arange(len(gradients)) // 2 % 100
-        gradients = torch.where(index < 100 * zeros, torch.zeros(()), gradients)
-        self.elements = sum(self.counts)
-        self.source = gradients * scale
-        self.w = self.views(torch.zeros(end, dtype=stored))
-        self.g = self.views(torch.zeros(end, dtype=stored))
-        self.fill(self.w, values)
+
+class Recipe:
+    """Tensors of a case, as views of one arena, and the step."""
+
+    def __init__(self, name, case, mode, device):
+        stored = types[peer.stored_as(name)]
+        self.zeroes = scaled = name == "adamw_half_o2"
+        self.case, self.device, self.on_gpu = case, device, device == "cuda"
+        self.values = torch.tensor(case.values, device=device)
+        self.source = torch.tensor(case.gradients, device=device) * (loss_scale if scaled else 1)
+        self.w = self.views(torch.zeros(case.arena, dtype=stored, device=device))
+        arena = torch.zeros(case.arena, dtype=stored, device=device)
+        self.g = self.views(arena)
+        self.fill(self.w, self.values)
+        self.fill(self.g, self.source)
+        # on a GPU gradients are put back by one copy, on the CPU without memory of its own
+        self.arena, self.kept = arena, arena.clone() if self.on_gpu and self.zeroes else None
+        self.memory = DeviceMemory() if self.on_gpu else peer.Memory()
+        self.p = [x.float() for x in self.w] if stored != torch.float32 and name != "adamw_bf16_sr" else self.w
+        self.copies = self.p is not self.w
+        for p, g in zip(self.p, self.g):
+            p.grad = torch.empty_like(p) if self.copies else g
+        self.make_optimizer(name, mode)
+        self.clips = name.endswith("clip") or scaled
+        self.scaler = torch.amp.GradScaler(device, init_scale=loss_scale) if scaled else None
+        if scaled:
+            self.scaler.scale(torch.ones((), device=device))  # makes the scale
+        self.ema = [p.clone() for p in self.p] if scaled else []
+        self.optimize = torch.compile(self.optimizer.step) if mode == "compiled" else self.optimizer.step
+        self.graph = None
+        if mode == "captured":
+            self.capture()
+
+    def make_optimizer(self, name, mode):
+        kind = {"fused": True} if mode in ("fused", "captured") else {"foreach": True}
+        if name in ("sgd", "momentum"):
+            self.optimizer = torch.optim.SGD(self.p, lr=lr, momentum=momentum if name == "momentum" else 0, **kind)
+        else:
+            groups = int(name.removeprefix("groups_")) if name.startswith("groups_") else 1
+            divided = [{"params": self.p[k::groups]} for k in range(groups)]
+            self.optimizer = torch.optim.AdamW(divided, lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=decay,
+                                               capturable=mode == "captured", **kind)
+
+    def capture(self):
+        """After steps that make the states; then all is as before the first."""
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.refill()
+                self.enqueue()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.enqueue()
+        self.graph = graph
+        self.fill(self.w, self.values)
         self.refill()
-        with open("/proc/self/clear_refs", "w", encoding="ascii") as clear:
-            clear.write("5")
-        self.marked = resident("VmRSS")
+        for p, w in zip(self.p, self.w) if self.copies else ():
+            p.copy_(w)
+        for e, p in zip(self.ema, self.p):
+            e.copy_(p)
+        for state in self.optimizer.state.values():
+            for x in state.values():
+                if torch.is_tensor(x):
+                    x.zero_()
 
     def views(self, arena):
-        return [arena[b : b + n] for b, n in zip(self.begins, self.counts)]
+        return [arena[b : b + n] for b, n in zip(self.case.begins, self.case.counts)]
 
     def fill(self, tensors, table):
         """Tensor by tensor with the numbers of the table, over and over."""
@@ -61,37 +119,19 @@ class Contest:
             first += len(x)
 
     def refill(self):
-        self.fill(self.g, self.source)
+        if self.kept is not None:
+            self.arena.copy_(self.kept)
+        elif self.zeroes:
+            self.fill(self.g, self.source)
 
-
-class Recipe(Contest):
-    def __init__(self, name, mode, case_file, table_file):
-        stored = torch.half if "half" in name else torch.bfloat16 if "bf16" in name else torch.float32
-        scaled = name == "adamw_half_o2"
-        super().__init__(case_file, table_file, stored, loss_scale if scaled else 1)
-        self.zeroes = scaled
-        self.p = [x.float() for x in self.w] if stored != torch.float32 and name != "adamw_bf16_sr" else self.w
-        self.copies = self.p is not self.w
-        for p, w, g in zip(self.p, self.w, self.g):
-            p.grad = torch.empty_like(p) if self.copies else g
-        kind = {mode: True}
-        if name == "sgd":
-            self.optimizer = torch.optim.SGD(self.p, lr=lr, **kind)
-        elif name == "momentum":
-            self.optimizer = torch.optim.SGD(self.p, lr=lr, momentum=momentum, **kind)
+    def step(self):
+        if self.graph:
+            self.graph.replay()
         else:
-            groups = int(name.removeprefix("groups_")) if name.startswith("groups_") else 1
-            divided = [{"params": self.p[k::groups]} for k in range(groups)]
-            self.optimizer = torch.optim.AdamW(divided, lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=decay,
-                                               **kind)
-        self.clips = name.endswith("clip") or scaled
-        self.scaler = torch.amp.GradScaler("cpu", init_scale=loss_scale) if scaled else None
-        if scaled:
-            self.scaler.scale(torch.ones(()))  # makes the scale
-        self.ema = [p.clone() for p in self.p] if scaled else []
+            self.enqueue()
 
     @torch.no_grad()
-    def step(self):
+    def enqueue(self):
         grads = [p.grad for p in self.p]
         if self.copies:
             torch._foreach_copy_(grads, self.g)
@@ -103,7 +143,7 @@ class Recipe(Contest):
             self.scaler.step(self.optimizer)
             self.scaler.update()
         else:
-            self.optimizer.step()
+            self.optimize()
         if self.copies:
             torch._foreach_copy_(self.w, self.p)
         if self.ema:
@@ -111,74 +151,62 @@ class Recipe(Contest):
         if self.zeroes:
             torch._foreach_zero_(self.g)
 
+    def wait(self):
+        if self.on_gpu:
+            torch.cuda.synchronize()
+
+    def time(self, steps, step):
+        return (time_by_events if self.on_gpu else peer.time_by_clock)(steps, step, self.wait)
+
+    def grown(self):
+        return self.memory.grown()
+
     def extra_bytes(self):
         kept = [x for s in self.optimizer.state.values() for x in s.values() if torch.is_tensor(x)] + self.ema
         kept += self.p + [p.grad for p in self.p] if self.copies else []
         return sum(x.numel() * x.element_size() for x in kept)
 
+    def streams(self):
+        def of(tensors):
+            return lambda wanted: torch.stack([tensors[t][i].float() for t, i in wanted]).tolist()
+        out = {"p": of(self.p)} | ({"w": of(self.w)} if self.copies else {})
+        return out | ({"e": of(self.ema)} if self.ema else {})
 
-recipes = ["sgd", "momentum", "adamw", "adamw_bf16", "adamw_bf16_clip", "adamw_half_o2", "adamw_bf16_sr"]
-recipes += [f"groups_{n}" for n in (1, 10, 100, 1000)]  # AdamW with so many groups
-
-
-def check(contest, steps, samples):
-    for _ in range(steps):
-        if contest.zeroes:
-            contest.refill()
-        contest.step()
-    grown = resident("VmHWM") - contest.marked
-    with open(samples, encoding="ascii") as lines:
-        wanted = [tuple(map(int, line.split())) for line in lines]
-    streams = {"p": contest.p} | ({"w": contest.w} if contest.copies or contest.p[0].dtype != torch.float32 else {})
-    streams |= {"e": contest.ema} if contest.ema else {}
-    return {"grown": grown, "extra_bytes": contest.extra_bytes()} | {
-        name: [float(tensors[t][i]) for t, i in wanted] for name, tensors in streams.items()}
-
-
-def measure(contest, samples, steps):
-    if contest.zeroes:
-        contest.refill()
-    start = time.perf_counter()
-    while time.perf_counter() - start < 5e-3:  # as serve.cpp
-        contest.step()
-    seconds = []
-    for _ in range(samples):
-        if contest.zeroes:
-            contest.refill()
-        start = time.perf_counter()
-        for _ in range(steps):
-            contest.step()
-        seconds.append((time.perf_counter() - start) / steps)
-    return {"seconds": seconds}
+    def count(self):
+        """The difference of three steps and one, half of it: the profiler waits, too."""
+        kinds = [torch.profiler.ProfilerActivity.CPU]
+        kinds += [torch.profiler.ProfilerActivity.CUDA] if self.on_gpu else []
+        found = []
+        for steps in (1, 1, 3):
+            with torch.profiler.profile(activities=kinds) as profiler:
+                for _ in range(steps):
+                    self.step()
+                self.wait()
+            with tempfile.NamedTemporaryFile(suffix=".json") as file:
+                profiler.export_chrome_trace(file.name)
+                with open(file.name, encoding="utf-8") as text:
+                    found.append(peer.counted(json.load(text)))
+        return {kind: (found[2][kind] - found[1][kind]) // 2 for kind in found[1]}
 
 
-def main(mode):
+def unloaded():
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def main(mode, device="cpu"):
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    contests = {}
-    for line in sys.stdin:
-        command, *words = line.split()
-        if command == "quit":
-            break
-        try:
-            if command == "hello":
-                answer = {"name": f"PyTorch, {mode}", "threads": torch.get_num_threads(), "recipes": recipes,
-                          "compiler": f"torch {torch.__version__}", "flags": torch.backends.cpu.get_cpu_capability()}
-            elif command == "load":
-                slot, name, case_file, table_file = words
-                contests[slot] = Recipe(name, mode, case_file, table_file)
-                answer = {"extra_bytes": 0, "step_bytes": 0}
-            elif command == "check":
-                answer = check(contests[words[0]], int(words[1]), words[2])
-            elif command == "time":
-                answer = measure(contests[words[0]], int(words[1]), int(words[2]))
-            elif command == "unload":
-                contests.pop(words[0], None)
-                answer = {}
-            else:
-                answer = {"error": f"no such command: {line.strip()}"}
-        except (RuntimeError, KeyError, MemoryError) as error:
-            answer = {"error": str(error)}
-        print(json.dumps(answer), flush=True)
+    recipes = ["sgd", "momentum", "adamw", "adamw_clip", "adamw_bf16", "adamw_bf16_clip", "adamw_bf16_sr"]
+    recipes += ["adamw_half_o2"] if mode != "compiled" else []  # GradScaler's step is no plain call
+    recipes += [f"groups_{n}" for n in (1, 10, 100, 1000)]  # AdamW with so many groups
+    about = {"name": f"PyTorch, {mode}", "threads": torch.get_num_threads(), "recipes": recipes,
+             "compiler": f"torch {torch.__version__}", "flags": torch.backends.cpu.get_cpu_capability()}
+    if mode == "compiled":
+        about["most_tensors"] = 200  # with more it compiles for minutes
+    if device == "cuda":
+        about |= {"device": torch.cuda.get_device_name(), "counts": True, "flags": f"CUDA {torch.version.cuda}"}
+    peer.serve(about, lambda recipe, case: Recipe(recipe, case, mode, device), unloaded)
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,108 @@
+#!/bin/sh
+# Builds the contestants for a CUDA device with nvcc alone, times them against each other and against what its memory
+# can do, and writes the numbers as JSON, a table and pictures.
+# usage: sh tests/benchmarks/gpu.sh [--quick | --all | --growth | --rules | --huge] [--out DIR] [--compiled]
+#          [options of drive.py, such as --cases gpt2 --recipes adamw --limit 300]
+#
+# Without the first: the default set; --limit SECONDS is when no further case begins (360). --quick: whether it runs,
+# some small cases. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and
+# policies. --rules: each element-wise rule. --huge: Llama-2 7B and 10^9 parameters. --compiled: PyTorch's compiled
+# step, too, which takes minutes more. A run that is cut off keeps what it had.
+#
+#   NVCC, FLAGS, RUN, JOBS   as in tests/gpu.sh: the compiler, its flags for the device (-arch=native), a command that
+#                            runs programs for a device in software, how many compilers run at once
+#   PYTHON, JAX_PYTHON       with PyTorch (python3), with JAX and optax (the same)
+#   PEERS                    where those run: cuda, cpu, none (cuda; none with RUN)
+#   REVISION                 what the results call the version, where git cannot say it
+cd "$(dirname "$0")/../.." || exit 1
+command="FLAGS='$FLAGS' RUN='$RUN' sh tests/benchmarks/gpu.sh $*"
+set=default out= compiled=no
+left=$#
+while [ $left -gt 0 ]; do
+  case $1 in
+    --quick | --all | --growth | --rules | --huge) set=${1#--} ;;
+    --out) out=$2; shift; left=$((left - 1)) ;;
+    --compiled) compiled=yes ;;
+    -h | --help) sed -n '2,/^cd /s/^# \{0,1\}//p' tests/benchmarks/gpu.sh; exit 0 ;;
+    *) set -- "$@" "$1" ;;
+  esac
+  shift
+  left=$((left - 1))
+done
+NVCC=${NVCC:-nvcc} flags=${FLAGS:--arch=native} python=${PYTHON:-python3} peers=${PEERS:-${RUN:+none}}
+peers=${peers:-cuda}
+build=build-benchmarks/gpu
+out=${out:-$build/results}
+mkdir -p "$build" "$out" || exit 1
+
+units='ours_adamw ours_mixed ours_plain'
+[ $set != growth ] || units="$units ours_growth"
+[ $set != rules ] || units='rules_adaptive rules_common rules_free rules_momentum rules_torch'
+common="-std=c++20 -O2 -Iinclude -DBENCH_FLAGS=\"-O2\""
+objects() { for unit in "$@"; do printf '%s/%s.o ' "$build" "$unit"; done; }
+own="serve platform_device ours_device ceiling $units"
+[ $set != rules ] || own="$own rules"
+{
+  for unit in $units; do echo "$unit $flags -x cu tests/benchmarks/$unit.cpp"; done
+  echo "ceiling $flags tests/benchmarks/ceiling.cu"
+  for unit in serve platform_device ours_device; do echo "$unit tests/benchmarks/$unit.cpp"; done
+  for unit in oracle serve platform_host; do echo "host_$unit -Xcompiler=-fopenmp tests/benchmarks/$unit.cpp"; done
+  [ $set != rules ] || echo 'rules examples/parts/rules.cpp'
+} > "$build/units"
+# What has not changed since the last run is not built again.
+sum=$({ find include tests/benchmarks examples/parts -name '*.*pp' -exec cat {} +
+  find include tests/benchmarks -name '*.cu*' -exec cat {} +
+  echo "$common"; } | cksum)
+echo "Building $(wc -l < "$build/units") units"
+export NVCC common build sum
+xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
+  object=$build/$0.o
+  [ "$sum $*" != "$(cat "$object.of" 2>/dev/null)" ] || exit 0
+  rm -f "$object.of"
+  if $NVCC $common -c "$@" -o "$object" > "$object.log" 2>&1; then echo "$sum $*" > "$object.of"
+  else cat "$object.log"; fi' < "$build/units"
+built() { for unit in "$@"; do [ -f "$build/$unit.o.of" ] || return 1; done; }
+host='host_oracle host_serve host_platform_host'
+# shellcheck disable=SC2046,SC2086  # lists of words
+built $own $host && "$NVCC" $flags $(objects $own) -o "$build/bench_device" &&
+  "$NVCC" -Xcompiler=-fopenmp $(objects $host) -o "$build/bench_oracle" || exit 1
+
+has() { $1 -W ignore -c "$2" > "$build/python.log" 2>&1; }
+missing() {
+  echo "$1 does not take part"
+  set_notes="${set_notes:+$set_notes }$1 does not take part: $(tail -n 1 "$build/python.log" | cut -c 1-200)."
+}
+contestants=$build/contestants set_notes=
+echo "descent=$RUN $build/bench_device" > "$contestants"
+[ $set = rules ] || echo "descent_captured=$RUN $build/bench_device captured" >> "$contestants"
+if [ "$peers" != none ] && [ $set != rules ]; then
+  modes='fused foreach'
+  [ "$peers" != cuda ] || modes="$modes captured"
+  [ $compiled = no ] || modes="$modes compiled"
+  if has "$python" "import torch; torch.zeros(1, device='$peers')"; then
+    for mode in $modes; do
+      echo "torch_$mode=$python -W ignore tests/benchmarks/torch_peer.py $mode $peers" >> "$contestants"
+    done
+  else
+    missing PyTorch
+  fi
+  if has "${JAX_PYTHON:-$python}" "import jax, optax; jax.devices('$peers')"; then
+    echo "jax=${JAX_PYTHON:-$python} tests/benchmarks/jax_peer.py $peers" >> "$contestants"
+  else
+    missing JAX
+  fi
+fi
+
+# Eleven turns of five samples; in software, where times mean nothing, one of one.
+if [ -n "$RUN" ]; then set -- --least 1 --most 1 --seconds 0.01 "$@"
+elif [ $set = quick ]; then set -- --least 5 --most 5 --per-turn 5 --sample 1e-3 --seconds 1 --limit 200 "$@"
+else set -- --least 55 --most 55 --per-turn 5 --sample 1e-3 --seconds 3 --limit 360 --patience 120 "$@"; fi
+while read -r contestant; do set -- "$@" --contestant "$contestant"; done < "$contestants"
+name=gpu_$(date +%F)
+[ $set = default ] || name=${name}_$set
+python3 tests/benchmarks/drive.py --set $set --oracle "$build/bench_oracle" --work "$build/work" \
+  --command "$command" --note "$set_notes" --out "$out/$name.json" "$@"
+status=$?
+[ -f "$out/$name.json" ] || exit 1
+python3 tests/benchmarks/report.py "$out/$name.json" --out "$out" || status=1
+exit $status
