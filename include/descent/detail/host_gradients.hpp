@@ -88,10 +88,9 @@ template <class Plan, class System> class host_gradients : protected host_storag
         }
       }
       for (; i < size && i < second; i += 4 * packet) {
-        for (int lane = 0; lane < 4; ++lane) {
-          unrolled<sums>([&](auto c) { clear<Real>(total[lane][c]); });
+        unrolled<4>([&](auto lane) { unrolled<sums>([&](auto c) { clear<Real>(total[lane][c]); }); });
+        for (int lane = 0; lane < 4; ++lane)
           for (int at = i + lane * packet; at < size; at += second) add(total[lane], at, part_of(size, at));
-        }
         fold_all(i);
       }
     }

@@ -238,7 +238,7 @@ DESCENT_LANES DESCENT_HD inline void add(double (&sum)[4], double_pack const& a)
 DESCENT_LANES DESCENT_HD inline void enlarge(double (&sum)[4], double_pack const& a) {
 #if !defined(__CUDA_ARCH__)
   doubles& most = in_lanes(sum);
-  for (int h = 0; h < 2; ++h) most = (most != most) | (most > a.half(h)) ? most : a.half(h);
+  for (int h = 0; h < 2; ++h) most = ((most != most) | (most > a.half(h))) ? most : a.half(h);
 #endif
 }
 
