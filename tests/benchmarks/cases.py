@@ -96,7 +96,7 @@ def plan(name, recipes, device=False):
     """Pairs of a case and a recipe, of those that there are."""
     plans = plans_of_device if device else plans_of_host
     if name == "rules":
-        return [("flat_10000000", recipe) for recipe in recipes if recipe.startswith("rule_")]
+        return [("flat_100000000", recipe) for recipe in recipes if recipe.startswith("rule_")]
     if name == "growth":
         return ([(f"flat_{10**k}", "adamw") for k in range(3, 9)] +
                 [(f"split_1024000_{10**k}", "adamw") for k in range(5)] + [("1000x1024", g) for g in groups] +
