@@ -127,7 +127,7 @@ def pictures(runs):
                                  lambda r: r["recipe"] == "adamw" and not r["case"].startswith("split_")),
             "benchmarks_recipes": ("Recipes on GPT-2 124M: bytes that the rule needs, at the rate of a copy",
                                    lambda r: r["case"] == "gpt2" and r["recipe"] != "adamw"),
-            "benchmarks_rules": ("Each element-wise rule, 10⁷ parameters in float, at the rate of a copy",
+            "benchmarks_rules": ("Each element-wise rule, 10⁸ parameters in float, at the rate of a copy",
                                  lambda r: r["recipe"].startswith("rule_"))}
     for name, (what, fits) in bars.items():
         if groups(fits):

@@ -90,7 +90,7 @@ def rules_table(runs):
                     result["recipe"][5:], f"{result['step_bytes'] / result['elements']:.0f}", time_of(seconds(of)),
                     f"{result['step_bytes'] / seconds(of) * 1e-9:.1f}", shown(percent(result, of, "copy")),
                     shown(percent(result, of, "triad"))]))
-    return table(["rule, 10⁷ parameters in float", "bytes a parameter", "step, median", "GB/s", "% of copy",
+    return table(["rule, 10⁸ parameters in float", "bytes a parameter", "step, median", "GB/s", "% of copy",
                   "% of triad"], [row for _, row in sorted(rows)])
 
 

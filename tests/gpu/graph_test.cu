@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <stdexcept>
+#include <tuple>
 
 namespace {
 
@@ -184,6 +185,48 @@ TEST_CASE("a captured whole step: the loss scale moves, the average follows, gra
   CHECK(a.loss_scale == b.loss_scale);
   CHECK(b.loss_scale == 16 * 2 * 0.5 * 2 * 2);  // grown after calls 3, 9 and 12, backed off at 6
   CHECK(b.skipped == 1);
+}
+
+TEST_CASE("a thousand replays of the whole step skip what overflows now and then, and end at the eager bits") {
+  test::stream s;
+  std::vector<test::tensor> const small{{300}, {31, 0, 1, 2}};
+  test::tensors<descent::half> x{small, s}, y{small, s};
+  auto const make = [&](auto& data) {
+    return descent::optimizer{data.on_device(),
+                              descent::adamw{},
+                              descent::learning_rate(descent::cosine{.peak = 1e-2, .steps = 1000}),
+                              descent::master<float>{},
+                              descent::dynamic_loss_scale{.init = 16, .interval = 20},
+                              descent::clip_norm{1},
+                              descent::ema{.decay = 0.99},
+                              descent::zero_grad{},
+                              descent::cuda{s}};
+  };
+  auto eager = make(x), captured = make(y);
+  test::graph const recorded(s, [&] { captured.step(); });
+  int overflows = 0;
+  for (std::uint64_t t = 1; t <= 1000; ++t) {
+    bool const overflow = t * 2654435761 % 4294967296 < 4294967296 / 40;
+    overflows += overflow;
+    for (auto* data : {&x, &y}) {
+      data->new_gradients(t);
+      if (overflow) data->gradient_of(1, 30) = descent::half(std::numeric_limits<float>::infinity());
+      data->send_gradients();
+    }
+    eager.step();
+    recorded.launch(s);
+  }
+  auto const of = [&](auto& opt) {
+    auto const r = opt.report();
+    return std::tuple{test::from_device(opt.master("w0").data(), 300, s),
+                      test::from_device(opt.average("w0").data(), 300, s), r.loss_scale, r.skipped, r.step};
+  };
+  CHECK(of(eager) == of(captured));
+  auto const a = x.device_value.get(s), b = y.device_value.get(s);
+  CHECK(std::memcmp(a.data(), b.data(), a.size() * sizeof(descent::half)) == 0);
+  CHECK(overflows > 10);
+  CHECK(captured.report().skipped >= overflows);  // a scale that has grown may overflow, too
+  CHECK(captured.report().step + captured.report().skipped == 1000);
 }
 
 TEST_CASE("accumulation, random rounding and noise go on within a captured graph") {

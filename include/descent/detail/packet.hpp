@@ -87,7 +87,7 @@ template <class Plan, class Real, bool With = true> class packet_random {
   std::int64_t i_;
   step_terms_of<Plan> const& step_;
   struct none {};
-  [[no_unique_address]] std::conditional_t<in_lanes, random_packet[(streams::count + 1) / 2 * 2 + 1], none> made_;
+  [[no_unique_address]] std::conditional_t<in_lanes, random_packet[streams::count + 1], none> made_;
 };
 
 /// The state of one packet, by member; whole() and part() turn it into the rule's own struct and back.

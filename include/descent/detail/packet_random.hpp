@@ -19,23 +19,24 @@ namespace descent::detail {
 inline constexpr int random_value = 0, random_slow = 1, random_slot = 2;
 
 #if !defined(__CUDA_ARCH__)
-/// a <- random_bits() of one stream, b <- those of another. Two counters of philox fill eight lanes: c0 and c2 of each
-/// are multiplied in place, and the words of the products, in reverse, are the next counter's but for c1, c3 and keys.
+/// A round of philox() for two counters in eight lanes: c0 and c2 of each are multiplied in place, and the words of the
+/// products, in reverse, are the next counter's but for c1, c3 and keys.
+DESCENT_LANES inline void philox_round(words& c, words& k) {
+  words const product = even_products(c, words{0xD2511F53, 0, 0xCD9E8D57, 0, 0xD2511F53, 0, 0xCD9E8D57, 0});
+  c = __builtin_shufflevector(product, product, 3, 2, 1, 0, 7, 6, 5, 4) ^ (words)((unsigned_longs)c >> 32) ^ k;
+  k += words{0x9E3779B9, 0, 0xBB67AE85, 0, 0x9E3779B9, 0, 0xBB67AE85, 0};
+}
+
+/// a <- random_bits() of one stream, b <- those of another.
 DESCENT_LANES inline void random_bits_in_lanes(random_packet& a, random_packet& b, std::uint64_t seed,
                                                std::int64_t step, std::int64_t packet, int stream_a, int stream_b) {
   auto const low = std::uint32_t(step), high = std::uint32_t(step >> 32);
   auto const k0 = std::uint32_t(seed), k1 = std::uint32_t(seed >> 32);
-  words const constants{0xD2511F53, 0, 0xCD9E8D57, 0, 0xD2511F53, 0, 0xCD9E8D57, 0};
-  words const weyl{0x9E3779B9, 0, 0xBB67AE85, 0, 0x9E3779B9, 0, 0xBB67AE85, 0};
   words k{k0, 0, k1, 0, k0, 0, k1, 0};
   words const begin{low, high | std::uint32_t(stream_a) << 24, 0, 0, low, high | std::uint32_t(stream_b) << 24, 0, 0};
   words c = begin | ((words)(longs{} + packet) & words{0, 0, ~0u, ~0u, 0, 0, ~0u, ~0u});
-#pragma GCC unroll 7
-  for (int round = 0; round < 7; ++round) {
-    words const product = even_products(c, constants);
-    c = __builtin_shufflevector(product, product, 3, 2, 1, 0, 7, 6, 5, 4) ^ (words)((unsigned_longs)c >> 32) ^ k;
-    k += weyl;
-  }
+  philox_round(c, k), philox_round(c, k), philox_round(c, k), philox_round(c, k);
+  philox_round(c, k), philox_round(c, k), philox_round(c, k);
   words const first = c & 0xffff, last = c >> 16;
   *reinterpret_cast<words*>(a.bits) = __builtin_shufflevector(first, last, 0, 1, 2, 3, 8, 9, 10, 11);
   *reinterpret_cast<words*>(b.bits) = __builtin_shufflevector(first, last, 4, 5, 6, 7, 12, 13, 14, 15);
