@@ -52,8 +52,15 @@ DESCENT_HD inline double cbrt(double x) {
   return x > 0 ? y : x;
 }
 
-/// x^y, by the mathematical library of host or device: the last bits are theirs.
-DESCENT_HD inline float pow(float x, float y) { return ::powf(x, y); }
+/// x^y, by the mathematical library of host or device: the last bits are theirs. On the host, powers 1/2 and 1/4 of
+/// floats above 0 are square roots, to 0.75 units in the last place, since packs have them.
+DESCENT_HD inline float pow(float x, float y) {
+#if !defined(__CUDA_ARCH__)
+  if (x > 0 && y == 0.5f) return sqrt(x);
+  if (x > 0 && y == 0.25f) return sqrt(sqrt(x));
+#endif
+  return ::powf(x, y);
+}
 DESCENT_HD inline double pow(double x, double y) { return ::pow(x, y); }
 
 /// x^n for n >= 0 by squaring: the same bits on every host and device, which pow() does not promise. The relative

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: MIT
 // The functions that rules use, for scalars and, lane by lane, for packs.
 #include <descent/detail/pack.hpp>
-#include <descent/math.hpp>
 
 #include <doctest/doctest.h>
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -99,6 +99,31 @@ TEST_CASE("cbrt: to one unit in the last place for normal numbers above 0, other
   CHECK(ds::cbrt(0.f) == 0);
   CHECK(ds::cbrt(-1.0) == -1);
   CHECK(std::isnan(ds::cbrt(no_number)));
+}
+
+TEST_CASE("pow: roots for a half and a quarter, the library's power for all else, in packs the same bits") {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100000; ++i) {
+    float const x = float(std::ldexp(1 + double(random() >> 40) * 0x1p-24, int(random() % 250) - 125));
+    CHECK(ds::pow(x, 0.5f) == std::sqrt(x));
+    CHECK(std::fabs(double(ds::pow(x, 0.25f)) / std::pow(double(x), 0.25) - 1) <= 0.75 * 0x1p-23);
+  }
+  float const infinite = std::numeric_limits<float>::infinity(), none = float(no_number), tiny = 0x1p-149f;
+  float const bases[] = {2, 0, -0.f, -1, infinite, -infinite, none, tiny, 1e-30f, 3e38f};
+  auto const same = [](float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b); };
+  for (float const y : {0.5f, 0.25f, 0.3f, 0.f, 1.f, -0.5f, infinite, none})
+    for (float const x : bases) {
+      if (!(x > 0 && (y == 0.5f || y == 0.25f))) CHECK(same(ds::pow(x, y), std::pow(x, y)));
+      if (!ds::detail::has_lanes()) continue;
+      for (float const other : bases)
+        for (float const power : {y, 0.25f}) {
+          ds::detail::pack a(x), b(y);
+          a.lane[3] = other;
+          b.lane[5] = power;
+          auto const c = pow(a, b);
+          for (int j = 0; j < 8; ++j) CHECK(same(c.lane[j], ds::pow(a.lane[j], b.lane[j])));
+        }
+    }
 }
 
 TEST_CASE("max and min give the second where either is not a number; sign gives 0") {

@@ -150,7 +150,17 @@ DESCENT_LANES DESCENT_HD inline pack cbrt(pack const& a) {
   return {};
 #endif
 }
+#if !defined(__CUDA_ARCH__)
+DESCENT_LANES inline bool all(ints lanes) {
+  auto const pairs = (longs)lanes;
+  return (pairs[0] & pairs[1] & pairs[2] & pairs[3]) == -1;
+}
+#endif
 DESCENT_LANES DESCENT_HD inline pack pow(pack const& a, pack const& b) {
+#if !defined(__CUDA_ARCH__)
+  if (all((a.lanes() > 0) & (b.lanes() == 0.5f))) return sqrt(a);
+  if (all((a.lanes() > 0) & (b.lanes() == 0.25f))) return sqrt(sqrt(a));
+#endif
   pack r;
   for (int i = 0; i < 8; ++i) r.lane[i] = descent::pow(a.lane[i], b.lane[i]);
   return r;
