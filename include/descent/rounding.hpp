@@ -30,9 +30,9 @@ struct random_packet {
   alignas(32) std::uint32_t bits[8];  // each in [0, 65536)
 };
 
-/// Random numbers for the 8 elements of a packet (element / 8) at a step, from one call of philox, whose
-/// rounds are a part of the instructions of a step. A value that is rounded and each member of its state have a stream of
-/// their own, below 240.
+/// Random numbers for the 8 elements of a packet (element / 8) at a step, from one call of philox, whose rounds are a
+/// part of the instructions of a step. A value that is rounded and each member of its state have a stream of their own,
+/// below 240.
 DESCENT_HD inline random_packet random_bits(std::uint64_t seed, std::int64_t step, std::int64_t packet, int stream) {
   random_words const random = random_at<7>(seed, step, packet, stream);
   random_packet r;

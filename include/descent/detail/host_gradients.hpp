@@ -61,9 +61,9 @@ template <class Plan, class System> class host_gradients : protected host_storag
     static constexpr int sums = measured<Plan, What>;
     static constexpr bool largest_first = first_is_largest<Plan, What>;
 
-    /// The sums of four lanes each; add(total, element, extent) adds a packet to a lane. A lane has two packets, so that
-    /// a chunk is read in two places at a time, in runs too short for the processor to fetch ahead by itself: then add()
-    /// is told to fetch as many elements of the next chunk.
+    /// The sums of four lanes each; add(total, element, extent) adds a packet to a lane. A lane has two packets, so a
+    /// chunk is read in two places at a time, in runs too short for the processor to fetch ahead by itself: add() is
+    /// told to fetch as many elements of the next chunk.
     template <class Real, class Add>
     static void add_lanes(double (&of_four)[sums][chunk_threads / 4], int size, Add const& add) {
       constexpr int packet = int(packet_size), second = chunk_threads * packet;
