@@ -15,6 +15,7 @@
 #   RUN     a command that runs the programs, for a device in software; it wants
 #           FLAGS='-gencode=arch=compute_80,code=compute_80 --no-compress -cudart=shared'
 #   TESTS   names of the tests, without _test.cu, such as 'skip nccl_paths' (all)
+#   SANITIZER  compute-sanitizer, where it is not on the PATH; empty: without it
 #   JOBS    how many compilers run at once (as many as there are processors)
 result=$(realpath "${1:-gpu.txt}") || exit 1
 cd "$(dirname "$0")" || exit 1
@@ -64,17 +65,26 @@ others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
     done
     ! with cblas.h || echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp" ../examples/parts/*.cpp \
       "$flags -lcublas -lopenblas -lz"
+    # Other launches of the update make the same bits, from grids of any size.
+    echo "experiments exact benchmarks/experiments/experiments.cu $flags -fmad=false"
     # The main job, in each precision; too long for a device in software.
-    [ -n "$RUN" ] || ! with zlib.h ||
-      echo "train exact ../examples/train.cu" ../examples/parts/*.cpp "$flags -lcublas -lz"
+    if [ -z "$RUN" ] && with zlib.h; then
+      for source in ../examples/train.cu ../examples/optimizers/*.cu ../examples/parts/*.cpp; do
+        echo "$source $flags -c" >> "$build/objects"
+      done
+      echo "train exact $(sed "s,.*/\([^ ]*\) .*,$build/\1.o," "$build/objects" | tr '\n' ' ') $flags -lcublas -lz"
+    fi
   fi
-} > "$build/programs"
+} | sed 's/ *$//' > "$build/programs"  # to xargs a line that ends in a blank goes on in the next
 for name in $TESTS; do
   grep -q "^$name " "$build/programs" || { failed=$((failed + 1)); say "FAIL $name: there is no such test here"; }
 done
 
 say "Building $(wc -l < "$build/programs") programs"
 export nvcc common build
+[ ! -f "$build/objects" ] || xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
+  $nvcc $common "$0" "$@" -o "$build/${0##*/}.o" > "$build/${0##*/}.log" 2>&1 || cat "$build/${0##*/}.log"' \
+  < "$build/objects" | tee -a "$result"
 xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
   program=$build/$0.$1
   shift
@@ -108,7 +118,7 @@ run() {
   esac | tee -a "$result"
 }
 
-sanitizer=$(command -v compute-sanitizer)
+sanitizer=${SANITIZER-$(command -v compute-sanitizer)}
 [ -n "$sanitizer" ] || say 'There is no compute-sanitizer here.'
 while read -r name variant rest; do
   if [ ! -x "$build/$name.$variant" ]; then
@@ -117,20 +127,21 @@ while read -r name variant rest; do
     continue
   fi
   # shellcheck disable=SC2086  # RUN is a command with arguments
-  case $name in
-    nccl*)
-      for ranks in 1 2 3; do run "$name" "$ranks ranks" $RUN "$build/$name.$variant" "$ranks"; done
-      continue ;;
-  esac
+  if [ -f "nccl/${name}_test.cu" ]; then
+    for ranks in 1 2 3; do run "$name" "$ranks ranks" $RUN "$build/$name.$variant" "$ranks"; done
+    continue
+  fi
   if [ "$name" = train ]; then
     for precision in float half bfloat16; do
       run train "in $precision" trains "$build/results" "$build/train.exact" --precision "$precision"
     done
     continue
   fi
+  quick=
+  [ "$name" != experiments ] || quick=--quick
   # shellcheck disable=SC2086
-  run "$name" "$variant" $RUN "$build/$name.$variant"
-  [ "$variant" = exact ] && [ "$name" != no_code ] || continue
+  run "$name" "$variant" $RUN "$build/$name.$variant" $quick
+  [ "$variant" = exact ] && [ "$name" != no_code ] && [ "$name" != experiments ] || continue
   [ -n "$sanitizer" ] && [ -z "$RUN" ] || continue
   for tool in memcheck racecheck initcheck synccheck; do
     run "$name" "$tool" "$sanitizer" --tool "$tool" --error-exitcode 1 --report-api-errors no \

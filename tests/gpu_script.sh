@@ -1,0 +1,49 @@
+#!/bin/sh
+# tests/gpu.sh, whose compiler is a stand-in here: every program is built by a command of its own and runs as often as it
+# should, and what is not built, fails or learns too little is counted.
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+cat > "$scratch/nvcc" <<'END'
+#!/bin/sh
+case $1 in -E | --version) exit 0 ;; esac
+case "$*" in *"$MISSING"_test.cu*) exit 1 ;; esac
+outputs=$(printf '%s\n' "$@" | grep -c '^-o$')
+[ "$outputs" = 1 ] || { echo "a command with $outputs outputs: $*"; exit 1; }
+while [ "$1" != -o ]; do shift; done
+cat > "$2" <<PROGRAM
+#!/bin/sh
+case \$0 in *"/$FAILING."*) exit 1 ;; esac
+while [ \$# -gt 0 ]; do
+  [ "\$1" != --out ] || { mkdir -p "\$2" && echo "adamw,5,1,1,97,1,$LEARNED,0,0,3" > "\$2/curves.csv"; }
+  shift
+done
+PROGRAM
+chmod +x "$2"
+END
+chmod +x "$scratch/nvcc"
+
+wrong=0
+expect() {  # expect "N passed, N failed" status settings...
+  want=$1 status=$2
+  shift 2
+  env MISSING=none FAILING=none LEARNED=97 "$@" SANITIZER= NVCC="$scratch/nvcc" FLAGS=-arch=sm_90 \
+    sh "$here/gpu.sh" "$scratch/result" > "$scratch/log" 2>&1
+  got=$?
+  if [ "$(tail -n 1 "$scratch/log")" != "$want, 0 skipped" ] || [ $got != "$status" ]; then
+    echo "$*: wanted '$want, 0 skipped' and $status, got '$(tail -n 1 "$scratch/log")' and $got"
+    cat "$scratch/log"
+    wrong=1
+  fi
+}
+device=$(ls "$here"/gpu/*_test.cu | wc -l) ranks=$(ls "$here"/nccl/*_test.cu | wc -l)
+contract=$(ls "$here"/contract/*.cu | wc -l)
+all=$((2 * device + 3 * ranks + contract + 6))  # no_code, gpu_network, experiments, and train three times
+expect "$all passed, 0 failed" 0 PATH="$PATH"
+expect "$((all - 2)) passed, 2 failed" 1 FAILING=skip
+expect "$((all - 3)) passed, 1 failed" 1 MISSING=overlap
+expect "$((all - 3)) passed, 3 failed" 1 LEARNED=95.9
+expect "2 passed, 0 failed" 0 TESTS=skip
+expect "0 passed, 1 failed" 1 TESTS=nothing
+[ $wrong = 0 ] && echo "tests/gpu.sh: $all programs and runs"
+exit $wrong
