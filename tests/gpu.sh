@@ -16,13 +16,19 @@
 #           FLAGS='-gencode=arch=compute_80,code=compute_80 --no-compress -cudart=shared'
 #   TESTS   names of the tests, without _test.cu, such as 'skip nccl_paths' (all)
 #   SANITIZER  compute-sanitizer, where it is not on the PATH; empty: without it
+#   BUILD   a folder for the programs, to keep them: what is there is not built again (a temporary one)
+#   RUNS    no: only builds
 #   JOBS    how many compilers run at once (as many as there are processors)
 result=$(realpath "${1:-gpu.txt}") || exit 1
 cd "$(dirname "$0")" || exit 1
 nvcc=${NVCC:-nvcc}
 flags=${FLAGS:--arch=native}
-build=$(mktemp -d) || exit 1
-trap 'rm -rf "$build"' EXIT
+if [ -n "$BUILD" ]; then
+  mkdir -p "$BUILD" && build=$(realpath "$BUILD") && rm -f "$build/objects" || exit 1
+else
+  build=$(mktemp -d) || exit 1
+  trap 'rm -rf "$build"' EXIT
+fi
 trap 'exit 130' HUP INT TERM
 passed=0 failed=0 skipped=0
 : > "$result" || exit 1
@@ -83,13 +89,15 @@ done
 say "Building $(wc -l < "$build/programs") programs"
 export nvcc common build
 [ ! -f "$build/objects" ] || xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
-  $nvcc $common "$0" "$@" -o "$build/${0##*/}.o" > "$build/${0##*/}.log" 2>&1 || cat "$build/${0##*/}.log"' \
+  object=$build/${0##*/}
+  [ -f "$object.o" ] || $nvcc $common "$0" "$@" -o "$object.o" > "$object.log" 2>&1 || cat "$object.log"' \
   < "$build/objects" | tee -a "$result"
 xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
   program=$build/$0.$1
   shift
-  $nvcc $common "$@" -o "$program" > "$program.log" 2>&1 || cat "$program.log"' \
+  [ -x "$program" ] || $nvcc $common "$@" -o "$program" > "$program.log" 2>&1 || cat "$program.log"' \
   < "$build/programs" | tee -a "$result"
+[ "$RUNS" != no ] || exit 0
 
 # trains FOLDER PROGRAM options...: to at least the 96 % of right answers on the test images that every precision
 # reaches on the CPU, too.
