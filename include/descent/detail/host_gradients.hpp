@@ -6,7 +6,6 @@
 #include <descent/detail/measure.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 /// What the host backend does with gradients before the update: the sum over ranks, and the read-only passes.
