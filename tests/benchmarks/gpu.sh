@@ -51,8 +51,7 @@ own="serve platform_device ours_device ceiling $units"
   [ $set != rules ] || echo 'rules examples/parts/rules.cpp'
 } > "$build/units"
 # What has not changed since the last run is not built again.
-sum=$({ find include tests/benchmarks examples/parts -name '*.*pp' -exec cat {} +
-  find include tests/benchmarks -name '*.cu*' -exec cat {} +
+sum=$({ find include tests/benchmarks examples/parts -name '*.*pp' -o -name '*.cu*' | LC_ALL=C sort | xargs cat
   echo "$common"; } | cksum)
 echo "Building $(wc -l < "$build/units") units"
 export NVCC common build sum
