@@ -95,9 +95,9 @@ def broken(folder):
 def slow_and_mute(folder):
     """One that does not even say hello takes no part; one that is too slow, in no later case of as many tensors."""
     def broken(fault):
-        return f"{fault}={sys.executable} {here}/broken.py {fault} {loop}"
-    code, run_, _ = drive(folder, (f"descent={descent}", broken("mute"), broken("slow")), "--recipes", "adamw",
-                          "--patience", "5")
+        return gpu(fault, f"{sys.executable} {here}/broken.py {fault} {loop}")
+    code, run_, _ = drive(folder, (gpu("descent", descent), broken("mute"), broken("slow")), "--recipes", "adamw",
+                          "--cases", "quick_flat,quick_many", "--patience", "5")
     check(code == 1 and list(run_["contestants"]) == ["descent", "slow"], "a mute contestant takes no part")
     check(any("mute does not take part" in note for note in run_["notes"]), "and the results say so")
     of = {r["case"]: r["contestants"] for r in run_["results"]}
