@@ -2,7 +2,7 @@
 # Builds and runs everything that needs a CUDA device, with nvcc alone, and ends with
 # `N passed, N failed, N skipped`.
 #
-# usage: DOCTEST=folder-with-doctest/doctest.h sh tests/gpu.sh [result-file]
+# usage: DOCTEST=FOLDER sh tests/gpu.sh [result-file]      with FOLDER/doctest/doctest.h
 #
 # Every test runs twice: with floating-point contraction off, where the device agrees with the host
 # bit for bit, and on, within 4 ulp. With it off also under the tools of compute-sanitizer, where
@@ -18,8 +18,11 @@
 #   SANITIZER  compute-sanitizer, where it is not on the PATH; empty: without it
 #   BUILD   a folder for the programs, to keep them: what is there is not built again (a temporary one)
 #   RUNS    no: only builds
-#   JOBS    how many compilers run at once (as many as there are processors)
+#   TOOLS   those of compute-sanitizer (memcheck racecheck initcheck synccheck); these runs come last, side by side
+#   LIMIT   seconds for one run (1800)
+#   JOBS    how many compilers, and tools, run at once (as many as there are processors)
 result=$(realpath "${1:-gpu.txt}") || exit 1
+[ -z "$DOCTEST" ] || DOCTEST=$(realpath "$DOCTEST") || exit 1
 cd "$(dirname "$0")" || exit 1
 nvcc=${NVCC:-nvcc}
 flags=${FLAGS:--arch=native}
@@ -30,8 +33,8 @@ else
   trap 'rm -rf "$build"' EXIT
 fi
 trap 'exit 130' HUP INT TERM
-passed=0 failed=0 skipped=0
-: > "$result" || exit 1
+words=$build/words  # how each run ended
+: > "$result" && : > "$words" || exit 1
 say() { echo "$*" | tee -a "$result"; }
 
 say "$(date -u '+%Y-%m-%d %H:%M UTC')"
@@ -43,10 +46,11 @@ say "$("$nvcc" --version | tail -n 2 | head -n 1)"
 # What is built: a line of name, variant, sources and arguments for each program.
 common="-std=c++20 -O2 -lineinfo -Xcompiler=-ffp-contract=off -I../include -I. ${DOCTEST:+-I$DOCTEST}"
 wanted() { [ -z "$TESTS" ] || case " $TESTS " in *" $1 "*) ;; *) return 1 ;; esac; }
-with() { echo "#include <$1>" > "$build/with.cu"; "$nvcc" -E "$build/with.cu" > /dev/null 2>&1; }
-# Code that this device cannot run.
-case $(__nvcc_device_query 2>/dev/null) in 9*) other=sm_80 ;; *) other=sm_90 ;; esac
 others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
+# shellcheck disable=SC2086  # lists of flags
+with() { echo "#include <$1>" > "$build/with.cu"; "$nvcc" -E $others "$build/with.cu" > /dev/null 2>&1; }
+# Code that this device cannot run: without PTX, which the driver would compile.
+case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
 {
   for source in gpu/*_test.cu; do
     name=$(basename "$source" _test.cu)
@@ -65,7 +69,7 @@ others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
     ! wanted "$name" || ! with nccl.h || echo "$name exact $source nccl/main.cpp $flags -fmad=false -lnccl"
   done
   if [ -z "$TESTS" ]; then
-    echo "no_code exact gpu/no_code.cu gpu/main.cpp $others -arch=$other"
+    echo "no_code exact gpu/no_code.cu gpu/main.cpp $others -gencode=arch=compute_$other,code=sm_$other"
     for program in contract/*.cu; do
       [ ! -f "$program" ] || echo "$(basename "$program" .cu) exact $program $flags -fmad=false"
     done
@@ -83,11 +87,11 @@ others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
   fi
 } | sed 's/ *$//' > "$build/programs"  # to xargs a line that ends in a blank goes on in the next
 for name in $TESTS; do
-  grep -q "^$name " "$build/programs" || { failed=$((failed + 1)); say "FAIL $name: there is no such test here"; }
+  grep -q "^$name " "$build/programs" || { echo FAIL >> "$words"; say "FAIL $name: there is no such test here"; }
 done
 
 say "Building $(wc -l < "$build/programs") programs"
-export nvcc common build
+export nvcc common build result words
 [ ! -f "$build/objects" ] || xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
   object=$build/${0##*/}
   [ -f "$object.o" ] || $nvcc $common "$0" "$@" -o "$object.o" > "$object.log" 2>&1 || cat "$object.log"' \
@@ -99,38 +103,42 @@ xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
   < "$build/programs" | tee -a "$result"
 [ "$RUNS" != no ] || exit 0
 
-# trains FOLDER PROGRAM options...: to at least the 96 % of right answers on the test images that every precision
-# reaches on the CPU, too.
-trains() {
-  to=$1
-  shift
-  "$@" --out "$to" &&
-    awk -F , 'END { print "MESSAGE: right on the test images: " $7 " %, skipped: " $10; exit !($7 >= 96) }' \
-      "$to/curves.csv"
-}
-
 # run name how command...
-run() {
-  name=$1 how=$2
-  shift 2
-  if [ "$1" = trains ]; then "$@"; else timeout 1800 "$@"; fi > "$build/log" 2>&1
-  case $? in
-    0) passed=$((passed + 1)) word=pass ;;
-    77) skipped=$((skipped + 1)) word=skip ;;
-    *) failed=$((failed + 1)) word=FAIL ;;
-  esac
-  say "$word $name, $how"
+cat > "$build/run" <<'END'
+name=$1 how=$2 log=$build/log.$$
+shift 2
+timeout "${LIMIT:-1800}" "$@" > "$log" 2>&1
+case $? in
+  0) word=pass ;;
+  77) word=skip ;;
+  *) word=FAIL ;;
+esac
+echo $word >> "$words"
+{
+  echo "$word $name, $how"
   case $word in
-    FAIL) tail -n 60 "$build/log" ;;
-    *) grep -A 1 MESSAGE "$build/log" ;;
-  esac | tee -a "$result"
-}
+    FAIL) tail -n 60 "$log" ;;
+    *) grep -A 1 MESSAGE "$log" ;;
+  esac
+} > "$log.said"
+tee -a "$result" < "$log.said"
+rm "$log" "$log.said"
+END
+run() { sh "$build/run" "$@"; }
+
+# Training, to at least the 96 % of right answers on the test images that every precision reaches on the CPU, too.
+cat > "$build/trains" <<'END'
+"$build/train.exact" --out "$build/results" --precision "$1" &&
+  awk -F , 'END { print "MESSAGE: right on the test images: " $7 " %, skipped: " $10; exit !($7 >= 96) }' \
+    "$build/results/curves.csv"
+END
 
 sanitizer=${SANITIZER-$(command -v compute-sanitizer)}
 [ -n "$sanitizer" ] || say 'There is no compute-sanitizer here.'
+: > "$build/checks"
 while read -r name variant rest; do
   if [ ! -x "$build/$name.$variant" ]; then
-    failed=$((failed + 1))
+    echo FAIL >> "$words"
     say "FAIL $name, $variant: it was not built"
     continue
   fi
@@ -140,22 +148,23 @@ while read -r name variant rest; do
     continue
   fi
   if [ "$name" = train ]; then
-    for precision in float half bfloat16; do
-      run train "in $precision" trains "$build/results" "$build/train.exact" --precision "$precision"
-    done
+    for precision in float half bfloat16; do run train "in $precision" sh "$build/trains" "$precision"; done
     continue
   fi
   quick=
-  [ "$name" != experiments ] || quick=--quick
+  [ "$name" != experiments ] || quick='--quick /dev/null'
   # shellcheck disable=SC2086
   run "$name" "$variant" $RUN "$build/$name.$variant" $quick
   [ "$variant" = exact ] && [ "$name" != no_code ] && [ "$name" != experiments ] || continue
   [ -n "$sanitizer" ] && [ -z "$RUN" ] || continue
-  for tool in memcheck racecheck initcheck synccheck; do
-    run "$name" "$tool" "$sanitizer" --tool "$tool" --error-exitcode 1 --report-api-errors no \
-      "$build/$name.$variant" --test-case-exclude='*2^31*,*does not fit*'
-  done
+  for tool in ${TOOLS-memcheck racecheck initcheck synccheck}; do echo "$name $tool" >> "$build/checks"; done
 done < "$build/programs"
 
-say "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+export sanitizer
+xargs -r -P "${JOBS:-$(nproc)}" -L 1 sh -c '
+  sh "$build/run" "$0" "$1" "$sanitizer" --tool "$1" --error-exitcode 1 --report-api-errors no "$build/$0.exact" \
+    --test-case-exclude="*2^31*,*does not fit*"' < "$build/checks"
+
+ended() { grep -c "^$1$" "$words"; }
+say "$(ended pass) passed, $(ended FAIL) failed, $(ended skip) skipped"
+[ "$(ended FAIL)" -eq 0 ]

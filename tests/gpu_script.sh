@@ -6,8 +6,12 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 cat > "$scratch/nvcc" <<'END'
 #!/bin/sh
-case $1 in -E | --version) exit 0 ;; esac
-case "$*" in *"$MISSING"*) exit 1 ;; esac
+case "$*" in
+  --version* | -E*" -Iwhere_they_are "*) exit 0 ;;
+  -E* | *"$MISSING"*) exit 1 ;;
+  *no_code.cu*code=sm_*) ;;
+  *no_code.cu*) echo "no_code has PTX, which the driver compiles"; exit 1 ;;
+esac
 outputs=$(printf '%s\n' "$@" | grep -c '^-o$')
 [ "$outputs" = 1 ] || { echo "a command with $outputs outputs: $*"; exit 1; }
 while [ "$1" != -o ]; do shift; done
@@ -21,13 +25,18 @@ done
 PROGRAM
 chmod +x "$2"
 END
-chmod +x "$scratch/nvcc"
+cat > "$scratch/sanitizer" <<'END'
+#!/bin/sh
+[ "$1 $2" != "--tool $HARMED" ]
+END
+chmod +x "$scratch/nvcc" "$scratch/sanitizer"
+flags='-arch=sm_90 -Iwhere_they_are'
 
 wrong=0
 expect() {  # expect "N passed, N failed" status settings...
   want=$1 status=$2
   shift 2
-  env MISSING=none FAILING=none LEARNED=97 "$@" SANITIZER= NVCC="$scratch/nvcc" FLAGS=-arch=sm_90 \
+  env MISSING=none FAILING=none LEARNED=97 SANITIZER= "$@" NVCC="$scratch/nvcc" FLAGS="$flags" \
     sh "$here/gpu.sh" "$scratch/result" > "$scratch/log" 2>&1
   got=$?
   if [ "$(tail -n 1 "$scratch/log")" != "$want, 0 skipped" ] || [ $got != "$status" ]; then
@@ -44,8 +53,10 @@ expect "$((all - 2)) passed, 2 failed" 1 FAILING=skip
 expect "$((all - 3)) passed, 1 failed" 1 MISSING=overlap_test
 expect "$((all - 3)) passed, 3 failed" 1 LEARNED=95.9
 expect "2 passed, 0 failed" 0 TESTS=skip
+expect "6 passed, 0 failed" 0 TESTS=skip SANITIZER="$scratch/sanitizer"
+expect "3 passed, 1 failed" 1 TESTS=skip SANITIZER="$scratch/sanitizer" TOOLS='memcheck racecheck' HARMED=racecheck
 # Programs that are kept are not built again: here, by a compiler that cannot.
-env MISSING=none FAILING=none LEARNED=97 NVCC="$scratch/nvcc" BUILD="$scratch/kept" RUNS=no \
+env MISSING=none FAILING=none LEARNED=97 NVCC="$scratch/nvcc" FLAGS="$flags" BUILD="$scratch/kept" RUNS=no \
   sh "$here/gpu.sh" "$scratch/result" > "$scratch/log"
 expect "$all passed, 0 failed" 0 BUILD="$scratch/kept" MISSING=_
 expect "0 passed, 1 failed" 1 TESTS=nothing

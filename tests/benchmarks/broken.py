@@ -6,6 +6,7 @@ Passes lines to the contestant COMMAND and its answers back, but for one fault.
 import json
 import subprocess
 import sys
+import time
 
 
 def off(answer):  # one number of one sample, by what a forgotten decay makes of it
@@ -36,7 +37,11 @@ def failed(answer):
 def main(fault, command):
     inner = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     for line in sys.stdin:
-        if line.startswith({"dead": "check", "dead_later": "time"}.get(fault, "nothing")):
+        if fault == "slow" and line.startswith("check"):
+            time.sleep(60)
+        if fault == "garbled" and line.startswith("check"):
+            print("what a library prints", flush=True)
+        if line.startswith({"mute": "hello", "dead": "check", "dead_later": "time"}.get(fault, "nothing")):
             inner.kill()
             inner.wait()
             sys.exit(3)

@@ -24,6 +24,10 @@ class Refused(Exception):
     pass
 
 
+class Late(Refused):
+    pass
+
+
 class Contestant:
     def __init__(self, name, command, environment, patience):
         self.id, self.command, self.environment, self.patience = name, command, environment, patience
@@ -40,23 +44,27 @@ class Contestant:
         self.start()
 
     def greet(self):
-        self.greeted = True
-        self.about = self.ask("hello")
+        if not self.greeted:
+            self.greeted = True
+            self.about = self.ask("hello")
 
     def ask(self, *words):
-        if not self.greeted:
-            self.greet()
+        self.greet()
         try:
             print(*words, file=self.process.stdin, flush=True)
             if not select.select([self.process.stdout], [], [], self.patience)[0]:
                 self.process.kill()
-                raise Refused(f"{self.id} has not answered '{words[0]}' in {self.patience:g} s")
+                raise Late(f"{self.id} has not answered '{words[0]}' in {self.patience:g} s")
             line = self.process.stdout.readline()
         except BrokenPipeError:
             line = ""
         if not line:
             raise Refused(f"{self.id} has ended with code {self.process.wait()}")
-        answer = json.loads(line)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            self.process.kill()  # what it says next would be taken for the next answer
+            raise Refused(f"{self.id} answers '{words[0]}' with {line.strip()[:200]!r}") from None
         if "error" in answer:
             raise Refused(answer["error"])
         return answer

@@ -4,11 +4,9 @@ times them turn by turn, and writes all that was measured as JSON, after each ca
 """
 
 import argparse
-import array
 import datetime
 import json
 import os
-import random
 import shlex
 import sys
 import threading
@@ -16,11 +14,11 @@ import time
 
 import cases
 from agreement import check_steps, compare
-from contestant import Contestant, Refused
+from contestant import Contestant, Late, Refused
+from files import Files
 from machine import available_memory, gpu_as_found, machine, output
 from turns import time_turns
 
-table_size = 65521  # a prime, so that tiles and tensors do not fall together
 ceilings = ("copy", "copy_past_cache", "triad", "triad_past_cache", "scale")
 device_ceilings = ("copy", "copy_streaming", "copy_engine", "triad", "triad_streaming", "read", "four_three",
                    "four_three_streaming")
@@ -30,41 +28,6 @@ def gib(x):
     return f"{x / 2**30:.1f} GiB"
 
 
-class Files:
-    """What contestants read: cases, the table of numbers, and which elements are compared."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        os.makedirs(folder, exist_ok=True)
-        self.table = os.path.join(folder, "table.bin")
-        numbers = random.Random(1)
-        with open(self.table, "wb") as out:
-            array.array("f", (numbers.gauss(0, 0.5) for _ in range(table_size))).tofile(out)
-            array.array("f", (numbers.gauss(0, 1e-3) for _ in range(table_size))).tofile(out)
-
-    def write(self, name, text):
-        path = os.path.join(self.folder, name)
-        with open(path, "w", encoding="ascii") as out:
-            out.write(text)
-        return path
-
-    def case(self, case):
-        lines = "".join(f"{count} {times}\n" for count, times in case.tensors)
-        return self.write(case.name + ".case", f"align {case.align}\nzeros {case.zeros}\n{lines}")
-
-    def memory(self, size):
-        return self.write("memory.case", f"align 1\nzeros 0\n{size} 1\n")
-
-    def samples(self, case):
-        """Ends of tensors, and elements in between."""
-        sizes = [count for count, times in case.tensors for _ in range(times)]
-        chosen, numbers = [], random.Random(2)
-        for tensor in range(len(sizes)) if len(sizes) <= 200 else numbers.sample(range(len(sizes)), 200):
-            inside = [numbers.randrange(sizes[tensor]) for _ in range(max(4, 2000 // len(sizes)))]
-            chosen += [(tensor, i) for i in sorted({0, sizes[tensor] - 1, *inside})]
-        return self.write(case.name + ".samples", "".join(f"{tensor} {i}\n" for tensor, i in chosen))
-
-
 class Benchmark:
     def __init__(self, arguments, contestants, oracle, files, say):
         self.arguments, self.contestants, self.oracle, self.files, self.say = (
@@ -72,6 +35,7 @@ class Benchmark:
         self.device = contestants[0].about.get("device")
         self.ceilings = device_ceilings if self.device else ceilings
         self.results, self.skipped = [], []
+        self.most_tensors = {}  # of contestants that took too long with more
 
     def skip(self, case, recipe, why):
         self.skipped.append({"case": case.name, "recipe": recipe, "why": why})
@@ -94,9 +58,10 @@ class Benchmark:
         """How many sets of each problem, and which contestants at a time: all, where there is room. On a device steps
         go round three sets, unless one fits half of its L2 cache: that is to be measured, too."""
         room = self.room() - self.spare(size)
-        # PyTorch makes temporaries
+        def more(c):  # PyTorch has gradients in float, too, and without fused steps temporaries
+            return 0.02 if not c.id.startswith("torch") else 0.3 if c.id in ("torch_fused", "torch_captured") else 0.6
         def needed(some, sets):
-            return sum(int((sets + (0.6 if c.id.startswith("torch") else 0.02)) * size) for c in some)
+            return sum(int((sets + more(c)) * size) for c in some)
         rotated = self.device and 2 * size > self.device["l2_bytes"]
         for sets in [self.arguments.sets] if self.arguments.sets else (3, 1) if rotated else (1,):
             if needed(own, sets) <= room:
@@ -115,7 +80,8 @@ class Benchmark:
         for c in self.contestants:
             if c.on_device() and not c.lives():
                 c.restart()
-        own = [c for c in self.of(recipe) if case.count <= c.about.get("most_tensors", case.count)]
+        own = [c for c in self.of(recipe) if case.count <= min(c.about.get("most_tensors", case.count),
+                                                               self.most_tensors.get(c.id, case.count))]
         if not own:
             return self.skip(case, recipe, "no contestant has the recipe")
         size = case.elements * cases.resident.get(recipe, 20)
@@ -132,7 +98,7 @@ class Benchmark:
         want = self.numbers_of_oracle(recipe, path, samples) if judged else None
         found, limits = {}, {}
         for batch in batches:
-            runs = self.load(batch, recipe, path, samples, want, sets, found)
+            runs = self.load(batch, case, recipe, path, samples, want, sets, found)
             step_bytes = max((of.get("step_bytes", 0) for of in found.values()), default=0)
             if not limits:
                 if recipe not in cases.resident and step_bytes:
@@ -142,7 +108,7 @@ class Benchmark:
             for name, measured in time_turns(runs, single, self.arguments).items():
                 (limits if name in limits else found)[name] |= measured
                 if name in limits and self.server_of_ceilings():
-                    self.server_of_ceilings().ask("unload", name)
+                    self.forget(self.server_of_ceilings(), name)
             for c in batch:
                 self.unload(c, "refused" in found[c.id])
         self.results.append({"case": case.name, "recipe": recipe, "elements": case.elements, "tensors": case.count,
@@ -151,10 +117,17 @@ class Benchmark:
                              "contestants": found, "ceilings": limits})
         return self.tell(self.results[-1])
 
-    def load(self, batch, recipe, path, samples, want, sets, found):
+    def load(self, batch, case, recipe, path, samples, want, sets, found):
         """Those that compute what the oracle does, as functions for time_turns."""
         runs = {}
+        for c in batch:  # the memory that one takes as it starts is not to be counted as another's
+            try:
+                c.greet()
+            except Refused as error:
+                self.refuse(c, case, error, found)
         for c in batch:
+            if c.id in found:
+                continue
             try:
                 loaded = c.ask("load", "case", recipe, path, self.files.table)
                 got = c.ask("check", "case", check_steps, samples)
@@ -167,9 +140,14 @@ class Benchmark:
                     c.ask("sets", "case", sets)
                 runs[c.id] = self.timer(c, "case")
             except Refused as error:
-                found.setdefault(c.id, {})["refused"] = str(error)
-                self.say(f"  {c.id} is refused: {error}")
+                self.refuse(c, case, error, found)
         return runs
+
+    def refuse(self, c, case, error, found):
+        found.setdefault(c.id, {})["refused"] = str(error)
+        self.say(f"  {c.id} is refused: {error}")
+        if isinstance(error, Late):
+            self.most_tensors[c.id] = case.count - 1
 
     def timer(self, c, slot):
         """On the host a call returns when the step is done."""
@@ -183,18 +161,31 @@ class Benchmark:
         if c.on_device() and (failed or c.about.get("once")):
             c.restart()
         elif c.lives():
-            c.ask("unload", "case")
+            self.forget(c, "case")
+
+    def begin_anew(self):
+        """Whatever they have loaded."""
+        for c in [*self.contestants, self.oracle]:
+            c.restart()
+
+    def forget(self, c, slot):
+        try:
+            c.ask("unload", slot)
+        except Refused as error:
+            self.say(f"  {c.id} begins anew: {error}")
+            c.restart()
 
     def count(self, in_time):
         """Launches and synchronisations of those that spoil later times by counting: after all times, side by side."""
+        for result in self.results:
+            self.files.case(cases.by_name[result["case"]])
         def each(c):
             for result in self.results:
                 of = result["contestants"].get(c.id, {})
                 if "seconds" not in of or result["elements"] > 2 * 10**8 or not in_time():
                     continue
-                path = self.files.case(cases.by_name[result["case"]])
                 try:
-                    c.ask("load", "case", result["recipe"], path, self.files.table)
+                    c.ask("load", "case", result["recipe"], self.files.path(result["case"] + ".case"), self.files.table)
                     of |= c.ask("count", "case")
                     c.ask("unload", "case")
                 except Refused as error:
@@ -308,8 +299,16 @@ def main():
     contestants = [Contestant(name, shlex.split(command), environment, given.patience)
                    for name, command in (text.split("=", 1) for text in given.contestant)]
     oracle = Contestant("oracle", shlex.split(given.oracle), environment, given.patience)
-    for c in contestants + [oracle]:
-        c.greet()
+    contestants[0].greet()
+    oracle.greet()
+    for c in contestants[1:]:
+        try:
+            c.greet()
+        except Refused as error:
+            print(error, flush=True)
+            given.note.append(f"{c.id} does not take part: {error}.")
+            contestants.remove(c)
+            c.end()
     recipes = [recipe for c in contestants for recipe in c.about["recipes"]]
     if about["load_at_start"] > 0.3 * about["cores"]:
         busy = f"The machine was busy: load {about['load_at_start']:.1f} on {about['cores']} cores when it began"
@@ -326,6 +325,7 @@ def main():
                 benchmark.run(case, recipe)
             except Refused as error:
                 benchmark.skip(case, recipe, str(error))
+                benchmark.begin_anew()
             results.write()
         benchmark.count(lambda: results.seconds() < given.limit + 100)
     finally:

@@ -11,6 +11,7 @@
 #
 #   NVCC, FLAGS, RUN, JOBS   as in tests/gpu.sh: the compiler, its flags for the device (-arch=native), a command that
 #                            runs programs for a device in software, how many compilers run at once
+#   RUNS                     no: only builds
 #   PYTHON, JAX_PYTHON       with PyTorch (python3), with JAX and optax (the same)
 #   PEERS                    where those run: cuda, cpu, none (cuda; none with RUN)
 #   REVISION                 what the results call the version, where git cannot say it
@@ -50,8 +51,7 @@ own="serve platform_device ours_device ceiling $units"
   [ $set != rules ] || echo 'rules examples/parts/rules.cpp'
 } > "$build/units"
 # What has not changed since the last run is not built again.
-sum=$({ find include tests/benchmarks examples/parts -name '*.*pp' -exec cat {} +
-  find include tests/benchmarks -name '*.cu*' -exec cat {} +
+sum=$({ find include tests/benchmarks examples/parts -name '*.*pp' -o -name '*.cu*' | LC_ALL=C sort | xargs cat
   echo "$common"; } | cksum)
 echo "Building $(wc -l < "$build/units") units"
 export NVCC common build sum
@@ -66,6 +66,7 @@ host='host_oracle host_serve host_platform_host'
 # shellcheck disable=SC2046,SC2086  # lists of words
 built $own $host && "$NVCC" $flags $(objects $own) -o "$build/bench_device" &&
   "$NVCC" -Xcompiler=-fopenmp $(objects $host) -o "$build/bench_oracle" || exit 1
+[ "$RUNS" != no ] || exit 0
 
 has() { $1 -W ignore -c "$2" > "$build/python.log" 2>&1; }
 missing() {

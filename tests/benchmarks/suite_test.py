@@ -12,7 +12,7 @@ import peer
 
 here = os.path.dirname(os.path.abspath(__file__))
 descent, loop, oracle = map(os.path.abspath, sys.argv[1:4])
-faults = ("off", "late", "short", "silent", "not_a_number", "failed", "dead", "dead_later")
+faults = ("off", "late", "short", "silent", "not_a_number", "failed", "garbled", "dead", "dead_later")
 failures = []
 
 
@@ -90,6 +90,19 @@ def broken(folder):
     for fault in faults:
         check("refused" in of[fault] and "seconds" not in of[fault], f"'{fault}' is refused")
     check("seconds" in of["none"] and "seconds" in of["descent"], "those without a fault are timed")
+
+
+def slow_and_mute(folder):
+    """One that does not even say hello takes no part; one that is too slow, in no later case of as many tensors."""
+    def broken(fault):
+        return gpu(fault, f"{sys.executable} {here}/broken.py {fault} {loop}")
+    code, run_, _ = drive(folder, (gpu("descent", descent), broken("mute"), broken("slow")), "--recipes", "adamw",
+                          "--cases", "quick_flat,quick_many", "--patience", "5")
+    check(code == 1 and list(run_["contestants"]) == ["descent", "slow"], "a mute contestant takes no part")
+    check(any("mute does not take part" in note for note in run_["notes"]), "and the results say so")
+    of = {r["case"]: r["contestants"] for r in run_["results"]}
+    check("5 s" in of["quick_flat"]["slow"]["refused"] and "slow" not in of["quick_many"], "a slow one is refused once")
+    check(all("seconds" in c["descent"] for c in of.values()), "the others are timed")
 
 
 def counted_from_trace():
@@ -191,6 +204,7 @@ def targets(folder):
 with tempfile.TemporaryDirectory() as where:
     reported(where, right(where))
     broken(where)
+    slow_and_mute(where)
     counted_from_trace()
     too_large(where)
     on_gpu(where)
