@@ -85,6 +85,30 @@ template <class Real> void check_four(unsigned seed) {
   CHECK(reduce::fold_four<Real, true>(four[0], four[1], four[2], four[3]) == largest);
 }
 
+TEST_CASE("four sums may lie anywhere: they are cleared, added to, enlarged and folded in packs as out of them") {
+  if (!reduce::has_lanes()) return;
+  alignas(32) double room[17];
+  auto& four = *reinterpret_cast<double(*)[4][4]>(room + 1);
+  auto const x = wild(8);
+  reduce::pack p;
+  reduce::eight_doubles eight;
+  for (std::size_t j = 0; j < 8; ++j) eight.lane[j] = p.lane[j] = float(x[j]);
+  reduce::double_pack in_lanes;
+  to_doubles(in_lanes, p);
+  double want[4] = {1, 2, 3, 4};
+  add(want, eight), enlarge(want, eight), add(want, eight);
+  for (auto& sum : four) {
+    reduce::clear<reduce::pack>(sum);
+    for (int j = 0; j < 4; ++j) {
+      CHECK(sum[j] == 0);
+      sum[j] = j + 1;
+    }
+    add(sum, in_lanes), enlarge(sum, in_lanes), add(sum, in_lanes);
+    for (int j = 0; j < 4; ++j) CHECK(sum[j] == want[j]);
+  }
+  CHECK(reduce::fold_four<reduce::pack, false>(four[0], four[1], four[2], four[3]) == 4 * reduce::fold(want));
+}
+
 TEST_CASE("sums of four lanes, in a pack and out of it, are what a warp adds first") {
   for (unsigned seed = 1; seed < 50; ++seed) {
     check_four<double>(seed);

@@ -233,22 +233,20 @@ DESCENT_LANES DESCENT_HD inline void magnitude(double_pack& r, double scale) {
   DESCENT_PACK_DO(for (int h = 0; h < 2; ++h)
                       r.half(h) = (doubles)((longs)r.half(h) & 0x7fffffffffffffff) * scale);
 }
-#if !defined(__CUDA_ARCH__)
-inline doubles& in_lanes(double (&four)[4]) { return reinterpret_cast<doubles&>(four); }
-inline doubles const& in_lanes(double const (&four)[4]) { return reinterpret_cast<doubles const&>(four); }
-#endif
+// Four sums lie anywhere. clang keeps that in mind only where a pointer to doubles is followed.
 DESCENT_LANES DESCENT_HD inline void clear_in_lanes([[maybe_unused]] double (&sum)[4]) {
-  DESCENT_PACK_DO(in_lanes(sum) = doubles{});
+  DESCENT_PACK_DO(*reinterpret_cast<doubles*>(sum) = doubles{});
 }
 /// sum[j % 4] <- its sum with element j
 DESCENT_LANES DESCENT_HD inline void add(double (&sum)[4], double_pack const& a) {
-  DESCENT_PACK_DO(in_lanes(sum) += a.half(0) + a.half(1));
+  DESCENT_PACK_DO(*reinterpret_cast<doubles*>(sum) += a.half(0) + a.half(1));
 }
 /// sum[j % 4] <- the larger of it and element j, not a number if one is
 DESCENT_LANES DESCENT_HD inline void enlarge(double (&sum)[4], double_pack const& a) {
 #if !defined(__CUDA_ARCH__)
-  doubles& most = in_lanes(sum);
+  doubles most = *reinterpret_cast<doubles const*>(sum);
   for (int h = 0; h < 2; ++h) most = ((most != most) | (most > a.half(h))) ? most : a.half(h);
+  *reinterpret_cast<doubles*>(sum) = most;
 #endif
 }
 
@@ -256,7 +254,8 @@ DESCENT_LANES DESCENT_HD inline void enlarge(double (&sum)[4], double_pack const
 DESCENT_LANES DESCENT_HD inline double fold_four_in_lanes(double const (&a)[4], double const (&b)[4],
                                                           double const (&c)[4], double const (&d)[4]) {
 #if !defined(__CUDA_ARCH__)
-  doubles const p = in_lanes(a), q = in_lanes(b), r = in_lanes(c), s = in_lanes(d);
+  doubles const p = *reinterpret_cast<doubles const*>(a), q = *reinterpret_cast<doubles const*>(b);
+  doubles const r = *reinterpret_cast<doubles const*>(c), s = *reinterpret_cast<doubles const*>(d);
   doubles const pq = __builtin_shufflevector(p, q, 0, 1, 4, 5) + __builtin_shufflevector(p, q, 2, 3, 6, 7);
   doubles const rs = __builtin_shufflevector(r, s, 0, 1, 4, 5) + __builtin_shufflevector(r, s, 2, 3, 6, 7);
   doubles const f = __builtin_shufflevector(pq, rs, 0, 4, 2, 6) + __builtin_shufflevector(pq, rs, 1, 5, 3, 7);
