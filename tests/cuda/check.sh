@@ -16,6 +16,6 @@ fi
 python3 "$here/guard.py" "$source" "$ptx" "$log" || exit 1
 unit=$(basename "$source" .cu)
 case $unit in
-  chains | rules | update) python3 "$here/figures.py" "$here/figures.txt" "$unit" "$(dirname "$cubin")" "$arch" ;;
+  chains | rules | update) python3 "$here/figures.py" "$here/figures.txt" "$(dirname "$cubin")" "$unit" "$arch" ;;
   matrix | paths) python3 "$here/sizes.py" "$here/sizes.txt" "$(dirname "$cubin")" "$unit" "$arch" ;;
 esac

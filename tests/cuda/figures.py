@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""usage: figures.py table unit folder [arch]    compares the kernels of folder/unit.arch.* with the table
+"""usage: figures.py table folder unit arch      compares the kernels of folder/unit.arch.* with the table
        figures.py --write table folder unit...  writes the table anew
 
 What kernels over elements cost, for each architecture:
@@ -16,6 +16,7 @@ Figures hold for the compiler that the table names; for another one they are onl
 import re
 import sys
 
+import records
 from kernels import demangled, machine_code, ptx_code, ptxas_texts, resources
 
 archs = ["sm_80", "sm_90", "sm_100"]
@@ -49,42 +50,29 @@ def figures(unit, arch, folder):
     return result
 
 
-def compiler(folder, unit):
-    text = open(f"{folder}/{unit}.{archs[0]}.ptx").read()
+def compiler(folder, unit, arch):
+    text = open(f"{folder}/{unit}.{arch}.ptx").read()
     return re.search(r"Cuda compilation tools, release .*?, V([\d.]+)", text)[1]
 
 
+def tools(folder, unit, arch):
+    return f"nvcc {compiler(folder, unit, arch)}: {' '.join(columns)}, for {', '.join(archs)}"
+
+
 def write(table, folder, units):
-    with open(table, "w") as out:
-        print(f"nvcc {compiler(folder, units[0])}: {' '.join(columns)}, for {', '.join(archs)}", file=out)
-        for unit in units:
-            print(f"\n{unit}", file=out)
-            of = [figures(unit, arch, folder) for arch in archs]
-            for name in sorted(of[0]):
-                for arch, rows in zip(archs, of):
-                    print(f"  {arch:6}", *(f"{rows[name][c]:4}" for c in columns), f" {name}", file=out)
+    groups = {}
+    for unit in units:
+        of = [figures(unit, arch, folder) for arch in archs]
+        groups[unit] = [(arch, *(rows[name][c] for c in columns), name)
+                        for name in sorted(of[0]) for arch, rows in zip(archs, of)]
+    records.write(table, tools(folder, units[0], archs[0]), groups)
 
 
-def read(table):
-    lines = open(table).read().splitlines()
-    recorded, unit = {}, None
-    for line in lines[1:]:
-        if line and not line.startswith(" "):
-            unit = line
-        elif line:
-            arch, *numbers = line.split(None, len(columns) + 1)
-            recorded[unit, arch, numbers.pop()] = dict(zip(columns, map(int, numbers)))
-    return re.match(r"nvcc ([\d.]+)", lines[0])[1], recorded
-
-
-def check(table, unit, folder, arch):
-    version, recorded = read(table)
-    recorded = {name: row for (u, a, name), row in recorded.items() if (u, a) == (unit, arch)}
-    if not recorded:
-        return [f"{unit} on {arch}: nothing is recorded"]
+def check(table, folder, unit, arch):
+    recorded_tools, groups = records.read(table)
+    recorded = {name: dict(zip(columns, row)) for a, *row, name in groups[unit] if a == arch}
     found = figures(unit, arch, folder)
-    problems = [f"{name}: not in {table}" for name in found.keys() - recorded.keys()]
-    problems += [f"{name}: recorded, and no kernel" for name in recorded.keys() - found.keys()]
+    problems = [*records.differences(found, recorded)]
     for name in sorted(found.keys() & recorded.keys()):
         for c in columns:
             was, now = recorded[name][c], found[name][c]
@@ -92,16 +80,12 @@ def check(table, unit, folder, arch):
                 problems.append(f"{name}: {now} {c}, recorded {was}")
             elif now < was:
                 print(f"{name}: {now} {c}, recorded {was}: better")
-    print(f"{len(found)} kernels of {unit} on {arch} compared with the table")
-    if compiler(folder, unit) != version:
-        print(*problems, f"not compared: the table is of nvcc {version}", sep="\n")
-        return []
-    return problems
+    print(f"{len(found)} kernels of {unit} on {arch} compared with {table}")
+    records.judge(problems, recorded_tools, tools(folder, unit, arch),
+                  f"python3 tests/cuda/figures.py --write {table} {folder} {' '.join(groups)}")
 
 
 if __name__ == "__main__" and sys.argv[1] == "--write":
     write(sys.argv[2], sys.argv[3], sys.argv[4:])
 elif __name__ == "__main__":
-    found = [p for arch in (sys.argv[4:] or archs) for p in check(*sys.argv[1:4], arch)]
-    print(*(f"not allowed: {p}" for p in found), sep="\n")
-    sys.exit(bool(found))
+    check(*sys.argv[1:])

@@ -9,6 +9,7 @@ it names; for another one differences are only printed."""
 import re
 import sys
 
+import records
 from figures import archs, compiler
 from kernels import demangled, machine_code
 
@@ -27,6 +28,10 @@ def plan_in(name):
     return short.replace("__nv_bfloat16", "bfloat16").replace("__half", "half").replace("> >", ">>").strip()
 
 
+def tools(folder, unit, arch):
+    return f"nvcc {compiler(folder, unit, arch)}: kernels, bytes for {', '.join(archs)}"
+
+
 def sizes(folder, unit, arch):
     result = {}
     code = machine_code(f"{folder}/{unit}.{arch}.cubin")
@@ -37,46 +42,30 @@ def sizes(folder, unit, arch):
 
 
 def write(table, folder, units):
-    with open(table, "w") as out:
-        print(f"nvcc {compiler(folder, units[0])}: kernels, bytes for {', '.join(archs)}", file=out)
-        for unit in units:
-            print(f"\n{unit}", file=out)
-            of = [sizes(folder, unit, arch) for arch in archs]
-            for plan in sorted(of[0]):
-                print(f"{of[0][plan][0]:4}", *(f"{o[plan][1]:7}" for o in of), f" {plan}", file=out)
-
-
-def read(table, unit, arch):
-    first, *lines = open(table).read().splitlines()
-    recorded, of = {}, None
-    for line in lines:
-        if line and not line.startswith(" "):
-            of = line
-        elif line and of == unit:
-            kernels, *bytes, plan = line.split(None, 1 + len(archs))
-            recorded[plan] = int(kernels), int(bytes[archs.index(arch)])
-    return re.match(r"nvcc ([\d.]+)", first)[1], recorded
+    groups = {}
+    for unit in units:
+        of = [sizes(folder, unit, arch) for arch in archs]
+        groups[unit] = [(of[0][plan][0], *(o[plan][1] for o in of), plan) for plan in sorted(of[0])]
+    records.write(table, tools(folder, units[0], archs[0]), groups)
 
 
 def check(table, folder, unit, arch):
-    version, recorded = read(table, unit, arch)
+    recorded_tools, groups = records.read(table)
+    recorded = {row[-1]: (row[0], row[1 + archs.index(arch)]) for row in groups[unit]}
     found = sizes(folder, unit, arch)
-    problems = [f"{plan}: not recorded" for plan in found.keys() - recorded.keys()]
-    problems += [f"{plan}: recorded, and no kernel" for plan in recorded.keys() - found.keys()]
+    problems = [*records.differences(found, recorded)]
     for plan in sorted(found.keys() & recorded.keys()):
         (kernels, size), (kernels_before, before) = found[plan], recorded[plan]
         if kernels != kernels_before:
             problems.append(f"{plan}: {kernels} kernels, recorded {kernels_before}")
         if abs(size - before) > before // 20:
             problems.append(f"{plan}: code {'grew' if size > before else 'sank'} from {before} to {size} bytes")
-    print(f"{len(found)} optimizers of {unit} on {arch} compared with {table}", *problems, sep="\n")
-    if compiler(folder, unit) != version:
-        print(f"not compared: the table is of nvcc {version}")
-    elif problems:
-        sys.exit(f"If this is meant, record it: python3 tests/cuda/sizes.py --write {table} {folder} paths matrix")
+    print(f"{len(found)} optimizers of {unit} on {arch} compared with {table}")
+    records.judge(problems, recorded_tools, tools(folder, unit, arch),
+                  f"python3 tests/cuda/sizes.py --write {table} {folder} {' '.join(groups)}")
 
 
 if sys.argv[1] == "--write":
     write(sys.argv[2], sys.argv[3], sys.argv[4:])
 else:
-    check(*sys.argv[1:5])
+    check(*sys.argv[1:])

@@ -24,6 +24,7 @@ import time
 here = pathlib.Path(__file__).parent
 root = here.parent.parent
 sys.path.insert(0, str(here.parent / "cuda"))
+import records  # noqa: E402
 from kernels import demangled, machine_code  # noqa: E402
 
 slack = {"lines": 0.02, "KiB": 0.02, "files": 0.02, "MB": 0.04, "functions": 0.05, "bytes": 0.05}
@@ -144,54 +145,39 @@ def measure(cc):
     return figures
 
 
-def write(table, versions, figures):
-    with open(table, "w") as out:
-        print(versions, file=out)
-        for group, rows in figures.items():
-            if rows:
-                print(f"\n{group}: {' '.join(columns[group])}", file=out)
-            for name, row in rows.items():
-                print(" ", *(f"{row[c]:7}" for c in columns[group]), f" {name}", file=out)
+def write(cc, table):
+    groups = {f"{group}: {' '.join(columns[group])}": [(*(row[c] for c in columns[group]), name) for name, row in of.items()]
+              for group, of in measure(cc).items() if of}
+    records.write(table, cc.versions(), groups)
 
 
-def read(table):
-    first, *lines = table.read_text().splitlines()
-    recorded = {}
-    for line in lines:
-        if line and not line.startswith(" "):
-            group = line.split(":")[0]
-        elif line:
-            *numbers, name = line.split(None, len(columns[group]))
-            recorded[group, name] = dict(zip(columns[group], map(int, numbers)))
-    return first, recorded
+def rows_of(groups):
+    """The figures of each row by their columns; a row is named `name (group)`."""
+    for group, rows in groups.items():
+        group, names = group.split(": ")
+        for *figures, name in rows:
+            yield f"{name} ({group})", dict(zip(names.split(), figures))
 
 
-def compare(recorded, figures):
-    found = {(group, name): row for group, rows in figures.items() for name, row in rows.items()}
-    yield from (f"{name} ({group}) is not recorded" for group, name in found.keys() - recorded.keys())
-    yield from (f"{name} ({group}) is recorded and not there" for group, name in recorded.keys() - found.keys())
-    for key in sorted(found.keys() & recorded.keys()):
+def check(cc, table):
+    recorded_versions, groups = records.read(table)
+    recorded = dict(rows_of(groups))
+    found = {f"{name} ({group})": row for group, of in measure(cc).items() for name, row in of.items()}
+    problems = [*records.differences(found, recorded)]
+    for name in sorted(found.keys() & recorded.keys()):
         grew, sank = [], []
-        for column, now in found[key].items():
-            was = recorded[key][column]
+        for column, now in found[name].items():
+            was = recorded[name][column]
             room = max(slack[column] * was, 2)
             list = grew if now > was + room else sank if now < was - 2 * room else []
             list.append(f"{column} from {was} to {now}")
         if grew:
-            yield f"{key[1]} ({key[0]}) grew: {', '.join(grew)}"
+            problems.append(f"{name} grew: {', '.join(grew)}")
         if sank:
-            yield f"{key[1]} ({key[0]}) is better, which is to be kept: {', '.join(sank)}"
-
-
-def check(cc, table):
-    figures, versions = measure(cc), cc.versions()
-    wanted, recorded = read(table)
-    problems = list(compare(recorded, figures))
-    print(f"{sum(map(len, figures.values()))} rows compared with {table.name}", *problems, sep="\n")
-    if versions != wanted:
-        print(f"not compared: the table is of {wanted}, this is {versions}")
-    elif problems:
-        sys.exit(f"If this is meant, record it: python3 tests/headers/cost.py --write {cc.kind} {' '.join(cc.command)}")
+            problems.append(f"{name} is better, which is to be kept: {', '.join(sank)}")
+    print(f"{len(found)} rows compared with {table.name}")
+    records.judge(problems, recorded_versions, cc.versions(),
+                  f"python3 tests/headers/cost.py --write {cc.kind} {' '.join(cc.command)}")
 
 
 def times(cc, repeats=5):
@@ -231,6 +217,6 @@ table = here / f"costs_{cc.kind}.txt"
 if mode == "--times":
     times(cc)
 elif mode == "--write":
-    write(table, cc.versions(), measure(cc))
+    write(cc, table)
 else:
     check(cc, table)
