@@ -2,14 +2,17 @@
 # Builds and runs everything that needs a CUDA device, with nvcc alone, and ends with
 # `N passed, N failed, N skipped`.
 #
-# usage: DOCTEST=FOLDER sh tests/gpu.sh [result-file]      with FOLDER/doctest/doctest.h
+# usage: sh tests/gpu.sh [result-file]
+#        sh tests/gpu.sh --gather FOLDER    copies there what a machine without a network may lack, for GATHERED
 #
 # Every test runs twice: with floating-point contraction off, where the device agrees with the host
 # bit for bit, and on, within 4 ulp. With it off also under the tools of compute-sanitizer, where
 # that is installed.
 #
-# Libraries that are not there leave out their tests: NCCL, a BLAS, zlib (the main job). FLAGS may say where they are.
+# Needs doctest. Libraries that are not there leave out their tests: NCCL (PyTorch's will do), a BLAS, zlib (the main
+# job). FLAGS may say where they are.
 #
+#   GATHERED   the folder that --gather filled on a machine with the packages of tests/setup.sh
 #   NVCC    the compiler (nvcc)
 #   FLAGS   its flags for the device (-arch=native)
 #   RUN     a command that runs the programs, for a device in software; it wants
@@ -21,8 +24,28 @@
 #   TOOLS   those of compute-sanitizer (memcheck racecheck initcheck synccheck); these runs come last, side by side
 #   LIMIT   seconds for one run (1800)
 #   JOBS    how many compilers, and tools, run at once (as many as there are processors)
+soname() { objdump -p "$1" | sed -n 's/ *SONAME *//p'; }
+# The name that the linker looks for is no link but a text that it reads.
+gather_library() {
+  library=$(g++ -print-file-name="lib$2.so") && name=$(soname "$library") && cp -L "$library" "$1/lib/$name" &&
+    echo "INPUT(-l:$name)" > "$1/lib/lib$2.so" || return 1
+  ldd "$library" | sed -n '/gfortran\|quadmath/s/.*=> \([^ ]*\).*/\1/p' | xargs -r cp -L -t "$1/lib"
+}
+gather() {
+  mkdir -p "$1/include/doctest" "$1/lib" || return 1
+  for header in doctest/doctest.h zlib.h zconf.h cblas.h openblas_config.h; do
+    path=$(echo "#include <$header>" | g++ -x c++ -M - | tr ' ' '\n' | grep "/$header\$") &&
+      cp -L "$path" "$1/include/$header" || return 1
+  done
+  gather_library "$1" openblas && gather_library "$1" z && du -sh "$1"
+}
+if [ "$1" = --gather ]; then
+  gather "${2:?a folder}"
+  exit
+fi
+
 result=$(realpath "${1:-gpu.txt}") || exit 1
-[ -z "$DOCTEST" ] || DOCTEST=$(realpath "$DOCTEST") || exit 1
+[ -z "$GATHERED" ] || GATHERED=$(realpath "$GATHERED") || exit 1
 cd "$(dirname "$0")" || exit 1
 nvcc=${NVCC:-nvcc}
 flags=${FLAGS:--arch=native}
@@ -38,17 +61,23 @@ words=$build/words  # how each run ended
 say() { echo "$*" | tee -a "$result"; }
 
 say "$(date -u '+%Y-%m-%d %H:%M UTC')"
-say "DOCTEST='$DOCTEST' FLAGS='$flags' RUN='$RUN' TESTS='$TESTS' sh tests/gpu.sh $*"
+say "GATHERED='$GATHERED' FLAGS='$flags' RUN='$RUN' TESTS='$TESTS' sh tests/gpu.sh $*"
 say "$(nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv,noheader 2>/dev/null ||
   echo 'no GPU')"
 say "$("$nvcc" --version | tail -n 2 | head -n 1)"
 
 # What is built: a line of name, variant, sources and arguments for each program.
-common="-std=c++20 -O2 -lineinfo -Xcompiler=-ffp-contract=off -I../include -I. ${DOCTEST:+-I$DOCTEST}"
+in_folder() { echo "-I$1/include -L$1/lib -Xlinker=--disable-new-dtags,-rpath,$1/lib"; }
+common="-std=c++20 -O2 -lineinfo -Xcompiler=-ffp-contract=off -I../include -I. ${GATHERED:+$(in_folder "$GATHERED")}"
 wanted() { [ -z "$TESTS" ] || case " $TESTS " in *" $1 "*) ;; *) return 1 ;; esac; }
 others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
 # shellcheck disable=SC2086  # lists of flags
-with() { echo "#include <$1>" > "$build/with.cu"; "$nvcc" -E $others "$build/with.cu" > /dev/null 2>&1; }
+with() { echo "#include <$1>" > "$build/with.cu"; "$nvcc" -E $common $others "$build/with.cu" > /dev/null 2>&1; }
+nccl=$("${PYTHON:-python3}" -c 'import nvidia.nccl; print(*nvidia.nccl.__path__)' 2>/dev/null)
+if ! with nccl.h && [ -n "$nccl" ]; then
+  mkdir -p "$build/lib" && echo "INPUT($nccl/lib/libnccl.so.2)" > "$build/lib/libnccl.so"
+  common="$common $(in_folder "$nccl") -L$build/lib"
+fi
 # Code that this device cannot run: without PTX, which the driver would compile.
 case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
 {

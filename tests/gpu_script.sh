@@ -6,6 +6,15 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 cat > "$scratch/nvcc" <<'END'
 #!/bin/sh
+# Where NCCL names a folder, nccl.h is found there alone.
+case "$*" in -E*" -I$NCCL/include "*) exit 0 ;; esac
+for word in "$@"; do
+  case $word in
+    */with.cu) [ -n "$NCCL" ] && grep -q nccl.h "$word" && exit 1 ;;
+    -L*) [ -n "$NCCL" ] && grep -q "($NCCL/lib/libnccl.so.2)" "${word#-L}/libnccl.so" 2>/dev/null && NCCL= ;;
+    -lnccl) [ -z "$NCCL" ] || { echo "a program is linked without $NCCL"; exit 1; } ;;
+  esac
+done
 case "$*" in
   --version* | -E*" -Iwhere_they_are "*) exit 0 ;;
   -E* | *"$MISSING"*) exit 1 ;;
@@ -36,7 +45,7 @@ wrong=0
 expect() {  # expect "N passed, N failed" status settings...
   want=$1 status=$2
   shift 2
-  env MISSING=none FAILING=none LEARNED=97 SANITIZER= "$@" NVCC="$scratch/nvcc" FLAGS="$flags" \
+  env MISSING=none FAILING=none LEARNED=97 SANITIZER= GATHERED= NCCL= "$@" NVCC="$scratch/nvcc" FLAGS="$flags" \
     sh "$here/gpu.sh" "$scratch/result" > "$scratch/log" 2>&1
   got=$?
   if [ "$(tail -n 1 "$scratch/log")" != "$want, 0 skipped" ] || [ $got != "$status" ]; then
@@ -60,5 +69,31 @@ env MISSING=none FAILING=none LEARNED=97 NVCC="$scratch/nvcc" FLAGS="$flags" BUI
   sh "$here/gpu.sh" "$scratch/result" > "$scratch/log"
 expect "$all passed, 0 failed" 0 BUILD="$scratch/kept" MISSING=_
 expect "0 passed, 1 failed" 1 TESTS=nothing
+# NCCL that came with PyTorch.
+mkdir -p "$scratch/python/nvidia/nccl"
+expect "$((all - 3 * ranks)) passed, 0 failed" 0 NCCL="$scratch/python/nvidia/nccl"
+expect "$all passed, 0 failed" 0 NCCL="$scratch/python/nvidia/nccl" PYTHONPATH="$scratch/python"
+# What another machine may lack is gathered so that a program of it is built and runs.
+cat > "$scratch/gathered.cpp" <<'END'
+#define DOCTEST_CONFIG_DISABLE
+#include <cblas.h>
+#include <doctest/doctest.h>
+#include <zlib.h>
+int main() {
+  double x[] = {3, 4};
+  return cblas_dnrm2(2, x, 1) == 5 && zlibVersion()[0] == '1' ? 0 : 1;
+}
+END
+g=$scratch/gathered
+sh "$here/gpu.sh" --gather "$g" > "$scratch/log" || wrong=1
+g++ -I"$g/include" -M "$scratch/gathered.cpp" | tr ' ' '\n' > "$scratch/includes"
+for header in cblas.h openblas_config.h doctest/doctest.h zlib.h zconf.h; do
+  grep -q "^$g/include/$header\$" "$scratch/includes" || { echo "$header was not gathered"; wrong=1; }
+done
+g++ -I"$g/include" -L"$g/lib" -Wl,--disable-new-dtags,-rpath,"$g/lib" "$scratch/gathered.cpp" -lopenblas -lz \
+  -o "$scratch/uses_gathered" && "$scratch/uses_gathered" || wrong=1
+for library in openblas gfortran quadmath z; do
+  ldd "$scratch/uses_gathered" | grep -q "$g/lib/lib$library" || { echo "lib$library was not gathered"; wrong=1; }
+done
 [ $wrong = 0 ] && echo "tests/gpu.sh: $all programs and runs"
 exit $wrong
