@@ -1,13 +1,14 @@
 #!/bin/sh
 # Builds the contestants for a CUDA device with nvcc alone, times them against each other and against what its memory
 # can do, and writes the numbers as JSON, a table and pictures.
-# usage: sh tests/benchmarks/gpu.sh [--quick | --all | --growth | --rules | --huge] [--out DIR] [--compiled]
+# usage: sh tests/benchmarks/gpu.sh [--quick | --all | --growth | --rules | --huge | --whole] [--out DIR] [--compiled]
 #          [options of drive.py, such as --cases gpt2 --recipes adamw --limit 300]
 #
 # Without the first: the default set; --limit SECONDS is when no further case begins (360). --quick: whether it runs,
 # some small cases. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and
-# policies. --rules: each element-wise rule. --huge: Llama-2 7B and 10^9 parameters. --compiled: PyTorch's compiled
-# step, too, which takes minutes more. A run that is cut off keeps what it had.
+# policies. --rules: each element-wise rule. --huge: Llama-2 7B and 10^9 parameters. --whole: the default set, then the
+# launches of tests/benchmarks/experiments, then growth, huge and rules. --compiled: PyTorch's compiled step, too, which
+# takes minutes more. A run that is cut off keeps what it had.
 #
 #   NVCC, FLAGS, RUN, JOBS   as in tests/gpu.sh: the compiler, its flags for the device (-arch=native), a command that
 #                            runs programs for a device in software, how many compilers run at once
@@ -21,7 +22,7 @@ set=default out= compiled=no
 left=$#
 while [ $left -gt 0 ]; do
   case $1 in
-    --quick | --all | --growth | --rules | --huge) set=${1#--} ;;
+    --quick | --all | --growth | --rules | --huge | --whole) set=${1#--} ;;
     --out) out=$2; shift; left=$((left - 1)) ;;
     --compiled) compiled=yes ;;
     -h | --help) sed -n '2,/^cd /s/^# \{0,1\}//p' tests/benchmarks/gpu.sh; exit 0 ;;
@@ -35,6 +36,21 @@ peers=${peers:-cuda}
 build=build-benchmarks/gpu
 out=${out:-$build/results}
 mkdir -p "$build" "$out" || exit 1
+
+if [ $set = whole ]; then
+  [ $compiled = no ] || set -- --compiled "$@"
+  status=0
+  part() { sh tests/benchmarks/gpu.sh "$@" --out "$out" || status=1; }
+  part "$@"
+  # shellcheck disable=SC2086  # lists of words
+  if "$NVCC" -std=c++20 -O3 $flags -Iinclude tests/benchmarks/experiments/experiments.cu -o "$build/experiments"; then
+    [ "$RUNS" = no ] || $RUN "$build/experiments" ${RUN:+--quick} "$out/experiments_$(date +%F).jsonl" || status=1
+  else
+    status=1
+  fi
+  for set in growth huge rules; do part --$set "$@"; done
+  exit $status
+fi
 
 units='ours_adamw ours_mixed ours_plain'
 [ $set != growth ] || units="$units ours_growth"

@@ -87,10 +87,10 @@ def rules_table(runs):
         for name, of in timed(result).items():
             if result["recipe"].startswith("rule_"):
                 rows.append((-percent(result, of, "copy") or 0, [
-                    result["recipe"][5:], f"{result['step_bytes'] / result['elements']:.0f}", time_of(seconds(of)),
-                    f"{result['step_bytes'] / seconds(of) * 1e-9:.1f}", shown(percent(result, of, "copy")),
+                    result["recipe"][5:], title(result["case"]), f"{result['step_bytes'] / result['elements']:.0f}",
+                    time_of(seconds(of)), f"{result['step_bytes'] / seconds(of) * 1e-9:.1f}", shown(percent(result, of, "copy")),
                     shown(percent(result, of, "triad"))]))
-    return table(["rule, 10⁸ parameters in float", "bytes a parameter", "step, median", "GB/s", "% of copy",
+    return table(["rule, in float", "parameters", "bytes a parameter", "step, median", "GB/s", "% of copy",
                   "% of triad"], [row for _, row in sorted(rows)])
 
 
