@@ -84,12 +84,12 @@ def results(runs):
 def rules_table(runs):
     rows = []
     for result in results(runs):
-        for name, of in timed(result).items():
+        for of in timed(result).values():
             if result["recipe"].startswith("rule_"):
-                rows.append((-percent(result, of, "copy") or 0, [
+                rate, of_copy = result["step_bytes"] / seconds(of), percent(result, of, "copy")
+                rows.append((-(of_copy or 0), [
                     result["recipe"][5:], title(result["case"]), f"{result['step_bytes'] / result['elements']:.0f}",
-                    time_of(seconds(of)), f"{result['step_bytes'] / seconds(of) * 1e-9:.1f}", shown(percent(result, of, "copy")),
-                    shown(percent(result, of, "triad"))]))
+                    time_of(seconds(of)), f"{rate * 1e-9:.1f}", shown(of_copy), shown(percent(result, of, "triad"))]))
     return table(["rule, in float", "parameters", "bytes a parameter", "step, median", "GB/s", "% of copy",
                   "% of triad"], [row for _, row in sorted(rows)])
 
