@@ -2,21 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
-namespace {
-
-using descent::bfloat16, descent::half, descent::master, descent::states;
-
-/// The device equals the host for values and gradients of these types.
-template <class Value, class Gradient, class Rule, class... Ps>
-void same_on_device(Rule rule, Ps... policies) {
-  test::stream s;
-  test::tensors<Value, Gradient> x{{{4096 + 11}, {7}, {21, 0, 1, 1}}, s};
-  test::twins both{x, rule, policies...};
-  both.steps(3);
-  both.expect_same();
-}
-
-}  // namespace
+using descent::bfloat16, descent::half, descent::master, descent::states, test::same_on_device;
 
 TEST_CASE("lamb in half with a float master and bfloat16 states: the device equals the host") {
   same_on_device<half, half>(descent::lamb{.weight_decay = 0.1}, master<float>{},

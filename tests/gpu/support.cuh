@@ -315,4 +315,14 @@ template <class Value, class Gradient, class Rule, class... Ps> class twins {
 template <class Value, class Gradient, class Rule, class... Ps>
 twins(tensors<Value, Gradient>&, Rule, Ps...) -> twins<Value, Gradient, Rule, Ps...>;
 
+/// The device equals the host for values and gradients of these types.
+template <class Value, class Gradient, class Rule, class... Ps>
+void same_on_device(Rule rule, Ps... policies) {
+  stream s;
+  tensors<Value, Gradient> x{{{4096 + 11}, {7}, {21, 0, 1, 1}}, s};
+  twins both{x, rule, policies...};
+  both.steps(3);
+  both.expect_same();
+}
+
 }  // namespace test

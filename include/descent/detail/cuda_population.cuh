@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/cuda.cuh>
+#include <descent/detail/device_layout.cuh>
 #include <descent/detail/population.hpp>
 
 /// population.hpp's slots in device memory; everything is enqueued on the backend's stream.
@@ -21,20 +21,12 @@ __global__ __launch_bounds__(chunk_threads) void on_packets(Record const* tensor
 }
 
 template <class Value, class Gradient> class population<Value, Gradient, cuda> {
-  using record = tensor_record<Value, Gradient>;
+  using record = typename device_layout<Value, Gradient>::record;
 
  public:
   population(parameters<Value, Gradient> const& params, int slots, cuda const& backend)
-      : stream_(backend.stream), where_(params) {
-    require_cuda(cudaGetDevice(&device_), "cudaGetDevice");
-    require_code(on_packets<Value, record, load_packet<Value>>, device_);
-    for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
-      auto const& x = where_.tensors[t];
-      require_device_memory(x.value, x.count, device_, "parameter '" + where_.names[t] + "': its value");
-      require_device_memory(x.gradient, x.count, device_, "parameter '" + where_.names[t] + "': its gradient");
-    }
-    tensors_ = {where_.tensors, stream_};
-    tensor_of_chunk_ = {where_.tensor_of_chunk, stream_};
+      : where_(params, backend.stream) {
+    require_code(on_packets<Value, record, load_packet<Value>>, where_.device);
     memory_ = device_array<std::byte>(std::size_t(slots * view().bytes_of_slot()));
     parents_ = device_array<int>(std::size_t(slots));
   }
@@ -44,9 +36,9 @@ template <class Value, class Gradient> class population<Value, Gradient, cuda> {
   void save(int slot) const { enqueue(save_packet<Value>{view(), slot}); }
   void load(int slot) const { enqueue(load_packet<Value>{view(), slot}); }
   void recombine(int slot, std::vector<int> const& parents, double deviation, std::uint64_t seed, std::int64_t step) {
-    device_scope const scope(device_);
+    device_scope const scope(where_.device);
     require_cuda(cudaMemcpyAsync(parents_.get(), parents.data(), parents.size() * sizeof(int), cudaMemcpyHostToDevice,
-                                 stream_),
+                                 where_.stream),
                  "cudaMemcpyAsync");
     using body = recombine_packet<Value>;
     enqueue(body{view(), slot, int(parents.size()), parents_.get(), typename body::real(deviation), seed, step});
@@ -56,16 +48,10 @@ template <class Value, class Gradient> class population<Value, Gradient, cuda> {
   slots_view<Value> view() const { return {memory_.get(), where_.arena}; }
 
   template <class Body> void enqueue(Body const& body) const {
-    device_scope const scope(device_);
-    launch(on_packets<Value, record, Body>, where_.chunks(), chunk_threads, stream_, tensors_.get(),
-           tensor_of_chunk_.get(), body);
+    where_.each_chunk(on_packets<Value, record, Body>, body);
   }
 
-  cudaStream_t stream_;
-  int device_ = 0;
-  layout<Value, Gradient> where_;
-  device_array<record> tensors_;
-  device_array<std::int32_t> tensor_of_chunk_;
+  device_layout<Value, Gradient> where_;
   device_array<std::byte> memory_;
   device_array<int> parents_;
 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/cuda.cuh>
+#include <descent/detail/device_layout.cuh>
 #include <descent/detail/host_space.hpp>
 
 #include <cub/block/block_reduce.cuh>
@@ -83,31 +83,23 @@ template <class Real> class device_vector {
 };
 
 template <class Value, class Gradient> class space<Value, Gradient, cuda> {
-  using record = tensor_record<Value, Gradient>;
+  using record = typename device_layout<Value, Gradient>::record;
 
  public:
   using real = std::conditional_t<std::is_same_v<Value, double>, double, float>;
   using vector = device_vector<real>;
 
-  space(parameters<Value, Gradient> const& params, cuda const& backend) : stream_(backend.stream), where_(params) {
-    require_cuda(cudaGetDevice(&device_), "cudaGetDevice");
-    require_code(each_number<combine_elements<real>>, device_);
-    for (std::size_t t = 0; t < where_.tensors.size(); ++t) {
-      auto const& x = where_.tensors[t];
-      require_device_memory(x.value, x.count, device_, "parameter '" + where_.names[t] + "': its value");
-      require_device_memory(x.gradient, x.count, device_, "parameter '" + where_.names[t] + "': its gradient");
-    }
-    tensors_ = {where_.tensors, stream_};
-    tensor_of_chunk_ = {where_.tensor_of_chunk, stream_};
+  space(parameters<Value, Gradient> const& params, cuda const& backend) : where_(params, backend.stream) {
+    require_code(each_number<combine_elements<real>>, where_.device);
     blocks_ = chunks_of(where_.arena);
     partial_ = device_array<double>(std::size_t(blocks_));
     on_host_.resize(std::size_t(blocks_));
   }
 
   vector zeros() const {
-    device_scope const scope(device_);
+    device_scope const scope(where_.device);
     vector x{std::size_t(where_.arena)};
-    if (x.size()) require_cuda(cudaMemsetAsync(x.data(), 0, x.size() * sizeof(real), stream_), "cudaMemsetAsync");
+    if (x.size()) require_cuda(cudaMemsetAsync(x.data(), 0, x.size() * sizeof(real), where_.stream), "cudaMemsetAsync");
     return x;
   }
 
@@ -122,35 +114,28 @@ template <class Value, class Gradient> class space<Value, Gradient, cuda> {
   double abs_sum(vector const& x) const { return reduced(size_of<real>{x.data()}, detail::combine<false>{}); }
   double abs_max(vector const& x) const { return reduced(size_of<real>{x.data()}, detail::combine<true>{}); }
   void combine(double a, vector const& x, double b, vector& y) const {
-    device_scope const scope(device_);
+    device_scope const scope(where_.device);
     combine_elements<real> const f{x.data(), y.data(), real(a), real(b)};
-    launch(each_number<combine_elements<real>>, blocks_, chunk_threads, stream_, where_.arena, f);
+    launch(each_number<combine_elements<real>>, blocks_, chunk_threads, where_.stream, where_.arena, f);
   }
 
  private:
-  template <class F> void elements(F const& f) const {
-    device_scope const scope(device_);
-    launch(each_element<record, F>, where_.chunks(), chunk_threads, stream_, tensors_.get(), tensor_of_chunk_.get(), f);
-  }
+  template <class F> void elements(F const& f) const { where_.each_chunk(each_element<record, F>, f); }
   template <class Element, class Combine> double reduced(Element const& element, Combine const& both) const {
-    device_scope const scope(device_);
-    launch(reduce_chunks<Element, Combine>, blocks_, chunk_threads, stream_, where_.arena, partial_.get(), element,
-           both);
+    device_scope const scope(where_.device);
+    launch(reduce_chunks<Element, Combine>, blocks_, chunk_threads, where_.stream, where_.arena, partial_.get(),
+           element, both);
     if (blocks_)
       require_cuda(cudaMemcpyAsync(on_host_.data(), partial_.get(), on_host_.size() * sizeof(double),
-                                   cudaMemcpyDeviceToHost, stream_),
+                                   cudaMemcpyDeviceToHost, where_.stream),
                    "cudaMemcpyAsync");
-    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    require_cuda(cudaStreamSynchronize(where_.stream), "cudaStreamSynchronize");
     double sum = 0;
     for (double one : on_host_) sum = both(sum, one);
     return sum;
   }
 
-  cudaStream_t stream_;
-  int device_ = 0;
-  layout<Value, Gradient> where_;
-  device_array<record> tensors_;
-  device_array<std::int32_t> tensor_of_chunk_;
+  device_layout<Value, Gradient> where_;
   std::int64_t blocks_ = 0;
   device_array<double> partial_;
   mutable std::vector<double> on_host_;
