@@ -2,20 +2,41 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
-using descent::bfloat16, descent::half, descent::master, descent::states, test::same_on_device;
+#include <tuple>
+#include <utility>
 
-TEST_CASE("half with a float master: the device equals the host") {
-  same_on_device<half, half>(descent::adamw{}, master<float>{});
+namespace {
+
+using types = std::tuple<double, float, descent::half, descent::bfloat16>;
+using masters = std::tuple<descent::single, descent::master<float>, descent::master<double>,
+                           descent::master<descent::half>>;
+template <int I> using type = std::tuple_element_t<I, types>;
+
+/// Twice j in the field of four elements, whose sums are exclusive ors.
+constexpr int twice(int j) { return 2 * j ^ (j > 1 ? 7 : 0); }
+
+/// Value i, gradient j; the types of AdamW's states and the master are such that the sixteen cases have every type of
+/// one of the five with every type of another.
+template <int I, int J> void mix() {
+  CAPTURE(I);
+  CAPTURE(J);
+  using stored = descent::states<type<I ^ J>, type<I ^ twice(J)>>;
+  test::same_on_device<type<I>, type<J>>(descent::adamw{.lr = 0.05}, stored{},
+                                         std::tuple_element_t<I ^ twice(twice(J)), masters>{});
 }
-TEST_CASE("bfloat16 throughout: the device equals the host") {
-  same_on_device<bfloat16, bfloat16>(descent::adamw{.lr = 0.1}, states<bfloat16>{});
+template <int I, int... J> void mixes_of(std::integer_sequence<int, J...>) { (mix<I, J>(), ...); }
+
+}  // namespace
+
+TEST_CASE("values in double, gradients, states and masters of any type: the device equals the host") {
+  mixes_of<0>(std::make_integer_sequence<int, 4>{});
 }
-TEST_CASE("half values, float gradients, states of two types: the device equals the host") {
-  same_on_device<half, float>(descent::adamw{.lr = 0.1}, states<half, bfloat16>{});
+TEST_CASE("values in float, gradients, states and masters of any type: the device equals the host") {
+  mixes_of<1>(std::make_integer_sequence<int, 4>{});
 }
-TEST_CASE("float values, bfloat16 gradients, a double master: the device equals the host") {
-  same_on_device<float, bfloat16>(descent::adamw{}, master<double>{}, states<float>{});
+TEST_CASE("values in half, gradients, states and masters of any type: the device equals the host") {
+  mixes_of<2>(std::make_integer_sequence<int, 4>{});
 }
-TEST_CASE("double throughout: the device equals the host") {
-  same_on_device<double, double>(descent::adamw{});
+TEST_CASE("values in bfloat16, gradients, states and masters of any type: the device equals the host") {
+  mixes_of<3>(std::make_integer_sequence<int, 4>{});
 }
