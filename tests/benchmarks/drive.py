@@ -262,8 +262,13 @@ def planned(given, recipes, device):
     for name in given.set.split(","):
         chosen += [pair for pair in cases.plan(name, recipes, device) if pair not in chosen]
     only_cases, only_recipes = set(filter(None, given.cases.split(","))), set(filter(None, given.recipes.split(",")))
-    return [(cases.by_name[case], recipe) for case, recipe in chosen
+    left = [(cases.by_name[case], recipe) for case, recipe in chosen
             if (not only_cases or case in only_cases) and (not only_recipes or recipe in only_recipes)]
+    if not left:
+        names = [", ".join(dict.fromkeys(pair[k] for pair in chosen)) or "none" for k in (0, 1)]
+        sys.exit(f"--cases and --recipes leave nothing of '{given.set}', which has the cases {names[0]} and the "
+                 f"recipes {names[1]}")
+    return left
 
 
 class Results:

@@ -124,6 +124,15 @@ def too_large(folder):
     check("GiB" in run_["skipped"][0]["why"], "and what it needs is said")
 
 
+def nothing_left(folder):
+    """A name that the set does not have ends the run, with those that it has."""
+    out = os.path.join(folder, "nothing.json")
+    ended = run("drive.py", "--set", "quick", "--oracle", oracle, "--work", folder, "--out", out, "--contestant",
+                f"descent={descent}", "--cases", "quick_fat")
+    check(ended.returncode == 1 and not os.path.exists(out), "without a case there are no results")
+    check("quick_flat, quick_many" in ended.stderr and "adamw, adamw_bf16_clip" in ended.stderr, "what there is is said")
+
+
 def gpu(name, command, room=1 << 40):
     return f"{name}={sys.executable} {here}/as_gpu.py {room} {command}"
 
@@ -207,6 +216,7 @@ with tempfile.TemporaryDirectory() as where:
     slow_and_mute(where)
     counted_from_trace()
     too_large(where)
+    nothing_left(where)
     on_gpu(where)
     little_room(where)
     cut_off(where)
