@@ -14,5 +14,6 @@ template <class T> struct matrix {
   int height() const { return transposed ? columns : rows; }
   int width() const { return transposed ? rows : columns; }
 };
+template <class T> matrix(T*, int, int) -> matrix<T>;
 
 }  // namespace example

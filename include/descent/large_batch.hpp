@@ -109,6 +109,7 @@ template <schedule Batch> struct micro_batches {
     if constexpr (requires { batch.check(); }) batch.check();
   }
 };
+template <class Batch> micro_batches(Batch, std::int64_t, std::int64_t = 1) -> micro_batches<Batch>;
 
 /// Growing the batch instead of decaying the rate (Smith et al. 2018, section 2): the noise of SGD is lr N / batch, so
 /// where `rate` would fall to a part the batch grows by as much, up to `largest`, and only from there on does the rate

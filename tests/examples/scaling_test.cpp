@@ -23,12 +23,13 @@ TEST_CASE("projection: all-reduce, by hand") {
       {0.248e9, {8, 64, 512, 1024, 4096}, {1.25, 1.9, 6.2, 11.0, 40}, {0, 1.6, 1.7, 1.7, 1.8}},
       {3e9, {8, 64, 512, 1024, 4096}, {14.6, 17.0, 21.4, 26.3, 55}, {0, 18.2, 18.3, 18.4, 18.4}},
       {14e9, {8, 64, 512, 1024, 4096}, {68, 77, 82, 87, 116}, {0, 85, 85, 85, 85}}};
-  for (auto const& [bytes, n, ring, tree] : table)
-    for (std::size_t k = 0; k < n.size(); ++k) {
-      CAPTURE(bytes);
-      CAPTURE(n[k]);
-      CHECK(milliseconds(ring_all_reduce(c, n[k], bytes)) == doctest::Approx(ring[k]).epsilon(0.02));
-      if (tree[k] > 0) CHECK(milliseconds(tree_all_reduce(c, n[k], bytes)) == doctest::Approx(tree[k]).epsilon(0.04));
+  for (row const& r : table)
+    for (std::size_t k = 0; k < r.n.size(); ++k) {
+      CAPTURE(r.bytes);
+      CAPTURE(r.n[k]);
+      CHECK(milliseconds(ring_all_reduce(c, r.n[k], r.bytes)) == doctest::Approx(r.ring[k]).epsilon(0.02));
+      if (r.tree[k] > 0)
+        CHECK(milliseconds(tree_all_reduce(c, r.n[k], r.bytes)) == doctest::Approx(r.tree[k]).epsilon(0.04));
     }
   CHECK(1e3 * ring_all_reduce(c, 64, 1).latency == doctest::Approx(0.58).epsilon(0.01));
   CHECK(1e3 * ring_all_reduce(c, 1024, 1).latency == doctest::Approx(9.6).epsilon(0.01));

@@ -47,7 +47,7 @@ TEST_CASE("gradual warm-up: from the small batch's rate, by a constant amount, t
     std::int64_t const e = t / epoch;
     return 3.2 * (e < 30 ? 1 : e < 60 ? 0.1 : e < 80 ? 0.01 : 0.001);
   };
-  ds::gradual_warmup const s{.k = 32, .steps = 5 * epoch, .then = steps};
+  ds::gradual_warmup<decltype(steps)> const s{.k = 32, .steps = 5 * epoch, .then = steps};
   CHECK(s(0) == Approx(0.1).epsilon(1e-15));
   CHECK(s(5 * epoch) == 3.2);
   CHECK(s(5 * epoch - 1) < 3.2);
@@ -205,7 +205,7 @@ TEST_CASE("momentum correction: with it the rate inside the momentum is the rate
     for (int i = 0; i < 3; ++i) most = std::max(most, std::abs(a[i] - b[i]));
     return most;
   };
-  ds::gradual_warmup const rising{.k = 8, .steps = 20, .then = ds::constant{0.05}};
+  ds::gradual_warmup<ds::constant> const rising{.k = 8, .steps = 20, .then = {0.05}};
   auto const outside = run(ds::sgd{.momentum = 0.9}, rising);
   CHECK(apart(run(ds::heavy_ball{.momentum = 0.9, .correction = true}, rising), outside) <= 1e-14);
   CHECK(apart(run(ds::heavy_ball{.momentum = 0.9}, rising), outside) > 1e-3);

@@ -257,7 +257,9 @@ TEST_CASE("each rank may have a parallel backend of its own") {
     });
   };
   check(ds::host<ds::tbb>{});
+#if defined(_OPENMP)
   check(ds::host<ds::omp>{});
+#endif
   check(ds::host<ds::cpp>{});
 }
 #endif

@@ -196,11 +196,11 @@ template <> struct draw<ds::zero_grad> {
   static ds::zero_grad from(drawing& c) { return c.set.zero = true, ds::zero_grad{}; }
 };
 template <> struct draw<lr_schedule> {
-  static lr_schedule from(drawing& c) { return {{*(c.set.lr = draw_schedule(c.d, 1e-3, 0.1))}}; }
+  static lr_schedule from(drawing& c) { return {{{*(c.set.lr = draw_schedule(c.d, 1e-3, 0.1))}}}; }
 };
 template <auto Field> struct draw<ds::detail::varied<Field, any_schedule>> {
   static ds::detail::varied<Field, any_schedule> from(drawing& c) {
-    return {{*(c.set.decay = draw_schedule(c.d, 1e-3, 0.3))}};
+    return {{{*(c.set.decay = draw_schedule(c.d, 1e-3, 0.3))}}};
   }
 };
 template <class M> struct draw<ds::master<M>> {

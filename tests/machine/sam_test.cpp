@@ -146,7 +146,8 @@ TEST_CASE("sam: the values that are kept are in the report of memory") {
 TEST_CASE("maximize: the way of the negative gradient, clipped too; tests/rules/laws_test.cpp says so of every rule") {
   auto const mirrored = [](auto rule, auto... policies) {
     bowl<float> up, down;
-    ds::optimizer a{up.list(), rule, ds::maximize{}, policies...}, b{down.list(), rule, policies...};
+    ds::optimizer a{up.list(), rule, ds::maximize{}, policies...};
+    ds::optimizer b{down.list(), rule, policies...};
     for (int t = 0; t < 5; ++t) {
       up.backward(), down.backward(-1);
       a.step(), b.step();

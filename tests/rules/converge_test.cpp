@@ -191,8 +191,8 @@ template <class Value, class Rule, class... Ps> bool converges(function const& f
 /// In the valley of Rosenbrock's function the gradient at values that bfloat16 rounds often has another sign. Rules
 /// that look at signs, or clip each element, come from 24 to its floor: signSGD to 0.92, Rprop to 3.5, chains to 4.3.
 template <class Rule> inline constexpr double floor_of_valley = rosenbrock::close;
-template <> inline constexpr double floor_of_valley<ds::signsgd> = 1;
-template <> inline constexpr double floor_of_valley<ds::rprop> = 4;
+template <> [[maybe_unused]] inline constexpr double floor_of_valley<ds::signsgd> = 1;
+template <> [[maybe_unused]] inline constexpr double floor_of_valley<ds::rprop> = 4;
 template <class... Parts> inline constexpr double floor_of_valley<ds::chain<ds::clip_value, Parts...>> = 5;
 template <class... Parts> inline constexpr double floor_of_valley<ds::chain<ds::gradient_sign, Parts...>> = 5;
 template <class Rule> function in_bfloat16(function f) {

@@ -16,8 +16,6 @@
 using namespace test;
 namespace ds = descent;
 
-namespace {
-
 /// Why nearest rounding does not stop a rule at any rate, if it does not.
 template <class Rule> inline constexpr char const* never_stalls = nullptr;
 template <>
@@ -29,6 +27,8 @@ template <> inline constexpr char const* never_stalls<ds::cocob> = "the value is
 template <class Rule> inline constexpr char const* needs_wide_state = nullptr;
 template <> inline constexpr char const* needs_wide_state<ds::layerwise<ds::rmsprop>> =
     "its first setting is centered, and v - g_^2 is less than the rounding of v";
+
+namespace {
 
 template <class Value, class... States> void keeps_learning(auto const& rule, char const* never) {
   left_overs const x = compare_roundings<Value, States...>(rule);

@@ -113,8 +113,9 @@ template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
 template <class Rule> Rule configured(golden const& g) {
   static std::set<std::string> const no_fields{"schedule", "with", "qr", "bf16"};
   Rule rule;
-  for (auto const& [key, text] : g.options) {
-    if (no_fields.contains(key)) continue;
+  for (auto const& [name, text] : g.options) {
+    if (no_fields.contains(name)) continue;
+    std::string const& key = name;  // INFO makes a lambda, and clang before 16 captures no structured binding
     INFO("option ", key);
     REQUIRE(set(rule, key, std::stod(text)));
   }

@@ -15,6 +15,7 @@ template <class Rule> struct row {
   std::string name;
   Rule rule;
 };
+template <class Rule> row(char const*, Rule) -> row<Rule>;
 
 /// How far one step may be from the rounded step in double, in ulp of the larger of the number
 /// before and after. More than 4 where a sum of larger terms may nearly vanish, so that their

@@ -148,7 +148,7 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     for (auto const& x : where.tensors) count += x.matrix;
     line("of these, %s by the matrix rule, one after the other", tensors(count).c_str());
   }
-  if constexpr (Plan::zeroes || Plan::zeroes_own) line("gradients are set to zero in the update");
+  if constexpr (Plan::zeroes || Plan::zeroes_own) text += "gradients are set to zero in the update\n";
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::size_t count = 0;
     integer elements = 0;

@@ -51,6 +51,7 @@ template <class F, class Factor> struct transform_all {
     write(x.gradient + i, g, e);
   }
 };
+template <class F, class Factor> transform_all(F, Factor, Factor) -> transform_all<F, Factor>;
 
 /// The room for a value, by its number among all, where the largest type fits.
 template <class Plan> DESCENT_HD typename Plan::value* saved_at(std::byte* saved, std::int64_t element) {

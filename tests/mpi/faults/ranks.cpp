@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#define DOCTEST_CONFIG_DISABLE  // of support/ranks.hpp only the model is used
 #include <descent/comm/mpi.hpp>
 #include <descent/descent.hpp>
 
-#include "support/ranks.hpp"
+#include "support/rank_model.hpp"
 
 #include <csignal>
 #include <cstdint>

@@ -1,0 +1,22 @@
+#!/bin/sh
+# usage: clang.sh project-root compiler arguments...
+# clang++, where there is one, takes all headers and some of what they are for without a warning, what the documentation
+# shows too, and packs are right with it. Unlike GCC, clang 14 deduces no arguments of aggregates, and takes a vector
+# behind a reference for aligned.
+root=$1
+shift
+version=$(clang++ -dumpversion 2>/dev/null) || { echo 'skipped: there is no clang++'; exit 77; }
+[ "${version%%.*}" -ge 14 ] || { echo "skipped: clang++ is $version, older than 14"; exit 77; }
+set -e
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$root/tests"
+python3 docs/check.py "$root" clang++ "$@"
+set -- clang++ "$@" -Wall -Wextra -Werror
+sh headers/together.sh "$root/include" cpp "$@"
+for source in headers/optimizers.cpp machine/large_batch_test.cpp machine/parallel_paths_test.cpp \
+    ../examples/quickstart.cpp ../examples/own_rule.cpp; do
+  "$@" -I. -fsyntax-only $source
+done
+"$@" -O2 main.cpp machine/reduce_test.cpp machine/streams_test.cpp -o "$work/packs"
+"$work/packs"

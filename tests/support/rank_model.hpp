@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/descent.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+/// What a rank trains in tests: values, and gradients that depend on the rank and the step.
+namespace ranks {
+
+/// Tensors of odd sizes, none at all and over several chunks; fewer where each access is watched.
+#if defined(__SANITIZE_THREAD__)
+inline std::vector<std::size_t> const sizes{4099, 1, 0, 7};
+#else
+inline std::vector<std::size_t> const sizes{4099, 1, 0, 12289, 7, 4096};
+#endif
+
+inline double some(std::uint64_t seed) {
+  seed = (seed ^ seed >> 31) * 0x9e3779b97f4a7c15;
+  seed = (seed ^ seed >> 29) * 0xbf58476d1ce4e5b9;
+  return double(std::int64_t(seed >> 20) % 2048 - 1024) / 1024;
+}
+
+inline double gradient_of(int rank, int step, std::size_t tensor, std::size_t i) {
+  return some(i + 31 * tensor + 1009 * std::uint64_t(step) + 999983 * std::uint64_t(rank));
+}
+
+/// Values and gradients of one rank. Gradients are multiples of 2^-10 in [-1, 1]: sums over a few ranks are exact.
+template <class Value, class Gradient = Value> struct model {
+  std::vector<std::vector<Value>> value;
+  std::vector<std::vector<Gradient>> gradient;
+
+  explicit model(int seed = 0) {
+    for (std::size_t t = 0; t < sizes.size(); ++t) {
+      value.emplace_back(sizes[t]);
+      gradient.emplace_back(sizes[t]);
+      for (std::size_t i = 0; i < sizes[t]; ++i)
+        value[t][i] = descent::narrow<Value>(some(i + 77 * t + 1000003u * std::uint64_t(seed)));
+    }
+  }
+  descent::parameters<Value, Gradient> list() {
+    descent::parameters<Value, Gradient> all;
+    for (std::size_t t = 0; t < sizes.size(); ++t)
+      all.add("w" + std::to_string(t), value[t].data(), gradient[t].data(), sizes[t], descent::group{int(t % 2)});
+    return all;
+  }
+  /// The sum of the gradients of some ranks at a step, each times a factor.
+  void set(int t, int first, int last, double factor = 1) {
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      for (std::size_t i = 0; i < sizes[k]; ++i) {
+        double sum = 0;
+        for (int r = first; r < last; ++r) sum += gradient_of(r, t, k, i);
+        gradient[k][i] = descent::narrow<Gradient>(sum * factor);
+      }
+  }
+  bool operator==(model const& other) const {
+    for (std::size_t t = 0; t < sizes.size(); ++t)
+      if (sizes[t] && std::memcmp(value[t].data(), other.value[t].data(), sizes[t] * sizeof(Value)) != 0) return false;
+    return true;
+  }
+};
+
+}  // namespace ranks
