@@ -171,10 +171,11 @@ TEST_CASE("trap 3: masters and what a rule remembers are put back on the device,
   test::stream s;
   test::tensors<half> x{model, s}, y{model, s};
   auto const make = [&](auto& data) {
-    return descent::optimizer{data.on_device(), descent::prodigy{.d0 = 1e-2}, descent::master<float>{}, descent::cuda{s}};
+    return descent::optimizer{data.on_device(), descent::prodigy{.d0 = 1e-3}, descent::master<float>{},
+                              descent::cuda{s}};
   };
   auto first = make(x);
-  for (int t = 1; t <= 3; ++t) x.new_gradients(std::uint64_t(t)), x.send_gradients(), first.step();
+  for (int t = 1; t <= 5; ++t) x.new_gradients(1), x.send_gradients(), first.step();
   y.device_value.put(x.device_value.get(s), s);
   auto second = make(y);
   second.set_step(first.report().step);
@@ -186,9 +187,18 @@ TEST_CASE("trap 3: masters and what a rule remembers are put back on the device,
     second.set_state<3>(x.name(k), first.state<3>(x.name(k)));
   }
   second.set_rule_memory(first.rule_memory());
-  for (int t = 4; t <= 6; ++t) {
-    for (auto* data : {&x, &y}) data->new_gradients(std::uint64_t(t)), data->send_gradients();
+  auto const distance = [&] {
+    descent::prodigy::memory memory;
+    cudaMemcpyAsync(&memory, first.rule_memory().data(), sizeof memory, cudaMemcpyDefault, s);
+    s.wait();
+    return memory.d;
+  };
+  double const before = distance();
+  for (int t = 6; t <= 8; ++t) {
+    for (auto* data : {&x, &y}) data->new_gradients(1), data->send_gradients();
     first.step(), second.step();
   }
   CHECK(same_bits(x.device_value.get(s), y.device_value.get(s)));
+  CHECK(before > 1e-3);
+  CHECK(distance() > before);  // so that the sums mattered
 }

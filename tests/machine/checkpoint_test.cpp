@@ -77,7 +77,8 @@ TEST_CASE("checkpoint: masters, state, averages, slow weights and loss scale are
   goes_on<half>(
       [](model<half>& m) {
         return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::ema{.decay = 0.9},
-                             ds::lookahead{.k = 3}, ds::dynamic_loss_scale{.init = 64, .interval = 5}, ds::clip_norm{1}};
+                             ds::lookahead{.k = 3}, ds::dynamic_loss_scale{.init = 64, .interval = 5},
+                             ds::clip_norm{1}};
       },
       [](auto const& from, auto& to) {
         for (auto const& name : names) {
