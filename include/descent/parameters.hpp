@@ -130,8 +130,8 @@ template <class Value, class Gradient = Value> class parameters {
     requires(!detail::types<Value>::several && !detail::addable<Value, Gradient, Args...>)
   {
     static_assert(detail::addable<Value, Gradient, Args...>,
-                  "add(name, value, gradient, count or shape{rows, columns}, group{i}): value and gradient are pointers "
-                  "to the types of parameters<Value, Gradient>, not const, and the group, if any, is a group");
+                  "add(name, value, gradient, count or shape{rows, columns}, group{i}): value and gradient are "
+                  "pointers to the types of parameters<Value, Gradient>, not const, and the group, if any, is a group");
   }
 
   std::vector<view> const& views() const { return views_; }
