@@ -40,7 +40,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   using base::share_values;
 
  public:
-  using base::ready, base::any_ready;
+  using base::ready, base::any_ready, base::memories;
 
   host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, host<System> const&)

@@ -71,6 +71,13 @@ template <class Value, class Gradient, class V, class G> consteval int number_of
   }(std::make_integer_sequence<int, types<Value>::count>{});
 }
 
+/// Whether add(name, arguments...) is meant for a list of one type.
+template <class Value, class Gradient, class V = void, class G = void, class Count = void, class Group = group,
+          class... More>
+inline constexpr bool addable = std::is_convertible_v<V, Value*> && std::is_convertible_v<G, Gradient*> &&
+                                (std::integral<std::remove_cvref_t<Count>> || std::is_convertible_v<Count, shape>) &&
+                                std::is_convertible_v<Group, group> && sizeof...(More) == 0;
+
 }  // namespace detail
 
 /// A list of named views over the caller's values and gradients. Nothing is copied or owned: the memory must stay
@@ -91,7 +98,8 @@ template <class Value, class Gradient = Value> class parameters {
   };
 
   /// Throws std::invalid_argument, with the list as it was: a name twice or empty, a negative or too large count, a
-  /// null pointer with a count above 0, a group outside [0, 65535], a shape without columns.
+  /// null pointer with a count above 0, a pointer that is not aligned for its type, a group outside [0, 65535], a
+  /// shape without columns.
   template <std::integral Count>
   void add(std::string name, Value* value, Gradient* gradient, Count count, group g = {})
     requires(!detail::types<Value>::several)
@@ -114,6 +122,16 @@ template <class Value, class Gradient = Value> class parameters {
     requires(detail::types<Value>::several)
   {
     add_matrix(std::move(name), value, gradient, s, g, types_of<V, G>());
+  }
+
+  /// For its sentence alone.
+  template <class... Args>
+  void add(std::string const&, Args&&...)
+    requires(!detail::types<Value>::several && !detail::addable<Value, Gradient, Args...>)
+  {
+    static_assert(detail::addable<Value, Gradient, Args...>,
+                  "add(name, value, gradient, count or shape{rows, columns}, group{i}): value and gradient are "
+                  "pointers to the types of parameters<Value, Gradient>, not const, and the group, if any, is a group");
   }
 
   std::vector<view> const& views() const { return views_; }
@@ -147,11 +165,19 @@ template <class Value, class Gradient = Value> class parameters {
     if (std::cmp_greater(count, most)) fail("count must be at most 2^60, is " + std::to_string(count));
     if (count != 0 && !value) fail("value is null, but count is " + std::to_string(count));
     if (count != 0 && !gradient) fail("gradient is null, but count is " + std::to_string(count));
+    require_aligned(name, "value", value);
+    require_aligned(name, "gradient", gradient);
     if (g.index < 0 || g.index > 65535) fail("group must be in [0, 65535], is " + std::to_string(g.index));
     if (names_.contains(name)) fail("there is a parameter of this name already");
     if (views_.size() == views_.capacity()) views_.reserve(2 * views_.size() + 1);
     names_.insert(name);
     views_.push_back({std::move(name), value, gradient, std::int64_t(count), columns, g.index, types});
+  }
+
+  template <class T> static void require_aligned(std::string const& name, std::string const& what, T const* p) {
+    if (auto const beyond = reinterpret_cast<std::uintptr_t>(p) % alignof(T))
+      refuse(name, what + " must lie at a multiple of " + std::to_string(alignof(T)) + " bytes, is " +
+                       std::to_string(beyond) + " beyond one");
   }
 
   static constexpr std::int64_t most = std::int64_t{1} << 60;

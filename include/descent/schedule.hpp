@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace descent {
@@ -29,6 +30,11 @@ template <class S> void check_schedule([[maybe_unused]] S const& s) {
 inline void require_steps(char const* name, char const* field, std::int64_t steps, std::int64_t least) {
   require(steps >= least && steps <= std::int64_t{1} << 62, name, field,
           least == 0 ? "in [0, 2^62]" : least == 1 ? "in [1, 2^62]" : "in [2, 2^62]", steps);
+}
+/// The default of a field that must be given.
+inline constexpr double not_given = std::numeric_limits<double>::quiet_NaN();
+inline void require_given(char const* name, char const* field, double x) {
+  require(std::isfinite(x), name, field, "given, and finite", x);
 }
 inline void require_positive(char const* name, char const* field, double x) {
   require(x > 0 && std::isfinite(x), name, field, "finite and above 0", x);

@@ -65,7 +65,8 @@ template <auto Field, class Schedule, way Way = way::replace> struct varied : fo
   /// Other is the rule of matrices, if there is one.
   template <class Rule, class Other = void> static constexpr void require_rule() {
     static_assert(belongs<Rule> || belongs<Other>,
-                  "vary<&rule::field>(schedule): the field belongs to another rule than the optimizer's");
+                  "vary<&rule::field>(schedule): the field belongs to another rule than the optimizer's, or to a "
+                  "policy, whose fields follow no schedule");
   }
   template <class Rule>
   DESCENT_HD void apply([[maybe_unused]] Rule& rule, [[maybe_unused]] std::int64_t step,

@@ -1,4 +1,4 @@
-// expect: set_state<number>(name, span): the state is stored in another type than the span's
+// expect: set_...(name, elements): it is stored in another type than the elements'; convert on purpose
 #include <descent/descent.hpp>
 
 void f(descent::parameters<float> const& params, std::span<descent::half const> saved) {

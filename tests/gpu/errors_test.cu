@@ -41,11 +41,11 @@ TEST_CASE("host memory on the CUDA backend is refused by name" *
     });
   };
   CHECK(make(&x.value_of(1, 0), x.device_gradient.data() + 32) ==
-        "parameter 'bad': its value is host memory, which device 0 cannot reach; use the backend "
-        "host{}");
-  CHECK(make(x.device_value.data() + 32, &x.gradient_of(1, 0)) ==
-        "parameter 'bad': its gradient is host memory, which device 0 cannot reach; use the "
+        "parameter 'bad': its value is host memory, which device 0 cannot reach, or was freed; for host memory use the "
         "backend host{}");
+  CHECK(make(x.device_value.data() + 32, &x.gradient_of(1, 0)) ==
+        "parameter 'bad': its gradient is host memory, which device 0 cannot reach, or was freed; for host memory use "
+        "the backend host{}");
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 

@@ -165,3 +165,40 @@ TEST_CASE("traps 2 and 3: step and state are put back on the device, and a run g
   CHECK(x.device_value.get(s) == y.device_value.get(s));
   CHECK(second.report().step == 6);
 }
+
+TEST_CASE("trap 3: masters and what a rule remembers are put back on the device, for the sums of the next step, too") {
+  using descent::half;
+  test::stream s;
+  test::tensors<half> x{model, s}, y{model, s};
+  auto const make = [&](auto& data) {
+    return descent::optimizer{data.on_device(), descent::prodigy{.d0 = 1e-3}, descent::master<float>{},
+                              descent::cuda{s}};
+  };
+  auto first = make(x);
+  for (int t = 1; t <= 5; ++t) x.new_gradients(1), x.send_gradients(), first.step();
+  y.device_value.put(x.device_value.get(s), s);
+  auto second = make(y);
+  second.set_step(first.report().step);
+  for (std::size_t k = 0; k < model.size(); ++k) {
+    second.set_master(x.name(k), first.master(x.name(k)));
+    second.set_state<0>(x.name(k), first.state<0>(x.name(k)));
+    second.set_state<1>(x.name(k), first.state<1>(x.name(k)));
+    second.set_state<2>(x.name(k), first.state<2>(x.name(k)));
+    second.set_state<3>(x.name(k), first.state<3>(x.name(k)));
+  }
+  second.set_rule_memory(first.rule_memory());
+  auto const distance = [&] {
+    descent::prodigy::memory memory;
+    cudaMemcpyAsync(&memory, first.rule_memory().data(), sizeof memory, cudaMemcpyDefault, s);
+    s.wait();
+    return memory.d;
+  };
+  double const before = distance();
+  for (int t = 6; t <= 8; ++t) {
+    for (auto* data : {&x, &y}) data->new_gradients(1), data->send_gradients();
+    first.step(), second.step();
+  }
+  CHECK(same_bits(x.device_value.get(s), y.device_value.get(s)));
+  CHECK(before > 1e-3);
+  CHECK(distance() > before);  // so that the sums mattered
+}

@@ -99,6 +99,10 @@ TEST_CASE("bad parameters are refused, each with its sentence, and the list stay
         "parameter 'x': count must be at most 2^60, is 1152921504606846977");
   CHECK(refused("x", null, memory, 3) == "parameter 'x': value is null, but count is 3");
   CHECK(refused("x", memory, null, 3) == "parameter 'x': gradient is null, but count is 3");
+  auto* const beyond = reinterpret_cast<float*>(reinterpret_cast<char*>(memory) + 2);  // of half values before it
+  CHECK(refused("x", beyond, memory, 3) == "parameter 'x': value must lie at a multiple of 4 bytes, is 2 beyond one");
+  CHECK(refused("x", memory, beyond, 3) ==
+        "parameter 'x': gradient must lie at a multiple of 4 bytes, is 2 beyond one");
   CHECK(refused("x", memory, memory, 3, -1) == "parameter 'x': group must be in [0, 65535], is -1");
   CHECK(refused("x", memory, memory, 3, 65536) ==
         "parameter 'x': group must be in [0, 65535], is 65536");

@@ -434,7 +434,7 @@ TEST_CASE("long decays keep their digits: factors a little below 1, to any numbe
 TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   double const nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
   CHECK(complaint(ds::linear{1, 0, -12345678}) == "linear: steps must be in [0, 2^62], is -12345678");
-  CHECK(complaint(ds::interval_decay{.begin = 10000001, .end = 10000000}) ==
+  CHECK(complaint(ds::interval_decay{.initial = 1, .begin = 10000001, .end = 10000000}) ==
         "interval_decay: end must be at least begin, 10000001, is 10000000");
   CHECK(complaint(ds::piecewise_constant<2>{{10000001, 10000000}, {}}) ==
         "piecewise_constant: at[1] must be above 0 and increasing, is 10000000");
@@ -459,7 +459,7 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   CHECK(complaint(ds::exponential{1, 0}) == "exponential: factor must be finite and above 0, is 0");
   CHECK(complaint(ds::exponential{1, 0.5, 1, false, inf}) ==
         "exponential: limit must be finite, or not a number for none, is inf");
-  CHECK(complaint(ds::interval_decay{.begin = 9, .end = 8}) == "interval_decay: end must be at least begin, 9, is 8");
+  CHECK(complaint(ds::interval_decay{.initial = 1, .begin = 9, .end = 8}) == "interval_decay: end must be at least begin, 9, is 8");
   CHECK(complaint(ds::inverse_time{1, -1}) == "inverse_time: rate must be finite and at least 0, is -1");
   CHECK(complaint(ds::inverse_sqrt{1, 0}) == "inverse_sqrt: steps must be in [1, 2^62], is 0");
   CHECK(complaint(ds::noam{.warmup = 0}) == "noam: warmup must be in [1, 2^62], is 0");
@@ -471,7 +471,7 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   CHECK(complaint(ds::cyclic{.up = 0}) == "cyclic: up must be in [1, 2^61], is 0");
   CHECK(complaint(ds::cyclic{.gamma = 0}) == "cyclic: gamma must be in (0, 1], is 0");
   CHECK(complaint(ds::cyclic_momentum{.low = -1}) == "cyclic_momentum: low must be in [0, 1), is -1");
-  CHECK(complaint(ds::cyclical_decay{.period = 0}) == "cyclical_decay: period must be finite and above 0, is 0");
+  CHECK(complaint(ds::cyclical_decay{.initial = 1, .period = 0}) == "cyclical_decay: period must be finite and above 0, is 0");
   CHECK(complaint(ds::piecewise_constant<2>{{5, 5}, {}}) ==
         "piecewise_constant: at[1] must be above 0 and increasing, is 5");
   CHECK(complaint(ds::piecewise_interpolated<2>{{0, 5}, {}}) ==
@@ -480,7 +480,7 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   CHECK(complaint(wc{.steps = 4, .shape = wc::exponential}) == "warmup: from must be above 0 if exponential, is 0");
   CHECK(complaint(wc{.steps = 1, .shape = wc::logarithmic}) ==
         "warmup: steps must be 0 or at least 2 if logarithmic, is 1");
-  CHECK(complaint(ds::wsd{.decay = 0}) == "wsd: decay must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::wsd{.peak = 1, .decay = 0}) == "wsd: decay must be in [1, 2^62], is 0");
   CHECK(complaint(ds::swa_rate<ds::constant>{.begin = -1}) == "swa_rate: begin must be in [0, 2^62], is -1");
   CHECK(complaint(ds::clamped{1, 0, ds::constant{}}) == "clamped: high must be finite and at least low, is 0");
   CHECK(complaint(ds::scaled{nan, ds::constant{}}) == "scaled: factor must be finite, is nan");
@@ -502,4 +502,16 @@ TEST_CASE("bad arguments inside others are found, however deep") {
   CHECK(complaint(ds::join{{4}, ds::constant{1}, bad}) == inner);
   CHECK(complaint(ds::chained{ds::constant{1}, ds::constant{1}, bad}) == inner);
   CHECK(complaint(ds::warmup<ds::step>{4, {1, 0.5, 1}}) == "");
+}
+
+TEST_CASE("schedules: a peak, a start or a number of steps that was forgotten is refused, and is not 0") {
+  CHECK(complaint(ds::cosine{.steps = 10}) == "cosine: peak must be given, and finite, is nan");
+  CHECK(complaint(ds::cosine{.peak = 0.1}) == "cosine: steps must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::warmup<ds::cosine>{.steps = 5, .then = {.peak = 0.1}}) == "cosine: steps must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::one_cycle{.steps = 10}) == "one_cycle: peak must be given, and finite, is nan");
+  CHECK(complaint(ds::one_cycle{.peak = 0.1}) == "one_cycle: steps must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::wsd{.stable = 10}) == "wsd: peak must be given, and finite, is nan");
+  CHECK(complaint(ds::inverse_sqrt{.steps = 10}) == "inverse_sqrt: peak must be given, and finite, is nan");
+  CHECK(complaint(ds::step{.every = 10}) == "step: initial must be given, and finite, is nan");
+  CHECK(complaint(ds::exponential{.factor = 0.9}) == "exponential: initial must be given, and finite, is nan");
 }

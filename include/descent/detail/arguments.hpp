@@ -78,7 +78,8 @@ template <class Rule, class... Ps> struct arguments {
                 "optional state is 'bool uses(std::size_t slot) const'");
   static_assert(!has_sums<Rule> || sums_over_known<Rule>, "a rule's sums run over scope::tensor or scope::model");
   static_assert((policy<Ps> && ...),
-                "an argument after the rule is not a policy: a policy names its kind, 'using policy_kind = ...'");
+                "an argument after the rule is not a policy: a policy names its kind, 'using policy_kind = ...'; a "
+                "schedule goes into learning_rate(schedule), a transform into chain{transform, rule}");
   static_assert(((!policy<Ps> || count_of<typename kind_of<Ps>::type, Ps...> == 1) && ...) &&
                     lr_schedules<Rule, Ps...> <= 1,
                 "two policies of one kind: each kind of policy may be given at most once");

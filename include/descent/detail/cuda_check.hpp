@@ -27,7 +27,8 @@ inline void require_device_memory(void const* p, std::int64_t count, int device,
     int pageable = 0;
     require_cuda(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, device), "cudaDeviceGetAttribute");
     if (!pageable)
-      fail("host memory, which device " + std::to_string(device) + " cannot reach; use the backend host{}");
+      fail("host memory, which device " + std::to_string(device) + " cannot reach, or was freed; for host memory use "
+           "the backend host{}");
   }
 }
 

@@ -28,6 +28,8 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   using base::stream_, base::view_;
 
  public:
+  using base::memories;
+
   cuda_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, cuda const& backend)
       : base(policies, backend.stream) {
@@ -212,10 +214,8 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
       ranks_.broadcast_values(root);
       for (owned_buffer const& b : owned(0))
         if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
-      if constexpr (has_memory<rule>) {
-        std::int64_t const units = Plan::unit_per_tensor ? view_.tensor_count : view_.group_count;
-        ranks_.broadcast(memories_.get(), units * std::int64_t(sizeof(memory_of<rule>)), root);
-      }
+      if constexpr (has_memory<rule>)
+        ranks_.broadcast(memories().data(), std::int64_t(memories().size_bytes()), root);
       ranks_.broadcast(control_.get(), sizeof(control_block), root);
       ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
     });

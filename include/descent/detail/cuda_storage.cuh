@@ -71,6 +71,10 @@ template <class Plan> class cuda_storage {
     return {policies_, step_terms_.get(), step_terms_.get() + 1, factors_.get(), scale_, late_.get()};
   }
 
+  std::span<memory_of<rule>> memories() const {
+    return {memories_.get(), std::size_t(Plan::unit_per_tensor ? view_.tensor_count : view_.group_count)};
+  }
+
   static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {

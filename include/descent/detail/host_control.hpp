@@ -8,6 +8,7 @@
 #include <descent/detail/row_moves.hpp>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 /// The host's side of the control block: totals of what was measured, factors and terms of each group or tensor. It
@@ -26,6 +27,8 @@ template <class Plan> class host_control {
         partial_(std::size_t(rows * where.chunks())),
         units_(Plan::unit_per_tensor ? where.tensors.size() : groups.size()), memories_(units_.size()),
         factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1) {}
+
+  std::span<memory_of<rule>> memories() { return memories_; }
 
   static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
 

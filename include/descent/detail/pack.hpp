@@ -5,6 +5,7 @@
 #include <descent/precision.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 /// Eight floats as one number type for rules on the host. On x86-64 its functions are compiled for AVX2 and F16C
 /// whatever the flags, and the host backend asks the processor before it uses them; elsewhere they are compiled for
@@ -76,6 +77,12 @@ struct pack_mask {
   DESCENT_LANES DESCENT_HD pack_mask& operator=(pack_mask const& o) {
     DESCENT_PACK_DO(lanes() = o.lanes());
     return *this;
+  }
+  /// For its sentence alone.
+  template <class Bool> requires std::is_same_v<Bool, bool> explicit operator Bool() const {
+    static_assert(!std::is_same_v<Bool, bool>,
+                  "a rule has no branches, as eight elements are computed at once: use select(condition, a, b)");
+    return false;
   }
 #if !defined(__CUDA_ARCH__)
   ints& lanes() { return *reinterpret_cast<ints*>(lane); }

@@ -103,26 +103,25 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     static_assert(Plan::has_matrices, "there is no rule for matrices: give the policy matrices{rule}");
     return matrix_part<Plan, Part>(alive().matrices(), where_.tensors, where_.find(name));
   }
-  template <std::size_t Part, class T> void set_matrix_state(std::string const& name, std::span<T const> from) {
-    auto const to = matrix_state<Part>(name);
-    static_assert(std::is_same_v<T const, typename decltype(to)::element_type>,
-                  "set_matrix_state<number>(name, span): it is stored in another type than the span's");
-    if (from.size() != to.size())
-      throw std::invalid_argument("set_matrix_state of '" + name + "': there are " + std::to_string(to.size()) +
-                                  " elements, got " + std::to_string(from.size()));
-    alive().copy(const_cast<T*>(to.data()), from.data(), from.size_bytes());
+  template <std::size_t Part> void set_matrix_state(std::string const& name, auto const& from) {
+    put("set_matrix_state of '" + name + "'", matrix_state<Part>(name), from);
   }
 
-  /// Puts a member of the state back as state<Slot>(name) gave it, from memory that the backend can copy from; on CUDA
-  /// enqueued. Another type than the stored one does not compile: convert on purpose. Throws on another length.
-  template <std::size_t Slot, class T> void set_state(std::string const& name, std::span<T const> from) {
-    static_assert(std::is_same_v<T, typename Plan::template slot<Slot>>,
-                  "set_state<number>(name, span): the state is stored in another type than the span's");
-    auto const to = state<Slot>(name);
-    if (from.size() != to.size())
-      throw std::invalid_argument("set_state of '" + name + "': there are " + std::to_string(to.size()) +
-                                  " elements, got " + std::to_string(from.size()));
-    alive().copy(const_cast<T*>(to.data()), from.data(), from.size_bytes());
+  /// Puts a member of the state back as state<Slot>(name) gave it, from a vector, span or array in memory that the
+  /// backend can copy from; on CUDA enqueued. Another type than the stored one does not compile: convert on purpose.
+  /// Throws on another length.
+  template <std::size_t Slot> void set_state(std::string const& name, auto const& from) {
+    put("set_state of '" + name + "'", state<Slot>(name), from);
+  }
+  /// What the rule remembers beside the elements, a Rule::memory for each group, or for each tensor where its sums or
+  /// the clipping go over a tensor; in the backend's memory. Putting it back likewise.
+  auto rule_memory() const {
+    static_assert(has_memory<rule>, "rule_memory(): the rule has no memory beside its state");
+    return std::span<memory_of<rule> const>(alive().memories());
+  }
+  void set_rule_memory(auto const& from) {
+    put("set_rule_memory", rule_memory(), from);
+    if constexpr (Plan::sums) alive().set_groups(groups_);  // what the next sums need depends on it
   }
   /// Puts back t, the updates applied so far. On the host throws std::invalid_argument, with nothing changed, where a
   /// schedule is out of its field's range at t.
@@ -189,10 +188,19 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     });
   }
 
+  /// Puts masters back, to the bit, where reload_values() makes them of the values; likewise average, slow weights,
+  /// remainder and counts of rows below.
+  void set_master(std::string const& name, auto const& from) {
+    put("set_master of '" + name + "'", master(name), from);
+  }
+
   /// The average of one parameter, likewise.
   std::span<typename Plan::real const> average(std::string const& name) const {
     static_assert(Plan::template given<typename Plan::average>, "there is no average: give the policy ema{} or swa{}");
     return view<typename Plan::real>(alive().average(), name);
+  }
+  void set_average(std::string const& name, auto const& from) {
+    put("set_average of '" + name + "'", average(name), from);
   }
   /// Lookahead's slow weights of one parameter, likewise.
   std::span<typename Plan::slow const> slow(std::string const& name) const {
@@ -200,10 +208,14 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
                   "there are no slow weights: give the policy lookahead{}");
     return view<typename Plan::slow>(alive().slow(), name);
   }
+  void set_slow(std::string const& name, auto const& from) { put("set_slow of '" + name + "'", slow(name), from); }
   /// The 16 bits that each value of one parameter lacks, likewise.
   std::span<std::uint16_t const> remainder(std::string const& name) const {
     static_assert(Plan::has_remainder, "there is no remainder: give the policy master_remainder{}");
     return view<std::uint16_t>(alive().remainder(), name);
+  }
+  void set_remainder(std::string const& name, auto const& from) {
+    put("set_remainder of '" + name + "'", remainder(name), from);
   }
 
   /// Selects the rows of one parameter that steps update, from the next one on: those whose byte in the mask is not 0;
@@ -230,8 +242,25 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     std::size_t const t = where_.find(name);
     return view_of(this->alive().row_updates(t), rows_of(where_, t));
   }
+  void set_row_updates(std::string const& name, auto const& from) {
+    put("set_row_updates of '" + name + "'", row_updates(name), from);
+  }
 
  private:
+  /// Copies into what a view shows.
+  template <class T> void put(std::string const& what, std::span<T const> to, auto const& from) {
+    static_assert(requires { std::span(from); },
+                  "set_...(name, elements): the elements are a vector, a span or an array");
+    if constexpr (requires { std::span(from); }) {
+      std::span const elements(from);
+      static_assert(std::is_same_v<T, typename decltype(elements)::value_type>,
+                    "set_...(name, elements): it is stored in another type than the elements'; convert on purpose");
+      if (elements.size() != to.size())
+        throw std::invalid_argument(what + ": there are " + std::to_string(to.size()) + " elements, got " +
+                                    std::to_string(elements.size()));
+      alive().copy(const_cast<T*>(to.data()), elements.data(), elements.size_bytes());
+    }
+  }
   static constexpr void require_plateau() {
     static_assert(Plan::template given<typename Plan::plateau>, "observe(), plateau(): give the policy on_plateau{}");
   }

@@ -17,6 +17,9 @@ namespace descent {
 ///     rate  <- min(lr, max(h, 0) / ||m||^2)                   0 where ||m||^2 <= 2^-52
 ///     p     <- p / (1 + lr wd) - rate m
 ///
+/// The last line is optax's. The authors' code has (p - rate m) / (1 + lr wd), the least point of the model of the loss
+/// with the decay as wd / 2 ||p||^2; without decay both are one.
+///
 /// `adapt` estimates the lower bound on the way (section 4, eq. 16 and 17): where h + (1 + lr wd) lower is below
 /// (1 + lr wd) lower, that becomes max(h', lower_bound) with h' half of the former; after the step the bound is
 /// max(f_ + <m, p> - gamma - rate ||m||^2 / 2, lower_bound).

@@ -14,8 +14,8 @@ namespace descent {
 struct cosine {
   enum end { hold, swing };
 
-  double peak = 0, floor = 0;
-  std::int64_t steps = 1;
+  double peak = detail::not_given, floor = 0;
+  std::int64_t steps = 0;
   double exponent = 1;
   end after = hold;
 
@@ -28,7 +28,7 @@ struct cosine {
   }
 
   void check() const {
-    detail::require_finite("cosine", "peak", peak);
+    detail::require_given("cosine", "peak", peak);
     detail::require_finite("cosine", "floor", floor);
     detail::require_steps("cosine", "steps", steps, 1);
     detail::require_positive("cosine", "exponent", exponent);

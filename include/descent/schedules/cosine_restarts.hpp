@@ -13,7 +13,7 @@ namespace descent {
 ///
 ///     s(t) = floor + decay^i (peak - floor) (1 + cos(pi u / T)) / 2     at step u of cycle i, T = steps multiplier^i
 struct cosine_restarts {
-  double peak = 0, floor = 0;
+  double peak = detail::not_given, floor = 0;
   std::int64_t steps = 1, multiplier = 1;
   double decay = 1;
 
@@ -29,7 +29,7 @@ struct cosine_restarts {
   }
 
   void check() const {
-    detail::require_finite("cosine_restarts", "peak", peak);
+    detail::require_given("cosine_restarts", "peak", peak);
     detail::require_finite("cosine_restarts", "floor", floor);
     detail::require_steps("cosine_restarts", "steps", steps, 1);
     detail::require_steps("cosine_restarts", "multiplier", multiplier, 1);

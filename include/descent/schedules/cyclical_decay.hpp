@@ -17,7 +17,7 @@ namespace descent {
 ///
 /// Its step sizes are those of the update after, so step t has what it computes at t - 1. cosine_restarts is SGDR.
 struct cyclical_decay {
-  double initial = 0;
+  double initial = detail::not_given;
   std::int64_t restart = 50, multiplier = 2;
   double period = 1;
 
@@ -40,7 +40,7 @@ struct cyclical_decay {
   }
 
   void check() const {
-    detail::require_finite("cyclical_decay", "initial", initial);
+    detail::require_given("cyclical_decay", "initial", initial);
     detail::require_steps("cyclical_decay", "restart", restart, 1);
     detail::require_steps("cyclical_decay", "multiplier", multiplier, 1);
     detail::require_positive("cyclical_decay", "period", period);

@@ -15,7 +15,7 @@ namespace descent {
 struct exponential {
   static constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
-  double initial = 0, factor = 1;
+  double initial = detail::not_given, factor = 1;
   std::int64_t steps = 1;
   bool staircase = false;
   double limit = none;
@@ -27,7 +27,7 @@ struct exponential {
   }
 
   void check() const {
-    detail::require_finite("exponential", "initial", initial);
+    detail::require_given("exponential", "initial", initial);
     detail::require_positive("exponential", "factor", factor);
     detail::require_steps("exponential", "steps", steps, 1);
     detail::require(!std::isinf(limit), "exponential", "limit", "finite, or not a number for none", limit);

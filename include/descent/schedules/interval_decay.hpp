@@ -11,7 +11,7 @@ namespace descent {
 ///
 ///     s(t) = initial factor^k,  k = 1 + floor((min(t, end) - begin) / every) for t >= begin, else 0
 struct interval_decay {
-  double initial = 0, factor = 0.1;
+  double initial = detail::not_given, factor = 0.1;
   std::int64_t every = 10000, begin = 10000, end = 10000000;
 
   DESCENT_HD double operator()(std::int64_t t) const {
@@ -20,7 +20,7 @@ struct interval_decay {
   }
 
   void check() const {
-    detail::require_finite("interval_decay", "initial", initial);
+    detail::require_given("interval_decay", "initial", initial);
     detail::require_positive("interval_decay", "factor", factor);
     detail::require_steps("interval_decay", "every", every, 1);
     detail::require_steps("interval_decay", "begin", begin, 0);

@@ -12,7 +12,7 @@ namespace descent {
 ///
 ///     s(t) = peak sqrt(steps / (t + steps))
 struct inverse_sqrt {
-  double peak = 0;
+  double peak = detail::not_given;
   std::int64_t steps = 1;
 
   DESCENT_HD double operator()(std::int64_t t) const {
@@ -20,7 +20,7 @@ struct inverse_sqrt {
   }
 
   void check() const {
-    detail::require_finite("inverse_sqrt", "peak", peak);
+    detail::require_given("inverse_sqrt", "peak", peak);
     detail::require_steps("inverse_sqrt", "steps", steps, 1);
   }
 };

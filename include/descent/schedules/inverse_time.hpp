@@ -11,7 +11,7 @@ namespace descent {
 ///
 ///     s(t) = initial / (1 + rate t / steps)
 struct inverse_time {
-  double initial = 0, rate = 1;
+  double initial = detail::not_given, rate = 1;
   std::int64_t steps = 1;
   bool staircase = false;
 
@@ -21,7 +21,7 @@ struct inverse_time {
   }
 
   void check() const {
-    detail::require_finite("inverse_time", "initial", initial);
+    detail::require_given("inverse_time", "initial", initial);
     detail::require_nonnegative("inverse_time", "rate", rate);
     detail::require_steps("inverse_time", "steps", steps, 1);
   }

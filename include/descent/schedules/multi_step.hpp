@@ -12,7 +12,7 @@ namespace descent {
 ///     s(t) = initial factor^k,  k = how many of at are <= t
 template <std::size_t N> struct multi_step {
   static_assert(N >= 1 && N <= 256, "multi_step<N>: 1 to 256 steps: it is a parameter of kernels");
-  double initial = 0, factor = 0.1;
+  double initial = detail::not_given, factor = 0.1;
   std::int64_t at[N] = {};
 
   DESCENT_HD double operator()(std::int64_t t) const {
@@ -22,7 +22,7 @@ template <std::size_t N> struct multi_step {
   }
 
   void check() const {
-    detail::require_finite("multi_step", "initial", initial);
+    detail::require_given("multi_step", "initial", initial);
     detail::require_positive("multi_step", "factor", factor);
     detail::require_order("multi_step", "at", at, false);
   }

@@ -36,8 +36,8 @@ inline void check_cycle(char const* name, std::int64_t steps, double rise, bool 
 ///
 ///     phases end at rise steps - 1, (2 rise steps - 2,) steps - 1
 struct one_cycle {
-  double peak = 0;
-  std::int64_t steps = 1;
+  double peak = detail::not_given;
+  std::int64_t steps = 0;
   double rise = 0.3, start_div = 25, end_div = 1e4;
   anneal shape = anneal::cosine;
   bool three_phases = false;
@@ -50,7 +50,7 @@ struct one_cycle {
   }
 
   void check() const {
-    detail::require_finite("one_cycle", "peak", peak);
+    detail::require_given("one_cycle", "peak", peak);
     detail::check_cycle("one_cycle", steps, rise, three_phases);
     detail::require_positive("one_cycle", "start_div", start_div);
     detail::require_positive("one_cycle", "end_div", end_div);

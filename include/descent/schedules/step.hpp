@@ -10,13 +10,13 @@ namespace descent {
 ///
 ///     s(t) = initial factor^floor(t / every)
 struct step {
-  double initial = 0, factor = 0.1;
+  double initial = detail::not_given, factor = 0.1;
   std::int64_t every = 1;
 
   DESCENT_HD double operator()(std::int64_t t) const { return detail::decayed(initial, factor, t / every); }
 
   void check() const {
-    detail::require_finite("step", "initial", initial);
+    detail::require_given("step", "initial", initial);
     detail::require_positive("step", "factor", factor);
     detail::require_steps("step", "every", every, 1);
   }

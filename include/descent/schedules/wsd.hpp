@@ -20,7 +20,7 @@ namespace descent {
 struct wsd {
   enum form { linear, cosine, sqrt, exponential };
 
-  double peak = 0, floor = 0;
+  double peak = detail::not_given, floor = 0;
   std::int64_t warmup = 0, stable = 0, decay = 1;
   form tail = sqrt;
 
@@ -40,7 +40,7 @@ struct wsd {
   }
 
   void check() const {
-    detail::require_finite("wsd", "peak", peak);
+    detail::require_given("wsd", "peak", peak);
     detail::require_finite("wsd", "floor", floor);
     detail::require_steps("wsd", "warmup", warmup, 0);
     detail::require_steps("wsd", "stable", stable, 0);

@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// All that an optimizer owns can be read and put back, and a run goes on from there to the bit.
+#include <descent/descent.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ds = descent;
+using ds::half, ds::bfloat16;
+
+namespace {
+
+std::string const names[] = {"W", "b"};
+
+template <class Value> struct model {
+  std::vector<Value> values[2]{std::vector<Value>(300), std::vector<Value>(5)};
+  std::vector<Value> gradients[2]{std::vector<Value>(300), std::vector<Value>(5)};
+
+  model() {
+    for (auto& v : values)
+      for (std::size_t i = 0; i < v.size(); ++i) v[i] = ds::narrow<Value>(std::sin(1.7f * float(i + 1)));
+  }
+  ds::parameters<Value> parameters() {
+    ds::parameters<Value> p;
+    p.add(names[0], values[0].data(), gradients[0].data(), ds::shape{60, 5});
+    p.add(names[1], values[1].data(), gradients[1].data(), 5, ds::group{1});
+    return p;
+  }
+  void backward(int t, float scale) {
+    for (int k = 0; k < 2; ++k)
+      for (std::size_t i = 0; i < gradients[k].size(); ++i)
+        gradients[k][i] = ds::narrow<Value>(
+            scale * (0.1f * ds::widen<float>(values[k][i]) + 0.01f * std::cos(float(t) * 3.1f + float(i) * 0.7f)));
+  }
+  bool same(model const& o) const {
+    for (int k = 0; k < 2; ++k)
+      if (std::memcmp(values[k].data(), o.values[k].data(), values[k].size() * sizeof(Value)) != 0) return false;
+    return true;
+  }
+};
+
+template <class Opt, class Value> void train(Opt& opt, model<Value>& m, int from, int to) {
+  for (int t = from; t <= to; ++t) m.backward(t, float(opt.loss_scale())), opt.step();
+}
+
+/// Six steps in one run, and in two with everything put back between them, by way of vectors as from a file.
+template <class Value, class Make, class Restore> void goes_on(Make const& make, Restore const& restore) {
+  model<Value> a;
+  auto first = make(a);
+  train(first, a, 1, 7);
+  model<Value> b = a;
+  auto second = make(b), without = make(b);
+  restore(first, second);
+  second.set_step(first.report().step);
+  without.set_step(first.report().step);
+  train(first, a, 8, 14);
+  model<Value> c = b;
+  train(second, b, 8, 14);
+  CHECK(a.same(b));
+  b = c;
+  train(without, b, 8, 14);
+  CHECK_FALSE(a.same(b));  // so it was needed
+}
+
+template <class T> std::vector<std::remove_const_t<T>> copy(std::span<T> x) { return {x.begin(), x.end()}; }
+
+}  // namespace
+
+TEST_CASE("checkpoint: masters, state, averages, slow weights and loss scale are put back to the bit") {
+  goes_on<half>(
+      [](model<half>& m) {
+        return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::ema{.decay = 0.9},
+                             ds::lookahead{.k = 3}, ds::dynamic_loss_scale{.init = 64, .interval = 5},
+                             ds::clip_norm{1}};
+      },
+      [](auto const& from, auto& to) {
+        for (auto const& name : names) {
+          to.set_master(name, copy(from.master(name)));
+          to.template set_state<0>(name, copy(from.template state<0>(name)));
+          to.template set_state<1>(name, from.template state<1>(name));
+          to.set_average(name, copy(from.average(name)));
+          to.set_slow(name, copy(from.slow(name)));
+          CHECK(copy(to.average(name)) == copy(from.average(name)));
+        }
+        to.set_scale_state(from.scale_state());
+      });
+}
+
+TEST_CASE("checkpoint: a remainder is put back to the bit") {
+  goes_on<bfloat16>(
+      [](model<bfloat16>& m) { return ds::optimizer{m.parameters(), ds::sgd{.lr = 1e-2}, ds::master_remainder{}}; },
+      [](auto const& from, auto& to) {
+        for (auto const& name : names) to.set_remainder(name, copy(from.remainder(name)));
+      });
+}
+
+TEST_CASE("checkpoint: what a rule remembers beside the elements is put back, of each group, tensor and the model") {
+  auto const state = [](auto const& from, auto& to) {
+    for (auto const& name : names) to.template set_state<0>(name, copy(from.template state<0>(name)));
+  };
+  SUBCASE("nadam, a number for each group") {
+    goes_on<float>(
+        [](model<float>& m) { return ds::optimizer{m.parameters(), ds::nadam{}}; },
+        [&](auto const& from, auto& to) {
+          state(from, to);
+          for (auto const& name : names) to.template set_state<1>(name, from.template state<1>(name));
+          CHECK(from.rule_memory().size() == 2);
+          to.set_rule_memory(copy(from.rule_memory()));
+        });
+  }
+  SUBCASE("novograd, a norm for each tensor") {
+    goes_on<float>(
+        [](model<float>& m) { return ds::optimizer{m.parameters(), ds::novograd{}}; },
+        [&](auto const& from, auto& to) { state(from, to), to.set_rule_memory(from.rule_memory()); });
+  }
+  SUBCASE("dog, which has its start besides") {
+    goes_on<float>(
+        [](model<float>& m) { return ds::optimizer{m.parameters(), ds::dog{.reps = 1e-3}}; },
+        [&](auto const& from, auto& to) { state(from, to), to.set_rule_memory(from.rule_memory()); });
+  }
+}
+
+TEST_CASE("checkpoint: the counts of rows are put back") {
+  goes_on<float>(
+      [](model<float>& m) { return ds::optimizer{m.parameters(), ds::adam{}, ds::masked_rows<ds::row_step::own>{}}; },
+      [](auto const& from, auto& to) {
+        for (auto const& name : names) {
+          to.template set_state<0>(name, from.template state<0>(name));
+          to.template set_state<1>(name, from.template state<1>(name));
+          to.set_row_updates(name, copy(from.row_updates(name)));
+        }
+      });
+}
+
+TEST_CASE("checkpoint: another number of elements is refused, with the name and both numbers, and nothing is touched") {
+  model<half> m;
+  ds::optimizer opt{m.parameters(), ds::nadam{}, ds::master<float>{}, ds::ema{}};
+  train(opt, m, 1, 2);
+  std::vector<float> const saved(299);
+  auto const before = copy(opt.master("W"));
+  auto const says = [](auto const& f, std::string const& sentence) {
+    CHECK_THROWS_WITH_AS(f(), sentence.c_str(), std::invalid_argument);
+  };
+  says([&] { opt.set_master("W", saved); }, "set_master of 'W': there are 300 elements, got 299");
+  says([&] { opt.set_average("W", saved); }, "set_average of 'W': there are 300 elements, got 299");
+  says([&] { opt.set_state<1>("W", saved); }, "set_state of 'W': there are 300 elements, got 299");
+  says([&] { opt.set_rule_memory(std::vector<ds::nadam::memory>(3)); },
+       "set_rule_memory: there are 2 elements, got 3");
+  says([&] { opt.set_master("V", saved); }, "there is no parameter 'V'");
+  CHECK(copy(opt.master("W")) == before);
+}
