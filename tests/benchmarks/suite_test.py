@@ -130,7 +130,7 @@ def nothing_left(folder):
     ended = run("drive.py", "--set", "quick", "--oracle", oracle, "--work", folder, "--out", out, "--contestant",
                 f"descent={descent}", "--cases", "quick_fat")
     check(ended.returncode == 1 and not os.path.exists(out), "without a case there are no results")
-    check("quick_flat, quick_many" in ended.stderr and "adamw, adamw_bf16_clip" in ended.stderr, "what there is is said")
+    check("quick_flat, quick_many" in ended.stderr and "adamw, adamw_bf16_clip" in ended.stderr, "and it says the names")
 
 
 def gpu(name, command, room=1 << 40):

@@ -146,8 +146,11 @@ def measure(cc):
 
 
 def write(cc, table):
-    groups = {f"{group}: {' '.join(columns[group])}": [(*(row[c] for c in columns[group]), name) for name, row in of.items()]
-              for group, of in measure(cc).items() if of}
+    groups = {}
+    for group, of in measure(cc).items():
+        if of:
+            names = columns[group]
+            groups[f"{group}: {' '.join(names)}"] = [(*(row[c] for c in names), name) for name, row in of.items()]
     records.write(table, cc.versions(), groups)
 
 

@@ -50,7 +50,7 @@ template <class Opt, class Value> void train(Opt& opt, model<Value>& m, int from
   for (int t = from; t <= to; ++t) m.backward(t, float(opt.loss_scale())), opt.step();
 }
 
-/// Six steps in one run, and in two with everything put back between them, by way of vectors as from a file.
+/// Fourteen steps in one run, and in two with everything put back between them, by way of vectors as from a file.
 template <class Value, class Make, class Restore> void goes_on(Make const& make, Restore const& restore) {
   model<Value> a;
   auto first = make(a);

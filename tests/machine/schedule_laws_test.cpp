@@ -459,7 +459,8 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   CHECK(complaint(ds::exponential{1, 0}) == "exponential: factor must be finite and above 0, is 0");
   CHECK(complaint(ds::exponential{1, 0.5, 1, false, inf}) ==
         "exponential: limit must be finite, or not a number for none, is inf");
-  CHECK(complaint(ds::interval_decay{.initial = 1, .begin = 9, .end = 8}) == "interval_decay: end must be at least begin, 9, is 8");
+  CHECK(complaint(ds::interval_decay{.initial = 1, .begin = 9, .end = 8}) ==
+        "interval_decay: end must be at least begin, 9, is 8");
   CHECK(complaint(ds::inverse_time{1, -1}) == "inverse_time: rate must be finite and at least 0, is -1");
   CHECK(complaint(ds::inverse_sqrt{1, 0}) == "inverse_sqrt: steps must be in [1, 2^62], is 0");
   CHECK(complaint(ds::noam{.warmup = 0}) == "noam: warmup must be in [1, 2^62], is 0");
@@ -471,7 +472,8 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   CHECK(complaint(ds::cyclic{.up = 0}) == "cyclic: up must be in [1, 2^61], is 0");
   CHECK(complaint(ds::cyclic{.gamma = 0}) == "cyclic: gamma must be in (0, 1], is 0");
   CHECK(complaint(ds::cyclic_momentum{.low = -1}) == "cyclic_momentum: low must be in [0, 1), is -1");
-  CHECK(complaint(ds::cyclical_decay{.initial = 1, .period = 0}) == "cyclical_decay: period must be finite and above 0, is 0");
+  CHECK(complaint(ds::cyclical_decay{.initial = 1, .period = 0}) ==
+        "cyclical_decay: period must be finite and above 0, is 0");
   CHECK(complaint(ds::piecewise_constant<2>{{5, 5}, {}}) ==
         "piecewise_constant: at[1] must be above 0 and increasing, is 5");
   CHECK(complaint(ds::piecewise_interpolated<2>{{0, 5}, {}}) ==
@@ -507,7 +509,8 @@ TEST_CASE("bad arguments inside others are found, however deep") {
 TEST_CASE("schedules: a peak, a start or a number of steps that was forgotten is refused, and is not 0") {
   CHECK(complaint(ds::cosine{.steps = 10}) == "cosine: peak must be given, and finite, is nan");
   CHECK(complaint(ds::cosine{.peak = 0.1}) == "cosine: steps must be in [1, 2^62], is 0");
-  CHECK(complaint(ds::warmup<ds::cosine>{.steps = 5, .then = {.peak = 0.1}}) == "cosine: steps must be in [1, 2^62], is 0");
+  CHECK(complaint(ds::warmup<ds::cosine>{.steps = 5, .then = {.peak = 0.1}}) ==
+        "cosine: steps must be in [1, 2^62], is 0");
   CHECK(complaint(ds::one_cycle{.steps = 10}) == "one_cycle: peak must be given, and finite, is nan");
   CHECK(complaint(ds::one_cycle{.peak = 0.1}) == "one_cycle: steps must be in [1, 2^62], is 0");
   CHECK(complaint(ds::wsd{.stable = 10}) == "wsd: peak must be given, and finite, is nan");
