@@ -34,7 +34,33 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return own(comm);
 }
 
+/// What the last sum of so many doubles was; a sum that is given up leaves that behind instead of its own, as NCCL may,
+/// whose kernels go on with what lies in their buffers.
+static struct {
+  std::size_t count = 0;
+  double* last = nullptr;
+  bool gives_up = false;
+} watched;
+ncclResult_t ncclAllReduce(void const* from, void* to, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t s) {
+  static auto const own = reinterpret_cast<decltype(&ncclAllReduce)>(dlsym(RTLD_NEXT, "ncclAllReduce"));
+  bool const is_watched = n == watched.count && type == ncclFloat64;
+  auto const copy = [&](void* to, void const* from) {
+    test::cuda(cudaMemcpyAsync(to, from, n * sizeof(double), cudaMemcpyDeviceToDevice, s));
+  };
+  if (is_watched && watched.gives_up) return copy(to, watched.last), ncclSuccess;
+  ncclResult_t result = own(from, to, n, type, op, comm, s);
+  while (is_watched && result == ncclInProgress)
+    if (ncclCommGetAsyncError(comm, &result) != ncclSuccess) break;  // until it is enqueued
+  if (is_watched) copy(watched.last, to);
+  return result;
+}
+
 namespace {
+
+/// A deadline within which ranks that are not late join and meet: NCCL itself, and ranks that share a device, take longer
+/// than what stands in for them. And how long a rank is late.
+auto const brief = test::in_software() ? 2s : 10s, late = brief + 3s;
 
 /// What a run of steps left behind: the reason of its end, the seconds until it was known, and the values.
 struct outcome {
@@ -112,20 +138,20 @@ template <class PolicyOf> std::vector<float> reference(PolicyOf const& policy_of
 
 /// All ranks step, but one lets the others wait. They name it, and say where and how long they waited.
 template <class PolicyOf, class Fault>
-void check_waited_for(int late, PolicyOf const& policy_of, Fault const& fault, std::string const& what_it_does) {
+void check_waited_for(int which, PolicyOf const& policy_of, Fault const& fault, std::string const& what_it_does) {
   auto const want = reference(policy_of, 3);
-  joined comm{2s, 2s};
+  joined comm{brief, brief};
   if (comm.size() == 1) return;
   outcome const end = train(comm, policy_of(comm), 6, 3, [&](auto&) {
-    if (comm.rank() == late) fault();
+    if (comm.rank() == which) fault();
   });
   INFO("rank ", comm.rank(), ": ", end.why);
   CHECK(end.why.starts_with(name_of(comm.rank()) + " "));
-  CHECK(has(end.why, " waited 2 s in collective "));
-  CHECK(has(end.why, " for " + name_of(late) + "; " + name_of(late) + " " + what_it_does));
-  if (comm.rank() != late) {
+  CHECK(has(end.why, " waited " + std::to_string(brief.count()) + " s in collective "));
+  CHECK(has(end.why, " for " + name_of(which) + "; " + name_of(which) + " " + what_it_does));
+  if (comm.rank() != which) {
     CHECK(end.why.starts_with(name_of(comm.rank()) + " waited "));
-    CHECK(end.seconds < 2 + 5);
+    CHECK(end.seconds < double(brief.count()) + 5);
   }
   CHECK(end.value == want);
   CHECK_THROWS_AS(comm.check(), comm_error);
@@ -134,13 +160,13 @@ void check_waited_for(int late, PolicyOf const& policy_of, Fault const& fault, s
 }  // namespace
 
 TEST_CASE("a rank that is late ends the others' step at the deadline; values are those of the last complete step") {
-  auto const sleep = [] { std::this_thread::sleep_for(5s); };
+  auto const sleep = [] { std::this_thread::sleep_for(late); };
   check_waited_for(ranks::size() - 1, ranks::replicated, sleep, "has come to collective ");
   check_waited_for(0, ranks::sharded_ordered, sleep, "has come to collective ");
 }
 
 TEST_CASE("a rank that is stopped is named, whichever it is; values are those of the last complete step") {
-  auto const stop = [] { stop_for(5); };
+  auto const stop = [] { stop_for(unsigned(late.count())); };
   check_waited_for(ranks::size() - 1, ranks::sharded, stop, "does not answer since ");
 }
 
@@ -182,6 +208,38 @@ TEST_CASE("a group that is frozen on one rank alone ends the step of all; values
          has(end.why, "another rank is gone")));
   CHECK(end.seconds < 10);
   CHECK(end.value == want);
+}
+
+TEST_CASE("what a given-up sum leaves of an earlier one is taken for no step") {
+  auto const check = [](std::size_t count, auto const& policy_of) {
+    joined comm;
+    test::stream s;
+    test::device_vector<double> last(std::vector<double>(4), s);
+    test::device_vector<float> value(std::vector<float>(9000, 1), s), g(gradient(0, 0), s);
+    ds::parameters<float> list;
+    list.add("w", value.data(), g.data(), 9000);
+    ds::optimizer opt{list, ds::sgd{.lr = 0.5}, ds::skip_nonfinite{}, policy_of(comm), ds::cuda{s}};
+    watched = {count, last.data(), false};
+    auto const step = [&](float first) {
+      auto now = gradient(comm.rank(), 1);
+      now[0] = first;
+      g.put(now, s);
+      opt.step();
+    };
+    step(1);
+    CHECK(opt.report().applied);
+    step(INFINITY);
+    CHECK(opt.report().skipped == 1);  // so that t and the rates are the same in the next one
+    auto const before = value.get(s);
+    watched.gives_up = true;
+    static_cast<void>(thrown([&] { step(1); }));  // where what came first is seen before its end
+    s.wait();
+    watched = {};
+    CHECK(value.get(s) == before);
+  };
+  check(ds::detail::agreed_sums, ranks::replicated);
+  check(ds::detail::agreed_sums, ranks::sharded);
+  check(1, ranks::sharded);  // that of the gather
 }
 
 // ---- ranks that do not begin ---------------------------------------------------------------------------------------
@@ -275,7 +333,8 @@ TEST_CASE("an allocation that fails in one rank's constructor ends the calls of 
   if (test::in_software()) CHECK(has(why, "cudaMalloc failed: cudaErrorMemoryAllocation"));
 }
 
-TEST_CASE("memory on one rank that is not its device's: nobody's values change") {
+TEST_CASE("memory on one rank that is not its device's: nobody's values change" *
+          doctest::skip(!test::host_memory_is_out_of_reach())) {
   bool const wrong = ranks::rank() == ranks::size() - 1;
   std::vector<float> const before(7, float(ranks::rank()));
   test::stream s;
@@ -320,7 +379,7 @@ TEST_CASE("an abort that hangs ends the process with a code of its own, while th
     return;
   }
   abort_hangs = ranks::rank() != last;  // which hears why all end, too
-  joined comm{1s, 1s};
+  joined comm{brief / 2, brief / 2};
   train(comm, ds::replicated{comm}, 6, 3, [&](auto&) {
     if (comm.rank() != last) return;
     auto const start = std::chrono::steady_clock::now();
@@ -329,7 +388,7 @@ TEST_CASE("an abort that hangs ends the process with a code of its own, while th
         if (!std::filesystem::exists(mark(folder_of(""), r))) return false;
       return true;
     };
-    while (!all_ended() && std::chrono::steady_clock::now() - start < 1s + 5s) std::this_thread::sleep_for(20ms);
+    while (!all_ended() && std::chrono::steady_clock::now() - start < brief + 4s) std::this_thread::sleep_for(20ms);
     _exit(all_ended() ? 0 : 1);
   });
 }

@@ -11,6 +11,7 @@
 #include <descent/detail/through_device.cuh>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <exception>
 #include <stdexcept>
@@ -65,6 +66,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       }
     });
     if (!joined_) throw std::invalid_argument(difference);
+    wait();  // where all are awaited with a deadline, and not in cudaMalloc
 
     first_chunks_.push_back(where.chunks());
     all_ = division_of<Plan>(where, team);
@@ -113,7 +115,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     start.shrink = shrink_of<wire>(ranks_);
     now_ = {std::vector<agreed>{start}, stream_};
     before_ = device_array<control_block>(1);
-    ticket_ = device_array<double>(1);
+    ticket_ = {std::array{gather_ticket{0, double(number_ % 256 << 24)}}, stream_};
     team.now = now_.get();
     team.progress = comm_->marks();
     shrink_ = start.shrink;
@@ -221,6 +223,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     comm_->broadcast(static_cast<std::byte*>(data), bytes, root, stream_);
   }
   void broadcast_host(void* data, std::int64_t bytes, int root) {
+    wait();  // as in join()
     auto* const host = static_cast<std::byte*>(data);
     device_array<std::byte> const there(std::vector<std::byte>(host, host + bytes), stream_);
     broadcast(there.get(), bytes, root);
@@ -241,7 +244,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     std::int64_t const part = all_.part * Plan::largest_value;
     comm_->all_gather(static_cast<std::byte const*>(values_.get()) + comm_->rank() * part, values_.get(), part,
                       stream_);
-    comm_->all_reduce(ticket_.get(), 1, stream_);
+    comm_->all_reduce(&ticket_.get()->sum, 1, stream_);
     using body = commit_packets<Plan>;
     launch(each_packet<body>, v.chunk_count, packet_threads, stream_,
            body{v, values_.get(), of_values_.get(), ticket_.get(), ranks_});
@@ -252,8 +255,9 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
  private:
   template <class T> T read(T const* from) const {
     T x;
-    require_cuda(cudaMemcpyAsync(&x, from, sizeof x, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
     wait();
+    require_cuda(cudaMemcpyAsync(&x, from, sizeof x, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
     return x;
   }
   /// A bucket that is complete, on a stream of its own.
@@ -320,7 +324,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   device_array<callers_record> records_;
   device_array<agreed> now_;
   device_array<control_block> before_;
-  device_array<double> ticket_;
+  device_array<gather_ticket> ticket_;
 
   struct maker {
     cudaStream_t stream;

@@ -89,10 +89,16 @@ template <class Plan> struct stage_packets {
   }
 };
 
-/// In front of a gather; the ticket's sum over ranks says whether all had all values before.
-template <class Progress> __global__ void enter_gather(double* ticket, Progress* p, int meeting) {
+/// The number of a gather: its sum over ranks says whether all had all values before. Numbers do not come back, for a
+/// collective that is given up may leave the sum of an earlier one.
+struct gather_ticket {
+  double sum, own;
+  __device__ bool valid(int ranks) const { return sum == own * ranks; }
+};
+/// In front of a gather.
+template <class Progress> __global__ void enter_gather(gather_ticket* ticket, Progress* p, int meeting) {
   enter(*p, meeting);
-  *ticket = 1;
+  ticket->sum = ticket->own += 1;
 }
 
 /// The values of all ranks to their tensors, if all ranks have them.
@@ -102,9 +108,9 @@ template <class Plan> struct commit_packets {
   device_view<Plan> v;
   std::byte* values;
   place const* places;
-  double const* ticket;
+  gather_ticket const* ticket;
   int ranks;
-  __device__ bool wants(std::int32_t) const { return *ticket == ranks; }
+  __device__ bool wants(std::int32_t) const { return ticket->valid(ranks); }
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     auto const& t = v.tensors[tensor];
@@ -119,9 +125,9 @@ template <class Plan> struct commit_packets {
 };
 /// Where they do not, there was no step.
 template <class Plan>
-__global__ void leave_gather(device_view<Plan> v, double const* ticket, int ranks, comm_progress* p,
+__global__ void leave_gather(device_view<Plan> v, gather_ticket const* ticket, int ranks, comm_progress* p,
                              control_block const* before) {
-  if (before && *ticket != ranks) {
+  if (before && !ticket->valid(ranks)) {
     *v.control = *before;
     v.control->lost = true;
   }
