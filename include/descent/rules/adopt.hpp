@@ -8,8 +8,8 @@
 namespace descent {
 
 /// ADOPT: Adam that divides by the v before this gradient, and averages after the division (Taniguchi et al. 2024,
-/// algorithm 2, without `clip` algorithm 1), as optax.contrib.adopt: the first step only sets v, nothing moves. optax
-/// has no decay; the one here is AdamW's, from the second step on.
+/// algorithm 2; without `clip` its first version), as optax.contrib.adopt: the first step only sets v, nothing moves.
+/// optax has no decay; the one here is AdamW's, from the second step on.
 ///
 ///     u <- g / max(sqrt(v), eps), clipped to +-(t - 1)^(1/4)     with the old v
 ///     v <- b2 v + (1 - b2) g^2                                   t = 1: v <- g^2
