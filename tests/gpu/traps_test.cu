@@ -147,6 +147,29 @@ TEST_CASE("trap 23: a thread that watches the last report breaks no capture") {
   CHECK(opt.report().step + opt.report().skipped == 10);
 }
 
+TEST_CASE("trap 23: a host that is interrupted while it reads the last report gets no mixture of two") {
+  descent::detail::late_report late;
+  std::atomic<bool> done = false;
+  std::thread device([&] {  // much faster than one
+    descent::control_block c;
+    for (c.calls = 1; !done; ++c.calls) {
+      late.complete_until(c.calls - 1);
+      c.step = c.calls, c.sweep = double(c.calls);
+      late.of(c.calls) = c;
+    }
+  });
+  int mixed = 0;
+  std::int64_t last = 0;
+  while (last < 10'000'000) {
+    auto const c = descent::detail::newest(late);
+    mixed += c.calls < last || c.step != c.calls || (c.calls && c.sweep != double(c.calls));
+    last = c.calls;
+  }
+  done = true;
+  device.join();
+  CHECK(mixed == 0);
+}
+
 TEST_CASE("traps 2 and 3: step and state are put back on the device, and a run goes on from there to the bit") {
   test::stream s;
   test::tensors<float> x{model, s}, y{model, s};

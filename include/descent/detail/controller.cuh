@@ -22,6 +22,7 @@ template <class Plan> class controller {
   __device__ bool decide(step_call const& call) const {
     norm_totals totals;
     bool const complete = completes<Plan>(*v.control, policies, call);
+    if (threadIdx.x == 0) w.late->complete_until(v.control->calls);
     __syncthreads();
     if (Plan::measures && complete)
       totals = norm_totals_from<Plan>([&](int i) { return total(i); });
@@ -181,10 +182,9 @@ template <class Plan> class controller {
   }
 
   __device__ void write_late_report() const {
-    control_block& slot = w.late->slot[v.control->calls % 3];
+    control_block& slot = w.late->of(v.control->calls);
     slot = *v.control;
     slot.scale = *w.scale;
-    w.late->complete = v.control->calls - 1;
   }
 
   device_view<Plan> const& v;

@@ -48,8 +48,9 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
       launch(each_packet<start_packets<Plan>>, rule_chunks_, packet_threads, stream_, start_packets<Plan>{view_});
       matrices_.start(where, policies_, view_, stream_);
       if constexpr (Plan::sums) set_groups(groups);
-      late_->slot[0] = start_of<Plan>(policies_);
-      late_->slot[0].scale = read_scale();  // and waits for all of it
+      control_block c = start_of<Plan>(policies_);
+      c.scale = read_scale();  // and waits for all of it
+      late_->start(c);
     });
   }
 
@@ -199,7 +200,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
         copy_one(memories_.get() + g, old.memories_.get() + g);
     copy_one(control_.get(), old.control_.get());
     if constexpr (Plan::sums) set_groups(groups);  // what the next sums need depends on t
-    control_.read(&late_->slot[0], stream_);
+    late_->start(read_control());
   }
 
   /// Values, groups and all that is owned become those of one rank. Waits for the stream.
@@ -220,9 +221,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
       ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
     });
     set_groups(groups);
-    control_block const c = read_control();
-    late_->slot[c.calls % 3] = c;
-    late_->complete = c.calls;
+    late_->start(read_control());
   }
 
   void copy(void* to, void const* from, std::size_t bytes) {

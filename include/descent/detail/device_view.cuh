@@ -12,14 +12,30 @@
 /// What kernels see of device memory.
 namespace descent::detail {
 
-/// The newest control blocks, in pinned memory. Each call writes its own, and says that the one before is complete:
-/// that kernel has ended. Three slots leave the host the time of a whole step to copy one.
+/// The newest control blocks, in pinned memory. Each call first says that the one before is complete, whose kernel has
+/// ended, and writes its own last.
 struct late_report {
   control_block slot[3];
   std::int64_t complete = 0;
+
+  DESCENT_HD control_block& of(std::int64_t call) { return slot[call % 3]; }
+  /// What was written before is there for the host, and what is written from now on is not before this.
+  DESCENT_HD void complete_until(std::int64_t call) {
+#if defined(__CUDA_ARCH__)
+    __threadfence_system();
+#else
+    std::atomic_thread_fence(std::memory_order_release);
+#endif
+    static_cast<std::int64_t volatile&>(complete) = call;
+  }
+  void start(control_block const& c) {
+    of(c.calls) = c;
+    complete = c.calls;
+  }
 };
 
-/// The newest call that is known to be complete; the device may be writing others meanwhile.
+/// The newest call that is known to be complete; the device may be writing others meanwhile, and this one's slot again
+/// once the second call behind it is complete.
 inline control_block newest(late_report const& late) {
   auto const volatile& complete = late.complete;
   for (;;) {
