@@ -20,16 +20,10 @@ template <class Exception, class F> std::string message(F const& f) {
   return {};
 }
 
-bool host_memory_is_out_of_reach() {
-  int pageable = 0;
-  test::cuda(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, 0));
-  return !pageable;
-}
-
 }  // namespace
 
 TEST_CASE("host memory on the CUDA backend is refused by name" *
-          doctest::skip(!host_memory_is_out_of_reach())) {
+          doctest::skip(!test::host_memory_is_out_of_reach())) {
   test::stream s;
   test::tensors<float> x{{{5}, {9}}, s};
   auto const make = [&](float* value, float* gradient) {

@@ -326,7 +326,8 @@ TEST_CASE("rules that look at the loss agree, the loss being where the backend i
   agree(ds::polyak{});
   agree(ds::momo{.lr = 0.5, .weight_decay = 0.1, .adapt = true});
 }
-TEST_CASE("loss_at: a pointer to host memory is refused on the device") {
+TEST_CASE("loss_at: a pointer to host memory is refused on the device" *
+          doctest::skip(!test::host_memory_is_out_of_reach())) {
   test::stream s;
   test::tensors<float> x{model, s};
   float f = 0;

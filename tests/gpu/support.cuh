@@ -38,6 +38,12 @@ inline constexpr bool contracted = false;
 
 inline bool in_software() { return cudasim_count != nullptr; }
 
+/// Whether kernels are kept from memory of malloc: not where the system pages it in for them. False without a device.
+inline bool host_memory_is_out_of_reach() {
+  int pageable = 0;
+  return cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, 0) == cudaSuccess && !pageable;
+}
+
 inline void cuda(cudaError_t code) {
   if (code != cudaSuccess) FAIL(std::string(cudaGetErrorName(code)));
 }

@@ -41,8 +41,8 @@ static struct {
   double* last = nullptr;
   bool gives_up = false;
 } watched;
-ncclResult_t ncclAllReduce(void const* from, void* to, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                           cudaStream_t s) {
+ncclResult_t ncclAllReduce(void const* from, void* to, std::size_t n, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t s) {
   static auto const own = reinterpret_cast<decltype(&ncclAllReduce)>(dlsym(RTLD_NEXT, "ncclAllReduce"));
   bool const is_watched = n == watched.count && type == ncclFloat64;
   auto const copy = [&](void* to, void const* from) {
@@ -58,8 +58,8 @@ ncclResult_t ncclAllReduce(void const* from, void* to, std::size_t n, ncclDataTy
 
 namespace {
 
-/// A deadline within which ranks that are not late join and meet: NCCL itself, and ranks that share a device, take longer
-/// than what stands in for them. And how long a rank is late.
+/// A deadline within which ranks that are not late join and meet: NCCL itself, and ranks that share a device, take
+/// longer than what stands in for them. And how long a rank is late.
 auto const brief = test::in_software() ? 2s : 10s, late = brief + 3s;
 
 /// What a run of steps left behind: the reason of its end, the seconds until it was known, and the values.

@@ -40,6 +40,8 @@ template <class Value, class Gradient> class population<Value, Gradient, cuda> {
     require_cuda(cudaMemcpyAsync(parents_.get(), parents.data(), parents.size() * sizeof(int), cudaMemcpyHostToDevice,
                                  where_.stream),
                  "cudaMemcpyAsync");
+    // Pageable memory is not always copied before this returns.
+    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
     using body = recombine_packet<Value>;
     enqueue(body{view(), slot, int(parents.size()), parents_.get(), typename body::real(deviation), seed, step});
   }

@@ -62,9 +62,9 @@ template <class Plan> class cuda_storage {
 
   template <class T> void read_back(T* to, T const* from, std::size_t count) const {
     if (count == 0) return;
+    if constexpr (Plan::parallel) ranks_.wait();  // the copy to pageable memory would wait, too, whatever the deadline
     require_cuda(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
-    if constexpr (Plan::parallel) ranks_.wait();
-    else require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
 
   control_view<Plan> controls() const {

@@ -123,7 +123,8 @@ class guarded_nccl {
   };
 
   static clock::time_point now() { return clock::now(); }
-  template <class T> static T seen(T const& x) { return static_cast<T const volatile&>(x); }
+  /// What a device has written, and with it what it wrote before.
+  template <class T> static T seen(T const& x) { return __atomic_load_n(&x, __ATOMIC_ACQUIRE); }
   std::string me() const { return "rank " + std::to_string(rank_); }
   bool failed() {
     std::lock_guard const lock(mutex_);
