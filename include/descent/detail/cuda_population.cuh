@@ -41,7 +41,7 @@ template <class Value, class Gradient> class population<Value, Gradient, cuda> {
                                  where_.stream),
                  "cudaMemcpyAsync");
     // Pageable memory is not always copied before this returns.
-    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    require_cuda(cudaStreamSynchronize(where_.stream), "cudaStreamSynchronize");
     using body = recombine_packet<Value>;
     enqueue(body{view(), slot, int(parents.size()), parents_.get(), typename body::real(deviation), seed, step});
   }

@@ -200,7 +200,8 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
     if constexpr (What != measure::norm) {
       k = v.pending[Plan::pending_per_tensor ? tensor : t.group].terms;
       if constexpr (Plan::has_step_terms) step = *w.pending_step;
-      if constexpr (What == measure::norm_and_sums) factor = real(inverse_of<Plan>(*v.control, w.policies, *w.scale, call));
+      if constexpr (What == measure::norm_and_sums)
+        factor = real(inverse_of<Plan>(*v.control, w.policies, *w.scale, call));
       else if constexpr (Plan::clip_over == scope::model) factor = real(v.control->factor);
       else factor = real(w.factors[Plan::clip_over == scope::tensor ? tensor : t.group]);
     }
