@@ -7,7 +7,7 @@
 #include <descent/detail/explain.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/report_of.hpp>
-#include <descent/detail/state_access.hpp>
+#include <descent/detail/saved_run.hpp>
 #include <descent/host.hpp>
 #include <descent/parallel.hpp>
 #include <descent/parameters.hpp>
@@ -174,16 +174,6 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   double loss_scale() const { return waiting("loss_scale()").read_scale().scale; }
   /// Where it lies, in the backend's memory: for kernels, also captured ones.
   float const* loss_scale_pointer() const { return alive().loss_scale_pointer(); }
-
-  /// The state of the loss scale, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
-  loss_scale_state scale_state() const { return waiting("scale_state()").read_scale(); }
-  void set_scale_state(loss_scale_state const& s) {
-    static_assert(
-        plan::template given<typename plan::loss_scale> && !plan::shares_scale,
-        "set_scale_state(): the optimizer has no loss scale of its own; a shared one is set in its loss_scaler");
-    detail::require_scale(s.scale);
-    alive().set_control(&control_block::scale, s, groups_);
-  }
 
   /// Masters anew from the values, after something else wrote those.
   void reload_values() {

@@ -5,9 +5,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
+#include <map>
 #include <set>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -202,15 +207,31 @@ TEST_CASE("trap 3: masters and what a rule remembers are put back on the device,
   for (int t = 1; t <= 5; ++t) x.new_gradients(1), x.send_gradients(), first.step();
   y.device_value.put(x.device_value.get(s), s);
   auto second = make(y);
-  second.set_step(first.report().step);
-  for (std::size_t k = 0; k < model.size(); ++k) {
-    second.set_master(x.name(k), first.master(x.name(k)));
-    second.set_state<0>(x.name(k), first.state<0>(x.name(k)));
-    second.set_state<1>(x.name(k), first.state<1>(x.name(k)));
-    second.set_state<2>(x.name(k), first.state<2>(x.name(k)));
-    second.set_state<3>(x.name(k), first.state<3>(x.name(k)));
+  SUBCASE("piece by piece, from the device") {
+    second.set_step(first.report().step);
+    for (std::size_t k = 0; k < model.size(); ++k) {
+      second.set_master(x.name(k), first.master(x.name(k)));
+      second.set_state<0>(x.name(k), first.state<0>(x.name(k)));
+      second.set_state<1>(x.name(k), first.state<1>(x.name(k)));
+      second.set_state<2>(x.name(k), first.state<2>(x.name(k)));
+      second.set_state<3>(x.name(k), first.state<3>(x.name(k)));
+    }
+    second.set_rule_memory(first.rule_memory());
   }
-  second.set_rule_memory(first.rule_memory());
+  SUBCASE("as a whole, by way of the host") {
+    std::map<std::string, std::vector<char>> saved;
+    first.save([&](std::string const& name, auto piece) {
+      auto& bytes = saved[name];
+      bytes.resize(piece.size_bytes());
+      test::cuda(cudaMemcpy(bytes.data(), piece.data(), bytes.size(), cudaMemcpyDefault));
+    });
+    CHECK(saved.size() == 5 * 3 + 2);  // four states and a master of each tensor with elements; memory, step
+    second.load([&]<class T>(std::string const& name, std::span<T const> piece) {
+      std::vector<T> numbers(piece.size());
+      std::memcpy(static_cast<void*>(numbers.data()), saved.at(name).data(), piece.size_bytes());
+      return numbers;
+    });
+  }
   auto const distance = [&] {
     descent::prodigy::memory memory;
     cudaMemcpyAsync(&memory, first.rule_memory().data(), sizeof memory, cudaMemcpyDefault, s);

@@ -1,15 +1,19 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // All that an optimizer owns can be read and put back, and a run goes on from there to the bit.
+#include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace ds = descent;
@@ -70,6 +74,40 @@ template <class Value, class Make, class Restore> void goes_on(Make const& make,
 }
 
 template <class T> std::vector<std::remove_const_t<T>> copy(std::span<T> x) { return {x.begin(), x.end()}; }
+
+/// Pieces as bytes, as a file has them.
+using file = std::map<std::string, std::vector<std::byte>>;
+file saved(auto const& opt) {
+  file all;
+  opt.save([&]<class T>(std::string const& name, std::span<T const> x) {
+    auto const bytes = std::as_bytes(x);
+    CHECK(all.emplace(name, std::vector(bytes.begin(), bytes.end())).second);
+  });
+  return all;
+}
+void load(auto& opt, file const& all) {
+  opt.load([&]<class T>(std::string const& name, std::span<T const>) {
+    auto const& bytes = all.at(name);
+    std::vector<T> x(bytes.size() / sizeof(T));
+    std::memcpy(static_cast<void*>(x.data()), bytes.data(), bytes.size());
+    return x;
+  });
+}
+std::vector<std::string> names_in(file const& all) {
+  std::vector<std::string> names;
+  for (auto const& [name, _] : all) names.push_back(name);
+  return names;
+}
+
+/// A run that is saved as a whole goes on to the bit, and what it consists of has these names.
+template <class Value, class Make> void goes_on_from_file(Make const& make, std::vector<std::string> const& pieces) {
+  goes_on<Value>(make, [&](auto const& from, auto& to) {
+    auto const all = saved(from);
+    CHECK(names_in(all) == pieces);
+    load(to, all);
+    CHECK(saved(to) == all);
+  });
+}
 
 }  // namespace
 
@@ -155,4 +193,120 @@ TEST_CASE("checkpoint: another number of elements is refused, with the name and 
        "set_rule_memory: there are 2 elements, got 3");
   says([&] { opt.set_master("V", saved); }, "there is no parameter 'V'");
   CHECK(copy(opt.master("W")) == before);
+}
+
+TEST_CASE("checkpoint: save() and load() go on to the bit with whatever the optimizer has") {
+  SUBCASE("half with masters, averages, slow weights and a loss scale") {
+    goes_on_from_file<half>(
+        [](model<half>& m) {
+          return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::amp::O2{}, ds::swa{.start = 3, .every = 2},
+                               ds::lookahead{.k = 3}, ds::clip_norm{1}};
+        },
+        {"W.average", "W.master", "W.slow", "W.state.0", "W.state.1", "b.average", "b.master", "b.slow", "b.state.0",
+         "b.state.1", "loss_scale", "step"});
+  }
+  SUBCASE("a remainder, and a member of the state that this setting does not store") {
+    goes_on_from_file<bfloat16>(
+        [](model<bfloat16>& m) {
+          return ds::optimizer{m.parameters(), ds::rmsprop{.lr = 1e-2}, ds::master_remainder{}, ds::gradient_noise{.eta = 0.1}};
+        },
+        {"W.remainder", "W.state.0", "b.remainder", "b.state.0", "step"});
+  }
+  SUBCASE("stochastic rounding, a chain, a plateau") {
+    goes_on_from_file<bfloat16>(
+        [](model<bfloat16>& m) {
+          return ds::optimizer{m.parameters(), ds::chain{ds::gradient_trace{.decay = 0.5}, ds::adam{.lr = 1e-2}},
+                               ds::stochastic_rounding{}, ds::on_plateau{}};
+        },
+        {"W.state.0", "W.state.1", "W.state.2", "b.state.0", "b.state.1", "b.state.2", "plateau", "step"});
+  }
+  SUBCASE("a rule that remembers, with sums and a start") {
+    goes_on_from_file<float>([](model<float>& m) { return ds::optimizer{m.parameters(), ds::prodigy{.d0 = 1e-3}}; },
+                             {"W.state.0", "W.state.1", "W.state.2", "W.state.3", "b.state.0", "b.state.1",
+                              "b.state.2", "b.state.3", "memory", "step"});
+  }
+  SUBCASE("rows that count their own updates") {
+    goes_on_from_file<float>(
+        [](model<float>& m) {
+          return ds::optimizer{m.parameters(), ds::adam{}, ds::masked_rows<ds::row_step::own>{}};
+        },
+        {"W.row_updates", "W.state.0", "W.state.1", "b.row_updates", "b.state.0", "b.state.1", "step"});
+  }
+}
+
+TEST_CASE("checkpoint: each rank saves and loads its own shard") {
+  ds::comm::threads world{2};
+  std::vector<std::thread> team;
+  std::vector<int> same(2);
+  for (int r = 0; r < 2; ++r)
+    team.emplace_back([&, r] {
+      auto comm = world.rank(r);
+      auto const make = [&](model<half>& m) {
+        return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::sharded{comm}};
+      };
+      model<half> a;
+      auto first = make(a);
+      train(first, a, 1, 5);
+      model<half> b = a;
+      auto second = make(b);
+      load(second, saved(first));
+      train(first, a, 6, 9), train(second, b, 6, 9);
+      same[std::size_t(r)] = a.same(b);
+    });
+  for (auto& one : team) one.join();
+  CHECK(same == std::vector{1, 1});
+}
+
+TEST_CASE("checkpoint: load() changes nothing when a piece is missing, too short or out of range") {
+  model<half> m;
+  ds::optimizer opt{m.parameters(), ds::adamw{.lr = 1e-2}, ds::amp::O2{}, ds::on_plateau{}};
+  train(opt, m, 1, 4);
+  auto const good = saved(opt);
+  train(opt, m, 5, 6);
+  auto const before = saved(opt);
+  auto const says = [&](file const& all, std::string const& sentence) {
+    std::string said;
+    try {
+      load(opt, all);
+    } catch (std::exception const& e) {
+      said = e.what();
+    }
+    CHECK(said.find(sentence) != std::string::npos);
+    CHECK(saved(opt) == before);
+  };
+  auto const with = [&](std::string const& name, auto const& x) {
+    file all = good;
+    auto const bytes = std::as_bytes(std::span(x));
+    all.at(name).assign(bytes.begin(), bytes.end());
+    return all;
+  };
+  file missing = good;
+  missing.erase("b.state.1");
+  says(missing, "at");
+  says(with("b.master", std::vector<float>(4)), "load: 'b.master': there are 5 elements, got 4");
+  says(with("step", std::vector<std::int64_t>{-1}), "set_step: the step must be at least 0, is -1");
+  ds::loss_scale_state scale = opt.scale_state();
+  scale.scale = -1;
+  says(with("loss_scale", std::vector{scale}), "scale");
+  ds::plateau_state plateau = opt.plateau();
+  plateau.bad = -1;
+  says(with("plateau", std::vector{plateau}), "set_plateau: the count of bad metrics must be at least 0, is -1");
+  load(opt, good);
+  CHECK(saved(opt) == good);
+}
+
+TEST_CASE("checkpoint: what is half done is not saved") {
+  model<float> m;
+  ds::optimizer opt{m.parameters(), ds::sgd{.lr = 1e-2}, ds::accumulate{3}, ds::ema{}};
+  auto const nothing = [](auto const&, auto) {};
+  auto const keeps = [](auto const&, auto x) { return x; };
+  train(opt, m, 1, 2);
+  CHECK_THROWS_WITH_AS(opt.save(nothing), "save() while micro-batches wait for their update: 2", std::logic_error);
+  CHECK_THROWS_WITH_AS(opt.load(keeps), "load() while micro-batches wait for their update: 2", std::logic_error);
+  train(opt, m, 3, 3);
+  opt.save(nothing), opt.load(keeps);
+  opt.swap_average();
+  CHECK_THROWS_AS(opt.save(nothing), std::logic_error);
+  opt.swap_average();
+  opt.save(nothing);
 }

@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -578,17 +580,31 @@ TEST_CASE("soap takes gradients of low rank, of zeros and with rows of zeros") {
     for (float p : w) CHECK(std::isfinite(p));
 }
 
-TEST_CASE("soap's state can be put back") {
+TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
   model<double> x(few), y(few);
-  ds::soap const rule{.every = 4};
-  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{rule}};
+  ds::soap const rule{.every = 4, .max_precondition_dim = 4};
+  ds::optimizer opt{x.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}};
   for (int t = 1; t <= 4; ++t) x.set_gradients(t), opt.step();
-  ds::optimizer resumed{y.params, ds::sgd{}, ds::matrices{rule}};
+  ds::optimizer resumed{y.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}};
   y.value = x.value;
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    for (auto const& name : {"w1", "w3"}) (resumed.set_matrix_state<I>(name, opt.matrix_state<I>(name)), ...);
-  }(std::make_index_sequence<7>{});
-  resumed.set_step(4);
+  SUBCASE("piece by piece") {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      for (auto const& name : {"w1", "w3"}) (resumed.set_matrix_state<I>(name, opt.matrix_state<I>(name)), ...);
+    }(std::make_index_sequence<7>{});
+    for (auto const& name : {"w0", "w2"}) resumed.set_state<0>(name, opt.state<0>(name));
+    resumed.set_step(4);
+  }
+  SUBCASE("as a whole") {
+    std::map<std::string, std::vector<double>> saved;
+    opt.save([&](std::string const& name, auto piece) { saved[name] = {piece.begin(), piece.end()}; });
+    CHECK(saved.contains("w1.matrix.6"));
+    CHECK(saved.contains("w0.state.0"));
+    CHECK_FALSE(saved.contains("w1.state.0"));
+    resumed.load([&]<class T>(std::string const& name, std::span<T const>) {
+      auto const& piece = saved.at(name);
+      return std::vector<T>(piece.begin(), piece.end());
+    });
+  }
   for (int t = 5; t <= 8; ++t) {
     x.set_gradients(t), y.set_gradients(t);
     opt.step(), resumed.step();

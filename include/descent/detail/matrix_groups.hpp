@@ -65,6 +65,11 @@ template <class Plan> struct matrix_layout {
       if (std::size_t(matrices[u].tensor) == tensor) return u;
     return matrices.size();
   }
+  /// Of a tensor's memory; 0 for what is no matrix.
+  std::size_t parts(std::size_t tensor) const {
+    std::size_t const u = find(tensor);
+    return u < matrices.size() ? matrices[u].sizes.size() : 0;
+  }
 
  private:
   void add(std::int32_t tensor, std::int32_t group, descent::shape s, rule const& r, std::string const& name) {
@@ -144,24 +149,26 @@ template <class Plan> class matrix_groups {
   bool completes_ = true;
 };
 
+/// A part of a matrix's memory; empty for what is no matrix, and behind the last.
+template <class Plan, class Stage> auto matrix_memory(Stage const& stage, std::size_t t, std::size_t part) {
+  using element = typename Plan::real;
+  auto const& where = stage.where();
+  if (part >= where.parts(t)) return std::span<element const>{};
+  auto const& x = where.matrices[where.find(t)];
+  return std::span<element const>(stage.memory() + x.memory[part], std::size_t(x.sizes[part]));
+}
+
 /// A member of a matrix's state, or a part of its memory behind those.
 template <class Plan, std::size_t Part, class Stage, class Tensors>
 auto matrix_part(Stage const& stage, Tensors const& tensors, std::size_t t) {
   using plan = matrix_plan<Plan>;
-  auto const& where = stage.where();
-  std::size_t const u = where.find(t);
-  bool const there = u < where.matrices.size();
   if constexpr (Part < plan::slots) {
     using element = typename plan::template slot<Part>;
     auto const* p = static_cast<element const*>(stage.state(Part));
-    if (!there || !p) return std::span<element const>{};
-    return std::span<element const>(p + (tensors[t].arena - where.first_arena), std::size_t(tensors[t].count));
+    if (!tensors[t].matrix || !p) return std::span<element const>{};
+    return std::span<element const>(p + (tensors[t].arena - stage.where().first_arena), std::size_t(tensors[t].count));
   } else {
-    using element = typename Plan::real;
-    constexpr std::size_t part = Part - plan::slots;
-    if (!there || part >= where.matrices[u].sizes.size()) return std::span<element const>{};
-    auto const& x = where.matrices[u];
-    return std::span<element const>(stage.memory() + x.memory[part], std::size_t(x.sizes[part]));
+    return matrix_memory<Plan>(stage, t, Part - plan::slots);
   }
 }
 

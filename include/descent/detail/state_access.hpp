@@ -77,6 +77,10 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   using typename core::rule;
   using optimizer_core<Plan, Engine>::optimizer_core;
 
+  static constexpr void require_plateau() {
+    static_assert(Plan::template given<typename Plan::plateau>, "observe(), plateau(): give the policy on_plateau{}");
+  }
+
  public:
   /// A member of the state of one parameter, by its number, or by its name in the rule's `slots` where all members have
   /// one type. In the backend's memory: on CUDA wait for the stream before you read it. Empty when it is not stored.
@@ -123,27 +127,6 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     put("set_rule_memory", rule_memory(), from);
     if constexpr (Plan::sums) alive().set_groups(groups_);  // what the next sums need depends on it
   }
-  /// Puts back t, the updates applied so far. On the host throws std::invalid_argument, with nothing changed, where a
-  /// schedule is out of its field's range at t.
-  void set_step(std::int64_t t) {
-    if (t < 0) throw std::invalid_argument("set_step: the step must be at least 0, is " + std::to_string(t));
-    alive();
-    this->check_schedules(t);
-    alive().set_control(&control_block::step, t, groups_);
-  }
-
-  /// Values, masters, states, averages, groups, t and loss scale become those of one rank, on which they were put back,
-  /// say. Waits for all ranks and, on CUDA, for the stream. Throws as step(); after a comm_error values may be those of
-  /// either.
-  void broadcast(int root = 0) {
-    static_assert(Plan::parallel && !Plan::shards,
-                  "broadcast(): it gives all ranks what one of them has, which only replicated{comm} lets them have");
-    Engine& e = this->waiting("broadcast()");
-    this->refuse_averages("broadcast()");
-    this->refuse_elsewhere("broadcast()");
-    e.broadcast(groups_, root);
-  }
-
   /// With overlap{}: the gradient of one parameter is complete, and may be sent; on CUDA where the stream that makes it
   /// has come so far, the optimizer's unless another is given. By the parameter's place in the list, or by its name,
   /// which is looked for. Until step() it must stay as it is. Throws std::logic_error, with nothing changed, when it was
@@ -161,22 +144,6 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     if (!metric) throw std::invalid_argument("observe: the pointer to the metric is null");
     observe(metric, 0);
   }
-  /// The state of the plateau, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
-  plateau_state plateau() const {
-    require_plateau();
-    return this->waiting("plateau()").read_control().plateau;
-  }
-  void set_plateau(plateau_state const& s) {
-    require_plateau();
-    constexpr char const* name = "set_plateau";
-    require(s.value >= 0 && s.value <= 1, name, "the value", "in [0, 1]", s.value);
-    require(s.best == s.best, name, "the best metric", "a number", s.best);
-    require(s.bad >= 0, name, "the count of bad metrics", "at least 0", s.bad);
-    require(s.cooldown >= 0, name, "the cooldown left", "at least 0", s.cooldown);
-    require(s.collected >= 0, name, "the count of metrics in the mean", "at least 0", s.collected);
-    alive().set_control(&control_block::plateau, s, groups_);
-  }
-
   /// The master copy of one parameter, likewise; a value of the master's type is its own.
   auto master(std::string const& name) const {
     static_assert(Plan::has_master, "there is no master copy: give the policy master<float>{}");
@@ -246,7 +213,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     put("set_row_updates of '" + name + "'", row_updates(name), from);
   }
 
- private:
+ protected:
   /// Copies into what a view shows.
   template <class T> void put(std::string const& what, std::span<T const> to, auto const& from) {
     static_assert(requires { std::span(from); },
@@ -255,15 +222,17 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
       std::span const elements(from);
       static_assert(std::is_same_v<T, typename decltype(elements)::value_type>,
                     "set_...(name, elements): it is stored in another type than the elements'; convert on purpose");
-      if (elements.size() != to.size())
-        throw std::invalid_argument(what + ": there are " + std::to_string(to.size()) + " elements, got " +
-                                    std::to_string(elements.size()));
+      require_size(what, to.size(), elements.size());
       alive().copy(const_cast<T*>(to.data()), elements.data(), elements.size_bytes());
     }
   }
-  static constexpr void require_plateau() {
-    static_assert(Plan::template given<typename Plan::plateau>, "observe(), plateau(): give the policy on_plateau{}");
+  static void require_size(std::string const& what, std::size_t size, std::size_t got) {
+    if (got != size)
+      throw std::invalid_argument(what + ": there are " + std::to_string(size) + " elements, got " +
+                                  std::to_string(got));
   }
+
+ private:
   void observe(float const* where, double metric) {
     require_plateau();
     alive().observe(where, metric, groups_);
@@ -289,10 +258,5 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     }
   }
 };
-
-template <class Value, class Gradient, class Rule, class... Ps>
-using face = state_access<typename chosen<Value, Gradient, Rule, Ps...>::plan,
-                          typename chosen<Value, Gradient, Rule, Ps...>::backend::template engine<
-                              typename chosen<Value, Gradient, Rule, Ps...>::plan>>;
 
 }  // namespace descent::detail

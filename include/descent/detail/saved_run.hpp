@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/state_access.hpp>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace descent::detail {
+
+/// The face's part with which a run is saved, and goes on.
+template <class Plan, class Engine> class saved_run : public state_access<Plan, Engine> {
+ protected:
+  using base = state_access<Plan, Engine>;
+  using base::base, base::alive, base::waiting, base::where_, base::groups_, base::require_plateau;
+  using typename base::rule;
+
+ public:
+  /// All that the optimizer owns, in pieces: calls f(name, elements) for each that there is, with a span of constants
+  /// in the type that is stored. Of a parameter "W" that is "W.state.0", as state<0>("W") and so on, "W.master",
+  /// "W.remainder", "W.average", "W.slow", "W.row_updates", "W.matrix.0"; of the rule "memory", all in the backend's
+  /// memory; on the host, of one element each, "step", "loss_scale" and "plateau". Values, hyperparameters, what is
+  /// frozen and a loss scale that is shared are the caller's. On CUDA waits for the stream. Throws std::logic_error
+  /// while micro-batches wait for their update, and between calls that move the values elsewhere.
+  template <class F> void save(F const& f) const {
+    refuse_between("save()");
+    each_piece(*this, [&](std::string const& name, auto const& read, auto const&, auto const&) {
+      auto const piece = read();
+      if (auto const elements = span_over(piece); !elements.empty()) f(name, elements);
+    });
+  }
+  /// Puts all pieces back into an optimizer that was made like the saved one: f(name, elements) gets a piece as it is,
+  /// and returns what comes in its place, a span, vector or array of the same type and length. The order of parameters
+  /// may be another. Throws as save() and, with nothing changed, std::invalid_argument on another length and as
+  /// set_step(), set_scale_state() and set_plateau(), and whatever f throws.
+  template <class F> void load(F const& f) {
+    refuse_between("load()");
+    std::vector<std::function<void()>> puts;
+    each_piece(*this, [&](std::string const& name, auto const& read, auto const& check, auto const& put) {
+      auto const piece = std::make_shared<decltype(read())>(read());
+      auto const elements = span_over(*piece);
+      if (elements.empty()) return;
+      auto const given = std::make_shared<std::decay_t<decltype(f(name, elements))>>(f(name, elements));
+      auto const in_place = span_over(*given);
+      static_assert(std::is_same_v<typename decltype(in_place)::value_type, typename decltype(elements)::value_type>,
+                    "load(f): f(name, elements) returns elements of the type that it is shown; convert on purpose");
+      this->require_size("load: '" + name + "'", elements.size(), in_place.size());
+      check(*this, in_place);
+      puts.push_back([this, piece, given, in_place, put] { put(*this, in_place); });
+    });
+    for (auto const& put : puts) put();
+    alive().read_control();  // waits until all is copied
+  }
+
+  /// Puts back t, the updates applied so far. On the host throws std::invalid_argument, with nothing changed, where a
+  /// schedule is out of its field's range at t.
+  void set_step(std::int64_t t) {
+    alive();
+    check_step(t);
+    alive().set_control(&control_block::step, t, groups_);
+  }
+
+  /// The state of the loss scale, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
+  loss_scale_state scale_state() const { return waiting("scale_state()").read_scale(); }
+  void set_scale_state(loss_scale_state const& s) {
+    static_assert(owns_scale,
+                  "set_scale_state(): the optimizer has no loss scale of its own; a shared one is set in its "
+                  "loss_scaler");
+    require_scale(s.scale);
+    alive().set_control(&control_block::scale, s, groups_);
+  }
+
+  /// The state of the plateau, likewise.
+  plateau_state plateau() const {
+    require_plateau();
+    return waiting("plateau()").read_control().plateau;
+  }
+  void set_plateau(plateau_state const& s) {
+    require_plateau();
+    check_plateau(s);
+    alive().set_control(&control_block::plateau, s, groups_);
+  }
+
+  /// Values, masters, states, averages, groups, t and loss scale become those of one rank, on which they were put back,
+  /// say. Waits for all ranks and, on CUDA, for the stream. Throws as step(); after a comm_error values may be those of
+  /// either.
+  void broadcast(int root = 0) {
+    static_assert(Plan::parallel && !Plan::shards,
+                  "broadcast(): it gives all ranks what one of them has, which only replicated{comm} lets them have");
+    Engine& e = waiting("broadcast()");
+    this->refuse_averages("broadcast()");
+    this->refuse_elsewhere("broadcast()");
+    e.broadcast(groups_, root);
+  }
+
+ private:
+  struct anything {
+    void operator()(auto const&, auto const&) const {}
+  };
+  static constexpr bool owns_scale = Plan::template given<typename Plan::loss_scale> && !Plan::shares_scale;
+
+  template <class Range> static auto span_over(Range const& x) {
+    using span = decltype(std::span(x));
+    return std::span<typename span::value_type const>(x);
+  }
+
+  void refuse_between(char const* function) const {
+    Engine const& e = waiting(function);
+    this->refuse_averages(function);
+    this->refuse_elsewhere(function);
+    this->refuse_ready(function);
+    if (auto const n = e.read_control().batches)
+      throw std::logic_error(std::string(function) + " while micro-batches wait for their update: " +
+                             std::to_string(n));
+  }
+  void check_step(std::int64_t t) const {
+    if (t < 0) throw std::invalid_argument("set_step: the step must be at least 0, is " + std::to_string(t));
+    this->check_schedules(t);
+  }
+  static void check_plateau(plateau_state const& s) {
+    constexpr char const* name = "set_plateau";
+    require(s.value >= 0 && s.value <= 1, name, "the value", "in [0, 1]", s.value);
+    require(s.best == s.best, name, "the best metric", "a number", s.best);
+    require(s.bad >= 0, name, "the count of bad metrics", "at least 0", s.bad);
+    require(s.cooldown >= 0, name, "the cooldown left", "at least 0", s.cooldown);
+    require(s.collected >= 0, name, "the count of metrics in the mean", "at least 0", s.collected);
+  }
+
+  /// f(name, read, check, put) for each piece: what read() gives now, and what put(optimizer, elements) makes of it,
+  /// which throws only where check(optimizer, elements) does.
+  template <class Self, class F> static void each_piece(Self& self, F const& f) {
+    f("step", [&] { return std::array{self.alive().read_control().step}; },
+      [](auto const& of, auto const& x) { of.check_step(x[0]); }, [](auto& to, auto const& x) { to.set_step(x[0]); });
+    if constexpr (owns_scale)
+      f("loss_scale", [&] { return std::array{self.scale_state()}; },
+        [](auto const&, auto const& x) { require_scale(x[0].scale); },
+        [](auto& to, auto const& x) { to.set_scale_state(x[0]); });
+    if constexpr (Plan::template given<typename Plan::plateau>)
+      f("plateau", [&] { return std::array{self.plateau()}; },
+        [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
+        [](auto& to, auto const& x) { to.set_plateau(x[0]); });
+    for (auto const& name : self.where_.names) each_piece_of(self, name, f);
+    if constexpr (has_memory<rule>)
+      f("memory", [&] { return self.rule_memory(); }, anything{},
+        [](auto& to, auto const& x) { to.set_rule_memory(x); });
+  }
+  template <class Self, class F> static void each_piece_of(Self& self, std::string const& name, F const& f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (state_piece<I>(self, name, f), ...);
+    }(typename Plan::every_slot{});
+    if constexpr (Plan::has_matrices) each_matrix_piece(self, name, f);
+    if constexpr (Plan::has_master)
+      f(name + ".master", [&] { return self.master(name); }, anything{},
+        [&name](auto& to, auto const& x) { to.set_master(name, x); });
+    if constexpr (Plan::has_remainder)
+      f(name + ".remainder", [&] { return self.remainder(name); }, anything{},
+        [&name](auto& to, auto const& x) { to.set_remainder(name, x); });
+    if constexpr (Plan::template given<typename Plan::average>)
+      f(name + ".average", [&] { return self.average(name); }, anything{},
+        [&name](auto& to, auto const& x) { to.set_average(name, x); });
+    if constexpr (Plan::template given<typename Plan::lookahead>)
+      f(name + ".slow", [&] { return self.slow(name); }, anything{},
+        [&name](auto& to, auto const& x) { to.set_slow(name, x); });
+    if constexpr (Plan::own_updates)
+      f(name + ".row_updates", [&] { return self.row_updates(name); }, anything{},
+        [&name](auto& to, auto const& x) { to.set_row_updates(name, x); });
+  }
+  template <std::size_t I, class Self, class F>
+  static void state_piece(Self& self, std::string const& name, F const& f) {
+    f(name + ".state." + std::to_string(I), [&] { return self.template state<I>(name); }, anything{},
+      [&name](auto& to, auto const& x) { to.template set_state<I>(name, x); });
+  }
+  template <class Self, class F> static void each_matrix_piece(Self& self, std::string const& name, F const& f) {
+    constexpr std::size_t slots = members<Plan::matrix_rule::template state>;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (matrix_piece<I>(self, name, f), ...);
+    }(std::make_index_sequence<slots>{});
+    std::size_t const t = self.where_.find(name);
+    auto const& matrices = self.alive().matrices();
+    for (std::size_t part = 0; part < matrices.where().parts(t); ++part) {
+      auto const memory = [&matrices, t, part] { return matrix_memory<Plan>(matrices, t, part); };
+      f(name + ".matrix." + std::to_string(slots + part), memory, anything{},
+        [memory](auto& to, auto const& x) { to.put("load", memory(), x); });
+    }
+  }
+  template <std::size_t I, class Self, class F>
+  static void matrix_piece(Self& self, std::string const& name, F const& f) {
+    f(name + ".matrix." + std::to_string(I), [&] { return self.template matrix_state<I>(name); }, anything{},
+      [&name](auto& to, auto const& x) { to.template set_matrix_state<I>(name, x); });
+  }
+};
+
+template <class Value, class Gradient, class Rule, class... Ps>
+using face = saved_run<typename chosen<Value, Gradient, Rule, Ps...>::plan,
+                       typename chosen<Value, Gradient, Rule, Ps...>::backend::template engine<
+                           typename chosen<Value, Gradient, Rule, Ps...>::plan>>;
+
+}  // namespace descent::detail
