@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -44,20 +43,22 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   /// set_step(), set_scale_state() and set_plateau(), and whatever f throws.
   template <class F> void load(F const& f) {
     refuse_between("load()");
-    std::vector<std::function<void()>> puts;
-    each_piece(*this, [&](std::string const& name, auto const& read, auto const& check, auto const& put) {
-      auto const piece = std::make_shared<decltype(read())>(read());
-      auto const elements = span_over(*piece);
-      if (elements.empty()) return;
-      auto const given = std::make_shared<std::decay_t<decltype(f(name, elements))>>(f(name, elements));
-      auto const in_place = span_over(*given);
-      static_assert(std::is_same_v<typename decltype(in_place)::value_type, typename decltype(elements)::value_type>,
+    std::vector<std::shared_ptr<void>> answers;
+    each_piece(*this, [&](std::string const& name, auto const& read, auto const& check, auto const&) {
+      answers.emplace_back();
+      if (auto const piece = read(); span_over(piece).empty()) return;
+      auto const a = std::make_shared<answer_to<decltype(read()), F>>(read(), name, f);
+      static_assert(std::is_same_v<decltype(a->elements()), decltype(span_over(a->piece))>,
                     "load(f): f(name, elements) returns elements of the type that it is shown; convert on purpose");
-      this->require_size("load: '" + name + "'", elements.size(), in_place.size());
-      check(*this, in_place);
-      puts.push_back([this, piece, given, in_place, put] { put(*this, in_place); });
+      this->require_size("load: '" + name + "'", span_over(a->piece).size(), a->elements().size());
+      check(*this, a->elements());
+      answers.back() = a;
     });
-    for (auto const& put : puts) put();
+    auto answer = answers.begin();
+    each_piece(*this, [&](std::string const&, auto const& read, auto const&, auto const& put) {
+      auto const* const a = static_cast<answer_to<decltype(read()), F> const*>((answer++)->get());
+      if (a) put(*this, a->elements());
+    });
     alive().read_control();  // waits until all is copied
   }
 
@@ -112,6 +113,17 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
     using span = decltype(std::span(x));
     return std::span<typename span::value_type const>(x);
   }
+
+  /// What f answers to a piece, which stays as it may be a view of it.
+  template <class Piece, class F> struct answer_to {
+    using shown = decltype(span_over(std::declval<Piece const&>()));
+    Piece piece;
+    std::decay_t<std::invoke_result_t<F const&, std::string const&, shown>> given;
+
+    answer_to(Piece shown_piece, std::string const& name, F const& f)
+        : piece(std::move(shown_piece)), given(f(name, span_over(piece))) {}
+    auto elements() const { return span_over(given); }
+  };
 
   void refuse_between(char const* function) const {
     Engine const& e = waiting(function);
