@@ -12,7 +12,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$root/tests"
 python3 docs/check.py "$root" clang++ "$@"
-set -- clang++ "$@" -Wall -Wextra -Werror
+set -- clang++ "$@" -Wall -Wextra
+[ "${version%%.*}" -gt 14 ] || set -- "$@" -Werror  # later ones may warn of more
 sh headers/together.sh "$root/include" cpp "$@"
 for source in headers/optimizers.cpp machine/large_batch_test.cpp machine/parallel_paths_test.cpp \
     ../examples/quickstart.cpp ../examples/own_rule.cpp; do
