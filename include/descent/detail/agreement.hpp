@@ -108,8 +108,8 @@ inline std::uint64_t next_number() {
   return ++last;
 }
 
-/// What ranks must have in common when they meet in a call: what it is, t, the steps before, the plateau's factor, and
-/// which groups have which rate. 32 bits, of which a sum over ranks is exact.
+/// What ranks must have in common when they meet in a call: what it is, t, how many updates were skipped, the plateau's
+/// factor, and which groups have which rate. 32 bits, of which a sum over ranks is exact.
 template <class Rule>
 DESCENT_HD double hash_of_call(std::uint64_t call, control_block const& c, group_entry<Rule> const* groups, int count) {
   std::uint64_t h = call;
@@ -117,7 +117,7 @@ DESCENT_HD double hash_of_call(std::uint64_t call, control_block const& c, group
     auto const* bytes = reinterpret_cast<unsigned char const*>(&x);
     for (std::size_t i = 0; i < sizeof x; ++i) h = (h ^ bytes[i]) * 0x100000001b3;
   };
-  add(c.step), add(c.calls), add(c.plateau.value);
+  add(c.step), add(c.skipped), add(c.plateau.value);
   for (int g = 0; g < count; ++g) {
     add(groups[g].frozen);
     if constexpr (has_lr<Rule>) add(groups[g].rule.lr);
