@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: lists.sh tests-folder listed sources...     Fails if a test source is in no list of tests/meson.build, if the
 # header of a simple rule has more than 40 lines of code, if a rule has no mutant, or no row in support/rows_*.hpp, by
-# which the tests of every rule find it.
+# which the tests of every rule find it, or if a mutant is of code that is not there any more.
 cd "$1" || exit 1
 shift
 status=0
@@ -33,4 +33,10 @@ for header in ../include/descent/rules/*.hpp; do
   grep -Eq "row\{\"[^\"]*\", *descent::$rule[{<]|^ +descent::$rule[{<]" $rows ||
     { echo "the rule $rule has no row in tests/support/rows_*.hpp"; status=1; }
 done
+
+while read -r header names name expression; do
+  case $header in '#' | '') continue ;; esac
+  [ -f "../include/descent/$header" ] && ! sed -e "$expression" "../include/descent/$header" |
+    cmp -s - "../include/descent/$header" || { echo "the mutant $name fits nothing in $header"; status=1; }
+done < mutants.txt
 exit $status
