@@ -26,8 +26,8 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
  public:
   /// All that the optimizer owns, in pieces: calls f(name, elements) for each that there is, with a span of constants
   /// in the type that is stored. Of a parameter "W" that is "W.state.0", as state<0>("W") and so on, "W.master",
-  /// "W.remainder", "W.average", "W.slow", "W.row_updates", "W.matrix.0"; of the rule "memory", all in the backend's
-  /// memory; on the host, of one element each, "step", "loss_scale" and "plateau". Values, hyperparameters, what is
+  /// "W.remainder", "W.average", "W.slow", "W.row_updates", "W.matrix.0"; of what the rule remembers "memory" or, where
+  /// that is for each tensor, "W.memory", all in the backend's memory; on the host, of one element each, "step", "loss_scale" and "plateau". Values, hyperparameters, what is
   /// frozen and a loss scale that is shared are the caller's. On CUDA waits for the stream. Throws std::logic_error
   /// while micro-batches wait for their update, and between calls that move the values elsewhere.
   template <class F> void save(F const& f) const {
@@ -161,7 +161,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
         [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
         [](auto& to, auto const& x) { to.set_plateau(x[0]); });
     for (auto const& name : self.where_.names) each_piece_of(self, name, f);
-    if constexpr (has_memory<rule>)
+    if constexpr (has_memory<rule> && !Plan::unit_per_tensor)
       f("memory", [&] { return self.rule_memory(); }, anything{},
         [](auto& to, auto const& x) { to.set_rule_memory(x); });
   }
@@ -182,6 +182,10 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
     if constexpr (Plan::template given<typename Plan::lookahead>)
       f(name + ".slow", [&] { return self.slow(name); }, anything{},
         [&name](auto& to, auto const& x) { to.set_slow(name, x); });
+    if constexpr (has_memory<rule> && Plan::unit_per_tensor) {
+      auto const memory = [&self, &name] { return self.rule_memory().subspan(self.where_.find(name), 1); };
+      f(name + ".memory", memory, anything{}, [memory](auto& to, auto const& x) { to.put_memory("load", memory(), x); });
+    }
     if constexpr (Plan::own_updates)
       f(name + ".row_updates", [&] { return self.row_updates(name); }, anything{},
         [&name](auto& to, auto const& x) { to.set_row_updates(name, x); });

@@ -124,8 +124,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     return std::span<memory_of<rule> const>(alive().memories());
   }
   void set_rule_memory(auto const& from) {
-    put("set_rule_memory", rule_memory(), from);
-    if constexpr (Plan::sums) alive().set_groups(groups_);  // what the next sums need depends on it
+    put_memory("set_rule_memory", rule_memory(), from);
   }
   /// With overlap{}: the gradient of one parameter is complete, and may be sent; on CUDA where the stream that makes it
   /// has come so far, the optimizer's unless another is given. By the parameter's place in the list, or by its name,
@@ -225,6 +224,10 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
       require_size(what, to.size(), elements.size());
       alive().copy(const_cast<T*>(to.data()), elements.data(), elements.size_bytes());
     }
+  }
+  void put_memory(std::string const& what, std::span<memory_of<rule> const> to, auto const& from) {
+    put(what, to, from);
+    if constexpr (Plan::sums) alive().set_groups(groups_);  // what the next sums need depends on it
   }
   static void require_size(std::string const& what, std::size_t size, std::size_t got) {
     if (got != size)
