@@ -3,6 +3,18 @@
 // Chains on the device: the bits of the host, also of the noise, and no launch more than the rule alone.
 #include "support.cuh"
 
+#include <descent/chain.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/transforms.hpp>
+
 namespace ds = descent;
 
 namespace {

@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/cuda.cuh>
+#include <descent/detail/cuda_error.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adamw.hpp>
+
 #include <stdexcept>
 #include <string>
 

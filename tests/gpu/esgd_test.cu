@@ -3,7 +3,10 @@
 // ESGD on the device: the population of the host, to the bit.
 #include "support.cuh"
 
+#include <descent/cuda.cuh>
 #include <descent/esgd.cuh>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/sgd.hpp>
 
 #include <stdexcept>
 #include <variant>

@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: MIT
 // Every rule of a family does on the device what it does on the host: bit for bit, but for functions of the library.
 #include "support.cuh"
+
+#include <descent/clip.hpp>
+#include <descent/loss_at.hpp>
+
 #include "support/all_rules.hpp"
 
 namespace {

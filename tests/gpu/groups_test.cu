@@ -2,6 +2,13 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lars.hpp>
+
 namespace {
 
 std::vector<test::tensor> const model{{100, 0}, {4099, 1}, {9, 0, 1, 1}, {77, 2}};

@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adamw.hpp>
+
 namespace {
 
 /// More elements than 32 bits count, in one tensor.

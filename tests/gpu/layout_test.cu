@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/clip.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/storage.hpp>
+
 namespace {
 
 constexpr std::int64_t chunk = descent::detail::chunk_size;

@@ -3,6 +3,7 @@
 // L-BFGS on the device: the same iterations as on the host.
 #include "support.cuh"
 
+#include <descent/cuda.cuh>
 #include <descent/lbfgs.cuh>
 
 #include <stdexcept>

@@ -2,6 +2,12 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
+
 namespace {
 
 __global__ void fuse(float a, float b, float c, float* out) { *out = a * b + c; }

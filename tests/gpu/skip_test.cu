@@ -2,6 +2,12 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/clip.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/storage.hpp>
+
 #include <limits>
 
 namespace {

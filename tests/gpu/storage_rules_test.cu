@@ -2,6 +2,13 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/storage.hpp>
+
 using descent::bfloat16, descent::half, descent::master, descent::states, test::same_on_device;
 
 TEST_CASE("lamb in half with a float master and bfloat16 states: the device equals the host") {

@@ -2,6 +2,13 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/clip.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/heavy_ball.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/layerwise.hpp>
+
 namespace {
 
 /// Two chunks, a tail, a tensor of a few elements, one that is not aligned, none at all, and one of
