@@ -3,6 +3,8 @@
 // Fields of groups, schedules chosen at run time, the plateau, growing batches and the finder, evaluated on the device.
 #include "support.cuh"
 
+#include <descent/lr_finder.hpp>
+
 #include <limits>
 #include <variant>
 

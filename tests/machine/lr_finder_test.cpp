@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 // The learning-rate finder: what it measures, what it suggests, and that nothing is left of it.
 #include <descent/descent.hpp>
+#include <descent/lr_finder.hpp>
 
 #include <doctest/doctest.h>
 
