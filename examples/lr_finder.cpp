@@ -9,6 +9,7 @@
 #include "parts/network.hpp"
 
 #include <descent/descent.hpp>
+#include <descent/lr_finder.hpp>
 
 #include <cmath>
 #include <cstdio>

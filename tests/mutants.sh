@@ -55,10 +55,6 @@ cat > "$scratch/common.hpp" <<'END'
 #include <doctest/doctest.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <thrust/for_each.h>
-#include <thrust/iterator/counting_iterator.h>
-#include <thrust/system/cpp/execution_policy.h>
-#include <thrust/system/omp/execution_policy.h>
 #include <random>
 #include <unordered_set>
 END

@@ -2,23 +2,20 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// All of descent that a host compiler can build.
+/// What most programs need. In headers of their own stay communicators (comm/), rules for matrices (matrix.hpp), L-BFGS,
+/// evolutionary SGD, the learning-rate finder, the sampler for ranks, and Thrust's host systems.
 #include <descent/accumulate.hpp>
 #include <descent/amp.hpp>
 #include <descent/average.hpp>
 #include <descent/chain.hpp>
 #include <descent/clip.hpp>
 #include <descent/cost.hpp>
-#include <descent/distributed_sampler.hpp>
-#include <descent/esgd.hpp>
 #include <descent/gradient_ahead.hpp>
 #include <descent/host.hpp>
 #include <descent/large_batch.hpp>
-#include <descent/lbfgs.hpp>
 #include <descent/loss_at.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/loss_scaler.hpp>
-#include <descent/lr_finder.hpp>
 #include <descent/maximize.hpp>
 #include <descent/noise.hpp>
 #include <descent/on_plateau.hpp>

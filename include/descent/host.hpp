@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-/// The host backend: every pass is one parallel loop of a Thrust system over the chunks of all tensors, AVX2 where the
+/// The host backend: every pass is one loop, of a system's threads, over the chunks of all tensors, AVX2 where the
 /// processor has it, with or without compiler flags. The results have the same bits for any system and any number of
 /// threads. step() returns when the step is done.
 namespace descent {
@@ -338,13 +338,14 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
 
 namespace descent {
 
-/// Values, gradients and states in host memory; the step runs on the calling thread and its Thrust system: `host{}` is
-/// omp where the compiler has OpenMP switched on and cpp otherwise, host<tbb>{} needs host_tbb.hpp.
+/// Values, gradients and states in host memory; the step runs on the calling thread and those of its system:
+/// `host{}` is omp where the compiler has OpenMP switched on and cpp otherwise; host_thrust.hpp and host_tbb.hpp have
+/// more, and a system of the program's own is a type with name() and each().
 template <class System = default_system> struct host {
   using policy_kind = kind::backend;
   template <class Plan> using engine = detail::host_engine<Plan, System>;
   template <class Policy> using scaler = detail::host_scaler<Policy>;
-  static std::string name() { return std::string("host, Thrust ") + System::name(); }
+  static std::string name() { return std::string("host, ") + System::name(); }
 };
 
 }  // namespace descent
