@@ -25,4 +25,4 @@ if len(found) != len(plans):
 line = re.compile(r"code: (\S+) (\S+) (\w+) +(\w+)")
 recorded = {m[3]: m[4] for m in line.finditer(open(source).read()) if (m[1], m[2]) == (version, arch)}
 for plan, code in sorted(found.items()):
-    print(f"code: {version} {arch} {plan} {code}:", "as recorded" if recorded.get(plan) == code else "not what is recorded")
+    print(f"code: {version} {arch} {plan} {code}:", "as recorded" if recorded.get(plan) == code else "not as recorded")

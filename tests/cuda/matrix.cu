@@ -7,7 +7,8 @@
 ///     guard: front_packets  plan<float, float, adamw, matrices<muon   loads 4 stores 4 registers 64
 ///     guard: back_packets  plan<float, float, adamw, matrices<muon   loads 4 stores 2 registers 64
 ///
-/// These have more to remember than their registers hold: two states, two averages and random bits; a direction in double.
+/// These have more to remember than their registers hold: two states, two averages and random bits; a direction in
+/// double.
 ///
 ///     spills: update_packets  sm3, matrices<sm3>, stochastic_rounding  stack 8
 ///     spills: matrix_each     soap_direction<double                    stack 8

@@ -37,7 +37,7 @@ def number(text):
 
 
 def report(title, found, recorded, recorded_tools, tools):
-    """Says which figures differ by 2 % or more from the recorded ones, and how many rows differ at all. Fails for none."""
+    """Says which figures differ by 2 % or more from those recorded, and how many rows differ at all. Fails for none."""
     differ = 0
     for name in sorted(found.keys() | recorded.keys()):
         was, now = recorded.get(name, {}), found.get(name, {})

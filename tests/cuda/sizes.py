@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""usage: sizes.py table folder unit arch          says where the optimizers in folder/unit.arch.cubin differ from the table
+"""usage: sizes.py table folder unit arch          says where the optimizers of folder/unit.arch.* differ from the table
        sizes.py --write table folder unit...     writes the table anew
 
 What one optimizer puts into a program for a device: kernels, and bytes of machine code for each architecture. A report:

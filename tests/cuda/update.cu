@@ -4,33 +4,33 @@
 /// The kernels that move the bytes, for AdamW in three storages, alone and with policies, and for chains in float. What
 /// they promise stands here, and guard.py checks it in the code that the compiler makes of them:
 ///
-///     guard: update_packets  plan<float, float, adamw>                           loads 8 stores 6 registers 64
-///     guard: update_packets  plan<half, half, adamw, master<float>>              loads 7 stores 7 registers 64
-///     guard: update_packets  adamw, states<bfloat16>                             loads 4 stores 3 registers 64
-///     guard: update_packets  plan<float, float, adamw, clip<                     loads 8 stores 6 registers 64
-///     guard: update_packets  plan<half, half, adamw, clip<                       loads 7 stores 7 registers 64
-///     guard: update_packets  (scope)2>, states                                   loads 4 stores 3 registers 64
-///     guard: update_packets  master_remainder                                    loads 7 stores 6 registers 64
-///     guard: update_packets  stochastic_rounding                                 loads 4 stores 3 registers 64 random
-///     guard: update_packets  dynamic_loss_scale                                  loads 9 stores 10 registers 64 zeroing 1
-///     guard: measure_chunks  plan<float, float                                   loads 2 stores 0 registers 64
-///     guard: measure_chunks  plan<half, half                                     loads 1 stores 0 registers 64
-///     guard: measure_chunks  states<bfloat16>                                    loads 1 stores 0 registers 64
-///     guard: update_packets  sharded<ranks>                                      loads 8 stores 6 registers 64
-///     guard: update_packets  plan<float, float, adamw, sharded<ranks, ordered_sum>  loads 8 stores 6 registers 64 ranks
-///     guard: update_packets  master<float>, sharded<ranks, ordered_sum>          loads 8 stores 7 registers 64
-///     guard: measure_chunks  master<float>, sharded<ranks, ordered_sum>          loads 1 stores 1 registers 80 ranks narrow 4
-///     guard: update_packets  clip_l2_adam>                                       loads 8 stores 6 registers 64
-///     guard: update_packets  centered_adamw>                                     loads 8 stores 6 registers 64
-///     guard: update_packets  trace_lamb>                                         loads 10 stores 8 registers 128 terms 12
-///     guard: update_packets  noisy_sgd>                                          loads 6 stores 4 registers 64 pieces 4 random
+///     guard: update_packets  plan<float, float, adamw>                  loads 8 stores 6 registers 64
+///     guard: update_packets  plan<half, half, adamw, master<float>>     loads 7 stores 7 registers 64
+///     guard: update_packets  adamw, states<bfloat16>                    loads 4 stores 3 registers 64
+///     guard: update_packets  plan<float, float, adamw, clip<            loads 8 stores 6 registers 64
+///     guard: update_packets  plan<half, half, adamw, clip<              loads 7 stores 7 registers 64
+///     guard: update_packets  (scope)2>, states                          loads 4 stores 3 registers 64
+///     guard: update_packets  master_remainder                           loads 7 stores 6 registers 64
+///     guard: update_packets  stochastic_rounding                        loads 4 stores 3 registers 64 random
+///     guard: update_packets  dynamic_loss_scale                         loads 9 stores 10 registers 64 zeroing 1
+///     guard: measure_chunks  plan<float, float                          loads 2 stores 0 registers 64
+///     guard: measure_chunks  plan<half, half                            loads 1 stores 0 registers 64
+///     guard: measure_chunks  states<bfloat16>                           loads 1 stores 0 registers 64
+///     guard: update_packets  sharded<ranks>                             loads 8 stores 6 registers 64
+///     guard: update_packets  float, adamw, sharded<ranks, ordered_sum>  loads 8 stores 6 registers 64 ranks
+///     guard: update_packets  master<float>, sharded<ranks               loads 8 stores 7 registers 64
+///     guard: measure_chunks  sharded<ranks, ordered_sum>                loads 1 stores 1 registers 80 ranks narrow 4
+///     guard: update_packets  clip_l2_adam>                              loads 8 stores 6 registers 64
+///     guard: update_packets  centered_adamw>                            loads 8 stores 6 registers 64
+///     guard: update_packets  trace_lamb>                                loads 10 stores 8 registers 128 terms 12
+///     guard: update_packets  noisy_sgd>                                 loads 6 stores 4 registers 64 pieces 4 random
 ///
 /// in accesses of 16 bytes for a packet of 8 elements, and so many in a skipped step that sets gradients to zero. A
-/// chain moves what its rule and the states of its transforms move. One kernel has more to remember than 64 registers
-/// hold: where ranks add in order and the norm is clipped, it keeps 10 of them in memory on sm_90. Its first pass has 80,
-/// for three blocks on a multiprocessor, and on sm_90 it stores half of a packet of sums number by number.
+/// chain moves what its rule and the states of its transforms move. Where ranks add in order and the norm is clipped,
+/// the first pass has 80 registers for three blocks on a multiprocessor, and stores half of a packet of sums number by
+/// number on sm_80 and sm_90. Then the update has more to remember than 64 registers hold: 10 more on sm_90.
 ///
-///     spills: update_packets  master<float>, sharded<ranks, ordered_sum>  stack 40
+///     spills: update_packets  master<float>, sharded<ranks  stack 40
 ///
 /// Policies that a step does not have cost it nothing. The machine code of the plain updates is recorded; code.py says
 /// where it has changed.

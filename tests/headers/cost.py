@@ -9,9 +9,9 @@ What including and compiling cost, in figures that depend on the compiler and it
     optimizers   functions and bytes of code that one more optimizer adds, with -O2: see optimizers.cpp
 
 A report says where they differ from costs_cpp.txt or costs_cu.txt, which name the compiler and the libraries that they
-are of; it fails for no figure. --write records them anew. --units leaves out headers and optimizers. Seconds are printed,
-too, and a unit with an optimizer of every rule has to compile in less than 300. --times writes a table of times, for a
-machine that does nothing else."""
+are of; it fails for no figure. --write records them anew. --units leaves out headers and optimizers. Seconds are
+printed, too, and a unit with an optimizer of every rule has to compile in less than 300. --times writes a table of
+times, for a machine that does nothing else."""
 import concurrent.futures
 import os
 import pathlib
