@@ -1,27 +1,28 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
 """usage: code.py source cubin arch nvcc-version
 
-Compares the machine code of kernels with the hashes in the `code:` lines of the source."""
+Says whether the machine code of the plain updates is that of the `code:` lines of the source, by its hash. A report:
+any change of an update changes its code."""
 import hashlib
 import re
 import sys
 
-from kernels import machine_code
+from kernels import demangled, machine_code, readable
 
 source, cubin, arch, version = sys.argv[1:5]
-plans = {"If": "float", "I6__half": "half", "I13__nv_bfloat16": "bfloat16"}
+plans = {"float, float, adamw": "float", "half, half, adamw, master<float>": "half",
+         "bfloat16, bfloat16, adamw, states<bfloat16>": "bfloat16"}
+codes = machine_code(cubin)
 found = {}
-for name, code in machine_code(cubin).items():
-    if "update_packets" in name:
-        (plan,) = (text for mark, text in plans.items() if "4plan" + mark in name)
-        found[plan] = hashlib.sha256(code).hexdigest()[:16]
+for mangled, name in demangled(codes).items():
+    plan = re.match(r"each_packet<update_packets<plan<(.*?)>>>\(", readable(name))
+    if plan and plan[1] in plans:
+        found[plans[plan[1]]] = hashlib.sha256(codes[mangled]).hexdigest()[:16]
+if len(found) != len(plans):
+    sys.exit(f"of {list(plans)} there are {sorted(found)}")
 
 line = re.compile(r"code: (\S+) (\S+) (\w+) +(\w+)")
-wanted = {m[3]: m[4] for m in line.finditer(open(source).read()) if (m[1], m[2]) == (version, arch)}
+recorded = {m[3]: m[4] for m in line.finditer(open(source).read()) if (m[1], m[2]) == (version, arch)}
 for plan, code in sorted(found.items()):
-    print(f"code: {version} {arch} {plan} {code}")
-if len(found) != 3:
-    sys.exit(f"{len(found)} update kernels instead of 3")
-if not wanted:
-    print("nothing is recorded for this compiler and architecture")
-elif wanted != found:
-    sys.exit(f"recorded is {wanted}")
+    print(f"code: {version} {arch} {plan} {code}:", "as recorded" if recorded.get(plan) == code else "not as recorded")

@@ -1,12 +1,35 @@
 #!/bin/sh
-# usage: compile.sh arch source depfile cubin ptx log compiler arguments...
-# One run of nvcc leaves the code, its PTX and what ptxas says about registers, stack and spills.
+# usage: compile.sh "arch..." source depfile outputs... -- compiler arguments...
+# One run of nvcc leaves the code of each architecture, its PTX and what ptxas says about registers, stack and spills:
+# three files for each, in the order in which the architectures are named.
+#
+# Each architecture has PTX of its own, as with -arch. CUDA's headers choose by __CUDA_ARCH__ how half and bfloat16 are
+# computed, and the compiler optimizes PTX for one architecture: PTX for sm_80, assembled for sm_100, has other loops
+# and other registers than programs for sm_100 have.
 set -e
-arch=$1 source=$2 depfile=$3 cubin=$4 ptx=$5 log=$6
-shift 6
+archs=$1 source=$2 depfile=$3 first=$4
+shift 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-rm -f "$cubin" "$ptx" "$log"
-"$@" -arch="$arch" -cubin --resource-usage --keep --keep-dir "$work" -MD -MF "$depfile" -MT "$cubin" \
-  "$source" -o "$cubin" > "$log" 2>&1 || { cat "$log" >&2; exit 1; }
-cp "$work"/*.ptx "$ptx"
+outputs=
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+  outputs="$outputs $1"
+  shift
+done
+code=
+for arch in $archs; do code="$code -gencode=arch=compute_${arch#sm_},code=$arch"; done
+rm -f $outputs
+shift
+"$@" $code -fatbin --resource-usage --keep --keep-dir "$work" -MD -MF "$depfile" -MT "$first" "$source" \
+  -o "$work/all.fatbin" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+
+unit=$work/$(basename "$source" .cu)
+set -- $outputs
+for arch in $archs; do
+  kept=$unit.compute_${arch#sm_}
+  [ -f "$kept.ptx" ] || kept=$unit  # where there is one architecture
+  cp "$kept.cubin" "$1"
+  cp "$kept.ptx" "$2"
+  awk -v arch="'$arch'" '/Compiling entry function/ { mine = $NF == arch } mine' "$work/log" > "$3"
+  shift 3
+done

@@ -1,83 +1,146 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
 """usage: guard.py source ptx log
 
-Says which kernels have a stack, and checks those that `guard:` lines in the source name, in their
-PTX and in what ptxas said of them: registers, stack and spills, 16-byte accesses in the path of
-whole packets, no local memory, no generic access, no 64-bit floating point in an update."""
+What the code of kernels promises, in their PTX and in what ptxas said of them.
+
+Of every kernel: no local memory in PTX. Of every kernel over elements: no stack and no spills; a `spills:` line in the
+source names an exception, and the bytes of stack that it may have. Of every update: no 64-bit floating point unless
+something of it is stored in double, and no 64-bit division; masked_rows has rows to find, and terms of each in double.
+
+Of a kernel that a `guard:` line names: so many registers and no more, no generic access, and for whole packets so many
+loads and stores of 16 bytes, no narrower one of elements, and no 64-bit integers but in addresses where it draws no
+random bits. Where it adds what `ranks` have, in a loop that compilers unroll, it has at least so many, and at most so
+many `narrow` stores. In a unit with `guard:` lines for updates, each update has one, and so with measure_chunks."""
 import re
 import sys
 
-from kernels import demangled, ptx_code, ptxas_texts, resources
+from kernels import demangled, ptx_code, ptxas_texts, readable, resources
+
+# These run in one block, whatever the number of elements.
+control = re.compile(r"(control|decide)_step|find_\w*terms|set_\w+")
+# What 64-bit integers do in an address. Bits are drawn with and, or, xor and shr.
+addressing = re.compile(r"(add|sub|shl|mul|mad|max|min|cvt|cvta|setp|selp|mov)\.")
 
 
-def find(table, guard):
-    wanted = (guard["kernel"], guard["plan"])
-    found = [text for name, text in table.items() if all(part in name for part in wanted)]
-    if len(found) != 1:
-        sys.exit(f"{len(found)} kernels are {guard['kernel']} of {guard['plan']}")
-    return found[0]
+def operations(text):
+    return re.findall(r"^\s*(?:@\S+\s+)?([a-z]\w*\.[\w.:]+)", text, re.M)
 
 
-def check_resources(guard, text):
-    stack, stores, loads, registers = resources(text)
+def body(name):
+    """The function, or what each_packet walks with."""
+    return re.match(r"(?:each_packet<)?(\w+)", name)[1]
+
+
+def check_all(name, code, log, stack_allowed):
+    """Of every kernel."""
+    stack, stores, loads, _ = resources(log)
+    if not control.fullmatch(body(name)):
+        yield stack <= stack_allowed, f"{stack} bytes of stack"
+        yield stack_allowed or stores == loads == 0, f"{stores + loads} bytes of spills"
+    yield ".local" not in code, "local memory"
+    if body(name) == "update_packets":
+        plan = name.split(">(")[0]
+        yield re.search("double|masked_rows", plan) or ".f64" not in code, "64-bit floating point"
+        yield "masked_rows" in plan or not re.search(r"\b(div|rem)\.[su]64", code), "64-bit division"
+
+
+def check_guard(guard, code, log):
+    registers = resources(log)[3]
     yield registers <= int(guard["registers"]), f"{registers} registers"
-    yield stack == stores == loads == 0, f"{stack} bytes of stack, {stores + loads} of spills"
-
-
-def check_code(guard, text):
-    accesses = re.findall(r"\b((?:ld|st|red|atom)\.[\w.:]+)", text)
+    accesses = re.findall(r"\b((?:ld|st|red|atom)\.[\w.:]+)", code)
     spaces = [a for a in accesses if not re.search(r"\.(global|shared|param|const)\b", a)]
     yield not spaces, f"{len(spaces)} local or generic accesses {sorted(set(spaces))}"
-    yield ".local" not in text, "no local memory"
-    if guard["kernel"] == "update_packets":
-        yield not re.search(r"\.f64\b", text), "no 64-bit floating point"
 
     # Straight pieces of code: a whole packet is read, and written if at all, in one of them.
-    pieces = re.split(r"^\$L\w+:|\bbra\b", text, flags=re.M)
+    pieces = re.split(r"^\$L\w+:|\bbra\b", code, flags=re.M)
     whole = [p for p in pieces if re.search(r"(ld|st)\.global\S*\.v4\.", p)]
     if guard["zeroing"]:
-        zeroing = min(whole, key=len)
-        whole.remove(zeroing)
+        zeroing = min(whole, key=len, default="")
+        whole = [p for p in whole if p is not zeroing]
         stores = re.findall(r"\bst\.global\S*\.v4", zeroing)
-        yield len(stores) == int(guard["zeroing"]) and not re.search(r"\bld\.global\S*\.v4", zeroing), f"{len(stores)} stores of zeros"
-    pieces = int(guard["pieces"] or 1)
-    yield 1 <= len(whole) <= pieces, f"{len(whole)} pieces of code for whole packets"
-    code = "".join(whole)
-    loads, stores = re.findall(r"\bld\.global\S*", code), re.findall(r"\bst\.global\S*", code)
-    wide = lambda list: sum(bool(re.search(r"\.v4\.[fbu]32$", a)) for a in list)
-    yield wide(loads) == int(guard["loads"]), f"{wide(loads)} loads of 16 bytes"
-    yield wide(stores) == int(guard["stores"]), f"{wide(stores)} stores of 16 bytes"
-    yield len(stores) == wide(stores), f"{len(stores) - wide(stores)} narrower stores"
+        yield len(stores) == int(guard["zeroing"]), f"{len(stores)} stores of zeros"
+        yield not re.search(r"\bld\.global\S*\.v4", zeroing), "loads where zeros are stored"
+    ranks = guard["ranks"]
+    yield whole and (ranks or len(whole) <= int(guard["pieces"] or 1)), f"{len(whole)} pieces of code for whole packets"
+    text = "".join(whole)
+    loads, stores = re.findall(r"\bld\.global\S*", text), re.findall(r"\bst\.global\S*", text)
+    of_16 = lambda list: sum(bool(re.search(r"\.v4\.[fbu]32$", a)) for a in list)
+    for list, what in (loads, "loads"), (stores, "stores"):
+        count, promised = of_16(list), int(guard[what])
+        yield count >= promised if ranks else count == promised, f"{count} {what} of 16 bytes"
+    narrow = len(stores) - of_16(stores)
+    yield narrow <= int(guard["narrow"] or 0), f"{narrow} narrower stores"
     # The rest are facts about the tensor: pointers, and terms that are the same for all elements.
     elements = [a for a in loads if re.search(r"16$|\.[su]8$", a)]
     terms = [a for a in loads if re.search(r"\.global(\.\w+)*\.[fbu]32$", a) and ".v" not in a]
     yield not elements, f"{len(elements)} loads of single 16-bit elements"
     yield len(terms) <= int(guard["terms"] or 11), f"{len(terms)} loads of terms"
+    if not guard["random"]:
+        integer = {o for o in operations(text) if re.search(r"\.[sub]64\b", o) and not re.match(r"ld|st", o)}
+        others = sorted(o for o in integer if not addressing.match(o))
+        yield not others, f"64-bit integers beyond addresses: {' '.join(others) or 'none'}"
 
 
 source = open(sys.argv[1]).read()
 guard_line = (r"guard: (?P<kernel>\w+) +(?P<plan>\S.*?) +loads (?P<loads>\d+) "
               r"stores (?P<stores>\d+) registers (?P<registers>\d+)(?: zeroing (?P<zeroing>\d+))?"
-              r"(?: pieces (?P<pieces>\d+))?(?: terms (?P<terms>\d+))?")
+              r"(?: pieces (?P<pieces>\d+))?(?: terms (?P<terms>\d+))?(?P<random> random)?"
+              r"(?P<ranks> ranks)?(?: narrow (?P<narrow>\d+))?$")
+spills_line = r"spills: (?P<kernel>\w+) +(?P<plan>\S.*?) +stack (?P<stack>\d+)$"
 
-guards = [m.groupdict() for m in re.finditer(guard_line, source)]
-if len(guards) != source.count("guard:"):
-    sys.exit(f"a guard line is not understood: {guard_line}")
+
+def lines(word, pattern):
+    found = [m.groupdict() for m in re.finditer(pattern, source, re.M)]
+    if len(found) != source.count(f" {word}: "):
+        sys.exit(f"a line is not understood: {pattern}")
+    return found
+
+
+guards, spills = lines("guard", guard_line), lines("spills", spills_line)
 codes, logs = ptx_code(sys.argv[2]), ptxas_texts(sys.argv[3])
-names = demangled(codes.keys() | logs.keys())
-codes, logs = ({names[k]: v for k, v in table.items()} for table in (codes, logs))
-
-for name, text in logs.items():
-    stack, stores, loads, registers = resources(text)
-    if stack:
-        print(f"{name.split('(')[0]}: {stack} bytes of stack, {stores + loads} of spills")
-print(f"{len(logs)} kernels, of which {len(guards)} are guarded")
-
+if not codes or codes.keys() != logs.keys():
+    sys.exit(f"{len(codes)} kernels in PTX, {len(logs)} that ptxas compiled")
+kernels = {readable(name): (codes[mangled], logs[mangled]) for mangled, name in demangled(codes).items()}
 failed = False
-for guard in guards:
-    results = [*check_resources(guard, find(logs, guard)), *check_code(guard, find(codes, guard))]
-    print(guard["kernel"], guard["plan"] + ":", "; ".join(what for _, what in results))
+
+
+def fails(what):
+    global failed
+    failed = True
+    print(f"not allowed: {what}")
+
+
+def named(line):
+    """The one kernel that a line of the source means."""
+    plan = re.compile(r"(?<!\w)" + re.escape(line["plan"]))
+    found = [name for name in kernels if body(name) == line["kernel"] and plan.search(name.split(">(")[0] + ">")]
+    if len(found) != 1:
+        sys.exit(f"{len(found)} kernels are {line['kernel']} of {line['plan']}")
+    return found[0]
+
+
+def judge(name, results):
     for holds, what in results:
         if not holds:
-            print(f"  not allowed: {what}")
-            failed = True
+            fails(f"{name.split('>(')[0]}: {what}")
+
+
+exceptions = {named(line): int(line["stack"]) for line in spills}
+for name, (code, log) in kernels.items():
+    judge(name, check_all(name, code, log, exceptions.get(name, 0)))
+guarded = {}
+for guard in guards:
+    name = named(guard)
+    if name in guarded:
+        fails(f"two lines guard {name.split('>(')[0]}")
+    guarded[name] = [*check_guard(guard, *kernels[name])]
+    print(guard["kernel"], guard["plan"] + ":", "; ".join(what for _, what in guarded[name]))
+    judge(name, guarded[name])
+for kind in ("update_packets", "measure_chunks"):
+    of = [name for name in kernels if body(name) == kind]
+    if any(guard["kernel"] == kind for guard in guards):
+        for name in set(of) - guarded.keys():
+            fails(f"no line guards {name.split('>(')[0]}")
+print(f"{len(kernels)} kernels, of which {len(guards)} are guarded and {len(exceptions)} may spill")
 sys.exit(failed)

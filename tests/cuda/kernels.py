@@ -38,3 +38,9 @@ def resources(text):
 def demangled(names):
     names = list(names)
     return dict(zip(names, subprocess.check_output(["c++filt"], input="\n".join(names), text=True).splitlines()))
+
+
+def readable(name):
+    """As people write it: without namespaces, and with the types that CUDA has under other names."""
+    name = re.sub(r"^void |descent::(detail::)?", "", name)
+    return name.replace("__nv_bfloat16", "bfloat16").replace("__half", "half").replace("> >", ">>").replace("> >", ">>")

@@ -4,8 +4,14 @@
 /// The rules of matrices in several storages. What Muon's element-wise kernels may do stands here and is checked by
 /// guard.py: gradient and m in, m and direction out; then value and direction in, value out.
 ///
-///     guard: front_packets  plan<float, float, descent::adamw, descent::matrices<descent::muon  loads 4 stores 4 registers 64
-///     guard: back_packets   plan<float, float, descent::adamw, descent::matrices<descent::muon  loads 4 stores 2 registers 64
+///     guard: front_packets  plan<float, float, adamw, matrices<muon   loads 4 stores 4 registers 64
+///     guard: back_packets  plan<float, float, adamw, matrices<muon   loads 4 stores 2 registers 64
+///
+/// These have more to remember than their registers hold: two states, two averages and random bits; a direction in
+/// double.
+///
+///     spills: update_packets  sm3, matrices<sm3>, stochastic_rounding  stack 8
+///     spills: matrix_each     soap_direction<double                    stack 8
 #include <descent/descent.cuh>
 #include <descent/matrix.cuh>
 #include <descent/rules/adafactor.hpp>

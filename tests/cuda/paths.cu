@@ -1,7 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// Every kernel of every rule, with what can stand around it: all of it compiles.
+/// Every kernel over elements,
+      with what can stand around it: all of it compiles. guard.py reads here which updates have
+/// more to remember than 64 registers hold: two elements of half and of float at a time, or noise, remainder and sums.
+///
+///     spills: update_packets  mixed<half, float>, adamw                  stack 24
+///     spills: update_packets  bfloat16, lamb, clip_adaptive              stack 8
 #include <descent/descent.cuh>
 
 namespace ds = descent;
@@ -69,15 +74,18 @@ REACH(float, float, ds::dog)
 REACH(ds::half, ds::half, ds::dog, ds::clip_norm, ds::master<float>, ds::states<ds::half>)
 
 // the whole step
-REACH(ds::half, ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm, ds::ema, ds::zero_grad, rate)
+REACH(ds::half, ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm, ds::ema,
+      ds::zero_grad, rate)
 REACH(ds::bfloat16, ds::bfloat16, ds::adamw, ds::stochastic_rounding, ds::states<ds::bfloat16>, ds::clip_norm)
-REACH(ds::half, ds::half, ds::lion, ds::stochastic_rounding, ds::states<ds::half>, ds::static_loss_scale, ds::accumulate)
+REACH(ds::half, ds::half, ds::lion, ds::stochastic_rounding, ds::states<ds::half>, ds::static_loss_scale,
+      ds::accumulate)
 REACH(ds::bfloat16, float, ds::sgd, ds::master_remainder, ds::swa, ds::lookahead)
 REACH(float, float, ds::adamw, ds::clip_value, ds::gradient_noise, ds::clip<ds::norm::l1>)
 REACH(double, double, ds::adam, ds::clip<ds::norm::inf, ds::scope::group>, ds::zero_grad, ds::accumulate)
 REACH(double, double, ds::adam, ds::clip_norm, ds::lookahead, ds::shared_loss_scale)
 REACH(float, ds::half, ds::adamw, ds::clip_adaptive, ds::dynamic_loss_scale)
-REACH(ds::bfloat16, ds::bfloat16, ds::lamb, ds::clip_adaptive, ds::master_remainder, ds::gradient_noise, ds::dynamic_loss_scale)
+REACH(ds::bfloat16, ds::bfloat16, ds::lamb, ds::clip_adaptive, ds::master_remainder, ds::gradient_noise,
+      ds::dynamic_loss_scale)
 REACH(float, float, ds::lars, ds::clip<ds::norm::l2, ds::scope::group>, ds::clip_value, ds::accumulate)
 REACH(ds::half, ds::half, ds::dog, ds::dynamic_loss_scale, ds::master<float>, ds::zero_grad)
 using two = ds::mixed<ds::half, float>;

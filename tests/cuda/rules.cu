@@ -2,59 +2,60 @@
 // SPDX-License-Identifier: MIT
 
 /// The update kernel of every rule in float. Read by guard.py, as in update.cu: gradient, value and each member of the
-/// state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double; 64 registers where the state has up
-/// to two members, else 128. Code that chooses between kinds of state that may be absent has several pieces, at most these.
+/// state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double; 64 registers where the state has
+/// up to two members, else 128. Code that chooses between kinds of state that may be absent has several pieces, at most
+/// these.
 ///
-///     guard: update_packets  descent::acprop>                loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adabelief>             loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adabound>              loads 10 stores 8 registers 128 pieces 8 terms 12
-///     guard: update_packets  descent::adadelta>              loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adafactor>             loads 8 stores 6 registers 64 pieces 6
-///     guard: update_packets  descent::adagrad>               loads 6 stores 4 registers 64
-///     guard: update_packets  descent::adam>                  loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adamax>                loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adamw>                 loads 8 stores 6 registers 64
-///     guard: update_packets  descent::adan>                  loads 12 stores 10 registers 128 terms 15
-///     guard: update_packets  descent::ademamix>              loads 10 stores 8 registers 128 terms 12
-///     guard: update_packets  descent::adopt>                 loads 8 stores 6 registers 64
-///     guard: update_packets  descent::amsgrad>               loads 10 stores 8 registers 128
-///     guard: update_packets  descent::asgd>                  loads 6 stores 4 registers 64 pieces 3
-///     guard: update_packets  descent::cocob>                 loads 14 stores 12 registers 128
-///     guard: update_packets  descent::dadapt_adamw>          loads 10 stores 8 registers 128
-///     guard: update_packets  descent::dog>                   loads 4 stores 2 registers 64
-///     guard: update_packets  descent::dowg>                  loads 4 stores 2 registers 64
-///     guard: update_packets  descent::fromage>               loads 4 stores 2 registers 64
-///     guard: update_packets  descent::heavy_ball>            loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  descent::lamb>                  loads 8 stores 6 registers 64
-///     guard: update_packets  descent::larc_of_sgd>           loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  descent::larc_of_adam>          loads 8 stores 6 registers 64
-///     guard: update_packets  descent::layerwise_adam>        loads 8 stores 6 registers 64
-///     guard: update_packets  descent::layerwise_rmsprop>     loads 10 stores 8 registers 128 pieces 8 terms 12
-///     guard: update_packets  descent::lars>                  loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  descent::lion>                  loads 6 stores 4 registers 64
-///     guard: update_packets  descent::madgrad>               loads 10 stores 8 registers 128
-///     guard: update_packets  descent::momo>                  loads 6 stores 4 registers 64
-///     guard: update_packets  descent::nadam>                 loads 8 stores 6 registers 64
-///     guard: update_packets  descent::novograd>              loads 6 stores 4 registers 64
-///     guard: update_packets  descent::optimistic>            loads 6 stores 4 registers 64
-///     guard: update_packets  descent::optimistic_adam>       loads 10 stores 8 registers 128
-///     guard: update_packets  descent::padam>                 loads 10 stores 8 registers 128 pieces 8
-///     guard: update_packets  descent::polyak>                loads 4 stores 2 registers 64
-///     guard: update_packets  descent::prodigy>               loads 10 stores 8 registers 128
-///     guard: update_packets  descent::qhadam>                loads 8 stores 6 registers 64 pieces 6 terms 12
-///     guard: update_packets  descent::qhm>                   loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  descent::radam>                 loads 8 stores 6 registers 64
-///     guard: update_packets  descent::rmsprop>               loads 10 stores 8 registers 128 pieces 8
-///     guard: update_packets  descent::rprop>                 loads 8 stores 6 registers 64
-///     guard: update_packets  descent::schedule_free_adamw>   loads 8 stores 6 registers 64
-///     guard: update_packets  descent::schedule_free_sgd>     loads 6 stores 4 registers 64
-///     guard: update_packets  descent::sgd>                   loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  descent::signsgd>               loads 4 stores 2 registers 64
-///     guard: update_packets  descent::signum>                loads 6 stores 4 registers 64
-///     guard: update_packets  descent::sm3>                   loads 8 stores 6 registers 64 pieces 6
-///     guard: update_packets  descent::sophia>                loads 8 stores 6 registers 64
-///     guard: update_packets  descent::yellowfin>             loads 8 stores 6 registers 64
-///     guard: update_packets  descent::yogi>                  loads 8 stores 6 registers 64
+///     guard: update_packets  acprop>                    loads 8 stores 6 registers 64
+///     guard: update_packets  adabelief>                 loads 8 stores 6 registers 64
+///     guard: update_packets  adabound>                  loads 10 stores 8 registers 128 pieces 8 terms 12
+///     guard: update_packets  adadelta>                  loads 8 stores 6 registers 64
+///     guard: update_packets  adafactor>                 loads 8 stores 6 registers 64 pieces 6
+///     guard: update_packets  adagrad>                   loads 6 stores 4 registers 64
+///     guard: update_packets  adam>                      loads 8 stores 6 registers 64
+///     guard: update_packets  adamax>                    loads 8 stores 6 registers 64
+///     guard: update_packets  adamw>                     loads 8 stores 6 registers 64
+///     guard: update_packets  adan>                      loads 12 stores 10 registers 128 terms 15
+///     guard: update_packets  ademamix>                  loads 10 stores 8 registers 128 terms 12
+///     guard: update_packets  adopt>                     loads 8 stores 6 registers 64
+///     guard: update_packets  amsgrad>                   loads 10 stores 8 registers 128
+///     guard: update_packets  asgd>                      loads 6 stores 4 registers 64 pieces 3
+///     guard: update_packets  cocob>                     loads 14 stores 12 registers 128
+///     guard: update_packets  dadapt_adamw>              loads 10 stores 8 registers 128
+///     guard: update_packets  dog>                       loads 4 stores 2 registers 64
+///     guard: update_packets  dowg>                      loads 4 stores 2 registers 64
+///     guard: update_packets  fromage>                   loads 4 stores 2 registers 64
+///     guard: update_packets  heavy_ball>                loads 6 stores 4 registers 64 pieces 4
+///     guard: update_packets  lamb>                      loads 8 stores 6 registers 64
+///     guard: update_packets  larc_of_sgd>               loads 6 stores 4 registers 64 pieces 4
+///     guard: update_packets  larc_of_adam>              loads 8 stores 6 registers 64
+///     guard: update_packets  layerwise_adam>            loads 8 stores 6 registers 64
+///     guard: update_packets  layerwise_rmsprop>         loads 10 stores 8 registers 128 pieces 8 terms 12
+///     guard: update_packets  lars>                      loads 6 stores 4 registers 64 pieces 4
+///     guard: update_packets  lion>                      loads 6 stores 4 registers 64
+///     guard: update_packets  madgrad>                   loads 10 stores 8 registers 128
+///     guard: update_packets  momo>                      loads 6 stores 4 registers 64
+///     guard: update_packets  nadam>                     loads 8 stores 6 registers 64
+///     guard: update_packets  novograd>                  loads 6 stores 4 registers 64
+///     guard: update_packets  optimistic>                loads 6 stores 4 registers 64
+///     guard: update_packets  optimistic_adam>           loads 10 stores 8 registers 128
+///     guard: update_packets  padam>                     loads 10 stores 8 registers 128 pieces 8
+///     guard: update_packets  polyak>                    loads 4 stores 2 registers 64
+///     guard: update_packets  prodigy>                   loads 10 stores 8 registers 128
+///     guard: update_packets  qhadam>                    loads 8 stores 6 registers 64 pieces 6 terms 12
+///     guard: update_packets  qhm>                       loads 6 stores 4 registers 64 pieces 4
+///     guard: update_packets  radam>                     loads 8 stores 6 registers 64
+///     guard: update_packets  rmsprop>                   loads 10 stores 8 registers 128 pieces 8
+///     guard: update_packets  rprop>                     loads 8 stores 6 registers 64
+///     guard: update_packets  schedule_free_adamw>       loads 8 stores 6 registers 64
+///     guard: update_packets  schedule_free_sgd>         loads 6 stores 4 registers 64
+///     guard: update_packets  sgd>                       loads 6 stores 4 registers 64 pieces 4
+///     guard: update_packets  signsgd>                   loads 4 stores 2 registers 64
+///     guard: update_packets  signum>                    loads 6 stores 4 registers 64
+///     guard: update_packets  sm3>                       loads 8 stores 6 registers 64 pieces 6
+///     guard: update_packets  sophia>                    loads 8 stores 6 registers 64
+///     guard: update_packets  yellowfin>                 loads 8 stores 6 registers 64
+///     guard: update_packets  yogi>                      loads 8 stores 6 registers 64
 #include <descent/descent.cuh>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/sm3.hpp>

@@ -1,17 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""usage: sizes.py table folder unit arch          compares the optimizers of folder/unit.arch.cubin with the table
+"""usage: sizes.py table folder unit arch          says where the optimizers of folder/unit.arch.* differ from the table
        sizes.py --write table folder unit...     writes the table anew
 
-What one optimizer puts into a program for a device: kernels, and bytes of machine code for each architecture. Neither
-another number of kernels is allowed, nor 5 % of bytes more or less than recorded. The table holds for the compiler that
-it names; for another one differences are only printed."""
-import re
+What one optimizer puts into a program for a device: kernels, and bytes of machine code for each architecture. A report:
+it fails for no figure. The table names the compiler that it is of."""
 import sys
 
 import records
 from figures import archs, compiler
-from kernels import demangled, machine_code
+from kernels import demangled, machine_code, readable
 
 
 def plan_in(name):
@@ -24,8 +22,7 @@ def plan_in(name):
         depth += {"<": 1, ">": -1}.get(name[end], 0)
         if depth == 0:
             break
-    short = re.sub(r"descent::(detail::)?", "", name[start + 5:end])
-    return short.replace("__nv_bfloat16", "bfloat16").replace("__half", "half").replace("> >", ">>").strip()
+    return readable(name[start + 5:end]).strip()
 
 
 def tools(folder, unit, arch):
@@ -51,18 +48,11 @@ def write(table, folder, units):
 
 def check(table, folder, unit, arch):
     recorded_tools, groups = records.read(table)
-    recorded = {row[-1]: (row[0], row[1 + archs.index(arch)]) for row in groups[unit]}
-    found = sizes(folder, unit, arch)
-    problems = [*records.differences(found, recorded)]
-    for plan in sorted(found.keys() & recorded.keys()):
-        (kernels, size), (kernels_before, before) = found[plan], recorded[plan]
-        if kernels != kernels_before:
-            problems.append(f"{plan}: {kernels} kernels, recorded {kernels_before}")
-        if abs(size - before) > before // 20:
-            problems.append(f"{plan}: code {'grew' if size > before else 'sank'} from {before} to {size} bytes")
-    print(f"{len(found)} optimizers of {unit} on {arch} compared with {table}")
-    records.judge(problems, recorded_tools, tools(folder, unit, arch),
-                  f"python3 tests/cuda/sizes.py --write {table} {folder} {' '.join(groups)}")
+    recorded = {row[-1]: dict(kernels=row[0], bytes=row[1 + archs.index(arch)]) for row in groups.get(unit, [])}
+    found = {plan: dict(kernels=kernels, bytes=size) for plan, (kernels, size) in sizes(folder, unit, arch).items()}
+    if not found:
+        sys.exit(f"there are no kernels in {unit}.{arch}")
+    records.report(f"sizes of {unit} on {arch}", found, recorded, recorded_tools, tools(folder, unit, arch))
 
 
 if sys.argv[1] == "--write":

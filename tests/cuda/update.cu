@@ -1,21 +1,49 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// The kernels that move the bytes, for AdamW in three storages. What they may do stands here and
-/// is checked by guard.py in the code that the compiler makes of them:
+/// The kernels that move the bytes, for AdamW in three storages, alone and with policies, and for chains in float. What
+/// they promise stands here, and guard.py checks it in the code that the compiler makes of them:
 ///
-///     guard: update_packets  plan<float, float, descent::adamw, descent::clip<  loads 8 stores 6 registers 64
-///     guard: update_packets  sharded<ranks>          loads 8 stores 6 registers 64
-///     guard: update_packets  plan<__half, __half, descent::adamw, descent::clip<   loads 7 stores 7 registers 64
-///     guard: update_packets  plan<__nv_bfloat16, __nv_bfloat16, descent::adamw, descent::clip<(descent::norm)1, (descent::scope)2>, descent::states  loads 4 stores 3 registers 64
-///     guard: update_packets  master_remainder        loads 7 stores 6 registers 64
-///     guard: update_packets  stochastic_rounding     loads 4 stores 3 registers 64
-///     guard: update_packets  dynamic_loss_scale      loads 9 stores 10 registers 64 zeroing 1
-///     guard: measure_chunks  plan<float, float       loads 2 stores 0 registers 64
-///     guard: measure_chunks  plan<__half, __half     loads 1 stores 0 registers 64
-///     guard: measure_chunks  states<__nv_bfloat16>   loads 1 stores 0 registers 64
+///     guard: update_packets  plan<float, float, adamw>                  loads 8 stores 6 registers 64
+///     guard: update_packets  plan<half, half, adamw, master<float>>     loads 7 stores 7 registers 64
+///     guard: update_packets  adamw, states<bfloat16>                    loads 4 stores 3 registers 64
+///     guard: update_packets  plan<float, float, adamw, clip<            loads 8 stores 6 registers 64
+///     guard: update_packets  plan<half, half, adamw, clip<              loads 7 stores 7 registers 64
+///     guard: update_packets  (scope)2>, states                          loads 4 stores 3 registers 64
+///     guard: update_packets  master_remainder                           loads 7 stores 6 registers 64
+///     guard: update_packets  stochastic_rounding                        loads 4 stores 3 registers 64 random
+///     guard: update_packets  dynamic_loss_scale                         loads 9 stores 10 registers 64 zeroing 1
+///     guard: measure_chunks  plan<float, float                          loads 2 stores 0 registers 64
+///     guard: measure_chunks  plan<half, half                            loads 1 stores 0 registers 64
+///     guard: measure_chunks  states<bfloat16>                           loads 1 stores 0 registers 64
+///     guard: update_packets  sharded<ranks>                             loads 8 stores 6 registers 64
+///     guard: update_packets  float, adamw, sharded<ranks, ordered_sum>  loads 8 stores 6 registers 64 ranks
+///     guard: update_packets  master<float>, sharded<ranks               loads 8 stores 7 registers 64
+///     guard: measure_chunks  sharded<ranks, ordered_sum>                loads 1 stores 1 registers 80 ranks narrow 4
+///     guard: update_packets  clip_l2_adam>                              loads 8 stores 6 registers 64
+///     guard: update_packets  centered_adamw>                            loads 8 stores 6 registers 64
+///     guard: update_packets  trace_lamb>                                loads 10 stores 8 registers 128 terms 12
+///     guard: update_packets  noisy_sgd>                                 loads 6 stores 4 registers 64 pieces 4 random
 ///
-/// in accesses of 16 bytes for a packet of 8 elements, and so many in a skipped step that sets gradients to zero.
+/// in accesses of 16 bytes for a packet of 8 elements, and so many in a skipped step that sets gradients to zero. A
+/// chain moves what its rule and the states of its transforms move. Where ranks add in order and the norm is clipped,
+/// the first pass has 80 registers for three blocks on a multiprocessor, and stores half of a packet of sums number by
+/// number on sm_80 and sm_90. Then the update has more to remember than 64 registers hold: 10 more on sm_90.
+///
+///     spills: update_packets  master<float>, sharded<ranks  stack 40
+///
+/// Policies that a step does not have cost it nothing. The machine code of the plain updates is recorded; code.py says
+/// where it has changed.
+///
+///     code: 13.0.88 sm_80 bfloat16 915f85071ecfb075
+///     code: 13.0.88 sm_80 float 03bf7fbdd37c987e
+///     code: 13.0.88 sm_80 half d493ee20c48c2835
+///     code: 13.0.88 sm_90 bfloat16 60e04c608c54defd
+///     code: 13.0.88 sm_90 float 09e0ca2b91b8471c
+///     code: 13.0.88 sm_90 half ba400a63822047e0
+///     code: 13.0.88 sm_100 bfloat16 e92f8389411a81a6
+///     code: 13.0.88 sm_100 float 887213e22982e5ca
+///     code: 13.0.88 sm_100 half 8fb7a47b4161f60e
 #include <descent/descent.cuh>
 
 #include <string>
@@ -23,14 +51,19 @@
 namespace ds = descent;
 namespace detail = descent::detail;
 
+using plain_float = detail::plan<float, float, ds::adamw>;
+using plain_half = detail::plan<ds::half, ds::half, ds::adamw, ds::master<float>>;
+using plain_bfloat16 = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::states<ds::bfloat16>>;
 using in_float = detail::plan<float, float, ds::adamw, ds::clip_norm>;
 using in_half = detail::plan<ds::half, ds::half, ds::adamw, ds::clip_norm, ds::master<float>>;
 using in_bfloat16 =
     detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::clip_norm, ds::states<ds::bfloat16>>;
 using with_remainder = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::master_remainder>;
-using at_random = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::stochastic_rounding, ds::states<ds::bfloat16>>;
+using at_random =
+    detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::stochastic_rounding, ds::states<ds::bfloat16>>;
 using whole_step =
-    detail::plan<ds::half, ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm, ds::ema, ds::zero_grad>;
+    detail::plan<ds::half, ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm, ds::ema,
+                 ds::zero_grad>;
 
 template <class Plan>
 constexpr auto update_bytes = Plan::update_bytes({true, true}) * detail::packet_size;
@@ -50,6 +83,9 @@ static_assert(pass_bytes<in_bfloat16> == 1 * 16);
   template __global__ void detail::each_packet(detail::update_packets<plan>);   \
   template __global__ void detail::measure_chunks<plan, detail::measure::norm>( \
       detail::device_view<plan>, detail::control_view<plan>, descent::step_call);
+template __global__ void detail::each_packet(detail::update_packets<plain_float>);
+template __global__ void detail::each_packet(detail::update_packets<plain_half>);
+template __global__ void detail::each_packet(detail::update_packets<plain_bfloat16>);
 KERNELS(in_float)
 KERNELS(in_half)
 KERNELS(in_bfloat16)
@@ -70,3 +106,15 @@ using ordered_and_clipped = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, 
 template __global__ void detail::each_packet(detail::update_packets<shards>);
 template __global__ void detail::each_packet(detail::update_packets<ordered>);
 KERNELS(ordered_and_clipped)
+
+struct clip_l2_adam : ds::chain<ds::clip_value, ds::l2, ds::adam> {};
+struct centered_adamw : ds::chain<ds::centralize, ds::adamw> {};
+struct trace_lamb : ds::chain<ds::gradient_trace, ds::lamb> {};
+struct noisy_sgd : ds::chain<ds::gradient_noise, ds::sgd> {};
+
+#define CHAIN(rule) \
+  template __global__ void detail::each_packet(detail::update_packets<detail::plan<float, float, rule>>);
+CHAIN(clip_l2_adam)
+CHAIN(centered_adamw)
+CHAIN(trace_lamb)
+CHAIN(noisy_sgd)
