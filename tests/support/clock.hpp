@@ -58,9 +58,20 @@ class clock {
   }
 };
 
-/// Waits until f() is true. False: it is not after a minute.
+#ifndef DESCENT_TEST_PATIENCE
+#define DESCENT_TEST_PATIENCE 60
+#endif
+/// The clock goes on while this lives.
+class time_goes_on {
+  std::jthread hand_{[](std::stop_token stop) {
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+      clock::advance(std::chrono::milliseconds(50));
+  }};
+};
+
+/// Waits until f() is true. False: it is not after a minute, which nothing takes that goes well.
 template <class F> bool comes_true(F const& f) {
-  auto const limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  auto const limit = std::chrono::steady_clock::now() + std::chrono::seconds(DESCENT_TEST_PATIENCE);
   for (; !f(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
     if (std::chrono::steady_clock::now() > limit) return false;
   return true;
