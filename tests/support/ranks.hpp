@@ -5,6 +5,7 @@
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 
+#include "support/clock.hpp"
 #include "support/rank_model.hpp"
 
 #include <doctest/doctest.h>
