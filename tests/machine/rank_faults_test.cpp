@@ -29,16 +29,13 @@
 namespace ds = descent;
 using fault = ds::comm::threads::fault;
 using ranks::has;
-using clock_type = std::chrono::steady_clock;
 
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
 constexpr int fault_trials = 48, delay_trials = 100, at_once = 2;
-constexpr auto deadline = std::chrono::seconds(2);
 #else
 constexpr int fault_trials = 240, delay_trials = 1000, at_once = 8;
-constexpr auto deadline = std::chrono::milliseconds(500);
 #endif
 
 /// A few tensors, one of them empty, whose gradients are no multiples of anything: the order of a sum shows.
@@ -139,13 +136,18 @@ struct outcome {
   std::vector<small_model> models;
   std::vector<std::string> thrown;
 };
-outcome run(int way, int ranks, std::chrono::nanoseconds limit, std::function<fault(int, std::int64_t)> const& before,
+outcome run(int way, int ranks, std::function<fault(int, std::int64_t)> const& before,
             std::function<void(int, int)> const& between) {
   auto const n = std::size_t(ranks);
   outcome all{std::vector<std::vector<moment>>(n), std::vector<small_model>(n), {}};
   std::vector<std::int64_t> begun(n);
-  ds::comm::threads world{ranks, limit};
-  world.before = [&](int r, std::int64_t number) { return begun[std::size_t(r)] = number, before(r, number); };
+  ds::comm::threads world{ranks, std::chrono::seconds(60)};
+  world.before = [&](int r, std::int64_t number) {
+    begun[std::size_t(r)] = number;
+    fault const what = before(r, number);
+    if (what == fault::vanished) world.comes_too_late(r);
+    return what;
+  };
   all.thrown = ranks::on_ranks(world, [&](auto& comm) {
     auto const r = std::size_t(comm.rank());
     try {
@@ -156,7 +158,7 @@ outcome run(int way, int ranks, std::chrono::nanoseconds limit, std::function<fa
 }
 outcome undisturbed(int way, int ranks) {
   auto const nothing = [](int, std::int64_t) { return fault::none; };
-  auto const all = run(way, ranks, std::chrono::seconds(60), nothing, [](int, int) {});
+  auto const all = run(way, ranks, nothing, [](int, int) {});
   CHECK(ranks::none(all.thrown));
   return all;
 }
@@ -206,9 +208,8 @@ TEST_CASE("every rank that is lost at a random place is named by all others, who
       number = call ? log[std::size_t(call - 1)].collectives + 1 : 1;
     }
     char const* const names[] = {"killed", "vanished", "throws", "leaves"};
-    auto const start = clock_type::now();
     auto const got = run(
-        way, ranks, kind == 1 ? std::chrono::nanoseconds(deadline) : std::chrono::seconds(60),
+        way, ranks,
         [&](int r, std::int64_t at) {
           return kind > 1 || r != victim || at != number ? fault::none : kind == 0 ? fault::killed : fault::vanished;
         },
@@ -217,14 +218,11 @@ TEST_CASE("every rank that is lost at a random place is named by all others, who
           if (kind == 2) throw std::runtime_error("no more data");
           throw leaves{};
         });
-    auto const took = clock_type::now() - start;
     ++lost, ++kinds[std::size_t(kind)];
 
     std::string const name = "rank " + std::to_string(victim);
     std::string const who = std::string(ways[way]) + ", " + name + " of " + std::to_string(ranks) + " " + names[kind] +
                             " at collective " + std::to_string(number) + ": ";
-    if (took > (kind == 1 ? deadline : clock_type::duration{}) + std::chrono::seconds(5))
-      return who + "it takes too long";
     moment const* last = nullptr;
     for (auto const& one : log)
       if (one.collectives < number) last = &one;
@@ -236,7 +234,7 @@ TEST_CASE("every rank that is lost at a random place is named by all others, who
         return said + " without the lost rank";
       if (!has(text, "rank " + std::to_string(r) + " in collective " + std::to_string(number) + ", "))
         return said + " without the collective";
-      char const* const why[] = {" was killed before ", " waited ", " ended with an exception", " has left before "};
+      char const* const why[] = {" was killed before ", " waited 60 s in ", " ended with an exception", " has left before "};
       if (!has(text, why[kind])) return said + " without the reason";
       if (last && got.models[std::size_t(r)].value != last->value) return said + " and has other values";
       if (!last && got.models[std::size_t(r)].value != small_model{}.value) return said + " and has other first values";
@@ -259,7 +257,7 @@ TEST_CASE("random delays of every rank change no bit of values, averages and nor
       if (mine() % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(1u << mine() % 12));
     };
     auto const got = run(
-        way, ranks, std::chrono::seconds(60), [&](int r, std::int64_t) { return wait(r), fault::none; },
+        way, ranks, [&](int r, std::int64_t) { return wait(r), fault::none; },
         [&](int r, int) { wait(r); });
     auto const& want = clean[std::size_t(way)][std::size_t(ranks - 2)];
     for (std::size_t r = 0; r < got.log.size(); ++r) {

@@ -9,7 +9,9 @@
 #include <descent/comm/threads.hpp>
 
 #include <doctest/doctest.h>
+#include "support/clock.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -49,22 +51,50 @@ unique_id id_of(int seed) {
   return id;
 }
 
-/// What f(rank) throws on each rank, all at once.
+/// f(rank) on each rank, all at once, each a thread with a clock of its own.
+class calls {
+ public:
+  calls(std::vector<int> const& ranks, std::function<void(int)> const& f)
+      : f_(f), errors_(ranks.size()), ahead_(ranks.size()), has_ended_(ranks.size()) {
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      team_.emplace_back([this, i, rank = ranks[i]] {
+        test::clock::own = &ahead_[i];
+        try {
+          f_(rank);
+        } catch (ds::comm_error const& e) {
+          errors_[i] = e.what();
+        } catch (std::exception const& e) {
+          errors_[i] = std::string("not a comm_error: ") + e.what();
+        }
+        has_ended_[i] = true;
+      });
+  }
+  void advance(std::size_t i, std::chrono::nanoseconds by) { ahead_[i] = by.count(); }
+  std::size_t ended() const { return std::size_t(std::count(has_ended_.begin(), has_ended_.end(), true)); }
+  /// Waits until as many have ended.
+  bool await(std::size_t n) const {
+    return test::comes_true([&] { return ended() >= n; });
+  }
+  /// What they have thrown.
+  std::vector<std::string> errors() {
+    for (auto& t : team_) t.join();
+    team_.clear();
+    return errors_;
+  }
+  ~calls() {
+    for (auto& t : team_) t.join();
+  }
+
+ private:
+  std::function<void(int)> f_;
+  std::vector<std::string> errors_;
+  std::vector<std::atomic<std::chrono::nanoseconds::rep>> ahead_;
+  std::vector<std::atomic<bool>> has_ended_;
+  std::vector<std::thread> team_;
+};
+/// What f(rank) throws on each rank.
 std::vector<std::string> on_ranks(std::vector<int> const& ranks, std::function<void(int)> const& f) {
-  std::vector<std::string> errors(ranks.size());
-  std::vector<std::thread> team;
-  for (std::size_t i = 0; i < ranks.size(); ++i)
-    team.emplace_back([&, i] {
-      try {
-        f(ranks[i]);
-      } catch (ds::comm_error const& e) {
-        errors[i] = e.what();
-      } catch (std::exception const& e) {
-        errors[i] = std::string("not a comm_error: ") + e.what();
-      }
-    });
-  for (auto& t : team) t.join();
-  return errors;
+  return calls(ranks, f).errors();
 }
 std::vector<int> all_of(int size) {
   std::vector<int> ranks;
@@ -85,11 +115,6 @@ template <class Error, class F> std::string refusal(F const& f) {
     return e.what();
   }
   return "";
-}
-double seconds_of(std::function<void()> const& f) {
-  auto const start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // ---- files
@@ -112,6 +137,13 @@ std::vector<std::byte> read(std::string const& path) {
   std::vector<char> const all(std::istreambuf_iterator<char>(file), {});
   auto const bytes = std::as_bytes(std::span(all));
   return {bytes.begin(), bytes.end()};
+}
+/// Waits until a rank has written another file than this one.
+bool has_come(folder const& f, std::string const& job, int rank, std::vector<std::byte> const& left_over = {}) {
+  return test::comes_true([&] {
+    auto const now = read(f.file(job, rank));
+    return now.size() >= sizeof(note) && now != left_over;
+  });
 }
 /// Whole at once, as a reader may be looking.
 void put(std::string const& path, std::span<std::byte const> bytes) {
@@ -198,6 +230,17 @@ struct host {
     if (thread.joinable()) thread.join();
   }
 };
+/// One more that comes, says this and goes; the answer to it.
+std::string say(int port, std::vector<std::byte> const& bytes) {
+  auto const s = connected(port);
+  send(s, bytes);
+  return answer_to(s);
+}
+/// Waits until rank 0 has heard all that was sent so far: it turns away one that comes now, and, having heard all that
+/// came together with that one, another.
+void await_hearing(int port, int size) {
+  for (int i = 0; i < 2; ++i) check_names(say(port, detail::sealed(hello(1, size, "nobody's"))), {"another job"});
+}
 /// Somebody else's rank 0, which does as it likes with the first that comes.
 std::string guest_of(std::function<void(detail::descriptor const&)> const& serve, std::chrono::nanoseconds deadline,
                      unique_id& id) {
@@ -228,14 +271,20 @@ std::vector<std::byte> value_note(std::string const& token, unique_id const& id)
 
 TEST_CASE("by_file: every rank has rank 0's bytes, in whatever order they come, and no file stays") {
   static_assert(ds::rendezvous<comm::by_file const> && ds::rendezvous<comm::by_tcp const>);
+  test::clock const still;
   folder const f;
   for (int size : {1, 2, 5}) meet({f.path, "a", 5s}, size);
-  meet({f.path, "a", 5s}, 3, [](int r) { std::this_thread::sleep_for(r ? 0ms : 60ms); });  // readers before the writer
-  meet({f.path, "a", 5s}, 3, [](int r) { std::this_thread::sleep_for(30ms * r); });
+  meet({f.path, "a", 5s}, 3, [&](int r) {  // readers before the writer
+    if (r == 0) CHECK((has_come(f, "a", 1) && has_come(f, "a", 2)));
+  });
+  meet({f.path, "a", 5s}, 3, [&](int r) {
+    if (r) CHECK(has_come(f, "a", r - 1));
+  });
   CHECK(f.empty());
 }
 
 TEST_CASE("by_file: one meeting after the other under one name, each with its own bytes") {
+  test::clock const still;
   folder const f;
   auto const errors = on_ranks(all_of(3), [&](int r) {
     for (int n = 0; n < 15; ++n) {
@@ -249,6 +298,7 @@ TEST_CASE("by_file: one meeting after the other under one name, each with its ow
 }
 
 TEST_CASE("by_file: two jobs in one folder do not meet") {
+  test::clock const still;
   folder const f;
   std::thread other([&] { meet({f.path, "one.2", 5s}, 2); });
   meet({f.path, "one", 5s}, 3);
@@ -257,6 +307,7 @@ TEST_CASE("by_file: two jobs in one folder do not meet") {
 }
 
 TEST_CASE("by_file: ranks that are processes") {
+  test::clock const still;
   folder const f;
   std::vector<pid_t> children;
   std::fflush(stdout);
@@ -282,27 +333,39 @@ TEST_CASE("by_file: ranks that are processes") {
 }
 
 TEST_CASE("trap 40: a file that is left over is not taken: of another job, of an earlier start of this one") {
+  test::clock const still;
   folder const f;
-  put(f.file("now", 0), answer("before", {1, 2, 3}, id_of(66)));
-  meet({f.path, "now", 5s}, 3, [](int r) { std::this_thread::sleep_for(r == 0 ? 40ms : 0ms); });
+  auto const of_another = answer("before", {1, 2, 3}, id_of(66));
+  put(f.file("now", 0), of_another);
+  meet({f.path, "now", 5s}, 3, [&](int r) {
+    if (r == 0) CHECK((has_come(f, "now", 1) && has_come(f, "now", 2)));
+  });
 
-  put(f.file("now", 0), answer("now", {1, 2, 3}, id_of(66)));  // its readers had other numbers
+  auto const of_earlier = answer("now", {1, 2, 3}, id_of(66));  // its readers had other numbers
+  put(f.file("now", 0), of_earlier);
+  std::vector<std::byte> receipts[3];
   for (int r : {1, 2}) {
     note old = detail::make_note(note::here, r, 3, sizeof(unique_id), "now");
     old.from = std::uint64_t(r) + 1;
     old.to = 1;  // has read what rank 0 gave then
-    put(f.file("now", r), detail::sealed(old));
+    put(f.file("now", r), receipts[r] = detail::sealed(old));
   }
   SUBCASE("rank 0 comes late") {
-    meet({f.path, "now", 5s}, 3, [](int r) { std::this_thread::sleep_for(r ? 0ms : 40ms); });
+    meet({f.path, "now", 5s}, 3, [&](int r) {
+      if (r == 0) CHECK((has_come(f, "now", 1, receipts[1]) && has_come(f, "now", 2, receipts[2])));
+    });
   }
   SUBCASE("rank 0 is first") {
-    meet({f.path, "now", 5s}, 3, [](int r) { std::this_thread::sleep_for(40ms * r); });
+    meet({f.path, "now", 5s}, 3, [&](int r) {
+      if (r == 1) CHECK(has_come(f, "now", 0, of_earlier));
+      if (r == 2) CHECK(has_come(f, "now", 1, receipts[1]));
+    });
   }
   CHECK(f.empty());
 }
 
 TEST_CASE("trap 40: nobody reads past a file that is left over, but says at the deadline what it is") {
+  test::clock const runs(15ms);
   folder const f;
   auto const waiting = [&](std::vector<std::byte> const& left_over) {
     put(f.file("now", 0), left_over);
@@ -320,6 +383,7 @@ TEST_CASE("trap 40: nobody reads past a file that is left over, but says at the 
 }
 
 TEST_CASE("trap 40: a file that is truncated or altered anywhere is passed over") {
+  test::clock const runs(1ms);
   folder const f;
   note here = detail::make_note(note::here, 1, 2, sizeof(unique_id), "job");
   here.from = 5;
@@ -343,6 +407,7 @@ TEST_CASE("trap 40: a file that is truncated or altered anywhere is passed over"
 }
 
 TEST_CASE("trap 40: rank 0's file is read when it is whole and sound, not before") {
+  test::clock const still;
   folder const f;
   unique_id id{};
   std::atomic<bool> done = false;
@@ -373,30 +438,45 @@ TEST_CASE("trap 40: rank 0's file is read when it is whole and sound, not before
 }
 
 TEST_CASE("by_file: a rank that does not come is named on every rank, by the deadline") {
+  test::clock const still;
   folder const f;
-  std::vector<std::string> errors;
-  double const took = seconds_of([&] {
-    errors = on_ranks({0, 1, 3}, [&](int r) {
-      unique_id id{};
-      comm::by_file{f.path, "job", 300ms}(r, 4, id);
-    });
+  calls some({1, 3, 0}, [&](int r) {
+    unique_id id{};
+    comm::by_file{f.path, "job", 300ms}(r, 4, id);
   });
-  for (auto const& e : errors) check_names(e, {"by_file", "waited 0.3 s", "for rank 2"});
-  CHECK(took >= 0.3);
-  CHECK(took < 3);
+  CHECK(test::comes_true([&] {  // that ranks 1 and 3 have come, but not rank 2
+    auto const file = read(f.file("job", 0));
+    std::uint64_t from[4] = {};
+    if (file.size() >= sizeof(note) + sizeof from) std::memcpy(from, file.data() + sizeof(note), sizeof from);
+    return from[1] && from[3];
+  }));
+  some.advance(0, 299ms), some.advance(1, 299ms), some.advance(2, 299ms);
+  std::this_thread::sleep_for(60ms);  // all have looked
+  CHECK(some.ended() == 0);
+  some.advance(0, 300ms), some.advance(1, 300ms);
+  CHECK(some.await(2));  // while rank 0's file is there
+  some.advance(2, 300ms);
+  for (auto const& e : some.errors()) check_names(e, {"by_file", "waited 0.3 s", "for rank 2"});
   CHECK(f.empty());
-  check_names(on_ranks({1, 2}, [&](int r) { unique_id id{}; comm::by_file{f.path, "job", 50ms}(r, 3, id); })[0],
-              {"rank 1 waited 0.05 s", "for rank 0"});
+
+  calls without_0({1, 2}, [&](int r) { unique_id id{}; comm::by_file{f.path, "job", 50ms}(r, 3, id); });
+  CHECK((has_come(f, "job", 1) && has_come(f, "job", 2)));
+  test::clock::advance(50ms);
+  check_names(without_0.errors()[0], {"rank 1 waited 0.05 s", "for rank 0"});
   CHECK(f.empty());
 }
 
 TEST_CASE("by_file: two processes with one rank") {
+  test::clock const still;
   folder const f;
   for (int twin : {0, 1}) {
-    auto const errors = on_ranks({twin, twin}, [&](int r) {
+    calls both({twin, twin}, [&](int r) {
       unique_id id{};
       comm::by_file{f.path, "job", 400ms}(r, 3, id);
     });
+    CHECK(both.await(1));
+    test::clock::advance(400ms);  // for the other one
+    auto const errors = both.errors();
     check_names(errors[0] + errors[1], {"two processes have come as rank " + std::to_string(twin)});
   }
 }
@@ -431,6 +511,7 @@ TEST_CASE("rendezvous: bad arguments are refused before anything is touched") {
 }
 
 TEST_CASE("by_tcp: every rank has rank 0's bytes, over IPv4 and IPv6, from names, whoever comes first") {
+  test::clock const still;
   for (std::string const address : {"127.0.0.1", "::1", "localhost"}) {
     if (address == "::1" && refusal<ds::comm_error>([] { detail::listen_at("test", "::1", 0, 1); }) != "") {
       MESSAGE("no IPv6 here");
@@ -449,10 +530,13 @@ TEST_CASE("by_tcp: every rank has rank 0's bytes, over IPv4 and IPv6, from names
   }
   int const port = free_port();
   for (int first : {0, 1}) {
+    std::atomic<bool> listens = false;
     auto const errors = on_ranks({0, 1, 2}, [&](int r) {
-      if ((r == 0) != (first == 0)) std::this_thread::sleep_for(100ms);
+      if (r == 0 && first == 1) std::this_thread::sleep_for(50ms);  // the others find nobody
+      if (r != 0 && first == 0) CHECK(test::comes_true([&] { return bool(listens); }));
       unique_id id = r ? unique_id{} : id_of(8);
-      comm::by_tcp{.port = port, .token = "job", .deadline = 5s}(r, 3, id);
+      auto const tells = [&](int) { listens = true; };
+      comm::by_tcp{.port = port, .token = "job", .deadline = 5s, .listening = tells}(r, 3, id);
       CHECK(id == id_of(8));
     });
     for (auto const& e : errors) CHECK(e == "");
@@ -460,6 +544,7 @@ TEST_CASE("by_tcp: every rank has rank 0's bytes, over IPv4 and IPv6, from names
 }
 
 TEST_CASE("trap 40: bytes that come one at a time are all read, and nobody else waits for them") {
+  test::clock const still;
   host h(3, "job", 10s, id_of(1));
   int const port = h.port();
   auto const silent = connected(port);  // and says nothing
@@ -471,7 +556,7 @@ TEST_CASE("trap 40: bytes that come one at a time are all read, and nobody else 
   });
   for (std::byte b : detail::sealed(hello(1, 3, "job"))) {
     send(slow, std::span(&b, 1));
-    std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(500us);
   }
   CHECK(answer_to(slow) == "value");
   quick.join();
@@ -491,6 +576,7 @@ TEST_CASE("trap 40: bytes that come one at a time are all read, and nobody else 
 }
 
 TEST_CASE("by_tcp and by_file go on after signals") {
+  test::clock const still;
   struct sigaction act{}, before{};
   act.sa_handler = [](int) {};  // without SA_RESTART: calls end with EINTR
   ::sigaction(SIGUSR1, &act, &before);
@@ -510,7 +596,7 @@ TEST_CASE("by_tcp and by_file go on after signals") {
     });
     std::string error;
     try {
-      if (r == 0) std::this_thread::sleep_for(50ms);
+      if (r == 0) CHECK(test::comes_true([&] { return signals > 200; }));  // the others wait meanwhile
       unique_id id = r ? unique_id{} : id_of(8);
       comm::by_tcp{.port = port, .token = "job", .deadline = 5s}(r, 3, id);
       CHECK(id == id_of(8));
@@ -526,21 +612,17 @@ TEST_CASE("by_tcp and by_file go on after signals") {
     CHECK(error == "");
   });
   ::sigaction(SIGUSR1, &before, nullptr);
-  CHECK(signals > 20);
   CHECK(running == 0);
 }
 
 TEST_CASE("trap 40: wrong token, size or rank, or a rank twice: turned away by name, and the wait goes on") {
+  test::clock const still;
   host h(3, "job", 10s, id_of(4));
   int const port = h.port();
-  auto const say = [&](std::vector<std::byte> const& bytes) {
-    auto const s = connected(port);
-    send(s, bytes);
-    return answer_to(s);
-  };
+  auto const say = [&](std::vector<std::byte> const& bytes) { return ::say(port, bytes); };
   auto const first = connected(port);
   send(first, detail::sealed(hello(1, 3, "job")));
-  std::this_thread::sleep_for(50ms);
+  await_hearing(port, 3);
 
   check_names(say(detail::sealed(hello(2, 3, "other"))), {"another job"});
   check_names(say(detail::sealed(hello(2, 3, "jo"))), {"another job"});
@@ -575,52 +657,56 @@ TEST_CASE("trap 40: wrong token, size or rank, or a rank twice: turned away by n
 }
 
 TEST_CASE("by_tcp: a rank that does not come is named on every rank, by the deadline, and who was turned away") {
+  test::clock still;
   host h(5, "job", 400ms, id_of(4));
   int const port = h.port();
-  std::vector<std::string> errors;
-  double const took = seconds_of([&] {
-    errors = on_ranks({1, 3, 7}, [&](int r) {
-      unique_id id{};
-      comm::by_tcp{.port = port, .token = r == 7 ? "other" : "job", .deadline = 400ms}(r, r == 7 ? 8 : 5, id);
-    });
-    h.thread.join();
-  });
-  CHECK(took < 3);
-  for (auto const& e : {errors[0], errors[1], h.error})
-    check_names(e, {"by_tcp", "rank 0 waited 0.4 s", "127.0.0.1 port " + std::to_string(port), "for ranks 2, 4",
-                    "turned away: 127.0.0.1, rank 7: it is of another job"});
-  check_names(errors[2], {"another job"});
-
+  auto const one = connected(port), three = connected(port);
+  send(one, detail::sealed(hello(1, 5, "job")));
+  send(three, detail::sealed(hello(3, 5, "job")));
   unique_id id{};
-  double const alone = seconds_of([&] {
-    check_names(refusal<ds::comm_error>([&] {
-                  comm::by_tcp{.port = free_port(), .token = "job", .deadline = 200ms}(1, 2, id);
-                }),
-                {"rank 1: waited 0.2 s for rank 0 at 127.0.0.1", "refused"});
-  });
-  CHECK(alone >= 0.2);
-  CHECK(alone < 2);
+  check_names(refusal<ds::comm_error>([&] {
+                comm::by_tcp{.port = port, .token = "other", .deadline = 400ms}(7, 8, id);
+              }),
+              {"another job"});
+  await_hearing(port, 5);
+  test::clock::advance(399ms);
+  await_hearing(port, 5);
+  test::clock::advance(1ms);
+  h.thread.join();
+  for (auto const& e : {answer_to(one), answer_to(three), h.error})
+    check_names(e, {"rank 0 waited 0.4 s", "127.0.0.1 port " + std::to_string(port), "for ranks 2, 4",
+                    "turned away: 127.0.0.1, rank 7: it is of another job"});
+  CHECK(h.error.starts_with("by_tcp: "));
+
+  test::clock const runs(10ms);
+  check_names(refusal<ds::comm_error>([&] {
+                comm::by_tcp{.port = free_port(), .token = "job", .deadline = 200ms}(1, 2, id);
+              }),
+              {"rank 1: waited 0.2 s for rank 0 at 127.0.0.1", "refused"});
 }
 
 TEST_CASE("by_tcp: a rank that leaves is missing again, and may come back") {
+  test::clock const still;
   for (bool back : {true, false}) {
-    host h(3, "job", back ? 10s : 600ms, id_of(4));
+    host h(3, "job", 600ms, id_of(4));
     int const port = h.port();
     {
       auto const leaves = connected(port);
       send(leaves, detail::sealed(hello(1, 3, "job")));
-      std::this_thread::sleep_for(50ms);
+      await_hearing(port, 3);
     }
-    std::this_thread::sleep_for(50ms);
-    auto const errors = on_ranks(back ? std::vector{2, 1} : std::vector{2}, [&](int r) {
-      unique_id id{};
-      comm::by_tcp{.port = port, .token = "job", .deadline = 5s}(r, 3, id);
-      CHECK(id == id_of(4));
-    });
+    await_hearing(port, 3);
+    auto const two = connected(port);
+    send(two, detail::sealed(hello(2, 3, "job")));
+    await_hearing(port, 3);
+    unique_id id{};
+    if (back) comm::by_tcp{.port = port, .token = "job", .deadline = 5s}(1, 3, id);
+    else test::clock::advance(600ms);
     h.thread.join();
-    for (auto const& e : {errors[0], h.error})
-      if (back) CHECK(e == "");
-      else check_names(e, {"for rank 1", "rank 1 came and left"});
+    CHECK((id == id_of(4)) == back);
+    CHECK((answer_to(two) == "value") == back);
+    if (back) CHECK(h.error == "");
+    else check_names(h.error, {"for rank 1", "rank 1 came and left"});
   }
 }
 
@@ -635,26 +721,29 @@ TEST_CASE("by_tcp: a port is one job's") {
 }
 
 TEST_CASE("trap 40: an answer that is cut off, altered, of another job or none ends the wait with an error") {
+  test::clock still;
   unique_id id{};
   auto const value = value_note("job", id_of(2));
   auto const gives = [&](std::vector<std::byte> const& bytes) {
     return guest_of([&](auto const& s) { send(s, bytes); }, 3s, id);
   };
-  double const took = seconds_of([&] {
-    check_names(gives({value.begin(), value.end() - 1}), {"the connection ended, 1 bytes were to come"});
-    check_names(gives({}), {"the answer of rank 0 at 127.0.0.1", "the connection ended"});
-    auto altered = value;
-    altered.back() ^= std::byte{1};
-    check_names(gives(altered), {"checksum is wrong"});
-    check_names(gives(value_note("other", id_of(2))), {"another job"});
-    check_names(gives(std::vector<std::byte>(1000, std::byte{'H'})), {"not of descent"});
-    note head = hello(0, 2, "job");
-    head.kind = note::value;
-    check_names(gives(detail::sealed(head, std::vector<std::byte>(100))), {"100 bytes instead of 128"});
-  });
-  CHECK(took < 3);
+  check_names(gives({value.begin(), value.end() - 1}), {"the connection ended, 1 bytes were to come"});
+  check_names(gives({}), {"the answer of rank 0 at 127.0.0.1", "the connection ended"});
+  auto altered = value;
+  altered.back() ^= std::byte{1};
+  check_names(gives(altered), {"checksum is wrong"});
+  check_names(gives(value_note("other", id_of(2))), {"another job"});
+  check_names(gives(std::vector<std::byte>(1000, std::byte{'H'})), {"not of descent"});
+  note head = hello(0, 2, "job");
+  head.kind = note::value;
+  check_names(gives(detail::sealed(head, std::vector<std::byte>(100))), {"100 bytes instead of 128"});
   CHECK(id == unique_id{});
-  check_names(guest_of([](auto const& s) { detail::wait_for(s, POLLIN, detail::time_limit(3s)); }, 100ms, id),
+  check_names(guest_of(
+                  [](auto const& s) {  // has heard the rank, and says nothing until it gives up
+                    test::clock::advance(1100ms);
+                    detail::wait_for(s, POLLIN, detail::time_limit(3s));
+                  },
+                  100ms, id),
               {"nothing came in 1.1 s"});
 }
 
@@ -671,7 +760,7 @@ TEST_CASE("rendezvous: tokens are the same in all characters or not at all") {
 }
 
 TEST_CASE("by_ranks: over a communicator that is there already") {
-  comm::threads world{3, 5s};
+  comm::threads world{3};
   auto const errors = on_ranks(all_of(3), [&](int r) {
     auto c = world.rank(r);
     comm::by_ranks by{c};
@@ -711,7 +800,7 @@ TEST_CASE("trap 43: two ranks with one device are named, and what to do, on ever
   other.pop_back();
   check_names(refused(other), {"ranks 2, 3 and 4 have taken"});
 
-  comm::threads world{4, 5s};
+  comm::threads world{4};
   std::vector<std::string> messages(4);
   on_ranks(all_of(4), [&](int r) {
     auto c = world.rank(r);

@@ -7,6 +7,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/parallel.hpp>
 
+#include "support/clock.hpp"
 #include "support/rank_model.hpp"
 
 #include <doctest/doctest.h>

@@ -77,6 +77,7 @@ struct by_file::call {
     removed const mine{path(0)};
     for (bool changed = true;; limit.pause()) {
       bool all = true;
+      bool const last = limit.passed();  // what comes before the deadline is seen, however slow this process is
       for (std::size_t r = 1; r < size(); ++r) {
         if (has[r]) continue;
         if (auto const t = read(r, 0, passed_over)) {
@@ -94,7 +95,7 @@ struct by_file::call {
         changed = false;
       }
       require_alone(number, size() * sizeof(std::uint64_t) + value.size());
-      if (limit.passed()) {
+      if (last) {
         std::vector<int> absent = zeros(come);
         bool const came = absent.empty();
         for (std::size_t r = 1; came && r < size(); ++r)
@@ -116,6 +117,7 @@ struct by_file::call {
     bool has = false;
     write(number, 0, {});
     for (removed const mine{path(me)};; limit.pause()) {
+      bool const last = limit.passed();
       if (has && ::access(mine.path.c_str(), F_OK) != 0 && errno == ENOENT) return;
       require_alone(number, 0);
       auto const t = has ? std::nullopt : read(0, size() * sizeof(std::uint64_t) + value.size(), passed_over);
@@ -127,7 +129,7 @@ struct by_file::call {
           has = true;
         }
       }
-      if (!limit.passed()) continue;
+      if (!last) continue;
       std::string const waited =
           "by_file: rank " + std::to_string(rank) + " waited " + limit.text() + " in " + by.folder;
       if (has) throw comm_error(waited + " for rank 0 to hear that all have read the value");

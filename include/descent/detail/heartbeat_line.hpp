@@ -139,10 +139,10 @@ descriptor reach(contact const& to, introduction const& me, time_limit& limit, S
                  std::string& why) {
   std::vector<attempt> open;
   std::size_t next = 0;
-  auto begin_at = std::chrono::steady_clock::now();
+  auto begin_at = deadline_clock::now();
   why = "no address of rank 0 is known";
   while (!limit.passed() && !stopped()) {
-    auto const now = std::chrono::steady_clock::now();
+    auto const now = deadline_clock::now();
     if (next < to.count && (open.empty() || now >= begin_at)) {
       begin_at = now + std::chrono::milliseconds(250);
       sockaddr_storage there;

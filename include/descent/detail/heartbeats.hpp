@@ -26,7 +26,7 @@ namespace descent::detail {
 /// Each rank tells rank 0 over a line of its own how far it is, and rank 0 tells all of them why they cannot go on: the
 /// verdict. Several threads may call; nothing waits but reach_rank_0() and ask().
 class heartbeats {
-  using clock = std::chrono::steady_clock;
+  using clock = deadline_clock;
 
  public:
   /// Signs of life come every second, ten times before a deadline, and at most 1000 a second from all ranks together.
@@ -117,6 +117,11 @@ class heartbeats {
     std::lock_guard const lock(mutex_);
     if (!verdict_.empty()) return with_verdict(doing);
     return kind == beat::late ? text + unknown() : text;
+  }
+  /// What this rank knows about the others.
+  roll_call knows() const {
+    std::lock_guard const lock(mutex_);
+    return roll_;
   }
   /// Why all ranks end, or nothing.
   std::string verdict() const {

@@ -47,12 +47,12 @@ inline std::string system_message(int error) { return std::generic_category().me
 /// A moment after which nobody waits any more.
 class time_limit {
  public:
-  explicit time_limit(std::chrono::nanoseconds of) : of_(of), end_(std::chrono::steady_clock::now() + of) {}
-  bool passed() const { return std::chrono::steady_clock::now() >= end_; }
-  /// For poll(), at least 0 and at most a second.
+  explicit time_limit(std::chrono::nanoseconds of) : of_(of), end_(deadline_clock::now() + of) {}
+  bool passed() const { return deadline_clock::now() >= end_; }
+  /// For poll(), at least 0 and at most 100.
   int milliseconds() const {
-    auto const left = std::chrono::ceil<std::chrono::milliseconds>(end_ - std::chrono::steady_clock::now());
-    return int(std::clamp<std::int64_t>(left.count(), 0, 1000));
+    auto const left = std::chrono::ceil<std::chrono::milliseconds>(end_ - deadline_clock::now());
+    return int(std::clamp<std::int64_t>(left.count(), 0, 100));
   }
   /// Longer each time, up to 50 ms.
   void pause() {
@@ -63,7 +63,7 @@ class time_limit {
 
  private:
   std::chrono::nanoseconds of_;
-  std::chrono::steady_clock::time_point end_;
+  deadline_clock::time_point end_;
   std::chrono::milliseconds pause_{1};
 };
 

@@ -26,7 +26,7 @@ enum class presence { absent, here, left, gone, unknown };
 /// What one rank knows about another.
 struct rank_record {
   presence is = presence::absent;
-  std::chrono::steady_clock::time_point heard{};
+  deadline_clock::time_point heard{};
   rank_position at{};
 };
 
@@ -81,7 +81,7 @@ struct roll_call {
   }
 
  private:
-  static std::chrono::nanoseconds since(rank_record const& r) { return std::chrono::steady_clock::now() - r.heard; }
+  static std::chrono::nanoseconds since(rank_record const& r) { return deadline_clock::now() - r.heard; }
 };
 
 }  // namespace descent::detail

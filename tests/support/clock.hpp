@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/seconds.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <new>
+#include <sys/mman.h>
+#include <thread>
+
+/// A clock that the test owns, and waiting for what others do: no test ends otherwise because something is slow.
+namespace test {
+
+/// While it lives, deadlines of this process and of those that it forks pass by this clock. It stands still but for
+/// advance(); or it goes on by a little at each look, so that who waits alone is through at once.
+class clock {
+  using ns = std::chrono::nanoseconds;
+  using of_library = descent::detail::deadline_clock;
+
+ public:
+  /// Of one thread: how far its clock is ahead of the others'.
+  static inline thread_local std::atomic<ns::rep> const* own = nullptr;
+
+  explicit clock(ns per_look = ns{0}) {
+    auto& s = state();
+    s.start = std::chrono::steady_clock::now().time_since_epoch().count();
+    s.moved = 0;
+    s.per_look = per_look.count();
+    of_library::source = look;
+  }
+  clock(clock const&) = delete;
+  ~clock() {
+    of_library::source = [] { return std::chrono::steady_clock::now(); };
+  }
+  static void advance(ns by) { state().moved += by.count(); }
+  static of_library::time_point now() { return look(); }
+
+ private:
+  /// Where processes share it.
+  struct shared {
+    std::atomic<ns::rep> start, moved, per_look;
+  };
+  static shared& state() {
+    static shared& one = *new (mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                             shared{};
+    return one;
+  }
+  /// After a minute, which nothing takes that goes well, it runs: a test that fails ends.
+  static of_library::time_point look() {
+    auto& s = state();
+    ns::rep const start = s.start, moved = s.moved += s.per_look;
+    ns::rep const real = std::chrono::steady_clock::now().time_since_epoch().count();
+    ns::rep const late = std::max(ns::rep{0}, real - start - ns(std::chrono::minutes(1)).count());
+    return of_library::time_point(ns(start + moved + late + (own ? own->load() : 0)));
+  }
+};
+
+#ifndef DESCENT_TEST_PATIENCE
+#define DESCENT_TEST_PATIENCE 60
+#endif
+/// The clock goes on while this lives.
+class time_goes_on {
+  std::jthread hand_{[](std::stop_token stop) {
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+      clock::advance(std::chrono::milliseconds(50));
+  }};
+};
+
+/// Waits until f() is true. False: it is not after a minute, which nothing takes that goes well.
+template <class F> bool comes_true(F const& f) {
+  auto const limit = std::chrono::steady_clock::now() + std::chrono::seconds(DESCENT_TEST_PATIENCE);
+  for (; !f(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    if (std::chrono::steady_clock::now() > limit) return false;
+  return true;
+}
+
+}  // namespace test
