@@ -15,7 +15,8 @@ namespace {
 
 /// A tail, a tensor that is not aligned, an empty one, two groups. Only rules with sums see that tensors have chunks.
 template <class Rule>
-std::vector<test::tensor> const model{{(descent::has_sums<Rule> ? 4096 : 0) + 203}, {3, 1}, {0}, {117, 0, 1, 3}, {64, 1}};
+std::vector<test::tensor> const model{
+    {(descent::has_sums<Rule> ? 4096 : 0) + 203}, {3, 1}, {0}, {117, 0, 1, 3}, {64, 1}};
 
 /// A loss that host and device reach.
 struct shared_loss {

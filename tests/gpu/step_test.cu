@@ -11,7 +11,7 @@
 /// A step on the device: which elements it updates, when it is skipped, what groups change in it, what it refuses. One
 /// source, since the cases share optimizers, which are most of what is to be compiled.
 
-// ---- which elements it updates ----------------------------------------------------------------------------------------
+// ---- which elements it updates -------------------------------------------------------------------------------------
 
 namespace elements {
 
@@ -78,7 +78,7 @@ TEST_CASE("thousands of tensors take three launches") {
 
 }  // namespace elements
 
-// ---- more elements than 32 bits count ---------------------------------------------------------------------------------
+// ---- more elements than 32 bits count ------------------------------------------------------------------------------
 
 namespace huge {
 
@@ -139,7 +139,7 @@ TEST_CASE("a tensor of more than 2^31 elements is updated to its end" * doctest:
 
 }  // namespace huge
 
-// ---- when it is skipped -----------------------------------------------------------------------------------------------
+// ---- when it is skipped --------------------------------------------------------------------------------------------
 
 namespace skips {
 
@@ -254,7 +254,7 @@ TEST_CASE("zero_grad clears all gradients and nothing beside them") {
 
 }  // namespace skips
 
-// ---- groups -----------------------------------------------------------------------------------------------------------
+// ---- groups --------------------------------------------------------------------------------------------------------
 
 namespace groups {
 
@@ -351,7 +351,7 @@ TEST_CASE("more groups than one launch carries are set in several") {
 
 }  // namespace groups
 
-// ---- what it refuses --------------------------------------------------------------------------------------------------
+// ---- what it refuses -----------------------------------------------------------------------------------------------
 
 namespace errors {
 
