@@ -4,8 +4,11 @@
 // ESGD is the host's to the bit.
 #include "support.cuh"
 
+#include <descent/cuda.cuh>
 #include <descent/esgd.cuh>
 #include <descent/lbfgs.cuh>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/sgd.hpp>
 
 #include <stdexcept>
 #include <variant>

@@ -2,6 +2,24 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
+
 #include <limits>
 #include <stdexcept>
 #include <tuple>

@@ -4,13 +4,23 @@
 // to rounding; where there are no products, to the bit.
 #include "support.cuh"
 
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
 #include <descent/matrix.cuh>
 #include <descent/matrix.hpp>
+#include <descent/optimizer.hpp>
 #include <descent/rules/adafactor.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
 #include <descent/rules/muon.hpp>
+#include <descent/rules/sgd.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>
+#include <descent/storage.hpp>
+#include <descent/zero_grad.hpp>
 
 #include <limits>
 #include <utility>

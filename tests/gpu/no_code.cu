@@ -5,6 +5,11 @@
 /// not, without PTX.
 #include "support.cuh"
 
+#include <descent/cuda.cuh>
+#include <descent/detail/cuda_error.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adamw.hpp>
+
 #include <fcntl.h>
 #include <unistd.h>
 #include <cstdio>

@@ -3,8 +3,35 @@
 // Every policy of the step does on the device what it does on the host, bit for bit.
 #include "support.cuh"
 
+#include <descent/accumulate.hpp>
+#include <descent/amp.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/gradient_ahead.hpp>
+#include <descent/loss_at.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
+#include <descent/maximize.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/heavy_ball.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/lion.hpp>
 #include <descent/rules/momo.hpp>
 #include <descent/rules/polyak.hpp>
+#include <descent/rules/schedule_free_adamw.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/sam.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
 
 #include <limits>
 #include <stdexcept>

@@ -2,6 +2,21 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rows.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/novograd.hpp>
+#include <descent/rules/schedule_free_adamw.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
+
 /// Selected rows and rows that come and go, on a device: as on the host, to the bit.
 
 using namespace test;

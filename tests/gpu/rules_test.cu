@@ -4,6 +4,23 @@
 // equals the host. Every rule in float is in families_test.cu.
 #include "support.cuh"
 
+#include <descent/chain.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/storage.hpp>
+#include <descent/transforms.hpp>
+
 namespace {
 
 namespace ds = descent;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 // Schedules have the same values on host and device: the same bits, but where a library's pow or log is in them.
 #include <descent/large_batch.hpp>
+#include <descent/schedules/anneal.hpp>
 #include <descent/schedules/any_of.hpp>
 #include <descent/schedules/combine.hpp>
 #include <descent/schedules/constant.hpp>

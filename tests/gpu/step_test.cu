@@ -2,6 +2,16 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/detail/cuda_error.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/storage.hpp>
+
 #include <iterator>
 #include <limits>
 #include <stdexcept>

@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/parallel.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/storage.hpp>
+
 #include <tuple>
 #include <utility>
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/descent.cuh>
+#include <descent/cuda.cuh>
+#include <descent/optimizer.hpp>
 
 #include <doctest/doctest.h>
 

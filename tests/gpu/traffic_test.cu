@@ -2,6 +2,18 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cost.hpp>
+#include <descent/cuda.cuh>
+#include <descent/loss_scale.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/storage.hpp>
+#include <descent/zero_grad.hpp>
+
 namespace {
 
 /// Sizes with tails, a tensor that is not aligned, and none at all: 2 chunks and more.

@@ -3,6 +3,24 @@
 // Known traps (machine/traps_test.cpp) that need a device: what a captured graph freezes or leaves out.
 #include "support.cuh"
 
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/loss_scale.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <cstring>

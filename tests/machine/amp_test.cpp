@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 // Opt levels against the table of NVIDIA apex, and autocast, operation by operation, against the lists of PyTorch.
 #include <descent/amp.hpp>
+#include <descent/loss_scale.hpp>
 #include <descent/policy.hpp>
+#include <descent/storage.hpp>
 
 #include <doctest/doctest.h>
 

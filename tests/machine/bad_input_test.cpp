@@ -2,7 +2,17 @@
 // SPDX-License-Identifier: MIT
 // Hyperparameters and memory that the optimizer refuses, each with its sentence; nothing has
 // changed afterwards.
-#include <descent/descent.hpp>
+#include <descent/clip.hpp>
+#include <descent/cost.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
 
 #include "naive.hpp"
 

@@ -1,7 +1,27 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Chains: equal to the bit to the rules and policies that say the same, and what they make of the parts' fields.
-#include <descent/descent.hpp>
+#include <descent/chain.hpp>
+#include <descent/clip.hpp>
+#include <descent/loss_at.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/momo.hpp>
+#include <descent/rules/nadam.hpp>
+#include <descent/rules/novograd.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/rules/signsgd.hpp>
+#include <descent/rules/signum.hpp>
+#include <descent/rules/yogi.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/transform.hpp>
+#include <descent/transforms.hpp>
+#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,30 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // All that an optimizer owns can be read and put back, and a run goes on from there to the bit.
+#include <descent/accumulate.hpp>
+#include <descent/amp.hpp>
+#include <descent/average.hpp>
+#include <descent/chain.hpp>
+#include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
-#include <descent/descent.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/noise.hpp>
+#include <descent/on_plateau.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/parallel.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rows.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/nadam.hpp>
+#include <descent/rules/novograd.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/plateau.hpp>
+#include <descent/storage.hpp>
+#include <descent/transforms.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <descent/clip.hpp>
 #include <descent/esgd.hpp>
+#include <descent/optimizer.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
 

@@ -1,9 +1,27 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Schedules of any field, in any group, chosen at run time, and the plateau.
-#include <descent/descent.hpp>
+#include <descent/accumulate.hpp>
+#include <descent/chain.hpp>
+#include <descent/clip.hpp>
+#include <descent/cost.hpp>
 #include <descent/matrix.hpp>
+#include <descent/on_plateau.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adamw.hpp>
 #include <descent/rules/muon.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/any_of.hpp>
+#include <descent/schedules/combine.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/join.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/per_group.hpp>
+#include <descent/schedules/table.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/transforms.hpp>
+#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

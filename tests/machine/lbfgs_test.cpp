@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/files.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -151,7 +153,7 @@ template <class Problem> void follow(ds::lbfgs set, std::istream& in) {
 }  // namespace
 
 TEST_CASE("lbfgs follows torch.optim.LBFGS, with and without a search") {
-  std::ifstream in(DESCENT_TESTS_DIR "/reference/values_lbfgs.txt");
+  std::ifstream in(test::tests_dir() + "/reference/values_lbfgs.txt");
   REQUIRE(in);
   int cases = 0, stops = 0;
   for (std::string line; std::getline(in, line);) {

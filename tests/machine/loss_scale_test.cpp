@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/files.hpp"
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -121,7 +123,7 @@ loss_scale_state run(dynamic_loss_scale const& policy, std::string const& steps)
 }  // namespace
 
 TEST_CASE("loss scale: every transition of torch.amp.GradScaler") {
-  std::ifstream in(DESCENT_TESTS_DIR "/reference/loss_scale.txt");
+  std::ifstream in(test::tests_dir() + "/reference/loss_scale.txt");
   REQUIRE(in);
   int sequences = 0, steps = 0, grown = 0, lowered = 0, refused = 0, wrong = 0;
   for (std::string line; std::getline(in, line);) {

@@ -1,7 +1,22 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The learning-rate finder: what it measures, what it suggests, and that nothing is left of it.
-#include <descent/descent.hpp>
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/lr_finder.hpp>
+#include <descent/on_plateau.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

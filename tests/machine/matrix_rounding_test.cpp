@@ -7,6 +7,7 @@
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>
+#include <descent/storage.hpp>
 
 #include <doctest/doctest.h>
 

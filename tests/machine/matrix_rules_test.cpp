@@ -3,8 +3,10 @@
 #include "../support/reference.hpp"
 
 #include <descent/matrix.hpp>
+#include <descent/optimizer.hpp>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/muon.hpp>
+#include <descent/rules/sgd.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>

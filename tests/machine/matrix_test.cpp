@@ -1,13 +1,30 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Matrices and the other parameters in one optimizer: who follows which rule, and what they share.
-#include <descent/descent.hpp>
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/loss_scale.hpp>
 #include <descent/matrix.hpp>
+#include <descent/maximize.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
 #include <descent/rules/adafactor.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
 #include <descent/rules/muon.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/sgd.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/descent.hpp>
+#include <descent/clip.hpp>
+#include <descent/optimizer.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,18 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The optimizer's interface: what it says about itself, and what it does when asked wrongly.
-#include <descent/descent.hpp>
+#include <descent/clip.hpp>
+#include <descent/cost.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
 
 #include "naive.hpp"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Orthonormal bases and eigenvectors from products, as SOAP finds them.
-#include <descent/descent.hpp>
 #include <descent/matrix.hpp>
 #include <descent/rules/soap.hpp>
 

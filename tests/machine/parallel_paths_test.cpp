@@ -1,6 +1,21 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/descent.hpp>
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/comm/threads.hpp>
+#include <descent/cost.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/parallel.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/storage.hpp>
+#include <descent/zero_grad.hpp>
 #if !defined(__SANITIZE_THREAD__)  // the libraries of TBB and OpenMP are not instrumented
 #include <descent/host_tbb.hpp>
 #endif

@@ -1,7 +1,32 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
-#include <descent/descent.hpp>
+#include <descent/loss_at.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/maximize.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/parallel.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/nadam.hpp>
+#include <descent/rules/polyak.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/schedule_free_adamw.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/sam.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/step.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"

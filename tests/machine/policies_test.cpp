@@ -2,7 +2,21 @@
 // SPDX-License-Identifier: MIT
 // Laws of what a step does around its rule: loss scale, clipping, accumulation, averages, skips, frozen groups, and the
 // order of calls.
-#include <descent/descent.hpp>
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 

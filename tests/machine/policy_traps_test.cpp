@@ -2,7 +2,18 @@
 // SPDX-License-Identifier: MIT
 // More mistakes and surprises of other systems, in what a step does around its rule: loss scale, clipping,
 // accumulation, groups. The table of all of them is docs/design/traps.md.
-#include <descent/descent.hpp>
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/maximize.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

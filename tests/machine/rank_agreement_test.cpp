@@ -1,9 +1,32 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
-#include <descent/descent.hpp>
+#include <descent/loss_at.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
+#include <descent/noise.hpp>
+#include <descent/on_plateau.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/parallel.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adagrad.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/polyak.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/sam.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/per_group.hpp>
+#include <descent/schedules/step.hpp>
+#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
+#include "support/files.hpp"
 #include "support/ranks.hpp"
 
 #include <chrono>
@@ -188,7 +211,7 @@ TEST_CASE("trap 30: versions of the library that differ are told first; the vers
   ds::detail::layout<float, float> const where(s.usual());
   auto const facts = ds::detail::facts_of<plan>(where, {{ds::sgd{}}, {ds::sgd{}, false, 1}}, plan::policies{});
   CHECK(facts[0] == std::string("descent ") + ds::version);
-  std::ifstream file(DESCENT_TESTS_DIR "/../meson.build");
+  std::ifstream file(test::tests_dir() + "/../meson.build");
   std::string const build{std::istreambuf_iterator<char>(file), {}};
   CHECK(build.find(std::string("version: '") + ds::version + "'") != std::string::npos);
 }

@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
-#include <descent/descent.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/lamb.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"

@@ -2,6 +2,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
+#include <descent/noise.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/storage.hpp>
+#include <descent/zero_grad.hpp>
+
 #include "recipes.hpp"
 
 #include <tuple>

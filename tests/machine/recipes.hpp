@@ -2,7 +2,26 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/descent.hpp>
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/step.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 // Rank 0's bytes reach all ranks, or every rank says which did not come; what is left over, cut off, altered or of
 // somebody else is never taken. And no two ranks get one device.
+#include <descent/comm/by_file.hpp>
+#include <descent/comm/by_tcp.hpp>
 #include <descent/comm/devices.hpp>
 #include <descent/comm/rendezvous.hpp>
 #include <descent/comm/threads.hpp>

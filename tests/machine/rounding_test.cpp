@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 // Stochastic rounding, by enumeration of all 65536 random numbers, against neighbours that are found here by search.
 #include <descent/detail/packet_random.hpp>
+#include <descent/rounding.hpp>
 
 #include <doctest/doctest.h>
 

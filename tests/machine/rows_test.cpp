@@ -1,9 +1,32 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
 #include <descent/cost.hpp>
-#include <descent/descent.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
 #include <descent/preset.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rows.hpp>
+#include <descent/rules/adagrad.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamax.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/amsgrad.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/radam.hpp>
+#include <descent/rules/schedule_free_adamw.hpp>
+#include <descent/rules/sgd.hpp>
 #include <descent/rules/sm3.hpp>
+#include <descent/rules/yogi.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/per_group.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
 #include <support/reference.hpp>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,21 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/descent.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cost.hpp>
+#include <descent/gradient_ahead.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/maximize.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/heavy_ball.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/sam.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/files.hpp"
+
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -33,7 +35,7 @@ std::vector<std::int64_t> of_all(ds::distributed_sampler s, std::int64_t epoch, 
 
 /// f(what follows) for the recorded lines that begin with this word; how many there are.
 template <class F> int each_line(std::string const& kind, F const& f) {
-  std::ifstream file(DESCENT_TESTS_DIR "/reference/values_sampler.txt");
+  std::ifstream file(test::tests_dir() + "/reference/values_sampler.txt");
   int count = 0;
   for (std::string line, word; std::getline(file, line);) {
     std::istringstream in(line);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Laws of schedules: ends, joints, direction, far steps, bad arguments; and formulas of systems that cannot run here.
+#include <descent/schedules/anneal.hpp>
 #include <descent/schedules/combine.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>

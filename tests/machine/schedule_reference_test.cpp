@@ -6,6 +6,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/schedules/anneal.hpp>
 #include <descent/schedules/combine.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
@@ -17,13 +18,17 @@
 #include <descent/schedules/multi_step.hpp>
 #include <descent/schedules/multiplicative.hpp>
 #include <descent/schedules/one_cycle.hpp>
+#include <descent/schedules/piecewise.hpp>
 #include <descent/schedules/plateau.hpp>
+#include <descent/schedules/polynomial.hpp>
 #include <descent/schedules/preset.hpp>
 #include <descent/schedules/step.hpp>
 #include <descent/schedules/swa_rate.hpp>
 #include <descent/schedules/warmup.hpp>
 
 #include <doctest/doctest.h>
+
+#include "support/files.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -51,7 +56,7 @@ struct recorded {
 };
 
 std::vector<recorded> read() {
-  std::ifstream in(DESCENT_TESTS_DIR "/reference/values_schedules.txt");
+  std::ifstream in(test::tests_dir() + "/reference/values_schedules.txt");
   REQUIRE(in);
   std::vector<recorded> all;
   for (std::string line; std::getline(in, line);) {

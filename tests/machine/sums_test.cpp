@@ -1,7 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Rules with sums over a tensor or over the model, in double, against sums written out here.
-#include <descent/descent.hpp>
+#include <descent/clip.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
 
 #include "naive.hpp"
 

@@ -3,7 +3,22 @@
 // Mistakes that other systems made, numbered, each as a test that they would fail. 15 and 16 are stated here for the sums
 // and means of one process; several ranks will have theirs. 21, 22 and 23 are also in gpu/traps_test.cu, with a capture;
 // 2^31 elements on a device in gpu/huge_test.cu, and 10 in rules/laws_test.cpp.
-#include <descent/descent.hpp>
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 

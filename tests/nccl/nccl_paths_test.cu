@@ -1,5 +1,29 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/gradient_ahead.hpp>
+#include <descent/loss_at.hpp>
+#include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
+#include <descent/maximize.hpp>
+#include <descent/noise.hpp>
+#include <descent/on_plateau.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/parallel.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/nadam.hpp>
+#include <descent/rules/polyak.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/schedule_free_adamw.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/sam.hpp>
+#include <descent/storage.hpp>
+
 #include "nccl/ranks.cuh"
 
 #include <algorithm>

@@ -1,5 +1,14 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/optimizer.hpp>
+#include <descent/parallel.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+
 #include "nccl/ranks.cuh"
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <descent/comm/nccl.cuh>
-#include <descent/descent.cuh>
 
 #include "gpu/support.cuh"
 #include "nccl/launch.hpp"

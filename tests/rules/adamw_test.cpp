@@ -1,7 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+
 #include <doctest/doctest.h>
 
+#define DESCENT_RULE_FAMILY core
 #include "support/storage_product.hpp"
 #include "support/trial.hpp"
 

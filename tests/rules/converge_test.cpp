@@ -1,6 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/descent.hpp>
+#include <descent/chain.hpp>
+#include <descent/clip.hpp>
+#include <descent/parameters.hpp>
+#include <descent/rules/rprop.hpp>
+#include <descent/rules/signsgd.hpp>
+#include <descent/storage.hpp>
+#include <descent/transforms.hpp>
 
 #include <doctest/doctest.h>
 

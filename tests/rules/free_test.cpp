@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/optimizer.hpp>
 #include <descent/rules/acprop.hpp>
 #include <descent/rules/asgd.hpp>
 #include <descent/rules/cocob.hpp>
@@ -9,6 +10,7 @@
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/schedule_free_sgd.hpp>
+#include <descent/storage.hpp>
 
 #include <doctest/doctest.h>
 

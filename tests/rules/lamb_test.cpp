@@ -1,11 +1,14 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/rules/lamb.hpp>
+
 #include <doctest/doctest.h>
 
 #include <array>
 #include <cmath>
 #include <vector>
 
+#define DESCENT_RULE_FAMILY core
 #include "support/storage_product.hpp"
 #include "support/trial.hpp"
 

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <descent/maximize.hpp>
+#include <descent/parameters.hpp>
+#include <descent/storage.hpp>
 
 #include "support/all_rules.hpp"
 #include "support/optimizer_of.hpp"

@@ -1,14 +1,29 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/descent.hpp>
+#include <descent/chain.hpp>
+#include <descent/clip.hpp>
+#include <descent/optimizer.hpp>
 #include <descent/rules/adabound.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/asgd.hpp>
+#include <descent/rules/cocob.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/heavy_ball.hpp>
+#include <descent/rules/lamb.hpp>
 #include <descent/rules/larc.hpp>
 #include <descent/rules/layerwise.hpp>
+#include <descent/rules/madgrad.hpp>
+#include <descent/rules/nadam.hpp>
 #include <descent/rules/padam.hpp>
 #include <descent/rules/qhadam.hpp>
 #include <descent/rules/qhm.hpp>
+#include <descent/rules/sgd.hpp>
 #include <descent/rules/sophia.hpp>
 #include <descent/rules/yellowfin.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/transforms.hpp>
+#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

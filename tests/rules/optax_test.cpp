@@ -4,7 +4,8 @@
 
 #include "support/trial.hpp"
 
-#include <descent/descent.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
 #include <descent/rules/adabelief.hpp>
 #include <descent/rules/adan.hpp>
 #include <descent/rules/ademamix.hpp>
@@ -13,6 +14,7 @@
 #include <descent/rules/novograd.hpp>
 #include <descent/rules/optimistic.hpp>
 #include <descent/rules/optimistic_adam.hpp>
+#include <descent/rules/sgd.hpp>
 #include <descent/rules/signsgd.hpp>
 #include <descent/rules/signum.hpp>
 #include <descent/rules/yogi.hpp>

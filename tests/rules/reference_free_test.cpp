@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/optimizer.hpp>
 #include <descent/rules/acprop.hpp>
 #include <descent/rules/cocob.hpp>
 #include <descent/rules/dadapt_adamw.hpp>
@@ -8,6 +9,9 @@
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/schedule_free_sgd.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

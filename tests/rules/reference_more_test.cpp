@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/descent.hpp>
 #include <descent/rules/adabound.hpp>
 #include <descent/rules/padam.hpp>
 #include <descent/rules/qhadam.hpp>

@@ -15,6 +15,8 @@
 #include <descent/rules/signsgd.hpp>
 #include <descent/rules/signum.hpp>
 #include <descent/rules/yogi.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/vary.hpp>
 
 using namespace test::reference;
 namespace ds = descent;

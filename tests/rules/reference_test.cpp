@@ -1,5 +1,17 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/vary.hpp>
+
 #include <doctest/doctest.h>
 
 #include "support/reference.hpp"

@@ -1,12 +1,19 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/clip.hpp>
 #include <descent/rules/adabelief.hpp>
+#include <descent/rules/adam.hpp>
 #include <descent/rules/adan.hpp>
 #include <descent/rules/adopt.hpp>
+#include <descent/rules/lamb.hpp>
 #include <descent/rules/larc.hpp>
+#include <descent/rules/lars.hpp>
 #include <descent/rules/layerwise.hpp>
+#include <descent/rules/lion.hpp>
 #include <descent/rules/madgrad.hpp>
 #include <descent/rules/novograd.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
 
 #include <doctest/doctest.h>
 

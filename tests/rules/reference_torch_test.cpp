@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/optimizer.hpp>
 #include <descent/rules/adadelta.hpp>
 #include <descent/rules/adagrad.hpp>
 #include <descent/rules/adamax.hpp>
@@ -9,6 +10,9 @@
 #include <descent/rules/nadam.hpp>
 #include <descent/rules/radam.hpp>
 #include <descent/rules/rprop.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/rules/sgd.hpp>
+
 #include <doctest/doctest.h>
 
+#define DESCENT_RULE_FAMILY core
 #include "support/storage_product.hpp"
 #include "support/trial.hpp"
 

@@ -7,7 +7,11 @@
 #include "support/sizes.hpp"
 #include "support/ulp.hpp"
 
+#include <descent/cost.hpp>
 #include <descent/detail/packet.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/storage.hpp>
 
 #include <sys/mman.h>
 

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/storage.hpp>
+
 #include <doctest/doctest.h>
 
 #include "support/all_rules.hpp"

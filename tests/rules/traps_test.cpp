@@ -2,8 +2,49 @@
 // SPDX-License-Identifier: MIT
 // Mistakes and surprises of other systems' update rules, each as a fact that they would fail; the name says whose. The
 // table of all is docs/design/traps.md. Those of the machine are in machine/traps_test.cpp and policy_traps_test.cpp.
-#include <descent/descent.hpp>
+#include <descent/clip.hpp>
+#include <descent/loss_at.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rules/acprop.hpp>
+#include <descent/rules/adabound.hpp>
 #include <descent/rules/adafactor.hpp>
+#include <descent/rules/adagrad.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamax.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/adan.hpp>
+#include <descent/rules/ademamix.hpp>
+#include <descent/rules/adopt.hpp>
+#include <descent/rules/amsgrad.hpp>
+#include <descent/rules/asgd.hpp>
+#include <descent/rules/cocob.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/fromage.hpp>
+#include <descent/rules/heavy_ball.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/larc.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/layerwise.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/momo.hpp>
+#include <descent/rules/nadam.hpp>
+#include <descent/rules/novograd.hpp>
+#include <descent/rules/optimistic_adam.hpp>
+#include <descent/rules/padam.hpp>
+#include <descent/rules/polyak.hpp>
+#include <descent/rules/qhadam.hpp>
+#include <descent/rules/radam.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/rprop.hpp>
+#include <descent/rules/schedule_free_adamw.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/rules/signsgd.hpp>
+#include <descent/rules/signum.hpp>
+#include <descent/rules/sophia.hpp>
+#include <descent/rules/yogi.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/precision.hpp>
 #include <descent/rule.hpp>
 
 #include "optimizer_of.hpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/parameters.hpp>
+#include <descent/precision.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/descent.hpp>
+#include <descent/parameters.hpp>
+#include <descent/precision.hpp>
 
 #include <cstdint>
 #include <cstring>

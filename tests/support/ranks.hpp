@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/accumulate.hpp>
 #include <descent/comm/threads.hpp>
-#include <descent/descent.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/parallel.hpp>
 
 #include "support/rank_model.hpp"
 

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/descent.hpp>
+#include <descent/optimizer.hpp>
 
 #include <doctest/doctest.h>
+
+#include "files.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +43,7 @@ struct golden {
 
 /// The cases of a file in tests/reference, about tensors of these shapes.
 inline std::vector<golden> read_goldens(std::string const& file, std::vector<descent::shape> const& of = shapes) {
-  std::ifstream in(std::string(DESCENT_TESTS_DIR "/reference/") + file);
+  std::ifstream in(tests_dir() + "/reference/" + file);
   REQUIRE(in);
   std::vector<golden> all;
   for (std::string line; std::getline(in, line);) {

@@ -7,6 +7,16 @@
 #include <string>
 #include <tuple>
 
+namespace descent {
+
+struct asgd;
+struct lars;
+struct nadam;
+struct prodigy;
+struct yogi;
+
+}  // namespace descent
+
 /// A family of rules: a header rows_<family>.hpp with a tuple <family>_rows.
 namespace test {
 
@@ -33,5 +43,14 @@ template <class Rule> inline constexpr bool moves_by_itself = false;
 
 /// Whether the rule has the same bits on host and device: not with functions of the mathematical library.
 template <class Rule> inline constexpr bool same_bits_on_device = true;
+
+// Of rules that chains have as parts, here, so that rows_chain.hpp needs none of the other families.
+template <> inline constexpr bool lr_in_state<descent::asgd> = true;  // ax is a mean of p
+template <> inline constexpr bool lr_in_state<descent::lars> = true;
+template <> inline constexpr bool lr_in_state<descent::prodigy> = true;         // lr is inside what it sums
+template <> inline constexpr bool moves_by_itself<descent::asgd> = true;        // lambd shrinks p
+template <> inline constexpr bool moves_by_itself<descent::yogi> = true;        // m starts at `initial`
+template <> inline constexpr bool same_bits_on_device<descent::asgd> = false;   // pow in eta
+template <> inline constexpr bool same_bits_on_device<descent::nadam> = false;  // pow in mu
 
 }  // namespace test

@@ -3,14 +3,20 @@
 #pragma once
 
 #include <descent/chain.hpp>
-#include <descent/descent.hpp>
+#include <descent/clip.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/asgd.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/nadam.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/rules/yogi.hpp>
 #include <descent/transforms.hpp>
 
 #include "row.hpp"
-#include "rows_core.hpp"
-#include "rows_free.hpp"
-#include "rows_optax.hpp"
-#include "rows_torch.hpp"
 
 namespace test {
 

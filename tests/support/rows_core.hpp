@@ -2,7 +2,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/descent.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
 
 #include "row.hpp"
 
@@ -59,8 +66,6 @@ template <> inline constexpr double most_ulps<descent::adam> = 8;  // g + wd p i
 template <> inline constexpr double most_ulps<descent::lamb> = 8;  // rate u in p near 0
 template <>
 inline constexpr double most_ulps<descent::lars> = 16;  // mu b + step, larger than p, in p near 0
-
-template <> inline constexpr bool lr_in_state<descent::lars> = true;
 
 template <> inline constexpr bool in_every_storage<descent::sgd> = true;
 template <> inline constexpr bool in_every_storage<descent::adam> = true;

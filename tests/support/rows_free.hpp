@@ -72,7 +72,6 @@ template <> inline constexpr double most_ulps<descent::momo> = 16;              
 // lr is inside what they sum.
 template <> inline constexpr bool lr_in_state<descent::schedule_free_sgd> = true;
 template <> inline constexpr bool lr_in_state<descent::schedule_free_adamw> = true;
-template <> inline constexpr bool lr_in_state<descent::prodigy> = true;
 template <> inline constexpr bool lr_in_state<descent::dadapt_adamw> = true;
 template <> inline constexpr bool lr_in_state<descent::madgrad> = true;
 template <> inline constexpr bool lr_in_state<descent::cocob> = true;

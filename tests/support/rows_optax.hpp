@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/descent.hpp>
 #include <descent/rules/adabelief.hpp>
 #include <descent/rules/adan.hpp>
 #include <descent/rules/ademamix.hpp>
@@ -69,7 +68,6 @@ inline std::tuple const optax_rows{
 
 template <> inline constexpr double most_ulps<descent::optimistic_adam> = 16;  // Nesterov's m^ near 0, in old
 
-template <> inline constexpr bool moves_by_itself<descent::yogi> = true;     // m starts at `initial`
 template <> inline constexpr bool moves_by_itself<descent::fromage> = true;  // a tensor shrinks
 
 }  // namespace test

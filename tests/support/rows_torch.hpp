@@ -75,16 +75,11 @@ template <> inline constexpr double most_ulps<descent::adadelta> = 8;     // d^2
 template <> inline constexpr double most_ulps<descent::heavy_ball> = 16;  // mu b + step, larger than p, in p near 0
 
 template <> inline constexpr bool lr_in_state<descent::adafactor> = true;   // m is the mean of steps
-template <> inline constexpr bool lr_in_state<descent::asgd> = true;        // ax is a mean of p
 template <> inline constexpr bool lr_in_state<descent::heavy_ball> = true;  // b is the last step
 template <> inline constexpr bool lr_in_state<descent::rprop> = true;       // d starts at lr
 
 template <> inline constexpr bool moves_without_lr<descent::rprop> = true;  // lr is its first step size alone
 
-template <> inline constexpr bool moves_by_itself<descent::asgd> = true;  // lambd shrinks p
-
 template <> inline constexpr bool same_bits_on_device<descent::adafactor> = false;  // pow in the rate of v
-template <> inline constexpr bool same_bits_on_device<descent::asgd> = false;       // pow in eta
-template <> inline constexpr bool same_bits_on_device<descent::nadam> = false;      // pow in mu
 
 }  // namespace test

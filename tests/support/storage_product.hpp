@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/packet.hpp>
+#include <descent/storage.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/explain.hpp>
 #include <descent/detail/matrix_plan.hpp>
 
 #include <array>

@@ -1,7 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
 #include <descent/comm/mpi.hpp>
-#include <descent/descent.hpp>
+#include <descent/comm/mpi_session.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/parallel.hpp>
+#include <descent/rules/adamw.hpp>
 
 #include "support/rank_model.hpp"
 
