@@ -1,17 +1,45 @@
 #!/bin/sh
-# Installs what is missing, builds, runs every suite that can run on this machine, and ends with
-# `N passed, N failed, N skipped`.    usage: sh tests/run.sh
+# Installs what is missing, builds and runs tests, and ends with `N passed, N failed, N skipped`.
 #
-# DESCENT_BUILD names the build folder. A CUDA device in software, if one is given by DESCENT_CUDA_SIMULATOR, takes the
-# place of a missing GPU: a folder with a program cudasim-run that runs the program its arguments name.
+# usage: sh tests/run.sh             the suite quick: what matters, in ten minutes on two processors
+#        sh tests/run.sh --all       everything that this machine can run
+#        sh tests/run.sh --rest      what --all has beyond quick
+#        sh tests/run.sh NAME...     the tests with one of these in their names; builds only what they need
+#
+# --orders beside any of these runs GPU programs in six orders on a CUDA device in software, instead of in order (quick) or
+# in order and in one that the revision draws (--all).
+#
+# DESCENT_BUILD names the build folder. DESCENT_CUDA_SIMULATOR names a folder with a program cudasim-run, a CUDA device in
+# software, which takes the place of a missing GPU. With ccache, what was compiled before, in another clone too, is not
+# compiled again. `python3 tests/times.py build` says where the time went.
 cd "$(dirname "$0")/.." || exit 1
 trap 'exit 130' HUP INT TERM
+tier=quick orders=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --all | --rest) tier=${1#--} ;;
+    --orders) orders=all ;;
+    -*) echo "usage: sh tests/run.sh [--all | --rest | NAME...] [--orders], got $1" >&2; exit 2 ;;
+    *) break ;;
+  esac
+  shift
+done
+[ $# -eq 0 ] || tier=names
+[ -n "$orders" ] || case $tier in all | rest) orders=ci ;; *) orders=plain ;; esac
 . tests/setup.sh
 build=${DESCENT_BUILD:-build}
 simulator=${DESCENT_CUDA_SIMULATOR:+$(cd "$DESCENT_CUDA_SIMULATOR" 2>/dev/null && pwd)/cudasim-run}
+# Clones share what ccache keeps; threads that wait leave the processor to others.
+export CCACHE_BASEDIR="${CCACHE_BASEDIR-$PWD}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR-1}"
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY-passive}"
 passed=0 failed=0 skipped=0
 finish() {
-  echo "$passed passed, $failed failed, $skipped skipped"
+  case $tier in
+    quick) sed 's/^/`sh tests\/run.sh --all` adds /' "$build/not_chosen" ;;
+    names) sed 's/^/Not run: /' "$build/not_chosen" ;;
+    rest) sed 's/^/Run by `sh tests\/run.sh`: /' "$build/not_chosen" ;;
+  esac
+  echo "$tier: $passed passed, $failed failed, $skipped skipped"
   [ "$failed" -eq 0 ]
   exit
 }
@@ -25,46 +53,46 @@ if ! meson setup $configured "$build" > "$build/setup.log" 2>&1; then
   failed=1
   finish
 fi
-# What does not build counts once; the rest still runs, although Meson runs nothing if one test lacks its program.
-ninja -C "$build" -k 0 > "$build/build.log" 2>&1 || { grep -v '^\[' "$build/build.log"; failed=1; }
-meson introspect "$build" --tests | python3 -c '
-import json, os, sys
-for test in json.load(sys.stdin):
-    print("built:" if os.path.exists(test["cmd"][0]) else "not built:", test["name"])' > "$build/programs"
-set --
-if grep '^not built' "$build/programs"; then
-  IFS='
-'
-  set -- $(sed -n 's/^built: //p' "$build/programs")
-  unset IFS
-fi
-
 in_software=no
 if has_nvcc && [ -f "$simulator" ] && ! has_gpu; then in_software=yes; fi
-suites=
-[ $in_software = no ] || suites='--no-suite gpu'
-meson test -C "$build" --no-rebuild --print-errorlogs $suites "$@" 2>&1 | tee "$build/test.log"
-count() { sed -n "s/^$1: *\([0-9]*\) *$/\1/p" "$build/test.log" | grep . || echo 0; }
-passed=$(count Ok)
-skipped=$(count Skipped)
-failed=$((failed + $(count Fail) + $(count Timeout)))
-[ "$passed" -gt 0 ] || failed=$((failed + 1))
-grep -h '^include cost' "$build/meson-logs/testlog.txt"
-
-if [ $in_software = yes ]; then
-  # Once in order, then with blocks, threads and streams in several other orders.
-  echo 'On a CUDA device in software:'
-  sh "$simulator" true || failed=$((failed + 1))
-  meson introspect "$build" --tests | python3 -c '
-import json, shlex, sys
+[ $tier = names ] || set -- $tier
+python3 tests/choose.py "$build" $in_software "$@" || { failed=1; finish; }
+# What does not build counts once; the rest still runs, although Meson runs nothing if one test lacks its program.
+if [ -s "$build/chosen_targets" ]; then
+  xargs ninja -C "$build" -k 0 < "$build/chosen_targets" > "$build/build.log" 2>&1 ||
+    { grep -v '^\[' "$build/build.log"; failed=1; }
+fi
+meson introspect "$build" --tests | python3 -c '
+import json, os, sys
+chosen = set(open(sys.argv[1] + "/chosen_tests").read().splitlines())
 for test in json.load(sys.stdin):
-    if any(suite.endswith("gpu") for suite in test["suite"]):
-        orders = "", "CUDASIM_SEED=1", "CUDASIM_SEED=2", "CUDASIM_ASYNC=1", "CUDASIM_ASYNC=2", "CUDASIM_ASYNC=3"
-        fewer = {"nccl": ("", "CUDASIM_ASYNC=1 CUDASIM_NCCL_DELAY=1"), "benchmarks": ("CUDASIM_ASYNC=1",)}
-        for order in fewer.get(test["name"].split("/")[0], orders):
-            folder = test["workdir"] or sys.argv[1]
-            print(shlex.join([folder, sys.argv[2], test["name"], order, *test["cmd"]]))' \
-    "$build" "$simulator" > "$build/software_runs"
+    if test["name"] in chosen:
+        print("built:" if os.path.exists(test["cmd"][0]) else "not built:", test["name"])' "$build" > "$build/programs"
+grep '^not built' "$build/programs"
+IFS='
+'
+set -- $(sed -n 's/^built: //p' "$build/programs")
+unset IFS
+if [ $# -gt 0 ]; then
+  meson test -C "$build" --no-rebuild --print-errorlogs "$@" 2>&1 | tee "$build/test.log"
+  count() { sed -n "s/^$1: *\([0-9]*\) *$/\1/p" "$build/test.log" | grep . || echo 0; }
+  passed=$(count Ok)
+  skipped=$(count Skipped)
+  failed=$((failed + $(count Fail) + $(count Timeout)))
+  [ $((passed + skipped)) -gt 0 ] || failed=$((failed + 1))
+  grep -h '^include cost' "$build/meson-logs/testlog.txt"
+fi
+
+if [ -s "$build/chosen_gpu" ]; then
+  echo 'On a CUDA device in software:'
+  runs() { tr '\n' '\0' < "$build/$1" | xargs -0 python3 tests/gpu/orders.py "$build" "$simulator" "$2"; }
+  runs chosen_gpu $orders > "$build/software_runs"
+  if [ -s "$build/done_gpu" ]; then
+    runs done_gpu plain > "$build/software_done"
+    grep -vxF -f "$build/software_done" "$build/software_runs" > "$build/software_left"
+    mv "$build/software_left" "$build/software_runs"
+  fi
+  sh "$simulator" true || failed=$((failed + 1))
   xargs -P "$(nproc)" -L 1 sh tests/gpu/software.sh < "$build/software_runs" | tee "$build/software.log"
   ok=$(grep -c '^pass ' "$build/software.log")
   passed=$((passed + ok))

@@ -7,6 +7,7 @@ folder=$1 simulator=$2 name=$3 order=$4
 shift 4
 cd "$folder" || exit 1
 log=$(mktemp)
+started=$(date +%s)
 trap 'rm -f "$log"' EXIT
 case $name in
   nccl/nccl_faults*) expected='' ;;
@@ -14,7 +15,7 @@ case $name in
 esac
 if env CUDASIM_CHECK=1 CUDASIM_INITCHECK=1 CONTRACT_N=20011 $order timeout 900 sh "$simulator" "$@" > "$log" 2>&1 &&
     ! grep '^cudasim: ' "$log" | grep -qv "^cudasim: $expected"; then
-  echo "pass $name $order"
+  echo "pass $name $order ($(($(date +%s) - started)) s)"
 else
-  { echo "FAIL $name $order"; tail -n 40 "$log"; } | sed 's/^pass /  &/'
+  { echo "FAIL $name $order ($(($(date +%s) - started)) s)"; tail -n 40 "$log"; } | sed 's/^pass /  &/'
 fi

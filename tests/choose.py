@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""usage: choose.py build-folder yes|no quick|rest|all|NAME...
+
+What tests/run.sh builds and runs: the tests of the suite quick, all others, all, or those with a NAME in theirs; `yes` where
+a CUDA device in software runs those of the suite gpu. Writes into the build folder, a line each:
+
+    chosen_targets   what has to be built
+    chosen_tests     names of tests for Meson
+    chosen_gpu       names of tests for the device in software
+    done_gpu         with `rest`: those that quick has run in order
+    not_chosen       a sentence about the other tests
+"""
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+
+build, in_software, *words = sys.argv[1:]
+folder = pathlib.Path(build)
+
+
+def introspect(what):
+    return json.loads(subprocess.run(["meson", "introspect", build, what], stdout=subprocess.PIPE, check=True).stdout)
+
+
+def has(test, suite):
+    return any(of.endswith(f":{suite}") for of in test["suite"])
+
+
+def write(name, lines):
+    (folder / name).write_text("".join(f"{line}\n" for line in lines))
+
+
+tests = introspect("--tests")
+if words == ["all"]:
+    chosen = tests
+elif words in (["quick"], ["rest"]):
+    chosen = [test for test in tests if has(test, "quick") == (words == ["quick"])]
+else:
+    chosen = [test for test in tests if any(word in test["name"] for word in words)]
+    if not chosen:
+        sys.exit(f"no test has {' or '.join(words)} in its name")
+in_order = [test for test in tests if words == ["rest"] and has(test, "gpu") and has(test, "quick")]
+
+files = {target["id"]: target["filename"] for target in introspect("--targets")}
+depends = dict.fromkeys(id for test in chosen for id in test["depends"])
+write("chosen_targets", [pathlib.Path(file).relative_to(folder.resolve()) for id in depends for file in files[id]])
+to_run_here = [test for test in chosen if in_software == "yes" and has(test, "gpu")]
+write("chosen_gpu", [test["name"] for test in to_run_here + (in_order if in_software == "yes" else [])])
+write("done_gpu", [test["name"] for test in in_order])
+write("chosen_tests", [test["name"] for test in chosen if test not in to_run_here])
+
+others = collections.Counter(next(suite.split(":")[1] for suite in test["suite"]) for test in tests
+                             if test not in chosen and test not in in_order)
+kinds = ", ".join(f"{count} {suite}" for suite, count in others.most_common())
+write("not_chosen", [f"{others.total()} other tests: {kinds}"] if others else [])

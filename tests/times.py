@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""usage: times.py build-folder [how-many]
+
+Where the time of a run went: seconds of each kind of target and test, and the dearest of them (20). Read from Ninja's log,
+Meson's log of tests, and what tests/run.sh wrote of the runs on a CUDA device in software. Seconds are of a clock, for one of
+the processes that ran side by side; a build that was interrupted or a machine that does other things makes them longer."""
+import json
+import pathlib
+import re
+import sys
+
+build = pathlib.Path(sys.argv[1])
+many = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+
+# The first pattern that fits a target names its kind.
+kinds = [("examples, nvcc", r"examples/.*(_cuda|\.cu\.)"), ("examples, g++", r"examples/"),
+         ("architectures", r"\.(cubin|ptx|fatbin)$|tests/cuda"), ("NCCL programs", r"nccl"),
+         ("device programs", r"\.cu\.o$|tests/gpu"), ("benchmarks", r"bench"),
+         ("thread sanitizer", r"tests/(tsan|thread)_"), ("address sanitizer", r"tests/(asan|sanitized)_"),
+         ("families of rules", r"tests/((rules_)?(converge|laws|packs|sizes|steps|stochastic|storage|systems)_)"),
+         ("precompiled headers", r"\.gch"), ("MPI", r"mpi"), ("rules", r"tests/(rules|by_hand|first_rules|.*references)"),
+         ("machine", r"tests/")]
+
+
+def kind_of(target):
+    return next((kind for kind, pattern in kinds if re.search(pattern, target)), "else")
+
+
+def built():
+    """Seconds by the outputs of each command, of the last time that it ran."""
+    last = {}
+    for line in (build / ".ninja_log").read_text().splitlines()[1:]:
+        start, end, _, output, command = line.split("\t")
+        last[output] = (int(start), int(end), command)
+    commands = {}
+    for output, (start, end, command) in last.items():
+        commands.setdefault((start, end, command), output)
+    return {output: (end - start) / 1000 for (start, end, _), output in commands.items()}
+
+
+def tested():
+    log = build / "meson-logs/testlog.json"
+    for line in log.read_text().splitlines() if log.exists() else []:
+        test = json.loads(line)
+        yield test["name"].split(" / ")[-1], test["duration"], test["suite"]
+
+
+def in_software():
+    log = build / "software.log"
+    for line in log.read_text().splitlines() if log.exists() else []:
+        if done := re.match(r"(?:pass|FAIL) (.*) \((\d+) s\)$", line):
+            yield done[1], int(done[2])
+
+
+def table(title, rows):
+    total = sum(seconds for _, seconds, _ in rows) or 1
+    print(f"\n| {title} | how many | seconds | share |\n|---|---|---|---|")
+    by_kind = {}
+    for kind, seconds, _ in rows:
+        count, sum_ = by_kind.get(kind, (0, 0))
+        by_kind[kind] = count + 1, sum_ + seconds
+    for kind, (count, seconds) in sorted(by_kind.items(), key=lambda row: -row[1][1]):
+        print(f"| {kind} | {count} | {seconds:.0f} | {100 * seconds / total:.0f} % |")
+    print(f"| all | {len(rows)} | {total:.0f} | |\n\n| dearest | seconds |\n|---|---|")
+    for _, seconds, name in sorted(rows, key=lambda row: -row[1])[:many]:
+        print(f"| {name} | {seconds:.1f} |")
+
+
+suites = ["sanitize", "compile-fail", "headers", "cuda", "gpu", "docs", "contract", "host"]
+table("built", [(kind_of(target), seconds, target) for target, seconds in built().items()])
+table("tested", [(next((s for s in suites if any(of.endswith(s) for of in suite)), "else"), seconds, name)
+                 for name, seconds, suite in tested()])
+table("on a CUDA device in software", [(name.split("/")[0], seconds, name) for name, seconds in in_software()])
