@@ -37,7 +37,7 @@ try() {  # try line-number
 }
 
 CUDA_HOME=${CUDA_HOME:-$(sh "$tests/cuda_home.sh")} || exit 1
-compiler="${CXX:-c++} -std=c++20 -O1 -w -fopenmp ${CXXFLAGS:-}
+compiler="${CXX:-c++} -std=c++20 -O1 -w -fopenmp -DDESCENT_TEST_PATIENCE=10 ${CXXFLAGS:-}
   -I$tests -isystem $CUDA_HOME/include/cccl -isystem $CUDA_HOME/include"
 if [ "$1" = --one ]; then
   scratch=$2

@@ -114,9 +114,8 @@ struct team {
     CHECK(comes_true([&] {
       auto const known = (*this)[0].knows();
       for (int r = 1; r < size(); ++r) {
-        if (says(r) && known[r].heard < now) return false;
-        if (says(r) && !of[0]->pauses && (*this)[r].knows()[0].is == presence::here && (*this)[r].knows()[0].heard < now)
-          return false;
+        if (!says(r)) continue;
+        if (known[r].heard < now || (!of[0]->pauses && (*this)[r].knows()[0].heard < now)) return false;
       }
       return true;
     }));
@@ -235,7 +234,8 @@ TEST_CASE("who waits too long names the rank that is behind: its device, or its 
   CHECK(t[1].ask(beat::late, "waited 2 s in collective 9", "", long_enough) == want);
   t.check_all_hear(want);
   CHECK(t[3].verdict_for("in collective 9") == "rank 3 in collective 9: " + want);
-  CHECK(t[0].ask(beat::late, "waited 2 s in collective 9", "", long_enough) == "rank 0 waited 2 s in collective 9: " + want);
+  CHECK(t[0].ask(beat::late, "waited 2 s in collective 9", "", long_enough) ==
+        "rank 0 waited 2 s in collective 9: " + want);
 
   team u(3);
   u.set([](int r) { return at(r == 0 ? 4 : 5, 2, 2); });
@@ -430,7 +430,8 @@ TEST_CASE("a line that carries nonsense is given up, and nobody ends") {
   send(s, broken);
   CHECK(comes_true([&] { return zero.beats.knows()[2].is == presence::unknown; }));
   CHECK(zero.beats.verdict() == "");
-  CHECK(one.beats.ask(beat::late, "waited", "", long_enough) == "rank 1 waited for other ranks; there is no line from rank 2");
+  CHECK(one.beats.ask(beat::late, "waited", "", long_enough) ==
+        "rank 1 waited for other ranks; there is no line from rank 2");
 }
 
 TEST_CASE("a long text comes in parts and is cut at 4000 characters") {

@@ -234,7 +234,8 @@ TEST_CASE("every rank that is lost at a random place is named by all others, who
         return said + " without the lost rank";
       if (!has(text, "rank " + std::to_string(r) + " in collective " + std::to_string(number) + ", "))
         return said + " without the collective";
-      char const* const why[] = {" was killed before ", " waited 60 s in ", " ended with an exception", " has left before "};
+      char const* const why[] = {" was killed before ", " waited 60 s in ", " ended with an exception",
+                                 " has left before "};
       if (!has(text, why[kind])) return said + " without the reason";
       if (last && got.models[std::size_t(r)].value != last->value) return said + " and has other values";
       if (!last && got.models[std::size_t(r)].value != small_model{}.value) return said + " and has other first values";

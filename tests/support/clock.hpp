@@ -14,6 +14,11 @@
 /// A clock that the test owns, and waiting for what others do: no test ends otherwise because something is slow.
 namespace test {
 
+#ifndef DESCENT_TEST_PATIENCE  // seconds
+#define DESCENT_TEST_PATIENCE 60
+#endif
+constexpr std::chrono::seconds patience{DESCENT_TEST_PATIENCE};
+
 /// While it lives, deadlines of this process and of those that it forks pass by this clock. It stands still but for
 /// advance(); or it goes on by a little at each look, so that who waits alone is through at once.
 class clock {
@@ -48,19 +53,16 @@ class clock {
                              shared{};
     return one;
   }
-  /// After a minute, which nothing takes that goes well, it runs: a test that fails ends.
+  /// After a time that nothing takes that goes well it runs: a test that fails ends.
   static of_library::time_point look() {
     auto& s = state();
     ns::rep const start = s.start, moved = s.moved += s.per_look;
     ns::rep const real = std::chrono::steady_clock::now().time_since_epoch().count();
-    ns::rep const late = std::max(ns::rep{0}, real - start - ns(std::chrono::minutes(1)).count());
+    ns::rep const late = std::max(ns::rep{0}, real - start - ns(patience).count());
     return of_library::time_point(ns(start + moved + late + (own ? own->load() : 0)));
   }
 };
 
-#ifndef DESCENT_TEST_PATIENCE
-#define DESCENT_TEST_PATIENCE 60
-#endif
 /// The clock goes on while this lives.
 class time_goes_on {
   std::jthread hand_{[](std::stop_token stop) {
@@ -69,9 +71,9 @@ class time_goes_on {
   }};
 };
 
-/// Waits until f() is true. False: it is not after a minute, which nothing takes that goes well.
+/// Waits until f() is true. False: it is not in a time that nothing takes that goes well.
 template <class F> bool comes_true(F const& f) {
-  auto const limit = std::chrono::steady_clock::now() + std::chrono::seconds(DESCENT_TEST_PATIENCE);
+  auto const limit = std::chrono::steady_clock::now() + patience;
   for (; !f(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
     if (std::chrono::steady_clock::now() > limit) return false;
   return true;

@@ -112,7 +112,7 @@ class mpi {
   void abort(std::string const& why) noexcept { give_up(why, number_ + 1); }
 
  private:
-  using clock = std::chrono::steady_clock;
+  using clock = detail::deadline_clock;
   enum : int { header_tag = 1, body_tag, done_tag, notice_tag };
   /// What this collective waits for: data; that all ranks have it; what one of them says that has not said so.
   enum class stage { collecting, agreeing, asking };

@@ -54,11 +54,11 @@ inline MPI_Comm duplicate(MPI_Comm parent, std::chrono::nanoseconds deadline) {
   MPI_Comm_get_errhandler(parent, &before);
   MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
   MPI_Request request = MPI_REQUEST_NULL;
-  auto const start = std::chrono::steady_clock::now();
+  auto const start = deadline_clock::now();
   std::chrono::nanoseconds waited{0};
   int code = MPI_Comm_idup(parent, made.get(), &request);
   while (code == MPI_SUCCESS && (code = MPI_Test(&request, &done, MPI_STATUS_IGNORE)) == MPI_SUCCESS && !done &&
-         (waited = std::chrono::steady_clock::now() - start) <= deadline)
+         (waited = deadline_clock::now() - start) <= deadline)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   MPI_Comm_set_errhandler(parent, before);
   MPI_Errhandler_free(&before);

@@ -52,7 +52,7 @@ class threads {
   /// sleep. Set it before the ranks start.
   std::function<fault(int rank, std::int64_t number)> before;
 
-  /// For tests that do not take that long: the deadline passes for those that wait for this rank or others like it only.
+  /// For tests that take no time: the deadline passes for those that wait for this rank only, or for more like it.
   void comes_too_late(int rank) {
     std::lock_guard const lock(mutex_);
     slots_[std::size_t(rank)].late = true;

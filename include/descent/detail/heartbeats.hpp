@@ -119,10 +119,7 @@ class heartbeats {
     return kind == beat::late ? text + unknown() : text;
   }
   /// What this rank knows about the others.
-  roll_call knows() const {
-    std::lock_guard const lock(mutex_);
-    return roll_;
-  }
+  roll_call knows() const { return std::lock_guard(mutex_), roll_; }
   /// Why all ranks end, or nothing.
   std::string verdict() const {
     std::lock_guard const lock(mutex_);

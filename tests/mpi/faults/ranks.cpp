@@ -8,6 +8,7 @@
 #include <descent/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 
+#include "mpi/shared_clock.hpp"
 #include "support/rank_model.hpp"
 
 #include <csignal>
@@ -15,10 +16,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
+#include <fcntl.h>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
 
@@ -47,17 +49,12 @@ std::string phase;
 std::map<std::string, long> sent;
 std::FILE* out;
 
-double now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
-
 void happen() {
   std::string const kind = std::exchange(at.kind, "none");
   if (kind == "none") return;
-  std::fprintf(out, "fault %.3f\n", now());
+  std::fprintf(out, "fault\n");
   std::fflush(out);
+  if (kind == "kill" || kind == "stop" || kind == "exit") test::shared_clock::is_out();
   if (kind == "kill") raise(SIGKILL);
   else if (kind == "stop") raise(SIGSTOP);
   else if (kind == "exit") _exit(3);
@@ -68,12 +65,15 @@ void happen() {
 
 extern "C" int MPI_Isend(void const* data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* r) {
   int const code = PMPI_Isend(data, n, type, to, tag, comm, r);
+  test::shared_clock::event();
   if (++sent[phase] == at.sends && phase == at.phase && at.polls == 0) happen();
   return code;
 }
 extern "C" int MPI_Test(MPI_Request* r, int* done, MPI_Status* status) {
   if (phase == at.phase && at.polls > 0 && sent[phase] >= at.sends && --at.polls == 0) happen();
-  return PMPI_Test(r, done, status);
+  int const code = PMPI_Test(r, done, status);
+  if (*done) test::shared_clock::event();
+  return code;
 }
 
 namespace {
@@ -160,6 +160,13 @@ int run(int argc, char** argv) {
   if (how != "none" && std::atoi(argv[4]) == rank)
     at = {how, argv[5], std::atol(argv[6]), std::atol(argv[7])};
   bool const leaves = at.kind == "leave";
+  int const file = open((folder + "/clock").c_str(), O_RDWR | O_CREAT, 0600);
+  if (file < 0 || ftruncate(file, sizeof(test::shared_clock::memory)) != 0) return 4;
+  void* const shared =
+      mmap(nullptr, sizeof(test::shared_clock::memory), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  int size;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  test::shared_clock::begin(shared, rank, size, deadline);
   training all{rank};
   MPI_Barrier(MPI_COMM_WORLD);  // processes start at different times: not the deadline's business
   try {
@@ -167,6 +174,7 @@ int run(int argc, char** argv) {
     if (policy == "sharded") train(all, comm, ds::sharded{comm});
     else train(all, comm, ds::replicated{comm});
   } catch (std::exception const& e) {
+    test::shared_clock::is_out();
     std::fprintf(out, "end %d %llx %s\n", all.point, static_cast<unsigned long long>(all.hash()), e.what());
     std::fflush(out);
     if (leaves) throw;

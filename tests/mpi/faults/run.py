@@ -4,9 +4,10 @@
 usage: run.py program mpirun [rounds [seed]]
 
 Each kind of end in each phase of the program is tried `rounds` times, with 3 and 4 ranks, replicated and sharded.
-Asserted of each rank that is left: it ends at most 5 s behind the deadline with exit code 1, or 75 where MPI_Finalize
-cannot end; its message names the rank, the collective and how long it waited; all have come equally far, and their
-values are those of a training without faults at this point.
+The deadline passes by a clock that stands still while a rank that is left may still go on (shared_clock.hpp).
+Asserted of each rank that is left: it ends with exit code 1, or 75 where MPI_Finalize cannot end; its message names the
+rank, the collective and how long it waited; all have come equally far, and their values are those of a training without
+faults at this point.
 """
 import collections
 import contextlib
@@ -41,7 +42,7 @@ class Rank:
     """What one rank has written."""
 
     def __init__(self, folder, rank):
-        self.points, self.meetings, self.sent, self.fault, self.end = {0: None}, {0: 0}, {}, None, None
+        self.points, self.meetings, self.sent, self.fault, self.end = {0: None}, {0: 0}, {}, False, None
         with open(os.path.join(folder, str(rank)), encoding="utf-8") as lines:
             for line in lines:
                 kind, *rest = line.split()
@@ -52,24 +53,24 @@ class Rank:
                     before, self.sent = self.sent, {k: int(v) for k, v in (x.split("=") for x in rest[3:])}
                     self.meetings[int(rest[0])] = self.meetings[int(rest[0]) - 1] + (before != self.sent)
                 elif kind == "fault":
-                    self.fault = float(rest[0])
+                    self.fault = True
                 elif kind == "end":
                     self.end = int(rest[0]), rest[1], " ".join(rest[2:])
 
 
 def train(case, folder):
-    """Runs it. The exit codes of the ranks, and when each had ended."""
+    """Runs it. The exit codes of the ranks."""
     command = [*mpirun, *OPTIONS, "-np", str(case.ranks), "sh", "-c", SHELL, "rank", program, folder, *map(str, (
         case.policy, case.kind, case.victim, case.phase, case.sends, case.polls))]
     with open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
         run = subprocess.Popen(command, env=ENV, stdout=log, stderr=log, start_new_session=True)
-    codes, ended, limit = {}, {}, time.monotonic() + 40
+    codes, limit = {}, time.monotonic() + 100  # which nothing takes that goes well
     try:
         while len(codes) < case.ranks and time.monotonic() < limit:
             for rank in set(range(case.ranks)) - set(codes):
                 try:
                     with open(os.path.join(folder, f"code.{rank}"), encoding="utf-8") as code:
-                        codes[rank], ended[rank] = int(code.read()), time.monotonic()
+                        codes[rank] = int(code.read())
                 except OSError:
                     pass
             if case.kind == "stop" and len(codes) == case.ranks - 1 and case.victim not in codes:
@@ -78,14 +79,14 @@ def train(case, folder):
             if run.poll() is not None and len(codes) < case.ranks:
                 limit = min(limit, time.monotonic() + 0.5)
             time.sleep(0.01)
-        run.wait(timeout=20)
+        run.wait(timeout=100)
     finally:
         if run.poll() is None:
             os.killpg(run.pid, signal.SIGTERM)
             time.sleep(1)
             os.killpg(run.pid, signal.SIGKILL)
             run.wait()
-    return codes, ended
+    return codes
 
 
 def wrong_message(text, rank, case):
@@ -99,7 +100,7 @@ def wrong_message(text, rank, case):
     if late:
         if str(case.victim) not in late[3].split(", "):
             return "names other ranks"
-        return None if DEADLINE / 2 < float(late[1]) < DEADLINE + 4 else "says another deadline"
+        return None if late[1] == str(DEADLINE) else "says another deadline"
     error = re.search(r"error between ranks (\d) and (\d) in collective \d+: .*, after [\d.e-]+ s$", text)
     return None if error and str(case.victim) in error.groups() else "does not say whom it waited for"
 
@@ -107,7 +108,7 @@ def wrong_message(text, rank, case):
 def problems(case, want, meetings):
     """What is wrong. want: values after each part of the program; meetings: parts so far in which ranks meet."""
     with tempfile.TemporaryDirectory() as folder:
-        codes, ended = train(case, folder)
+        codes = train(case, folder)
         try:
             ranks = [Rank(folder, r) for r in range(case.ranks)]
         except OSError as error:
@@ -115,7 +116,7 @@ def problems(case, want, meetings):
         with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
             said = log.read()
     victim, left = ranks[case.victim], [r for r in range(case.ranks) if r != case.victim]
-    if victim.fault is None:
+    if not victim.fault:
         return [f"nothing happened in phase {case.phase}: {[(codes.get(r), x.end) for r, x in enumerate(ranks)]}"], []
     found = []
     if codes.get(case.victim) != KINDS[case.kind]:
@@ -125,8 +126,6 @@ def problems(case, want, meetings):
         end = ranks[r].end
         if codes.get(r) not in allowed:
             found.append(f"rank {r} ends with {codes.get(r)}, not one of {allowed}: {said[-600:]}")
-        elif ended[r] - victim.fault > DEADLINE + 5:
-            found.append(f"rank {r} ends after {ended[r] - victim.fault:.1f} s")
         if not end:
             found.append(f"rank {r} says nothing")
             continue
@@ -149,7 +148,7 @@ for policy in PHASES:
     for size in (3, 4):
         case = Case(policy, "none", "none", size, 0, 0, 0)
         with tempfile.TemporaryDirectory() as folder:
-            codes, _ = train(case, folder)
+            codes = train(case, folder)
             ranks = [Rank(folder, r) for r in range(size)]
         assert codes == {r: 0 for r in range(size)}, (codes, [r.end for r in ranks])
         assert all(r.points == ranks[0].points for r in ranks), "ranks differ without a fault"
@@ -171,12 +170,6 @@ for policy, phases in PHASES.items():
 start = time.monotonic()
 with ThreadPoolExecutor(5) as pool:
     results = list(pool.map(lambda c: problems(c, want[c.policy, c.ranks], meetings[c.policy, c.ranks]), cases))
-# On a starved machine a rank that is well may be late: what is wrong, but for values, is tried once more by itself.
-again = 0
-for i, (found, _) in enumerate(results):
-    if found and not any("other values" in one or "equally far" in one for one in found):
-        again += 1
-        results[i] = problems(cases[i], want[cases[i].policy, cases[i].ranks], meetings[cases[i].policy, cases[i].ranks])
 wrong = 0
 for case, (found, _) in zip(cases, results):
     if found:
@@ -185,5 +178,5 @@ for case, (found, _) in zip(cases, results):
 for kind in KINDS:
     codes = collections.Counter(str(c) for case, (_, left) in zip(cases, results) if case.kind == kind for c in left)
     print(f"{kind}: {sum(c.kind == kind for c in cases)} runs, exit codes of the ranks that are left: {dict(codes)}")
-print(f"{len(cases)} runs in {time.monotonic() - start:.0f} s, {again} of them twice, {wrong} wrong")
+print(f"{len(cases)} runs in {time.monotonic() - start:.0f} s, {wrong} wrong")
 sys.exit(bool(wrong))
