@@ -14,8 +14,9 @@ void train(ds::parameters<float> const& params, cudaStream_t stream) {
   opt.step();
 }
 END
-  "$@" -arch=sm_90 -ptx "$unit.cu" -o "$unit.ptx" || exit 1
-  "$@" -c "$unit.cu" -o "$unit.o" || exit 1
+  mkdir "$unit"
+  "$@" -arch=sm_90 --keep --keep-dir "$unit" -c "$unit.cu" -o "$unit.o" || exit 1
+  cp "$unit"/*.ptx "$unit.ptx"
   if nm -C "$unit.o" | grep -iE ' U (nccl|MPI_)'; then echo "a program without ranks needs these"; exit 1; fi
   # Names by the order in which they come.
   awk '{

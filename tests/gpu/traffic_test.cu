@@ -24,31 +24,33 @@ std::int64_t moved(void const* p) {
   return std::int64_t(cudasim_traffic(p, 0) + cudasim_traffic(p, 1));
 }
 
-/// What a step of whole packets costs beside bytes: instructions in PTX for each parameter; for each packet of 8, accesses
-/// of global memory of less than 16 bytes, such as those of terms, and operations on 64-bit floating point.
-struct work {
-  double instructions, narrow, f64;
-};
-template <class Step> void costs(work const& recorded, std::int64_t parameters, test::stream const& s, Step const& step) {
-  step();
+template <class... Names> std::int64_t counted(Names... counters) {
+  return std::int64_t((0 + ... + cudasim_count(counters)));
+}
+
+/// A step of whole packets: few launches, all elements in accesses of 16 bytes, and double for sums alone, whose pass is
+/// another launch. What it costs beside is said: PTX instructions for each parameter, and for each packet of 8 accesses
+/// of less than 16 bytes, such as those of terms, and operations in double.
+template <class Plan, class Optimizer>
+void costs_what_it_promises(Optimizer& opt, std::int64_t parameters, test::stream const& s) {
+  opt.step();
   s.wait();
   cudasim_reset_counters();
-  step();
+  opt.step();
   s.wait();
-  auto const per = [&](std::int64_t of, auto... counters) {
-    return double((0 + ... + cudasim_count(counters))) * double(of) / double(parameters);
-  };
-  work const is{per(1, "instructions"), per(8, "narrow_loads", "narrow_stores"), per(8, "f64_operations")};
-  MESSAGE(is.instructions, " instructions for each parameter; for each packet ", is.narrow, " narrow accesses, ", is.f64,
-          " operations in double");
-  CHECK(is.instructions == doctest::Approx(recorded.instructions).epsilon(0.05));
-  CHECK(is.narrow == doctest::Approx(recorded.narrow).epsilon(0.05));
-  CHECK(is.f64 == doctest::Approx(recorded.f64).epsilon(0.05));
+  auto const narrow = counted("narrow_loads", "narrow_stores"), in_double = counted("f64_operations");
+  auto const packets = parameters / 8;
+  CHECK(counted("launches") == (Plan::measures ? 3 : 2));
+  CHECK((counted("global_loads", "global_stores") - narrow) * 16 >= parameters * opt.bytes_per_parameter());
+  if (!Plan::measures) CHECK(in_double < packets);
+  auto const for_each = [](std::int64_t count, std::int64_t of) { return double(count) / double(of); };
+  MESSAGE(for_each(counted("instructions"), parameters), " instructions for each parameter; for each packet ",
+          for_each(narrow, packets), " narrow accesses, ", for_each(in_double, packets), " operations in double");
 }
 
 /// One step moves exactly the bytes of the model in values, gradients and all that is owned.
 template <class Value, class... Ps>
-void moves_what_the_model_says(std::int64_t expected, work const& recorded, Ps... policies) {
+void moves_what_the_model_says(std::int64_t expected, Ps... policies) {
   using plan = descent::detail::plan<Value, Value, descent::adamw, Ps...>;
   static constexpr auto constant = descent::bytes_per_parameter<Value, Value, descent::adamw, Ps...>();
   CHECK(constant == expected);
@@ -81,42 +83,38 @@ void moves_what_the_model_says(std::int64_t expected, work const& recorded, Ps..
   std::int64_t const chunks = 16 * 4096;
   test::tensors<Value> y{{{chunks}}, s};
   descent::optimizer whole{y.on_device(), descent::adamw{}, policies..., descent::cuda{s}};
-  costs(recorded, chunks, s, [&] { whole.step(); });
+  costs_what_it_promises<plan>(whole, chunks, s);
 }
 
 }  // namespace
 
-TEST_CASE("a step of AdamW moves exactly the bytes of the model, in as many instructions as recorded" *
+TEST_CASE("a step of AdamW moves exactly the bytes of the model, in accesses of 16 bytes" *
           doctest::skip(!test::in_software())) {
   using descent::half, descent::bfloat16;
   descent::clip_norm const clip{1};
-  SUBCASE("in float") { moves_what_the_model_says<float>(32, {43.5, 19.2, 27.8}, clip); }
-  SUBCASE("in half with a float master") {
-    moves_what_the_model_says<half>(30, {47.2, 19.2, 27.8}, clip, descent::master<float>{});
-  }
-  SUBCASE("in bfloat16") {
-    moves_what_the_model_says<bfloat16>(16, {48.9, 19.2, 27.8}, clip, descent::states<bfloat16>{});
-  }
+  SUBCASE("in float") { moves_what_the_model_says<float>(32, clip); }
+  SUBCASE("in half with a float master") { moves_what_the_model_says<half>(30, clip, descent::master<float>{}); }
+  SUBCASE("in bfloat16") { moves_what_the_model_says<bfloat16>(16, clip, descent::states<bfloat16>{}); }
   SUBCASE("in half: the whole step") {
-    moves_what_the_model_says<half>(40, {55.4, 22.3, 27.8}, clip, descent::master<float>{}, descent::dynamic_loss_scale{},
+    moves_what_the_model_says<half>(40, clip, descent::master<float>{}, descent::dynamic_loss_scale{},
                                     descent::ema{}, descent::zero_grad{});
   }
   SUBCASE("in bfloat16 with a float master") {
-    moves_what_the_model_says<bfloat16>(30, {47.2, 19.2, 27.8}, clip, descent::master<float>{});
+    moves_what_the_model_says<bfloat16>(30, clip, descent::master<float>{});
   }
   SUBCASE("in bfloat16 with the remainder of a master") {
-    moves_what_the_model_says<bfloat16>(28, {58.3, 19.1, 27.8}, clip, descent::master_remainder{});
+    moves_what_the_model_says<bfloat16>(28, clip, descent::master_remainder{});
   }
   SUBCASE("in bfloat16, rounded at random") {
-    moves_what_the_model_says<bfloat16>(16, {99.6, 21.3, 27.8}, clip, descent::states<bfloat16>{},
+    moves_what_the_model_says<bfloat16>(16, clip, descent::states<bfloat16>{},
                                         descent::stochastic_rounding{});
   }
   SUBCASE("in float with noise and values clipped, which are free, and slow weights at every step") {
-    moves_what_the_model_says<float>(36, {108.0, 18.2, 0.016}, descent::gradient_noise{}, descent::clip_value{},
+    moves_what_the_model_says<float>(36, descent::gradient_noise{}, descent::clip_value{},
                                      descent::lookahead{.k = 1});
   }
   SUBCASE("in float, clipped by the norm of the parameters") {
-    moves_what_the_model_says<float>(36, {52.1, 17.8, 55.9}, descent::clip_adaptive{});
+    moves_what_the_model_says<float>(36, descent::clip_adaptive{});
   }
 }
 
