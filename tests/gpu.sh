@@ -17,7 +17,7 @@
 #   FLAGS   its flags for the device (-arch=native)
 #   RUN     a command that runs the programs, for a device in software; it wants
 #           FLAGS='-gencode=arch=compute_80,code=compute_80 --no-compress -cudart=shared'
-#   TESTS   names of the tests, without _test.cu, such as 'skip nccl_paths' (all)
+#   TESTS   names of the tests, without _test.cu, such as 'step nccl_paths' (all)
 #   SANITIZER  compute-sanitizer, where it is not on the PATH; empty: without it
 #   BUILD   a folder for the programs, to keep them: what is there is not built again (a temporary one)
 #   RUNS    no: only builds

@@ -24,9 +24,11 @@ build, simulator, *rest = sys.argv[1:]
 mode = rest.pop(0) if rest and rest[0] in modes else "ci"
 patterns = rest
 
-git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=os.path.dirname(os.path.abspath(__file__)), text=True,
-                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-revision = git.stdout.strip() if git.returncode == 0 else "0" * 40
+try:
+    revision = subprocess.run(["git", "rev-parse", "HEAD"], cwd=os.path.dirname(os.path.abspath(__file__)), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.strip()
+except (OSError, subprocess.CalledProcessError):
+    revision = "0" * 40  # sources without a history
 seed = 1 + int(revision[:8], 16) % 1_000_000
 drawn = f"CUDASIM_SEED={seed} CUDASIM_ASYNC={seed}"
 drawn_ranks = f"{drawn} CUDASIM_NCCL_DELAY={seed}"

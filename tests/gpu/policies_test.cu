@@ -24,7 +24,6 @@
 #include <descent/rules/lars.hpp>
 #include <descent/rules/lion.hpp>
 #include <descent/rules/momo.hpp>
-#include <descent/rules/polyak.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/sam.hpp>
@@ -77,13 +76,11 @@ TEST_CASE("a loss scale, static or dynamic, grows, backs off and skips alike") {
 TEST_CASE("norms of every kind clip alike, over everything, groups and tensors") {
   agrees<double, double>(ds::adam{}, ds::clip<ds::norm::l1>{1});
   agrees<float, float>(ds::adam{}, ds::clip<ds::norm::l1, ds::scope::tensor>{1});
-  agrees<float, ds::half>(ds::adamw{}, ds::clip<ds::norm::inf>{0.5});
   agrees<float, float>(ds::lion{}, ds::clip<ds::norm::inf, ds::scope::group>{0.5}, ds::maximize{});
-  agrees<ds::half, float>(ds::adamw{}, ds::clip<ds::norm::l2, ds::scope::group>{1, ds::torch_eps});
 }
 TEST_CASE("rules with sums clip alike") {
   agrees<float, float>(ds::lamb{}, ds::clip_adaptive{}, ds::dynamic_loss_scale{.init = 4});
-  agrees<float, float>(ds::lars{}, ds::clip<ds::norm::l2, ds::scope::group>{1}, ds::clip_value{0.1},
+  agrees<float, float>(ds::lars{}, ds::clip<ds::norm::l2, ds::scope::group>{1, ds::torch_eps}, ds::clip_value{0.1},
                        ds::gradient_noise{.eta = 1, .seed = 9});
   agrees<ds::half, ds::half>(ds::dog{.reps = 0.1}, ds::dynamic_loss_scale{.init = 4}, ds::master<float>{});
 }
@@ -190,7 +187,7 @@ TEST_CASE("values look ahead and come back alike") {
 TEST_CASE("the norm can be asked for where no step measures it") {
   test::stream s;
   test::tensors<ds::half> x{model, s};
-  test::twins both{x, ds::adamw{}};
+  test::twins both{x, ds::schedule_free_adamw{.lr = 0.1}, ds::master<float>{}};
   both.steps(1);
   CHECK(both.host.gradient_norm() == both.device.gradient_norm());
   CHECK(both.device.diagnose().empty());
@@ -324,33 +321,30 @@ TEST_CASE("sam: a captured ascent and step are the eager ones") {
     test::expect_same(x.device_value.get(s), y.device_value.get(s), "value");
   }
 }
-TEST_CASE("rules that look at the loss agree, the loss being where the backend is") {
-  auto const agree = [](auto rule) {
-    test::stream s;
-    test::tensors<float> x{model, s};
-    float on_host = 0;
-    test::device_vector<float> on_device{{0}, s};
-    ds::optimizer host{x.on_host(), rule, ds::loss_at{&on_host}};
-    ds::optimizer device{x.on_device(), rule, ds::loss_at{on_device.data()}, ds::cuda{s}};
-    for (int t = 1; t <= 4; ++t) {
-      x.new_gradients(std::uint64_t(t));
-      x.send_gradients();
-      on_host = t == 2 ? NAN : t == 3 ? infinity : 40.f / float(t);  // skipped, and forgotten
-      on_device.put({on_host}, s);
-      host.step(), device.step();
-      CHECK(device.report().applied == (t == 1 || t == 4));
-      CHECK(device.report().why == host.report().why);
-    }
-    CHECK(device.report().step == 2);
-    x.expect_same();
-  };
-  agree(ds::polyak{});
-  agree(ds::momo{.lr = 0.5, .weight_decay = 0.1, .adapt = true});
+TEST_CASE("a rule that looks at the loss agrees, the loss being where the backend is") {
+  ds::momo const rule{.lr = 0.5, .weight_decay = 0.1, .adapt = true};
+  test::stream s;
+  test::tensors<float> x{model, s};
+  float on_host = 0;
+  test::device_vector<float> on_device{{0}, s};
+  ds::optimizer host{x.on_host(), rule, ds::loss_at{&on_host}};
+  ds::optimizer device{x.on_device(), rule, ds::loss_at{on_device.data()}, ds::cuda{s}};
+  for (int t = 1; t <= 4; ++t) {
+    x.new_gradients(std::uint64_t(t));
+    x.send_gradients();
+    on_host = t == 2 ? NAN : t == 3 ? infinity : 40.f / float(t);  // skipped, and forgotten
+    on_device.put({on_host}, s);
+    host.step(), device.step();
+    CHECK(device.report().applied == (t == 1 || t == 4));
+    CHECK(device.report().why == host.report().why);
+  }
+  CHECK(device.report().step == 2);
+  x.expect_same();
 }
 TEST_CASE("loss_at: a pointer to host memory is refused on the device" *
           doctest::skip(!test::host_memory_is_out_of_reach())) {
   test::stream s;
   test::tensors<float> x{model, s};
   float f = 0;
-  CHECK_THROWS_AS(ds::optimizer(x.on_device(), ds::polyak{}, ds::loss_at{&f}, ds::cuda{s}), std::invalid_argument);
+  CHECK_THROWS_AS(ds::optimizer(x.on_device(), ds::momo{}, ds::loss_at{&f}, ds::cuda{s}), std::invalid_argument);
 }

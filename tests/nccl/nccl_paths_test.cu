@@ -305,7 +305,7 @@ TEST_CASE("an ordered sum of shards is made where it is read first: one launch a
   CHECK(added.moved == plain.moved + (test::in_software() ? (parts - 4) * own : 0));
 
   ds::clip<ds::norm::l2, ds::scope::group> const by_group{1};
-  auto const clipped = step(native, by_group), both = step(ordered, by_group);
+  auto const clipped = step(by_group, native), both = step(by_group, ordered);
   CHECK(both.launches == clipped.launches);
   CHECK((clipped.keeps_sum && both.keeps_sum));
   CHECK(both.memory == clipped.memory + parts * own);

@@ -1,3 +1,0 @@
-// SPDX-FileCopyrightText: 2026 the descent authors
-// SPDX-License-Identifier: MIT
-#include "common_bfloat16.cpp"
