@@ -619,29 +619,29 @@ TEST_CASE("trap 40: wrong token, size or rank, or a rank twice: turned away by n
   test::clock const still;
   host h(3, "job", 10s, id_of(4));
   int const port = h.port();
-  auto const say = [&](std::vector<std::byte> const& bytes) { return ::say(port, bytes); };
+  auto const tell = [&](std::vector<std::byte> const& bytes) { return say(port, bytes); };
   auto const first = connected(port);
   send(first, detail::sealed(hello(1, 3, "job")));
   await_hearing(port, 3);
 
-  check_names(say(detail::sealed(hello(2, 3, "other"))), {"another job"});
-  check_names(say(detail::sealed(hello(2, 3, "jo"))), {"another job"});
-  check_names(say(detail::sealed(hello(2, 3, "job2"))), {"another job"});
-  check_names(say(detail::sealed(hello(2, 4, "job"))), {"it is of 4 ranks, these are 3"});
-  check_names(say(detail::sealed(hello(1, 3, "job"))), {"rank 1 has come already"});
-  check_names(say(detail::sealed(hello(3, 3, "job"))), {"rank must be in [0, 3), is 3"});
-  check_names(say(detail::sealed(hello(-1, 3, "job"))), {"rank must be in [0, 3), is -1"});
-  check_names(say(detail::sealed(hello(0, 3, "job"))), {"rank 0 is the one that listens"});
+  check_names(tell(detail::sealed(hello(2, 3, "other"))), {"another job"});
+  check_names(tell(detail::sealed(hello(2, 3, "jo"))), {"another job"});
+  check_names(tell(detail::sealed(hello(2, 3, "job2"))), {"another job"});
+  check_names(tell(detail::sealed(hello(2, 4, "job"))), {"it is of 4 ranks, these are 3"});
+  check_names(tell(detail::sealed(hello(1, 3, "job"))), {"rank 1 has come already"});
+  check_names(tell(detail::sealed(hello(3, 3, "job"))), {"rank must be in [0, 3), is 3"});
+  check_names(tell(detail::sealed(hello(-1, 3, "job"))), {"rank must be in [0, 3), is -1"});
+  check_names(tell(detail::sealed(hello(0, 3, "job"))), {"rank 0 is the one that listens"});
   note other = hello(2, 3, "job");
   other.version = 9;
-  check_names(say(detail::sealed(other)), {"version 9, this is 1"});
+  check_names(tell(detail::sealed(other)), {"version 9, this is 1"});
   other = hello(2, 3, "job");
   other.value_bytes = 64;
-  check_names(say(detail::sealed(other)), {"64 bytes, here 128"});
+  check_names(tell(detail::sealed(other)), {"64 bytes, here 128"});
   auto altered = detail::sealed(hello(2, 3, "job"));
   altered[offsetof(note, from)] ^= std::byte{1};
-  check_names(say(altered), {"checksum is wrong"});
-  CHECK(say(std::vector<std::byte>(sizeof(note), std::byte{'G'})) == "closed");  // not of this library
+  check_names(tell(altered), {"checksum is wrong"});
+  CHECK(tell(std::vector<std::byte>(sizeof(note), std::byte{'G'})) == "closed");  // not of this library
 
   unique_id id{};
   check_names(refusal<ds::comm_error>([&] {
