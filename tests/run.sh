@@ -80,7 +80,7 @@ if [ $# -gt 0 ]; then
   skipped=$(count Skipped)
   failed=$((failed + $(count Fail) + $(count Timeout)))
   [ $((passed + skipped)) -gt 0 ] || failed=$((failed + 1))
-  grep -h '^include cost' "$build/meson-logs/testlog.txt"
+  grep -hE '^(include cost|(figures|sizes|costs) of )' "$build/meson-logs/testlog.txt"
 fi
 
 if [ -s "$build/chosen_gpu" ]; then

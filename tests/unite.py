@@ -3,7 +3,7 @@
 """usage: unite.py tests-folder unit sources...
 
 Writes a unit of several test sources, which are then compiled as one: what they share is parsed and instantiated once.
-Each source is in a namespace of its own; what they include comes first, outside of it."""
+Each source of several is in a namespace of its own; what they include comes first, outside of it."""
 import pathlib
 import re
 import sys
@@ -18,7 +18,8 @@ for source in sources:
             name = str(beside)
         headers[f"#include {opening}{name}{closing}"] = None
     namespace = "in_" + re.sub(r"\W", "_", source.removesuffix(".cpp"))
-    bodies.append(f'namespace {namespace} {{\n#include "{source}"\n}}')
+    body = f'#include "{source}"'
+    bodies.append(f"namespace {namespace} {{\n{body}\n}}" if len(sources) > 1 else body)
 text = "\n".join([*headers, *bodies]) + "\n"
 if not unit.exists() or unit.read_text() != text:
     unit.write_text(text)
