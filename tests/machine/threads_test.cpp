@@ -30,7 +30,7 @@ struct threads {
 
 template <class Value, class Gradient, class System, class Rule, class... Ps>
 std::vector<float> train(Rule rule, Ps... policies) {
-  constexpr std::size_t n = 50'000, tail = 777;
+  constexpr std::size_t n = 70'000, tail = 777;
   std::vector<Value> w(n, Value(0.5f));
   std::vector<Gradient> g(n);
   ds::parameters<Value, Gradient> params;

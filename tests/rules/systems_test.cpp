@@ -31,14 +31,23 @@ template <class System, class Rule> problem<float> run(Rule const& rule) {
   return p;
 }
 
-/// The rules that go through Thrust's systems, too: one without sums and one with.
+#if defined(_OPENMP)
+/// omp that never falls back to one thread.
+struct team {
+  static constexpr char const* name() { return "team"; }
+  static void each(std::int64_t n, ds::detail::loop_body f) { ds::omp::in_team(n, f); }
+};
+#endif
+
+/// The rules that go through omp itself and Thrust's systems, too: one without sums and one with.
 template <class Rule>
-inline constexpr bool through_thrust = std::is_same_v<Rule, ds::adamw> || std::is_same_v<Rule, ds::lamb>;
+inline constexpr bool on_every_system = std::is_same_v<Rule, ds::adamw> || std::is_same_v<Rule, ds::lamb>;
 
 }  // namespace
 
 TEST_CASE("the sizes of these tests suffice for several threads") {
-  CHECK(std::accumulate(parallel_sizes.begin(), parallel_sizes.end(), std::size_t{0}) > 32 * 1024);
+  CHECK(std::accumulate(parallel_sizes.begin(), parallel_sizes.end(), std::size_t{0}) >=
+        std::size_t(ds::detail::fork_worth));
 }
 
 TEST_CASE("every rule: systems and any number of threads give the same bits") {
@@ -52,13 +61,14 @@ TEST_CASE("every rule: systems and any number of threads give the same bits") {
     for (int threads : {1, 2, 3, 8}) {
       INFO(threads, " threads");
       omp_set_num_threads(threads);
-      CHECK(same_bits(run<ds::omp>(row.rule).value, alone));
+      CHECK(same_bits(run<team>(row.rule).value, alone));
     }
 #endif
-    if constexpr (through_thrust<Rule>) {
+    if constexpr (on_every_system<Rule>) {
       CHECK(same_bits(run<ds::tbb>(row.rule).value, alone));
       CHECK(same_bits(run<ds::thrust_cpp>(row.rule).value, alone));
 #if defined(_OPENMP)
+      CHECK(same_bits(run<ds::omp>(row.rule).value, alone));
       CHECK(same_bits(run<ds::thrust_omp>(row.rule).value, alone));
 #endif
     }
@@ -67,3 +77,42 @@ TEST_CASE("every rule: systems and any number of threads give the same bits") {
   omp_set_num_threads(usual);
 #endif
 }
+
+TEST_CASE("a team that loses time is left alone for eight times as long, and one that keeps up is not") {
+  auto const loops_alone = [](ds::detail::team_record record) {
+    int n = 0;
+    while (record.alone()) ++n;
+    return n;
+  };
+  CHECK(loops_alone({}) == 0);
+  CHECK(loops_alone({1.0, 1.0, 2}) == 0);    // half of what one thread would take
+  CHECK(loops_alone({2.0, 1.0, 2}) == 0);    // as long as one thread
+  CHECK(loops_alone({3.0, 1.0, 2}) == 4);    // lost: half a loop of one thread
+  CHECK(loops_alone({66.0, 0.25, 8}) == 256);  // lost: 32 of them
+  CHECK(loops_alone({1.0, 0.0, 2}) == 0);    // a share too short for the clock
+}
+
+#if defined(_OPENMP)
+TEST_CASE("a loop of omp has each turn once, on all threads or on one, and few elements stay on the calling thread") {
+  int const usual = omp_get_max_threads();
+  for (int threads : {1, 3}) {
+    omp_set_num_threads(threads);
+    for (std::int64_t n : {0, 1, 2, 1000}) {
+      std::vector<int> times(std::size_t(n), 0), by(std::size_t(n), -1);
+      auto const body = [&](std::int64_t i) { ++times[std::size_t(i)], by[std::size_t(i)] = omp_get_thread_num(); };
+      for (int loops = 1; loops <= 3; ++loops) {
+        ds::omp::each(n, body);
+        CHECK(times == std::vector<int>(std::size_t(n), loops));
+      }
+      ds::omp::in_team(n, body);
+      CHECK(times == std::vector<int>(std::size_t(n), 4));
+      if (n == 1000) CHECK(by.back() == threads - 1);
+      ds::detail::each_of<team>(ds::detail::fork_worth - 1, n, body);
+      CHECK(by == std::vector<int>(std::size_t(n), 0));
+      ds::detail::each_of<team>(ds::detail::fork_worth, n, body);
+      if (n == 1000) CHECK(by.back() == threads - 1);
+    }
+  }
+  omp_set_num_threads(usual);
+}
+#endif
