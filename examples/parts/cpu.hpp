@@ -18,7 +18,7 @@
 namespace example {
 
 /// What the network needs of a device, on the host: OpenBLAS for the matrix products, which are
-/// taken in float whatever the storage (in double for double), OpenMP for the rest.
+/// taken in float whatever the storage (in double for double), and plain loops for the rest, which is little beside them.
 class cpu {
  public:
   template <class T> using array = std::vector<T>;
@@ -32,7 +32,6 @@ class cpu {
 
   /// f(i) for every i in [0, n), in any order.
   template <class F> void each(std::int64_t n, F f) const {
-#pragma omp parallel for if (n > 100'000)
     for (std::int64_t i = 0; i < n; ++i) f(i);
   }
 

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
 
 /// What the host backend's loops run on. each() calls f(i) for i in [0, n), in any order, and returns when all are done;
 /// what f throws on another thread than the caller's ends the program.
@@ -24,6 +27,27 @@ class loop_body {
   void (*call_)(void const*, std::int64_t);
 };
 
+/// Whether the next loops are for a team of threads, from how the last one went. Where other programs want the cores, a
+/// team waits for the time slices of its threads: milliseconds, for a loop that takes one thread microseconds.
+class team_record {
+ public:
+  team_record() = default;
+  /// What a team's loop took, and what its share took the calling thread. Time that was lost is made up for by eight
+  /// times as much on one thread, so a team that never keeps up costs an eighth.
+  team_record(double seconds, double share, int threads) {
+    double const by_one = share * threads, lost = seconds - by_one;
+    if (lost > 0 && by_one > 0) alone_ = std::int64_t(8 * lost / by_one);
+  }
+  /// Whether the next loop is the calling thread's alone.
+  bool alone() { return alone_ > 0 && alone_-- > 0; }
+
+ private:
+  std::int64_t alone_ = 0;
+};
+
+/// Below this many elements one thread is as fast as a team that is awake.
+inline constexpr std::int64_t fork_worth = 64 * 1024;
+
 }  // namespace detail
 
 /// The calling thread alone.
@@ -35,17 +59,40 @@ struct cpp {
 };
 
 #if defined(_OPENMP)
-/// OpenMP's threads (OMP_NUM_THREADS).
+/// OpenMP's threads (OMP_NUM_THREADS), all or one: a team that changes its size ends threads and starts others.
 struct omp {
   static constexpr char const* name() { return "omp"; }
   static void each(std::int64_t n, detail::loop_body f) {
-#pragma omp parallel for
-    for (std::int64_t i = 0; i < n; ++i) f(i);
+    static thread_local detail::team_record record;
+    if (record.alone()) cpp::each(n, f);
+    else record = in_team(n, f);
+  }
+  /// The loop on all threads, whatever it costs.
+  static detail::team_record in_team(std::int64_t n, detail::loop_body f) {
+    double const begin = omp_get_wtime();
+    double share = 0;
+    int threads = 1;
+#pragma omp parallel
+    {
+      double const own_begin = omp_get_wtime();
+#pragma omp for schedule(static) nowait
+      for (std::int64_t i = 0; i < n; ++i) f(i);
+      if (omp_get_thread_num() == 0) share = omp_get_wtime() - own_begin, threads = omp_get_num_threads();
+    }
+    return {omp_get_wtime() - begin, share, threads};
   }
 };
 using default_system = omp;
 #else
 using default_system = cpp;
 #endif
+
+namespace detail {
+/// A loop whose turns are over `elements` numbers together.
+template <class System> void each_of(std::int64_t elements, std::int64_t n, loop_body f) {
+  if (elements < fork_worth) cpp::each(n, f);
+  else System::each(n, f);
+}
+}  // namespace detail
 
 }  // namespace descent

@@ -21,6 +21,9 @@
 #include <limits>
 #include <thread>
 #include <vector>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
 
 namespace ds = descent;
 
@@ -41,7 +44,7 @@ struct threads {
 
 template <class Value, class Gradient, class System, class Rule, class... Ps>
 std::vector<float> train(Rule rule, Ps... policies) {
-  constexpr std::size_t n = 50'000, tail = 777;
+  constexpr std::size_t n = 70'000, tail = 777;
   std::vector<Value> w(n, Value(0.5f));
   std::vector<Gradient> g(n);
   ds::parameters<Value, Gradient> params;
@@ -64,6 +67,13 @@ template <class Value, class Gradient, class Rule, class... Ps> void agree(Rule 
   CHECK(train<Value, Gradient, threads>(rule, policies...) == train<Value, Gradient, ds::cpp>(rule, policies...));
 }
 
+#if defined(_OPENMP)
+/// omp that never falls back to one thread.
+struct team {
+  static void each(std::int64_t n, ds::detail::loop_body f) { ds::omp::in_team(n, f); }
+};
+#endif
+
 }  // namespace
 
 TEST_CASE("threads agree with one thread") {
@@ -72,3 +82,42 @@ TEST_CASE("threads agree with one thread") {
   agree<ds::bfloat16, ds::bfloat16>(ds::dog{}, ds::stochastic_rounding{1}, ds::gradient_noise{}, ds::skip_nonfinite{});
   agree<ds::bfloat16, float>(ds::sgd{.momentum = 0.5}, ds::master_remainder{}, ds::clip<ds::norm::inf, ds::scope::group>{0.1});
 }
+
+TEST_CASE("a team that loses time is left alone for eight times as long, and one that keeps up is not") {
+  auto const loops_alone = [](ds::detail::team_record record) {
+    int n = 0;
+    while (record.alone()) ++n;
+    return n;
+  };
+  CHECK(loops_alone({}) == 0);
+  CHECK(loops_alone({1.0, 1.0, 2}) == 0);    // half of what one thread would take
+  CHECK(loops_alone({2.0, 1.0, 2}) == 0);    // as long as one thread
+  CHECK(loops_alone({3.0, 1.0, 2}) == 4);    // lost: half a loop of one thread
+  CHECK(loops_alone({66.0, 0.25, 8}) == 256);  // lost: 32 of them
+  CHECK(loops_alone({1.0, 0.0, 2}) == 0);    // a share too short for the clock
+}
+
+#if defined(_OPENMP)
+TEST_CASE("a loop of omp has each turn once, on all threads or on one, and few elements stay on the calling thread") {
+  int const usual = omp_get_max_threads();
+  for (int threads : {1, 3}) {
+    omp_set_num_threads(threads);
+    for (std::int64_t n : {0, 1, 2, 1000}) {
+      std::vector<int> times(std::size_t(n), 0), by(std::size_t(n), -1);
+      auto const body = [&](std::int64_t i) { ++times[std::size_t(i)], by[std::size_t(i)] = omp_get_thread_num(); };
+      for (int loops = 1; loops <= 3; ++loops) {
+        ds::omp::each(n, body);
+        CHECK(times == std::vector<int>(std::size_t(n), loops));
+      }
+      ds::omp::in_team(n, body);
+      CHECK(times == std::vector<int>(std::size_t(n), 4));
+      if (n == 1000) CHECK(by.back() == threads - 1);
+      ds::detail::each_of<team>(ds::detail::fork_worth - 1, n, body);
+      CHECK(by == std::vector<int>(std::size_t(n), 0));
+      ds::detail::each_of<team>(ds::detail::fork_worth, n, body);
+      if (n == 1000) CHECK(by.back() == threads - 1);
+    }
+  }
+  omp_set_num_threads(usual);
+}
+#endif

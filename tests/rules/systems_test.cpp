@@ -31,14 +31,23 @@ template <class System, class Rule> problem<float> run(Rule const& rule) {
   return p;
 }
 
-/// The rules that go through Thrust's systems, too: one without sums and one with.
+#if defined(_OPENMP)
+/// omp that never falls back to one thread.
+struct team {
+  static constexpr char const* name() { return "team"; }
+  static void each(std::int64_t n, ds::detail::loop_body f) { ds::omp::in_team(n, f); }
+};
+#endif
+
+/// The rules that go through omp itself and Thrust's systems, too: one without sums and one with.
 template <class Rule>
-inline constexpr bool through_thrust = std::is_same_v<Rule, ds::adamw> || std::is_same_v<Rule, ds::lamb>;
+inline constexpr bool on_every_system = std::is_same_v<Rule, ds::adamw> || std::is_same_v<Rule, ds::lamb>;
 
 }  // namespace
 
 TEST_CASE("the sizes of these tests suffice for several threads") {
-  CHECK(std::accumulate(parallel_sizes.begin(), parallel_sizes.end(), std::size_t{0}) > 32 * 1024);
+  CHECK(std::accumulate(parallel_sizes.begin(), parallel_sizes.end(), std::size_t{0}) >=
+        std::size_t(ds::detail::fork_worth));
 }
 
 TEST_CASE("every rule: systems and any number of threads give the same bits") {
@@ -52,13 +61,14 @@ TEST_CASE("every rule: systems and any number of threads give the same bits") {
     for (int threads : {1, 2, 3, 8}) {
       INFO(threads, " threads");
       omp_set_num_threads(threads);
-      CHECK(same_bits(run<ds::omp>(row.rule).value, alone));
+      CHECK(same_bits(run<team>(row.rule).value, alone));
     }
 #endif
-    if constexpr (through_thrust<Rule>) {
+    if constexpr (on_every_system<Rule>) {
       CHECK(same_bits(run<ds::tbb>(row.rule).value, alone));
       CHECK(same_bits(run<ds::thrust_cpp>(row.rule).value, alone));
 #if defined(_OPENMP)
+      CHECK(same_bits(run<ds::omp>(row.rule).value, alone));
       CHECK(same_bits(run<ds::thrust_omp>(row.rule).value, alone));
 #endif
     }

@@ -20,6 +20,6 @@ inline std::vector<std::size_t> const edge_sizes{
 inline std::vector<std::size_t> const tensor_sizes{0, chunk + 5, 1, 9, 0, 0, 64, 7, 0};
 
 /// As many elements as it takes for a step to run on several threads.
-inline std::vector<std::size_t> const parallel_sizes{20000, 1, 2 * chunk + 1, 12345, 0, 8};
+inline std::vector<std::size_t> const parallel_sizes{46000, 1, 2 * chunk + 1, 12345, 0, 8};
 
 }  // namespace test

@@ -67,12 +67,12 @@ template <class Value, class Gradient, class System> class space<Value, Gradient
       auto const [begin, size] = span_of(c, t);
       for (std::int64_t i = begin; i < begin + size; ++i) f(t, i);
     };
-    System::each(where_.chunks(), chunk);
+    each_of<System>(where_.elements, where_.chunks(), chunk);
   }
   template <class F> void each_chunk(F const& f) const {
     std::int64_t const n = where_.arena;
     auto const chunk = [&](std::int64_t c) { f(c * chunk_size, std::min(n, (c + 1) * chunk_size)); };
-    System::each(chunks_of(n), chunk);
+    each_of<System>(n, chunks_of(n), chunk);
   }
   template <class Element, class Combine> double reduced(Element const& element, Combine const& combine) const {
     each_chunk([&](std::int64_t begin, std::int64_t end) {

@@ -15,9 +15,6 @@
 /// What the host backend owns for the elements, and how its passes find them.
 namespace descent::detail {
 
-/// Below this many elements a parallel region costs more than it saves.
-inline constexpr std::int64_t fork_worth = 32 * 1024;
-
 template <class Plan, class System> class host_storage : protected host_control<Plan> {
  protected:
   using base = host_control<Plan>;
@@ -176,8 +173,7 @@ template <class Plan, class System> class host_storage : protected host_control<
   };
   template <class Body> void run(Body const& body, std::int64_t chunks) {
     chunk_pass<real, Body> const pass{&body, has_lanes()};
-    if (where_.elements < fork_worth) cpp::each(chunks, pass);
-    else System::each(chunks, pass);
+    each_of<System>(where_.elements, chunks, pass);
   }
 
  protected:

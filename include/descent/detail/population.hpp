@@ -109,8 +109,7 @@ template <class Value, class Gradient, class System> class population<Value, Gra
       for (int i = 0; i < size; i += int(packet_size))
         on_packet<Value>(t, begin + i, std::min(size - i, int(packet_size)), body);
     };
-    if (where_.elements < fork_worth) cpp::each(where_.chunks(), chunk);
-    else System::each(where_.chunks(), chunk);
+    each_of<System>(where_.elements, where_.chunks(), chunk);
   }
 
   layout<Value, Gradient> where_;
