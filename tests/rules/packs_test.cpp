@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #include <descent/clip.hpp>
+#include <descent/detail/chunk_pass.hpp>
+#include <descent/detail/packet.hpp>
+#include <descent/detail/plan.hpp>
 #include <descent/storage.hpp>
 
 #include <doctest/doctest.h>
