@@ -90,11 +90,11 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
       libraries='-lcublas -lopenblas'
     fi
     # All rules in one unit are more than nvcc instantiates.
-    families=$name
-    [ "$name" != families ] || families=$(sed -n "s/^families = //p" meson.build | tr -d "[]',")
-    for family in $families; do
+    parts=$name
+    [ "$name" != families ] || parts='1 2'
+    for part in $parts; do
       program=$name define=
-      [ "$name" != families ] || program=families_$family define=-DDESCENT_RULE_FAMILY=$family
+      [ "$name" != families ] || program=families_$part define=-DDESCENT_PART=$part
       echo "$program exact $source gpu/main.cpp $flags -fmad=false $define $libraries"
       echo "$program contracted $source gpu/main.cpp $flags -DDESCENT_CONTRACTED $define $libraries"
     done
@@ -123,7 +123,7 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
   fi
 } | sed 's/ *$//' > "$build/programs"  # to xargs a line that ends in a blank goes on in the next
 for name in $TESTS; do
-  grep -Eq "^$name(_[a-z]+)? " "$build/programs" ||
+  grep -Eq "^$name(_[0-9])? " "$build/programs" ||
     { echo FAIL >> "$words"; say "FAIL $name: there is no such test here"; }
 done
 
