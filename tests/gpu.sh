@@ -89,8 +89,15 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
       with cblas.h || continue
       libraries='-lcublas -lopenblas'
     fi
-    echo "$name exact $source gpu/main.cpp $flags -fmad=false $libraries"
-    echo "$name contracted $source gpu/main.cpp $flags -DDESCENT_CONTRACTED $libraries"
+    # All rules in one unit are more than nvcc instantiates.
+    parts=$name
+    [ "$name" != families ] || parts='1 2'
+    for part in $parts; do
+      program=$name define=
+      [ "$name" != families ] || program=families_$part define=-DDESCENT_PART=$part
+      echo "$program exact $source gpu/main.cpp $flags -fmad=false $define $libraries"
+      echo "$program contracted $source gpu/main.cpp $flags -DDESCENT_CONTRACTED $define $libraries"
+    done
   done
   # Libraries that a machine may lack. Ranks share a device where there are not enough.
   for source in nccl/*_test.cu; do
@@ -116,7 +123,8 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
   fi
 } | sed 's/ *$//' > "$build/programs"  # to xargs a line that ends in a blank goes on in the next
 for name in $TESTS; do
-  grep -q "^$name " "$build/programs" || { echo FAIL >> "$words"; say "FAIL $name: there is no such test here"; }
+  grep -Eq "^$name(_[0-9])? " "$build/programs" ||
+    { echo FAIL >> "$words"; say "FAIL $name: there is no such test here"; }
 done
 
 say "Building $(wc -l < "$build/programs") programs"

@@ -11,7 +11,7 @@
 #include <limits>
 #include <tuple>
 
-// Two programs that take about the same time to compile: DESCENT_PART is 1 or 2. Without it all families are one.
+// Two programs that take about the same time to compile: DESCENT_PART is 1 or 2. Without it one has all families.
 #if DESCENT_PART != 2
 #include "support/rows_core.hpp"
 #include "support/rows_optax.hpp"

@@ -196,8 +196,8 @@ TEST_CASE("the norm can be asked for where no step measures it") {
 TEST_CASE("a report without waiting is that of a step before, or of the last") {
   test::stream s;
   test::tensors<float> x{model, s};
-  ds::optimizer opt{x.on_device(), ds::adamw{}, ds::dynamic_loss_scale{.init = 64, .interval = 2}, ds::ema{.decay = 0.5},
-                    ds::cuda{s}};
+  ds::optimizer opt{x.on_device(), ds::adamw{}, ds::dynamic_loss_scale{.init = 64, .interval = 2},
+                    ds::ema{.decay = 0.5}, ds::cuda{s}};
   CHECK(opt.last_report().step == 0);
   for (int t = 1; t <= 6; ++t) {
     x.new_gradients(std::uint64_t(t));
@@ -242,7 +242,8 @@ TEST_CASE("one loss scale for two optimizers on the device") {
 TEST_CASE("a loss scale of one's own is set on the device") {
   test::stream s;
   test::tensors<float> x{model, s};
-  ds::optimizer opt{x.on_device(), ds::adamw{}, ds::dynamic_loss_scale{.interval = 2}, ds::ema{.decay = 0.5}, ds::cuda{s}};
+  ds::optimizer opt{x.on_device(), ds::adamw{}, ds::dynamic_loss_scale{.interval = 2}, ds::ema{.decay = 0.5},
+                    ds::cuda{s}};
   opt.set_scale_state({.scale = 8, .good = 1});
   opt.step();
   CHECK(opt.loss_scale() == 16);

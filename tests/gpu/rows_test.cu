@@ -105,12 +105,12 @@ template <class Value, class Rule, class... Ps> void agrees(std::int64_t columns
 TEST_CASE("selected rows are updated as on the host") {
   // rows within a packet, of one packet, across packets and across chunks
   using shapes = std::vector<std::pair<std::int64_t, int>>;
-  for (auto const [columns, shift] : shapes{{1, 1}, {3, 0}, {8, 0}, {40, 1}, {130, 0}}) {
+  for (auto const& [columns, shift] : shapes{{1, 1}, {3, 0}, {8, 0}, {40, 1}, {130, 0}}) {
     agrees<float>(columns, shift, ds::adam{.lr = 0.1}, ds::masked_rows{}, ds::zero_grad{});
     agrees<float>(columns, 1 - shift, ds::adam{.lr = 0.1}, ds::masked_rows<ds::row_step::own>{}, ds::skip_nonfinite{},
                   ds::learning_rate(ds::linear{0.1, 0.01, 5}));
   }
-  for (auto const [columns, shift] : shapes{{3, 1}, {8, 0}, {130, 0}}) {
+  for (auto const& [columns, shift] : shapes{{3, 1}, {8, 0}, {130, 0}}) {
     agrees<bfloat16>(columns, shift, ds::adamw{.lr = 0.1}, ds::masked_rows{}, ds::stochastic_rounding{.seed = 1},
                      ds::clip_norm{0.5}, ds::ema{});
     agrees<float>(columns, 1 - shift, ds::lamb{}, ds::masked_rows{}, ds::clip_norm{0.5});

@@ -121,13 +121,19 @@ template <class Optimizer> void train(Optimizer& opt, made& m, int rank, int fir
 
 TEST_CASE("trap 28: whatever the buckets, streams and order of marks: the values of one process") {
   joined comm;
-  auto const want = ranks::alone<float, float>(comm.size(), ds::lamb{}, ds::clip_norm{1});
+  constexpr int steps = 3;
+  ranks::model<float> want;
+  ds::optimizer alone{want.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};
+  for (int t = 0; t < steps; ++t) {
+    want.set(t, 0, comm.size());
+    alone.step(comm.size());
+  }
   auto const run = [&](auto const& policy, std::int64_t bytes) {
     INFO("rank ", comm.rank(), " of ", comm.size(), ", buckets of ", bytes, " bytes");
     test::stream s;
     made m(comm.rank(), s);
     ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, policy(comm, bytes), ds::cuda{s}};
-    train(opt, m, comm.rank(), 0, ranks::steps);
+    train(opt, m, comm.rank(), 0, steps);
     CHECK(m.read() == want);
   };
   for (std::size_t i = 0; i < std::size(bucket_sizes); ++i) {
