@@ -7,8 +7,8 @@
 #include <omp.h>
 #endif
 
-/// What the host backend's loops run on. each() calls f(i) for i in [0, n), in any order, and returns when all are done;
-/// what f throws on another thread than the caller's ends the program.
+/// What the host backend's loops run on. each() calls f(i) for i in [0, n), in any order, and returns when all are
+/// done; what f throws in a team of threads ends the program.
 namespace descent {
 
 namespace detail {
