@@ -18,7 +18,8 @@
 namespace example {
 
 /// What the network needs of a device, on the host: OpenBLAS for the matrix products, which are
-/// taken in float whatever the storage (in double for double), and plain loops for the rest, which is little beside them.
+/// taken in float whatever the storage (in double for double), and plain loops for the rest, which
+/// is little beside them.
 class cpu {
  public:
   template <class T> using array = std::vector<T>;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// What most programs need. In headers of their own stay communicators (comm/), rules for matrices (matrix.hpp), L-BFGS,
-/// evolutionary SGD, the learning-rate finder, the sampler for ranks, and Thrust's host systems.
+/// What most programs need. In headers of their own stay communicators (comm/), rules for matrices (matrix.hpp),
+/// L-BFGS, evolutionary SGD, the learning-rate finder, the sampler for ranks, and Thrust's host systems.
 #include <descent/accumulate.hpp>
 #include <descent/amp.hpp>
 #include <descent/average.hpp>

@@ -338,9 +338,8 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
 
 namespace descent {
 
-/// Values, gradients and states in host memory; the step runs on the calling thread and those of its system:
-/// `host{}` is omp where the compiler has OpenMP switched on and cpp otherwise; host_thrust.hpp and host_tbb.hpp have
-/// more, and a system of the program's own is a type with name() and each().
+/// Values, gradients and states in host memory; the step runs on the threads of its system: `host{}` is omp where the
+/// compiler has OpenMP switched on and cpp otherwise; host_thrust.hpp and host_tbb.hpp have more.
 template <class System = default_system> struct host {
   using policy_kind = kind::backend;
   template <class Plan> using engine = detail::host_engine<Plan, System>;

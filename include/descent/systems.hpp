@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #if defined(_OPENMP)
 #include <omp.h>
 #endif
 
-/// What the host backend's loops run on. each() calls f(i) for i in [0, n), in any order, and returns when all are done;
-/// what f throws on another thread than the caller's ends the program.
+/// What the host backend's loops run on. each() calls f(i) for i in [0, n), in any order, and returns when all are
+/// done; what f throws in a team of threads ends the program.
 namespace descent {
 
 namespace detail {
@@ -36,7 +37,7 @@ class team_record {
   /// times as much on one thread, so a team that never keeps up costs an eighth.
   team_record(double seconds, double share, int threads) {
     double const by_one = share * threads, lost = seconds - by_one;
-    if (lost > 0 && by_one > 0) alone_ = std::int64_t(8 * lost / by_one);
+    if (lost > 0 && by_one > 0) alone_ = std::int64_t(std::min(8 * lost / by_one, 4096.));  // a machine may sleep
   }
   /// Whether the next loop is the calling thread's alone.
   bool alone() { return alone_ > 0 && alone_-- > 0; }
