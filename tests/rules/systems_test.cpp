@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <descent/host_tbb.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
 
 #include "support/all_rules.hpp"
 #include "support/optimizer_of.hpp"
