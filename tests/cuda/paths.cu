@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// Every kernel over elements,
-      with what can stand around it: all of it compiles. guard.py reads here which updates have
+/// Every kernel over elements, with what can stand around it: all of it compiles. guard.py reads here which updates have
 /// more to remember than 64 registers hold: two elements of half and of float at a time, or noise, remainder and sums.
 ///
 ///     spills: update_packets  mixed<half, float>, adamw                  stack 24
