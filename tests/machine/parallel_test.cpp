@@ -580,4 +580,5 @@ TEST_CASE("bad input") {
   CHECK_THROWS_WITH_AS(ds::comm::threads{0}, "comm::threads: ranks must be at least 1, are 0", std::invalid_argument);
   ds::comm::threads world{2};
   CHECK_THROWS_WITH_AS(world.rank(2), "comm::threads: rank must be in [0, 2), is 2", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(world.comes_too_late(-1), "comm::threads: rank must be in [0, 2), is -1", std::invalid_argument);
 }

@@ -53,7 +53,9 @@ class threads {
   std::function<fault(int rank, std::int64_t number)> before;
 
   /// For tests that take no time: the deadline passes for those that wait for this rank only, or for more like it.
+  /// Throws std::invalid_argument on a rank outside [0, size).
   void comes_too_late(int rank) {
+    require_rank(rank);
     std::lock_guard const lock(mutex_);
     slots_[std::size_t(rank)].late = true;
     changed_.notify_all();
@@ -69,6 +71,11 @@ class threads {
     bool late = false;  // comes too late
   };
 
+  void require_rank(int r) const {
+    if (r < 0 || r >= size())
+      throw std::invalid_argument("comm::threads: rank must be in [0, " + std::to_string(size()) + "), is " +
+                                  std::to_string(r));
+  }
   static int checked(int ranks) {
     if (ranks < 1) throw std::invalid_argument("comm::threads: ranks must be at least 1, are " + std::to_string(ranks));
     return ranks;
@@ -226,9 +233,7 @@ class threads::member {
 };
 
 inline threads::member threads::rank(int r) {
-  if (r < 0 || r >= size())
-    throw std::invalid_argument("comm::threads: rank must be in [0, " + std::to_string(size()) + "), is " +
-                                std::to_string(r));
+  require_rank(r);
   return {*this, r};
 }
 
