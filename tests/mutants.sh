@@ -40,7 +40,8 @@ CUDA_HOME=${CUDA_HOME:-$(sh "$tests/cuda_home.sh")} || exit 1
 compiler="${CXX:-c++} -std=c++20 -O0 -w -fopenmp -DDESCENT_TEST_PATIENCE=10 ${CXXFLAGS:-}
   -I$tests -isystem $CUDA_HOME/include/cccl -isystem $CUDA_HOME/include"
 if [ "$1" = --sound ]; then
-  program=$2/$(echo "$3" | tr / _).sound
+  scratch=$2
+  program=$scratch/$(echo "$3" | tr / _).sound
   build "$program" "$3" "$root/include" > "$program.log" 2>&1 && timeout 300 "$program" >> "$program.log" 2>&1 ||
     { tail -n 20 "$program.log"; echo "$3 fails without any change"; exit 1; }
   rm -f "$program"
