@@ -10,16 +10,31 @@ import sys
 
 tests = pathlib.Path(sys.argv[1])
 unit, sources = pathlib.Path(sys.argv[2]), sys.argv[3:]
-headers, bodies = {}, []
-for source in sources:
-    for opening, name, closing in re.findall(r'^#include ([<"])([^>"]+)([>"])', (tests / source).read_text(), re.M):
-        beside = pathlib.PurePosixPath(source).parent / name
-        if opening == '"' and (tests / beside).exists():
-            name = str(beside)
-        headers[f"#include {opening}{name}{closing}"] = None
+
+
+def headers_of(source):
+    """The includes of a source, each inside of the conditions that it stands in."""
+    conditions = []
+    for line in (tests / source).read_text().splitlines():
+        if re.match(r"#if", line):
+            conditions.append(line)
+        elif line.startswith("#endif"):
+            conditions.pop()
+        elif include := re.match(r'#include ([<"])([^>"]+)([>"])', line):
+            opening, name, closing = include.groups()
+            beside = pathlib.PurePosixPath(source).parent / name
+            if opening == '"' and (tests / beside).exists():
+                name = beside
+            yield "\n".join([*conditions, f"#include {opening}{name}{closing}", *["#endif"] * len(conditions)])
+
+
+def alone(source):
     namespace = "in_" + re.sub(r"\W", "_", source.removesuffix(".cpp"))
-    body = f'#include "{source}"'
-    bodies.append(f"namespace {namespace} {{\n{body}\n}}" if len(sources) > 1 else body)
-text = "\n".join([*headers, *bodies]) + "\n"
-if not unit.exists() or unit.read_text() != text:
-    unit.write_text(text)
+    return f'namespace {namespace} {{\n#include "{source}"\n}}'
+
+
+if len(sources) == 1:
+    lines = [f'#include "{sources[0]}"']
+else:
+    lines = [*dict.fromkeys(header for source in sources for header in headers_of(source)), *map(alone, sources)]
+unit.write_text("\n".join(lines) + "\n")
