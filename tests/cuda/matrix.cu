@@ -12,13 +12,23 @@
 ///
 ///     spills: update_packets  sm3, matrices<sm3>, stochastic_rounding  stack 8
 ///     spills: matrix_each     soap_direction<double                    stack 8
-#include <descent/descent.cuh>
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/loss_scale.hpp>
 #include <descent/matrix.cuh>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
 #include <descent/rules/adafactor.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>
+#include <descent/storage.hpp>
+#include <descent/zero_grad.hpp>
 
 namespace ds = descent;
 

@@ -6,7 +6,30 @@
 ///
 ///     spills: update_packets  mixed<half, float>, adamw                  stack 24
 ///     spills: update_packets  bfloat16, lamb, clip_adaptive              stack 8
-#include <descent/descent.cuh>
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
+#include <descent/clip.hpp>
+#include <descent/cuda.cuh>
+#include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
+#include <descent/noise.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/rounding.hpp>
+#include <descent/rows.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/schedule_free_adamw.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/schedules/cosine.hpp>
+#include <descent/schedules/warmup.hpp>
+#include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
 
 namespace ds = descent;
 namespace detail = descent::detail;
