@@ -1,6 +1,8 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include "support/listener.hpp"
+
 #include <cstdio>
 
 namespace {
@@ -8,20 +10,10 @@ namespace {
 unsigned chosen = 0;
 
 /// How many tests the filters choose.
-struct counter : doctest::IReporter {
+struct counter : test::listener {
   explicit counter(doctest::ContextOptions const&) {}
   void report_query(doctest::QueryData const&) override { chosen = 1; }
-  void test_run_start() override {}
   void test_run_end(doctest::TestRunStats const& all) override { chosen = all.numTestCasesPassingFilters; }
-  void test_case_start(doctest::TestCaseData const&) override {}
-  void test_case_reenter(doctest::TestCaseData const&) override {}
-  void test_case_end(doctest::CurrentTestCaseStats const&) override {}
-  void test_case_exception(doctest::TestCaseException const&) override {}
-  void subcase_start(doctest::SubcaseSignature const&) override {}
-  void subcase_end() override {}
-  void log_assert(doctest::AssertData const&) override {}
-  void log_message(doctest::MessageData const&) override {}
-  void test_case_skipped(doctest::TestCaseData const&) override {}
 };
 
 REGISTER_LISTENER("counter", 1, counter);

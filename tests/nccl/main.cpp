@@ -3,6 +3,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 #include "nccl/launch.hpp"
+#include "support/listener.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -16,7 +17,7 @@
 #include <vector>
 
 /// A test that leaves a CUDA error behind fails the run.
-struct no_error_left : doctest::IReporter {
+struct no_error_left : test::listener {
   static inline bool found = false;
   std::string name;
 
@@ -29,16 +30,6 @@ struct no_error_left : doctest::IReporter {
     std::printf("rank %d: \"%s\" leaves %s behind\n", ranks::rank(), name.c_str(), cudaGetErrorName(left));
     cudaGetLastError();
   }
-  void report_query(doctest::QueryData const&) override {}
-  void test_run_start() override {}
-  void test_run_end(doctest::TestRunStats const&) override {}
-  void test_case_reenter(doctest::TestCaseData const&) override {}
-  void test_case_exception(doctest::TestCaseException const&) override {}
-  void subcase_start(doctest::SubcaseSignature const&) override {}
-  void subcase_end() override {}
-  void log_assert(doctest::AssertData const&) override {}
-  void log_message(doctest::MessageData const&) override {}
-  void test_case_skipped(doctest::TestCaseData const&) override {}
 };
 REGISTER_LISTENER("no_error_left", 1, no_error_left);
 
