@@ -318,7 +318,7 @@ TEST_CASE("rows with their own step are as an optimizer each, which steps when t
     CHECK(std::vector<std::int32_t>(opt.row_updates("w").begin(), opt.row_updates("w").end()) == updates);
     CHECK(opt.report().step == 25);
   };
-  for (std::int64_t columns : {1, 3, 8, 20}) {
+  for (std::int64_t columns : {1, 3, 8, 20, 200}) {  // 200: rows in two chunks
     holds(0.f, columns, ds::adam{.lr = 0.01, .weight_decay = 0.1}, ds::learning_rate(ds::linear{0.1, 0.001, 30}));
     holds(0.0, columns, ds::radam{.lr = 0.01}, ds::learning_rate(ds::linear{0.1, 0.001, 30}));
     holds(bfloat16{}, columns, ds::adamw{.lr = 0.01}, ds::learning_rate(ds::linear{0.1, 0.001, 30}));

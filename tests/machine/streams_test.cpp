@@ -111,6 +111,7 @@ template <class Value, class Gradient, class... Ps> struct packets {
   }
   void start() { start_packet<plan_type, real>(x(), 8, {8, true}, {}); }
   void update(real factor = 1) { update_packet<plan_type, real>(x(), 8, {8, true}, factor, {1}, step); }
+  void update_in_lanes() { update_packet<plan_type, pack>(x(), 8, {8, true}, pack(1), {pack(1)}, step); }
   void swap_in(std::byte* saved) { swap_in_packet<plan_type, real, 8>(x(), 8, {8, true}, saved, {}); }
   template <class Body> void pass(Body const& body) { body.template operator()<plan_type, real, 8>(x(), 8, {8, true}); }
   template <int Rows> void measure(double (&total)[Rows][4]) {
@@ -250,7 +251,12 @@ TEST_CASE("value, slow weights and state are rounded with random numbers of thei
   }
   p.step.pull = 0.5f;
   packets<half, float, ds::states<half>, ds::stochastic_rounding, ds::lookahead> const old = p;
+  packets<half, float, ds::states<half>, ds::stochastic_rounding, ds::lookahead> lanes = p;
   p.update();
+  lanes.update_in_lanes();
+  CHECK(same(lanes.value + 8, p.value + 8));
+  CHECK(same(lanes.seen + 8, p.seen + 8));
+  CHECK(same(lanes.slow + 8, p.slow + 8));
   for (int j = 0; j < 8; ++j) {
     float const slow = widen<float>(old.slow[8 + j]), fast = widen<float>(old.value[8 + j]) - 0.1f;
     CHECK(widen<float>(p.slow[8 + j]) == rounded(slow + 0.5f * (fast - slow), of_slow, j));
