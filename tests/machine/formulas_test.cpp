@@ -78,11 +78,13 @@ template <class Rule, class Formula> bool follows(Rule const& rule, Formula form
 /// Both moments of Adam, unbiased, and their quotient.
 struct moments {
   double beta1, beta2, eps;
+  bool eps_on_raw = false;
   numbers m = numbers(start.size()), v = numbers(start.size());
   double direction(int t, std::size_t i, double g) {
     m[i] += (1 - beta1) * (g - m[i]);
     v[i] += (1 - beta2) * (g * g - v[i]);
-    return m[i] / (1 - std::pow(beta1, t)) / (std::sqrt(v[i] / (1 - std::pow(beta2, t))) + eps);
+    double const m_ = m[i] / (1 - std::pow(beta1, t)), root = std::sqrt(1 - std::pow(beta2, t));
+    return eps_on_raw ? m_ * root / (std::sqrt(v[i]) + eps) : m_ / (std::sqrt(v[i]) / root + eps);
   }
 };
 
@@ -104,12 +106,15 @@ TEST_CASE("sgd: momentum, dampening after the first step, Nesterov and decay") {
   }
 }
 
-TEST_CASE("adam: decay inside the gradient; adamw: beside it") {
-  moments a{0.8, 0.95, 1e-2};
-  ds::adam const r{.lr = 0.1, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-2, .weight_decay = 0.2};
-  CHECK(follows(r, [&](int t, numbers& p, numbers const& g) {
-    for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 0.1 * a.direction(t, i, g[i] + 0.2 * p[i]);
-  }));
+TEST_CASE("adam: decay inside the gradient, eps beside the corrected root or the raw one; adamw: decay beside it") {
+  for (bool raw : {false, true}) {
+    moments a{0.8, 0.95, 1e-2, raw};
+    ds::adam const r{
+        .lr = 0.1, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-2, .weight_decay = 0.2, .eps_on_raw = raw};
+    CHECK(follows(r, [&](int t, numbers& p, numbers const& g) {
+      for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 0.1 * a.direction(t, i, g[i] + 0.2 * p[i]);
+    }));
+  }
   moments w{0.8, 0.95, 1e-2};
   ds::adamw const q{.lr = 0.1, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-2, .weight_decay = 0.2};
   CHECK(follows(q, [&](int t, numbers& p, numbers const& g) {

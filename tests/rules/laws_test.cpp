@@ -60,6 +60,10 @@ template <class Rule> Rule without_decay(Rule rule) {
 
 }  // namespace
 
+TEST_CASE("every rule accepts its defaults") {
+  each_rule_once([]<class Rule>() { CHECK_NOTHROW(Rule{}.check()); });
+}
+
 TEST_CASE("every rule: the same arguments give the same bits") {
   each_rule([](auto const& row) {
     INFO(row.name);

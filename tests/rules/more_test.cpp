@@ -70,30 +70,16 @@ double norm(std::vector<double> const& x) { return std::sqrt(std::inner_product(
 
 }  // namespace
 
-// ---- qhm ------------------------------------------------------------------------------------------------------------
-
-TEST_CASE("qhm: two steps by hand") {
-  trial t(ds::qhm{.lr = 0.5, .nu = 0.75, .beta = 0.5}, {0});
-  CHECK(t.step({4})[0] == -1.25);          // m = 2: 0.25 4 + 0.75 2 = 2.5
-  CHECK(t.step({-2})[0] == -1.25 + 0.25);  // m = 0: 0.25 (-2)
-  CHECK(t.state(0) == std::vector{0.0});
-}
-
-TEST_CASE("qhm: nu = 0 is gradient descent and keeps no buffer, nu = 1 momentum whose buffer is a mean") {
+TEST_CASE("qhm: nu = 0 is gradient descent, nu = 1 momentum whose buffer is a mean") {
   auto const plain = run(ds::qhm{.lr = 0.1, .nu = 0, .weight_decay = 0.1}, 9);
   CHECK(apart(plain, run(ds::sgd{.lr = 0.1, .weight_decay = 0.1}, 9)) <= 1e-15);
-  trial t(ds::qhm{.nu = 0}, {1});
-  CHECK(t.state(0).empty());
   auto const mean = run(ds::qhm{.lr = 0.4, .nu = 1, .beta = 0.75}, 9);
   CHECK(apart(mean, run(ds::sgd{.lr = 0.1, .momentum = 0.75}, 9)) <= 1e-14);
 }
 
-TEST_CASE("qhm: refuses values out of range") {
-  CHECK_THROWS_WITH(ds::qhm{.nu = 1.5}.check(), "qhm: nu must be in [0, 1], is 1.5");
-  CHECK_THROWS_WITH(ds::qhm{.beta = 1}.check(), "qhm: beta must be in [0, 1), is 1");
+TEST_CASE("adamw without decay is adam, to the bit") {
+  CHECK(run(ds::adamw{.lr = 0.1, .weight_decay = 0}, 10) == run(ds::adam{.lr = 0.1}, 10));
 }
-
-// ---- qhadam ---------------------------------------------------------------------------------------------------------
 
 TEST_CASE("qhadam: nu1 = nu2 = 1 is adam, decoupled adamw") {
   ds::qhadam rule{.lr = 0.02, .nu1 = 1, .nu2 = 1, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.1};
@@ -102,32 +88,12 @@ TEST_CASE("qhadam: nu1 = nu2 = 1 is adam, decoupled adamw") {
   CHECK(apart(run(rule, 9), run(ds::adamw{0.02, 0.8, 0.9, 1e-3, 0.1}, 9)) <= 1e-14);
 }
 
-TEST_CASE("qhadam: the second step by hand") {
-  trial t(ds::qhadam{.lr = 1, .nu1 = 0.5, .nu2 = 0.25, .beta1 = 0.5, .beta2 = 0.75, .eps = 1}, {0});
-  CHECK(t.step({2})[0] == near(-2 / 3.));  // whatever the nus: m^ = g, v^ = g^2
-  double const m = (0.25 * 2 + 0.5 * -4) / 0.75, v = (0.1875 * 4 + 0.25 * 16) / 0.4375;
-  CHECK(t.step({-4})[0] == near(-2 / 3. - (0.5 * -4 + 0.5 * m) / (std::sqrt(0.75 * 16 + 0.25 * v) + 1)));
-}
-
-TEST_CASE("qhadam: without moments no state is kept, and a step is lr g / (|g| + eps)") {
+TEST_CASE("qhadam: without moments a step is lr g / (|g| + eps)") {
   trial t(ds::qhadam{.lr = 0.5, .nu1 = 0, .nu2 = 0, .eps = 1}, {0});
   CHECK(t.step({3})[0] == near(-0.375));
-  CHECK((t.state(0).empty() && t.state(1).empty()));
-  CHECK_THROWS_WITH(ds::qhadam{.nu2 = -1}.check(), "qhadam: nu2 must be in [0, 1], is -1");
 }
 
-// ---- adabound -------------------------------------------------------------------------------------------------------
-
-TEST_CASE("adabound: between its bounds adam with eps at the uncorrected root, at them SGD with momentum") {
-  ds::adabound rule{.lr = 0.5, .final_lr = 0.25, .gamma = 0.5, .beta1 = 0.5, .beta2 = 0.75, .eps = 0.5};
-  trial between(rule, {0});  // rate 0.5 0.5 / 0.5 / (sqrt(v) + 0.5) in [0.25 / 3, 0.75], m = g / 2
-  CHECK(between.step({1})[0] == near(-0.5 / (0.5 + 0.5) * 0.5));
-  trial high(rule, {0});
-  rule.eps = 0;
-  trial low(rule, {0}), high_too(rule, {0});
-  CHECK(high_too.step({0.5})[0] == near(-0.75 * 0.25));  // 0.5 / 0.25 = 2
-  CHECK(low.step({100})[0] == near(-0.25 / 3 * 50));     // 0.5 / 50
-  // After many steps both bounds are at final_lr.
+TEST_CASE("adabound: after many steps both bounds are at final_lr") {
   auto const late = ds::adabound{.lr = 1e-3, .final_lr = 0.25}.at(1'000'000'000);
   CHECK(late.low == near(0.25, 1e-5));
   CHECK(late.high == near(0.25, 1e-5));
@@ -145,19 +111,6 @@ TEST_CASE("adabound: a schedule of lr scales the bounds, so that it can end a ru
   CHECK(t.step({3})[0] == 1);
 }
 
-TEST_CASE("adabound: amsbound keeps the largest v") {
-  ds::adabound const rule{.lr = 1, .final_lr = 1, .gamma = 1e-9, .beta1 = 0, .beta2 = 0.5, .eps = 0, .amsbound = true};
-  trial t(rule, {0});
-  double const p = t.step({8})[0];
-  t.step({0});
-  CHECK(t.state(1)[0] == 16);
-  CHECK(t.state(2)[0] == 32);
-  CHECK(t.step({1})[0] == near(p - std::sqrt(0.875 / 32)));
-  CHECK_THROWS_WITH(ds::adabound{.gamma = 0}.check(), "adabound: gamma must be finite and above 0, is 0");
-}
-
-// ---- padam ----------------------------------------------------------------------------------------------------------
-
 TEST_CASE("padam: partial = 0 is SGD with momentum, partial = 1/2 Adam, and 1/4 between") {
   auto const rule = [](double partial) {
     return ds::padam{.lr = 1, .partial = partial, .beta1 = 0.5, .beta2 = 0.75, .eps = 1};
@@ -167,21 +120,6 @@ TEST_CASE("padam: partial = 0 is SGD with momentum, partial = 1/2 Adam, and 1/4 
   CHECK(adam.step({6})[0] == near(-3 / 4.));
   CHECK(between.step({6})[0] == near(-3 / 2.));
 }
-
-TEST_CASE("padam: amsgrad keeps the largest v, raw") {
-  ds::padam rule{.lr = 1, .partial = 0.5, .beta1 = 0, .beta2 = 0.5, .eps = 1e-300};
-  for (bool amsgrad : {true, false}) {
-    rule.amsgrad = amsgrad;
-    trial t(rule, {0});
-    double const p = t.step({8})[0];
-    CHECK(t.step({2})[0] == near(p - 2 * std::sqrt(0.75 / (amsgrad ? 32 : 18))));
-    CHECK(t.state(2).empty() == !amsgrad);
-  }
-  CHECK_THROWS_WITH(ds::padam{.partial = 1}.check(), "padam: partial must be in [0, 1/2], is 1");
-  CHECK_THROWS_WITH(ds::padam{.eps = 0}.check(), "padam: eps must be finite and above 0, is 0");
-}
-
-// ---- larc -----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -226,82 +164,28 @@ TEST_CASE("larc: 100 steps of SGD and of Adam on gradients that a plain loop ada
     }
 }
 
-TEST_CASE("larc: clipped, the rate of a tensor is the smaller one of lr and the trust ratio") {
-  ds::larc<ds::sgd> rule{.lr = 0.5, .trust = 0.25, .eps = 0};
-  trial small(rule, {3, 4}), large(rule, {30, 40});
-  CHECK(small.step({6, 8})[0] == near(3 - 0.125 * 6));  // 0.25 5 / 10
-  CHECK(large.step({6, 8})[0] == near(30 - 0.5 * 6));   // 0.25 50 / 10 is above lr
-  rule.clip = false;
-  trial scaled(rule, {30, 40});
-  CHECK(scaled.step({6, 8})[0] == near(30 - 0.5 * 1.25 * 6));
-}
-
-TEST_CASE("larc: where a norm is 0 the decay stays, which apex leaves out") {
-  trial at_rest(ds::larc<ds::sgd>{.lr = 0.25, .weight_decay = 0.5, .clip = false}, {3, 4});
-  auto const p = at_rest.step({0, 0});
-  CHECK(p[0] == near(3 - 0.25 * 1.5));
-  CHECK(p[1] == near(4 - 0.25 * 2));
-  trial from_zero(ds::larc<ds::sgd>{.lr = 0.25, .clip = false}, {0, 0});
-  CHECK(from_zero.step({2, -2}) == std::vector{-0.5, 0.5});
-}
-
 TEST_CASE("larc: has its own lr, also a scheduled one, and its own decay") {
   ds::larc<ds::adamw> const rule{.lr = 0.01, .trust = 1e9};  // always clipped: adamw without decay
   CHECK(apart(run(rule, 9), run(ds::adamw{.lr = 0.01, .weight_decay = 0}, 9)) <= 1e-15);
   auto const lr = ds::linear{.from = 0.1, .to = 0.01, .steps = 5};
   auto const scheduled = run(rule, 9, ds::learning_rate(lr));
   CHECK(apart(scheduled, run(ds::adamw{.weight_decay = 0}, 9, ds::learning_rate(lr))) <= 1e-15);
-  CHECK_THROWS_WITH((ds::larc<ds::sgd>{.rule = {.lr = 0.3}}.check()),
-                    "larc: rule.lr must be left alone, for larc's own counts, is 0.3");
-  CHECK_THROWS_WITH((ds::larc<ds::adam>{.rule = {.weight_decay = 0.3}}.check()),
-                    "larc: rule.weight_decay must be left alone, for larc's own counts, is 0.3");
-  CHECK_THROWS_WITH((ds::larc<ds::adam>{.rule = {.beta1 = 2}}.check()), "adam: beta1 must be in [0, 1), is 2");
-  CHECK_THROWS_WITH((ds::larc<ds::adam>{.trust = -1}.check()), "larc: trust must be finite and at least 0, is -1");
   static_assert(!ds::detail::inner_rule<ds::lamb> && !ds::detail::inner_rule<ds::dog>);
   static_assert(ds::update_rule<ds::larc<ds::adam>> && ds::has_sums<ds::larc<ds::adam>>);
   static_assert(ds::has_step_of_p<ds::madgrad> && ds::has_step_of_p<ds::cocob> && ds::has_step_of_p<ds::asgd>);
   static_assert(ds::has_step_of_p<ds::chain<ds::clip_value, ds::l1, ds::sgd>> && !ds::has_step_of_p<ds::adamw>);
   static_assert(ds::has_memory<ds::layerwise<ds::nadam>> && !ds::has_memory<ds::layerwise<ds::adam>>);
   static_assert(ds::update_rule<ds::layerwise<ds::sgd>> && ds::has_sums<ds::layerwise<ds::sgd>>);
-}
-
-TEST_CASE("larc and layerwise: the names and the need of state are the inner rule's") {
-  trial without(ds::larc<ds::sgd>{}, {1});
-  trial with(ds::layerwise<ds::sgd>{.rule = {.momentum = 0.5}}, {1});
-  CHECK(without.state(0).empty());
-  CHECK(with.state(0).size() == 1);
   CHECK(std::string(ds::layerwise<ds::adam>::slots[1]) == "v");
 }
 
-// ---- layerwise ------------------------------------------------------------------------------------------------------
-
-TEST_CASE("layerwise adam is lamb") {
-  for (double decay : {0.0, 0.1}) {
-    ds::lamb const lamb{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3, .weight_decay = decay};
-    ds::layerwise<ds::adam> const rule{
-        .rule = {.beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3}, .lr = 0.01, .weight_decay = decay};
-    CHECK(apart(run(rule, 100), run(lamb, 100)) <= 1e-14);
-  }
-}
-
-TEST_CASE("layerwise: a step has the length of the tensor times lr, however small the gradient") {
-  trial t(ds::layerwise<ds::sgd>{.lr = 0.25}, {3, 4});
-  auto const p = t.step({-6e-30, 8e-30});
-  CHECK(p[0] == near(3 + 0.25 * 3));
-  CHECK(p[1] == near(4 - 0.25 * 4));
-}
-
 TEST_CASE("layerwise: the ratio is clamped on request, and 1 where a norm is 0") {
-  ds::layerwise<ds::sgd> rule{.lr = 0.5, .min_ratio = 0.5, .max_ratio = 2};
+  ds::layerwise<ds::sgd> const rule{.lr = 0.5, .min_ratio = 0.5, .max_ratio = 2};
   trial low(rule, {3, 4}), high(rule, {3, 4}), from_zero(rule, {0, 0}), at_rest(rule, {3, 4});
   CHECK(low.step({30, 40})[0] == near(3 - 0.5 * 0.5 * 30));
   CHECK(high.step({0.3, 0.4})[0] == near(3 - 0.5 * 2 * 0.3));
   CHECK(from_zero.step({2, -2}) == std::vector{-1.0, 1.0});
   CHECK(at_rest.step({0, 0}) == std::vector{3.0, 4.0});
-  rule.max_ratio = 0.25;
-  CHECK_THROWS_WITH(rule.check(), "layerwise: max_ratio must be at least min_ratio, is 0.25");
-  CHECK_THROWS_WITH((ds::layerwise<ds::adam>{.rule = {.lr = 0.3}}.check()),
-                    "layerwise: rule.lr must be left alone, for layerwise's own counts, is 0.3");
 }
 
 TEST_CASE("layerwise: with a highest ratio of 1, the norm of a step is at most lr trust ||p||") {
@@ -345,8 +229,6 @@ TEST_CASE("layerwise around rules with memory: each tensor's is in its norm and 
   scales(ds::heavy_ball{.nesterov = true}, lr, ds::layerwise<ds::heavy_ball>{.rule = {.nesterov = true}});
 }
 
-// ---- sophia ---------------------------------------------------------------------------------------------------------
-
 TEST_CASE("sophia: m / max(gamma h, eps), clipped; negative curvature counts as eps") {
   std::vector<double> p{0, 0, 0, 0}, g{1, -1, 1, -8};
   ds::parameters<double> list;
@@ -367,10 +249,7 @@ TEST_CASE("sophia: decay is decoupled and not clipped; bias correction is optax'
   CHECK(t.step({0})[0] == 48);
   CHECK(ds::sophia{}.at(1).m_unbias == 1);
   CHECK(ds::sophia{.beta1 = 0.75, .bias_correction = true}.at(1).m_unbias == 4);
-  CHECK_THROWS_WITH(ds::sophia{.eps = 0}.check(), "sophia: eps must be finite and above 0, is 0");
 }
-
-// ---- yellowfin ------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -494,6 +373,4 @@ TEST_CASE("yellowfin: lr multiplies the tuned rate and changes nothing else") {
   CHECK(half.rate == near(full.rate / 2));
   CHECK(half.mu == full.mu);
   CHECK(full.mu > 0);
-  CHECK_THROWS_WITH(ds::yellowfin{.eps = 0}.check(), "yellowfin: eps must be finite and above 0, is 0");
-  CHECK_THROWS_WITH(ds::yellowfin{.beta = 1}.check(), "yellowfin: beta must be in [0, 1), is 1");
 }

@@ -85,7 +85,7 @@ template <class Value> struct pair_of_groups {
 
 TEST_CASE("trap of DeepSpeed's Lion: where the sign is of zero, nothing moves, whatever the rule of signs") {
   // csrc/lion and ops/lion: c > 0 ? -lr : lr, so that rows without a gradient climb.
-  std::vector<double> const zeros(5, 0.0), cancel{1, -1};
+  std::vector<double> const zeros(5, 0.0);
   CHECK(walk(ds::lion{.lr = 0.5}, 3, zeros) == 3);
   CHECK(walk(ds::signsgd{.lr = 0.5}, 3, zeros) == 3);
   CHECK(walk(ds::signum{.lr = 0.5}, 3, zeros) == 3);
