@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// What recorded values (reference_*_test.cpp) and formulas (machine/formulas_test.cpp) do not reach: zeros, sums and norms
-// that vanish, caps, rates that change or are zero, state that is not kept, and settings that are refused.
+// What recorded values (reference_*_test.cpp) and formulas (machine/formulas_test.cpp) do not reach: zeros, sums and
+// norms that vanish, caps, rates that change or are zero, state that is not kept, and settings that are refused.
 
 #include <descent/optimizer.hpp>
 #include <descent/rules/acprop.hpp>
@@ -278,34 +278,25 @@ struct plain_ball {
 /// Rates that change in every step, by factors up to 8.
 double changing(int t) { return 0.01 * std::ldexp(1 + 0.1 * (t % 7), t % 4); }
 
-/// How far the rule is, after 100 steps with such rates, from what next(i, lr, gradient) gives, at most.
-template <class Rule, class Next> double distance(Rule const& rule, Next next, bool constant = false) {
+/// How far the rule is from the papers' steps with the settings `as`, at most, in 100 steps with such rates.
+double from_plain(ds::heavy_ball const& rule, ds::heavy_ball const& as) {
   std::vector<double> p, g(5);
-  for (std::size_t i = 0; i < g.size(); ++i) p.push_back(start(0, i));
+  std::vector<plain_ball> balls;
+  for (std::size_t i = 0; i < g.size(); ++i) p.push_back(start(0, i)), balls.push_back({as, start(0, i)});
   ds::parameters<double> list;
   list.add("p", p.data(), g.data(), p.size());
   ds::optimizer opt{list, rule};
   double most = 0;
   for (int t = 1; t <= 100; ++t) {
-    double const lr = constant ? 0.01 : changing(t);
-    opt.group(0).lr = lr;
+    opt.group(0).lr = changing(t);
     for (std::size_t i = 0; i < g.size(); ++i) g[i] = gradient(0, i, t);
     opt.step();
-    for (std::size_t i = 0; i < g.size(); ++i) most = std::max(most, std::abs(p[i] - next(i, lr, g[i])));
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      balls[i].step(changing(t), g[i]);
+      most = std::max(most, std::abs(p[i] - balls[i].x));
+    }
   }
   return most;
-}
-
-template <class Rule> double from_plain(Rule const& rule, ds::heavy_ball const& as, bool constant = false) {
-  std::vector<plain_ball> balls;
-  for (std::size_t i = 0; i < 5; ++i) balls.push_back({as, start(0, i)});
-  return distance(
-      rule,
-      [&](std::size_t i, double lr, double gradient) {
-        balls[i].step(lr, gradient);
-        return balls[i].x;
-      },
-      constant);
 }
 
 }  // namespace
