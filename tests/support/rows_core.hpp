@@ -67,13 +67,9 @@ template <> inline constexpr double most_ulps<descent::lamb> = 8;  // rate u in 
 template <>
 inline constexpr double most_ulps<descent::lars> = 16;  // mu b + step, larger than p, in p near 0
 
+// One, two and three members of the state, some of which are kept only if they are used.
 template <> inline constexpr bool in_every_storage<descent::sgd> = true;
-template <> inline constexpr bool in_every_storage<descent::adam> = true;
 template <> inline constexpr bool in_every_storage<descent::adamw> = true;
 template <> inline constexpr bool in_every_storage<descent::rmsprop> = true;
-template <> inline constexpr bool in_every_storage<descent::lion> = true;
-template <> inline constexpr bool in_every_storage<descent::lamb> = true;
-template <> inline constexpr bool in_every_storage<descent::lars> = true;
-template <> inline constexpr bool in_every_storage<descent::dog> = true;
 
 }  // namespace test
