@@ -11,13 +11,12 @@ The tests read these files and never run this script. Their headers describe the
 import importlib.metadata
 
 import jax
-import numpy as np
 import optax
 import optax.contrib
 import pytorch_optimizer
 import torch
 
-from problem import gradient, run_optax, run_torch, shapes, start, steps, write
+from problem import quadratic_gradients, recorded_gradients, run_optax, run_torch, write
 
 torch.set_default_dtype(torch.float64)  # of the peers' own sums
 
@@ -67,33 +66,7 @@ quadratic = """\
 
 def run_averages(optimizer):
     """What optax would have one evaluate after each step."""
-    params = [jax.numpy.asarray(start(k)) for k in range(len(shapes))]
-    state = optimizer.init(params)
-    for t in range(1, steps + 1):
-        gradients = [jax.numpy.asarray(gradient(k, t)) for k in range(len(shapes))]
-        updates, state = optimizer.update(gradients, state, params)
-        params = optax.apply_updates(params, updates)
-        yield t, [np.asarray(p) for p in optax.contrib.schedule_free_eval_params(state, params)]
-
-
-def run_optax_quadratic(optimizer):
-    params = [jax.numpy.asarray(start(k)) for k in range(len(shapes))]
-    state = optimizer.init(params)
-    for t in range(1, steps + 1):
-        gradients = [(p - 2) * 2 / 2 ** k for k, p in enumerate(params)]
-        updates, state = optimizer.update(gradients, state, params)
-        params = optax.apply_updates(params, updates)
-        yield t, [np.asarray(p) for p in params]
-
-
-def run_torch_quadratic(make):
-    params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in range(len(shapes))]
-    optimizer = make(params)
-    for t in range(1, steps + 1):
-        for k, p in enumerate(params):
-            p.grad = (p.detach() - 2) * 2 / 2 ** k
-        optimizer.step()
-        yield t, [p.detach().numpy() for p in params]
+    return run_optax(optimizer, result=optax.contrib.schedule_free_eval_params)
 
 
 def schedule_free_sgd(peer, lr, beta1, weight_decay, power, schedule=None, run=run_optax):
@@ -114,28 +87,30 @@ def schedule_free_adamw(peer, lr, beta1, beta2, eps, weight_decay, power, schedu
         warmup_steps=10 if schedule else 0, foreach=False))
 
 
-def dowg(peer, lr, reps, eps, weight_decay, quadratic=False):
-    return (run_optax_quadratic if quadratic else run_optax)(optax.contrib.dowg(
-        lr, init_estim_sq_dist=reps ** 2, eps=eps, weight_decay=weight_decay))
+def dowg(peer, lr, reps, eps, weight_decay, gradients=recorded_gradients):
+    return run_optax(optax.contrib.dowg(
+        lr, init_estim_sq_dist=reps ** 2, eps=eps, weight_decay=weight_decay), gradients)
 
 
-def prodigy(peer, lr, beta1, beta2, beta3, eps, weight_decay, d0, d_coef, safeguard_warmup, quadratic=False):
+def prodigy(peer, lr, beta1, beta2, beta3, eps, weight_decay, d0, d_coef, safeguard_warmup,
+            gradients=recorded_gradients):
     if peer == "optax":
-        return (run_optax_quadratic if quadratic else run_optax)(optax.contrib.prodigy(
+        return run_optax(optax.contrib.prodigy(
             lr, betas=(beta1, beta2), beta3=beta3 or None, eps=eps, estim_lr0=d0, estim_lr_coef=d_coef,
-            weight_decay=weight_decay, safeguard_warmup=bool(safeguard_warmup)))
-    return (run_torch_quadratic if quadratic else run_torch)(lambda params: pytorch_optimizer.Prodigy(
+            weight_decay=weight_decay, safeguard_warmup=bool(safeguard_warmup)), gradients)
+    return run_torch(lambda params: pytorch_optimizer.Prodigy(
         params, lr=lr, betas=(beta1, beta2), beta3=beta3 or None, eps=eps, d0=d0, d_coef=d_coef,
-        weight_decay=weight_decay, safeguard_warmup=bool(safeguard_warmup), bias_correction=True, foreach=False))
+        weight_decay=weight_decay, safeguard_warmup=bool(safeguard_warmup), bias_correction=True, foreach=False),
+        gradients=gradients)
 
 
-def dadapt_adamw(peer, lr, beta1, beta2, eps, weight_decay, d0, quadratic=False):
+def dadapt_adamw(peer, lr, beta1, beta2, eps, weight_decay, d0, gradients=recorded_gradients):
     if peer == "optax":
-        return (run_optax_quadratic if quadratic else run_optax)(optax.contrib.dadapt_adamw(
-            lr, betas=(beta1, beta2), eps=eps, estim_lr0=d0, weight_decay=weight_decay))
-    return (run_torch_quadratic if quadratic else run_torch)(lambda params: pytorch_optimizer.DAdaptAdam(
+        return run_optax(optax.contrib.dadapt_adamw(
+            lr, betas=(beta1, beta2), eps=eps, estim_lr0=d0, weight_decay=weight_decay), gradients)
+    return run_torch(lambda params: pytorch_optimizer.DAdaptAdam(
         params, lr=lr, betas=(beta1, beta2), eps=eps, d0=d0, weight_decay=weight_decay, weight_decouple=True,
-        bias_correction=True, foreach=False))
+        bias_correction=True, foreach=False), gradients=gradients)
 
 
 def madgrad(peer, lr, momentum, eps, weight_decay):
@@ -224,4 +199,4 @@ write_free("values_free.txt", what, cases())
 write_free("values_free_averages.txt", averages, (
     (rule, peer, options) for rule, peer, options in cases()
     if rule in (schedule_free_sgd, schedule_free_adamw) and peer == "optax"), run=run_averages)
-write_free("values_free_quadratic.txt", quadratic, quadratic_cases(), quadratic=True)
+write_free("values_free_quadratic.txt", quadratic, quadratic_cases(), gradients=quadratic_gradients)

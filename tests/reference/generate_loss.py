@@ -8,11 +8,10 @@ The tests read values_loss.txt and never run this script.
 """
 
 import jax
-import numpy as np
 import optax
 import optax.contrib
 
-from problem import gradient, shapes, start, steps, write
+from problem import run_optax, write
 
 what = """\
 # The loss of step t is ((t*29) % 64) / 32.0 - 0.25; it has nothing to do with the gradients.
@@ -21,14 +20,7 @@ what = """\
 
 
 def run(optimizer):
-    params = [jax.numpy.asarray(start(k)) for k in range(len(shapes))]
-    state = optimizer.init(params)
-    for t in range(1, steps + 1):
-        gradients = [jax.numpy.asarray(gradient(k, t)) for k in range(len(shapes))]
-        loss = jax.numpy.asarray(((t * 29) % 64) / 32.0 - 0.25)
-        updates, state = optimizer.update(gradients, state, params, value=loss)
-        params = optax.apply_updates(params, updates)
-        yield t, [np.asarray(p) for p in params]
+    return run_optax(optimizer, more=lambda t: dict(value=jax.numpy.asarray(((t * 29) % 64) / 32.0 - 0.25)))
 
 
 def polyak(lr, max_lr, f_min, eps, plus):

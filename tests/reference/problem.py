@@ -33,6 +33,7 @@ header = """\
 #
 """
 
+
 def start(k):
     i = np.arange(math.prod(shapes[k]))
     return (((i * 7 + k * 3) % 11 - 5) / 8.0).reshape(shapes[k])
@@ -43,28 +44,38 @@ def gradient(k, t):
     return (((i * 37 + t * 101 + k * 59) % 257 - 128) / 256.0).reshape(shapes[k])
 
 
-def run_torch(make, schedule=None):
+def recorded_gradients(params, t):
+    return [gradient(k, t) for k in range(len(params))]
+
+
+def quadratic_gradients(params, t):
+    """Those of (p - 2)^2 / 2^k, at the parameters as they are."""
+    return [(p - 2) * 2 / 2 ** k for k, p in enumerate(params)]
+
+
+def run_torch(make, schedule=None, gradients=recorded_gradients):
     """The parameters after each step of make(parameters), whose rate schedule(c) multiplies, if given."""
     params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in range(len(shapes))]
     optimizer = make(params)
     scheduler = schedule and torch.optim.lr_scheduler.LambdaLR(optimizer, schedule)
     for t in range(1, steps + 1):
-        for k, p in enumerate(params):
-            p.grad = torch.from_numpy(gradient(k, t))
+        for p, g in zip(params, gradients([p.detach() for p in params], t)):
+            p.grad = torch.as_tensor(g)
         optimizer.step()
         if scheduler:
             scheduler.step()
         yield t, [p.detach().numpy() for p in params]
 
 
-def run_optax(optimizer):
+def run_optax(optimizer, gradients=recorded_gradients, result=lambda state, params: params, more=lambda t: {}):
+    """result(state, parameters) after each step. more(t) is what else the optimizer is told at step t."""
     params = [jax.numpy.asarray(start(k)) for k in range(len(shapes))]
     state = optimizer.init(params)
     for t in range(1, steps + 1):
-        gradients = [jax.numpy.asarray(gradient(k, t)) for k in range(len(shapes))]
-        updates, state = optimizer.update(gradients, state, params)
+        here = [jax.numpy.asarray(g) for g in gradients(params, t)]
+        updates, state = optimizer.update(here, state, params, **more(t))
         params = optax.apply_updates(params, updates)
-        yield t, [np.asarray(p) for p in params]
+        yield t, [np.asarray(p) for p in result(state, params)]
 
 
 def write(name, script, what, cases, more_versions={}):
