@@ -1,10 +1,11 @@
 #!/bin/sh
-# usage: mutants.sh [every]     Breaks the headers on purpose, one change at a time; the tests must notice each.
+# usage: mutants.sh [every | name...]     Breaks the headers on purpose, one change at a time; the tests must notice each.
 #
 # mutants.txt has a change a line: the header, tests of machine/, or of another folder as rules/traps, separated by commas,
 # a name, a sed expression. The change is applied to a copy of include/ and the tests are built against it: one of them must
 # fail when it runs. A change that changes nothing, does not compile or survives is an error. Ends with `N mutants, N
-# killed`; with an argument of 5 every fifth change is tried. CXX, CXXFLAGS and JOBS (2 at a time) may be set.
+# killed`; with an argument of 5 every fifth change is tried, with names those. CXX, CXXFLAGS and JOBS (2 at a time) may be
+# set.
 tests=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(dirname "$tests")
 
@@ -55,9 +56,16 @@ if [ "$1" = --one ]; then
   exit 0
 fi
 
-every=${1:-1}
+case ${1:-1} in
+  *[!0-9]*) every=1 names=" $* " ;;
+  *) every=${1:-1} names= ;;
+esac
+lines=$(awk -v every="$every" -v names="$names" '!/^#/ && NF && (names == "" || index(names, " " $3 " ")) &&
+  n++ % every == 0 { print NR }' "$tests/mutants.txt")
+[ -n "$lines" ] || { echo "no mutant is called $*" >&2; exit 2; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' HUP INT TERM
 started=$(date +%s)
 cat > "$scratch/common.hpp" <<'END'
 #include <doctest/doctest.h>
@@ -68,7 +76,6 @@ cat > "$scratch/common.hpp" <<'END'
 END
 $compiler -x c++-header "$scratch/common.hpp" -o "$scratch/common.hpp.gch" || exit 1
 $compiler -c "$tests/main.cpp" -o "$scratch/main.o" || exit 1
-lines=$(awk -v every="$every" '!/^#/ && NF && n++ % every == 0 { print NR }' "$tests/mutants.txt")
 
 # A test that fails by itself would kill anything.
 for line in $lines; do sed -n "${line}p" "$tests/mutants.txt"; done | awk '{ print $2 }' | tr , '\n' | sort -u |

@@ -46,6 +46,7 @@ finish() {
 
 echo "Building in $build"
 mkdir -p "$build"
+rm -f "$build/not_chosen"  # of a run before
 configured=
 [ ! -f "$build/build.ninja" ] || configured=--reconfigure
 if ! meson setup $configured "$build" > "$build/setup.log" 2>&1; then
