@@ -16,13 +16,19 @@ def headers_of(source):
     """The includes of a source, each inside of the conditions that it stands in."""
     conditions = []
     for line in (tests / source).read_text().splitlines():
+        if line.startswith("#define"):
+            sys.exit(f"{source}: no header of a unit would see this: {line}")
         if re.match(r"#if", line):
             conditions.append(line)
+        elif line.startswith("#el"):
+            conditions[-1] = None
         elif line.startswith("#endif"):
             conditions.pop()
         elif include := re.match(r'#include ([<"])([^>"]+)([>"])', line):
             opening, name, closing = include.groups()
             beside = pathlib.PurePosixPath(source).parent / name
+            if None in conditions:
+                sys.exit(f"{source}: {name} is included in a branch that is not followed here")
             if opening == '"' and (tests / beside).exists():
                 name = beside
             yield "\n".join([*conditions, f"#include {opening}{name}{closing}", *["#endif"] * len(conditions)])

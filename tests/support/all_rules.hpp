@@ -28,8 +28,8 @@
 #endif
 
 /// Every rule of the library with settings that reach each of its branches. A row in one of the families is all that a
-/// new rule needs to be tried by every test of laws, storage, sizes and systems. With DESCENT_RULE_FAMILY defined, as
-/// core say, only that family is, and only the headers of its rules are read.
+/// new rule needs to be tried by every test of laws, storage, sizes and systems. Where DESCENT_RULE_FAMILY is defined,
+/// as core or torch, these are the rules of that family alone, and no header of another rule is read.
 namespace test {
 
 #if defined(DESCENT_RULE_FAMILY)

@@ -14,13 +14,13 @@
 /// A clock that the test owns, and waiting for what others do: no test ends otherwise because something is slow.
 namespace test {
 
-#ifndef DESCENT_TEST_PATIENCE  // seconds
+#ifndef DESCENT_TEST_PATIENCE  // seconds; more than anything here takes that works
 #define DESCENT_TEST_PATIENCE 60
 #endif
 constexpr std::chrono::seconds patience{DESCENT_TEST_PATIENCE};
 
 /// While it lives, deadlines of this process and of those that it forks pass by this clock. It stands still but for
-/// advance(); or it goes on by a little at each look, so that who waits alone is through at once.
+/// advance(); or it goes on by `per_look` at each look, so that a single waiter is done at once.
 class clock {
   using ns = std::chrono::nanoseconds;
   using of_library = descent::detail::deadline_clock;
@@ -53,7 +53,7 @@ class clock {
                              shared{};
     return one;
   }
-  /// After a time that nothing takes that goes well it runs: a test that fails ends.
+  /// It runs once `patience` is over, so that a test that fails still ends.
   static of_library::time_point look() {
     auto& s = state();
     ns::rep const start = s.start, moved = s.moved += s.per_look;
@@ -71,7 +71,7 @@ class time_goes_on {
   }};
 };
 
-/// Waits until f() is true. False: it is not in a time that nothing takes that goes well.
+/// Waits until f() is true; false if `patience` is over before.
 template <class F> bool comes_true(F const& f) {
   auto const limit = std::chrono::steady_clock::now() + patience;
   for (; !f(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
