@@ -1,10 +1,7 @@
 """Writes values_chain.txt: trajectories of optax.chain(transforms..., rule), in float64.
 
-    python3 -m venv refenv && . refenv/bin/activate
-    pip install numpy torch==2.15.0 optax==0.2.8 jax==0.10.2
-    python generate_chain.py
-
-The tests read values_chain.txt and never run this script. The header of that file describes the problem and the format.
+Set up as generate.py says; then python generate_chain.py. The tests read values_chain.txt and never run this script.
+The header of that file describes the problem and the format.
 """
 
 import optax

@@ -1,11 +1,8 @@
 """Writes values_free.txt, values_free_averages.txt and values_free_quadratic.txt: trajectories of rules without a
 schedule or a learning rate to tune, in float64.
 
-    python3 -m venv refenv && . refenv/bin/activate
-    pip install numpy torch==2.15.0 optax==0.2.8 jax==0.10.2 pytorch_optimizer==4.1.0
-    python generate_free.py
-
-The tests read these files and never run this script. Their headers describe the problem and the format.
+Set up as generate.py says, with pip install pytorch_optimizer==4.1.0 besides; then python generate_free.py. The tests
+read these files and never run this script. Their headers describe the problem and the format.
 """
 
 import importlib.metadata

@@ -1,10 +1,7 @@
 """Writes values_lbfgs.txt: iterates of torch.optim.LBFGS in float64.
 
-    python3 -m venv refenv && . refenv/bin/activate
-    pip install numpy torch==2.15.0
-    python generate_lbfgs.py
-
-The tests read values_lbfgs.txt and never run this script. The header of that file describes the format.
+Set up as generate.py says; then python generate_lbfgs.py. The tests read values_lbfgs.txt and never run this script.
+The header of that file describes the format.
 """
 
 import pathlib

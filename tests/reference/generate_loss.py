@@ -1,10 +1,6 @@
 """Writes values_loss.txt: trajectories of optax optimizers that look at the loss, in float64.
 
-    python3 -m venv refenv && . refenv/bin/activate
-    pip install numpy torch==2.15.0 optax==0.2.8 jax==0.10.2
-    python generate_loss.py
-
-The tests read values_loss.txt and never run this script.
+Set up as generate.py says; then python generate_loss.py. The tests read values_loss.txt and never run this script.
 """
 
 import jax

@@ -1,10 +1,7 @@
 """Writes loss_scale.txt: trajectories of torch.amp.GradScaler on the CPU.
 
-    python3 -m venv refenv && . refenv/bin/activate
-    pip install numpy torch==2.15.0
-    python generate_loss_scale.py
-
-The tests read loss_scale.txt and never run this script. The header of that file describes the format.
+Set up as generate.py says; then python generate_loss_scale.py. The tests read loss_scale.txt and never run this
+script. The header of that file describes the format.
 """
 
 import math

@@ -1,11 +1,7 @@
 """Writes values_optax.txt: trajectories of the rules that optax has beside the eight of generate.py, in float64.
 
-    python3 -m venv refenv && . refenv/bin/activate
-    pip install numpy torch==2.15.0 optax==0.2.8 jax==0.10.2 pytorch_optimizer==4.1.0
-    python generate_optax.py
-
-The tests read values_optax.txt and never run this script. The header of that file describes the problem and the
-format.
+Set up as generate.py says, with pip install pytorch_optimizer==4.1.0 besides; then python generate_optax.py. The
+tests read values_optax.txt and never run this script. The header of that file describes the problem and the format.
 """
 
 import importlib.metadata

@@ -1,10 +1,7 @@
 """Writes values_presets.txt: trajectories of PyTorch and optax optimizers with their defaults, in float64.
 
-    python3 -m venv refenv && . refenv/bin/activate
-    pip install numpy torch==2.15.0 optax==0.2.8 jax==0.10.2
-    python generate_presets.py
-
-The tests read values_presets.txt and never run this script.
+Set up as generate.py says; then python generate_presets.py. The tests read values_presets.txt and never run this
+script.
 """
 
 import optax

@@ -1,10 +1,7 @@
 """Writes values_sparse.txt: the trajectory of torch.optim.SparseAdam in float64.
 
-    python3 -m venv refenv && . refenv/bin/activate
-    pip install numpy torch==2.15.0 optax==0.2.8
-    python generate_sparse.py
-
-The tests read values_sparse.txt and never run this script.
+Set up as generate.py says; then python generate_sparse.py. The tests read values_sparse.txt and never run this
+script.
 """
 
 import torch

@@ -4,15 +4,6 @@
 #include <descent/optimizer.hpp>
 #include <descent/preset.hpp>
 #include <descent/rules/adadelta.hpp>
-#include <descent/rules/adagrad.hpp>
-#include <descent/rules/adam.hpp>
-#include <descent/rules/adamw.hpp>
-#include <descent/rules/amsgrad.hpp>
-#include <descent/rules/heavy_ball.hpp>
-#include <descent/rules/lamb.hpp>
-#include <descent/rules/lion.hpp>
-#include <descent/rules/novograd.hpp>
-#include <descent/rules/rmsprop.hpp>
 #include <descent/transforms.hpp>
 #include <descent/vary.hpp>
 
