@@ -178,16 +178,17 @@ template <class Trial> void many(int trials, Trial const& trial) {
 
 TEST_CASE("a rank that is lost at any place is named by all others, who have the last complete step") {
   auto const clean = undisturbed();
-  std::int64_t places = 0;  // in each way, each kind is tried at each collective
+  std::int64_t places = 0;  // in each way, each kind is tried at each collective, or at some of each few
   for (auto const& way : clean)
     for (auto const& one : way) places = std::max(places, one.log[0].back().collectives);
   std::atomic<int> lost{0};
   std::vector<std::atomic<int>> kinds(4);
-  int const fault_trials = std::min(most_fault_trials, way_count * 4 * int(places));
+  int const all_trials = way_count * 4 * int(places), fault_trials = std::min(most_fault_trials, all_trials);
   many(fault_trials, [&](unsigned seed) -> std::string {
     std::mt19937 random(seed);
     auto const below = [&](std::int64_t n) { return int(random() % unsigned(n)); };
-    int const way = int(seed) % way_count, kind = int(seed) / way_count % 4, place = int(seed) / way_count / 4;
+    int const way = int(seed) % way_count, kind = int(seed) / way_count % 4, few = all_trials / fault_trials;
+    int const place = int(seed) / way_count / 4 * few + below(few);
     int const ranks = 2 + below(4), victim = below(ranks);
     auto const& log = clean[std::size_t(way)][std::size_t(ranks - 2)].log[0];
 
