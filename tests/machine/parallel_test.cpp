@@ -37,7 +37,6 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 /// Ranks that train together do what one process does with the sum of their gradients, to the bit, whatever happens to

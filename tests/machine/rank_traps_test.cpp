@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/parallel.hpp>
 #include <descent/rules/adamw.hpp>
-#include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
 
 #include <doctest/doctest.h>
