@@ -14,7 +14,7 @@
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
 
-#include "naive.hpp"
+#include "support/message.hpp"
 
 #include <doctest/doctest.h>
 
@@ -29,6 +29,7 @@
 #endif
 
 namespace ds = descent;
+using test::message;
 
 namespace {
 
@@ -83,14 +84,9 @@ template <class Rule> struct field {
 }  // namespace
 
 TEST_CASE("every rule accepts its defaults") {
-  CHECK(message([] { ds::adam{}.check(); }) == "");
-  CHECK(message([] { ds::adamw{}.check(); }) == "");
-  CHECK(message([] { ds::dog{}.check(); }) == "");
-  CHECK(message([] { ds::lamb{}.check(); }) == "");
-  CHECK(message([] { ds::lars{}.check(); }) == "");
-  CHECK(message([] { ds::lion{}.check(); }) == "");
-  CHECK(message([] { ds::rmsprop{}.check(); }) == "");
-  CHECK(message([] { ds::sgd{}.check(); }) == "");
+  auto const accepts = [](auto const& rule) { CHECK(message([&] { rule.check(); }) == ""); };
+  auto const all = [&](auto... rules) { (accepts(rules), ...); };
+  all(ds::adam{}, ds::adamw{}, ds::dog{}, ds::lamb{}, ds::lars{}, ds::lion{}, ds::rmsprop{}, ds::sgd{});
 }
 
 TEST_CASE("adam, adamw, lamb: ranges of every field") {

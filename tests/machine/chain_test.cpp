@@ -25,11 +25,11 @@
 
 #include <doctest/doctest.h>
 
+#include "support/problem.hpp"
 #include "support/trial.hpp"
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -58,10 +58,6 @@ std::vector<float> after_changes(int steps, Rule const& rule, Change const& chan
 }
 template <class Rule, class... Ps> std::vector<float> after(int steps, Rule const& rule, Ps... policies) {
   return after_changes(steps, rule, [](auto&, int) {}, policies...);
-}
-
-bool same_bits(std::vector<float> const& a, std::vector<float> const& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 /// A transform of a user, with a state: the gradient less the one before.

@@ -6,12 +6,10 @@
 #include <descent/average.hpp>
 #include <descent/chain.hpp>
 #include <descent/clip.hpp>
-#include <descent/comm/threads.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/noise.hpp>
 #include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
 #include <descent/rounding.hpp>
 #include <descent/rows.hpp>
 #include <descent/rules/adam.hpp>
@@ -27,6 +25,8 @@
 #include <descent/transforms.hpp>
 
 #include <doctest/doctest.h>
+#include "support/message.hpp"
+#include "support/ranks.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -35,7 +35,6 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace ds = descent;
@@ -137,9 +136,9 @@ template <class Value, class Make> void goes_on_from_file(Make const& make, std:
 TEST_CASE("checkpoint: masters, state, averages, slow weights and loss scale are put back to the bit") {
   goes_on<half>(
       [](model<half>& m) {
-        return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::ema{.decay = 0.9},
-                             ds::lookahead{.k = 3}, ds::dynamic_loss_scale{.init = 64, .interval = 5},
-                             ds::clip_norm{1}};
+        return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::states<float, bfloat16>{},
+                             ds::ema{.decay = 0.9}, ds::lookahead{.k = 3},
+                             ds::dynamic_loss_scale{.init = 64, .interval = 5}, ds::clip_norm{1}};
       },
       [](auto const& from, auto& to) {
         for (auto const& name : names) {
@@ -231,7 +230,8 @@ TEST_CASE("checkpoint: save() and load() go on to the bit with whatever the opti
   SUBCASE("a remainder, and a member of the state that this setting does not store") {
     goes_on_from_file<bfloat16>(
         [](model<bfloat16>& m) {
-          return ds::optimizer{m.parameters(), ds::rmsprop{.lr = 1e-2}, ds::master_remainder{}, ds::gradient_noise{.eta = 0.1}};
+          return ds::optimizer{m.parameters(), ds::rmsprop{.lr = 1e-2}, ds::master_remainder{},
+                               ds::gradient_noise{.eta = 0.1}};
         },
         {"W.remainder", "W.state.0", "b.remainder", "b.state.0", "step"});
   }
@@ -305,27 +305,20 @@ TEST_CASE("checkpoint: tensors of two types, of which one is its own master, and
   CHECK(saved(second) == saved(first));
 }
 
-TEST_CASE("checkpoint: each rank saves and loads its own shard") {
-  ds::comm::threads world{2};
-  std::vector<std::thread> team;
-  std::vector<int> same(2);
-  for (int r = 0; r < 2; ++r)
-    team.emplace_back([&, r] {
-      auto comm = world.rank(r);
-      auto const make = [&](model<half>& m) {
-        return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::sharded{comm}};
-      };
-      model<half> a;
-      auto first = make(a);
-      train(first, a, 1, 5);
-      model<half> b = a;
-      auto second = make(b);
-      load(second, saved(first));
-      train(first, a, 6, 9), train(second, b, 6, 9);
-      same[std::size_t(r)] = a.same(b);
-    });
-  for (auto& one : team) one.join();
-  CHECK(same == std::vector{1, 1});
+TEST_CASE("checkpoint: each rank saves and loads what it owns, all or its own shard") {
+  ranks::on_both(2, [](auto&, auto policy) {
+    auto const make = [&](model<half>& m) {
+      return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::clip_norm{1}, policy};
+    };
+    model<half> a;
+    auto first = make(a);
+    train(first, a, 1, 5);
+    model<half> b = a;
+    auto second = make(b);
+    load(second, saved(first));
+    train(first, a, 6, 9), train(second, b, 6, 9);
+    CHECK(a.same(b));
+  });
 }
 
 TEST_CASE("checkpoint: load() changes nothing when a piece is missing, too short or out of range") {
@@ -336,12 +329,7 @@ TEST_CASE("checkpoint: load() changes nothing when a piece is missing, too short
   train(opt, m, 5, 6);
   auto const before = saved(opt);
   auto const says = [&](file const& all, std::string const& sentence) {
-    std::string said;
-    try {
-      load(opt, all);
-    } catch (std::exception const& e) {
-      said = e.what();
-    }
+    auto const said = test::message<std::exception>([&] { load(opt, all); });
     CHECK(said.find(sentence) != std::string::npos);
     CHECK(saved(opt) == before);
   };
@@ -358,7 +346,7 @@ TEST_CASE("checkpoint: load() changes nothing when a piece is missing, too short
   says(with("step", std::vector<std::int64_t>{-1}), "set_step: the step must be at least 0, is -1");
   ds::loss_scale_state scale = opt.scale_state();
   scale.scale = -1;
-  says(with("loss_scale", std::vector{scale}), "scale");
+  says(with("loss_scale", std::vector{scale}), "loss scale: the scale must be above 0 and finite, in float, is -1");
   ds::plateau_state plateau = opt.plateau();
   plateau.bad = -1;
   says(with("plateau", std::vector{plateau}), "set_plateau: the count of bad metrics must be at least 0, is -1");

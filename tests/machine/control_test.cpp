@@ -606,33 +606,3 @@ TEST_CASE("a shared scale: any bad one of those that judged lowers it, once; non
   ds::detail::update_shared(s, policy);
   CHECK(s.state.good == 1);
 }
-
-TEST_CASE("the loss scale of a run of calls: it grows, forgives, falls, and stays between floor and cap") {
-  using policy = ds::dynamic_loss_scale;
-  auto const after = [](policy const& p, char const* calls) {
-    auto m = whole_of<float>(p);
-    for (; *calls; ++calls) m.call({*calls == '.' ? 1 : inf});
-    return m.c.scale;
-  };
-  policy const two{.init = 8, .interval = 2, .min = 3, .max = 20, .hysteresis = 2, .patience = 3};
-  CHECK(after(two, ".").scale == 8);
-  CHECK(after(two, "..").scale == 16);
-  CHECK(after(two, "....").scale == 20);
-  CHECK(after(two, "......").scale == 20);
-  CHECK(after(two, ".x.").scale == 8);  // good steps in a row
-  CHECK(after(two, "x").scale == 8);    // forgiven
-  CHECK(after(two, "xx").scale == 4);
-  CHECK(after(two, "xxx").scale == 3);
-  CHECK(after(two, "x.x").scale == 8);  // forgiven again
-  CHECK(after(two, "xxxx").scale == 3);
-  CHECK(after(two, "xxx").stuck == 0);
-  CHECK(after(two, "xxxxx").stuck == 2);
-  CHECK(after(two, "xxxxx.").stuck == 0);
-  CHECK(!two.is_stuck(after(two, "xxxxx")));
-  CHECK(two.is_stuck(after(two, "xxxxxx")));
-  policy megatron = two;
-  megatron.refill = ds::refill::growth;
-  CHECK(after(megatron, "x.x").scale == 4);
-  CHECK(after(megatron, "x..x").scale == 16);
-  CHECK(after({.init = 3, .growth = 3, .backoff = 0.25, .interval = 1}, ".x").scale == 2.25);
-}

@@ -10,12 +10,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numbers>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -160,27 +158,33 @@ template <class Function> struct by_the_paper {
 }  // namespace
 
 TEST_CASE("esgd is the paper's algorithm 1, by a second implementation with the same random numbers") {
-  for (std::uint64_t seed : {1, 2, 3, 40}) {
-    INFO("seed ", seed);
-    problem<rastrigin> p(5, 13, 3.3);
-    ds::esgd const set{.population = 6, .offspring = 9, .parents = 3, .elite = 2, .generations = 12, .deviation = 0.5,
-                       .annealing = 0.5, .spread = 0.2, .seed = seed};
-    by_the_paper<rastrigin> paper{set, 5, {}, {}};
-    auto const want = paper.run(p.all(), some_rules, 4);
-    ds::esgd_optimizer opt{p.list(), some_rules, set};
-    std::size_t k = 0;
-    auto const r = opt.minimize(p.trainer(4), [&] { return p.fitness(); }, [&](ds::esgd_result const& now) {
-      auto const& [best, mean, backed_off] = paper.history[k++];
-      CHECK(now.best == best);
-      CHECK(now.mean == doctest::Approx(mean).epsilon(1e-12));
-      CHECK(now.backed_off == backed_off);
-      CHECK(now.generations == int(k));
-      return true;
-    });
-    CHECK(k == 12);
-    CHECK(p.all() == want);
-    CHECK(r.evaluations == 6 + 12 * (6 + 9));
-  }
+  struct {
+    int population, offspring, parents, elite;
+    double deviation;
+  } const rows[] = {{6, 9, 3, 2, 0.5}, {5, 7, 2, 1, 0.4}, {5, 7, 2, 5, 0.4}, {4, 40, 4, 3, 0}, {3, 2, 1, 1, 1}};
+  for (auto const& row : rows)
+    for (std::uint64_t seed : {1, 2, 3, 40}) {
+      INFO("population ", row.population, ", parents ", row.parents, ", elite ", row.elite, ", seed ", seed);
+      problem<rastrigin> p(5, 13, 3.3);
+      ds::esgd const set{.population = row.population, .offspring = row.offspring, .parents = row.parents,
+                         .elite = row.elite, .generations = 12, .deviation = row.deviation, .annealing = 0.5,
+                         .spread = 0.2, .seed = seed};
+      by_the_paper<rastrigin> paper{set, 5, {}, {}};
+      auto const want = paper.run(p.all(), some_rules, 4);
+      ds::esgd_optimizer opt{p.list(), some_rules, set};
+      std::size_t k = 0;
+      auto const r = opt.minimize(p.trainer(4), [&] { return p.fitness(); }, [&](ds::esgd_result const& now) {
+        auto const& [best, mean, backed_off] = paper.history[k++];
+        CHECK(now.best == best);
+        CHECK(now.mean == doctest::Approx(mean).epsilon(1e-12));
+        CHECK(now.backed_off == backed_off);
+        CHECK(now.generations == int(k));
+        return true;
+      });
+      CHECK(k == 12);
+      CHECK(p.all() == want);
+      CHECK(r.evaluations == row.population + 12 * (row.population + row.offspring));
+    }
 }
 
 TEST_CASE("esgd: best fitness and the mean of the elite never degrade, also where training diverges") {
@@ -242,76 +246,6 @@ TEST_CASE("esgd: what training made worse or not a number is put back to the bit
   works(0.f);
   works(ds::half{});
   works(ds::bfloat16{});
-}
-
-TEST_CASE("esgd: the m best of parents and offspring survive, and the others come from the rest, each once") {
-  for (int elite : {1, 3, 5}) {
-    problem<rastrigin> p(2, 1, 1.7);
-    ds::esgd const set{.population = 5, .offspring = 7, .parents = 2, .elite = elite, .generations = 10,
-                       .deviation = 0.4, .annealing = 1, .spread = 1};
-    ds::esgd_optimizer opt{p.list(), some_rules, set};
-    std::vector<double> before, after, pool;  // fitness before training, after it, of all
-    double last = 0;
-    int random_survivors = 0;
-    opt.minimize(
-        [&](auto& one) {
-          before.push_back(p.fitness());
-          if (before.size() == 5 && !pool.empty()) {
-            std::sort(before.begin(), before.end());
-            std::sort(pool.begin(), pool.end());
-            CHECK(std::equal(before.begin(), before.begin() + elite, pool.begin()));
-            CHECK(std::includes(pool.begin(), pool.end(), before.begin(), before.end()));
-            random_survivors += before.back() > pool[4];
-          }
-          last = p.fitness();
-          p.trainer(2)(one);
-          after.push_back(std::min(last, std::isnan(p.fitness()) ? infinity : p.fitness()));
-        },
-        [&] {
-          if (before.size() == 5) after.push_back(p.fitness());
-          return p.fitness();
-        },
-        [&](ds::esgd_result const&) {
-          // the fitness after the fifth training counts as one of after already
-          after.erase(after.begin() + 5);
-          pool = after;
-          CHECK(pool.size() == 12);
-          before.clear();
-          after.clear();
-          return true;
-        });
-    if (elite < 5) CHECK(random_survivors > 0);  // not the five best every time
-    else CHECK(random_survivors == 0);
-  }
-}
-
-TEST_CASE("esgd: an offspring without mutation is the mean of rho different parents") {
-  for (int rho : {1, 2, 3, 4}) {
-    problem<square> p(3, 70, 1);
-    ds::esgd_optimizer opt{p.list(), some_rules,
-                           ds::esgd{.population = 4, .offspring = 40, .parents = rho, .elite = 4, .generations = 1,
-                                    .deviation = 0, .spread = 1}};
-    std::vector<std::vector<double>> all;
-    opt.minimize(nothing, [&] { return all.push_back(p.all()), p.fitness(); });
-    REQUIRE(all.size() == 4 + 4 + 40);
-    std::set<unsigned> seen;
-    for (std::size_t i = 8; i < all.size(); ++i) {
-      int fits = 0;
-      for (unsigned subset = 1; subset < 16; ++subset) {
-        if (std::popcount(subset) != rho) continue;
-        double furthest = 0;
-        for (std::size_t e = 0; e < 73; ++e) {
-          double mean = 0;
-          for (std::size_t j = 0; j < 4; ++j)
-            if (subset >> j & 1) mean += all[j][e] / rho;
-          furthest = std::max(furthest, std::abs(mean - all[i][e]));
-        }
-        if (furthest < 1e-14) ++fits, seen.insert(subset);
-      }
-      CHECK(fits == 1);
-    }
-    CHECK(seen.size() == std::size_t(std::array{4, 6, 4, 1}[std::size_t(rho - 1)]));  // each choice was made
-  }
 }
 
 TEST_CASE("esgd: mutations are normal with the stated deviation, annealed, and each different") {

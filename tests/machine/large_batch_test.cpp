@@ -19,6 +19,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/message.hpp"
+
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -30,19 +32,7 @@
 
 namespace ds = descent;
 using doctest::Approx;
-
-namespace {
-
-template <class F> std::string message_of(F const& f) {
-  try {
-    f();
-  } catch (std::invalid_argument const& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
-}  // namespace
+using test::message;
 
 TEST_CASE("rates scale with the batch, linearly or with its root") {
   CHECK(ds::whole_batch(32, 8, 4) == 1024);
@@ -52,7 +42,7 @@ TEST_CASE("rates scale with the batch, linearly or with its root") {
   static_assert(ds::linear_scaled(1, 64, 32) == 2);
 }
 
-TEST_CASE("gradual warm-up: from the small batch's rate, by a constant amount, to the scaled one, as in Goyal's recipe") {
+TEST_CASE("gradual warm-up: from the small batch's rate, by a constant amount, to the scaled one (Goyal)") {
   // 90 epochs of 8192 images of 1281167: lr 0.1 * 32, warm-up of 5 epochs, / 10 at epochs 30, 60, 80
   std::int64_t const epoch = ds::updates_in(1, 1281167, 8192);
   CHECK(epoch == 157);
@@ -68,7 +58,7 @@ TEST_CASE("gradual warm-up: from the small batch's rate, by a constant amount, t
     CHECK(s(t) - s(t - 1) == Approx((3.2 - 0.1) / double(5 * epoch)).epsilon(1e-10));
   CHECK(s(30 * epoch - 1) == 3.2);  // the milestones count from the start of training
   CHECK(s(30 * epoch) == Approx(0.32));
-  CHECK(message_of([&] { ds::gradual_warmup<ds::constant>{.k = 0}.check(); }) ==
+  CHECK(message([&] { ds::gradual_warmup<ds::constant>{.k = 0}.check(); }) ==
         "gradual_warmup: k must be above 0 and finite, is 0");
 }
 
@@ -86,7 +76,7 @@ TEST_CASE("training longer: k times the batch makes as many updates in k times t
   std::int64_t const updates = ds::updates_in(90, 1 << 20, 256);
   CHECK(ds::updates_in(ds::epochs_of_equal_updates(90, 4096, 256), 1 << 20, 4096) == updates);
   CHECK(ds::updates_in(1, 10, 4) == 3);
-  CHECK(message_of([] { ds::updates_in(1, 10, 0); }) == "updates_in: batch must be above 0, is 0");
+  CHECK(message([] { ds::updates_in(1, 10, 0); }) == "updates_in: batch must be above 0, is 0");
 }
 
 TEST_CASE("a batch that grows keeps rate / batch as the decay would have it, also where it can grow no more") {
@@ -98,7 +88,8 @@ TEST_CASE("a batch that grows keeps rate / batch as the decay would have it, als
   struct {
     std::int64_t t;
     double n, lr;
-  } const rows[] = {{0, 2, 0.5}, {9, 2, 0.5}, {10, 10, 0.5}, {19, 10, 0.5}, {20, 31, 0.02 * 992 / 64}, {30, 31, 0.004 * 992 / 64}};
+  } const rows[] = {{0, 2, 0.5}, {9, 2, 0.5}, {10, 10, 0.5}, {19, 10, 0.5}, {20, 31, 0.02 * 992 / 64},
+                {30, 31, 0.004 * 992 / 64}};
   for (auto const& row : rows) {
     CAPTURE(row.t);
     CHECK(n(row.t) == row.n);
@@ -109,9 +100,9 @@ TEST_CASE("a batch that grows keeps rate / batch as the decay would have it, als
   CHECK(ds::micro_batches{ds::constant{10}, 32, 2}(0) == 1);
   auto bad = growth;
   bad.largest = 32;
-  CHECK(message_of([&] { bad.check(); }) == "batch_growth: largest must be at least batch, 64, is 32");
+  CHECK(message([&] { bad.check(); }) == "batch_growth: largest must be at least batch, 64, is 32");
   bad = growth, bad.micro = 32;
-  CHECK(message_of([&] { bad.check(); }) == "batch_growth: batch must be at least micro times ranks, 128, is 64");
+  CHECK(message([&] { bad.check(); }) == "batch_growth: batch must be at least micro times ranks, 128, is 64");
 }
 
 TEST_CASE("a batch that grows after a warm-up: up to there it is the batch, and the rate is the schedule's") {
@@ -143,37 +134,37 @@ TEST_CASE("a batch that grows after a warm-up: up to there it is the batch, and 
 
 TEST_CASE("arguments that make no batch are refused: which, what is allowed, what it is") {
   double const inf = std::numeric_limits<double>::infinity();
-  CHECK(message_of([] { ds::whole_batch(0); }) == "whole_batch: micro must be in [1, 2^31), is 0");
-  CHECK(message_of([] { ds::whole_batch(1, 1, 0); }) == "whole_batch: accumulated must be at least 1, is 0");
-  CHECK(message_of([] { ds::linear_scaled(0.1, 256, 0); }) ==
+  CHECK(message([] { ds::whole_batch(0); }) == "whole_batch: micro must be in [1, 2^31), is 0");
+  CHECK(message([] { ds::whole_batch(1, 1, 0); }) == "whole_batch: accumulated must be at least 1, is 0");
+  CHECK(message([] { ds::linear_scaled(0.1, 256, 0); }) ==
         "linear_scaled: base_batch must be above 0 and finite, is 0");
-  CHECK(message_of([] { ds::sqrt_scaled(0.1, -1, 256); }) == "sqrt_scaled: batch must be above 0 and finite, is -1");
-  CHECK(message_of([] { ds::legw{0.1, 1}.for_batch(512, 0); }) == "legw: base_batch must be above 0 and finite, is 0");
-  CHECK(message_of([&] { ds::epochs_of_equal_updates(90, inf, 256); }) ==
+  CHECK(message([] { ds::sqrt_scaled(0.1, -1, 256); }) == "sqrt_scaled: batch must be above 0 and finite, is -1");
+  CHECK(message([] { ds::legw{0.1, 1}.for_batch(512, 0); }) == "legw: base_batch must be above 0 and finite, is 0");
+  CHECK(message([&] { ds::epochs_of_equal_updates(90, inf, 256); }) ==
         "epochs_of_equal_updates: batch must be above 0 and finite, is inf");
-  CHECK(message_of([] { ds::updates_in(-1, 10, 2); }) == "updates_in: epochs must be finite and at least 0, is -1");
-  CHECK(message_of([] { ds::updates_in(1e300, 10, 2); }) ==
+  CHECK(message([] { ds::updates_in(-1, 10, 2); }) == "updates_in: epochs must be finite and at least 0, is -1");
+  CHECK(message([] { ds::updates_in(1e300, 10, 2); }) ==
         "updates_in: the number of updates must be at most 2^62, is 5e+300");
-  CHECK(message_of([] { ds::gradual_warmup<ds::constant>{.steps = -12345678}.check(); }) ==
+  CHECK(message([] { ds::gradual_warmup<ds::constant>{.steps = -12345678}.check(); }) ==
         "gradual_warmup: steps must be in [0, 2^62], is -12345678");
-  CHECK(message_of([] { ds::micro_batches<ds::constant>{.ranks = 0}.check(); }) ==
+  CHECK(message([] { ds::micro_batches<ds::constant>{.ranks = 0}.check(); }) ==
         "micro_batches: ranks must be in [1, 2^31), is 0");
   using growth = ds::batch_growth<ds::constant>;
-  CHECK(message_of([&] { growth{.rate = {1}, .largest = inf}.check(); }) ==
+  CHECK(message([&] { growth{.rate = {1}, .largest = inf}.check(); }) ==
         "batch_growth: largest must be finite, is inf");
-  CHECK(message_of([] { growth{.rate = {1}, .micro = 0}.check(); }) ==
+  CHECK(message([] { growth{.rate = {1}, .micro = 0}.check(); }) ==
         "batch_growth: micro must be in [1, 2^31), is 0");
-  CHECK(message_of([] { growth{.rate = {1}, .begin = -1}.check(); }) ==
+  CHECK(message([] { growth{.rate = {1}, .begin = -1}.check(); }) ==
         "batch_growth: begin must be in [0, 2^62], is -1");
-  CHECK(message_of([] { growth{}.check(); }) ==
+  CHECK(message([] { growth{}.check(); }) ==
         "batch_growth: the rate at step begin must be finite and above 0, is 0");
-  CHECK(message_of([] { ds::ghost_parts(5, 0); }) == "ghost_parts: part must be above 0, is 0");
+  CHECK(message([] { ds::ghost_parts(5, 0); }) == "ghost_parts: part must be above 0, is 0");
   double x[2] = {1, 2};
-  CHECK(message_of([&] { ds::ghost_running(x, 1, 0, 0.5, x); }) == "ghost_running: features must be above 0, is 0");
-  CHECK(message_of([&] { ds::ghost_running(x, -1, 1, 0.5, x); }) == "ghost_running: parts must be at least 0, is -1");
-  CHECK(message_of([&] { ds::ghost_normalize(x, 2, 1, 0, x, x, 1e-5, x); }) ==
+  CHECK(message([&] { ds::ghost_running(x, 1, 0, 0.5, x); }) == "ghost_running: features must be above 0, is 0");
+  CHECK(message([&] { ds::ghost_running(x, -1, 1, 0.5, x); }) == "ghost_running: parts must be at least 0, is -1");
+  CHECK(message([&] { ds::ghost_normalize(x, 2, 1, 0, x, x, 1e-5, x); }) ==
         "ghost_normalize: part must be above 0, is 0");
-  CHECK(message_of([&] { ds::ghost_normalize(x, 2, 1, 1, x, x, -1, x); }) ==
+  CHECK(message([&] { ds::ghost_normalize(x, 2, 1, 1, x, x, -1, x); }) ==
         "ghost_normalize: eps must be finite and at least 0, is -1");
   for (double huge : {1e10, 1e300, inf}) {
     CHECK(ds::micro_batches{ds::constant{huge}, 1, 1}(0) == 2147483647);
@@ -306,9 +297,9 @@ TEST_CASE("a noise scale that is not known is not a number, and nonsense is refu
   CHECK(none.advice().text == "too few updates: the estimate of the gradient is not above its noise");
   none.update(2, 1);  // 2 * 1 - 4 < 0
   CHECK(std::isnan(none.scale()));
-  CHECK(message_of([] { ds::batch_noise{.small = 2, .large = 2}.update(1, 1); }) ==
+  CHECK(message([] { ds::batch_noise{.small = 2, .large = 2}.update(1, 1); }) ==
         "batch_noise: large must be above small and finite, is 2");
-  CHECK(message_of([] { ds::batch_noise{.small = 1, .large = 2}.update(-1, 1); }) ==
+  CHECK(message([] { ds::batch_noise{.small = 1, .large = 2}.update(-1, 1); }) ==
         "batch_noise: the norm of the small batch must be finite and at least 0, is -1");
 }
 
@@ -334,6 +325,6 @@ TEST_CASE("ghost statistics: each part by its own mean and variance, the last on
   ds::ghost_statistics(x.data(), 5, 2, 5, whole_mean.data(), whole_variance.data());
   CHECK(whole_mean == std::vector<double>{4, 37.4});
   CHECK(whole_variance[0] == Approx((9 + 1 + 1 + 25 + 4) / 5.));
-  CHECK(message_of([&] { ds::ghost_statistics(x.data(), 5, 2, 0, mean.data(), variance.data()); }) ==
+  CHECK(message([&] { ds::ghost_statistics(x.data(), 5, 2, 0, mean.data(), variance.data()); }) ==
         "ghost_statistics: part must be above 0, is 0");
 }

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/message.hpp"
+
 #include <initializer_list>
 #include <map>
 #include <stdexcept>
@@ -33,12 +35,7 @@ variables without(variables a, std::string const& name) {
   return a;
 }
 std::string refusal(variables const& set) {
-  try {
-    of(set);
-  } catch (std::invalid_argument const& e) {
-    return e.what();
-  }
-  return "";
+  return test::message([&] { of(set); });
 }
 void check(launch const& at, char const* launcher, int rank, int size, int local_rank, int local_size) {
   CHECK(at.launcher == launcher);

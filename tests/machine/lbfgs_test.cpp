@@ -213,7 +213,8 @@ TEST_CASE("lbfgs: a search never ends higher than it began") {
   for (auto search : {ds::line_search::backtracking, ds::line_search::strong_wolfe}) {
     rosenbrock p;
     double last = std::numeric_limits<double>::infinity();
-    ds::lbfgs_optimizer opt{p.list(), ds::lbfgs{.lr = 5, .max_iterations = 60, .max_evaluations = unlimited, .search = search}};
+    ds::lbfgs const set{.lr = 5, .max_iterations = 60, .max_evaluations = unlimited, .search = search};
+    ds::lbfgs_optimizer opt{p.list(), set};
     auto const result = opt.minimize(p, [&](ds::lbfgs_result const& r) {
       CHECK(r.loss <= last);
       last = r.loss;
@@ -229,7 +230,8 @@ TEST_CASE("lbfgs: a search that runs out of evaluations settles for the lowest p
   for (int most : {1, 2, 3, 4}) {
     rosenbrock p;
     int steps = 0;
-    ds::lbfgs_optimizer opt{p.list(), ds::lbfgs{.lr = 5, .max_iterations = 40, .max_evaluations = unlimited, .max_search = most}};
+    ds::lbfgs const set{.lr = 5, .max_iterations = 40, .max_evaluations = unlimited, .max_search = most};
+    ds::lbfgs_optimizer opt{p.list(), set};
     opt.minimize(p, [&](ds::lbfgs_result const& r) {
       rosenbrock here;
       here.x = p.x, here.y = p.y;
@@ -298,8 +300,10 @@ TEST_CASE("lbfgs stops for every reason there is") {
   };
   CHECK(why({.max_iterations = 2}, rosenbrock{}) == ds::lbfgs_stop::iterations);
   CHECK(why({.max_iterations = 99, .max_evaluations = 3}, rosenbrock{}) == ds::lbfgs_stop::evaluations);
-  CHECK(why({.max_iterations = 99, .max_evaluations = 999, .tolerance_gradient = 1e6}, rosenbrock{}) == ds::lbfgs_stop::gradient);
-  CHECK(why({.max_iterations = 99, .max_evaluations = 999, .tolerance_change = 1e-2}, bowl<>{}) == ds::lbfgs_stop::change);
+  ds::lbfgs const coarse{.max_iterations = 99, .max_evaluations = 999, .tolerance_gradient = 1e6};
+  CHECK(why(coarse, rosenbrock{}) == ds::lbfgs_stop::gradient);
+  ds::lbfgs const still{.max_iterations = 99, .max_evaluations = 999, .tolerance_change = 1e-2};
+  CHECK(why(still, bowl<>{}) == ds::lbfgs_stop::change);
   CHECK(why({.tolerance_change = 1e9}, bowl<>{}) == ds::lbfgs_stop::slope);
   rosenbrock p;
   ds::lbfgs_optimizer opt{p.list(), ds::lbfgs{}};
@@ -316,7 +320,8 @@ TEST_CASE("lbfgs: a search backs away from where the loss is not finite") {
   list.add("x", x.data(), g.data(), 1);
   for (auto search : {ds::line_search::backtracking, ds::line_search::strong_wolfe}) {
     x[0] = 4;
-    ds::lbfgs_optimizer opt{list, ds::lbfgs{.lr = 100, .max_iterations = 100, .max_evaluations = 2000, .search = search}};
+    ds::lbfgs const set{.lr = 100, .max_iterations = 100, .max_evaluations = 2000, .search = search};
+    ds::lbfgs_optimizer opt{list, set};
     auto const result = opt.minimize([&] {  // x - log x, with its minimum at 1 and no number below 0
       g[0] = 1 - 1 / x[0];
       return x[0] - std::log(x[0]);
@@ -330,8 +335,8 @@ TEST_CASE("lbfgs: settings out of range are refused") {
   bowl<> p;
   CHECK_THROWS_WITH_AS(ds::lbfgs_optimizer(p.list(), ds::lbfgs{.lr = 0}), "lbfgs: lr must be finite and above 0, is 0",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(ds::lbfgs_optimizer(p.list(), ds::lbfgs{.history = 0}), "lbfgs: history must be at least 1, is 0",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(ds::lbfgs_optimizer(p.list(), ds::lbfgs{.history = 0}),
+                       "lbfgs: history must be at least 1, is 0", std::invalid_argument);
   CHECK_THROWS_AS(ds::lbfgs_optimizer(p.list(), ds::lbfgs{.decrease = 0.9, .curvature = 0.5}), std::invalid_argument);
 }
 

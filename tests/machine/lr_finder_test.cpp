@@ -20,8 +20,10 @@
 
 #include <doctest/doctest.h>
 
+#include "support/message.hpp"
+#include "support/problem.hpp"
+
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -29,6 +31,7 @@
 
 namespace ds = descent;
 using doctest::Approx;
+using test::message, test::same_bits;
 
 namespace {
 
@@ -54,10 +57,6 @@ template <class Value> struct bowl {
   }
 };
 
-template <class T> bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
 /// Trains two twins, sweeps over one of them, and trains on: both end with the same bits.
 template <class Value, class Rule, class... Ps> void leaves_no_trace(Rule rule, Ps... ps) {
   bowl<Value> x, y;
@@ -80,22 +79,13 @@ template <class Value, class Rule, class... Ps> void leaves_no_trace(Rule rule, 
   CHECK(a.report().learning_rate == b.report().learning_rate);
 }
 
-template <class Error, class F> std::string message_of(F const& f) {
-  try {
-    f();
-  } catch (Error const& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
 }  // namespace
 
 TEST_CASE("values, masters, states, averages, memory, t, schedules and loss scale go on as if nothing had been") {
   leaves_no_trace<float>(ds::sgd{.lr = 0.1, .momentum = 0.9});
   leaves_no_trace<double>(ds::adamw{.lr = 0.1}, ds::learning_rate(ds::cosine{.peak = 0.1, .steps = 12}));
-  leaves_no_trace<ds::half>(ds::adamw{.lr = 0.1}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 256, .interval = 3},
-                            ds::ema{.decay = 0.9}, ds::lookahead{});
+  leaves_no_trace<ds::half>(ds::adamw{.lr = 0.1}, ds::master<float>{},
+                            ds::dynamic_loss_scale{.init = 256, .interval = 3}, ds::ema{.decay = 0.9}, ds::lookahead{});
   leaves_no_trace<ds::bfloat16>(ds::adamw{.lr = 0.01}, ds::master_remainder{}, ds::clip_norm{1});
   leaves_no_trace<float>(ds::dog{});
   leaves_no_trace<float>(ds::lamb{.lr = 0.01}, ds::on_plateau{});
@@ -149,12 +139,12 @@ TEST_CASE("the smoothed loss is corrected for its start and ends the sweep at `d
   CHECK(curve.steepest() == curve.points[1].rate);
 }
 
-TEST_CASE("what it suggests for gradient descent on a bowl lies below the largest stable rate and scales with the bowl") {
+TEST_CASE("what it suggests for descent on a bowl lies below the largest stable rate and scales with the bowl") {
   for (double c : {0.25, 1., 16.}) {  // stable below 2 / c
     bowl<double> x{40, c};
     ds::optimizer opt{x.params, ds::sgd{}};
-    auto const curve = ds::find_learning_rate(opt, x.params, {.lowest = 1e-5, .highest = 1e4, .steps = 90, .smoothing = 0},
-                                              [&] { return x.loss_and_gradients(); });
+    ds::lr_sweep const sweep{.lowest = 1e-5, .highest = 1e4, .steps = 90, .smoothing = 0};
+    auto const curve = ds::find_learning_rate(opt, x.params, sweep, [&] { return x.loss_and_gradients(); });
     CAPTURE(c);
     CHECK(curve.diverged);
     CHECK(curve.steepest() < 2 / c);
@@ -168,7 +158,8 @@ TEST_CASE("with accumulate a point is an update, and its loss the mean of the mi
   bowl<float> x;
   ds::optimizer opt{x.params, ds::sgd{}, ds::accumulate{3}};
   int calls = 0;
-  auto const curve = ds::find_learning_rate(opt, x.params, {.steps = 4, .diverged = 1e9}, [&] { return double(++calls); });
+  auto const curve =
+      ds::find_learning_rate(opt, x.params, {.steps = 4, .diverged = 1e9}, [&] { return double(++calls); });
   CHECK(calls == 12);
   REQUIRE(curve.points.size() == 4);
   for (int i = 0; i < 4; ++i) CHECK(curve.points[i].loss == 3 * i + 2);
@@ -184,10 +175,10 @@ TEST_CASE("a loss that is not finite ends the sweep, or says so at once; one tha
   auto const curve = ds::find_learning_rate(opt, x.params, {}, [&] { return ++calls < 6 ? 1.0 : nan; });
   CHECK(curve.diverged);
   CHECK(curve.points.size() == 5);
-  CHECK(message_of<std::runtime_error>([&] { ds::find_learning_rate(opt, x.params, {}, [] { return nan; }); }) ==
+  CHECK(message<std::runtime_error>([&] { ds::find_learning_rate(opt, x.params, {}, [] { return nan; }); }) ==
         "find_learning_rate: the first loss is not finite, is nan");
   calls = 0;
-  CHECK(message_of<std::domain_error>([&] {
+  CHECK(message<std::domain_error>([&] {
           ds::find_learning_rate(opt, x.params, {}, [&]() -> double {
             if (++calls == 4) throw std::domain_error("no data");
             return x.loss_and_gradients();
@@ -213,11 +204,12 @@ TEST_CASE("a curve that never falls suggests nothing, and settings out of range 
   int calls = 0;
   auto const rising =
       ds::find_learning_rate(opt, x.params, {.steps = 5, .diverged = 100}, [&] { return double(++calls); });
-  CHECK(message_of<std::runtime_error>([&] { rising.steepest(); }) ==
-        "lr_curve: the loss never falls over 5 rates; begin with a lower rate, or look for a gradient of the wrong sign");
-  CHECK(message_of<std::runtime_error>([] { ds::lr_curve{}.minimum(); }) == "lr_curve: there are no points");
+  CHECK(message<std::runtime_error>([&] { rising.steepest(); }) ==
+        "lr_curve: the loss never falls over 5 rates; begin with a lower rate, "
+        "or look for a gradient of the wrong sign");
+  CHECK(message<std::runtime_error>([] { ds::lr_curve{}.minimum(); }) == "lr_curve: there are no points");
   auto const refused = [&](ds::lr_sweep s) {
-    return message_of<std::invalid_argument>([&] { ds::find_learning_rate(opt, x.params, s, [] { return 1.0; }); });
+    return message<std::invalid_argument>([&] { ds::find_learning_rate(opt, x.params, s, [] { return 1.0; }); });
   };
   CHECK(refused({.lowest = 0}) == "lr_sweep: lowest must be above 0, is 0");
   CHECK(refused({.lowest = 1, .highest = 1}) == "lr_sweep: highest must be above lowest and finite, is 1");

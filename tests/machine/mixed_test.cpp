@@ -15,13 +15,16 @@
 
 #include <doctest/doctest.h>
 
+#include "support/message.hpp"
+#include "support/problem.hpp"
+
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
 namespace ds = descent;
+using test::message, test::same_bits;
 
 namespace {
 
@@ -38,7 +41,8 @@ struct model {
     new_gradients(0);
   }
   void new_gradients(int t) {
-    for (std::size_t i = 0; i < w.size(); ++i) dw[i] = ds::half(float(int(i * 37 + std::size_t(t) * 101) % 257 - 128) / 16);
+    for (std::size_t i = 0; i < w.size(); ++i)
+      dw[i] = ds::half(float(int(i * 37 + std::size_t(t) * 101) % 257 - 128) / 16);
     for (std::size_t i = 0; i < b.size(); ++i) db[i] = float(int(i * 41 + std::size_t(t) * 103) % 257 - 128) / 16;
   }
   ds::parameters<two> together() {
@@ -48,19 +52,6 @@ struct model {
     return p;
   }
 };
-
-template <class T> bool same(std::vector<T> const& a, std::vector<T> const& b) {
-  return std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
-template <class F> std::string message(F const& f) {
-  try {
-    f();
-  } catch (std::exception const& e) {
-    return e.what();
-  }
-  return "";
-}
 
 }  // namespace
 
@@ -78,8 +69,8 @@ TEST_CASE("an optimizer of two types equals one of each, where nothing is measur
     y.new_gradients(t);
     both.step(), first.step(), second.step();
   }
-  CHECK(same(x.w, y.w));
-  CHECK(same(x.b, y.b));
+  CHECK(same_bits(x.w, y.w));
+  CHECK(same_bits(x.b, y.b));
   auto const equal = [](auto a, auto b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); };
   CHECK(equal(both.master("w"), first.master("w")));
   CHECK(equal(both.average("w"), first.average("w")));
@@ -104,8 +95,8 @@ TEST_CASE("one norm and one decision for all types") {
   x.new_gradients(2);
   x.db[7] = std::numeric_limits<float>::quiet_NaN();
   opt.step();
-  CHECK(same(x.w, w));
-  CHECK(same(x.b, b));
+  CHECK(same_bits(x.w, w));
+  CHECK(same_bits(x.b, b));
   CHECK(opt.report().why == "the gradient of 'b' is not finite");
   auto const tensors = opt.diagnose();
   CHECK(tensors.at(0).finite);
@@ -119,12 +110,12 @@ TEST_CASE("averages of several types go in and out to the bit") {
   auto const w = x.w;
   auto const b = x.b;
   opt.swap_average();
-  CHECK(!same(x.w, w));
-  CHECK(!same(x.b, b));
+  CHECK(!same_bits(x.w, w));
+  CHECK(!same_bits(x.b, b));
   for (std::size_t i = 0; i < x.b.size(); ++i) REQUIRE(x.b[i] == opt.average("b")[i]);
   opt.swap_average();
-  CHECK(same(x.w, w));
-  CHECK(same(x.b, b));
+  CHECK(same_bits(x.w, w));
+  CHECK(same_bits(x.b, b));
 }
 
 TEST_CASE("bytes are the mean over the types, and memory says what is owned") {
@@ -149,12 +140,13 @@ TEST_CASE("a bundle is its policies, and one that is given by itself takes its p
   ds::optimizer spelled{y.together(), ds::adamw{}, ds::clip_norm{1}, ds::dynamic_loss_scale{}, ds::master<float>{}};
   CHECK(bundled.loss_scale() == 65536);
   bundled.step(), spelled.step();
-  CHECK(same(x.w, y.w));
-  CHECK(same(x.b, y.b));
+  CHECK(same_bits(x.w, y.w));
+  CHECK(same_bits(x.b, y.b));
   ds::optimizer other{x.together(), ds::adamw{}, ds::amp::O2{}, ds::static_loss_scale{128}};
   CHECK(other.loss_scale() == 128);
   ds::optimizer before{x.together(), ds::adamw{}, ds::dynamic_loss_scale{.init = 4}, ds::amp::O1{}};
   CHECK(before.loss_scale() == 4);
   CHECK(ds::optimizer{x.together(), ds::adamw{}, ds::amp::O3{}}.loss_scale() == 1);
-  static_assert(ds::bytes_per_parameter<ds::half, ds::half, ds::adamw, ds::amp::O2, ds::clip_norm, ds::ema, ds::zero_grad>() == 40);
+  static_assert(ds::bytes_per_parameter<ds::half, ds::half, ds::adamw, ds::amp::O2, ds::clip_norm, ds::ema,
+                                        ds::zero_grad>() == 40);
 }

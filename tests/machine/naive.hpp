@@ -4,10 +4,7 @@
 
 #include <descent/rule.hpp>
 
-#include <cmath>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 /// A step written as one would without the machine: one tensor, element after element.
@@ -32,21 +29,4 @@ void step(terms<Rule, double> const& k, std::vector<Real>& p, std::vector<Real> 
     p[i] = Rule::update(p[i], g[i] * Real(factor), s[i], r);
 }
 
-inline double norm(std::vector<std::vector<float>> const& tensors) {
-  double sum = 0;
-  for (auto const& x : tensors)
-    for (double one : x) sum += one * one;
-  return std::sqrt(sum);
-}
-
 }  // namespace naive
-
-/// The message of the std::invalid_argument or std::logic_error that f throws, or nothing.
-template <class F> std::string message(F const& f) {
-  try {
-    f();
-  } catch (std::logic_error const& e) {
-    return e.what();
-  }
-  return "";
-}

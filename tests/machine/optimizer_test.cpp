@@ -14,7 +14,7 @@
 #include <descent/storage.hpp>
 #include <descent/vary.hpp>
 
-#include "naive.hpp"
+#include "support/message.hpp"
 
 #include <doctest/doctest.h>
 
@@ -26,6 +26,7 @@
 #include <vector>
 
 namespace ds = descent;
+using test::message;
 
 namespace {
 
@@ -279,25 +280,6 @@ TEST_CASE("some optional state: RMSprop keeps what it uses") {
   CHECK(ds::memory(m.params, ds::rmsprop{.momentum = 0.5}).bytes == 2 * 256 * 8);
   CHECK(ds::memory(m.params, ds::rmsprop{.centered = true}).buffers[1].name == "state g_ (double)");
   CHECK(ds::memory(m.params, ds::rmsprop{.momentum = 0.5, .centered = true}).bytes == 3 * 256 * 8);
-}
-
-TEST_CASE("a frozen group keeps values, state and the norm to itself until it thaws") {
-  model<double> m;
-  ds::optimizer opt{m.params, ds::sgd{.lr = 0.25, .momentum = 0.5}, ds::skip_nonfinite{}};
-  opt.step();
-  opt.freeze(1);
-  m.g[50] = inf;  // in group 1
-  opt.step();
-  CHECK(opt.report().applied);
-  CHECK(opt.report().grad_norm == std::sqrt(71 * 0.25));
-  CHECK(m.w[10] == 1 - 0.25 * 0.5);
-  CHECK(opt.state("b", "b")[0] == 0.5);
-  CHECK(opt.state("a", "b")[0] == 0.75);
-  m.g[50] = 0.5;
-  opt.freeze(1, false);
-  opt.step();
-  CHECK(opt.state("b", "b")[0] == 0.75);
-  CHECK(opt.report().grad_norm == std::sqrt(171 * 0.25));
 }
 
 TEST_CASE("an optimizer moves with all it has, and says so when what is left of it is used") {

@@ -14,6 +14,7 @@
 #include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
+#include "support/message.hpp"
 #include "support/ranks.hpp"
 
 #include <algorithm>
@@ -32,6 +33,7 @@
 
 namespace ds = descent;
 using ranks::none, ranks::on_ranks;
+using test::message;
 using namespace std::chrono_literals;
 
 namespace {
@@ -57,10 +59,9 @@ void set_uneven(model& m, int rank, int t) {
 /// Every rank's model after a few steps with averages swapped in the end.
 template <class Policy>
 std::vector<model> train(int ranks, Policy const& policy) {
-  ds::comm::threads world{ranks, 60s};
   std::vector<model> all;
   for (int r = 0; r < ranks; ++r) all.emplace_back(r);
-  CHECK(none(on_ranks(world, [&](auto& comm) {
+  ranks::with_ranks(ranks, [&](auto& comm) {
     auto& m = all[std::size_t(comm.rank())];
     ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{0.5}, ds::ema{.decay = 0.5}, policy(comm)};
     for (int t = 0; t < 4; ++t) {
@@ -70,7 +71,7 @@ std::vector<model> train(int ranks, Policy const& policy) {
       opt.step(1 + comm.rank());
     }
     opt.swap_average();
-  })));
+  });
   return all;
 }
 
@@ -81,15 +82,6 @@ template <class Work> void alone_with_policy(Work const& work) {
   ds::comm::threads world{1, 60s};
   auto comm = world.rank(0);
   work(comm);
-}
-
-std::string thrown_by(auto const& f) {
-  try {
-    f();
-  } catch (std::logic_error const& e) {
-    return e.what();
-  }
-  return "nothing";
 }
 
 }  // namespace
@@ -115,8 +107,7 @@ TEST_CASE("native sums in buckets, wires and mixed storage: the values of one pr
   auto const holds = [&]<class Value, class Gradient>(auto policy, auto... policies) {
     for (int ranks : {2, 3}) {
       auto const want = ranks::alone<Value, Gradient>(ranks, ds::adamw{}, policies...);
-      ds::comm::threads world{ranks, 60s};
-      CHECK(none(on_ranks(world, [&](auto& comm) {
+      ranks::with_ranks(ranks, [&](auto& comm) {
         ranks::model<Value, Gradient> m(comm.rank());
         ds::optimizer opt{m.list(), ds::adamw{}, policies..., policy(comm)};
         for (int t = 0; t < ranks::steps; ++t) {
@@ -125,7 +116,7 @@ TEST_CASE("native sums in buckets, wires and mixed storage: the values of one pr
           opt.step();
         }
         CHECK(m == want);
-      })));
+      });
     }
   };
   ds::overlap const some{.bucket_bytes = 9000};
@@ -188,24 +179,23 @@ TEST_CASE("buckets hold all tensors once, from the last to the first, none large
 }
 
 TEST_CASE("trap 31: a gradient that is marked twice or never is an error that names it, and nothing is lost") {
-  ds::comm::threads world{2, 60s};
-  CHECK(none(on_ranks(world, [&](auto& comm) {
+  ranks::with_ranks(2, [&](auto& comm) {
     model m(comm.rank());
     ds::optimizer opt{m.list(), ds::sgd{.lr = 1}, ds::sharded{comm, ds::overlap{.bucket_bytes = 9000}}};
     m.set(0, comm.rank(), comm.rank() + 1);
     auto const before = m;
-    CHECK(thrown_by([&] { opt.ready(count); }) ==
+    CHECK(message([&] { opt.ready(count); }) ==
           "ready(): there is no parameter " + std::to_string(count) + " of " + std::to_string(count));
     for (std::size_t k = count; k-- > 2;) opt.ready(k);
-    CHECK(thrown_by([&] { opt.ready("w3"); }) ==
+    CHECK(message([&] { opt.ready("w3"); }) ==
           "ready(): the gradient of 'w3' is ready already, and was not used by a step() since");
     std::string const missing = "no ready() for the gradient of 'w0', 'w1'; where that is meant, missing_is_zero{} "
                                 "beside overlap{}";
-    CHECK(thrown_by([&] { opt.step(); }) == "step(): " + missing);
-    CHECK(thrown_by([&] { opt.gradient_norm(); }) == "gradient_norm(): " + missing);
+    CHECK(message([&] { opt.step(); }) == "step(): " + missing);
+    CHECK(message([&] { opt.gradient_norm(); }) == "gradient_norm(): " + missing);
     for (char const* name : {"zero_grad()", "transform_gradients()", "freeze()"}) {
       std::string const text = std::string(name) + " after ready(): gradients are on their way until step()";
-      CHECK(thrown_by([&] {
+      CHECK(message([&] {
         if (name[0] == 'z') opt.zero_grad();
         else if (name[0] == 't') opt.transform_gradients([](float g) { return g; });
         else opt.freeze(0);
@@ -228,14 +218,13 @@ TEST_CASE("trap 31: a gradient that is marked twice or never is an error that na
     opt.step();
     alone.step(2);
     CHECK(m == want);
-    CHECK(thrown_by([&] { opt.step(); }).starts_with("step(): no ready() for the gradient of 'w0'"));
-  })));
+    CHECK(message([&] { opt.step(); }).starts_with("step(): no ready() for the gradient of 'w0'"));
+  });
 }
 
 TEST_CASE("missing_is_zero: a gradient without a mark counts as zero, on that rank") {
   for (bool shards : {false, true}) {
-    ds::comm::threads world{2, 60s};
-    CHECK(none(on_ranks(world, [&](auto& comm) {
+    ranks::with_ranks(2, [&](auto& comm) {
       auto const run = [&](auto policy) {
         model m(comm.rank()), want;
         ds::optimizer opt{m.list(), ds::adamw{}, policy};
@@ -257,13 +246,12 @@ TEST_CASE("missing_is_zero: a gradient without a mark counts as zero, on that ra
       ds::overlap const some{.bucket_bytes = 9000};
       if (shards) run(ds::sharded{comm, some, ds::missing_is_zero{}});
       else run(ds::replicated{comm, ds::ordered_sum{}, ds::missing_is_zero{}, some});
-    })));
+    });
   }
 }
 
 TEST_CASE("an overflow in any bucket of any rank skips the step on all") {
-  ds::comm::threads world{3, 60s};
-  CHECK(none(on_ranks(world, [&](auto& comm) {
+  ranks::with_ranks(3, [&](auto& comm) {
     auto const run = [&](auto policy) {
       model m;
       ds::optimizer opt{m.list(), ds::adamw{}, ds::dynamic_loss_scale{.init = 4}, policy};
@@ -285,7 +273,7 @@ TEST_CASE("an overflow in any bucket of any rank skips the step on all") {
     };
     run(ds::replicated{comm, ds::overlap{.bucket_bytes = 1}});
     run(ds::sharded{comm, ds::ordered_sum{}, ds::overlap{.bucket_bytes = 1}});
-  })));
+  });
 }
 
 TEST_CASE("micro-batches: marks send nothing before the last; flush() needs none") {
@@ -316,7 +304,7 @@ TEST_CASE("micro-batches: marks send nothing before the last; flush() needs none
       alone.step(6);
       CHECK(m == want);
     }
-    CHECK(thrown_by([&] { opt.step(); }).starts_with("step(): no ready() for the gradient of 'w0'"));
+    CHECK(message([&] { opt.step(); }).starts_with("step(): no ready() for the gradient of 'w0'"));
     m.set(2, comm.rank(), comm.rank() + 1);
     want.set(2, 0, 2);
     for (std::size_t k = count; k-- > 0;) opt.ready(k);
@@ -356,8 +344,7 @@ TEST_CASE("sharded: the parts of the state that ranks have are the whole, in buc
     }
   }
   std::vector<std::vector<std::vector<float>>> parts(3, std::vector<std::vector<float>>(count));
-  ds::comm::threads world{3, 60s};
-  CHECK(none(on_ranks(world, [&](auto& comm) {
+  ranks::with_ranks(3, [&](auto& comm) {
     model m;
     ds::optimizer opt{m.list(), ds::sgd{.momentum = 0.9}, ds::sharded{comm, ds::overlap{.bucket_bytes = 4 * 5000}}};
     m.set(0, comm.rank(), comm.rank() + 1);
@@ -367,7 +354,7 @@ TEST_CASE("sharded: the parts of the state that ranks have are the whole, in buc
       auto const s = opt.state("w" + std::to_string(k), 0);
       parts[std::size_t(comm.rank())][k].assign(s.begin(), s.end());
     }
-  })));
+  });
   for (std::size_t k = 0; k < count; ++k) {
     std::vector<float> got;
     for (auto const& of_rank : parts) got.insert(got.end(), of_rank[k].begin(), of_rank[k].end());

@@ -43,15 +43,6 @@ namespace {
 
 constexpr int team = 3;
 
-/// work(comm, policy) for replicated and for sharded, on each of three ranks.
-template <class Work> void on_both(Work const& work) {
-  ds::comm::threads world{team, std::chrono::seconds(60)};
-  CHECK(none(on_ranks(world, [&](auto& comm) {
-    work(comm, ds::replicated{comm});
-    work(comm, ds::sharded{comm});
-  })));
-}
-
 /// do_steps(optimizer, model, first rank, last rank, weight) makes the same values in one process and on each rank.
 template <class Model = model<float>, class Rule, class Steps, class... Ps>
 void same_steps(Steps const& do_steps, Rule const& rule, Ps... policies) {
@@ -60,7 +51,7 @@ void same_steps(Steps const& do_steps, Rule const& rule, Ps... policies) {
     ds::optimizer opt{want.list(), rule, policies...};
     do_steps(opt, want, 0, team, double(team));
   }
-  on_both([&](auto& comm, auto policy) {
+  on_both(team, [&](auto& comm, auto policy) {
     Model mine;
     ds::optimizer opt{mine.list(), rule, policies..., policy};
     do_steps(opt, mine, comm.rank(), comm.rank() + 1, 1.0);
@@ -102,7 +93,7 @@ TEST_CASE("flush: one rank may have counted more micro-batches than another, and
             float(3 * gradient_of(0, t, k, i) + 2 * gradient_of(1, t, k, i) + gradient_of(2, t, k, i));
     alone.step(3 + 2 + 1), alone.flush();
   }
-  on_both([&](auto& comm, auto policy) {
+  on_both(team, [&](auto& comm, auto policy) {
     model<float> mine;
     ds::optimizer opt{mine.list(), ds::adamw{}, ds::accumulate{4}, policy};
     for (int t = 0; t < 3; ++t) {
@@ -117,7 +108,7 @@ TEST_CASE("flush: one rank may have counted more micro-batches than another, and
 }
 
 TEST_CASE("gradients may be unscaled and transformed between backward and step: each rank's own") {
-  on_both([](auto& comm, auto policy) {
+  on_both(team, [](auto& comm, auto policy) {
     model<float> touched, plain;
     ds::optimizer one{touched.list(), ds::adamw{}, ds::dynamic_loss_scale{.init = 256}, policy};
     ds::optimizer other{plain.list(), ds::adamw{}, ds::dynamic_loss_scale{.init = 256}, policy};
@@ -135,7 +126,7 @@ TEST_CASE("gradients may be unscaled and transformed between backward and step: 
 }
 
 TEST_CASE("a frozen group keeps its values, state and gradients, with zero_grad, too") {
-  on_both([&](auto& comm, auto policy) {
+  on_both(team, [&](auto& comm, auto policy) {
     model<float> m;
     ds::optimizer opt{m.list(), ds::adamw{}, ds::zero_grad{}, ds::clip_norm{1}, policy};
     opt.freeze(1);
@@ -189,7 +180,7 @@ TEST_CASE("tensors of several types: gradients go over the wire in float") {
 }
 
 TEST_CASE("pointers without alignment, and no parameters at all") {
-  on_both([](auto& comm, auto policy) {
+  on_both(team, [](auto& comm, auto policy) {
     model<float> m, want;
     ds::parameters<float> list;
     std::vector<std::vector<float>> value, gradient;
@@ -214,39 +205,10 @@ TEST_CASE("pointers without alignment, and no parameters at all") {
   });
 }
 
-TEST_CASE("a run that goes on from what was saved has the bits of one that did not stop") {
-  auto const whole = [](auto& comm, auto policy, bool stop) {
-    model<float> m;
-    auto const train = [&](auto& opt, int first, int last) {
-      for (int t = first; t < last; ++t) {
-        m.set(t, comm.rank(), comm.rank() + 1);
-        opt.step();
-      }
-    };
-    ds::optimizer opt{m.list(), ds::adamw{}, ds::clip_norm{1}, policy};
-    if (!stop) {
-      train(opt, 0, steps);
-      return m;
-    }
-    train(opt, 0, 3);
-    ds::optimizer next{m.list(), ds::adamw{}, ds::clip_norm{1}, policy};
-    next.set_step(opt.report().step);
-    for (std::size_t t = 0; t < sizes.size(); ++t) {
-      std::string const name = "w" + std::to_string(t);
-      next.template set_state<0>(name, opt.template state<0>(name));
-      next.template set_state<1>(name, opt.template state<1>(name));
-    }
-    train(next, 3, steps);
-    return m;
-  };
-  on_both([&](auto& comm, auto policy) { CHECK(whole(comm, policy, true) == whole(comm, policy, false)); });
-}
-
 TEST_CASE("broadcast: what was put back on one rank is on all, which go on as if each had done it") {
   auto const run = [](bool each) {
-    ds::comm::threads world{3, std::chrono::seconds(60)};
     std::vector<model<half, float>> all(3);
-    CHECK(ranks::none(ranks::on_ranks(world, [&](auto& comm) {
+    with_ranks(3, [&](auto& comm) {
       auto& m = all[std::size_t(comm.rank())];
       ds::optimizer opt{m.list(), ds::prodigy{}, ds::master<float>{}, ds::ema{.decay = 0.5}, ds::lookahead{},
                         ds::dynamic_loss_scale{.init = 4}, ds::replicated{comm}};
@@ -273,7 +235,7 @@ TEST_CASE("broadcast: what was put back on one rank is on all, which go on as if
       CHECK(opt.loss_scale() == 8);
       train(2, steps);
       CHECK_THROWS_WITH_AS(opt.broadcast(3), "broadcast: root must be in [0, 3), is 3", std::invalid_argument);
-    })));
+    });
     return all;
   };
   auto const want = run(true), got = run(false);
@@ -288,7 +250,7 @@ TEST_CASE("each rank may have a parallel backend of its own") {
     for (int t = 0; t < 3; ++t) want.set(t, 0, team), opt.step(team);
   }
   auto const check = [&](auto backend) {
-    on_both([&](auto& comm, auto policy) {
+    on_both(team, [&](auto& comm, auto policy) {
       model<float> m;
       ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, policy, backend};
       for (int t = 0; t < 3; ++t) m.set(t, comm.rank(), comm.rank() + 1), opt.step();
@@ -304,8 +266,7 @@ TEST_CASE("each rank may have a parallel backend of its own") {
 #endif
 
 TEST_CASE("memory and explain list what ranks need to meet, beforehand, too") {
-  ds::comm::threads world{4, std::chrono::seconds(60)};
-  CHECK(none(on_ranks(world, [&](auto& comm) {
+  with_ranks(4, [&](auto& comm) {
     std::vector<bfloat16> p(100000), g(100000);
     ds::parameters<bfloat16> list;
     list.add("p", p.data(), g.data(), p.size());
@@ -332,7 +293,7 @@ TEST_CASE("memory and explain list what ranks need to meet, beforehand, too") {
     CHECK(has(text, "sharded; gradients go over the wire in half, added as the communicator does it"));
     CHECK(has(text, "traffic to the wire: 6 bytes for each parameter of the rank"));
     CHECK(has(text, "gradients are set to zero"));
-  })));
+  });
 }
 
 TEST_CASE("memory that is not the host's is refused before any rank's values change") {

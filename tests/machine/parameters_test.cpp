@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/message.hpp"
+
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -14,18 +16,9 @@
 
 namespace ds = descent;
 using ds::detail::layout;
+using test::message;
 
 namespace {
-
-/// The message of what f throws, or nothing.
-template <class F> std::string message(F const& f) {
-  try {
-    f();
-  } catch (std::invalid_argument const& e) {
-    return e.what();
-  }
-  return "";
-}
 
 float memory[1000];
 

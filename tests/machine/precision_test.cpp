@@ -168,27 +168,16 @@ template <class T> void check_packs() {
 
 }  // namespace
 
-TEST_CASE("half: every code means what the format says and comes back") { check_codes<half>(); }
-TEST_CASE("bfloat16: every code means what the format says and comes back") {
-  check_codes<bfloat16>();
+TEST_CASE_TEMPLATE("16 bits: every code means what the format says and comes back", T, half, bfloat16) {
+  check_codes<T>();
 }
-
-TEST_CASE("half: floats round to nearest, ties to even, over the end to infinity") {
-  check_floats<half>();
+TEST_CASE_TEMPLATE("16 bits: floats round to nearest, ties to even, over the end to infinity", T, half, bfloat16) {
+  check_floats<T>();
 }
-TEST_CASE("bfloat16: floats round to nearest, ties to even, over the end to infinity") {
-  check_floats<bfloat16>();
-}
-
-TEST_CASE("half: doubles round once") { check_doubles<half>(); }
-TEST_CASE("bfloat16: doubles round once") { check_doubles<bfloat16>(); }
-
-TEST_CASE("half: packs load and store what scalars do, for every code and a dense set of floats") {
-  check_packs<half>();
-}
-TEST_CASE(
-    "bfloat16: packs load and store what scalars do, for every code and a dense set of floats") {
-  check_packs<bfloat16>();
+TEST_CASE_TEMPLATE("16 bits: doubles round once", T, half, bfloat16) { check_doubles<T>(); }
+TEST_CASE_TEMPLATE("16 bits: packs load and store what scalars do, for every code and a dense set of floats", T, half,
+                   bfloat16) {
+  check_packs<T>();
 }
 
 TEST_CASE("float and double pass through, a double rounding once to float") {

@@ -103,7 +103,9 @@ template <class Layout> void layouts_differ(std::string const& says, Layout cons
 TEST_CASE("trap 30: parameters that differ: name, order, size, shape, group, number") {
   layouts_differ("parameter 0 'a'", [](start& s, bool is) { s.add(is ? "x" : "a", 4); });
   layouts_differ("parameter 0 'a'", [](start& s, bool is) { s.add(is ? "b" : "a", 4), s.add(is ? "a" : "b", 4); });
-  layouts_differ("'a' of 4 elements", [](start& s, bool is) { s.add("a", is ? 5 : 4); });
+  layouts_differ("things: parameter 0 'a' of 4 elements in 1 columns, types 0, group 0 (rank 0, 2); "
+                 "parameter 0 'a' of 5 elements in 1 columns, types 0, group 0 (rank 1)",
+                 [](start& s, bool is) { s.add("a", is ? 5 : 4); });
   layouts_differ("'a' of 12 elements in 4 columns", [](start& s, bool is) { s.add("a", is ? 4 : 3, is ? 3 : 4); });
   layouts_differ("2 groups", [](start& s, bool is) { s.add("a", 4, 1, !is); });
   layouts_differ("parameter 1 'b' of 4 elements in 1 columns, types 0, group 1",
@@ -144,7 +146,7 @@ TEST_CASE("trap 30: types that differ: of values, rule, policies, sums over rank
   });
 }
 
-TEST_CASE("trap 30: hyperparameters that differ: of rules, where only sums, losses or the start of the state show, too") {
+TEST_CASE("trap 30: hyperparameters that differ: of rules, where only sums, losses or the state's start show, too") {
   std::string const terms = "terms of group 0, update 1:";
   policies_differ(terms, 0.1, 0.2, [](auto build, double x) { build(ds::adamw{.lr = x}); });
   policies_differ(terms, 0.9, 0.8, [](auto build, double x) { build(ds::adamw{.beta1 = x}); });
@@ -173,7 +175,8 @@ TEST_CASE("trap 30: hyperparameters that differ: of policies") {
   check("lookahead: k 7", 0.5, 0.25, [](double x) { return ds::lookahead{.k = 7, .alpha = x}; });
   check("policies, update 1:", 1, 2, [](double x) { return ds::gradient_noise{.seed = unsigned(x)}; });
   check("policies, update 2:", 0.5, 0.55, [](double x) { return ds::gradient_noise{.gamma = x}; });
-  check("loss scale 4", 4, 8, [](double x) { return ds::dynamic_loss_scale{.init = x}; });
+  check("loss scale 4 (rank 0, 2); loss scale 8 (rank 1)", 4, 8,
+        [](double x) { return ds::dynamic_loss_scale{.init = x}; });
   check("loss scale 4", 4, 8, [](double x) { return ds::static_loss_scale{x}; });
   check("interval 100 ", 100, 200, [](double x) { return ds::dynamic_loss_scale{.interval = int(x)}; });
   check("sam: rho 0.5", 0.5, 1, [](double x) { return ds::sam{.rho = x}; });
@@ -215,11 +218,10 @@ TEST_CASE("trap 30: versions of the library that differ are told first; the vers
 }
 
 TEST_CASE("what differs beyond the last update that is compared is not noticed, as the documentation says") {
-  ds::comm::threads world{2, std::chrono::seconds(60)};
-  CHECK(ranks::none(ranks::on_ranks(world, [](auto& comm) {
+  ranks::with_ranks(2, [](auto& comm) {
     start s;
     ds::optimizer opt{s.usual(), ds::sgd{}, ds::learning_rate(ds::step{1, 0.5, 2000000 + comm.rank()}),
                       ds::replicated{comm}};
     opt.step();
-  })));
+  });
 }

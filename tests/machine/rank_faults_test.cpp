@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -33,28 +34,14 @@ using ranks::has;
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
-constexpr int fault_trials = 48, delay_trials = 100, at_once = 2;
+constexpr int most_fault_trials = 48, delay_trials = 100, at_once = 2;
 #else
-constexpr int fault_trials = 240, delay_trials = 1000, at_once = 8;
+constexpr int most_fault_trials = 2000, delay_trials = 1000, at_once = 8;
 #endif
 
 /// A few tensors, one of them empty, whose gradients are no multiples of anything: the order of a sum shows.
-struct small_model {
-  static constexpr std::size_t sizes[] = {5, 0, 70, 3, 33};
-  std::vector<std::vector<float>> value, gradient;
-
-  small_model() {
-    for (std::size_t n : sizes) {
-      value.emplace_back(n), gradient.emplace_back(n);
-      for (std::size_t i = 0; i < n; ++i) value.back()[i] = float(std::cos(double(i + 10 * n)));
-    }
-  }
-  ds::parameters<float> list() {
-    ds::parameters<float> all;
-    for (std::size_t t = 0; t < value.size(); ++t)
-      all.add("w" + std::to_string(t), value[t].data(), gradient[t].data(), value[t].size(), ds::group{int(t % 2)});
-    return all;
-  }
+struct small_model : ranks::model<float> {
+  small_model() : model(0, {5, 0, 70, 3, 33}) {}
   void add_gradients(int rank, int batch) {
     for (std::size_t t = 0; t < value.size(); ++t)
       for (std::size_t i = 0; i < value[t].size(); ++i)
@@ -189,22 +176,28 @@ template <class Trial> void many(int trials, Trial const& trial) {
 
 }  // namespace
 
-TEST_CASE("every rank that is lost at a random place is named by all others, who have the last complete step") {
+TEST_CASE("a rank that is lost at any place is named by all others, who have the last complete step") {
   auto const clean = undisturbed();
+  std::int64_t places = 0;  // in each way, each kind is tried at each collective, or at some of each few
+  for (auto const& way : clean)
+    for (auto const& one : way) places = std::max(places, one.log[0].back().collectives);
   std::atomic<int> lost{0};
   std::vector<std::atomic<int>> kinds(4);
+  int const all_trials = way_count * 4 * int(places), fault_trials = std::min(most_fault_trials, all_trials);
   many(fault_trials, [&](unsigned seed) -> std::string {
     std::mt19937 random(seed);
     auto const below = [&](std::int64_t n) { return int(random() % unsigned(n)); };
-    int const way = below(way_count), ranks = 2 + below(4), victim = below(ranks), kind = below(4);
+    int const way = int(seed) % way_count, kind = int(seed) / way_count % 4, few = all_trials / fault_trials;
+    int const place = int(seed) / way_count / 4 * few + below(few);
+    int const ranks = 2 + below(4), victim = below(ranks);
     auto const& log = clean[std::size_t(way)][std::size_t(ranks - 2)].log[0];
 
     // It does not begin this collective; where it ends by itself, at this call.
-    std::int64_t number = 1 + below(log.back().collectives);
+    std::int64_t number = 1 + place % log.back().collectives;
     int call = 0;
     if (kind >= 2) {
-      do call = below(int(log.size()));
-      while (call > 0 && log[std::size_t(call - 1)].collectives == log.back().collectives);
+      auto const waits = [&](moment const& one) { return one.collectives < log.back().collectives; };
+      call = place % (1 + int(std::count_if(log.begin(), log.end(), waits)));
       number = call ? log[std::size_t(call - 1)].collectives + 1 : 1;
     }
     char const* const names[] = {"killed", "vanished", "throws", "leaves"};

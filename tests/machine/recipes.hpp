@@ -26,11 +26,11 @@
 #include <doctest/doctest.h>
 
 #include "plain_step.hpp"
+#include "support/problem.hpp"
 #include "support/ulp.hpp"
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -55,6 +55,7 @@ namespace recipes {
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
+using test::same_bits;
 
 class dice {
  public:
@@ -453,15 +454,6 @@ struct tally {
   double worst = 0;  // distance from the reference in what is allowed, where storage rounds nothing
 };
 
-inline bool same_bits(std::vector<double> const& a, std::vector<double> const& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
-}
-inline bool same_bits(std::vector<std::vector<double>> const& a, std::vector<std::vector<double>> const& b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t k = 0; k < a.size(); ++k)
-    if (!same_bits(a[k], b[k])) return false;
-  return true;
-}
 inline bool near(double a, double b, double relative = 1e-12) {
   return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= relative * std::abs(b);
 }

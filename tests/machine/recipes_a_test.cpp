@@ -34,6 +34,13 @@ TEST_CASE("random recipes: every call does what the formulas say, first quarter"
   recipes::try_quarter(recipes::rows_a{}, 40, 100);
 }
 
+TEST_CASE("random recipes: what is not a number is near nothing else, and infinity near no number") {
+  constexpr double infinity = std::numeric_limits<double>::infinity(), not_a_number = std::nan("");
+  CHECK(!recipes::near(not_a_number, 1));
+  CHECK(!recipes::near(1, not_a_number));
+  CHECK(!recipes::near(infinity, 1));
+}
+
 TEST_CASE("random recipes: any two policies meet, and each is absent beside any other") {
   auto const rows = policies_of(std::type_identity<recipes::all_rows>{});
   std::set<std::type_index> all;

@@ -48,7 +48,8 @@ double strided(std::vector<double> const& x, std::size_t lanes) {
 
 template <int Lanes> void check_strided(std::size_t count) {
   auto const x = wild(count, unsigned(count) + Lanes);
-  CHECK(reduce::add_strided<Lanes>([&](std::int64_t i) { return x[std::size_t(i)]; }, std::int64_t(count)) == strided(x, Lanes));
+  auto const at = [&](std::int64_t i) { return x[std::size_t(i)]; };
+  CHECK(reduce::add_strided<Lanes>(at, std::int64_t(count)) == strided(x, Lanes));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <descent/comm/threads.hpp>
 
 #include <doctest/doctest.h>
+#include "support/message.hpp"
 #include "support/clock.hpp"
 
 #include <algorithm>
@@ -40,6 +41,8 @@ namespace comm = descent::comm;
 namespace detail = descent::detail;
 using namespace std::chrono_literals;
 using detail::note;
+
+using test::message;
 
 namespace {
 
@@ -108,15 +111,6 @@ void check_names(std::string const& message, std::initializer_list<std::string> 
     CHECK(message.find(part) != message.npos);
   }
 }
-template <class Error, class F> std::string refusal(F const& f) {
-  try {
-    f();
-  } catch (Error const& e) {
-    return e.what();
-  }
-  return "";
-}
-
 // ---- files
 
 struct folder {
@@ -255,7 +249,7 @@ std::string guest_of(std::function<void(detail::descriptor const&)> const& serve
     CHECK(detail::receive_all(s, std::as_writable_bytes(std::span(&head, 1)), limit) == "");
     serve(s);
   });
-  std::string const error = refusal<ds::comm_error>([&] {
+  std::string const error = message<ds::comm_error>([&] {
     comm::by_tcp{.port = detail::port_of(listener), .token = "job", .deadline = deadline}(1, 2, id);
   });
   server.join();
@@ -371,7 +365,7 @@ TEST_CASE("trap 40: nobody reads past a file that is left over, but says at the 
     put(f.file("now", 0), left_over);
     unique_id id{};
     std::string const error =
-        refusal<ds::comm_error>([&] { comm::by_file{f.path, "now", 30ms}(1, 3, id); });
+        message<ds::comm_error>([&] { comm::by_file{f.path, "now", 30ms}(1, 3, id); });
     CHECK(id == unique_id{});
     check_names(error, {"rank 1 waited 0.03 s", "for rank 0"});
     return error;
@@ -391,7 +385,7 @@ TEST_CASE("trap 40: a file that is truncated or altered anywhere is passed over"
   auto const rank0 = [&](std::vector<std::byte> const& file) {
     put(f.file("job", 1), file);
     unique_id id{};
-    return refusal<ds::comm_error>([&] { comm::by_file{f.path, "job", 2ms}(0, 2, id); });
+    return message<ds::comm_error>([&] { comm::by_file{f.path, "job", 2ms}(0, 2, id); });
   };
   check_names(rank0(sound), {"for rank 1 to read the value"});
   for (std::size_t i = 0; i < sound.size(); i += 5) {
@@ -413,7 +407,7 @@ TEST_CASE("trap 40: rank 0's file is read when it is whole and sound, not before
   std::atomic<bool> done = false;
   std::string error;
   std::thread reader([&] {
-    error = refusal<ds::comm_error>([&] { comm::by_file{f.path, "job", 5s}(1, 2, id); });
+    error = message<ds::comm_error>([&] { comm::by_file{f.path, "job", 5s}(1, 2, id); });
     done = true;
   });
   while (!std::filesystem::exists(f.file("job", 1))) std::this_thread::sleep_for(1ms);
@@ -485,10 +479,10 @@ TEST_CASE("rendezvous: bad arguments are refused before anything is touched") {
   unique_id id{};
   folder const f;
   auto const file = [&](comm::by_file const& by, int rank, int size) {
-    return refusal<std::invalid_argument>([&] { by(rank, size, id); });
+    return message<std::invalid_argument>([&] { by(rank, size, id); });
   };
   auto const tcp = [&](comm::by_tcp const& by, int rank, int size) {
-    return refusal<std::invalid_argument>([&] { by(rank, size, id); });
+    return message<std::invalid_argument>([&] { by(rank, size, id); });
   };
   check_names(file({f.path, "a"}, 0, 0), {"by_file: size must be at least 1, is 0"});
   check_names(file({f.path, "a"}, 2, 2), {"by_file: rank must be in [0, 2), is 2"});
@@ -504,7 +498,7 @@ TEST_CASE("rendezvous: bad arguments are refused before anything is touched") {
   check_names(tcp({.address = "", .port = 4000, .token = "a"}, 1, 2), {"by_tcp: address must be rank 0's", "is empty"});
   check_names(tcp({.port = 65536, .token = "a"}, 1, 2), {"is 65536"});
   CHECK(f.empty());
-  check_names(refusal<ds::comm_error>([&] { comm::by_file{f.path + "/none", "a", 1s}(1, 2, id); }),
+  check_names(message<ds::comm_error>([&] { comm::by_file{f.path + "/none", "a", 1s}(1, 2, id); }),
               {"by_file: cannot write " + f.path + "/none/descent-a.1", "No such file"});
   CHECK(file({"", ""}, 0, 1) == "");  // alone: nothing to do
   CHECK(tcp({}, 0, 1) == "");
@@ -513,7 +507,7 @@ TEST_CASE("rendezvous: bad arguments are refused before anything is touched") {
 TEST_CASE("by_tcp: every rank has rank 0's bytes, over IPv4 and IPv6, from names, whoever comes first") {
   test::clock const still;
   for (std::string const address : {"127.0.0.1", "::1", "localhost"}) {
-    if (address == "::1" && refusal<ds::comm_error>([] { detail::listen_at("test", "::1", 0, 1); }) != "") {
+    if (address == "::1" && message<ds::comm_error>([] { detail::listen_at("test", "::1", 0, 1); }) != "") {
       MESSAGE("no IPv6 here");
       continue;
     }
@@ -644,7 +638,7 @@ TEST_CASE("trap 40: wrong token, size or rank, or a rank twice: turned away by n
   CHECK(tell(std::vector<std::byte>(sizeof(note), std::byte{'G'})) == "closed");  // not of this library
 
   unique_id id{};
-  check_names(refusal<ds::comm_error>([&] {
+  check_names(message<ds::comm_error>([&] {
                 comm::by_tcp{.port = port, .token = "job", .deadline = 5s}(2, 5, id);
               }),
               {"by_tcp: rank 2: rank 0 turned this rank away: it is of 5 ranks, these are 3"});
@@ -664,10 +658,10 @@ TEST_CASE("by_tcp: a rank that does not come is named on every rank, by the dead
   send(one, detail::sealed(hello(1, 5, "job")));
   send(three, detail::sealed(hello(3, 5, "job")));
   unique_id id{};
-  check_names(refusal<ds::comm_error>([&] {
+  check_names(message<ds::comm_error>([&] {
                 comm::by_tcp{.port = port, .token = "other", .deadline = 400ms}(7, 8, id);
               }),
-              {"another job"});
+              {"by_tcp: rank 7: ", "another job"});
   await_hearing(port, 5);
   test::clock::advance(399ms);
   await_hearing(port, 5);
@@ -679,7 +673,7 @@ TEST_CASE("by_tcp: a rank that does not come is named on every rank, by the dead
   CHECK(h.error.starts_with("by_tcp: "));
 
   test::clock const runs(10ms);
-  check_names(refusal<ds::comm_error>([&] {
+  check_names(message<ds::comm_error>([&] {
                 comm::by_tcp{.port = free_port(), .token = "job", .deadline = 200ms}(1, 2, id);
               }),
               {"rank 1: waited 0.2 s for rank 0 at 127.0.0.1", "refused"});
@@ -714,7 +708,7 @@ TEST_CASE("by_tcp: a port is one job's") {
   auto const taken = detail::listen_at("test", "127.0.0.1", 0, 1);
   unique_id id{};
   std::string const port = std::to_string(detail::port_of(taken));
-  check_names(refusal<ds::comm_error>([&] {
+  check_names(message<ds::comm_error>([&] {
                 comm::by_tcp{.port = detail::port_of(taken), .token = "job", .deadline = 1s}(0, 2, id);
               }),
               {"by_tcp: rank 0 cannot listen at 127.0.0.1 port " + port, "in use"});
@@ -765,7 +759,7 @@ TEST_CASE("by_ranks: over a communicator that is there already") {
     auto c = world.rank(r);
     comm::by_ranks by{c};
     static_assert(ds::rendezvous<decltype(by)>);
-    check_names(refusal<std::invalid_argument>([&] { unique_id id{}; by(r, 4, id); }),
+    check_names(message<std::invalid_argument>([&] { unique_id id{}; by(r, 4, id); }),
                 {"by_ranks: rank and size must be the communicator's, " + std::to_string(r) + " of 3", "of 4"});
     unique_id id = r ? unique_id{} : id_of(6);
     by(r, 3, id);
@@ -781,7 +775,7 @@ TEST_CASE("trap 43: two ranks with one device are named, and what to do, on ever
   std::vector<comm::device_place> places{place("n1", "s1", "GPU-a"), place("n1", "s1", "GPU-b"),
                                          place("n2", "s2", "GPU-c"), place("n2", "s2", "GPU-d")};
   auto const refused = [](std::vector<comm::device_place> const& of_rank) {
-    return refusal<std::invalid_argument>([&] { comm::require_distinct_devices(of_rank); });
+    return message<std::invalid_argument>([&] { comm::require_distinct_devices(of_rank); });
   };
   CHECK(refused(places) == "");
   CHECK(refused({}) == "");
@@ -806,13 +800,13 @@ TEST_CASE("trap 43: two ranks with one device are named, and what to do, on ever
     auto c = world.rank(r);
     comm::require_distinct_devices(c, "GPU-" + std::to_string(r));
     messages[std::size_t(r)] =
-        refusal<std::invalid_argument>([&] { comm::require_distinct_devices(c, "GPU-" + std::to_string(r % 3)); });
+        message<std::invalid_argument>([&] { comm::require_distinct_devices(c, "GPU-" + std::to_string(r % 3)); });
   });
   for (auto const& m : messages) CHECK(m == messages[0]);
   check_names(messages[0], {"ranks 0 and 3 have taken one device, GPU-0 of "});
 
-  check_names(refusal<std::invalid_argument>([&] { place("n", "s", ""); }), {"device must have 1 to 63 characters"});
-  check_names(refusal<std::invalid_argument>([&] { place("n", "s", std::string(64, 'x').c_str()); }), {"device must"});
+  check_names(message<std::invalid_argument>([&] { place("n", "s", ""); }), {"device must have 1 to 63 characters"});
+  check_names(message<std::invalid_argument>([&] { place("n", "s", std::string(64, 'x').c_str()); }), {"device must"});
   CHECK(comm::device_place_here("GPU-x").device_name() == "GPU-x");
   CHECK(comm::device_place_here("a").system_name() == comm::device_place_here("b").system_name());
 }
@@ -821,7 +815,7 @@ TEST_CASE("trap 43: a local rank without a device is refused with both numbers")
   CHECK_NOTHROW(comm::require_local_device(0, 1));
   CHECK_NOTHROW(comm::require_local_device(7, 8));
   auto const refused = [](int local_rank, int devices) {
-    return refusal<std::invalid_argument>([&] { comm::require_local_device(local_rank, devices); });
+    return message<std::invalid_argument>([&] { comm::require_local_device(local_rank, devices); });
   };
   check_names(refused(8, 8), {"local_rank must be in [0, 8)", "is 8", "CUDA_VISIBLE_DEVICES"});
   check_names(refused(0, 0), {"local_rank must be in [0, 0)", "is 0"});

@@ -31,10 +31,11 @@
 
 #include <doctest/doctest.h>
 
+#include "support/message.hpp"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -532,12 +533,7 @@ TEST_CASE("gathered: what does not fit is refused with a sentence, and nothing i
   opt.step();
   std::vector<std::int64_t> const from{0, 4, 1}, low{0, -2, 1}, good{0, 1, 2};
   auto const refused = [&](auto const& list, std::vector<ds::row_source> const& rows) {
-    try {
-      opt.gathered(list, rows);
-    } catch (std::invalid_argument const& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+    return test::message([&] { opt.gathered(list, rows); });
   };
   CHECK(refused(b.list(), {{"w", from.data()}}) ==
         "rows of 'w': row 1 would come from row 4, allowed are 0 to 3, or -1 for a new one");

@@ -131,7 +131,7 @@ TEST_CASE("batches: as many on every rank") {
   CHECK(s.count() == 26);
   CHECK(s.batches(8) == 4);
   CHECK(s.batches(8, true) == 3);
-  ds::comm::threads world{3, std::chrono::seconds(30)};
+  ds::comm::threads world{3};
   std::vector<std::string> said(3);
   std::vector<std::thread> team;
   for (int r = 0; r < 3; ++r)

@@ -28,6 +28,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/message.hpp"
 #include "support/files.hpp"
 
 #include <cmath>
@@ -345,17 +346,10 @@ TEST_CASE("trap of LinearLR and PolynomialLR: of 0 steps they stay at their star
 }
 
 TEST_CASE("a warm-up of optax to a peak of 0 from elsewhere is refused, for it is no part of the peak") {
-  auto const message = [](auto const& make) -> std::string {
-    try {
-      make();
-    } catch (std::invalid_argument const& e) {
-      return e.what();
-    }
-    return "";
-  };
   std::string const rest = ": peak_value must be other than 0, for the warm-up is a part of it, is 0";
-  CHECK(message([] { ox::warmup_cosine_decay_schedule(0.5, 0, 4, 10); }) == "warmup_cosine_decay_schedule" + rest);
-  CHECK(message([] { ox::warmup_exponential_decay_schedule(0.5, 0, 4, 3, 0.5); }) ==
+  CHECK(test::message([] { ox::warmup_cosine_decay_schedule(0.5, 0, 4, 10); }) ==
+        "warmup_cosine_decay_schedule" + rest);
+  CHECK(test::message([] { ox::warmup_exponential_decay_schedule(0.5, 0, 4, 3, 0.5); }) ==
         "warmup_exponential_decay_schedule" + rest);
 }
 

@@ -246,16 +246,6 @@ TEST_CASE("a frozen tensor adds nothing to the norm, whose order stays the docum
   CHECK(moved[1] == 0);
 }
 
-TEST_CASE("any number of threads and any system give the same bits") {
-  auto const train = [](auto backend) {
-    model<float, float> m;
-    ds::optimizer opt{m.params, ds::adam{}, ds::clip_norm{1.0}, backend};
-    for (int step = 0; step < 3; ++step) m.new_gradients(), opt.step();
-    return m.w;
-  };
-  CHECK(train(ds::host{}) == train(ds::host<ds::cpp>{}));
-}
-
 TEST_CASE("finite gradients whose squares leave the range of float are no reason to skip") {
   model<float, float> m;
   ds::optimizer opt{m.params, ds::sgd{}, ds::clip_norm{1.0}};
@@ -277,7 +267,8 @@ TEST_CASE("finite double gradients whose squares leave the range of double are n
     m.g[m.at[4]] = m.g[m.at[10]] = g;
     m.g[m.at[10] + 1] = m.g[m.at[10] + 2] = 0x1p480;
     opt.step();
-    CHECK(opt.report().grad_norm == doctest::Approx(std::sqrt(2 * (g / 0x1p480) * (g / 0x1p480) + 2) * 0x1p480).epsilon(1e-15));
+    double const part = g / 0x1p480;
+    CHECK(opt.report().grad_norm == doctest::Approx(std::sqrt(2 * part * part + 2) * 0x1p480).epsilon(1e-15));
   }
 }
 

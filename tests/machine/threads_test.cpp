@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// The passes of a step share nothing between chunks but what they only read: a system of plain threads gives the bits of one
-// thread, and the thread sanitizer finds nothing.
+// The passes of a step share nothing between chunks but what they only read: a system of plain threads gives the bits
+// of one thread, and the thread sanitizer finds nothing.
 #include <descent/average.hpp>
 #include <descent/clip.hpp>
 #include <descent/loss_scale.hpp>
@@ -80,7 +80,8 @@ TEST_CASE("threads agree with one thread") {
   agree<float, float>(ds::adamw{}, ds::clip_norm{1}, ds::ema{}, ds::lookahead{.k = 2}, ds::zero_grad{});
   agree<ds::half, ds::half>(ds::lamb{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 4}, ds::clip_adaptive{});
   agree<ds::bfloat16, ds::bfloat16>(ds::dog{}, ds::stochastic_rounding{1}, ds::gradient_noise{}, ds::skip_nonfinite{});
-  agree<ds::bfloat16, float>(ds::sgd{.momentum = 0.5}, ds::master_remainder{}, ds::clip<ds::norm::inf, ds::scope::group>{0.1});
+  agree<ds::bfloat16, float>(ds::sgd{.momentum = 0.5}, ds::master_remainder{},
+                             ds::clip<ds::norm::inf, ds::scope::group>{0.1});
 }
 
 TEST_CASE("a team that loses time is left alone for eight times as long, and one that keeps up is not") {

@@ -10,9 +10,9 @@
 
 namespace test {
 
-/// A clock of all ranks of one machine, in memory that they share, zero at first. It stands still, and is put forward
-/// only when those that wait can wait for nothing but ranks that do not come: when each has looked 200 times whether
-/// something has come, since the last message anywhere. So nobody who is slow is taken for one who does not come.
+/// A clock of all ranks of one machine, at most 16, in memory that they share, zero at first. It stands still until
+/// those that wait miss only ranks that do not come: until each has looked 200 times since the last message anywhere.
+/// So no rank that is slow is taken for one that does not come.
 class shared_clock {
  public:
   struct memory {

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -62,6 +63,17 @@ template <class Rule> struct oracle {
     for (std::size_t k = 0; k < tensors.size(); ++k)
       for (std::size_t i = 0; i < tensors[k].g.size(); ++i)
         tensors[k].g[i] = descent::widen<double>(from.grad[k][i]);
+  }
+
+  /// How far the values are away at most. Not a number where one is.
+  template <class Value, class Gradient> double away_from(problem<Value, Gradient> const& p) const {
+    double most = 0;
+    for (std::size_t k = 0; k < tensors.size(); ++k)
+      for (std::size_t i = 0; i < tensors[k].p.size(); ++i) {
+        double const d = std::abs(descent::widen<double>(p.value[k][i]) - tensors[k].p[i]);
+        if (!(d <= most)) most = d;
+      }
+    return most;
   }
 
   void step(double factor = 1) {

@@ -35,32 +35,35 @@ template <class Value, class Gradient = Value> struct model {
   std::vector<std::vector<Value>> value;
   std::vector<std::vector<Gradient>> gradient;
 
-  explicit model(int seed = 0) {
-    for (std::size_t t = 0; t < sizes.size(); ++t) {
-      value.emplace_back(sizes[t]);
-      gradient.emplace_back(sizes[t]);
-      for (std::size_t i = 0; i < sizes[t]; ++i)
+  explicit model(int seed = 0, std::vector<std::size_t> const& of = sizes) {
+    for (std::size_t t = 0; t < of.size(); ++t) {
+      value.emplace_back(of[t]);
+      gradient.emplace_back(of[t]);
+      for (std::size_t i = 0; i < of[t]; ++i)
         value[t][i] = descent::narrow<Value>(some(i + 77 * t + 1000003u * std::uint64_t(seed)));
     }
   }
   descent::parameters<Value, Gradient> list() {
     descent::parameters<Value, Gradient> all;
-    for (std::size_t t = 0; t < sizes.size(); ++t)
-      all.add("w" + std::to_string(t), value[t].data(), gradient[t].data(), sizes[t], descent::group{int(t % 2)});
+    for (std::size_t t = 0; t < value.size(); ++t)
+      all.add("w" + std::to_string(t), value[t].data(), gradient[t].data(), value[t].size(),
+              descent::group{int(t % 2)});
     return all;
   }
   /// The sum of the gradients of some ranks at a step, each times a factor.
   void set(int t, int first, int last, double factor = 1) {
-    for (std::size_t k = 0; k < sizes.size(); ++k)
-      for (std::size_t i = 0; i < sizes[k]; ++i) {
+    for (std::size_t k = 0; k < value.size(); ++k)
+      for (std::size_t i = 0; i < value[k].size(); ++i) {
         double sum = 0;
         for (int r = first; r < last; ++r) sum += gradient_of(r, t, k, i);
         gradient[k][i] = descent::narrow<Gradient>(sum * factor);
       }
   }
   bool operator==(model const& other) const {
-    for (std::size_t t = 0; t < sizes.size(); ++t)
-      if (sizes[t] && std::memcmp(value[t].data(), other.value[t].data(), sizes[t] * sizeof(Value)) != 0) return false;
+    for (std::size_t t = 0; t < value.size(); ++t) {
+      std::size_t const bytes = value[t].size() * sizeof(Value);
+      if (bytes && std::memcmp(value[t].data(), other.value[t].data(), bytes) != 0) return false;
+    }
     return true;
   }
 };

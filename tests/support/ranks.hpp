@@ -57,6 +57,19 @@ inline bool none(std::vector<std::string> const& thrown) {
   return true;
 }
 
+/// work(comm) on every rank of a world of so many. Nothing is thrown.
+template <class Work> void with_ranks(int ranks, Work const& work) {
+  descent::comm::threads world{ranks, std::chrono::seconds(60)};
+  CHECK(none(on_ranks(world, work)));
+}
+/// work(comm, policy) for replicated and for sharded, on every rank of one world.
+template <class Work> void on_both(int ranks, Work const& work) {
+  with_ranks(ranks, [&](auto& comm) {
+    work(comm, descent::replicated{comm});
+    work(comm, descent::sharded{comm});
+  });
+}
+
 constexpr int steps = 6;
 
 /// The sum of all ranks' gradients in one process, divided by their number.
