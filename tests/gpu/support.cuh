@@ -231,7 +231,7 @@ template <class Value, class Gradient = Value> class tensors {
       for (std::int64_t i = 0; i < list[k].count; ++i) f(k, i);
   }
 
-  /// How far apart a value may be on host and device; not a number if that is none on one.
+  /// The largest difference between a value on the host and on the device; not a number where one of them is none.
   double furthest() const {
     auto const device = device_value.get(s);
     double worst = 0;
