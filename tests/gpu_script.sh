@@ -63,6 +63,7 @@ expect "$((all - 2)) passed, 2 failed" 1 FAILING=step
 expect "$((all - 3)) passed, 1 failed" 1 MISSING=overlap_test
 expect "$((all - 3)) passed, 3 failed" 1 LEARNED=95.9
 expect "2 passed, 0 failed" 0 TESTS=step
+expect "7 passed, 0 failed" 0 TESTS='families overlap'
 expect "6 passed, 0 failed" 0 TESTS=step SANITIZER="$scratch/sanitizer"
 expect "3 passed, 1 failed" 1 TESTS=step SANITIZER="$scratch/sanitizer" TOOLS='memcheck racecheck' HARMED=racecheck
 # Programs that are kept are not built again: here, by a compiler that cannot.

@@ -82,7 +82,8 @@ def check_guard(guard, code, log):
         yield not others, f"64-bit integers beyond addresses: {' '.join(others) or 'none'}"
 
 
-source = open(sys.argv[1]).read()
+# `RULE(name)  // guard: ...` is of the update of that rule.
+source = re.sub(r"^RULE\((\w+)\) +// guard: ", r"// guard: update_packets \1>  ", open(sys.argv[1]).read(), flags=re.M)
 guard_line = (r"guard: (?P<kernel>\w+) +(?P<plan>\S.*?) +loads (?P<loads>\d+) "
               r"stores (?P<stores>\d+) registers (?P<registers>\d+)(?: zeroing (?P<zeroing>\d+))?"
               r"(?: pieces (?P<pieces>\d+))?(?: terms (?P<terms>\d+))?(?P<random> random)?"
@@ -102,6 +103,8 @@ codes, logs = ptx_code(sys.argv[2]), ptxas_texts(sys.argv[3])
 if not codes or codes.keys() != logs.keys():
     sys.exit(f"{len(codes)} kernels in PTX, {len(logs)} that ptxas compiled")
 kernels = {readable(name): (codes[mangled], logs[mangled]) for mangled, name in demangled(codes).items()}
+if len(kernels) != len(codes):
+    sys.exit(f"{len(codes)} kernels have {len(kernels)} names")
 failed = False
 
 

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// Every kernel over elements, with what can stand around it: all of it compiles. guard.py reads here which updates have
-/// more to remember than 64 registers hold: two elements of half and of float at a time, or noise, remainder and sums.
+/// The kernels of a step in plans of many kinds: all of it compiles. guard.py reads here which updates have more to
+/// remember than 64 registers hold: two elements of half and of float at a time, or noise, remainder and sums. The
+/// kernels of sam, gradient_ahead, L-BFGS, ESGD, lists of rows and of what ranks stage are in no unit.
 ///
 ///     spills: update_packets  mixed<half, float>, adamw                  stack 24
 ///     spills: update_packets  bfloat16, lamb, clip_adaptive              stack 8

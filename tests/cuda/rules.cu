@@ -1,61 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// The update kernel of every rule in float. Read by guard.py, as in update.cu: gradient, value and each member of the
-/// state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double; 64 registers where the state has
-/// up to two members, else 128. Code that chooses between kinds of state that may be absent has several pieces, at most
-/// these.
-///
-///     guard: update_packets  acprop>                    loads 8 stores 6 registers 64
-///     guard: update_packets  adabelief>                 loads 8 stores 6 registers 64
-///     guard: update_packets  adabound>                  loads 10 stores 8 registers 128 pieces 8 terms 12
-///     guard: update_packets  adadelta>                  loads 8 stores 6 registers 64
-///     guard: update_packets  adafactor>                 loads 8 stores 6 registers 64 pieces 6
-///     guard: update_packets  adagrad>                   loads 6 stores 4 registers 64
-///     guard: update_packets  adam>                      loads 8 stores 6 registers 64
-///     guard: update_packets  adamax>                    loads 8 stores 6 registers 64
-///     guard: update_packets  adamw>                     loads 8 stores 6 registers 64
-///     guard: update_packets  adan>                      loads 12 stores 10 registers 128 terms 15
-///     guard: update_packets  ademamix>                  loads 10 stores 8 registers 128 terms 12
-///     guard: update_packets  adopt>                     loads 8 stores 6 registers 64
-///     guard: update_packets  amsgrad>                   loads 10 stores 8 registers 128
-///     guard: update_packets  asgd>                      loads 6 stores 4 registers 64 pieces 3
-///     guard: update_packets  cocob>                     loads 14 stores 12 registers 128
-///     guard: update_packets  dadapt_adamw>              loads 10 stores 8 registers 128
-///     guard: update_packets  dog>                       loads 4 stores 2 registers 64
-///     guard: update_packets  dowg>                      loads 4 stores 2 registers 64
-///     guard: update_packets  fromage>                   loads 4 stores 2 registers 64
-///     guard: update_packets  heavy_ball>                loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  lamb>                      loads 8 stores 6 registers 64
-///     guard: update_packets  larc_of_sgd>               loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  larc_of_adam>              loads 8 stores 6 registers 64
-///     guard: update_packets  layerwise_adam>            loads 8 stores 6 registers 64
-///     guard: update_packets  layerwise_rmsprop>         loads 10 stores 8 registers 128 pieces 8 terms 12
-///     guard: update_packets  lars>                      loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  lion>                      loads 6 stores 4 registers 64
-///     guard: update_packets  madgrad>                   loads 10 stores 8 registers 128
-///     guard: update_packets  momo>                      loads 6 stores 4 registers 64
-///     guard: update_packets  nadam>                     loads 8 stores 6 registers 64
-///     guard: update_packets  novograd>                  loads 6 stores 4 registers 64
-///     guard: update_packets  optimistic>                loads 6 stores 4 registers 64
-///     guard: update_packets  optimistic_adam>           loads 10 stores 8 registers 128
-///     guard: update_packets  padam>                     loads 10 stores 8 registers 128 pieces 8
-///     guard: update_packets  polyak>                    loads 4 stores 2 registers 64
-///     guard: update_packets  prodigy>                   loads 10 stores 8 registers 128
-///     guard: update_packets  qhadam>                    loads 8 stores 6 registers 64 pieces 6 terms 12
-///     guard: update_packets  qhm>                       loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  radam>                     loads 8 stores 6 registers 64
-///     guard: update_packets  rmsprop>                   loads 10 stores 8 registers 128 pieces 8
-///     guard: update_packets  rprop>                     loads 8 stores 6 registers 64
-///     guard: update_packets  schedule_free_adamw>       loads 8 stores 6 registers 64
-///     guard: update_packets  schedule_free_sgd>         loads 6 stores 4 registers 64
-///     guard: update_packets  sgd>                       loads 6 stores 4 registers 64 pieces 4
-///     guard: update_packets  signsgd>                   loads 4 stores 2 registers 64
-///     guard: update_packets  signum>                    loads 6 stores 4 registers 64
-///     guard: update_packets  sm3>                       loads 8 stores 6 registers 64 pieces 6
-///     guard: update_packets  sophia>                    loads 8 stores 6 registers 64
-///     guard: update_packets  yellowfin>                 loads 8 stores 6 registers 64
-///     guard: update_packets  yogi>                      loads 8 stores 6 registers 64
+/// The update kernel of every rule in float, and beside it what guard.py checks, as in update.cu: gradient, value and
+/// each member of the state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double; 64 registers
+/// where the state has up to two members, else 128. Code that chooses between kinds of state that may be absent has
+/// several pieces, at most these.
 #include <descent/descent.cuh>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/sm3.hpp>
@@ -73,53 +22,53 @@ struct layerwise_rmsprop : layerwise<rmsprop> {};
 
 #define RULE(rule) \
   template __global__ void detail::each_packet(detail::update_packets<detail::plan<float, float, ds::rule>>);
-RULE(acprop)
-RULE(adabelief)
-RULE(adabound)
-RULE(adadelta)
-RULE(adafactor)
-RULE(adagrad)
-RULE(adam)
-RULE(adamax)
-RULE(adamw)
-RULE(adan)
-RULE(ademamix)
-RULE(adopt)
-RULE(amsgrad)
-RULE(asgd)
-RULE(cocob)
-RULE(dadapt_adamw)
-RULE(dog)
-RULE(dowg)
-RULE(fromage)
-RULE(heavy_ball)
-RULE(lamb)
-RULE(larc_of_sgd)
-RULE(larc_of_adam)
-RULE(layerwise_adam)
-RULE(layerwise_rmsprop)
-RULE(lars)
-RULE(lion)
-RULE(madgrad)
-RULE(momo)
-RULE(nadam)
-RULE(novograd)
-RULE(optimistic)
-RULE(optimistic_adam)
-RULE(padam)
-RULE(polyak)
-RULE(prodigy)
-RULE(qhadam)
-RULE(qhm)
-RULE(radam)
-RULE(rmsprop)
-RULE(rprop)
-RULE(schedule_free_adamw)
-RULE(schedule_free_sgd)
-RULE(sgd)
-RULE(signsgd)
-RULE(signum)
-RULE(sm3)
-RULE(sophia)
-RULE(yellowfin)
-RULE(yogi)
+RULE(acprop)               // guard: loads 8 stores 6 registers 64
+RULE(adabelief)            // guard: loads 8 stores 6 registers 64
+RULE(adabound)             // guard: loads 10 stores 8 registers 128 pieces 8 terms 12
+RULE(adadelta)             // guard: loads 8 stores 6 registers 64
+RULE(adafactor)            // guard: loads 8 stores 6 registers 64 pieces 6
+RULE(adagrad)              // guard: loads 6 stores 4 registers 64
+RULE(adam)                 // guard: loads 8 stores 6 registers 64
+RULE(adamax)               // guard: loads 8 stores 6 registers 64
+RULE(adamw)                // guard: loads 8 stores 6 registers 64
+RULE(adan)                 // guard: loads 12 stores 10 registers 128 terms 15
+RULE(ademamix)             // guard: loads 10 stores 8 registers 128 terms 12
+RULE(adopt)                // guard: loads 8 stores 6 registers 64
+RULE(amsgrad)              // guard: loads 10 stores 8 registers 128
+RULE(asgd)                 // guard: loads 6 stores 4 registers 64 pieces 3
+RULE(cocob)                // guard: loads 14 stores 12 registers 128
+RULE(dadapt_adamw)         // guard: loads 10 stores 8 registers 128
+RULE(dog)                  // guard: loads 4 stores 2 registers 64
+RULE(dowg)                 // guard: loads 4 stores 2 registers 64
+RULE(fromage)              // guard: loads 4 stores 2 registers 64
+RULE(heavy_ball)           // guard: loads 6 stores 4 registers 64 pieces 4
+RULE(lamb)                 // guard: loads 8 stores 6 registers 64
+RULE(larc_of_sgd)          // guard: loads 6 stores 4 registers 64 pieces 4
+RULE(larc_of_adam)         // guard: loads 8 stores 6 registers 64
+RULE(layerwise_adam)       // guard: loads 8 stores 6 registers 64
+RULE(layerwise_rmsprop)    // guard: loads 10 stores 8 registers 128 pieces 8 terms 12
+RULE(lars)                 // guard: loads 6 stores 4 registers 64 pieces 4
+RULE(lion)                 // guard: loads 6 stores 4 registers 64
+RULE(madgrad)              // guard: loads 10 stores 8 registers 128
+RULE(momo)                 // guard: loads 6 stores 4 registers 64
+RULE(nadam)                // guard: loads 8 stores 6 registers 64
+RULE(novograd)             // guard: loads 6 stores 4 registers 64
+RULE(optimistic)           // guard: loads 6 stores 4 registers 64
+RULE(optimistic_adam)      // guard: loads 10 stores 8 registers 128
+RULE(padam)                // guard: loads 10 stores 8 registers 128 pieces 8
+RULE(polyak)               // guard: loads 4 stores 2 registers 64
+RULE(prodigy)              // guard: loads 10 stores 8 registers 128
+RULE(qhadam)               // guard: loads 8 stores 6 registers 64 pieces 6 terms 12
+RULE(qhm)                  // guard: loads 6 stores 4 registers 64 pieces 4
+RULE(radam)                // guard: loads 8 stores 6 registers 64
+RULE(rmsprop)              // guard: loads 10 stores 8 registers 128 pieces 8
+RULE(rprop)                // guard: loads 8 stores 6 registers 64
+RULE(schedule_free_adamw)  // guard: loads 8 stores 6 registers 64
+RULE(schedule_free_sgd)    // guard: loads 6 stores 4 registers 64
+RULE(sgd)                  // guard: loads 6 stores 4 registers 64 pieces 4
+RULE(signsgd)              // guard: loads 4 stores 2 registers 64
+RULE(signum)               // guard: loads 6 stores 4 registers 64
+RULE(sm3)                  // guard: loads 8 stores 6 registers 64 pieces 6
+RULE(sophia)               // guard: loads 8 stores 6 registers 64
+RULE(yellowfin)            // guard: loads 8 stores 6 registers 64
+RULE(yogi)                 // guard: loads 8 stores 6 registers 64

@@ -41,32 +41,26 @@ struct shared_loss {
   shared_loss(shared_loss const&) = delete;
 };
 
-template <class Rule> auto twins_of(test::tensors<float>& x, Rule const& rule, [[maybe_unused]] shared_loss const& f) {
+template <class Rule> auto make_twins(Rule const& rule, [[maybe_unused]] shared_loss const& f) {
   if constexpr (descent::has_loss<Rule>)
-    return test::twins{x, rule, descent::skip_nonfinite{}, descent::loss_at{f.at}};
-  else return test::twins{x, rule, descent::skip_nonfinite{}};
+    return test::twins_of<float>(model<Rule>, rule, descent::skip_nonfinite{}, descent::loss_at{f.at});
+  else return test::twins_of<float>(model<Rule>, rule, descent::skip_nonfinite{});
 }
 
 template <class Rule> void steps_alike(test::row<Rule> const& row) {
   INFO(row.name);
-  test::stream s;
-  test::tensors<float> x{model<Rule>, s};
   shared_loss const f{0.5f};
-  auto both = twins_of(x, row.rule, f);
+  auto both = make_twins(row.rule, f);
   for (int t = 1; t <= 5; ++t) {
-    x.new_gradients(std::uint64_t(t));
-    if (t == 3) x.gradient_of(1, 2) = std::numeric_limits<float>::infinity();
-    if (t == 4) both.host.freeze(1), both.device.freeze(1);
+    both.x.new_gradients(std::uint64_t(t));
+    if (t == 3) both.x.gradient_of(1, 2) = std::numeric_limits<float>::infinity();
+    if (t == 4) both.each([](auto& opt) { opt.freeze(1); });
     both.step();
   }
   if constexpr (test::same_bits_on_device<Rule>) {
     both.expect_same();
   } else {
-    auto const device = x.device_value.get(s);
-    double furthest = 0;
-    for (std::size_t i = 0; i < device.size(); ++i)
-      furthest = std::max(furthest, std::abs(double(device[i]) - double(x.value[i])));
-    CHECK(furthest <= 1e-6);  // values are below 2
+    CHECK(both.x.furthest() <= 1e-6);  // values are below 2
     CHECK(both.host.report().step == both.device.report().step);
   }
 }

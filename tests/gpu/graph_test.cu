@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+// Steps in captured graphs: what a replay does, what a capture refuses, and what a step never does.
 #include "support.cuh"
 
 #include <descent/accumulate.hpp>
@@ -20,102 +21,73 @@
 #include <descent/vary.hpp>
 #include <descent/zero_grad.hpp>
 
-#include <limits>
 #include <stdexcept>
-#include <tuple>
 
 namespace {
 
-auto const rate = descent::warmup<descent::cosine>{.steps = 3, .then = {.peak = 1e-2, .steps = 8}};
-auto const decay = descent::linear{.from = 0, .to = 0.1, .steps = 12};
-
-auto make(test::tensors<descent::half>& x, test::stream const& s) {
-  return descent::optimizer{x.on_device(),
-                            descent::adamw{},
-                            descent::learning_rate(rate),
-                            descent::vary<&descent::adamw::weight_decay>(decay),
-                            descent::master<float>{},
-                            descent::clip_norm{1},
-                            descent::cuda{s}};
-}
-
-/// Twelve launches of whatever `step` does, with an overflow in the sixth. The values after each.
-template <class Step>
-std::vector<std::vector<descent::half>> train(test::tensors<descent::half>& x, Step const& step) {
-  std::vector<std::vector<descent::half>> values;
-  for (std::uint64_t t = 1; t <= 12; ++t) {
-    x.new_gradients(t);
-    if (t == 6) x.gradient_of(1, 30) = descent::half(std::numeric_limits<float>::infinity());
-    x.send_gradients();
-    step();
-    values.push_back(x.device_value.get(x.s));
-  }
-  return values;
-}
+namespace ds = descent;
+using ds::half;
 
 std::vector<test::tensor> const model{{4096 + 20}, {31, 0, 1, 2}};
 
-}  // namespace
+auto const rate = ds::warmup<ds::cosine>{.steps = 3, .then = {.peak = 1e-2, .steps = 8}};
+auto const decay = ds::linear{.from = 0, .to = 0.1, .steps = 12};
 
-TEST_CASE(
-    "a captured step, replayed, follows its schedules and skips an overflow as the eager one, bit "
-    "for bit") {
-  test::stream s;
-  test::tensors<descent::half> eager_data{model, s}, graph_data{model, s};
-  auto eager = make(eager_data, s), captured = make(graph_data, s);
-  test::graph const recorded(s, [&] { captured.step(); });
-  CHECK(recorded.nodes == 3);
-
-  auto const expected = train(eager_data, [&] { eager.step(); });
-  auto const replayed = train(graph_data, [&] { recorded.launch(s); });
-  for (std::size_t t = 0; t < expected.size(); ++t) {
-    CAPTURE(t);
-    CHECK(std::memcmp(expected[t].data(), replayed[t].data(),
-                      expected[t].size() * sizeof(descent::half)) == 0);
-  }
-  CHECK(std::memcmp(expected[4].data(), expected[5].data(),
-                    expected[4].size() * sizeof(descent::half)) == 0);
-  CHECK(std::memcmp(expected[5].data(), expected[6].data(),
-                    expected[4].size() * sizeof(descent::half)) != 0);
-
-  auto const a = eager.report(), b = captured.report();
-  CHECK(b.step == 11);
-  CHECK(b.skipped == 1);
-  CHECK(a.learning_rate == b.learning_rate);
-  CHECK(b.learning_rate == doctest::Approx(rate(10)));
-  CHECK(a.grad_norm == b.grad_norm);
+/// f(rule, policies...) for what most cases train with: few optimizers, which are most of what is to be compiled.
+template <class F> auto as_usual(F const& f) {
+  return f(ds::adamw{}, ds::learning_rate(rate), ds::vary<&ds::adamw::weight_decay>(decay), ds::master<float>{},
+           ds::clip_norm{1});
+}
+auto make(test::tensors<half>& x) {
+  return as_usual([&](auto... of) { return ds::optimizer{x.on_device(), of..., ds::cuda{x.s}}; });
+}
+auto make_runs() {
+  return as_usual([](auto... of) { return test::replayed_of<half>(model, test::one_step, of...); });
 }
 
-TEST_CASE(
-    "a captured step keeps the groups of its capture, an eager one between replays moves on from "
-    "there") {
-  test::stream s;
-  test::tensors<descent::half> x{model, s}, y{model, s};
-  auto eager = make(x, s), mixed = make(y, s);
-  test::graph const recorded(s, [&] { mixed.step(); });
-  auto const expected = train(x, [&] { eager.step(); });
-  int call = 0;
-  auto const both_ways = train(y, [&] { call++ % 3 == 1 ? mixed.step() : recorded.launch(s); });
-  CHECK(std::memcmp(expected[11].data(), both_ways[11].data(),
-                    expected[11].size() * sizeof(descent::half)) == 0);
+}  // namespace
+
+TEST_CASE("a captured step, replayed, follows its schedules and skips an overflow as the eager one, bit for bit") {
+  auto runs = make_runs();
+  CHECK(runs.recorded.nodes == 3);
+  for (std::uint64_t t = 1; t <= 12; ++t) {
+    CAPTURE(t);
+    auto const before = runs.y.device_value.get(runs.s);
+    runs.step(t, t == 6 ? INFINITY : 0);
+    runs.expect_same();
+    if (t == 6 || t == 7) CHECK(test::same_bits(before, runs.y.device_value.get(runs.s)) == (t == 6));
+  }
+  auto const r = runs.captured.report();
+  CHECK(r.step == 11);
+  CHECK(r.skipped == 1);
+  CHECK(r.learning_rate == doctest::Approx(rate(10)));
+}
+
+TEST_CASE("an eager step between replays goes on from there, and a replay after it") {
+  auto runs = make_runs();
+  for (std::uint64_t t = 1; t <= 12; ++t) {
+    runs.send(t, t == 6 ? INFINITY : 0);
+    runs.eager.step();
+    t % 3 == 2 ? runs.captured.step() : runs.recorded.launch(runs.s);
+  }
+  runs.expect_same();
 }
 
 TEST_CASE("zero_grad can be captured with the step") {
   test::stream s;
-  test::tensors<descent::half> x{model, s};
-  auto opt = make(x, s);
+  test::tensors<half> x{model, s};
+  auto opt = make(x);
   test::graph const recorded(s, [&] { opt.step(), opt.zero_grad(); });
   CHECK(recorded.nodes == 4);
   recorded.launch(s);
   auto const g = x.device_gradient.get(s);
-  CHECK(std::count_if(g.begin(), g.end(), [](descent::half v) { return test::number(v) == 0; }) ==
-        4096 + 20 + 31);
+  CHECK(std::count_if(g.begin(), g.end(), [](half v) { return test::number(v) == 0; }) == 4096 + 20 + 31);
 }
 
 TEST_CASE("what waits for the stream throws during a capture and leaves the capture alone") {
   test::stream s;
-  test::tensors<descent::half> x{model, s};
-  auto opt = make(x, s);
+  test::tensors<half> x{model, s};
+  auto opt = make(x);
   test::graph const recorded(s, [&] {
     opt.step();
     auto const refuses = [](std::string const& name, auto call) {
@@ -127,7 +99,7 @@ TEST_CASE("what waits for the stream throws during a capture and leaves the capt
     refuses("gradient_norm()", [&] { opt.gradient_norm(); });
     refuses("diagnose()", [&] { opt.diagnose(); });
     refuses("loss_scale()", [&] { opt.loss_scale(); });
-    refuses("the constructor", [&] { make(x, s); });
+    refuses("the constructor", [&] { make(x); });
   });
   CHECK(recorded.nodes == 3);
   recorded.launch(s);
@@ -136,8 +108,8 @@ TEST_CASE("what waits for the stream throws during a capture and leaves the capt
 
 TEST_CASE("step() and zero_grad() allocate nothing, copy nothing and wait for nothing") {
   test::stream s;
-  test::tensors<descent::half> x{model, s};
-  auto opt = make(x, s);
+  test::tensors<half> x{model, s};
+  auto opt = make(x);
   s.wait();
   if (test::in_software()) cudasim_reset_counters();
   for (int t = 0; t < 3; ++t) {
@@ -160,143 +132,73 @@ TEST_CASE("step() and zero_grad() allocate nothing, copy nothing and wait for no
   CHECK(opt.report().step == 3);
 }
 
-TEST_CASE(
-    "optimizers on streams of their own do not wait for each other, nor for the default stream") {
+TEST_CASE("optimizers on two streams do not disturb each other") {
   test::stream first, second;
-  test::tensors<descent::half> x{model, first}, y{model, second};
-  auto a = make(x, first), b = make(y, second);
+  test::tensors<half> x{model, first}, y{model, second};
+  auto a = make(x), b = make(y);
   for (std::uint64_t t = 1; t <= 3; ++t) {
     x.new_gradients(t), x.send_gradients();
     y.new_gradients(t), y.send_gradients();
     a.step(), b.step();
   }
-  auto const p = x.device_value.get(first), q = y.device_value.get(second);
-  CHECK(std::memcmp(p.data(), q.data(), p.size() * sizeof(descent::half)) == 0);
-}
-
-TEST_CASE("a captured whole step: the loss scale moves, the average follows, gradients become zero, bit for bit") {
-  test::stream s;
-  test::tensors<descent::half> x{model, s}, y{model, s};
-  auto const make = [&](auto& data) {
-    return descent::optimizer{data.on_device(),
-                              descent::adamw{},
-                              descent::learning_rate(rate),
-                              descent::master<float>{},
-                              descent::dynamic_loss_scale{.init = 16, .interval = 3},
-                              descent::clip_norm{1},
-                              descent::ema{.decay = 0.9, .start = 2},
-                              descent::lookahead{.k = 3},
-                              descent::zero_grad{},
-                              descent::cuda{s}};
-  };
-  auto eager = make(x), captured = make(y);
-  test::graph const recorded(s, [&] { captured.step(); });
-  CHECK(recorded.nodes == 3);
-  auto const expected = train(x, [&] { eager.step(); });
-  auto const replayed = train(y, [&] { recorded.launch(s); });
-  for (std::size_t t = 0; t < expected.size(); ++t)
-    CHECK(std::memcmp(expected[t].data(), replayed[t].data(), expected[t].size() * sizeof(descent::half)) == 0);
-  auto const average = [&](auto& opt) { return test::from_device(opt.average("w0").data(), 4096 + 20, s); };
-  CHECK(average(eager) == average(captured));
-  CHECK(x.device_gradient.get(s).size() == y.device_gradient.get(s).size());
-  auto const a = eager.report(), b = captured.report();
-  CHECK(a.loss_scale == b.loss_scale);
-  CHECK(b.loss_scale == 16 * 2 * 0.5 * 2 * 2);  // grown after calls 3, 9 and 12, backed off at 6
-  CHECK(b.skipped == 1);
+  CHECK(test::same_bits(x.device_value.get(first), y.device_value.get(second)));
 }
 
 TEST_CASE("many replays of the whole step skip what overflows now and then, and end at the eager bits") {
   std::uint64_t const steps = test::in_software() ? 200 : 1000, overflow_in = steps / 25;
-  test::stream s;
-  std::vector<test::tensor> const small{{300}, {31, 0, 1, 2}};
-  test::tensors<descent::half> x{small, s}, y{small, s};
-  auto const make = [&](auto& data) {
-    return descent::optimizer{data.on_device(),
-                              descent::adamw{},
-                              descent::learning_rate(descent::cosine{.peak = 1e-2, .steps = std::int64_t(steps)}),
-                              descent::master<float>{},
-                              descent::dynamic_loss_scale{.init = 16, .interval = 5},
-                              descent::clip_norm{1},
-                              descent::ema{.decay = 0.99},
-                              descent::zero_grad{},
-                              descent::cuda{s}};
-  };
-  auto eager = make(x), captured = make(y);
-  test::graph const recorded(s, [&] { captured.step(); });
+  auto runs = test::replayed_of<half>({{300}, {31, 0, 1, 2}}, test::one_step, ds::adamw{},
+                                      ds::learning_rate(ds::cosine{.peak = 1e-2, .steps = std::int64_t(steps)}),
+                                      ds::master<float>{}, ds::dynamic_loss_scale{.init = 16, .interval = 5},
+                                      ds::clip_norm{1}, ds::ema{.decay = 0.99, .start = 2}, ds::lookahead{.k = 3},
+                                      ds::zero_grad{});
+  CHECK(runs.recorded.nodes == 3);
   int overflows = 0;
   for (std::uint64_t t = 1; t <= steps; ++t) {
     bool const overflow = t * 2654435761 % 4294967296 < 4294967296 / overflow_in;
     overflows += overflow;
-    for (auto* data : {&x, &y}) {
-      data->new_gradients(t);
-      if (overflow) data->gradient_of(1, 30) = descent::half(std::numeric_limits<float>::infinity());
-      data->send_gradients();
-    }
-    eager.step();
-    recorded.launch(s);
+    runs.step(t, overflow ? INFINITY : 0);
+    if (t <= 12) runs.expect_same();
   }
-  auto const of = [&](auto& opt) {
-    auto const r = opt.report();
-    return std::tuple{test::from_device(opt.master("w0").data(), 300, s),
-                      test::from_device(opt.average("w0").data(), 300, s), r.loss_scale, r.skipped, r.step};
-  };
-  CHECK(of(eager) == of(captured));
-  auto const a = x.device_value.get(s), b = y.device_value.get(s);
-  CHECK(std::memcmp(a.data(), b.data(), a.size() * sizeof(descent::half)) == 0);
+  runs.expect_same();
+  auto const r = runs.captured.report();
   CHECK(overflows > 10);
-  CHECK(captured.report().skipped >= overflows);  // a scale that has grown may overflow, too
-  CHECK(captured.report().step + captured.report().skipped == std::int64_t(steps));
+  CHECK(r.skipped >= overflows);  // a scale that has grown may overflow, too
+  CHECK(r.step + r.skipped == std::int64_t(steps));
 }
 
 TEST_CASE("accumulation, random rounding and noise go on within a captured graph") {
-  test::stream s;
-  test::tensors<descent::bfloat16> x{model, s}, y{model, s};
-  auto const make = [&](auto& data) {
-    return descent::optimizer{data.on_device(), descent::adamw{}, descent::accumulate{3}, descent::stochastic_rounding{1},
-                              descent::gradient_noise{}, descent::zero_grad{}, descent::cuda{s}};
-  };
-  auto eager = make(x), captured = make(y);
-  test::graph const recorded(s, [&] { captured.step(); });
+  auto runs = test::replayed_of<ds::bfloat16>(model, test::one_step, ds::adamw{}, ds::accumulate{3},
+                                              ds::stochastic_rounding{1}, ds::gradient_noise{}, ds::zero_grad{});
   for (std::uint64_t t = 1; t <= 9; ++t) {
-    for (auto* data : {&x, &y}) data->new_gradients(t), data->send_gradients();
-    eager.step();
-    recorded.launch(s);
-    CHECK(captured.report().step == std::int64_t(t / 3));
-    auto const a = x.device_value.get(s), b = y.device_value.get(s);
-    CHECK(std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
+    runs.step(t);
+    CHECK(runs.captured.report().step == std::int64_t(t / 3));
+    runs.expect_same();
   }
 }
 
 TEST_CASE("what the host changes in a group reaches a captured graph by commit_groups") {
-  test::stream s;
-  test::tensors<float> x{model, s}, y{model, s};
-  auto const make = [&](auto& data) {
-    return descent::optimizer{data.on_device(), descent::adamw{}, descent::cuda{s}};
-  };
-  auto eager = make(x), captured = make(y);
-  test::graph const recorded(s, [&] { captured.step(); });
+  auto runs = test::replayed_of<float>(model, test::one_step, ds::adamw{});
   for (int t = 0; t < 4; ++t) {
-    for (auto* opt : {&eager, &captured}) opt->group(0).lr = 0.5 * t, opt->freeze(0, t == 2);
-    eager.step();
-    captured.commit_groups();
-    recorded.launch(s);
-    CHECK(x.device_value.get(s) == y.device_value.get(s));
+    for (auto* opt : {&runs.eager, &runs.captured}) opt->group(0).lr = 0.5 * t, opt->freeze(0, t == 2);
+    runs.captured.commit_groups();
+    runs.step(std::uint64_t(t + 1));
+    runs.expect_same();
   }
 }
 
 TEST_CASE("one loss scale for two optimizers, captured with its update") {
   test::stream s;
   test::tensors<float> x{model, s}, y{model, s};
-  descent::loss_scaler scaler{descent::dynamic_loss_scale{.init = 4, .interval = 2}, descent::cuda{s}};
-  descent::optimizer a{x.on_device(), descent::adamw{}, descent::shared_loss_scale{scaler}, descent::cuda{s}};
-  descent::optimizer b{y.on_device(), descent::sgd{}, descent::shared_loss_scale{scaler}, descent::cuda{s}};
+  ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 4, .interval = 2}, ds::cuda{s}};
+  ds::optimizer a{x.on_device(), ds::adamw{}, ds::shared_loss_scale{scaler}, ds::cuda{s}};
+  ds::optimizer b{y.on_device(), ds::sgd{}, ds::shared_loss_scale{scaler}, ds::cuda{s}};
   test::graph const recorded(s, [&] { a.step(), b.step(), scaler.update(); });
   CHECK(recorded.nodes == 7);
   for (float const expected : {4.f, 8.f, 8.f, 16.f}) {
     recorded.launch(s);
     CHECK(test::from_device(scaler.loss_scale_pointer(), 1, s)[0] == expected);
   }
-  x.gradient_of(0, 7) = std::numeric_limits<float>::quiet_NaN();
+  x.gradient_of(0, 7) = NAN;
   x.send_gradients();
   recorded.launch(s);
   CHECK(scaler.loss_scale() == 8);

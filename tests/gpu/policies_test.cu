@@ -42,18 +42,21 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 /// Tails, a tensor that is not aligned, an empty one, two groups.
 std::vector<test::tensor> const model{{4096 + 1001}, {0, 1}, {7, 1}, {130, 0, 3, 1}, {8, 1}};
 
-/// Good steps, an overflow in the fourth, a frozen group in the sixth.
-template <class Value, class Gradient, class Rule, class... Ps> void agrees(Rule rule, Ps... policies) {
-  test::stream s;
-  test::tensors<Value, Gradient> x{model, s};
-  test::twins both{x, rule, policies...};
+/// Good steps, an overflow in the fourth, a frozen group in the sixth. before(twins) comes before each.
+template <class Value, class Gradient = Value, class Before, class Rule, class... Ps>
+void agrees_after(Before const& before, Rule rule, Ps... policies) {
+  auto both = test::twins_of<Value, Gradient>(model, rule, policies...);
   for (int t = 1; t <= 7; ++t) {
-    x.new_gradients(std::uint64_t(t));
-    if (t == 4) x.gradient_of(2, 3) = Gradient(infinity);
-    if (t == 6) both.host.freeze(1), both.device.freeze(1);
+    both.x.new_gradients(std::uint64_t(t));
+    if (t == 4) both.x.gradient_of(2, 3) = Gradient(infinity);
+    if (t == 6) both.each([](auto& opt) { opt.freeze(1); });
+    before(both);
     both.step();
   }
   both.expect_same();
+}
+template <class Value, class Gradient = Value, class Rule, class... Ps> void agrees(Rule rule, Ps... policies) {
+  agrees_after<Value, Gradient>([](auto&) {}, rule, policies...);
 }
 
 /// What a functor of the caller's does to true gradients.
@@ -65,52 +68,49 @@ struct halve {
 
 namespace ds = descent;
 
-// Policies that do not touch each other stand side by side, so that each optimizer, which is much to compile, proves
-// several.
+// Policies that do not affect each other are tested together: each optimizer takes long to compile.
 TEST_CASE("a loss scale, static or dynamic, grows, backs off and skips alike") {
-  agrees<ds::half, ds::half>(ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 64, .interval = 2},
+  agrees<ds::half>(ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 64, .interval = 2},
                              ds::clip_norm{1}, ds::ema{.decay = 0.5}, ds::zero_grad{});
-  agrees<ds::half, ds::half>(ds::sgd{.momentum = 0.5}, ds::static_loss_scale{8}, ds::zero_grad{},
+  agrees<ds::half>(ds::sgd{.momentum = 0.5}, ds::static_loss_scale{8}, ds::zero_grad{},
                              ds::stochastic_rounding{8}, ds::states<ds::half>{}, ds::lookahead{.k = 3});
 }
 TEST_CASE("norms of every kind clip alike, over everything, groups and tensors") {
-  agrees<double, double>(ds::adam{}, ds::clip<ds::norm::l1>{1});
-  agrees<float, float>(ds::adam{}, ds::clip<ds::norm::l1, ds::scope::tensor>{1});
-  agrees<float, float>(ds::lion{}, ds::clip<ds::norm::inf, ds::scope::group>{0.5}, ds::maximize{});
+  agrees<double>(ds::adam{}, ds::clip<ds::norm::l1>{1});
+  agrees<float>(ds::adam{}, ds::clip<ds::norm::l1, ds::scope::tensor>{1});
+  agrees<float>(ds::lion{}, ds::clip<ds::norm::inf, ds::scope::group>{0.5}, ds::maximize{});
 }
 TEST_CASE("rules with sums clip alike") {
-  agrees<float, float>(ds::lamb{}, ds::clip_adaptive{}, ds::dynamic_loss_scale{.init = 4});
-  agrees<float, float>(ds::lars{}, ds::clip<ds::norm::l2, ds::scope::group>{1, ds::torch_eps}, ds::clip_value{0.1},
+  agrees<float>(ds::lamb{}, ds::clip_adaptive{}, ds::dynamic_loss_scale{.init = 4});
+  agrees<float>(ds::lars{}, ds::clip<ds::norm::l2, ds::scope::group>{1, ds::torch_eps}, ds::clip_value{0.1},
                        ds::gradient_noise{.eta = 1, .seed = 9});
-  agrees<ds::half, ds::half>(ds::dog{.reps = 0.1}, ds::dynamic_loss_scale{.init = 4}, ds::master<float>{});
+  agrees<ds::half>(ds::dog{.reps = 0.1}, ds::dynamic_loss_scale{.init = 4}, ds::master<float>{});
 }
 TEST_CASE("averages and lookahead agree") {
-  agrees<float, float>(ds::adamw{}, ds::ema{.decay = 0.9, .start = 2, .bias_corrected = true}, ds::lookahead{.k = 2},
+  agrees<float>(ds::adamw{}, ds::ema{.decay = 0.9, .start = 2, .bias_corrected = true}, ds::lookahead{.k = 2},
                        ds::clip_value{0.25}, ds::gradient_noise{.eta = 1, .seed = 9}, ds::skip_nonfinite{});
-  agrees<ds::half, ds::half>(ds::adamw{}, ds::master<float>{}, ds::swa{.start = 2, .every = 2}, ds::skip_nonfinite{});
+  agrees<ds::half>(ds::adamw{}, ds::master<float>{}, ds::swa{.start = 2, .every = 2}, ds::skip_nonfinite{});
 }
 TEST_CASE("random rounding and noise draw the same numbers") {
-  agrees<ds::bfloat16, ds::bfloat16>(ds::adamw{}, ds::stochastic_rounding{7}, ds::states<ds::bfloat16>{}, ds::clip_norm{1});
-  agrees<double, double>(ds::adamw{}, ds::gradient_noise{.eta = 1, .seed = 9}, ds::clip<ds::norm::inf>{0.5});
+  agrees<ds::bfloat16>(ds::adamw{}, ds::stochastic_rounding{7}, ds::states<ds::bfloat16>{}, ds::clip_norm{1});
+  agrees<double>(ds::adamw{}, ds::gradient_noise{.eta = 1, .seed = 9}, ds::clip<ds::norm::inf>{0.5});
 }
 TEST_CASE("the remainder of a master agrees") {
-  agrees<ds::bfloat16, ds::bfloat16>(ds::adamw{}, ds::master_remainder{}, ds::clip_adaptive{});
+  agrees<ds::bfloat16>(ds::adamw{}, ds::master_remainder{}, ds::clip_adaptive{});
   agrees<ds::bfloat16, float>(ds::lamb{}, ds::master_remainder{}, ds::lookahead{.k = 2}, ds::ema{.decay = 0.5},
                               ds::maximize{}, ds::static_loss_scale{8});
 }
 
 TEST_CASE("micro-batches are counted, weighted and flushed alike") {
-  test::stream s;
-  test::tensors<float> x{model, s};
-  test::twins both{x, ds::adamw{}, ds::accumulate{3}, ds::static_loss_scale{16}, ds::clip_norm{1}, ds::zero_grad{}};
+  auto both = test::twins_of<float>(model, ds::adamw{}, ds::accumulate{3}, ds::static_loss_scale{16}, ds::clip_norm{1},
+                                    ds::zero_grad{});
   for (int t = 1; t <= 8; ++t) {
-    x.new_gradients(std::uint64_t(t));
+    both.x.new_gradients(std::uint64_t(t));
     both.step(t % 2 + 1);
     CHECK(both.device.report().applied == (t % 3 == 0));
     both.expect_same();
   }
-  both.host.flush();
-  both.device.flush();
+  both.each([](auto& opt) { opt.flush(); });
   CHECK(both.device.report().step == 3);
   both.expect_same();
   both.device.flush();
@@ -118,32 +118,27 @@ TEST_CASE("micro-batches are counted, weighted and flushed alike") {
 }
 
 TEST_CASE("what is asked outside of a step is answered alike") {
-  test::stream s;
-  test::tensors<float> x{model, s};
-  test::twins both{x, ds::adamw{}, ds::dynamic_loss_scale{.init = 1024}, ds::ema{.decay = 0.5}};
+  auto both = test::twins_of<float>(model, ds::adamw{}, ds::dynamic_loss_scale{.init = 1024}, ds::ema{.decay = 0.5});
+  auto& x = both.x;
   both.steps(2);
   CHECK(both.host.gradient_norm() == both.device.gradient_norm());
   CHECK(both.host.gradient_norm(ds::group{1}) == both.device.gradient_norm(ds::group{1}));
   CHECK(both.host.gradient_norm("w3") == both.device.gradient_norm("w3"));
   CHECK(both.device.gradient_norm() == doctest::Approx(both.device.report().grad_norm));
 
-  both.host.transform_gradients(halve{});
-  both.device.transform_gradients(halve{});
+  auto const swap = [](auto& opt) { opt.swap_average(); };
+  both.each([](auto& opt) { opt.transform_gradients(halve{}); });
   x.expect_same();
-  both.host.unscale();
-  both.device.unscale();
+  both.each([](auto& opt) { opt.unscale(); });
   x.expect_same();
   CHECK_THROWS_AS(both.device.unscale(), std::logic_error);
-  both.host.step();
-  both.device.step();
+  both.each([](auto& opt) { opt.step(); });
   both.expect_same();
 
-  both.host.swap_average();
-  both.device.swap_average();
+  both.each(swap);
   x.expect_same();
   CHECK_THROWS_AS(both.device.step(), std::logic_error);
-  both.host.swap_average();
-  both.device.swap_average();
+  both.each(swap);
   both.expect_same();
 
   x.gradient_of(2, 1) = infinity;
@@ -157,40 +152,27 @@ TEST_CASE("what is asked outside of a step is answered alike") {
   }
 }
 
-TEST_CASE("what a rule averages is swapped in and out alike") {
-  test::stream s;
-  test::tensors<ds::half> x{model, s};
-  test::twins both{x, ds::schedule_free_adamw{.lr = 0.1}, ds::master<float>{}};
+TEST_CASE("what a rule averages is swapped in and out alike, and the norm is answered where no step measures it") {
+  auto both = test::twins_of<ds::half>(model, ds::schedule_free_adamw{.lr = 0.1}, ds::master<float>{});
+  auto const swap = [](auto& opt) { opt.swap_average(); };
   both.steps(3);
-  both.host.swap_average();
-  both.device.swap_average();
-  x.expect_same();
-  both.host.swap_average();
-  both.device.swap_average();
+  both.each(swap);
+  both.x.expect_same();
+  both.each(swap);
   both.expect_same();
+  CHECK(both.host.gradient_norm() == both.device.gradient_norm());
+  CHECK(both.device.diagnose().empty());
 }
 
 TEST_CASE("values look ahead and come back alike") {
-  test::stream s;
-  test::tensors<ds::half> x{model, s};
-  test::twins both{x, ds::heavy_ball{.lr = 0.1}, ds::gradient_ahead{}, ds::master<float>{},
-                   ds::vary<&ds::heavy_ball::momentum>(ds::linear{0.5, 0.9, 5})};
+  auto both = test::twins_of<ds::half>(model, ds::heavy_ball{.lr = 0.1}, ds::gradient_ahead{}, ds::master<float>{},
+                                       ds::vary<&ds::heavy_ball::momentum>(ds::linear{0.5, 0.9, 5}));
   for (int t = 0; t < 3; ++t) {
-    both.host.move_ahead();
-    both.device.move_ahead();
-    x.expect_same();
+    both.each([](auto& opt) { opt.move_ahead(); });
+    both.x.expect_same();
     both.steps(1);
     both.expect_same();
   }
-}
-
-TEST_CASE("the norm can be asked for where no step measures it") {
-  test::stream s;
-  test::tensors<ds::half> x{model, s};
-  test::twins both{x, ds::schedule_free_adamw{.lr = 0.1}, ds::master<float>{}};
-  both.steps(1);
-  CHECK(both.host.gradient_norm() == both.device.gradient_norm());
-  CHECK(both.device.diagnose().empty());
 }
 
 TEST_CASE("a report without waiting is that of a step before, or of the last") {
@@ -254,7 +236,8 @@ TEST_CASE("half and float parameters share one step and one decision") {
   test::stream s;
   std::vector<ds::half> w(5000), g(5000);
   std::vector<float> b(300), h(300);
-  for (std::size_t i = 0; i < w.size(); ++i) w[i] = ds::half(test::noise(i, 1)), g[i] = ds::half(64 * test::noise(i, 2));
+  for (std::size_t i = 0; i < w.size(); ++i)
+    w[i] = ds::half(test::noise(i, 1)), g[i] = ds::half(64 * test::noise(i, 2));
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = test::noise(i, 3), h[i] = 64 * test::noise(i, 4);
   test::device_vector<ds::half> dw{w, s}, dg{g, s};
   test::device_vector<float> db{b, s}, dh{h, s};
@@ -281,46 +264,30 @@ TEST_CASE("half and float parameters share one step and one decision") {
   CHECK(device.report().loss_scale == 32);
   CHECK(device.report().grad_norm == host.report().grad_norm);
   for (char const* name : {"weight", "norm"}) {
-    auto const a = host.average(name), m = host.master(name);
-    test::expect_same(std::vector<float>(a.begin(), a.end()), test::from_device(device.average(name).data(), a.size(), s), "average");
-    test::expect_same(std::vector<float>(m.begin(), m.end()), test::from_device(device.master(name).data(), m.size(), s), "master");
+    auto const same = [&](auto h, auto d, std::string const& what) {
+      test::expect_same(std::vector<float>(h.begin(), h.end()), test::from_device(d.data(), d.size(), s), what);
+    };
+    same(host.average(name), device.average(name), "average");
+    same(host.master(name), device.master(name), "master");
   }
 }
 TEST_CASE("sam ascends and comes back alike, with and without a pass for the norm in the step") {
-  auto const ascends = []<class Value, class... Ps>(Value, Ps... policies) {
-    test::stream s;
-    test::tensors<Value> x{model, s};
-    test::twins both{x, ds::adamw{}, ds::sam{.rho = 2}, policies...};
-    for (int t = 1; t <= 7; ++t) {
-      x.new_gradients(std::uint64_t(t));
-      if (t == 4) x.gradient_of(2, 3) = Value(infinity);
-      if (t == 6) both.host.freeze(1), both.device.freeze(1);
-      x.send_gradients();
-      both.host.ascend();
-      both.device.ascend();
-      x.expect_same();
-      x.new_gradients(std::uint64_t(10 + t));
-      both.step();
-    }
-    both.expect_same();
+  std::uint64_t t = 10;
+  auto const ascend = [&](auto& both) {
+    both.x.send_gradients();
+    both.each([](auto& opt) { opt.ascend(); });
+    both.x.expect_same();
+    both.x.new_gradients(++t);  // where it is now
   };
-  ascends(1.f);
-  ascends(ds::half{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 4});
-  ascends(ds::bfloat16{}, ds::master_remainder{}, ds::clip_norm{1});
+  agrees_after<float>(ascend, ds::adamw{}, ds::sam{.rho = 2});
+  agrees_after<ds::half>(ascend, ds::adamw{}, ds::sam{.rho = 2}, ds::master<float>{},
+                         ds::dynamic_loss_scale{.init = 4});
+  agrees_after<ds::bfloat16>(ascend, ds::adamw{}, ds::sam{.rho = 2}, ds::master_remainder{}, ds::clip_norm{1});
 }
 TEST_CASE("sam: a captured ascent and step are the eager ones") {
-  test::stream s;
-  test::tensors<float> x{model, s}, y{model, s};
-  ds::optimizer eager{x.on_device(), ds::adamw{}, ds::sam{}, ds::cuda{s}};
-  ds::optimizer captured{y.on_device(), ds::adamw{}, ds::sam{}, ds::cuda{s}};
-  test::graph const recorded(s, [&] { captured.ascend(), captured.step(); });
-  for (int t = 1; t <= 4; ++t) {
-    x.new_gradients(std::uint64_t(t)), y.new_gradients(std::uint64_t(t));
-    x.send_gradients(), y.send_gradients();
-    eager.ascend(), eager.step();
-    recorded.launch(s);
-    test::expect_same(x.device_value.get(s), y.device_value.get(s), "value");
-  }
+  auto const call = [](auto& opt) { opt.ascend(), opt.step(); };
+  auto runs = test::replayed_of<float>(model, call, ds::adamw{}, ds::sam{});
+  for (std::uint64_t t = 1; t <= 4; ++t) runs.step(t), runs.expect_same();
 }
 TEST_CASE("a rule that looks at the loss agrees, the loss being where the backend is") {
   ds::momo const rule{.lr = 0.5, .weight_decay = 0.1, .adapt = true};

@@ -24,13 +24,10 @@
 #include <descent/sam.hpp>
 #include <descent/storage.hpp>
 
-#include "nccl/ranks.cuh"
+#include "nccl/side.cuh"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -44,137 +41,9 @@
 namespace ds = descent;
 using ds::half, ds::bfloat16;
 using ranks::has, test::joined;
+using namespace side_by_side;
 
 namespace {
-
-using tensors = std::vector<test::tensor>;
-tensors const usual{{4099}, {1, 1}, {0}, {7}, {130, 1}};
-
-// ---- gradients whose sums over a few ranks are exact ---------------------------------------------------------------
-
-/// Multiples of 2^-10 in [-1, 1).
-double fine(int rank, int t, std::size_t k, std::int64_t i) { return ranks::gradient_of(rank, t, k, std::size_t(i)); }
-/// Of 2^-6: sums are exact in 16 bits, too.
-double coarse(int rank, int t, std::size_t k, std::int64_t i) { return std::floor(fine(rank, t, k, i) * 64) / 64; }
-/// What 16 bits round to the coarse ones.
-double nearly_coarse(int rank, int t, std::size_t k, std::int64_t i) { return coarse(rank, t, k, i) * (1 + 0x1p-13); }
-/// Sums that float rounds, in any order, and double does not.
-double of_double(int rank, int t, std::size_t k, std::int64_t i) {
-  return rank == 0 ? 0x1p24 : 0.5 + coarse(rank, t, k, i) / 4;
-}
-
-/// The values and gradients of one process, on the host or on its device.
-template <class Value, class Gradient, bool Device> struct side {
-  static constexpr bool on_device = Device;
-  test::tensors<Value, Gradient> x;
-  joined& comm;
-  double (*number)(int, int, std::size_t, std::int64_t);
-  double weight = on_device ? 1 : comm.size();  // of a step
-  std::vector<std::vector<Value>> seen;
-
-  side(tensors const& list, test::stream const& s, joined& comm, decltype(number) number)
-      : x(list, s), comm(comm), number(number) {}
-
-  auto list() {
-    if constexpr (on_device) return x.on_device();
-    else return x.on_host();
-  }
-  /// The gradients of step t: the own ones, or the sum of all ranks'.
-  void set(int t, double factor = 1) {
-    int const first = on_device ? comm.rank() : 0, last = on_device ? comm.rank() + 1 : comm.size();
-    for (std::size_t k = 0; k < x.list.size(); ++k)
-      for (std::int64_t i = 0; i < x.list[k].count; ++i) {
-        double sum = 0;
-        for (int r = first; r < last; ++r) sum += number(r, t, k, i);
-        x.gradient_of(k, i) = ds::narrow<Gradient>(sum * factor);
-      }
-    x.send_gradients();
-  }
-  /// call() allocates nothing, copies nothing and waits for nothing.
-  template <class Call> void enqueue(Call const& call) const {
-    if (!on_device || !test::in_software()) return call();
-    auto const counted = [](std::string const& what) { return cudasim_count(what.c_str()); };
-    std::string const at_once[] = {"allocations", "frees", "synchronisations"};
-    x.s.wait();
-    std::uint64_t const copies = counted("memcpys");
-    std::vector<std::uint64_t> before;
-    for (auto const& what : at_once) before.push_back(counted(what));
-    call();
-    for (std::size_t i = 0; i < before.size(); ++i) {
-      INFO(at_once[i]);
-      CHECK(counted(at_once[i]) == before[i]);
-    }
-    x.s.wait();
-    CHECK(counted("memcpys") == copies);
-  }
-  template <class Opt> void step(Opt& opt) const {
-    enqueue([&] { opt.step(weight); });
-  }
-  /// Something else writes the values.
-  void halve_values() {
-    auto other = seen.back();
-    for (auto& x : other) x = ds::narrow<Value>(ds::widen<double>(x) / 2);
-    if (on_device) x.device_value.put(other, x.s);
-    else x.value = other;
-  }
-  /// Remembers the values, and what lies between them.
-  void look() { seen.push_back(on_device ? x.device_value.get(x.s) : x.value); }
-};
-
-template <class T> bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
-/// Three steps.
-auto const steps = [](auto& opt, auto& at) {
-  for (int t = 0; t < 3; ++t) at.set(t), at.step(opt), at.look();
-};
-
-/// A model with its gradients: what ranks have, and what one process has instead.
-template <class Value, class Gradient = Value, class HostGradient = Gradient> struct trial {
-  joined& comm;
-  tensors list = usual;
-  double (*sent)(int, int, std::size_t, std::int64_t) = fine;
-  double (*summed)(int, int, std::size_t, std::int64_t) = sent;
-
-  /// train(optimizer, side) sees the same values on this rank's device as in one process on the host.
-  template <class Train, class Policy, class Rule, class... Ps>
-  void same(Train const& train, Policy policy, Rule const& rule, Ps... policies) const {
-    std::string const how = Policy::shards ? "sharded" : "replicated";
-    INFO(how, ", rank ", comm.rank(), " of ", comm.size());
-    test::stream s;
-    side<Value, HostGradient, false> h{list, s, comm, summed};
-    constexpr bool takes_weights = (std::is_same_v<Ps, ds::accumulate> || ...);
-    if constexpr (takes_weights) {
-      ds::optimizer opt{h.list(), rule, policies...};
-      train(opt, h);
-    } else {
-      ds::optimizer opt{h.list(), rule, policies..., ds::accumulate{1}};
-      train(opt, h);
-    }
-    side<Value, Gradient, true> d{list, s, comm, sent};
-    auto other = d.x.value;  // values differ until the constructor gives those of rank 0
-    for (std::size_t k = 0; k < list.size(); ++k)
-      for (std::int64_t i = 0; i < list[k].count; ++i) {
-        auto const at = std::size_t(&d.x.value_of(k, i) - d.x.value.data());
-        other[at] = ds::narrow<Value>(ds::widen<double>(other[at]) + comm.rank());
-      }
-    d.x.device_value.put(other, s);
-    ds::optimizer opt{d.list(), rule, policies..., policy, ds::cuda{s}};
-    train(opt, d);
-    REQUIRE(h.seen.size() == d.seen.size());
-    for (std::size_t i = 0; i < h.seen.size(); ++i) {
-      INFO("look ", i);
-      CHECK(same_bits(h.seen[i], d.seen[i]));
-    }
-    CHECK(same_bits(d.x.gradient, d.x.device_gradient.get(s)));
-  }
-  template <class Train, class Rule, class... Ps>
-  void both(Train const& train, Rule const& rule, Ps... policies) const {
-    same(train, ds::replicated{comm}, rule, policies...);
-    same(train, ds::sharded{comm}, rule, policies...);
-  }
-};
 
 /// What most cases train with: few optimizers, which are most of what is to be compiled.
 template <class Train, class Policy>
@@ -186,10 +55,6 @@ template <class Train> void both_as_usual(trial<float> const& m, Train const& tr
   same_as_usual(m, train, ds::replicated{m.comm}, loss_scale);
   same_as_usual(m, train, ds::sharded{m.comm}, loss_scale);
 }
-
-struct halve {
-  DESCENT_HD float operator()(float g) const { return g / 2; }
-};
 
 }  // namespace
 
@@ -220,9 +85,9 @@ TEST_CASE("tensors of several types: gradients go over the wire in float") {
   test::stream s;
   auto const check = [&](auto policy) {
     side<half, half, true> w{{{5001}, {0}, {9}}, s, comm, coarse};
-    side<float, float, true> b{{{333}, {1}}, s, comm, fine};
+    side<float, float, true> b{{{333}, {1}}, s, comm};
     side<half, half, false> hw{w.x.list, s, comm, coarse};
-    side<float, float, false> hb{b.x.list, s, comm, fine};
+    side<float, float, false> hb{b.x.list, s, comm};
     auto const list = [](auto& w, auto& b) {
       ds::parameters<two> all;
       auto const of_w = w.list();
@@ -236,8 +101,8 @@ TEST_CASE("tensors of several types: gradients go over the wire in float") {
     for (int t = 0; t < 3; ++t) {
       w.set(t), b.set(t), hw.set(t), hb.set(t);
       w.step(opt), alone.step(comm.size());
-      CHECK(same_bits(w.x.device_value.get(s), hw.x.value));
-      CHECK(same_bits(b.x.device_value.get(s), hb.x.value));
+      CHECK(test::same_bits(w.values(), hw.values()));
+      CHECK(test::same_bits(b.values(), hb.values()));
     }
   };
   check(ds::replicated{comm});
@@ -343,7 +208,7 @@ TEST_CASE("gradients may be unscaled and transformed: each rank's own") {
         });
         auto const left = at.x.device_gradient.get(at.x.s);
         at.set(t, 0.5);
-        CHECK(same_bits(left, at.x.gradient));
+        CHECK(test::same_bits(left, at.x.gradient));
       }
       at.step(opt);
       at.look();
@@ -372,7 +237,7 @@ TEST_CASE("values that something else wrote, and groups that changed") {
 TEST_CASE("one loss scale for two optimizers, on all ranks") {
   joined comm;
   test::stream s;
-  side<float, float, true> x{usual, s, comm, fine}, y{usual, s, comm, fine};
+  side<float, float, true> x{usual, s, comm}, y{usual, s, comm};
   ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 64}, ds::cuda{s}};
   ds::sharded const shared_out{comm, ds::ordered_sum{}};
   ds::optimizer a{x.list(), ds::adamw{}, ds::shared_loss_scale{scaler}, shared_out, ds::cuda{s}};
@@ -426,19 +291,14 @@ TEST_CASE("sam and gradient_ahead: every rank moves to where all take their grad
   int const n = comm.size();
   test::stream s;
   auto const check = [&](auto const& move, auto rule, auto policy) {
-    side<float, float, false> h{usual, s, comm, fine};
-    side<float, float, true> d{usual, s, comm, fine};
+    side<float, float, false> h{usual, s, comm};
+    side<float, float, true> d{usual, s, comm};
     ds::optimizer alone{h.list(), rule, policy};  // takes no weight
     ds::optimizer opt{d.list(), rule, policy, ds::replicated{comm}, ds::cuda{s}};
     auto const same = [&] {
-      auto const got = d.x.device_value.get(s);
-      if (std::has_single_bit(unsigned(n))) {
-        CHECK(same_bits(got, h.x.value));
-      } else {
-        double off = 0;
-        for (std::size_t i = 0; i < got.size(); ++i) off = std::max(off, double(std::abs(got[i] - h.x.value[i])));
-        CHECK(off < 1e-5);
-      }
+      d.x.value = h.x.value;
+      if (std::has_single_bit(unsigned(n))) CHECK(test::same_bits(d.values(), h.values()));
+      else CHECK(d.x.furthest() < 1e-5);
     };
     for (int t = 0; t < 6; t += 2) {
       d.set(t), h.set(t, 1.0 / n);
@@ -500,8 +360,8 @@ TEST_CASE("rules that look at the loss see the mean over the ranks, and skip tog
   auto const check = [&](auto policy) {
     float mean = 0;
     test::device_vector<float> loss({0}, s);
-    side<float, float, false> h{usual, s, comm, fine};
-    side<float, float, true> d{usual, s, comm, fine};
+    side<float, float, false> h{usual, s, comm};
+    side<float, float, true> d{usual, s, comm};
     ds::polyak const rule{};
     ds::on_plateau const slow{{.factor = 0.5, .patience = 0}};
     ds::optimizer alone{h.list(), rule, ds::loss_at{&mean}, slow, ds::accumulate{1}};
@@ -518,7 +378,7 @@ TEST_CASE("rules that look at the loss see the mean over the ranks, and skip tog
       alone.observe(double(t)), opt.observe(double(t));
       CHECK(opt.report().applied == (t != 2));
       CHECK(opt.report().learning_rate == alone.report().learning_rate);
-      CHECK(same_bits(d.x.device_value.get(s), h.x.value));
+      CHECK(test::same_bits(d.values(), h.values()));
     }
   };
   check(ds::replicated{comm});
@@ -531,7 +391,7 @@ TEST_CASE("a run that goes on from what was saved has the bits of one that did n
   joined comm;
   test::stream s;
   auto const whole = [&](auto policy, bool stop) {
-    side<float, float, true> d{usual, s, comm, fine};
+    side<float, float, true> d{usual, s, comm};
     auto const make = [&] {
       return ds::optimizer{d.list(), ds::adamw{}, ds::clip_norm{0.5}, ds::ema{.decay = 0.5},
                            ds::dynamic_loss_scale{.init = 1}, policy, ds::cuda{s}};
@@ -543,7 +403,7 @@ TEST_CASE("a run that goes on from what was saved has the bits of one that did n
     train(opt, 0, 2);
     if (!stop) {
       train(opt, 2, 4);
-      return d.x.device_value.get(s);
+      return d.values();
     }
     auto next = make();
     next.set_step(opt.report().step);
@@ -554,9 +414,9 @@ TEST_CASE("a run that goes on from what was saved has the bits of one that did n
       next.template set_state<1>(name, std::span<float const>(saved(opt.template state<1>(name))));
     }
     train(next, 2, 4);
-    return d.x.device_value.get(s);
+    return d.values();
   };
-  auto const check = [&](auto policy) { CHECK(same_bits(whole(policy, true), whole(policy, false))); };
+  auto const check = [&](auto policy) { CHECK(test::same_bits(whole(policy, true), whole(policy, false))); };
   check(ds::replicated{comm});
   check(ds::sharded{comm});
 }
@@ -564,7 +424,7 @@ TEST_CASE("a run that goes on from what was saved has the bits of one that did n
 TEST_CASE("the parts of a shard are all of the state; norms and what is not finite are those of all ranks") {
   joined comm;
   test::stream s;
-  side<float, float, true> d{usual, s, comm, fine};
+  side<float, float, true> d{usual, s, comm};
   ds::optimizer opt{d.list(), ds::adamw{}, ds::clip_norm{0.5}, ds::ema{.decay = 0.5},
                     ds::dynamic_loss_scale{.init = 1}, ds::sharded{comm}, ds::cuda{s}};
   d.set(0);

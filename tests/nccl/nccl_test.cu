@@ -14,16 +14,16 @@
 #include <descent/storage.hpp>
 #include <descent/zero_grad.hpp>
 
-#include "nccl/ranks.cuh"
+#include "nccl/side.cuh"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <deque>
+#include <cstring>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
-#include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,85 +33,19 @@
 namespace ds = descent;
 using ds::half, ds::bfloat16;
 using ranks::has, ranks::thrown, test::joined;
+using namespace side_by_side;
 
 extern "C" __attribute__((weak)) std::uint64_t cudasim_nccl_count(char const* what);
 
 namespace {
 
-/// A model of support/ranks.hpp with its values and gradients on the device.
-template <class Value, class Gradient = Value> struct device_model : ranks::model<Value, Gradient> {
-  using host = ranks::model<Value, Gradient>;
-  test::stream const& s;
-  std::deque<test::device_vector<Value>> values;
-  std::deque<test::device_vector<Gradient>> gradients;
-
-  device_model(int seed, test::stream const& s) : host(seed), s(s) {
-    for (std::size_t t = 0; t < ranks::sizes.size(); ++t) {
-      values.emplace_back(host::value[t], s);
-      gradients.emplace_back(host::gradient[t], s);
-    }
-  }
-  ds::parameters<Value, Gradient> list() {
-    ds::parameters<Value, Gradient> all;
-    for (std::size_t t = 0; t < ranks::sizes.size(); ++t)
-      all.add("w" + std::to_string(t), values[t].data(), gradients[t].data(), ranks::sizes[t],
-              ds::group{int(t % 2)});
-    return all;
-  }
-  void set(int t, int first, int last, double factor = 1) {
-    host::set(t, first, last, factor);
-    send();
-  }
-  void send() {
-    for (std::size_t t = 0; t < ranks::sizes.size(); ++t) gradients[t].put(host::gradient[t], s);
-  }
-  host const& read() {
-    for (std::size_t t = 0; t < ranks::sizes.size(); ++t) {
-      host::value[t] = values[t].get(s);
-      host::gradient[t] = gradients[t].get(s);
-    }
-    return *this;
-  }
+/// Three steps, in as many launches as explain() says.
+auto const counted_steps = [](auto& opt, auto& at) {
+  auto const launches = test::launches([&] { steps(opt, at); });
+  if constexpr (std::remove_reference_t<decltype(at)>::on_device)
+    CHECK(has(opt.explain(),
+              " update, " + std::to_string(launches / 3) + " launches on a device, no synchronisation\n"));
 };
-
-struct halve {
-  DESCENT_HD float operator()(float g) const { return g / 2; }
-};
-
-/// Values after the usual steps, each rank with its own gradients.
-template <class Value, class Gradient, class Policy, class Rule, class... Ps>
-void same_as_alone(joined& comm, std::string const& how, Policy policy, Rule const& rule, Ps... policies) {
-  INFO(how, ", rank ", comm.rank(), " of ", comm.size());
-  constexpr int steps = 3;
-  ranks::model<Value, Gradient> want;
-  ds::optimizer alone{want.list(), rule, policies..., ds::accumulate{1}};
-  test::stream s;
-  device_model<Value, Gradient> m(comm.rank(), s);  // values differ until the constructor gives those of rank 0
-  ds::optimizer opt{m.list(), rule, policies..., policy, ds::cuda{s}};
-  auto const launches = ds::detail::launches;
-  for (int t = 0; t < steps; ++t) {
-    m.set(t, comm.rank(), comm.rank() + 1);
-    opt.step();
-  }
-  std::string const said = " update, " + std::to_string((ds::detail::launches - launches) / steps);
-  CHECK(has(opt.explain(), said + " launches on a device, no synchronisation\n"));
-  for (int t = 0; t < steps; ++t) {
-    want.set(t, 0, comm.size());
-    alone.step(comm.size());
-  }
-  CHECK(m.read() == want);
-}
-template <class Value, class Gradient = Value, class Rule, class... Ps>
-void all_ways(joined& comm, Rule const& rule, Ps... policies) {
-  same_as_alone<Value, Gradient>(comm, "replicated", ds::replicated{comm}, rule, policies...);
-  same_as_alone<Value, Gradient>(comm, "sharded", ds::sharded{comm}, rule, policies...);
-}
-template <class Value, class Gradient = Value, class Rule, class... Ps>
-void all_ways_in_order(joined& comm, Rule const& rule, Ps... policies) {
-  same_as_alone<Value, Gradient>(comm, "replicated, in order", ds::replicated{comm, ds::ordered_sum{}}, rule,
-                                 policies...);
-  same_as_alone<Value, Gradient>(comm, "sharded, in order", ds::sharded{comm, ds::ordered_sum{}}, rule, policies...);
-}
 
 template <class T> void collectives(joined& comm, test::stream const& s, std::int64_t n) {
   int const ranks = comm.size(), rank = comm.rank();
@@ -162,10 +96,12 @@ TEST_CASE("collectives, all types and counts") {
 
 TEST_CASE("devices of several ranks do what one process does on the host, to the bit") {
   joined comm;
-  all_ways<float>(comm, ds::adamw{}, ds::clip_norm{1});
-  all_ways<float>(comm, ds::lamb{});
-  all_ways<half, float>(comm, ds::sgd{.momentum = 0.9}, ds::master<float>{}, ds::ema{.decay = 0.9});
-  all_ways_in_order<float>(comm, ds::lamb{}, ds::clip_norm{1});
+  trial<float> const m{comm, of_many_chunks};
+  m.both(counted_steps, ds::lamb{});
+  m.same(counted_steps, ds::replicated{comm, ds::ordered_sum{}}, ds::lamb{}, ds::clip_norm{1});
+  m.same(counted_steps, ds::sharded{comm, ds::ordered_sum{}}, ds::lamb{}, ds::clip_norm{1});
+  trial<half, float>{comm, of_many_chunks}.both(counted_steps, ds::sgd{.momentum = 0.9}, ds::master<float>{},
+                                                ds::ema{.decay = 0.9});
 }
 
 TEST_CASE("ranks that are about to train different things throw the same sentence") {
@@ -217,26 +153,27 @@ TEST_CASE("an overflow on any rank is skipped by all, on the device, and they ag
   joined comm;
   test::stream s;
   auto const run = [&](auto policy, int bad) {
-    device_model<half> m(0, s);
-    ds::optimizer opt{m.list(), ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 4}, policy,
+    side<half, half, true> d{of_many_chunks, s, comm};
+    ds::optimizer opt{d.list(), ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 4}, policy,
                       ds::cuda{s}};
+    d.look();
     for (int t = 0; t < 3; ++t) {
-      m.set(t, comm.rank(), comm.rank() + 1, 1 / 64.);
-      auto const before = m.read().value;
+      d.set(t, 1 / 64.);
       if (t == 1 && comm.rank() == bad) {
-        m.gradient[3][5000] = half(std::numeric_limits<float>::infinity());
-        m.send();
+        d.x.gradient_of(3, 5000) = half(std::numeric_limits<float>::infinity());
+        d.x.send_gradients();
       }
-      opt.step();
+      d.step(opt), d.look();
       auto const r = opt.report();
       CHECK(r.applied == (t != 1));
       CHECK(r.step == (t < 1 ? 1 : t));
       CHECK(r.loss_scale == (t == 0 ? 4 : 2));
       if (t == 1) CHECK(r.why == "the gradient of 'w3' is not finite");
-      for (std::size_t k = 0; k < before.size() && !before[k].empty(); ++k) {
-        bool const same = std::memcmp(before[k].data(), m.read().value[k].data(), before[k].size() * sizeof(half)) == 0;
-        if (t == 1) CHECK(same);
-        else if (before[k].size() > 100) CHECK(!same);
+      auto const *before = &d.seen[std::size_t(t)], *after = before + 1;
+      for (std::size_t k = 0; k < of_many_chunks.size(); ++k) {
+        auto const n = std::size_t(of_many_chunks[k].count), at = d.x.place(k, 0);
+        bool const same = std::memcmp(&(*before)[at], &(*after)[at], n * sizeof(half)) == 0;
+        if (t == 1 || n > 100) CHECK(same == (t == 1));
       }
     }
   };
@@ -252,8 +189,8 @@ TEST_CASE("micro-batches: nothing is sent before the last one; a captured update
   test::stream s;
   auto const sent = [] { return cudasim_nccl_count ? cudasim_nccl_count("calls") : 0; };
   auto const run = [&](auto policy, bool capture) {
-    device_model<float> m(0, s);
-    ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{2}, policy, ds::cuda{s}};
+    side<float, float, true> d{of_many_chunks, s, comm};
+    ds::optimizer opt{d.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{2}, policy, ds::cuda{s}};
     auto const update = [&] {
       std::uint64_t const before = sent();
       opt.step();
@@ -263,10 +200,7 @@ TEST_CASE("micro-batches: nothing is sent before the last one; a captured update
     };
     if (capture) {
       test::graph const recorded(s, update);
-      for (int t = 0; t < 4; ++t) {
-        m.set(t, comm.rank(), comm.rank() + 1);
-        recorded.launch(s);
-      }
+      for (int t = 0; t < 4; ++t) d.set(t), recorded.launch(s);
       CHECK(opt.report().step == 4);
       opt.step();  // and a capture must not begin in the middle of an update
       test::cuda(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
@@ -275,12 +209,9 @@ TEST_CASE("micro-batches: nothing is sent before the last one; a captured update
       test::cuda(cudaStreamEndCapture(s, &nothing));
       test::cuda(cudaGraphDestroy(nothing));
     } else {
-      for (int t = 0; t < 4; ++t) {
-        m.set(t, comm.rank(), comm.rank() + 1);
-        update();
-      }
+      for (int t = 0; t < 4; ++t) d.set(t), update();
     }
-    return m.read().value;
+    return d.values();
   };
   CHECK(run(ds::replicated{comm}, false) == run(ds::replicated{comm}, true));
   CHECK(run(ds::sharded{comm}, false) == run(ds::sharded{comm}, true));
@@ -289,42 +220,42 @@ TEST_CASE("micro-batches: nothing is sent before the last one; a captured update
 TEST_CASE("averages, norms, gradients in memory, and frozen groups") {
   joined comm;
   test::stream s;
-  auto const run = [&](std::string const& how, auto policy, auto host_policy) {
+  auto const run = [&](std::string const& how, auto policy) {
     INFO(how, ", rank ", comm.rank());
-    device_model<float> m(0, s);
-    ranks::model<float> h(0);
-    ds::optimizer opt{m.list(), ds::adamw{}, ds::clip_norm{2}, ds::ema{.decay = 0.5}, ds::zero_grad{}, policy,
+    side<float, float, true> d{of_many_chunks, s, comm};
+    side<float, float, false> h{of_many_chunks, s, comm};
+    ds::optimizer opt{d.list(), ds::adamw{}, ds::clip_norm{2}, ds::ema{.decay = 0.5}, ds::zero_grad{}, policy,
                       ds::cuda{s}};
-    ds::optimizer alone{h.list(), ds::adamw{}, ds::clip_norm{2}, ds::ema{.decay = 0.5}, host_policy};
+    ds::optimizer alone{h.list(), ds::adamw{}, ds::clip_norm{2}, ds::ema{.decay = 0.5}, ds::accumulate{1}};
+    auto const each = [&](auto const& f) { f(opt), f(alone); };
+    auto const same = [&] { CHECK(test::same_bits(d.values(), h.values())); };
+    auto const gradients_are = [&](auto const& wanted) {
+      auto const g = d.x.device_gradient.get(s);
+      std::size_t wrong = 0;
+      d.x.each([&](std::size_t k, std::int64_t i) { wrong += g[d.x.place(k, i)] != wanted(k, d.x.place(k, i)); });
+      return wrong == 0;
+    };
     for (int t = 0; t < 3; ++t) {
-      opt.freeze(1, t == 1);
-      alone.freeze(1, t == 1);
-      m.set(t, comm.rank(), comm.rank() + 1);
-      h.set(t, 0, comm.size());
-      opt.transform_gradients(halve{});
-      alone.transform_gradients(halve{});
+      each([&](auto& o) { o.freeze(1, t == 1); });
+      d.set(t), h.set(t);
+      each([](auto& o) { o.transform_gradients(halve{}); });
+      auto const left = d.x.device_gradient.get(s);
       CHECK(opt.gradient_norm() == alone.gradient_norm() * (1.0 / comm.size()));
       CHECK(opt.gradient_norm("w3") == alone.gradient_norm("w3") * (1.0 / comm.size()));
-      opt.step();
-      alone.step(comm.size());
-      CHECK(m.read() == h);
-      for (std::size_t k = 0; k < m.gradient.size(); ++k)
-        for (float g : m.gradient[k])
-          if ((g == 0) != (t != 1 || k % 2 == 0)) REQUIRE(g == 0);
-      opt.swap_average();
-      alone.swap_average();
-      CHECK(m.read() == h);
-      opt.swap_average();
-      alone.swap_average();
-      CHECK(m.read() == h);
+      d.step(opt), h.step(alone);
+      same();
+      CHECK(gradients_are([&](std::size_t k, std::size_t at) { return t == 1 && k % 2 == 1 ? left[at] : 0.f; }));
+      for (int swaps = 0; swaps < 2; ++swaps) {
+        each([](auto& o) { o.swap_average(); });
+        same();
+      }
     }
-    m.set(0, 0, 1);
+    d.set(0);
     opt.zero_grad();
-    for (auto const& g : m.read().gradient)
-      for (float x : g) REQUIRE(x == 0);
+    CHECK(gradients_are([](auto, auto) { return 0.f; }));
   };
-  run("replicated", ds::replicated{comm}, ds::accumulate{1});
-  run("sharded", ds::sharded{comm, ds::ordered_sum{}}, ds::accumulate{1});
+  run("replicated", ds::replicated{comm});
+  run("sharded", ds::sharded{comm, ds::ordered_sum{}});
 }
 
 TEST_CASE("broadcast: what was put back on one rank is on all") {
@@ -332,31 +263,30 @@ TEST_CASE("broadcast: what was put back on one rank is on all") {
   test::stream s;
   int const root = comm.size() - 1;
   auto const run = [&](bool each) {
-    device_model<float> m(0, s);
-    ds::optimizer opt{m.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::dynamic_loss_scale{.init = 4},
+    side<float, float, true> d{of_many_chunks, s, comm};
+    ds::optimizer opt{d.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::dynamic_loss_scale{.init = 4},
                       ds::replicated{comm}, ds::cuda{s}};
     auto const train = [&](int first, int last) {
-      for (int t = first; t < last; ++t) {
-        m.set(t, comm.rank(), comm.rank() + 1);
-        opt.step();
-      }
+      for (int t = first; t < last; ++t) d.set(t), d.step(opt);
     };
     train(0, 2);
     if (each || comm.rank() == root) {
       opt.set_step(7);
       opt.set_scale_state({8, 1, 0});
       opt.group(1).weight_decay = 0.25;
-      std::vector<float> const threes(ranks::sizes[3], 3);
+      std::vector<float> const threes(std::size_t(of_many_chunks[3].count), 3);
       opt.set_state<0>("w3", std::span<float const>(threes));
-      m.values[0].put(std::vector<float>(ranks::sizes[0], 0.5f), s);
+      auto values = d.values();
+      std::fill_n(values.begin() + std::ptrdiff_t(d.x.place(0, 0)), of_many_chunks[0].count, 0.5f);
+      d.x.device_value.put(values, s);
     }
     if (!each) opt.broadcast(root);
     CHECK(opt.report().step == 7);
     if (!each) CHECK(opt.last_report().step == 7);
     CHECK(opt.group(1).weight_decay == 0.25);
-    train(2, ranks::steps);
+    train(2, 6);
     CHECK(opt.report().loss_scale == 8);
-    return m.read().value;
+    return d.values();
   };
   CHECK(run(true) == run(false));
 }

@@ -9,12 +9,11 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 
-#include "nccl/ranks.cuh"
+#include "nccl/side.cuh"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -28,47 +27,38 @@
 
 namespace ds = descent;
 using test::joined;
+using namespace side_by_side;
 
 namespace {
 
-std::size_t const count = ranks::sizes.size();
+tensors const& model = of_many_chunks;
 constexpr std::int64_t bucket_sizes[] = {1, 30, 4 * 4096, 4 * 4200, 4 * 13000, std::int64_t{1} << 40};
 
 /// A model whose gradients come, on three streams, from where they were computed.
-struct made {
-  ranks::model<float> host;
-  test::stream const& s;
+struct made : side<float, float, true> {
+  using device_floats = test::device_vector<float>;
+  test::stream const& s = x.s;
   test::stream makers[3];
-  std::deque<test::device_vector<float>> values, gradients, results, poison;
+  device_floats results{x.gradient, s};
+  device_floats poison{std::vector<float>(x.gradient.size(), std::numeric_limits<float>::quiet_NaN()), s};
 
-  made(int seed, test::stream const& s) : host(seed), s(s) {
-    float const nan = std::numeric_limits<float>::quiet_NaN();
-    for (std::size_t t = 0; t < count; ++t) {
-      values.emplace_back(host.value[t], s);
-      gradients.emplace_back(host.gradient[t], s);
-      results.emplace_back(host.gradient[t], s);
-      poison.emplace_back(std::vector<float>(ranks::sizes[t], nan), s);
-    }
-  }
-  ds::parameters<float> list() {
-    ds::parameters<float> all;
-    for (std::size_t t = 0; t < count; ++t)
-      all.add("w" + std::to_string(t), values[t].data(), gradients[t].data(), ranks::sizes[t], ds::group{int(t % 2)});
-    return all;
-  }
-  void set(int t, int rank) {
-    host.set(t, rank, rank + 1);
-    for (std::size_t k = 0; k < count; ++k) results[k].put(host.gradient[k], s);
+  made(test::stream const& s, joined& comm) : side(model, s, comm) { differ(); }
+
+  /// Computes the own gradients of step t.
+  void set(int t) {
+    sum(t, comm.rank(), comm.rank() + 1);
+    results.put(x.gradient, s);
   }
   cudaStream_t maker(std::size_t tensor) const { return makers[tensor % 3]; }
-  void copy(std::size_t t, std::deque<test::device_vector<float>>& from, cudaStream_t on) {
-    if (ranks::sizes[t])
-      test::cuda(cudaMemcpyAsync(gradients[t].data(), from[t].data(), ranks::sizes[t] * sizeof(float),
-                                 cudaMemcpyDeviceToDevice, on));
+  void copy(std::size_t k, device_floats const& from, cudaStream_t on) {
+    auto const at = x.place(k, 0);  // gradients lie as values
+    if (model[k].count)
+      test::cuda(cudaMemcpyAsync(x.device_gradient.data() + at, from.data() + at,
+                                 std::size_t(model[k].count) * sizeof(float), cudaMemcpyDeviceToDevice, on));
   }
   /// A backward pass: mark(tensor, stream) in an order of its own. The streams begin where s is.
   template <class F> void backward(unsigned seed, F const& mark) {
-    std::vector<std::size_t> order(count);
+    std::vector<std::size_t> order(model.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::shuffle(order.begin(), order.end(), std::mt19937(seed));
     for (auto const& one : makers) after(s, one);
@@ -79,11 +69,7 @@ struct made {
     for (auto const& one : makers) after(one, s);  // where s captures, they must come back
   }
   void spoil() {
-    for (std::size_t k = 0; k < count; ++k) copy(k, poison, s);
-  }
-  ranks::model<float> const& read() {
-    for (std::size_t t = 0; t < count; ++t) host.value[t] = values[t].get(s);
-    return host;
+    for (std::size_t k = 0; k < model.size(); ++k) copy(k, poison, s);
   }
 
  private:
@@ -96,6 +82,15 @@ struct made {
   }
 };
 
+/// Values after so many steps of one process with the sum of the gradients.
+std::vector<float> values_alone(joined& comm, int steps) {
+  test::stream s;
+  side<float, float, false> h{model, s, comm};
+  ds::optimizer opt{h.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};
+  for (int t = 0; t < steps; ++t) h.set(t), opt.step(h.weight);
+  return h.values();
+}
+
 auto const replicated = [](joined& comm, std::int64_t bytes) {
   return ds::replicated{comm, ds::ordered_sum{}, ds::overlap{.bucket_bytes = bytes}};
 };
@@ -106,12 +101,12 @@ auto const native = [](joined& comm, std::int64_t bytes) {
   return ds::replicated{comm, ds::missing_is_zero{}, ds::overlap{.bucket_bytes = bytes}};
 };
 
-/// Steps from t on, as everybody makes them.
-template <class Optimizer> void train(Optimizer& opt, made& m, int rank, int first, int last) {
+/// Steps `first` to before `last`, with a mark for each gradient.
+template <class Optimizer> void train(Optimizer& opt, made& m, int first, int last) {
   for (int t = first; t < last; ++t) {
-    m.set(t, rank);
+    m.set(t);
     m.spoil();
-    m.backward(unsigned(31 * t + rank), [&](std::size_t k, cudaStream_t maker) { opt.ready(k, maker); });
+    m.backward(unsigned(31 * t + m.comm.rank()), [&](std::size_t k, cudaStream_t maker) { opt.ready(k, maker); });
     opt.step();
     m.spoil();
   }
@@ -121,20 +116,14 @@ template <class Optimizer> void train(Optimizer& opt, made& m, int rank, int fir
 
 TEST_CASE("trap 28: whatever the buckets, streams and order of marks: the values of one process") {
   joined comm;
-  constexpr int steps = 3;
-  ranks::model<float> want;
-  ds::optimizer alone{want.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};
-  for (int t = 0; t < steps; ++t) {
-    want.set(t, 0, comm.size());
-    alone.step(comm.size());
-  }
+  auto const want = values_alone(comm, 3);
   auto const run = [&](auto const& policy, std::int64_t bytes) {
     INFO("rank ", comm.rank(), " of ", comm.size(), ", buckets of ", bytes, " bytes");
     test::stream s;
-    made m(comm.rank(), s);
+    made m(s, comm);
     ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, policy(comm, bytes), ds::cuda{s}};
-    train(opt, m, comm.rank(), 0, steps);
-    CHECK(m.read() == want);
+    train(opt, m, 0, 3);
+    CHECK(m.values() == want);
   };
   for (std::size_t i = 0; i < std::size(bucket_sizes); ++i) {
     if (i % 2 == 0 || i == 3) run(replicated, bucket_sizes[i]);
@@ -146,27 +135,27 @@ TEST_CASE("trap 28: whatever the buckets, streams and order of marks: the values
 TEST_CASE("trap 28: gradients that are ready early wait for the step that still reads the sums of the last ones") {
   joined comm;
   test::stream s;
-  made m(comm.rank(), s);
-  ranks::model<float> want;
+  made m(s, comm);
+  side<float, float, false> h{model, s, comm};
   ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, native(comm, 4 * 4200), ds::cuda{s}};
-  ds::optimizer alone{want.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};
-  m.set(0, comm.rank());
-  for (std::size_t k = 0; k < count; ++k) m.copy(k, m.results, s);
+  ds::optimizer alone{h.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};
+  m.set(0);
+  for (std::size_t k = 0; k < model.size(); ++k) m.copy(k, m.results, s);
   s.wait();
-  want.set(0, 0, comm.size());
-  for (int t = 0; t < ranks::steps; ++t) {  // the same ones each time: nobody makes them
-    for (std::size_t k = 0; k < count; ++k) opt.ready(k, m.maker(k));
+  h.set(0);
+  for (int t = 0; t < 6; ++t) {  // the same ones each time: nobody makes them
+    for (std::size_t k = 0; k < model.size(); ++k) opt.ready(k, m.maker(k));
     opt.step();
-    alone.step(comm.size());
+    alone.step(h.weight);
   }
-  CHECK(m.read() == want);
+  CHECK(m.values() == h.values());
 }
 
 TEST_CASE("captured with its marks, a step replays as an eager one, and has as many launches as explain says") {
   joined comm;
   auto const run = [&](bool capture) {
     test::stream s;
-    made m(0, s);
+    made m(s, comm);
     ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, sharded(comm, 4 * 4200), ds::cuda{s}};
     auto const enqueue = [&](int t) {
       m.backward(unsigned(t + comm.rank()), [&](std::size_t k, cudaStream_t maker) { opt.ready(k, maker); });
@@ -176,14 +165,14 @@ TEST_CASE("captured with its marks, a step replays as an eager one, and has as m
     auto const launches = ds::detail::launches;
     if (capture) {
       test::graph const recorded(s, [&] { enqueue(0); });
-      for (int t = 0; t < 4; ++t) m.set(t, comm.rank()), recorded.launch(s);
+      for (int t = 0; t < 4; ++t) m.set(t), recorded.launch(s);
       CHECK(opt.report().step == 4);
     } else {
-      for (int t = 0; t < 4; ++t) m.set(t, comm.rank()), enqueue(t);
+      for (int t = 0; t < 4; ++t) m.set(t), enqueue(t);
       std::string const said = " update, " + std::to_string((ds::detail::launches - launches) / 4) + " launches";
       CHECK(opt.explain().find(said) != std::string::npos);
     }
-    return m.read().value;
+    return m.values();
   };
   CHECK(run(true) == run(false));
 }
@@ -191,9 +180,9 @@ TEST_CASE("captured with its marks, a step replays as an eager one, and has as m
 TEST_CASE("a mark that lacks or comes twice is an error that names it, and can be made good") {
   joined comm;
   test::stream s;
-  made m(comm.rank(), s);
+  made m(s, comm);
   ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, replicated(comm, 9000), ds::cuda{s}};
-  m.set(0, comm.rank());
+  m.set(0);
   m.backward(1, [&](std::size_t k, cudaStream_t maker) {
     if (k > 0) opt.ready(k, maker);
   });
@@ -207,56 +196,58 @@ TEST_CASE("a mark that lacks or comes twice is an error that names it, and can b
   opt.ready("w0");
   CHECK(opt.gradient_norm() > 0);
   opt.step();
-  train(opt, m, comm.rank(), 1, ranks::steps);
-  CHECK(m.read() == ranks::alone<float, float>(comm.size(), ds::lamb{}, ds::clip_norm{1}));
+  train(opt, m, 1, 3);
+  CHECK(m.values() == values_alone(comm, 3));
 }
 
 TEST_CASE("missing_is_zero: what the last rank does not mark is zero there") {
   joined comm;
   test::stream s;
-  made m(comm.rank(), s);
-  ranks::model<float> want;
+  made m(s, comm);
+  side<float, float, false> h{model, s, comm};
   ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, native(comm, 4 * 13000), ds::cuda{s}};
-  ds::optimizer alone{want.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};
+  ds::optimizer alone{h.list(), ds::lamb{}, ds::clip_norm{1}, ds::accumulate{1}};
   bool const last = comm.rank() == comm.size() - 1;
   for (int t = 0; t < 3; ++t) {
-    m.set(t, comm.rank());
+    m.set(t);
     m.spoil();
     m.backward(unsigned(t), [&](std::size_t k, cudaStream_t maker) {
       if (!last || k % 2) opt.ready(k, maker);
       else m.copy(k, m.poison, maker);
     });
     opt.step();
-    want.set(t, 0, comm.size());
-    auto const all = want.gradient;
-    want.set(t, 0, comm.size() - 1);
-    for (std::size_t k = 1; k < count; k += 2) want.gradient[k] = all[k];
-    alone.step(comm.size());
-    CHECK(m.read() == want);
+    h.sum(t, 0, comm.size());
+    auto const all = h.x.gradient;
+    h.sum(t, 0, comm.size() - 1);
+    h.x.each([&](std::size_t k, std::int64_t i) {
+      if (k % 2) h.x.gradient_of(k, i) = all[h.x.place(k, i)];
+    });
+    alone.step(h.weight);
+    CHECK(m.values() == h.values());
   }
 }
 
 TEST_CASE("an overflow in any bucket of any rank is skipped by all") {
   joined comm;
   test::stream s;
-  made m(0, s);
+  made m(s, comm);
   ds::optimizer opt{m.list(), ds::lamb{}, ds::clip_norm{1}, sharded(comm, 1), ds::cuda{s}};
   for (int bad = 0; bad < comm.size(); ++bad)
-    for (std::size_t k = 0; k < count; ++k) {
-      if (ranks::sizes[k] == 0) continue;
-      m.set(0, comm.rank());
+    for (std::size_t k = 0; k < model.size(); ++k) {
+      if (model[k].count == 0) continue;
+      m.set(0);
       if (comm.rank() == bad) {
-        m.host.gradient[k].back() = std::numeric_limits<float>::infinity();
-        m.results[k].put(m.host.gradient[k], s);
+        m.x.gradient_of(k, model[k].count - 1) = std::numeric_limits<float>::infinity();
+        m.results.put(m.x.gradient, s);
       }
-      auto const before = m.read().value;
+      auto const before = m.values();
       m.backward(unsigned(k), [&](std::size_t one, cudaStream_t maker) { opt.ready(one, maker); });
       opt.step();
       CHECK(!opt.report().applied);
       CHECK(opt.report().why.starts_with("the gradient of 'w" + std::to_string(k) + "' is not finite"));
-      CHECK(m.read().value == before);
+      CHECK(m.values() == before);
     }
-  m.set(0, comm.rank());
+  m.set(0);
   m.backward(0, [&](std::size_t one, cudaStream_t maker) { opt.ready(one, maker); });
   opt.step();
   CHECK(opt.report().applied);
@@ -265,27 +256,23 @@ TEST_CASE("an overflow in any bucket of any rank is skipped by all") {
 TEST_CASE("micro-batches: marks send nothing before the last; groups may change and averages be looked at meanwhile") {
   joined comm;
   test::stream s;
-  made m(comm.rank(), s);
-  ranks::model<float> want;
+  made m(s, comm);
+  side<float, float, false> h{model, s, comm};
   ds::optimizer opt{m.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::accumulate{2},
                     sharded(comm, 4 * 4200), ds::cuda{s}};
-  ds::optimizer alone{want.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::accumulate{1}};
+  ds::optimizer alone{h.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::accumulate{1}};
   auto const marks = [&](int t) {
     m.backward(unsigned(t), [&](std::size_t k, cudaStream_t maker) { opt.ready(k, maker); });
   };
   for (int t = 0; t < 4; ++t) {
-    m.set(t, comm.rank());
-    want.set(t, 0, comm.size());
-    auto const launches = ds::detail::launches;
-    marks(t);
-    CHECK(ds::detail::launches == launches);
+    m.set(t), h.set(t);
+    CHECK(test::launches([&] { marks(t); }) == 0);
     opt.step();
-    marks(t + 1);
-    CHECK(ds::detail::launches > launches);
+    CHECK(test::launches([&] { marks(t + 1); }) > 0);
     opt.swap_average(), opt.swap_average();
     opt.group(0).lr = alone.group(0).lr = 0.001 * (t + 1);
     opt.step();
-    alone.step(2 * comm.size());
-    CHECK(m.read() == want);
+    alone.step(2 * h.weight);
+    CHECK(m.values() == h.values());
   }
 }
