@@ -9,7 +9,7 @@
 #include <descent/rules/lamb.hpp>
 
 #include <doctest/doctest.h>
-#include "mpi/shared_clock.hpp"
+#include "support/shared_clock.hpp"
 #include "support/ranks.hpp"
 
 #include <chrono>
@@ -111,14 +111,14 @@ class own_clock {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Aint const bytes = rank == 0 ? MPI_Aint(sizeof(test::shared_clock::memory)) : 0;
-    void* memory = nullptr;
+    test::shared_clock::memory* memory = nullptr;
     MPI_Aint there = 0;
     int unit = 1;
     MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window_);
     MPI_Win_shared_query(window_, 0, &there, &unit, &memory);
     if (rank == 0) new (memory) test::shared_clock::memory{};
     MPI_Barrier(MPI_COMM_WORLD);
-    test::shared_clock::begin(memory, rank, size, deadline);
+    test::shared_clock::begin(memory, rank, size, deadline + 1ms);
   }
   own_clock(own_clock const&) = delete;
   ~own_clock() {

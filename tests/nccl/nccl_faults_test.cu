@@ -8,6 +8,8 @@
 #include <descent/rules/sgd.hpp>
 
 #include "nccl/ranks.cuh"
+#include "support/clock.hpp"
+#include "support/shared_clock.hpp"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -29,14 +31,14 @@
 
 namespace ds = descent;
 using ds::comm_error;
-using ranks::has, ranks::thrown, test::joined;
+using ranks::has, ranks::thrown, test::joined, test::shared_clock;
 using namespace std::chrono_literals;
 
 static std::atomic<bool> abort_hangs = false;
 
 /// NCCL's own, or one that does not come back.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  while (abort_hangs) pause();
+  for (; abort_hangs; pause()) shared_clock::is_out();
   static auto const own = reinterpret_cast<decltype(&ncclCommAbort)>(dlsym(RTLD_NEXT, "ncclCommAbort"));
   return own(comm);
 }
@@ -65,12 +67,31 @@ ncclResult_t ncclAllReduce(void const* from, void* to, std::size_t n, ncclDataTy
 
 namespace {
 
-/// A deadline within which ranks that are not late join and meet: NCCL itself, and ranks that share a device, take
-/// longer than what stands in for them. And how long a rank is late.
-auto const brief = test::in_software() ? 4s : 10s, late = brief + 3s;
+/// Where ranks find each other, or what they start.
+std::filesystem::path folder_of(std::string const& name) {
+  return std::filesystem::path(std::getenv("DESCENT_TEST_FOLDER")) / name;
+}
 
-/// Nobody waits as long where a rank hears of another's end.
-constexpr auto patience = 60s;  // joined's deadline
+/// A deadline by own_clock, and one that passes in no test.
+constexpr auto brief = 200ms;
+constexpr auto patience = 60s;  // joined's
+
+/// Deadlines pass by a clock of all ranks. It goes on once a rank is late or gone, and only while what watches each of
+/// the others has had its turn: nobody is taken for late who is slow. Made before the communicator.
+class own_clock {
+ public:
+  explicit own_clock(std::chrono::nanoseconds step) {
+    static int number = 0;
+    auto* const shared = shared_clock::in_file(folder_of("clock." + std::to_string(number++)));
+    shared_clock::does_not_count();
+    shared_clock::begin(shared, ranks::rank(), ranks::size(), step, 12);
+  }
+  own_clock(own_clock const&) = delete;
+  ~own_clock() {
+    shared_clock::is_out();
+    shared_clock::end();
+  }
+};
 
 /// What a run of steps left behind: the reason of its end, and the values.
 struct outcome {
@@ -110,22 +131,41 @@ outcome train(ds::comm::nccl& comm, Policy policy, int steps, int at, Fault cons
 
 std::string name_of(int rank) { return "rank " + std::to_string(rank); }
 
-/// Stops this process, as `kill -STOP` does, for so long.
-void stop_for(unsigned seconds) {
+/// The step in front of which ranks do what they are told.
+constexpr int at = 3;
+
+/// Of the meeting that this rank's device begins next.
+std::int64_t next_meeting(ds::comm::nccl const& comm) {
+  return __atomic_load_n(&comm.marks()->begun, __ATOMIC_ACQUIRE) + 1;
+}
+/// Whether the devices of all others wait in it.
+bool others_wait(std::int64_t meeting) {
+  return test::comes_true([&] { return shared_clock::others_have_come(meeting); });
+}
+/// The others wait for this rank until they end.
+void is_late(ds::comm::nccl const& comm) {
+  CHECK(others_wait(next_meeting(comm)));
+  shared_clock::is_late();
+  CHECK(test::comes_true(shared_clock::others_are_out));
+}
+/// The same of a process that is stopped, as by `kill -STOP`.
+void is_stopped(ds::comm::nccl const& comm) {
+  std::int64_t const meeting = next_meeting(comm);  // a device's memory may be out of a forked process's reach
   pid_t const stopped = getpid(), helper = fork();
   if (helper == 0) {
     kill(stopped, SIGSTOP);
-    sleep(seconds);
+    bool const waited = others_wait(meeting);
+    shared_clock::is_out();
+    bool const ended = test::comes_true(shared_clock::others_are_out);
+    shared_clock::is_out(false);
     kill(stopped, SIGCONT);
-    _exit(0);
+    _exit(waited && ended ? 0 : 1);
   }
-  waitpid(helper, nullptr, 0);
+  int status = 1;
+  waitpid(helper, &status, 0);
+  CHECK(status == 0);
 }
 
-/// Where ranks find each other, or what they start.
-std::filesystem::path folder_of(std::string const& name) {
-  return std::filesystem::path(std::getenv("DESCENT_TEST_FOLDER")) / name;
-}
 /// Runs a test again in a process of its own, whose environment has these settings; its exit code.
 int in_own_process(std::string const& test, std::string const& name, std::string const& settings) {
   std::filesystem::create_directories(folder_of(name));
@@ -145,15 +185,17 @@ template <class PolicyOf> std::vector<float> reference(PolicyOf const& policy_of
 /// All ranks step, but one lets the others wait. They name it, and say where and how long they waited.
 template <class PolicyOf, class Fault>
 void check_waited_for(int which, PolicyOf const& policy_of, Fault const& fault, std::string const& what_it_does) {
-  auto const want = reference(policy_of, 3);
-  joined comm{brief, brief};
-  if (comm.size() == 1) return;
-  outcome const end = train(comm, policy_of(comm), 6, 3, [&](auto&) {
-    if (comm.rank() == which) fault();
+  if (ranks::size() == 1) return;
+  auto const want = reference(policy_of, at);
+  own_clock const clock(brief / 20);
+  joined comm{brief};
+  shared_clock::counts_here(&comm.marks()->begun);
+  outcome const end = train(comm, policy_of(comm), 6, at, [&](auto&) {
+    if (comm.rank() == which) fault(comm);
   });
   INFO("rank ", comm.rank(), ": ", end.why);
   CHECK(end.why.starts_with(name_of(comm.rank()) + " "));
-  CHECK(has(end.why, " waited " + std::to_string(brief.count()) + " s in collective "));
+  CHECK(has(end.why, " waited 0.2 s in collective "));
   CHECK(has(end.why, " for " + name_of(which) + "; " + name_of(which) + " " + what_it_does));
   if (comm.rank() != which) CHECK(end.why.starts_with(name_of(comm.rank()) + " waited "));
   CHECK(end.value == want);
@@ -163,24 +205,25 @@ void check_waited_for(int which, PolicyOf const& policy_of, Fault const& fault, 
 }  // namespace
 
 TEST_CASE("a rank that is late ends the others' step at the deadline; values are those of the last complete step") {
-  auto const sleep = [] { std::this_thread::sleep_for(late); };
-  check_waited_for(ranks::size() - 1, ranks::replicated, sleep, "has come to collective ");
-  check_waited_for(0, ranks::sharded_ordered, sleep, "has come to collective ");
+  check_waited_for(ranks::size() - 1, ranks::replicated, is_late, "has come to collective ");
+  check_waited_for(0, ranks::sharded_ordered, is_late, "has come to collective ");
 }
 
 TEST_CASE("a rank that is stopped is named, whichever it is; values are those of the last complete step") {
-  auto const stop = [] { stop_for(unsigned(late.count())); };
-  check_waited_for(ranks::size() - 1, ranks::sharded, stop, "does not answer since ");
+  check_waited_for(ranks::size() - 1, ranks::sharded, is_stopped, "does not answer since ");
 }
 
 TEST_CASE("an exception on one rank ends the others at once; its text reaches them by abort()") {
   if (ranks::size() == 1) return;
   auto const run = [](int which, bool tells) {
+    own_clock const clock(100ms);
     std::string const why = thrown([&] {
       joined comm;
       try {
-        train(comm, ds::replicated{comm}, 4, 2, [&](auto&) {
-          if (comm.rank() == which) throw std::runtime_error("no more data");
+        train(comm, ds::replicated{comm}, 6, at, [&](auto&) {
+          if (comm.rank() != which) return;
+          shared_clock::is_late();
+          throw std::runtime_error("no more data");
         });
         comm.check();
       } catch (std::exception const& e) {
@@ -200,9 +243,9 @@ TEST_CASE("an exception on one rank ends the others at once; its text reaches th
 
 TEST_CASE("a group that is frozen on one rank alone ends the step of all; values are those of the last complete step") {
   if (ranks::size() == 1) return;
-  auto const want = reference(ranks::sharded, 3);
+  auto const want = reference(ranks::sharded, at);
   joined comm;
-  outcome const end = train(comm, ds::sharded{comm}, 6, 3, [&](auto& opt) { opt.freeze(0, comm.rank() == 1); });
+  outcome const end = train(comm, ds::sharded{comm}, 6, at, [&](auto& opt) { opt.freeze(0, comm.rank() == 1); });
   INFO("rank ", comm.rank(), ": ", end.why);
   CHECK(end.why != "");
   CHECK((has(end.why, "others in another call or optimizer, or with another t, rate or frozen group") ||
@@ -378,17 +421,17 @@ TEST_CASE("an abort that hangs ends the process with a code of its own, while th
     return;
   }
   abort_hangs = ranks::rank() != last;  // which hears why all end, too
-  joined comm{brief / 2, brief / 2};
-  train(comm, ds::replicated{comm}, 6, 3, [&](auto&) {
+  own_clock const clock(brief / 20);
+  joined comm{brief, 1s};
+  train(comm, ds::replicated{comm}, 6, at, [&](auto&) {
     if (comm.rank() != last) return;
-    auto const start = std::chrono::steady_clock::now();
-    auto const all_ended = [&] {
+    shared_clock::is_late();
+    bool const all_ended = test::comes_true([&] {
       for (int r = 0; r < last; ++r)
         if (!std::filesystem::exists(mark(folder_of(""), r))) return false;
       return true;
-    };
-    while (!all_ended() && std::chrono::steady_clock::now() - start < 60s) std::this_thread::sleep_for(20ms);
-    _exit(all_ended() ? 0 : 1);
+    });
+    _exit(all_ended ? 0 : 1);
   });
 }
 
@@ -402,10 +445,15 @@ TEST_CASE("bad input") {
 // The last one: a process that has ended does not come back.
 TEST_CASE("a rank that dies is named by all others at once; they have the values of the last complete step") {
   if (ranks::size() == 1) return;
-  auto const want = reference(ranks::sharded, 2);
+  auto const want = reference(ranks::sharded, at);
+  own_clock const clock(100ms);
   joined comm;
-  outcome const end = train(comm, ds::sharded{comm}, 6, 2, [&](auto&) {
-    if (comm.rank() == 1) _exit(0);
+  shared_clock::counts_here(&comm.marks()->begun);
+  outcome const end = train(comm, ds::sharded{comm}, 6, at, [&](auto&) {
+    if (comm.rank() != 1) return;
+    bool const waited = others_wait(next_meeting(comm));
+    shared_clock::is_out();
+    _exit(waited ? 0 : 1);
   });
   INFO("rank ", comm.rank(), ": ", end.why);
   CHECK(end.why.starts_with(name_of(comm.rank()) + " waited "));

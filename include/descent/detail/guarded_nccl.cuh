@@ -103,7 +103,7 @@ class guarded_nccl {
   }
 
  private:
-  using clock = std::chrono::steady_clock;
+  using clock = deadline_clock;
   static constexpr std::chrono::seconds reach_limit{5};       // for a line to rank 0
   static constexpr std::chrono::milliseconds first_pause{5};  // while ranks make them
   static constexpr std::chrono::milliseconds rest{500};       // after which a device does not get on
@@ -316,7 +316,7 @@ class guarded_nccl {
       done.notify_all();
     });
     std::unique_lock lock(mutex);
-    if (!done.wait_until(lock, until, [&] { return finished; })) {
+    if (!done.wait_for(lock, until - now(), [&] { return finished; })) {
       std::fprintf(stderr, "descent: %s; NCCL's abort does not end\n", failure_.c_str());
       std::_Exit(abort_hangs);
     }

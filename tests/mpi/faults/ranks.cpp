@@ -8,7 +8,7 @@
 #include <descent/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 
-#include "mpi/shared_clock.hpp"
+#include "support/shared_clock.hpp"
 #include "support/rank_model.hpp"
 
 #include <csignal>
@@ -16,11 +16,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <map>
 #include <stdexcept>
 #include <string>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
 
@@ -160,13 +158,9 @@ int run(int argc, char** argv) {
   if (how != "none" && std::atoi(argv[4]) == rank)
     at = {how, argv[5], std::atol(argv[6]), std::atol(argv[7])};
   bool const leaves = at.kind == "leave";
-  int const file = open((folder + "/clock").c_str(), O_RDWR | O_CREAT, 0600);
-  if (file < 0 || ftruncate(file, sizeof(test::shared_clock::memory)) != 0) return 4;
-  void* const shared =
-      mmap(nullptr, sizeof(test::shared_clock::memory), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   int size;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  test::shared_clock::begin(shared, rank, size, deadline);
+  test::shared_clock::begin(test::shared_clock::in_file(folder + "/clock"), rank, size, deadline + 1ms);
   training all{rank};
   MPI_Barrier(MPI_COMM_WORLD);  // processes start at different times: not the deadline's business
   try {

@@ -4,7 +4,7 @@
 usage: run.py program mpirun [rounds [seed]]
 
 Each kind of end in each phase of the program is tried `rounds` times, with 3 and 4 ranks, replicated and sharded.
-The deadline passes by a clock that stands still while a rank that is left may still go on (shared_clock.hpp).
+The deadline passes by a clock that stands still while a rank that is left may still go on (support/shared_clock.hpp).
 Asserted of each rank that is left: it ends with exit code 1, or 75 where MPI_Finalize cannot end; its message names the
 rank, the collective and how long it waited; all have come equally far, and their values are those of a training without
 faults at this point.
