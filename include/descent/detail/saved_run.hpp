@@ -27,9 +27,10 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   /// All that the optimizer owns, in pieces: calls f(name, elements) for each that there is, with a span of constants
   /// in the type that is stored. Of a parameter "W" that is "W.state.0", as state<0>("W") and so on, "W.master",
   /// "W.remainder", "W.average", "W.slow", "W.row_updates", "W.matrix.0"; of what the rule remembers "memory" or, where
-  /// that is for each tensor, "W.memory", all in the backend's memory; on the host, of one element each, "step", "loss_scale" and "plateau". Values, hyperparameters, what is
-  /// frozen and a loss scale that is shared are the caller's. On CUDA waits for the stream. Throws std::logic_error
-  /// while micro-batches wait for their update, and between calls that move the values elsewhere.
+  /// that is for each tensor, "W.memory", all in the backend's memory; on the host, of one element each, "step",
+  /// "loss_scale" and "plateau". Values, hyperparameters, what is frozen and a loss scale that is shared are the
+  /// caller's. On CUDA waits for the stream. Throws std::logic_error while micro-batches wait for their update, and
+  /// between calls that move the values elsewhere.
   template <class F> void save(F const& f) const {
     refuse_between("save()");
     each_piece(*this, [&](std::string const& name, auto const& read, auto const&, auto const&) {
