@@ -2,19 +2,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/block_reduce.cuh>
 #include <descent/detail/device_view.cuh>
-#include <descent/detail/reduce.hpp>
-
-#include <cub/block/block_reduce.cuh>
-#include <cub/warp/warp_reduce.cuh>
 
 /// The control block's kernels: one block each.
 namespace descent::detail {
 
 template <class Plan> class controller {
-  using reduce = cub::BlockReduce<double, total_threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
-  using reduce_warp = cub::WarpReduce<double>;
-
  public:
   __device__ controller(device_view<Plan> const& v, control_view<Plan> const& w) : v(v), w(w), policies(w.policies) {}
 
@@ -100,15 +94,15 @@ template <class Plan> class controller {
  private:
   /// A row's total over all chunks, for thread 0.
   __device__ double total(int row) const {
-    __shared__ typename reduce::TempStorage shared;
+    __shared__ double of_warps[total_threads / warp];
     double const* x = v.partial + row * v.chunk_count;
     double sum = 0;
     if (Plan::keeps_largest(row)) {
       for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum = larger(sum, x[c]);
-      sum = reduce(shared).Reduce(sum, combine<true>{});
+      sum = reduce_block(of_warps, sum, combine<true>{});
     } else {
       for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum += x[c];
-      sum = reduce(shared).Sum(sum);
+      sum = reduce_block(of_warps, sum, combine<false>{});
     }
     __syncthreads();
     return sum;
@@ -116,17 +110,15 @@ template <class Plan> class controller {
 
   /// A row's total of count values by the calling warp, for its first lane.
   template <class Value> __device__ double warp_total(int row, std::int64_t count, Value const& value) const {
-    __shared__ typename reduce_warp::TempStorage shared[total_threads / warp];
-    int const lane = int(threadIdx.x) % warp, team = int(threadIdx.x) / warp;
+    int const lane = int(threadIdx.x) % warp;
     double sum = 0;
     if (Plan::keeps_largest(row)) {
       for (std::int64_t i = lane; i < count; i += warp) sum = larger(sum, value(i));
-      sum = reduce_warp(shared[team]).Reduce(sum, combine<true>{});
+      sum = reduce_warp(sum, combine<true>{});
     } else {
       for (std::int64_t i = lane; i < count; i += warp) sum += value(i);
-      sum = reduce_warp(shared[team]).Sum(sum);
+      sum = reduce_warp(sum, combine<false>{});
     }
-    __syncwarp();
     return sum;
   }
 
@@ -144,7 +136,7 @@ template <class Plan> class controller {
   }
 
   __device__ void find_factors() const {
-    __shared__ typename reduce::TempStorage shared;
+    __shared__ double of_warps[total_threads / warp];
     add_tensors(0, Plan::norm_rows);
     double const inverse = v.control->factor;
     double smallest = 1;
@@ -166,18 +158,17 @@ template <class Plan> class controller {
         if (threadIdx.x % warp == 0) keep(g, x);
       }
     }
-    smallest = reduce(shared).Reduce(smallest, [](double a, double b) { return min(a, b); });
+    smallest = reduce_block(of_warps, smallest, [](double a, double b) { return min(a, b); });
     if (threadIdx.x == 0) v.control->clip = smallest;
     __syncthreads();
   }
 
   __device__ void find_bad_chunk() const {
-    using reduce_index = cub::BlockReduce<long long, total_threads>;
-    __shared__ typename reduce_index::TempStorage shared;
+    __shared__ long long of_warps[total_threads / warp];
     long long bad = v.chunk_count;
     for (long long c = threadIdx.x; c < bad; c += total_threads)
       if (!norm_totals_from<Plan>([&](int row) { return v.partial[row * v.chunk_count + c]; }).finite()) bad = c;
-    bad = reduce_index(shared).Reduce(bad, [](long long a, long long b) { return a < b ? a : b; });
+    bad = reduce_block(of_warps, bad, [](long long a, long long b) { return a < b ? a : b; });
     if (threadIdx.x == 0) v.control->bad_chunk = bad < v.chunk_count ? bad : -1;
   }
 

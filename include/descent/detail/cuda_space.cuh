@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/block_reduce.cuh>
 #include <descent/detail/device_layout.cuh>
 #include <descent/detail/host_space.hpp>
-
-#include <cub/block/block_reduce.cuh>
 
 /// host_space.hpp's vectors in device memory. Sums are in double, over chunks by blocks and then over their sums in
 /// order on the host: the same bits for any device.
@@ -30,13 +29,12 @@ template <class F> __global__ __launch_bounds__(chunk_threads) void each_number(
 template <class Element, class Combine>
 __global__ __launch_bounds__(chunk_threads) void reduce_chunks(std::int64_t n, double* partial, Element element,
                                                                Combine combine) {
-  using reduce = cub::BlockReduce<double, chunk_threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
-  __shared__ typename reduce::TempStorage shared;
+  __shared__ double of_warps[chunk_threads / warp];
   std::int64_t const begin = std::int64_t(blockIdx.x) * chunk_size;
   double sum = 0;
   for (std::int64_t i = begin + threadIdx.x; i < n && i < begin + chunk_size; i += chunk_threads)
     sum = combine(sum, element(i));
-  sum = reduce(shared).Reduce(sum, combine);
+  sum = reduce_block(of_warps, sum, combine);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/block_reduce.cuh>
 #include <descent/detail/device_view.cuh>
 #include <descent/detail/measure.hpp>
 #include <descent/detail/passes.hpp>
-
-#include <cub/block/block_reduce.cuh>
 
 /// The kernels that read and write the elements.
 namespace descent::detail {
@@ -184,8 +183,7 @@ template <class Plan, measure What>
 __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan> v, control_view<Plan> w,
                                                                 step_call call) {
   using real = typename Plan::real;
-  using reduce = cub::BlockReduce<double, chunk_threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
-  __shared__ typename reduce::TempStorage shared[measured<Plan, What>];
+  __shared__ double of_warps[measured<Plan, What>][chunk_threads / warp];
   if (What == measure::sums ? !v.control->applied : !completes<Plan>(*v.control, w.policies, call)) return;
 
   std::int64_t const chunk = v.own_chunk(blockIdx.x);
@@ -228,8 +226,8 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
   constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
   for (int c = 0; c < measured<Plan, What>; ++c) {
     double sum;
-    if (first_is_largest<Plan, What> && c == 0) sum = reduce(shared[c]).Reduce(fold<true>(total[c]), combine<true>{});
-    else sum = reduce(shared[c]).Sum(fold(total[c]));
+    if (first_is_largest<Plan, What> && c == 0) sum = reduce_block(of_warps[c], fold<true>(total[c]), combine<true>{});
+    else sum = reduce_block(of_warps[c], fold(total[c]), combine<false>{});
     if (threadIdx.x == 0) v.partial[(first + c) * v.chunk_count + chunk] = sum;
   }
 }

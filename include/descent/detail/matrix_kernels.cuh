@@ -145,9 +145,8 @@ __global__ __launch_bounds__(chunk_threads) void matrix_elements(matrix_gate gat
 }
 
 template <int Threads, bool Largest> __device__ double block_total(double sum) {
-  using reduce = cub::BlockReduce<double, Threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
-  __shared__ typename reduce::TempStorage shared;
-  return reduce(shared).Reduce(sum, combine<Largest>{});
+  __shared__ double of_warps[Threads / warp];
+  return reduce_block(of_warps, sum, combine<Largest>{});
 }
 
 template <class F>

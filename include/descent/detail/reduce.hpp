@@ -8,9 +8,8 @@
 
 /// The order in which partial sums are added, the same on host and device whatever the number of threads or blocks.
 /// A chunk is summed by `chunk_threads` lanes, packet q by lane q mod chunk_threads; the chunks' sums by
-/// `total_threads` lanes, chunk c by lane c mod total_threads; a tensor's by one warp. Lanes are then added as
-/// cub::BlockReduce (BLOCK_REDUCE_WARP_REDUCTIONS) and cub::WarpReduce do it: neighbours first within a warp, then
-/// warps in order. These are the host's versions.
+/// `total_threads` lanes, chunk c by lane c mod total_threads; a tensor's by one warp. Lanes are then added neighbours
+/// first within a warp, then warps in order. These are the host's versions; block_reduce.cuh has the device's.
 namespace descent::detail {
 
 inline constexpr int chunk_threads = 256, total_threads = 512, warp = 32;
