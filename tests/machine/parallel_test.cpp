@@ -335,8 +335,6 @@ TEST_CASE("sam climbs along the gradient of all ranks") {
   });
 }
 
-// ---- agreement -----------------------------------------------------------------------------------------------------
-
 // ---- failure -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("an exception between two steps of one rank ends the others' calls at once; the optimizer does not go on") {
