@@ -8,6 +8,7 @@
 #include <descent/parallel.hpp>
 
 #include "support/clock.hpp"
+#include "support/message.hpp"
 #include "support/rank_model.hpp"
 
 #include <doctest/doctest.h>
@@ -25,12 +26,7 @@ inline bool has(std::string const& text, std::string const& part) { return text.
 
 /// What work() throws as an Exception; empty if it does not.
 template <class Exception = std::exception, class Work> std::string thrown(Work const& work) {
-  try {
-    work();
-  } catch (Exception const& e) {
-    return e.what();
-  }
-  return "";
+  return test::message<Exception>(work);
 }
 
 /// work(comm) on every rank, each a thread. What they threw, by rank.
