@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/larger.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -235,11 +237,8 @@ template <class Value, class Gradient = Value> class tensors {
   double furthest() const {
     auto const device = device_value.get(s);
     double worst = 0;
-    for (std::size_t i = 0; i < device.size(); ++i) {
-      double const off = std::abs(number(device[i]) - number(value[i]));
-      if (std::isnan(off)) return off;
-      worst = std::max(worst, off);
-    }
+    for (std::size_t i = 0; i < device.size(); ++i)
+      worst = larger(worst, std::abs(number(device[i]) - number(value[i])));
     return worst;
   }
 

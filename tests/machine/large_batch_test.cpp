@@ -19,6 +19,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/larger.hpp"
 #include "support/message.hpp"
 
 #include <array>
@@ -206,7 +207,7 @@ TEST_CASE("momentum correction: with it the rate inside the momentum is the rate
   };
   auto const apart = [](auto const& a, auto const& b) {
     double most = 0;
-    for (int i = 0; i < 3; ++i) most = std::max(most, std::abs(a[i] - b[i]));
+    for (int i = 0; i < 3; ++i) most = test::larger(most, std::abs(a[i] - b[i]));
     return most;
   };
   ds::gradual_warmup<ds::constant> const rising{.k = 8, .steps = 20, .then = {0.05}};

@@ -28,6 +28,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/larger.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -141,7 +143,7 @@ TEST_CASE("matrices follow Muon's formula, whatever their shape; all others the 
       double worst = 0;
       for (std::size_t i = 0; i < d.size(); ++i) {
         p[k][i] -= 0.02 * 0.1 * p[k][i] + 0.02 * scale * d[i];
-        worst = std::max(worst, std::abs(p[k][i] - x.value[k][i]));
+        worst = test::larger(worst, std::abs(p[k][i] - x.value[k][i]));
       }
       INFO(rows, " x ", columns, ", step ", t);
       CHECK(worst <= 1e-10);
@@ -287,7 +289,8 @@ TEST_CASE("accumulation, noise, maximisation, lookahead and stochastic rounding 
     opt.step();
     double moved = 0;
     for (double m : opt.matrix_state<0>("w1")) CHECK(std::abs(m) <= 0.001);
-    for (std::size_t i = 0; i < start[1].size(); ++i) moved = std::max(moved, std::abs(x.value[1][i] - start[1][i]));
+    for (std::size_t i = 0; i < start[1].size(); ++i)
+      moved = test::larger(moved, std::abs(x.value[1][i] - start[1][i]));
     CHECK(moved > 0.1);  // and not after it
   }
   SUBCASE("rounding at random is different from rounding to nearest, and is as far away at most as a bfloat16") {
@@ -450,7 +453,7 @@ TEST_CASE("each rule for matrices solves least squares with a known solution") {
       opt.step();
     }
     double worst = 0;
-    for (std::size_t i = 0; i < W.size(); ++i) worst = std::max(worst, std::abs(W[i] - W0[i]));
+    for (std::size_t i = 0; i < W.size(); ++i) worst = test::larger(worst, std::abs(W[i] - W0[i]));
     return worst;
   };
   ds::linear const down{0.05, 1e-5, 1500};
@@ -501,7 +504,7 @@ double not_orthonormal(auto const& q) {
   matrix const copy(q.begin(), q.end()), square = product(copy, transposed(copy, n, n), n, n, n);
   double worst = 0;
   for (std::size_t i = 0; i < square.size(); ++i)
-    worst = std::max(worst, std::abs(square[i] - (i % (n + 1) == 0 ? 1 : 0)));
+    worst = test::larger(worst, std::abs(square[i] - (i % (n + 1) == 0 ? 1 : 0)));
   return worst;
 }
 /// The largest element beside the diagonal of q s q'.
@@ -511,7 +514,7 @@ double not_diagonal(auto const& q, auto const& s) {
   matrix const d = product(product(Q, S, n, n, n), transposed(Q, n, n), n, n, n);
   double worst = 0;
   for (std::size_t i = 0; i < d.size(); ++i)
-    if (i % (n + 1) != 0) worst = std::max(worst, std::abs(d[i]));
+    if (i % (n + 1) != 0) worst = test::larger(worst, std::abs(d[i]));
   return worst;
 }
 

@@ -20,6 +20,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/larger.hpp"
 #include "support/message.hpp"
 #include "support/problem.hpp"
 #include "support/sizes.hpp"
@@ -557,7 +558,7 @@ TEST_CASE("averages are their formulas") {
       history.push_back(p.value[2]);
       for (std::size_t i = 0; i < sizes[2]; ++i) {
         auto const x = [&](std::size_t step) { return history[step][i]; };
-        most = std::fmax(most, std::abs(opt.average("tensor2")[i] - formula(x, t)));
+        most = test::larger(most, std::abs(opt.average("tensor2")[i] - formula(x, t)));
       }
     }
     CHECK(history[steps] != history[0]);
@@ -605,8 +606,8 @@ TEST_CASE("lookahead is its formula, and its fast weights go on from the slow on
       for (std::size_t i = 0; i < sizes[k]; ++i) {
         fast[k][i] -= lr * gradient(k, i, t);
         if (t % 3 == 0) fast[k][i] = slow[k][i] += alpha * (fast[k][i] - slow[k][i]);
-        most = std::fmax(most, std::abs(p.value[k][i] - fast[k][i]));
-        most = std::fmax(most, std::abs(opt.slow(p.name(k))[i] - slow[k][i]));
+        most = test::larger(most, std::abs(p.value[k][i] - fast[k][i]));
+        most = test::larger(most, std::abs(opt.slow(p.name(k))[i] - slow[k][i]));
       }
     CHECK(most < 1e-14);
   }

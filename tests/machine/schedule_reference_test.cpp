@@ -28,6 +28,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/larger.hpp"
 #include "support/message.hpp"
 #include "support/files.hpp"
 
@@ -366,7 +367,7 @@ TEST_CASE("trap of ChainedScheduler: PyTorch's product is none where a scheduler
   for (std::size_t t = 7; t < 30; ++t) {
     double const exact = ds::cosine{base, 0.02, 30}(std::int64_t(t)) * std::pow(0.5, double(t / 7));
     CHECK(factors(std::int64_t(t)) == doctest::Approx(exact).epsilon(1e-15));
-    apart = std::max(apart, std::fabs(factors(std::int64_t(t)) - r.values[t]));
+    apart = test::larger(apart, std::fabs(factors(std::int64_t(t)) - r.values[t]));
   }
   CHECK(apart > 0.01);  // their floor of 0.02 is not multiplied
 }
@@ -407,7 +408,7 @@ TEST_CASE("chained and closed forms of PyTorch agree to 1e-13, and the closed fo
     recorded const other = one(r.name, "chained");
     ++pairs;
     for (std::size_t t = 0; t < r.values.size(); ++t)
-      drift = std::max(drift, std::fabs(r.values[t] - other.values[t]));
+      drift = test::larger(drift, std::fabs(r.values[t] - other.values[t]));
   }
   CHECK(pairs >= 8);
   CHECK(drift > 0);  // a chain of products rounds at each step

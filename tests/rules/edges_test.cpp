@@ -53,6 +53,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/larger.hpp"
 #include "support/problem.hpp"
 #include "support/trial.hpp"
 
@@ -293,7 +294,7 @@ double from_plain(ds::heavy_ball const& rule, ds::heavy_ball const& as) {
     opt.step();
     for (std::size_t i = 0; i < g.size(); ++i) {
       balls[i].step(changing(t), g[i]);
-      most = std::max(most, std::abs(p[i] - balls[i].x));
+      most = test::larger(most, std::abs(p[i] - balls[i].x));
     }
   }
   return most;

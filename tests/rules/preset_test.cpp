@@ -91,7 +91,7 @@ template <class Rule, class Formula, class... Ps> void agrees(Rule const& rule, 
       formula(t, k, theirs.p[k], theirs.g[k]);
       for (std::size_t i = 0; i < ours.p[k].size(); ++i) {
         double const apart = std::abs(ours.p[k][i] - theirs.p[k][i]);
-        furthest = larger(furthest, apart);
+        furthest = test::larger(furthest, apart);
         way = std::max(way, std::abs(ours.p[k][i] - two_tensors{}.p[k][i]));
       }
     }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "support/all_rules.hpp"
+#include "support/larger.hpp"
 #include "support/oracle.hpp"
 #include "support/sizes.hpp"
 #include "support/ulp.hpp"
@@ -32,7 +33,7 @@ template <class Value> double distance(problem<Value> const& p, auto const& trut
   double most = 0;
   for (std::size_t k = 0; k < p.value.size(); ++k)
     for (std::size_t i = 0; i < p.value[k].size(); ++i)
-      most = std::max(most, std::abs(double(p.value[k][i]) - truth.tensors[k].p[i]));
+      most = test::larger(most, std::abs(double(p.value[k][i]) - truth.tensors[k].p[i]));
   return most;
 }
 

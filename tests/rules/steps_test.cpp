@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include "support/all_rules.hpp"
+#include "support/larger.hpp"
 #include "support/oracle.hpp"
 #include "support/sizes.hpp"
 
@@ -57,10 +58,8 @@ double norm(problem<double> const& p) {
 double distance(problem<double> const& p, auto const& truth) {
   double most = 0;
   for (std::size_t k = 0; k < p.value.size(); ++k)
-    for (std::size_t i = 0; i < p.value[k].size(); ++i) {
-      double const d = std::abs(p.value[k][i] - truth.tensors[k].p[i]);
-      if (!(d <= most)) most = d;
-    }
+    for (std::size_t i = 0; i < p.value[k].size(); ++i)
+      most = test::larger(most, std::abs(p.value[k][i] - truth.tensors[k].p[i]));
   return most;
 }
 

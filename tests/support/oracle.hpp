@@ -5,6 +5,7 @@
 #include <descent/precision.hpp>
 #include <descent/rule.hpp>
 
+#include "larger.hpp"
 #include "optimizer_of.hpp"
 #include "problem.hpp"
 
@@ -69,10 +70,8 @@ template <class Rule> struct oracle {
   template <class Value, class Gradient> double away_from(problem<Value, Gradient> const& p) const {
     double most = 0;
     for (std::size_t k = 0; k < tensors.size(); ++k)
-      for (std::size_t i = 0; i < tensors[k].p.size(); ++i) {
-        double const d = std::abs(descent::widen<double>(p.value[k][i]) - tensors[k].p[i]);
-        if (!(d <= most)) most = d;
-      }
+      for (std::size_t i = 0; i < tensors[k].p.size(); ++i)
+        most = larger(most, std::abs(descent::widen<double>(p.value[k][i]) - tensors[k].p[i]));
     return most;
   }
 

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "files.hpp"
+#include "larger.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -159,9 +160,6 @@ struct difference {
   double values = 0, way = 0;
   std::size_t compared = 0;
 };
-/// The larger one, or NaN where one of them is.
-inline double larger(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
-
 /// Calls step(t) for every step of a case; after it now(k, i) is what the case records of element i of tensor k.
 template <class Step, class Now> difference compare(golden const& g, Step const& step, Now const& now) {
   difference d;

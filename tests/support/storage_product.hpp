@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "all_rules.hpp"
+#include "larger.hpp"
 #include "oracle.hpp"
 #include "ulp.hpp"
 
@@ -188,10 +189,8 @@ worst_seen run(Rule const& rule, combination<Rule> const& c, oracle<Rule> const&
     }
   }
 
-  for (std::size_t i = 0; i < n; ++i) {
-    double const d = std::abs(c.exact.get(exact, i) - ran.tensors[0].p[i]);
-    if (!(d <= seen.drift)) seen.drift = d;
-  }
+  for (std::size_t i = 0; i < n; ++i)
+    seen.drift = larger(seen.drift, std::abs(c.exact.get(exact, i) - ran.tensors[0].p[i]));
   for (std::size_t i = n; i < room; ++i)
     seen.stayed &= c.exact.get(exact, i) == start(0, i) && c.value.get(value, i) == start(0, i);
   for (std::size_t i = n; i < room; ++i)
