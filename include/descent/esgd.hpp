@@ -4,6 +4,7 @@
 
 #include <descent/detail/error.hpp>
 #include <descent/detail/population.hpp>
+#include <descent/detail/self_movable.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/parameters.hpp>
 
@@ -317,10 +318,10 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
 
   esgd set_;
   parameters<Value, Gradient> params_;
-  std::vector<Rule> rules_;
+  detail::self_movable<std::vector<Rule>> rules_;
   std::tuple<Ps...> policies_;
-  detail::population<Value, Gradient, backend> population_;
-  std::vector<individual> all_;  // the parents, then the offspring
+  detail::self_movable<detail::population<Value, Gradient, backend>> population_;
+  detail::self_movable<std::vector<individual>> all_;  // the parents, then the offspring
   individual best_{};
 };
 

@@ -5,6 +5,7 @@
 #include <descent/detail/error.hpp>
 #include <descent/detail/host_space.hpp>
 #include <descent/detail/line_search.hpp>
+#include <descent/detail/self_movable.hpp>
 #include <descent/parameters.hpp>
 
 #include <algorithm>
@@ -83,7 +84,7 @@ struct lbfgs_result {
 template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
   static_assert(!detail::types<Value>::several, "lbfgs: all parameters are of one type");
   using space = detail::space<Value, Gradient, Backend>;
-  using vector = typename space::vector;
+  using vector = detail::self_movable<typename space::vector>;
   struct pair {
     vector s, y;
     double ys;
@@ -195,9 +196,9 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
   }
 
   lbfgs set_;
-  space space_;
+  detail::self_movable<space> space_;
   vector x_, d_, g_, last_g_, best_g_;
-  std::vector<pair> pairs_;
+  detail::self_movable<std::vector<pair>> pairs_;
   pair spare_;
   double h_ = 1, t_ = 0;
   bool started_ = false;

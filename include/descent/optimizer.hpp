@@ -237,7 +237,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     refuse_elsewhere("gathered()");
     check_groups();
     optimizer now(params, *this);
-    now.engine_->take(old, detail::changes_of_rows(where_, now.where_, rows), now.groups_);
+    now.engine_->take(old, detail::changes_of_rows<tensors>(where_, now.where_, rows), now.groups_);
     return now;
   }
 
@@ -326,7 +326,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     if (alive().set_groups(groups_)) accepted_ = groups_;
   }
 
-  std::vector<entry> accepted_;
+  detail::self_movable<std::vector<entry>> accepted_;
   typename plan::policies policies_;
   std::array<bool, plan::slots> used_;
   std::int64_t round_ = -1;  // of the shared loss scale, at the last step

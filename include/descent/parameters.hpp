@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/self_movable.hpp>
 #include <descent/precision.hpp>
 
 #include <concepts>
@@ -181,8 +182,8 @@ template <class Value, class Gradient = Value> class parameters {
   }
 
   static constexpr std::int64_t most = std::int64_t{1} << 60;
-  std::vector<view> views_;
-  std::unordered_set<std::string> names_;
+  detail::self_movable<std::vector<view>> views_;
+  detail::self_movable<std::unordered_set<std::string>> names_;
 };
 
 }  // namespace descent

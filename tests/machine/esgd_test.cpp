@@ -396,9 +396,11 @@ TEST_CASE("esgd: a seed gives the same bits again, on one thread and many; anoth
   CHECK(a != run(2, ds::host<>{}));
 }
 
-TEST_CASE("esgd: a second call starts anew from the best of the first") {
+TEST_CASE("esgd: a second call starts anew from the best of the first, also of an optimizer moved to itself") {
   problem<rastrigin> p(3, 3, 1.4);
   ds::esgd_optimizer opt{p.list(), some_rules, ds::esgd{.generations = 3, .deviation = 0.5}};
+  auto& same = opt;
+  opt = std::move(same);
   auto const a = opt.minimize(p.trainer(2), [&] { return p.fitness(); });
   int calls = 0;
   auto const b = opt.minimize(p.trainer(2), [&] {

@@ -293,6 +293,19 @@ TEST_CASE("lbfgs goes on from call to call as in one call") {
   CHECK(once.y == twice.y);
 }
 
+TEST_CASE("lbfgs: an optimizer that is moved to itself goes on") {
+  bowl<> moved, still;
+  ds::lbfgs const set{.max_iterations = 3, .tolerance_gradient = 0, .tolerance_change = 0};
+  ds::lbfgs_optimizer a{moved.list(), set}, b{still.list(), set};
+  for (int n = 0; n < 2; ++n) {
+    auto& same = a;
+    a = std::move(same);
+    a.minimize(moved), b.minimize(still);
+  }
+  CHECK(moved.x == still.x);
+  CHECK(moved.y == still.y);
+}
+
 TEST_CASE("lbfgs stops for every reason there is") {
   auto const why = [](ds::lbfgs set, auto&& p) {
     ds::lbfgs_optimizer opt{p.list(), set};

@@ -310,6 +310,27 @@ TEST_CASE("an optimizer moves with all it has, and says so when what is left of 
   CHECK(!std::is_copy_constructible_v<decltype(first)>);
 }
 
+TEST_CASE("an optimizer and a list of parameters stay as they are when they are moved to themselves") {
+  model<double> m, like;
+  ds::optimizer opt{m.params, ds::adamw{}, ds::clip<ds::norm::l2, ds::scope::group>{}},
+      still{like.params, ds::adamw{}, ds::clip<ds::norm::l2, ds::scope::group>{}};
+  for (int n = 0; n < 2; ++n) {
+    auto& same = opt;
+    opt = std::move(same);
+    opt.group(1).lr = still.group(1).lr = 0.25;
+    opt.step(), still.step();
+  }
+  CHECK(opt.report().step == 2);
+  CHECK(m.w == like.w);
+  CHECK(opt.state("b", "v").size() == 100);
+
+  auto& list = m.params;
+  m.params = std::move(list);
+  CHECK(m.params.views().size() == 4);
+  CHECK(message([&] { m.params.add("a", &m.w[190], &m.g[190], 1); }) ==
+        "parameter 'a': there is a parameter of this name already");
+}
+
 TEST_CASE("zero_grad zeroes all gradients and nothing else") {
   model<float> m;
   ds::optimizer opt{m.params, ds::sgd{}};

@@ -124,7 +124,8 @@ struct by_file::call {
       if (t) {
         std::memcpy(come.data(), t->body.data(), size() * sizeof(std::uint64_t));
         if (come[me] == number && zeros(come).empty()) {
-          std::memcpy(value.data(), t->body.data() + size() * sizeof(std::uint64_t), value.size());
+          auto const* const sent = t->body.data() + size() * sizeof(std::uint64_t);
+          if (!value.empty()) std::memcpy(value.data(), sent, value.size());
           write(number, t->head.from, {});
           has = true;
         }

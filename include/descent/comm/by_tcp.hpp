@@ -134,7 +134,7 @@ struct by_tcp::call {
     check(detail::receive_all(socket, body, limit));
     if (head.sum != detail::sum_of(head, body)) check("its checksum is wrong");
     if (refused) throw comm_error(me + std::string(reinterpret_cast<char const*>(body.data()), body.size()));
-    std::memcpy(value.data(), body.data(), body.size());
+    if (!body.empty()) std::memcpy(value.data(), body.data(), body.size());
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <descent/detail/explain.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/row_moves.hpp>
+#include <descent/detail/self_movable.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -63,8 +64,8 @@ template <class Plan, class Engine> class optimizer_core {
     if constexpr (requires { engine_->check_schedules(groups_, step); }) engine_->check_schedules(groups_, step);
   }
 
-  tensors where_;
-  std::vector<entry> groups_;
+  self_movable<tensors> where_;
+  self_movable<std::vector<entry>> groups_;
   std::unique_ptr<Engine> engine_;
   bool swapped_ = false, ascended_ = false;  // whether the values are the averages, or elsewhere
 };

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <utility>
+
+namespace descent::detail {
+
+/// T, which stays as it is when it is moved to itself: a container may end empty.
+template <class T> struct self_movable : T {
+  using T::T;
+  self_movable() = default;
+  self_movable(T x) : T(std::move(x)) {}
+  self_movable(self_movable const&) = default;
+  self_movable(self_movable&&) = default;
+  self_movable& operator=(self_movable const&) = default;
+  self_movable& operator=(self_movable&& from) noexcept {
+    if (this != &from) T::operator=(std::move(from));
+    return *this;
+  }
+};
+
+}  // namespace descent::detail
