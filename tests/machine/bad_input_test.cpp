@@ -159,6 +159,13 @@ TEST_CASE("overlapping parameters are refused at construction") {
   CHECK(message([&] { ds::optimizer opt{params, ds::sgd{}}; }) == want);
   CHECK(message([&] { ds::memory(params, ds::sgd{}); }) == want);
   CHECK(x == std::vector<double>(20, 1.0));
+
+  // Of one gradient for two values zero_grad{}, unscale() and transform_gradients() would do everything twice.
+  ds::parameters<double> one_gradient;
+  one_gradient.add("a", x.data(), x.data() + 10, 5);
+  one_gradient.add("b", x.data() + 5, x.data() + 10, 5, ds::group{1});
+  std::string const shared = "the gradient of 'a' overlaps the gradient of 'b' in memory";
+  CHECK(message([&] { ds::optimizer opt{one_gradient, ds::sgd{}}; }) == shared);
 }
 
 #if defined(__linux__)

@@ -351,6 +351,11 @@ TEST_CASE("lbfgs: settings out of range are refused") {
   CHECK_THROWS_WITH_AS(ds::lbfgs_optimizer(p.list(), ds::lbfgs{.history = 0}),
                        "lbfgs: history must be at least 1, is 0", std::invalid_argument);
   CHECK_THROWS_AS(ds::lbfgs_optimizer(p.list(), ds::lbfgs{.decrease = 0.9, .curvature = 0.5}), std::invalid_argument);
+  auto list = p.list();
+  double other = 0;
+  list.add("z", &other, p.gy.data(), 1);
+  CHECK_THROWS_WITH_AS(ds::lbfgs_optimizer{list}, "the gradient of 'y' overlaps the gradient of 'z' in memory",
+                       std::invalid_argument);
 }
 
 TEST_CASE("lbfgs as the page on optimizers shows it") {

@@ -161,30 +161,22 @@ template <class Value, class Gradient> struct layout {
     }
   }
 
-  /// What the step writes must not be shared: values with values, values with gradients. Gradients may be.
+  /// A step writes values and, as the policies say, gradients: no memory may be of two of them.
   void refuse_overlaps() const {
-    struct range { std::uintptr_t begin, end; std::size_t tensor; bool value; };
+    struct range { std::uintptr_t begin, end; std::size_t tensor; char const* what; };
     std::vector<range> ranges;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       auto const& x = tensors[t];
       if (x.count == 0) continue;
       auto const v = reinterpret_cast<std::uintptr_t>(x.value), g = reinterpret_cast<std::uintptr_t>(x.gradient);
-      ranges.push_back({v, v + std::size_t(x.count * x.value_size()), t, true});
-      ranges.push_back({g, g + std::size_t(x.count * x.gradient_size()), t, false});
+      ranges.push_back({v, v + std::size_t(x.count * x.value_size()), t, "the value"});
+      ranges.push_back({g, g + std::size_t(x.count * x.gradient_size()), t, "the gradient"});
     }
     std::sort(ranges.begin(), ranges.end(), [](range const& a, range const& b) { return a.begin < b.begin; });
-    range const* last_value = nullptr;  // of the values and of all ranges so far, the ones that reach furthest
-    range const* last = nullptr;
-    for (range const& r : ranges) {
-      range const* other = r.value ? last : last_value;
-      if (other && r.begin < other->end) {
-        auto const what = [&](range const& x) {
-          return std::string(x.value ? "the value" : "the gradient") + " of '" + names[x.tensor] + "'";
-        };
-        throw std::invalid_argument(what(*other) + " overlaps " + what(r) + " in memory");
-      }
-      if (r.value && (!last_value || r.end > last_value->end)) last_value = &r;
-      if (!last || r.end > last->end) last = &r;
+    for (std::size_t i = 1; i < ranges.size(); ++i) {
+      if (ranges[i].begin >= ranges[i - 1].end) continue;
+      auto const what = [&](range const& x) { return x.what + (" of '" + names[x.tensor] + "'"); };
+      throw std::invalid_argument(what(ranges[i - 1]) + " overlaps " + what(ranges[i]) + " in memory");
     }
   }
 };
