@@ -93,8 +93,8 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   void zero_gradients() { for_all_chunks(own_packets<zero_all>{this, {}}); }
   void unscale_gradients() {
     for_all_chunks(own_packets<multiply_all<real>>{this, {real(1 / double(scale().scale))}});
-    control_.unscaled = true;
   }
+  void mark_unscaled(bool is) { control_.unscaled = is; }
   template <class F> void transform_gradients(F const& f) {
     real const s = control_.unscaled ? real(1) : real(scale().scale);
     for_all_chunks(scalar_packets<transform_all<F, real>>{this, {f, s, 1 / s}});

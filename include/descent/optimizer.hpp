@@ -49,7 +49,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   using engine = typename face::engine;
   using typename face::entry;
   using typename face::tensors;
-  using face::where_, face::groups_, face::engine_, face::swapped_, face::ascended_;
+  using face::where_, face::groups_, face::engine_, face::swapped_, face::ascended_, face::unscaled_;
   using face::alive, face::waiting, face::refuse_averages, face::refuse_elsewhere;
 
  public:
@@ -143,8 +143,10 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   }
 
   /// Divides the gradients in memory by the loss scale, to look at or to change before step(), which knows of it. Once
-  /// for each step, and after the last backward pass of it. Throws std::logic_error at the second call. Not for half,
-  /// in which small gradients would be lost, nor with accumulate: see transform_gradients.
+  /// for each step, and after the last backward pass of it. Throws std::logic_error at the second call. A step, also one
+  /// that is skipped, ends it, and so do zero_grad(), load() and broadcast(); captured ones where they are replayed. A
+  /// backward pass that writes the gradients anew does not: call zero_grad() first. Not for half, in which small
+  /// gradients would be lost, nor with accumulate: see transform_gradients.
   void unscale() {
     static_assert(!std::is_same_v<Gradient, half>,
                   "unscale(): half gradients would underflow without their loss scale; use transform_gradients(f) or "
@@ -160,6 +162,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
         throw std::logic_error("unscale() after step(); the order is backward, unscale(), step(), update()");
     this->refuse_ready("unscale()");
     alive().unscale_gradients();
+    alive().mark_unscaled(true);
     unscaled_ = true;
   }
 
@@ -187,6 +190,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   void zero_grad() {
     this->refuse_ready("zero_grad()");
     alive().zero_gradients();
+    this->end_unscaled();
   }
 
   /// Moves the values uphill, as the policy sam says; step() puts them back first. On CUDA enqueued.
@@ -235,6 +239,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     engine const& old = waiting("gathered()");
     if (swapped_) throw std::logic_error("gathered() between two calls of swap_average()");
     refuse_elsewhere("gathered()");
+    if (old.read_control().unscaled)
+      throw std::logic_error("gathered() between unscale() and step(): new gradients have their loss scale");
     check_groups();
     optimizer now(params, *this);
     now.engine_->take(old, detail::changes_of_rows<tensors>(where_, now.where_, rows), now.groups_);
@@ -261,7 +267,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   friend struct detail::lr_sweeper;
   optimizer(parameters<Value, Gradient> const& params, optimizer const& old)
       : face(tensors(params), old.groups_[0].rule), accepted_(groups_), policies_(old.policies_), used_(old.used_),
-        round_(old.round_), unscaled_(old.unscaled_) {
+        round_(old.round_) {
     std::copy_n(old.groups_.begin(), std::min(groups_.size(), old.groups_.size()), groups_.begin());
     accepted_ = groups_;
     chosen::check(policies_, where_.groups);
@@ -330,7 +336,6 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   typename plan::policies policies_;
   std::array<bool, plan::slots> used_;
   std::int64_t round_ = -1;  // of the shared loss scale, at the last step
-  bool unscaled_ = false;
 };
 
 template <class Value, class Gradient, class Rule, class... Ps>

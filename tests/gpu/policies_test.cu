@@ -135,6 +135,14 @@ TEST_CASE("what is asked outside of a step is answered alike") {
   both.each([](auto& opt) { opt.step(); });
   both.expect_same();
 
+  both.each([](auto& opt) { opt.unscale(); });
+  both.host.zero_grad();
+  test::graph const zeroes(both.s, [&] { both.device.zero_grad(); });
+  CHECK(zeroes.nodes == 2);
+  zeroes.launch(both.s);
+  both.steps(1);  // on new gradients, which have the loss scale
+  both.expect_same();
+
   both.each(swap);
   x.expect_same();
   CHECK_THROWS_AS(both.device.step(), std::logic_error);

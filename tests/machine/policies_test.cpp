@@ -133,6 +133,37 @@ TEST_CASE("unscale() and step() are step(), bit for bit: unscaled once, and what
   }
 }
 
+TEST_CASE("gradients that are written anew after unscale() have their loss scale again") {
+  ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 1024}};
+  auto const check = [](auto scale) {
+    problem<float> p(sizes), q(sizes);
+    ds::optimizer plain{p.parameters(), ds::sgd{}};
+    ds::optimizer opt{q.parameters(), ds::sgd{}, scale};
+    auto const save_and_load = [&] { opt.load([](auto const&, auto elements) { return elements; }); };
+    int t = 1;
+    auto const same = [&](auto const& write_anew) {
+      q.set_gradients(7 + t, 1024);
+      opt.unscale();
+      write_anew();
+      p.set_gradients(t), q.set_gradients(t, 1024);
+      if (t == 1) opt.unscale();  // not the second time for this step
+      plain.step(), opt.step();
+      ++t;
+      CHECK(same_bits(p.value, q.value));
+    };
+    same([&] { opt.zero_grad(); });
+    if constexpr (requires { scale.init; }) {
+      same([&] { opt.zero_grad(); });
+      same(save_and_load);
+      opt.unscale();
+      CHECK(message([&] { opt.gathered(q.parameters()); }) ==
+            "gathered() between unscale() and step(): new gradients have their loss scale");
+    }
+  };
+  check(ds::dynamic_loss_scale{.init = 1024});
+  check(ds::shared_loss_scale{scaler});
+}
+
 TEST_CASE("several optimizers on one scale: the bad one alone skips, the scale halves once") {
   problem<float> p(sizes), q(sizes);
   ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 1024, .interval = 2}};

@@ -215,8 +215,6 @@ __global__ __launch_bounds__(total_threads) void find_ascent(device_view<Plan> v
   if (threadIdx.x == 0) *factor = x;
 }
 
-template <class Plan> __global__ void mark_unscaled(device_view<Plan> v) { v.control->unscaled = true; }
-
 template <class Plan>
 __global__ void observe_step(device_view<Plan> v, control_view<Plan> w, float const* where, double metric) {
   observe_metric<Plan>(*v.control, w.policies, where, metric);

@@ -141,7 +141,10 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     device_scope const scope(device_);
     using body = scaled_packets<callers, unscale_body>;
     launch(each_packet<body>, view_.chunk_count, packet_threads, stream_, body{callers_view(), scale_, {}});
-    launch(mark_unscaled<Plan>, 1, 1, stream_, view_);
+  }
+  void mark_unscaled(bool is) {
+    device_scope const scope(device_);
+    launch(set_value<bool>, 1, 1, stream_, &control_.get()->unscaled, is);
   }
   template <class F> void transform_gradients(F const& f) {
     device_scope const scope(device_);

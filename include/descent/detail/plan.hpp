@@ -111,6 +111,9 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
 
   template <class Policy> static constexpr bool given = !std::is_void_v<Policy>;
   static constexpr bool shares_scale = requires { &loss_scale::shared; };
+  /// Whether gradients in memory may be divided by the loss scale: not halves, and none to which others are added.
+  static constexpr bool unscales =
+      given<loss_scale> && !given<accumulation> && !std::is_same_v<own_gradient, half>;
   /// Whether the caller's gradients are set to zero, and whether the passes over what the step reads do it.
   static constexpr bool zeroes_own = count_of<kind::zero_grad, Ps...> > 0, zeroes = zeroes_own && !parallel;
   static constexpr bool maximizes = count_of<kind::maximize, Ps...> > 0;

@@ -40,8 +40,9 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   }
   /// Puts all pieces back into an optimizer that was made like the saved one: f(name, elements) gets a piece as it is,
   /// and returns what comes in its place, a span, vector or array of the same type and length. The order of parameters
-  /// may be another. Throws as save() and, with nothing changed, std::invalid_argument on another length and as
-  /// set_step(), set_scale_state() and set_plateau(), and whatever f throws.
+  /// may be another. Gradients count as scaled then, whatever unscale() did. Throws as save() and, with nothing changed,
+  /// std::invalid_argument on another length and as set_step(), set_scale_state() and set_plateau(), and whatever f
+  /// throws.
   template <class F> void load(F const& f) {
     refuse_between("load()");
     std::vector<std::shared_ptr<void>> answers;
@@ -60,6 +61,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
       auto const* const a = static_cast<answer_to<decltype(read()), F> const*>((answer++)->get());
       if (a) put(*this, a->elements());
     });
+    this->end_unscaled();
     alive().read_control();  // waits until all is copied
   }
 
@@ -102,6 +104,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
     this->refuse_averages("broadcast()");
     this->refuse_elsewhere("broadcast()");
     e.broadcast(groups_, root);
+    this->end_unscaled();
   }
 
  private:

@@ -59,6 +59,12 @@ template <class Plan, class Engine> class optimizer_core {
         throw std::logic_error(std::string(function) + " after ready(): gradients are on their way until step()");
   }
 
+  /// The gradients have their loss scale, or will have when they are written anew.
+  void end_unscaled() {
+    if constexpr (Plan::unscales) engine_->mark_unscaled(false);
+    unscaled_ = false;
+  }
+
   /// On the host, where every schedule can be called.
   void check_schedules([[maybe_unused]] std::int64_t step) const {
     if constexpr (requires { engine_->check_schedules(groups_, step); }) engine_->check_schedules(groups_, step);
@@ -68,6 +74,7 @@ template <class Plan, class Engine> class optimizer_core {
   self_movable<std::vector<entry>> groups_;
   std::unique_ptr<Engine> engine_;
   bool swapped_ = false, ascended_ = false;  // whether the values are the averages, or elsewhere
+  bool unscaled_ = false;                    // whether unscale() was called for the next step
 };
 
 /// The face's part that shows what the optimizer owns, and puts it back.
