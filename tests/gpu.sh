@@ -107,7 +107,9 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
   if [ -z "$TESTS" ]; then
     echo "no_code exact gpu/no_code.cu gpu/main.cpp $others -gencode=arch=compute_$other,code=sm_$other"
     for program in contract/*.cu; do
-      [ ! -f "$program" ] || echo "$(basename "$program" .cu) exact $program $flags -fmad=false"
+      math=-fmad=false
+      [ "$program" != contract/fast_math.cu ] || math='--use_fast_math -Xcompiler=-ffast-math'
+      [ ! -f "$program" ] || echo "$(basename "$program" .cu) exact $program $flags $math"
     done
     ! with cblas.h || echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp" ../examples/parts/*.cpp \
       "$flags -lcublas -lopenblas -lz"

@@ -46,7 +46,7 @@ template <class S> inline constexpr bool grows_batch<accumulate_by<S>> = true;
 /// Rounded, and at least 1 and at most 2^31 - 1.
 DESCENT_HD inline std::int64_t whole_micro_batches(double n) {
   constexpr std::int64_t most = 2147483647;
-  return !(n > 1) ? 1 : n < double(most) ? std::int64_t(n + 0.5) : most;
+  return is_nan(n) || n <= 1 ? 1 : n < double(most) ? std::int64_t(n + 0.5) : most;
 }
 /// Micro-batches of the update after `step` others.
 DESCENT_HD inline std::int64_t micro_batches_at(accumulate const& policy, std::int64_t) { return policy.n; }

@@ -5,7 +5,6 @@
 #include <descent/detail/error.hpp>
 #include <descent/math.hpp>
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -38,7 +37,7 @@ struct batch_noise {
   /// Takes both norms of one update. One that is not finite, of a skipped update say, tells nothing and is ignored.
   void update(double small_norm, double large_norm) {
     check();
-    if (!std::isfinite(small_norm) || !std::isfinite(large_norm)) return;
+    if (!is_finite(small_norm) || !is_finite(large_norm)) return;
     detail::require_nonnegative("batch_noise", "the norm of the small batch", small_norm);
     detail::require_nonnegative("batch_noise", "the norm of the large batch", large_norm);
     double const gb = small_norm * small_norm, gB = large_norm * large_norm;
@@ -60,7 +59,7 @@ struct batch_noise {
   /// For the large batch, which is in use.
   batch_advice advice() const {
     double const b = scale(), need = b / large;
-    if (!(b > 0)) return {b, b, b, b, "too few updates: the estimate of the gradient is not above its noise"};
+    if (is_nan(b)) return {b, b, b, b, "too few updates: the estimate of the gradient is not above its noise"};
     std::string const sizes = detail::number(large) + " examples, noise scale " + detail::number(b) + ": ";
     return {b, 1 / (1 + need), 1 + need, 1 + 1 / need,
             sizes + (need > 2     ? "a larger batch would need fewer steps"
@@ -70,7 +69,7 @@ struct batch_noise {
 
   void check() const {
     detail::require(small > 0, "batch_noise", "small", "above 0", small);
-    detail::require(large > small && std::isfinite(large), "batch_noise", "large", "above small and finite", large);
+    detail::require(large > small && is_finite(large), "batch_noise", "large", "above small and finite", large);
     detail::require_fraction("batch_noise", "decay", decay);
   }
 

@@ -76,7 +76,7 @@ struct norm_totals {
   double main = 0, large = 0, parameters = 0;
 
   /// Neither infinite nor not a number. Holds for every finite value: no square and no sum of them overflows.
-  DESCENT_HD bool finite() const { return main - main == 0 && large - large == 0; }
+  DESCENT_HD bool finite() const { return is_finite(main) && is_finite(large); }
 };
 
 /// The totals of some gradients, from the total of each row.
@@ -97,9 +97,10 @@ template <class Plan, int Lanes, class Value> double row_total(int row, Value co
 
 /// The norm that the totals stand for.
 template <class Plan> DESCENT_HD double norm_from(norm_totals const& x) {
-  if constexpr (Plan::norm_of == norm::l2)
-    return x.large == 0 ? sqrt(x.main) : sqrt(x.large + x.main * large_scale * large_scale) / large_scale;
-  else if constexpr (Plan::norm_of == norm::l1) return x.main / Plan::sum_scale;
+  if constexpr (Plan::norm_of == norm::l2) {
+    bool const none = __builtin_bit_cast(std::uint64_t, x.large) == 0;  // behind x.large == 0 it would pass for finite
+    return none ? sqrt(x.main) : sqrt(x.large + x.main * large_scale * large_scale) / large_scale;
+  } else if constexpr (Plan::norm_of == norm::l1) return x.main / Plan::sum_scale;
   else return x.main;
 }
 
@@ -194,7 +195,7 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
     c.applied = totals.finite();
     if constexpr (has_loss<typename Plan::rule>) {
       double const loss = loss_of<Plan>(policies);
-      c.applied = c.applied && loss - loss == 0;
+      c.applied = c.applied && is_finite(loss);
     }
   }
   if (!c.applied) {

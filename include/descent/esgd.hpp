@@ -9,7 +9,6 @@
 #include <descent/parameters.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <limits>
 #include <ranges>
@@ -48,7 +47,7 @@ struct esgd {
     detail::require_nonnegative(name, "deviation", deviation);
     detail::require(annealing > 0 && annealing <= 1, name, "annealing", "in (0, 1]", annealing);
     detail::require_nonnegative(name, "spread", spread);
-    detail::require(!std::isnan(target), name, "target", "a number", target);
+    detail::require(!is_nan(target), name, "target", "a number", target);
     detail::require(patience >= 0, name, "patience", "at least 0", patience);
   }
 };
@@ -210,7 +209,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
     auto const fitness_here = [&] {
       ++evaluations;
       double const f = double(fitness());
-      return std::isfinite(f) ? f : detail::worst;
+      return is_finite(f) ? f : detail::worst;
     };
     all_.clear();
     for (int i = 0; i < mu + lambda; ++i) all_.push_back({i, 0});
@@ -239,7 +238,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
         population_.load(x.slot);
         train_once(train, step_of(k, j));
         double const f = fitness_here();
-        bool const worse = !(f <= x.fitness && std::isfinite(f));
+        bool const worse = !is_finite(f) || f > x.fitness;
         r.backed_off += worse;
         if (worse) continue;
         population_.save(x.slot);
@@ -300,7 +299,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
   void describe(esgd_result& r) const {
     std::vector<double> finite;
     for (int j = 0; j < set_.population; ++j)
-      if (std::isfinite(all_[std::size_t(j)].fitness)) finite.push_back(all_[std::size_t(j)].fitness);
+      if (is_finite(all_[std::size_t(j)].fitness)) finite.push_back(all_[std::size_t(j)].fitness);
     std::sort(finite.begin(), finite.end());
     auto const mean_of = [&](std::size_t n) {
       double sum = 0;

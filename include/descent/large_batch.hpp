@@ -62,7 +62,7 @@ template <schedule Then> struct gradual_warmup {
     return t < steps ? then(0) * (1 / k + (1 - 1 / k) * (double(t) / double(steps))) : then(t);
   }
   void check() const {
-    detail::require(k > 0 && std::isfinite(k), "gradual_warmup", "k", "above 0 and finite", k);
+    detail::require(k > 0 && is_finite(k), "gradual_warmup", "k", "above 0 and finite", k);
     detail::require_steps("gradual_warmup", "steps", steps, 0);
     if constexpr (requires { then.check(); }) then.check();
   }

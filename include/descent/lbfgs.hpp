@@ -34,7 +34,7 @@ struct lbfgs {
 
   void check() const {
     constexpr char const* name = "lbfgs";
-    detail::require(lr > 0 && std::isfinite(lr), name, "lr", "finite and above 0", lr);
+    detail::require(lr > 0 && is_finite(lr), name, "lr", "finite and above 0", lr);
     detail::require(history >= 1, name, "history", "at least 1", history);
     detail::require(max_iterations >= 1, name, "max_iterations", "at least 1", max_iterations);
     detail::require(max_evaluations >= 1, name, "max_evaluations", "at least 1", max_evaluations);
@@ -111,7 +111,7 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
     };
     double loss = loss_here(), largest = space_.abs_max(g_);
     auto const result = [&](lbfgs_stop why, int n) { return lbfgs_result{why, loss, largest, n, evaluations}; };
-    auto const finite = [&] { return std::isfinite(loss) && std::isfinite(largest); };
+    auto const finite = [&] { return is_finite(loss) && is_finite(largest); };
     if (!finite()) return result(lbfgs_stop::not_finite, 0);
     if (largest <= set_.tolerance_gradient) return result(lbfgs_stop::gradient, 0);
 

@@ -67,8 +67,7 @@ struct dynamic_loss_scale {
     bool const grows = s.good >= interval;
     if (grows) {
       float const grown = float(double(s.scale) * growth);
-      bool const finite_still = grown - grown == 0;
-      if (finite_still && s.scale < highest) s.scale = descent::min(grown, highest);
+      if (is_finite(grown) && s.scale < highest) s.scale = descent::min(grown, highest);
       s.good = 0;
     }
     if (grows || refill == descent::refill::clean_step) s.left = hysteresis;
@@ -82,7 +81,7 @@ struct dynamic_loss_scale {
     detail::require(float(min) > 0 && min <= largest, name, "min", "above 0 and finite, in float", min);
     detail::require(max >= min && max <= largest, name, "max", "at least min and finite in float", max);
     detail::require(init >= min && init <= max, name, "init", "in [min, max]", init);
-    detail::require(growth > 1 && std::isfinite(growth), name, "growth", "above 1 and finite", growth);
+    detail::require(growth > 1 && is_finite(growth), name, "growth", "above 1 and finite", growth);
     detail::require(backoff > 0 && backoff < 1, name, "backoff", "in (0, 1)", backoff);
     detail::require(interval >= 1, name, "interval", "at least 1", interval);
     detail::require(hysteresis >= 1, name, "hysteresis", "at least 1", hysteresis);

@@ -33,7 +33,7 @@ struct lr_sweep {
 
   void check() const {
     detail::require(lowest > 0, "lr_sweep", "lowest", "above 0", lowest);
-    detail::require(highest > lowest && std::isfinite(highest), "lr_sweep", "highest", "above lowest and finite",
+    detail::require(highest > lowest && is_finite(highest), "lr_sweep", "highest", "above lowest and finite",
                     highest);
     detail::require(steps >= 3, "lr_sweep", "steps", "at least 3", steps);
     detail::require_fraction("lr_sweep", "smoothing", smoothing);
@@ -133,7 +133,7 @@ template <bool Accumulates, class Trial, class Loss> lr_curve sweep(Trial& trial
       trial.step();
     } while (Accumulates && lr_sweeper::waits(trial));
     double const now = sum / calls;
-    if (!std::isfinite(now)) {
+    if (!is_finite(now)) {
       if (i == 0) throw std::runtime_error("find_learning_rate: the first loss is not finite, is " + number(now));
       curve.diverged = true;
       return curve;

@@ -30,11 +30,27 @@ using std::sqrt;
 DESCENT_HD inline float select(bool condition, float a, float b) { return condition ? a : b; }
 DESCENT_HD inline double select(bool condition, double a, double b) { return condition ? a : b; }
 
-/// The larger and the smaller one; b where either is not a number.
+/// Whether x is neither infinite nor not a number, and whether it is not a number. By its bits: -ffinite-math-only, a
+/// part of -ffast-math and -Ofast, lets a compiler drop or invert comparisons that only such numbers can fail. Ask before
+/// x is compared with anything: behind x == 0 it takes x for 0.
+DESCENT_HD constexpr bool is_finite(float const& x) {
+  return (__builtin_bit_cast(std::uint32_t, x) & 0x7f800000u) != 0x7f800000u;
+}
+DESCENT_HD constexpr bool is_finite(double const& x) {
+  return (__builtin_bit_cast(std::uint64_t, x) & 0x7ff0000000000000u) != 0x7ff0000000000000u;
+}
+DESCENT_HD constexpr bool is_nan(float const& x) {
+  return (__builtin_bit_cast(std::uint32_t, x) & 0x7fffffffu) > 0x7f800000u;
+}
+DESCENT_HD constexpr bool is_nan(double const& x) {
+  return (__builtin_bit_cast(std::uint64_t, x) & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
+}
+
+/// The larger and the smaller one; b where either is not a number, if the compiler's flags leave it that.
 template <class Real> DESCENT_HD Real max(Real const& a, Real const& b) { return select(a > b, a, b); }
 template <class Real> DESCENT_HD Real min(Real const& a, Real const& b) { return select(a < b, a, b); }
 
-/// -1, 0 or 1; 0 where x is not a number.
+/// -1, 0 or 1; 0 where x is not a number, likewise.
 template <class Real> DESCENT_HD Real sign(Real const& x) {
   return select(x > Real(0), Real(1), select(x < Real(0), Real(-1), Real(0)));
 }
@@ -81,14 +97,14 @@ DESCENT_HD inline double precise_power(double x, std::int64_t n) {
     if (n & 1) {
       double const product = ::fma(result, square, 0.0);
       double const rest = ::fma(result, square, -product) + ::fma(result, square_low, ::fma(low, square, 0.0));
-      if (!(product - product == 0)) return product;
+      if (!is_finite(product)) return product;
       result = product + rest;
       low = rest - (result - product);
     }
     if ((n >>= 1) == 0) return result;
     double const product = ::fma(square, square, 0.0);
     double const rest = ::fma(square, square, -product) + ::fma(2 * square, square_low, 0.0);
-    bool const finite = product - product == 0;
+    bool const finite = is_finite(product);
     square = finite ? product + rest : product;
     square_low = finite ? rest - (square - product) : 0;
   }

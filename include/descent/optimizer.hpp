@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -70,7 +69,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// an average is wrong. With ranks waits for all; comm_error where one is missing: values and t stay, and no step
   /// follows.
   void step(double weight = 1) {
-    if (!(weight > 0) || weight > std::numeric_limits<double>::max())
+    if (!is_finite(weight) || weight <= 0)
       throw std::invalid_argument("step: weight must be finite and above 0, is " + detail::number(weight));
     if (!plan::parallel && !plan::template given<typename plan::accumulation> && weight != 1)
       throw std::invalid_argument("step: a weight needs the policy accumulate{n}, replicated or sharded");

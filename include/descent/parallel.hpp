@@ -97,8 +97,14 @@ struct agreed {
   DESCENT_HD double loss() const { return losses / weights; }
   /// Whether the sums are those of all ranks, in the same call: a collective that is given up on a device leaves others
   /// behind.
-  DESCENT_HD bool complete() const { return present == ranks && calls == call * ranks; }
-  DESCENT_HD bool differ() const { return present == ranks && calls != call * ranks; }
+  DESCENT_HD bool complete() const { return same(present, ranks) && same(calls, call * ranks); }
+  DESCENT_HD bool differ() const { return same(present, ranks) && !same(calls, call * ranks); }
+
+ private:
+  /// What a collective leaves behind that was given up may be not a number, and is then the same as nothing.
+  DESCENT_HD static bool same(double const& a, double const& b) {
+    return __builtin_bit_cast(std::uint64_t, a) == __builtin_bit_cast(std::uint64_t, b);
+  }
 };
 inline constexpr int agreed_sums = 4;
 

@@ -34,10 +34,10 @@ inline void require_steps(char const* name, char const* field, std::int64_t step
 /// The default of a field that must be given.
 inline constexpr double not_given = std::numeric_limits<double>::quiet_NaN();
 inline void require_given(char const* name, char const* field, double x) {
-  require(std::isfinite(x), name, field, "given, and finite", x);
+  require(is_finite(x), name, field, "given, and finite", x);
 }
 inline void require_positive(char const* name, char const* field, double x) {
-  require(x > 0 && std::isfinite(x), name, field, "finite and above 0", x);
+  require(x > 0 && is_finite(x), name, field, "finite and above 0", x);
 }
 /// Steps in order, the first at least 1.
 template <std::size_t N>
@@ -48,7 +48,7 @@ void require_order(char const* name, char const* field, std::int64_t const (&at)
                   strictly ? "above 0 and increasing" : "at least 1 and not decreasing", at[i]);
 }
 template <std::size_t N> void require_all_finite(char const* name, char const* field, double const (&values)[N]) {
-  for (std::size_t i = 0; i < N; ++i) require_entry(std::isfinite(values[i]), name, field, i, "finite", values[i]);
+  for (std::size_t i = 0; i < N; ++i) require_entry(is_finite(values[i]), name, field, i, "finite", values[i]);
 }
 
 /// initial factor^n, to the last bit or two however large n is.

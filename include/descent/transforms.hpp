@@ -56,7 +56,7 @@ struct zero_nonfinite {
   template <class Real> struct terms {};
   DESCENT_HD terms<double> at(std::int64_t) const { return {}; }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const&) {
-    return select(g - g == Real(0), g, Real(0));
+    return select(is_finite(g), g, Real(0));
   }
 };
 

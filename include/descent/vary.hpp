@@ -9,7 +9,6 @@
 #include <descent/schedules/any_of.hpp>
 #include <descent/schedules/per_group.hpp>
 
-#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -39,10 +38,11 @@ template <class Schedule, way Way> struct follows {
     else value = schedule(step);
     field = Way == way::multiply ? field * value : value;
   }
-  /// Of any group where `of` is -1.
+  /// Gives the field a value like no other, of any group where `of` is -1. Not a number would be as good, if
+  /// -ffinite-math-only did not let it be equal to 0.
   void forget(double& field, int of) const {
     if (group >= 0 && of >= 0 && group != of) return;
-    if (Way == way::replace || field != 0) field = std::numeric_limits<double>::quiet_NaN();
+    if (Way == way::replace || field != 0) field = 0x1.2345678p-1;
   }
   void check_as(std::string const& name, int groups) const try {
     if constexpr (requires { schedule.check(); }) schedule.check();

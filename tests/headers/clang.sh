@@ -21,3 +21,8 @@ for source in headers/optimizers.cpp machine/large_batch_test.cpp machine/parall
 done
 "$@" -O2 main.cpp machine/reduce_test.cpp machine/streams_test.cpp -o "$work/packs"
 "$work/packs"
+for flags in -Ofast '-O2 -ffinite-math-only'; do
+  # shellcheck disable=SC2086  # a list
+  "$@" $flags contract/fast_math.cpp -o "$work/fast_math"
+  "$work/fast_math"
+done

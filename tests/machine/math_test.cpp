@@ -126,6 +126,26 @@ TEST_CASE("pow: roots for a half and a quarter, the library's power for all else
     }
 }
 
+TEST_CASE("is_finite and is_nan ask the bits, in both types, at compile time and lane by lane") {
+  for (float x : numbers()) {
+    CHECK(ds::is_finite(x) == bool(std::isfinite(x)));
+    CHECK(ds::is_nan(x) == bool(std::isnan(x)));
+    CHECK(ds::is_finite(double(x)) == bool(std::isfinite(x)));
+    CHECK(ds::is_nan(double(x)) == bool(std::isnan(x)));
+    pack p(1);
+    p.lane[5] = x;
+    auto const finite = is_finite(p), nan = is_nan(p);
+    for (int j = 0; j < 8; ++j) {
+      CHECK(finite.lane[j] == (j != 5 || std::isfinite(x) ? -1 : 0));
+      CHECK(nan.lane[j] == (j == 5 && std::isnan(x) ? -1 : 0));
+    }
+  }
+  constexpr double largest = std::numeric_limits<double>::max();
+  CHECK((ds::is_finite(largest) && ds::is_finite(-largest) && !ds::is_nan(largest)));
+  CHECK(ds::is_nan(std::bit_cast<double>(std::uint64_t{0xfff0000000000001})));
+  static_assert(ds::is_finite(1.0) && !ds::is_finite(inf) && ds::is_nan(std::numeric_limits<double>::quiet_NaN()));
+}
+
 TEST_CASE("max and min give the second where either is not a number; sign gives 0") {
   CHECK(ds::max(1.0, 2.0) == 2);
   CHECK(ds::max(2.f, 1.f) == 2);

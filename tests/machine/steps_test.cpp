@@ -271,6 +271,11 @@ TEST_CASE("finite double gradients whose squares leave the range of double are n
     double const part = g / 0x1p480;
     CHECK(opt.report().grad_norm == doctest::Approx(std::sqrt(2 * part * part + 2) * 0x1p480).epsilon(1e-15));
   }
+  for (double const bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    m.g[m.at[10]] = bad;
+    opt.step();
+    CHECK(!opt.report().applied);
+  }
 }
 
 TEST_CASE("groups and tensors are clipped by their own norms, and AGC by their own parameters") {

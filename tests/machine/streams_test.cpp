@@ -20,6 +20,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace ds = descent;
@@ -69,6 +70,12 @@ template <class T, class Real> void check_rounding() {
   read(r, in, {8, true});
   round_to<T>(r);
   for (int j = 0; j < 8; ++j) CHECK(number(r, j) == widen<float>(narrow<T>(in[j])));
+
+  float const infinity = std::numeric_limits<float>::infinity();
+  for (int i = 0; i < 8; ++i) in[i] = i % 3 ? (i % 2 ? infinity : -infinity) : std::nanf("");
+  read(r, in, {8, true});
+  round_to<T>(r);
+  for (int j = 0; j < 8; ++j) CHECK((j % 3 ? number(r, j) == in[j] : std::isnan(number(r, j))));
 }
 
 /// A rule that takes the gradient away, and remembers it.

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
+#include <descent/math.hpp>
+
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -21,28 +22,35 @@ template <class T> std::string number(T x) {
 template <class T> [[noreturn]] void refuse(char const* rule, char const* field, char const* allowed, T x) {
   throw std::invalid_argument(std::string(rule) + ": " + field + " must be " + allowed + ", is " + number(x));
 }
-/// Throws "rule: field must be in [low, high), is x" unless x is.
+/// is_nan() of what may be an integer.
+template <class T> constexpr bool is_no_number([[maybe_unused]] T const& x) {
+  if constexpr (std::is_floating_point_v<T>) return is_nan(x);
+  else return false;
+}
+/// Throws "rule: field must be in [low, high), is x" unless x is. Not a number never is, whatever a comparison with it
+/// says: -ffinite-math-only lets x >= 0 be computed as !(x < 0).
 template <class T> constexpr void require(bool holds, char const* rule, char const* field, char const* allowed, T x) {
-  if (!holds) refuse(rule, field, allowed, x);
+  if (is_no_number(x) || !holds) refuse(rule, field, allowed, x);
 }
 /// The same of entry i of a field that is a list.
 template <class T>
 void require_entry(bool holds, char const* rule, char const* field, std::size_t i, char const* allowed, T x) {
-  if (!holds) refuse(rule, (field + ('[' + std::to_string(i) + ']')).c_str(), allowed, x);
+  if (is_no_number(x) || !holds) refuse(rule, (field + ('[' + std::to_string(i) + ']')).c_str(), allowed, x);
 }
 /// Throws "rule: field must be at least other, is x" with the value of the other unless x is.
 template <class T> void require_least(char const* rule, char const* field, char const* other, T least, T x) {
-  if (!(x >= least)) refuse(rule, field, (std::string("at least ") + other + ", " + number(least)).c_str(), x);
+  if (is_no_number(x) || !(x >= least))
+    refuse(rule, field, (std::string("at least ") + other + ", " + number(least)).c_str(), x);
 }
 
 inline void require_fraction(char const* rule, char const* field, double x) {
   require(x >= 0 && x < 1, rule, field, "in [0, 1)", x);
 }
 inline void require_nonnegative(char const* rule, char const* field, double x) {
-  require(x >= 0 && std::isfinite(x), rule, field, "finite and at least 0", x);
+  require(x >= 0 && is_finite(x), rule, field, "finite and at least 0", x);
 }
 inline void require_finite(char const* rule, char const* field, double x) {
-  require(std::isfinite(x), rule, field, "finite", x);
+  require(is_finite(x), rule, field, "finite", x);
 }
 
 /// Throws "rule: field must be off without another, is on", of a flag that would mean nothing, unless it holds.

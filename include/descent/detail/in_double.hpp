@@ -45,6 +45,10 @@ template <class Real> DESCENT_HD void clear(double (&sum)[4]) {
 DESCENT_HD inline void add(double (&sum)[4], eight_doubles const& x) {
   for (int j = 0; j < 4; ++j) sum[j] += x.lane[j] + x.lane[j + 4];
 }
+/// |x| <= most; not a number is not.
+DESCENT_HD inline bool is_at_most(double const& x, double most) {
+  return __builtin_bit_cast(std::int64_t, abs(x)) <= __builtin_bit_cast(std::int64_t, most);
+}
 /// Keeps the larger ones.
 DESCENT_HD inline void enlarge(double (&sum)[4], eight_doubles const& x) {
   for (int j = 0; j < 4; ++j) sum[j] = larger(sum[j], larger(x.lane[j], x.lane[j + 4]));

@@ -25,11 +25,17 @@ struct line_rules {
 inline double cubic_minimum(line_point const& a, line_point const& b, double low, double high) {
   double const d1 = a.slope + b.slope - 3 * (a.f - b.f) / (a.t - b.t);
   double const square = d1 * d1 - a.slope * b.slope;
-  if (!(square >= 0 && std::isfinite(square))) return (low + high) / 2;
+  if (!is_finite(square) || square < 0) return (low + high) / 2;
   double const d2 = sqrt(square);
   double const t = a.t <= b.t ? b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2))
                               : a.t - (a.t - b.t) * ((a.slope + d2 - d1) / (a.slope - b.slope + 2 * d2));
-  return min(max(t, low), high);
+  return is_nan(t) ? low : min(max(t, low), high);
+}
+
+/// One where f is not a number is too high, as infinity is, whatever comparisons say.
+inline line_point comparable(line_point x) {
+  if (is_nan(x.f)) x.f = __builtin_inf();
+  return x;
 }
 
 /// A point with f(t) <= f(0) + c1 t f'(0) and |f'(t)| <= -c2 f'(0) (strong Wolfe conditions; Nocedal & Wright 2006,
@@ -37,10 +43,10 @@ inline double cubic_minimum(line_point const& a, line_point const& b, double low
 template <class Evaluate, class Keep>
 line_point search_strong_wolfe(line_rules const& rules, line_point const& start, double t, Evaluate const& evaluate,
                                Keep const& keep) {
-  auto const too_high = [&](line_point const& x) { return !(x.f <= start.f + rules.decrease * x.t * start.slope); };
+  auto const too_high = [&](line_point const& x) { return x.f > start.f + rules.decrease * x.t * start.slope; };
   auto const flat = [&](line_point const& x) { return std::abs(x.slope) <= -rules.curvature * start.slope; };
 
-  line_point low = start, now = evaluate(t);
+  line_point low = start, now = comparable(evaluate(t));
   int n = 0;
   for (; n < rules.evaluations; ++n) {
     if (too_high(now) || (n > 1 && now.f >= low.f)) break;
@@ -49,7 +55,7 @@ line_point search_strong_wolfe(line_rules const& rules, line_point const& start,
     double const next = cubic_minimum(low, now, now.t + 0.01 * (now.t - low.t), 10 * now.t);
     low = now;
     keep();
-    now = evaluate(next);
+    now = comparable(evaluate(next));
   }
   line_point high = now;
   if (high.f < low.f) {
@@ -68,7 +74,7 @@ line_point search_strong_wolfe(line_rules const& rules, line_point const& start,
     } else {
       stalls = at_end;
     }
-    now = evaluate(next);
+    now = comparable(evaluate(next));
     if (too_high(now) || now.f >= low.f) {
       high = now;
       if (high.f < low.f) {
@@ -90,7 +96,7 @@ template <class Evaluate, class Keep>
 line_point search_backtracking(line_rules const& rules, line_point const& start, double t, Evaluate const& evaluate,
                                Keep const& keep) {
   for (int n = 0; n < rules.evaluations; ++n, t /= 2) {
-    line_point const now = evaluate(t);
+    line_point const now = comparable(evaluate(t));
     if (now.f <= start.f + rules.decrease * t * start.slope) return keep(), now;
   }
   return start;

@@ -65,7 +65,7 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
     } else if constexpr (Plan::has_large) {
       auto small = each;
       for (int j = 0; j < packet_size; ++j) {
-        bool const is_small = abs(each.lane[j]) <= large_threshold;
+        bool const is_small = is_at_most(each.lane[j], large_threshold);
         small.lane[j] = is_small ? each.lane[j] : 0;
         each.lane[j] = is_small ? 0 : each.lane[j] * large_scale;
       }

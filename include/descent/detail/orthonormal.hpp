@@ -65,7 +65,7 @@ template <class Real> struct orthonormal_panel {
     for (int r = 0; r < rows; ++r) {
       Real* x = p + r * n;
       double norm = orthogonal(all, x, r, pass == 0 ? 2 : 1);
-      for (int tries = 0; tries < 3 && !(norm > dependent); ++tries) {
+      for (int tries = 0; tries < 3 && (is_nan(norm) || norm <= dependent); ++tries) {
         all.each(n, [&](std::int64_t j) { x[j] = other((first + r) * n + j, tries); });
         norm = orthogonal(all, x, r, 2);
       }

@@ -22,6 +22,7 @@
 namespace descent::detail {
 
 using descent::abs, descent::cbrt, descent::pow, descent::select, descent::sqrt;  // beside those of packs
+using descent::is_finite, descent::is_nan;
 
 #if !defined(__CUDA_ARCH__)
 typedef float floats __attribute__((vector_size(32), may_alias));
@@ -134,6 +135,12 @@ DESCENT_LANES DESCENT_HD inline pack_mask operator!(pack_mask const& a) { DESCEN
 DESCENT_LANES DESCENT_HD inline pack select(pack_mask const& condition, pack const& a, pack const& b) {
   DESCENT_PACK(pack, condition.lanes() ? a.lanes() : b.lanes());
 }
+DESCENT_LANES DESCENT_HD inline pack_mask is_finite(pack const& a) {
+  DESCENT_PACK(pack_mask, ((ints)a.lanes() & 0x7f800000) != 0x7f800000);
+}
+DESCENT_LANES DESCENT_HD inline pack_mask is_nan(pack const& a) {
+  DESCENT_PACK(pack_mask, ((ints)a.lanes() & 0x7fffffff) > 0x7f800000);
+}
 DESCENT_LANES DESCENT_HD inline pack abs(pack const& a) {
   DESCENT_PACK(pack, (floats)((ints)a.lanes() & 0x7fffffff));
 }
@@ -189,7 +196,7 @@ DESCENT_LANES DESCENT_HD inline void store(bfloat16* p, pack const& a) {
 #if !defined(__CUDA_ARCH__)
   words const x = (words)a.lanes(), nan = words{} + 0x7fff;
   words const rounded = (x + 0x7fff + (x << 15 >> 31)) >> 16;  // half of the last place, less one where that is even
-  *reinterpret_cast<loose_shorts*>(p) = to_shorts(a.lanes() == a.lanes() ? rounded : nan);
+  *reinterpret_cast<loose_shorts*>(p) = to_shorts(((ints)x & 0x7fffffff) <= 0x7f800000 ? rounded : nan);
 #endif
 }
 
@@ -248,11 +255,11 @@ DESCENT_LANES DESCENT_HD inline void clear_in_lanes([[maybe_unused]] double (&su
 DESCENT_LANES DESCENT_HD inline void add(double (&sum)[4], double_pack const& a) {
   DESCENT_PACK_DO(*reinterpret_cast<doubles*>(sum) += a.half(0) + a.half(1));
 }
-/// sum[j % 4] <- the larger of it and element j, not a number if one is
+/// sum[j % 4] <- the larger of it and element j, which are +0 or above; not a number if one is
 DESCENT_LANES DESCENT_HD inline void enlarge(double (&sum)[4], double_pack const& a) {
 #if !defined(__CUDA_ARCH__)
   doubles most = *reinterpret_cast<doubles const*>(sum);
-  for (int h = 0; h < 2; ++h) most = ((most != most) | (most > a.half(h))) ? most : a.half(h);
+  for (int h = 0; h < 2; ++h) most = (longs)most > (longs)a.half(h) ? most : a.half(h);
   *reinterpret_cast<doubles*>(sum) = most;
 #endif
 }

@@ -14,8 +14,11 @@ namespace descent::detail {
 
 inline constexpr int chunk_threads = 256, total_threads = 512, warp = 32;
 
-/// The larger one; not a number if either is.
-DESCENT_HD inline double larger(double a, double b) { return a != a || a > b ? a : b; }
+/// The larger one of two that are +0 or above; not a number if either is, whose bits are the largest of all. Signed, as
+/// SIMD compares.
+DESCENT_HD inline double larger(double a, double b) {
+  return __builtin_bit_cast(std::int64_t, a) > __builtin_bit_cast(std::int64_t, b) ? a : b;
+}
 
 /// How two partial results of one row become one: the first row of an infinity norm keeps the larger, all others add.
 template <bool Largest> struct combine {

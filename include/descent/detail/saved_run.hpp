@@ -145,7 +145,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   static void check_plateau(plateau_state const& s) {
     constexpr char const* name = "set_plateau";
     require(s.value >= 0 && s.value <= 1, name, "the value", "in [0, 1]", s.value);
-    require(s.best == s.best, name, "the best metric", "a number", s.best);
+    require(!is_nan(s.best), name, "the best metric", "a number", s.best);
     require(s.bad >= 0, name, "the count of bad metrics", "at least 0", s.bad);
     require(s.cooldown >= 0, name, "the cooldown left", "at least 0", s.cooldown);
     require(s.collected >= 0, name, "the count of metrics in the mean", "at least 0", s.collected);

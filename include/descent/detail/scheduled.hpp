@@ -56,7 +56,7 @@ template <class Rule> void check_scheduled(Rule const& rule, std::int64_t step, 
     }
 }
 
-/// The rule of a group, or of any, with its scheduled fields unknown: not a number.
+/// The rule of a group, or of any, with a value like no other in its scheduled fields.
 template <class Rule, class Policy> void forget(Rule& rule, Policy const& policy, int group) {
   if constexpr (follows_step<Policy>) policy.forget_in(rule, group);
 }

@@ -159,7 +159,7 @@ DESCENT_HD void write_joined(bfloat16* value, std::uint16_t* remainder, Real con
   alignas(16) std::uint16_t low[n];
   for (int j = 0; j < n; ++j) {
     float const x = float(lane_at(r, j));
-    std::uint32_t const bits = x == x ? __builtin_bit_cast(std::uint32_t, x) : 0x7fc00000u;
+    std::uint32_t const bits = is_nan(x) ? 0x7fc00000u : __builtin_bit_cast(std::uint32_t, x);
     v[j] = __ushort_as_bfloat16((unsigned short)((bits + 0x8000u) >> 16));
     low[j] = std::uint16_t(bits);
   }
@@ -185,7 +185,7 @@ template <class T> DESCENT_HD float rounded_at_random(float x, std::uint32_t ran
   if constexpr (std::is_same_v<T, bfloat16>) {
     std::uint32_t const bits = __builtin_bit_cast(std::uint32_t, x);
     float const rounded = __builtin_bit_cast(float, (bits + random) & 0xffff0000);
-    return abs(x) < 0x1.fep127f ? rounded : x;
+    return (bits & 0x7fffffff) < 0x7f7f0000 ? rounded : x;
   } else {
     return widen<float>(narrow_stochastic<T>(x, random));
   }

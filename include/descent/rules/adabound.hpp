@@ -49,7 +49,7 @@ struct adabound {
     detail::check_moments("adabound", *this);
     detail::require_nonnegative("adabound", "final_lr", final_lr);
     detail::require_nonnegative("adabound", "base_lr", base_lr);
-    detail::require(gamma > 0 && std::isfinite(gamma), "adabound", "gamma", "finite and above 0", gamma);
+    detail::require(gamma > 0 && is_finite(gamma), "adabound", "gamma", "finite and above 0", gamma);
   }
 };
 static_assert(update_rule<adabound>);

@@ -40,7 +40,7 @@ struct adadelta {
   void check() const {
     detail::require_nonnegative("adadelta", "lr", lr);
     detail::require_fraction("adadelta", "rho", rho);
-    detail::require(eps > 0 && std::isfinite(eps), "adadelta", "eps", "finite and above 0", eps);
+    detail::require(eps > 0 && is_finite(eps), "adadelta", "eps", "finite and above 0", eps);
     detail::require_nonnegative("adadelta", "weight_decay", weight_decay);
     detail::require_flag(decay_by_lr || decoupled, "adadelta", "decay_by_lr", "on unless decoupled", decay_by_lr);
   }

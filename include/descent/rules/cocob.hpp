@@ -44,7 +44,7 @@ struct cocob {
   void check() const {
     detail::require_nonnegative("cocob", "lr", lr);
     detail::require_nonnegative("cocob", "alpha", alpha);
-    detail::require(eps > 0 && std::isfinite(eps), "cocob", "eps", "finite and above 0", eps);
+    detail::require(eps > 0 && is_finite(eps), "cocob", "eps", "finite and above 0", eps);
     detail::require_nonnegative("cocob", "weight_decay", weight_decay);
   }
 };

@@ -59,7 +59,7 @@ struct dadapt_adamw {
   void check() const {
     detail::check_moments("dadapt_adamw", *this);
     detail::require(eps > 0, "dadapt_adamw", "eps", "finite and above 0", eps);
-    detail::require(d0 > 0 && std::isfinite(d0), "dadapt_adamw", "d0", "finite and above 0", d0);
+    detail::require(d0 > 0 && is_finite(d0), "dadapt_adamw", "d0", "finite and above 0", d0);
   }
 };
 static_assert(update_rule<dadapt_adamw> && has_sums_of_memory<dadapt_adamw>);

@@ -53,7 +53,7 @@ struct dog {
     detail::require_nonnegative("dog", "lr", lr);
     detail::require_nonnegative("dog", "reps", reps);
     detail::require_nonnegative("dog", "weight_decay", weight_decay);
-    detail::require(eps > 0 && std::isfinite(eps), "dog", "eps", "finite and above 0", eps);
+    detail::require(eps > 0 && is_finite(eps), "dog", "eps", "finite and above 0", eps);
   }
 };
 static_assert(update_rule<dog> && has_sums<dog> && has_memory<dog> && has_start<dog>);

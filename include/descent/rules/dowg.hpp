@@ -52,7 +52,7 @@ struct dowg {
     detail::require_nonnegative("dowg", "lr", lr);
     detail::require_nonnegative("dowg", "reps", reps);
     detail::require_nonnegative("dowg", "weight_decay", weight_decay);
-    detail::require(eps > 0 && std::isfinite(eps), "dowg", "eps", "finite and above 0", eps);
+    detail::require(eps > 0 && is_finite(eps), "dowg", "eps", "finite and above 0", eps);
   }
 };
 static_assert(update_rule<dowg> && has_sums<dowg> && has_memory<dowg> && has_start<dowg>);

@@ -44,7 +44,7 @@ struct madgrad {
   void check() const {
     detail::require_nonnegative("madgrad", "lr", lr);
     detail::require_fraction("madgrad", "momentum", momentum);
-    detail::require(eps > 0 && std::isfinite(eps), "madgrad", "eps", "finite and above 0", eps);
+    detail::require(eps > 0 && is_finite(eps), "madgrad", "eps", "finite and above 0", eps);
     detail::require_nonnegative("madgrad", "weight_decay", weight_decay);
   }
 };

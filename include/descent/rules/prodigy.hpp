@@ -69,7 +69,7 @@ struct prodigy {
     detail::check_moments("prodigy", *this);
     detail::require_fraction("prodigy", "beta3", beta3);
     detail::require(eps > 0, "prodigy", "eps", "finite and above 0", eps);
-    detail::require(d0 > 0 && std::isfinite(d0), "prodigy", "d0", "finite and above 0", d0);
+    detail::require(d0 > 0 && is_finite(d0), "prodigy", "d0", "finite and above 0", d0);
     detail::require_nonnegative("prodigy", "d_coef", d_coef);
   }
 };

@@ -147,7 +147,7 @@ struct shampoo {
     detail::require_nonnegative("shampoo", "lr", lr);
     detail::require_fraction("shampoo", "momentum", momentum);
     detail::require(beta2 >= 0 && beta2 <= 1, "shampoo", "beta2", "in [0, 1]", beta2);
-    detail::require(eps > 0 && std::isfinite(eps), "shampoo", "eps", "finite and above 0", eps);
+    detail::require(eps > 0 && is_finite(eps), "shampoo", "eps", "finite and above 0", eps);
     detail::require_nonnegative("shampoo", "weight_decay", weight_decay);
     detail::require(every >= 1, "shampoo", "every", "at least 1", every);
     detail::require(iterations >= 1, "shampoo", "iterations", "at least 1", iterations);

@@ -134,7 +134,7 @@ struct soap {
     detail::require_fraction("soap", "beta1", beta1);
     detail::require_fraction("soap", "beta2", beta2);
     detail::require_fraction("soap", "shampoo_beta", shampoo_beta);
-    detail::require(eps > 0 && std::isfinite(eps), "soap", "eps", "finite and above 0", eps);
+    detail::require(eps > 0 && is_finite(eps), "soap", "eps", "finite and above 0", eps);
     detail::require_nonnegative("soap", "weight_decay", weight_decay);
     detail::require(every >= 1, "soap", "every", "at least 1", every);
     detail::require(max_precondition_dim >= 0, "soap", "max_precondition_dim", "at least 0", max_precondition_dim);

@@ -38,7 +38,7 @@ struct sophia {
     detail::require_fraction("sophia", "beta1", beta1);
     detail::require_nonnegative("sophia", "gamma", gamma);
     detail::require_nonnegative("sophia", "rho", rho);
-    detail::require(eps > 0 && std::isfinite(eps), "sophia", "eps", "finite and above 0", eps);
+    detail::require(eps > 0 && is_finite(eps), "sophia", "eps", "finite and above 0", eps);
     detail::require_nonnegative("sophia", "weight_decay", weight_decay);
   }
 };

@@ -77,7 +77,7 @@ struct yellowfin {
     detail::require_nonnegative("yellowfin", "lr", lr);
     detail::require_fraction("yellowfin", "beta", beta);
     detail::require_nonnegative("yellowfin", "first_lr", first_lr);
-    detail::require(eps > 0 && std::isfinite(eps), "yellowfin", "eps", "finite and above 0", eps);
+    detail::require(eps > 0 && is_finite(eps), "yellowfin", "eps", "finite and above 0", eps);
     detail::require_nonnegative("yellowfin", "weight_decay", weight_decay);
   }
 };

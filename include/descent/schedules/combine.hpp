@@ -33,7 +33,7 @@ template <class S> struct clamped {
 
   void check() const {
     detail::require_finite("clamped", "low", low);
-    detail::require(high >= low && std::isfinite(high), "clamped", "high", "finite and at least low", high);
+    detail::require(high >= low && is_finite(high), "clamped", "high", "finite and at least low", high);
     detail::check_schedule(inner);
   }
 };

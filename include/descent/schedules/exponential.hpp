@@ -23,6 +23,7 @@ struct exponential {
   DESCENT_HD double operator()(std::int64_t t) const {
     double value = detail::decayed(initial, factor, t / steps);
     if (!staircase && t % steps != 0) value *= descent::pow(factor, double(t % steps) / double(steps));
+    if (is_nan(limit)) return value;
     return (factor < 1 ? value < limit : value > limit) ? limit : value;
   }
 
@@ -30,7 +31,8 @@ struct exponential {
     detail::require_given("exponential", "initial", initial);
     detail::require_positive("exponential", "factor", factor);
     detail::require_steps("exponential", "steps", steps, 1);
-    detail::require(!std::isinf(limit), "exponential", "limit", "finite, or not a number for none", limit);
+    if (!is_nan(limit))
+      detail::require(is_finite(limit), "exponential", "limit", "finite, or not a number for none", limit);
   }
 };
 static_assert(schedule<exponential>);

@@ -71,6 +71,7 @@ struct plateau {
   }
 
   DESCENT_HD bool is_better(double m, double best) const {
+    if (is_nan(m)) return false;
     return metric == smaller_is_better ? m < best * (1 - relative) - absolute : m > best * (1 + relative) + absolute;
   }
 
@@ -84,7 +85,7 @@ struct plateau {
     detail::require(every >= 1, name, "every", "at least 1", every);
     detail::require_fraction(name, "relative", relative);
     detail::require_nonnegative(name, "absolute", absolute);
-    detail::require(std::isfinite(floor) && floor <= initial, name, "floor",
+    detail::require(is_finite(floor) && floor <= initial, name, "floor",
                     ("finite and at most initial, " + detail::number(initial)).c_str(), floor);
     detail::require_nonnegative(name, "eps", eps);
   }

@@ -1,0 +1,2 @@
+// The same on a device.
+#include "fast_math.cpp"
