@@ -132,13 +132,22 @@ DESCENT_HD std::int64_t micro_batches(typename Plan::policies const& policies, s
   return micro_batches_at(static_cast<typename Plan::accumulation const&>(policies), step);
 }
 
-/// Whether this call ends in an update, and does not only count.
+/// Whether this call ends in an update, and does not only count. Ranks meet in every flush(): what waits on the others
+/// is not known before.
 template <class Plan>
 DESCENT_HD bool completes(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
                           step_call const& call) {
-  if constexpr (Plan::template given<typename Plan::accumulation>)
-    return call.look || (call.flush ? c.batches > 0 : c.batches + 1 >= micro_batches<Plan>(policies, c.step));
-  else return true;
+  if constexpr (Plan::template given<typename Plan::accumulation>) {
+    if (call.flush) return Plan::parallel || c.batches > 0;
+    return call.look || c.batches + 1 >= micro_batches<Plan>(policies, c.step);
+  } else {
+    return true;
+  }
+}
+
+/// Whether this rank has nothing to add where ranks meet in a flush(): then it sends zeros with weight 0.
+DESCENT_HD inline bool adds_nothing(control_block const& c, step_call const& call) {
+  return call.flush && c.batches == 0;
 }
 
 /// The weights of this rank's gradients in memory.
@@ -175,6 +184,11 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
   if constexpr (Plan::parallel) {
     c.lost = c.applied && !static_cast<typename Plan::team const&>(policies).now->complete();
     if (c.lost) {
+      c.applied = false;
+      c.waiting = true;
+      return;
+    }
+    if (call.flush && static_cast<typename Plan::team const&>(policies).now->weights == 0) {  // nothing on any rank
       c.applied = false;
       c.waiting = true;
       return;

@@ -76,8 +76,12 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     run({weight, false});
   }
 
-  /// Updates with the micro-batches that wait, if any, as if there were n of them.
-  void flush() requires(plan::template given<typename plan::accumulation>) { run({0, true}); }
+  /// Updates with the micro-batches that wait, if any, as if there were n of them. Ranks meet in every flush(): one that
+  /// has none adds nothing and keeps its gradients, also with zero_grad{}.
+  void flush() requires(plan::template given<typename plan::accumulation>) {
+    this->refuse_ready("flush()");
+    run({0, true});
+  }
 
   /// The rule of one group, to read and to change; a change holds from the next step() on. A field that follows a
   /// schedule is overwritten by it.

@@ -89,7 +89,7 @@ struct agreed {
 
   /// This rank's part.
   DESCENT_HD void enter(double weight, double loss, double what) {
-    weights = weight, losses = weight * loss, present = 1;
+    weights = weight, losses = weight > 0 ? weight * loss : 0, present = 1;
     calls = call = what;
   }
   /// What the sum of the gradients in memory is divided by, and the mean loss.

@@ -5,6 +5,7 @@
 #include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
 #include <descent/cost.hpp>
+#include <descent/loss_at.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
@@ -12,6 +13,7 @@
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
+#include <descent/rules/polyak.hpp>
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/storage.hpp>
@@ -30,6 +32,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 /// Each member function, policy and kind of parameter under ranks: the bits of one process with the sum of the
@@ -105,6 +108,56 @@ TEST_CASE("flush: one rank may have counted more micro-batches than another, and
     }
     CHECK(mine == want);
   });
+}
+
+TEST_CASE("flush: a rank without micro-batches meets the others, adds nothing and keeps its gradients") {
+  float const none = std::numeric_limits<float>::quiet_NaN();
+  auto const check = [&](auto const& policy_of, auto overlaps) {
+    model<float> want;
+    float loss = 2;
+    ds::optimizer alone{want.list(), ds::polyak{}, ds::loss_at{&loss}, ds::clip_norm{1}, ds::accumulate{4}};
+    std::vector<model<float>> expected;
+    auto const batches = [](int rank, int t) { return (rank + t) % team; };  // 0, 1, 2
+    for (int t = 0; t < 3; ++t) {
+      for (std::size_t k = 0; k < sizes.size(); ++k)
+        for (std::size_t i = 0; i < sizes[k]; ++i) {
+          want.gradient[k][i] = 0;
+          for (int r = 0; r < team; ++r) want.gradient[k][i] += float(batches(r, t) * gradient_of(r, t, k, i));
+        }
+      alone.step(0.5 * 3), alone.flush();
+      expected.push_back(want);
+    }
+    ranks::with_ranks(team, [&](auto& comm) {
+      model<float> mine;
+      float own_loss = 0;
+      ds::optimizer opt{mine.list(), ds::polyak{}, ds::loss_at{&own_loss}, ds::clip_norm{1}, ds::accumulate{4},
+                        ds::zero_grad{}, policy_of(comm)};
+      auto const flush = [&] { opt.flush(), own_loss = none; };
+      flush();
+      for (int t = 0; t < 3; ++t) {
+        int const n = batches(comm.rank(), t);
+        own_loss = n ? 2.f : none;
+        mine.set(t, comm.rank(), comm.rank() + 1, n ? n : double(none));
+        for (int batch = 0; batch < n; ++batch) {
+          if constexpr (overlaps)
+            for (std::size_t k = sizes.size(); k-- > 0;) opt.ready(k);
+          opt.step(0.5);
+        }
+        flush();
+        CHECK(opt.report().applied);
+        CHECK(opt.report().step == t + 1);
+        CHECK(mine == expected[std::size_t(t)]);
+        CHECK((n ? mine.gradient[0][0] == 0 : std::isnan(mine.gradient[0][0])));
+        flush();  // nobody has any
+        CHECK_FALSE(opt.report().applied);
+        CHECK(opt.report().why == "no gradients were waiting");
+        CHECK(opt.report().step == t + 1);
+        CHECK(mine == expected[std::size_t(t)]);
+      }
+    });
+  };
+  check(ranks::replicated, std::false_type{}), check(ranks::sharded_ordered, std::false_type{});
+  check([](auto& comm) { return ds::sharded{comm, ds::overlap{.bucket_bytes = 9000}}; }, std::true_type{});
 }
 
 TEST_CASE("gradients may be unscaled and transformed between backward and step: each rank's own") {

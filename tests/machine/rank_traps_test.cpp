@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/accumulate.hpp>
 #include <descent/comm/threads.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/on_plateau.hpp>
@@ -129,6 +130,25 @@ TEST_CASE("another call, t, rate or frozen group on one rank is told to all") {
   check([](auto& opt) { opt.set_step(3); });
   check([](auto& opt) { opt.observe(1.0), opt.observe(2.0); });
   check([](auto& opt) { opt.gradient_norm(); });
+}
+
+TEST_CASE("a step() and a flush() that meet, of ranks with other micro-batches, are told to all") {
+  for (auto const& thrown : on_each([](auto& comm, auto policy) {
+         std::vector<float> p(50, 1), g(50, 1);
+         ds::parameters<float> list;
+         list.add("p", p.data(), g.data(), 50);
+         ds::optimizer opt{list, ds::sgd{}, ds::accumulate{2}, policy};
+         try {
+           opt.step();  // rank 1 has no second one
+           comm.rank() == 1 ? opt.flush() : opt.step();
+         } catch (...) {
+           CHECK(p == std::vector<float>(50, 1));
+           CHECK(opt.report().step == 0);
+           throw;
+         }
+       }))
+    for (std::size_t r = 0; r < team; ++r)
+      CHECK(has(thrown[r], r == 1 ? "is in flush(), others in another call" : "is in step(), others in another call"));
 }
 
 TEST_CASE("trap 39: collectives read and write as many elements as they say, and no more") {

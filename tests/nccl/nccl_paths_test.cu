@@ -23,10 +23,12 @@
 #include <descent/rules/sgd.hpp>
 #include <descent/sam.hpp>
 #include <descent/storage.hpp>
+#include <descent/zero_grad.hpp>
 
 #include "nccl/side.cuh"
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -284,6 +286,53 @@ TEST_CASE("flush divides by the micro-batches and weights of all ranks") {
     }
   };
   trial<float>{comm}.both(train, ds::adamw{}, ds::accumulate{4});
+}
+
+TEST_CASE("flush: a rank without micro-batches meets the others, adds nothing and keeps its gradients; captured, too") {
+  joined comm;
+  test::stream s;
+  auto const run = [&](auto policy, bool capture) {
+    INFO("rank ", comm.rank(), capture ? ", captured" : "");
+    side<float, float, true> d{usual, s, comm};
+    side<float, float, false> h{usual, s, comm};
+    ds::optimizer opt{d.list(), ds::adamw{}, ds::accumulate{4}, ds::zero_grad{}, policy, ds::cuda{s}};
+    ds::optimizer alone{h.list(), ds::adamw{}, ds::accumulate{1}};
+    int const n = comm.size();
+    auto const micro_batches = [&] {
+      for (int batch = 0; batch < comm.rank(); ++batch) opt.step();  // rank 0 has none
+      opt.flush();
+    };
+    auto const none = [&] { opt.flush(); };
+    auto const both = [&](auto const& update, auto const& empty) {
+      for (int t = 0; t < 3; ++t) {
+        h.sum(t, 1, n);
+        if (n > 1) alone.step(n * (n - 1) / 2);
+        d.set(t);
+        if (comm.rank() == 0) {
+          d.x.gradient.assign(d.x.gradient.size(), std::numeric_limits<float>::quiet_NaN());
+          d.x.send_gradients();
+        }
+        update();
+        CHECK(opt.report().applied == (n > 1));
+        CHECK(opt.report().step == (n > 1 ? t + 1 : 0));
+        CHECK(test::same_bits(d.values(), h.values()));
+        float const left = d.x.device_gradient.get(s)[d.x.place(0, 0)];
+        CHECK((comm.rank() == 0 ? std::isnan(left) : left == 0));
+        empty();
+        CHECK(opt.report().why == "no gradients were waiting");
+        CHECK(opt.report().step == (n > 1 ? t + 1 : 0));
+        CHECK(test::same_bits(d.values(), h.values()));
+      }
+    };
+    if (capture) {
+      test::graph const update(s, micro_batches), empty(s, none);
+      both([&] { update.launch(s); }, [&] { empty.launch(s); });
+    } else {
+      both([&] { d.enqueue(micro_batches); }, [&] { d.enqueue(none); });
+    }
+  };
+  run(ds::replicated{comm}, false), run(ds::replicated{comm}, true);
+  run(ds::sharded{comm, ds::ordered_sum{}}, false), run(ds::sharded{comm, ds::ordered_sum{}}, true);
 }
 
 TEST_CASE("sam and gradient_ahead: every rank moves to where all take their gradients") {

@@ -61,8 +61,8 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     bool const complete = meets(groups, call);
     if constexpr (Plan::parallel)
       if (complete)
-        ranks_.reduce(view_, controls(), groups, call.flush ? sending::all : sending::marked, call, "step()",
-                      Plan::zeroes_own);
+        ranks_.reduce(view_, controls(), groups, call.flush ? sending::all : sending::marked, call,
+                      call.flush ? "flush()" : "step()", Plan::zeroes_own);
     if constexpr (Plan::norm_first) {
       if (complete) measure_all<measure::norm>(call);
       launch(decide_step<Plan>, 1, total_threads, stream_, view_, controls(), call);
@@ -328,10 +328,10 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
                                    "ends with the last");
           captures_ = now;
         }
-        bool const complete = call.flush ? batches_ > 0 : batches_ + 1 >= micro_batches<Plan>(policies_, 0);
-        batches_ = complete ? 0 : batches_ + !call.flush;
+        bool const complete = call.flush || batches_ + 1 >= micro_batches<Plan>(policies_, 0);
+        batches_ = complete ? 0 : batches_ + 1;
         if constexpr (Plan::overlaps)
-          if (!complete && !call.flush) ranks_.end_unsent();
+          if (!complete) ranks_.end_unsent();
         return complete;
       }
     }

@@ -163,12 +163,12 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     if constexpr (Plan::overlaps) {
       if (by_marks(how)) require_marks(groups, name);
       marks_.begin(how);
-      while (!marks_.all_sent()) send_next(v, zero);
+      while (!marks_.all_sent()) send_next(v, zero, call.flush);
       await_buckets();
     }
     launch(enter_reduction<Plan>, 1, 1, stream_, v, w, call, call_of(name, number_), meeting_of_gradients_,
            before_.get());
-    if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, stream_);
+    if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, call.flush, stream_);
     comm_->all_reduce(&now_.get()->weights, agreed_sums, stream_);
     if constexpr (Plan::overlaps) marks_.end(how);
   }
@@ -185,7 +185,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     if (known == makers.end()) known = makers.insert(known, {maker, new_event(), false});
     require_cuda(cudaEventRecord(known->event.get(), maker), "cudaEventRecord");
     known->waits = true;
-    while (marks_.next_is_complete(groups)) send_next(v, zero);
+    while (marks_.next_is_complete(groups)) send_next(v, zero, false);
   }
   /// A micro-batch after which nothing is sent.
   void end_unsent() { marks_.end(sending::marked); }
@@ -261,7 +261,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     return x;
   }
   /// A bucket that is complete, on a stream of its own.
-  void send_next(device_view<Plan> const& v, bool zero) {
+  void send_next(device_view<Plan> const& v, bool zero, bool flush) {
     std::size_t const next = marks_.take_next();
     cudaStream_t const s = own_stream_.get();
     if (!forked_) order(stream_, s, forks_);  // the step before must have read its sums
@@ -270,13 +270,13 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       if (std::exchange(maker.waits, false))
         require_cuda(cudaStreamWaitEvent(s, maker.event.get(), 0), "cudaStreamWaitEvent");
     launch(enter_bucket<comm_progress>, 1, 1, s, comm_->marks(), meeting_of_buckets_);
-    send(v, all_.buckets[next], zero, s);
+    send(v, all_.buckets[next], zero, flush, s);
     launch(leave_bucket<comm_progress>, 1, 1, s, comm_->marks());
   }
-  void send(device_view<Plan> const& v, bucket const& b, bool zero, cudaStream_t s) {
+  void send(device_view<Plan> const& v, bucket const& b, bool zero, bool flush, cudaStream_t s) {
     auto* const to = reinterpret_cast<sum*>(sum_.get()) + b.part;
     auto* const wires = Plan::shards || ordered ? reinterpret_cast<wire*>(wire_.get()) : reinterpret_cast<wire*>(to);
-    pack(v, b, wires, zero, s);
+    pack(v, b, wires, zero, flush, s);
     if constexpr (!ordered) {
       if constexpr (Plan::shards) comm_->reduce_scatter(wires, to, b.room, s);
       else comm_->all_reduce(to, ranks_ * b.room, s);
@@ -292,7 +292,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     }
   }
   /// Runs of tensors that are there, or not, to the wire.
-  void pack(device_view<Plan> const& v, bucket const& b, wire* wires, bool zero, cudaStream_t s) {
+  void pack(device_view<Plan> const& v, bucket const& b, wire* wires, bool zero, bool flush, cudaStream_t s) {
     using body = send_packets<callers>;
     std::size_t const end = b.first_tensor + b.tensors;
     auto const absent = [&](std::size_t t) { return Plan::overlaps && marks_.lacks(t); };
@@ -301,7 +301,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       while (next < end && absent(next) == absent(t)) ++next;
       std::int64_t const first = first_chunks_[t];
       launch(each_packet<body>, first_chunks_[next] - first, packet_threads, s,
-             body{callers_of(v), wires, {b.all.first, 0}, on_wire_.get(), first, shrink_, zero, absent(t)});
+             body{callers_of(v), wires, {b.all.first, 0}, on_wire_.get(), first, shrink_, zero, absent(t), flush});
     }
   }
 

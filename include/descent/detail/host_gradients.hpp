@@ -105,10 +105,10 @@ template <class Plan, class System> class host_gradients : protected host_storag
     host_gradients* e;
     entry const* groups;
     real shrink;
-    bool zero;
+    bool zero, absent;
     template <class Real> void operator()(std::int64_t chunk) const {
       auto* const to = e->ranks_.place_on_wire(e->where_, chunk);
-      if (e->ranks_.lacks(e->index_of(e->record(chunk)))) {
+      if (absent || e->ranks_.lacks(e->index_of(e->record(chunk)))) {
         std::fill_n(to, span_of(chunk, e->record(chunk)).size, typename Plan::reduced::wire{});
         return;
       }
@@ -138,7 +138,8 @@ template <class Plan, class System> class host_gradients : protected host_storag
 
   void meet(std::vector<entry> const& groups, step_call const& call) {
     if (completes<Plan>(control_, policies_, call))
-      reduce(groups, call, call.flush ? sending::all : sending::marked, Plan::zeroes_own, "step()");
+      reduce(groups, call, call.flush ? sending::all : sending::marked, Plan::zeroes_own,
+             call.flush ? "flush()" : "step()");
     else if constexpr (Plan::overlaps)
       if (!call.flush) ranks_.end_unsent(groups, "step()");
   }
@@ -156,11 +157,11 @@ template <class Plan, class System> class host_gradients : protected host_storag
     if constexpr (has_loss<rule>) loss = *static_cast<typename Plan::loss const&>(policies_).where;
     ranks_.reduce(groups, how, weight_of<Plan>(control_, call), loss, name,
                   hash_of_call(ranks_.call_of(name), control_, groups.data(), int(groups.size())),
-                  packing(groups, zero));
+                  packing(groups, zero, adds_nothing(control_, call)));
   }
-  auto packing(std::vector<entry> const& groups, bool zero) {
-    return [this, &groups, zero](bucket const& b) {
-      this->for_chunks_in(b.all, send_body{this, groups.data(), real(ranks_.shrink()), zero});
+  auto packing(std::vector<entry> const& groups, bool zero, bool absent = false) {
+    return [this, &groups, zero, absent](bucket const& b) {
+      this->for_chunks_in(b.all, send_body{this, groups.data(), real(ranks_.shrink()), zero, absent});
     };
   }
 };

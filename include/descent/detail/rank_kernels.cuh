@@ -19,7 +19,7 @@ template <class Callers> struct send_packets {
   place const* places;
   std::int64_t first_chunk;
   double shrink;
-  bool zero, absent;
+  bool zero, absent, flush;
   __device__ bool wants(std::int32_t) const { return true; }
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
@@ -28,7 +28,7 @@ template <class Callers> struct send_packets {
     std::int64_t at;
     if constexpr (Callers::reduced::shards) at = places[t.first_chunk + i / chunk_size](t.arena + i);
     else at = whole(t.arena + i);
-    if (absent) {
+    if (absent || (flush && v.control->batches == 0)) {
       real const none[M] = {};
       return write(wire + at, none, extent{M, true});
     }
