@@ -20,11 +20,12 @@ namespace {
 
 using variables = std::map<std::string, std::string>;
 
-launch of(variables const& set) {
-  return launch::from([&](std::string const& name) -> char const* {
+launch of(variables const& set, std::string const& hydra = "") {
+  auto const get = [&](std::string const& name) -> char const* {
     auto const at = set.find(name);
     return at == set.end() ? nullptr : at->second.c_str();
-  });
+  };
+  return launch::from(get, hydra);
 }
 variables operator+(variables a, variables const& b) {
   for (auto const& [name, value] : b) a[name] = value;
@@ -52,7 +53,7 @@ void names(std::string const& message, std::initializer_list<char const*> parts)
   }
 }
 
-// What the launchers of these versions set: Open MPI 4.1, torchrun 2.x; Slurm's and Hydra's by their manuals.
+// What the launchers of these versions set: Open MPI 4.1, torchrun 2.x, MPICH 4; Slurm's by its manual.
 variables const mpirun{{"OMPI_COMM_WORLD_RANK", "3"},       {"OMPI_COMM_WORLD_SIZE", "4"},
                        {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                        {"OMPI_MCA_ess_base_jobid", "1688403969"}};
@@ -88,17 +89,54 @@ TEST_CASE("launch: each launcher's variables are rank, size, local rank, local s
   CHECK(of(torchrun).port == 29500);
 }
 
-TEST_CASE("launch: a job's name is another after each start, and none where the launcher has none") {
+TEST_CASE("launch: a job's name is another after each start, as far as the launcher says, and never empty") {
   CHECK(of(mpirun).job == "1688403969");
   CHECK(of(mpirun + variables{{"PMIX_NAMESPACE", "prterun-node0-12@1"}}).job == "prterun-node0-12@1");
   CHECK(of(torchrun).job == "02c477ae.0");
   CHECK(of(torchrun + variables{{"TORCHELASTIC_RESTART_COUNT", "1"}}).job == "02c477ae.1");
-  CHECK(of(torchrun + variables{{"TORCHELASTIC_RUN_ID", "none"}}).job == "");  // torchrun's default
+  variables const none = torchrun + variables{{"TORCHELASTIC_RUN_ID", "none"}};  // torchrun's default
+  CHECK(of(none).job == "torchrun.node0.29500.0");
+  CHECK(of(none + variables{{"MASTER_PORT", "29501"}}).job == "torchrun.node0.29501.0");
+  CHECK(of(none + variables{{"TORCHELASTIC_RESTART_COUNT", "1"}}).job == "torchrun.node0.29500.1");
+  CHECK(of(torchrun + variables{{"TORCHELASTIC_RUN_ID", ""}}).job == "torchrun.node0.29500.0");
+  CHECK(of(mpirun + variables{{"PMIX_NAMESPACE", ""}}).job == "1688403969");
+  CHECK(of(without(mpirun, "OMPI_MCA_ess_base_jobid")).job == "mpirun");
   CHECK(of(srun).job == "77.0");
   CHECK(of(srun + variables{{"SLURM_RESTART_COUNT", "2"}}).job == "77.0.2");  // requeued: steps are counted anew
-  CHECK(of(mpiexec).job == "");
-  CHECK(of(by_hand).job == "");
+  CHECK(of(by_hand).job == "torchrun");
+  CHECK(of(by_hand + variables{{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "4000"}}).job == "torchrun.node0.4000");
   CHECK(of(srun + by_hand).job == "77.0");
+  CHECK(of({}).job == "");
+}
+
+TEST_CASE("launch: Hydra's starts are named by the port of their mpiexec, behind the batch system's job") {
+  CHECK(of(mpiexec).job == "mpiexec");
+  CHECK(of(mpiexec, "vm:40189").job == "mpiexec.vm:40189");
+  CHECK(of(mpiexec + variables{{"PBS_JOBID", "12.head"}}, "vm:40189").job == "mpiexec.12.head.vm:40189");
+  CHECK(of(mpirun, "vm:40189").job == "1688403969");
+
+  auto const port = [](std::initializer_list<std::string> arguments) {
+    std::string line;
+    for (auto const& one : arguments) line += one + '\0';
+    return descent::detail::hydra_port(line);
+  };
+  CHECK(port({"/usr/bin/hydra_pmi_proxy", "--control-port", "vm:40189", "--rmk", "user"}) == "vm:40189");
+  CHECK(port({"hydra_pmi_proxy", "--rmk", "user", "--control-port", "vm:40189"}) == "vm:40189");
+  CHECK(port({"hydra_pmi_proxy", "--control-port"}) == "");
+  CHECK(port({"sh", "--control-port", "vm:40189"}) == "");
+  CHECK(port({}) == "");
+}
+
+TEST_CASE("launch: a job's name can be that of a file, and keeps long ones apart") {
+  auto const named = [](std::string const& id) {
+    return of(torchrun + variables{{"TORCHELASTIC_RUN_ID", id}}).job;
+  };
+  CHECK(named("team/run 7") == "team_run 7.0");
+  std::string const longest(198, 'a'), longer(400, 'a');
+  CHECK(named(longest) == longest + ".0");
+  CHECK(named(longer).size() <= 200);
+  CHECK(named(longer) == named(longer));
+  CHECK(named(longer) != named(longer + "b"));
 }
 
 TEST_CASE("launch: Slurm's tasks per node are those of this node") {

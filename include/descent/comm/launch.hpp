@@ -4,12 +4,16 @@
 
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unistd.h>
 #include <vector>
 
 namespace descent::comm {
@@ -21,17 +25,22 @@ struct launch {
   int rank = 0, size = 1;              // among all processes
   int local_rank = 0, local_size = 1;  // among those of this node
   std::string launcher;                // torchrun, mpirun, mpiexec, srun, or empty
-  std::string job;      // the same in all processes of a start, not in another's; empty where the launcher says nothing
+  /// The same in all processes of a start: up to 200 characters without '/', none where there is no launcher. Where the
+  /// launcher names its starts, another one in each; where it does not, made of what there is (docs/data_parallel.md).
+  std::string job;
   std::string address;  // MASTER_ADDR, or empty
   int port = 0;         // MASTER_PORT, or 0; under torchrun its own store listens there
 
   /// Throws std::invalid_argument, with variable, value and what is allowed, on what is no number, out of range or
   /// incomplete, and on launchers that disagree.
   static launch from_environment() {
-    return from([](char const* name) { return std::getenv(name); });
+    return from([](char const* name) { return std::getenv(name); }, hydra());
   }
-  /// The same of get(name), a string or null.
-  template <class Get> static launch from(Get const& get);
+  /// The same of get(name), a string or null; `hydra`: where the mpiexec of Hydra listens, or empty.
+  template <class Get> static launch from(Get const& get, std::string const& hydra = "");
+
+ private:
+  static std::string hydra();
 };
 
 }  // namespace descent::comm
@@ -126,6 +135,42 @@ template <class Get> std::optional<placed> read_launcher(launcher_variables cons
   return p;
 }
 
+/// Hydra has no name for a start in the environment, but its mpiexec listens on a port, which the command line of the
+/// proxy on each node has. Empty for another program's command line, whose arguments end with zeros.
+inline std::string hydra_port(std::string_view command_line) {
+  auto const next = [&] {
+    std::string_view const one = command_line.substr(0, command_line.find('\0'));
+    command_line.remove_prefix(one.size() == command_line.size() ? one.size() : one.size() + 1);
+    return one;
+  };
+  if (next().find("proxy") == std::string_view::npos) return "";
+  while (!command_line.empty())
+    if (next() == "--control-port") return std::string(next());
+  return "";
+}
+inline std::string contents_of_process(long pid, char const* file) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+/// 0 where it is not known.
+inline long parent_of_process(long pid) {
+  std::string const stat = contents_of_process(pid, "stat");  // pid (name) state parent ...
+  auto const name_ends = stat.rfind(')');
+  long parent = 0;
+  if (name_ends != stat.npos) static_cast<void>(std::sscanf(stat.c_str() + name_ends + 1, " %*c %ld", &parent));
+  return parent;
+}
+
+/// A name that a file may have.
+inline std::string as_job(std::string name) {
+  for (char& c : name)
+    if (c == '/') c = '_';
+  if (name.size() <= 200) return name;
+  std::uint64_t h = 0xcbf29ce484222325;
+  for (unsigned char c : name) h = (h ^ c) * 0x100000001b3;
+  return name.substr(0, 170) + "." + std::to_string(h);
+}
+
 /// Whether srun started this process, not a batch script or a shell, whose steps have reserved numbers.
 template <class Get> bool is_srun_step(Get const& get) {
   char const* const step = get("SLURM_STEP_ID");
@@ -134,22 +179,43 @@ template <class Get> bool is_srun_step(Get const& get) {
 
 template <class Get> std::string job_of(std::string_view launcher, Get const& get) {
   auto const text = [&](char const* name) { return std::string(get(name) ? get(name) : ""); };
-  auto const with = [&](char const* name) { return get(name) ? "." + text(name) : std::string(); };
+  auto const with = [&](char const* name) { return text(name).empty() ? "" : "." + text(name); };
   if (launcher == "torchrun") {
     std::string const run = text("TORCHELASTIC_RUN_ID");  // "none" where nobody gave one
     return run.empty() || run == "none" ? "" : run + with("TORCHELASTIC_RESTART_COUNT");
   }
-  if (launcher == "mpirun") return get("PMIX_NAMESPACE") ? text("PMIX_NAMESPACE") : text("OMPI_MCA_ess_base_jobid");
+  if (launcher == "mpirun")
+    return !text("PMIX_NAMESPACE").empty() ? text("PMIX_NAMESPACE") : text("OMPI_MCA_ess_base_jobid");
   if (is_srun_step(get) && get("SLURM_JOB_ID"))
     return text("SLURM_JOB_ID") + with("SLURM_STEP_ID") + with("SLURM_RESTART_COUNT");
   return "";
+}
+
+/// For a start that its launcher has not named: what tells it from others at the same time as far as that is known.
+template <class Get> std::string made_job(std::string name, std::string const& hydra, Get const& get) {
+  auto const add = [&](std::string const& more) {
+    if (!more.empty()) name += "." + more;
+  };
+  for (char const* variable : {"PMI_JOBID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID",
+                               "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"})
+    add(get(variable) ? get(variable) : "");
+  add(hydra);
+  return name;
 }
 
 }  // namespace descent::detail
 
 namespace descent::comm {
 
-template <class Get> launch launch::from(Get const& get) {
+inline std::string launch::hydra() {
+  if (!std::getenv(detail::mpiexec_variables.rank)) return "";
+  int most = 32;  // scripts may stand between
+  for (long pid = ::getppid(); pid > 0 && most > 0; pid = detail::parent_of_process(pid), --most)
+    if (auto const port = detail::hydra_port(detail::contents_of_process(pid, "cmdline")); !port.empty()) return port;
+  return "";
+}
+
+template <class Get> launch launch::from(Get const& get, std::string const& hydra) {
   std::vector<detail::placed> said;
   auto const add = [&](std::optional<detail::placed> const& p) {
     if (p) said.push_back(*p);
@@ -182,6 +248,8 @@ template <class Get> launch launch::from(Get const& get) {
     detail::refuse_variable(said.front().by.local_rank, "set as " + std::string(said.front().by.rank) + " is", "not");
   for (detail::placed const& p : said)
     if (at.job.empty()) at.job = detail::job_of(p.by.launcher, get);
+  if (at.job.empty()) at.job = detail::made_job(at.launcher, hydra, get);
+  at.job = detail::as_job(at.job);
   return at;
 }
 
