@@ -410,4 +410,17 @@ TEST_CASE("bad input") {
   ds::comm::threads world{2};
   CHECK_THROWS_WITH_AS(world.rank(2), "comm::threads: rank must be in [0, 2), is 2", std::invalid_argument);
   CHECK_THROWS_WITH_AS(world.comes_too_late(-1), "comm::threads: rank must be in [0, 2), is -1", std::invalid_argument);
+  for (auto deadline : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(-1500000000), std::chrono::nanoseconds::min()})
+    CHECK(has(thrown([&] { ds::comm::threads{2, deadline}; }), "comm::threads: the deadline must be above 0, is "));
+}
+
+TEST_CASE("a deadline of any length is waited for") {
+  ds::comm::threads world{3, std::chrono::nanoseconds::max()};
+  CHECK(none(on_ranks(world, [&](auto& comm) {
+    for (int i = 0; i < 50; ++i) {
+      double x = comm.rank();
+      comm.all_reduce(&x, 1);
+      CHECK(x == 3);
+    }
+  })));
 }

@@ -290,6 +290,18 @@ TEST_CASE("by_file: every rank has rank 0's bytes, in whatever order they come, 
   CHECK(f.empty());
 }
 
+TEST_CASE("rendezvous: a deadline of any length is waited for") {
+  folder const f;
+  meet({f.path, "a", std::chrono::nanoseconds::max()}, 2);
+  host h(2, "job", std::chrono::nanoseconds::max(), id_of(2));
+  unique_id id{};
+  comm::by_tcp{.port = h.port(), .token = "job", .deadline = std::chrono::nanoseconds::max()}(1, 2, id);
+  h.thread.join();
+  CHECK(h.error == "");
+  CHECK(id == id_of(2));
+  CHECK(detail::time_limit(std::chrono::nanoseconds::max()).milliseconds() == 100);
+}
+
 TEST_CASE("by_file: one meeting after the other under one name, each with its own bytes") {
   test::clock const still;
   folder const f;
@@ -500,7 +512,9 @@ TEST_CASE("rendezvous: bad arguments are refused before anything is touched") {
   check_names(file({f.path, "a"}, 0, 0), {"by_file: size must be at least 1, is 0"});
   check_names(file({f.path, "a"}, 2, 2), {"by_file: rank must be in [0, 2), is 2"});
   check_names(file({f.path, "a"}, -1, 2), {"by_file: rank must be in [0, 2), is -1"});
-  check_names(file({f.path, "a", 0s}, 0, 2), {"by_file: deadline must be more than 0, is 0 ns"});
+  check_names(file({f.path, "a", 0s}, 0, 2), {"by_file: the deadline must be above 0, is 0 s"});
+  check_names(tcp({.port = 4000, .token = "a", .deadline = -1s}, 1, 2),
+              {"by_tcp: the deadline must be above 0, is -1 s"});
   check_names(file({f.path, ""}, 0, 2), {"by_file: job must be 1 to 255 characters", "is empty"});
   check_names(file({f.path, "a/b"}, 0, 2), {"by_file: job must be part of a file's name", "'a/b'"});
   check_names(file({f.path, std::string(201, 'a')}, 0, 2), {"up to 200 characters"});

@@ -166,11 +166,14 @@ TEST_CASE("arguments that cannot be are refused before anything is sent") {
   }
   CHECK_THROWS_AS(comm.broadcast(&x, 1, -1), std::invalid_argument);
   CHECK_THROWS_AS(comm.broadcast(&x, 1, comm.size()), std::invalid_argument);
-  CHECK_THROWS_AS((ds::comm::mpi{MPI_COMM_WORLD, 0s}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS((ds::comm::mpi{MPI_COMM_WORLD, 0s}), "comm::mpi: the deadline must be above 0, is 0 s",
+                       std::invalid_argument);
   CHECK_THROWS_AS((ds::comm::mpi{MPI_COMM_WORLD, 1s, 0}), std::invalid_argument);
   CHECK_THROWS_AS((ds::comm::mpi{MPI_COMM_NULL, 1s}), std::invalid_argument);
   int argc = 0;
   char** argv = nullptr;
+  CHECK_THROWS_WITH_AS((ds::comm::mpi_session{argc, argv, -1s}),
+                       "comm::mpi_session: the grace period must be above 0, is -1 s", std::invalid_argument);
   CHECK_THROWS_AS((ds::comm::mpi_session{argc, argv}), std::logic_error);  // main has one
   comm.all_reduce(&x, 1);
   CHECK(x == comm.size());

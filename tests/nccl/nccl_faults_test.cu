@@ -439,7 +439,10 @@ TEST_CASE("bad input") {
   auto const nobody = [](int, int, auto&) {};
   CHECK_THROWS_WITH_AS(ds::comm::nccl(2, 2, nobody), "comm::nccl: rank must be in [0, size), is 2 of 2",
                        std::invalid_argument);
-  CHECK_THROWS_AS(ds::comm::nccl(0, 1, nobody, 0s), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(ds::comm::nccl(0, 1, nobody, 0s), "comm::nccl: the deadline must be above 0, is 0 s",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(ds::comm::nccl(0, 1, nobody, 1s, -1s), "comm::nccl: the grace period must be above 0, is -1 s",
+                       std::invalid_argument);
 }
 
 // The last one: a process that has ended does not come back.

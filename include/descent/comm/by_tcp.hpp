@@ -119,7 +119,7 @@ struct by_tcp::call {
     std::string const me = "by_tcp: rank " + std::to_string(rank) + ": ";
     if (!socket)
       throw comm_error(me + "waited " + reach.text() + " for rank 0 at " + place(by.port) + ": " + why);
-    detail::time_limit limit(by.deadline + std::chrono::seconds(1));
+    detail::time_limit limit(detail::cut_wait(by.deadline) + std::chrono::seconds(1));
     auto const check = [&](std::string const& problem) {
       if (!problem.empty()) throw comm_error(me + "the answer of rank 0 at " + place(by.port) + ": " + problem);
     };

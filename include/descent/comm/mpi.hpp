@@ -45,16 +45,14 @@ class mpi {
 
   explicit mpi(MPI_Comm parent = MPI_COMM_WORLD, std::chrono::nanoseconds deadline = std::chrono::minutes(10),
                int largest = 1 << 30)
-      : deadline_(deadline), largest_(std::size_t(largest)), memory_(new memory) {
+      : deadline_(detail::checked_wait("comm::mpi", "deadline", deadline)), largest_(std::size_t(largest)),
+        memory_(new memory) {
     if (largest < 1)
       throw std::invalid_argument("comm::mpi: the largest message must be at least 1 byte, is " +
                                   std::to_string(largest));
-    if (deadline <= std::chrono::nanoseconds(0))
-      throw std::invalid_argument("comm::mpi: the deadline must be above 0 s, is " +
-                                  detail::seconds_of(deadline) + " s");
     if (!detail::mpi_runs())
       throw std::logic_error("comm::mpi: MPI does not run; a comm::mpi_session must exist as long as this");
-    comm_ = detail::duplicate(parent, deadline);
+    comm_ = detail::duplicate(parent, deadline_);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &size_);

@@ -85,9 +85,8 @@ class mpi_session {
  public:
   static constexpr int lost_ranks = 75;
 
-  mpi_session(int& argc, char**& argv, std::chrono::nanoseconds grace = std::chrono::seconds(5)) : grace_(grace) {
-    if (grace <= std::chrono::nanoseconds(0))
-      throw std::invalid_argument("comm::mpi_session: the grace period must be above 0 s");
+  mpi_session(int& argc, char**& argv, std::chrono::nanoseconds grace = std::chrono::seconds(5))
+      : grace_(detail::checked_wait("comm::mpi_session", "grace period", grace)) {
     int begun = 0, provided = MPI_THREAD_SINGLE;
     MPI_Initialized(&begun);
     if (begun) throw std::logic_error("comm::mpi_session: MPI was already started; it starts once in a process");

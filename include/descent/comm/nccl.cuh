@@ -48,12 +48,11 @@ class nccl {
   template <rendezvous Meet>
   nccl(int rank, int size, Meet&& meet, std::chrono::nanoseconds deadline = std::chrono::minutes(10),
        std::chrono::nanoseconds grace = std::chrono::seconds(5))
-      : guard_(rank, size, deadline, grace) {
+      : guard_(rank, size, detail::checked_wait("comm::nccl", "deadline", deadline),
+               detail::checked_wait("comm::nccl", "grace period", grace)) {
     if (size < 1 || rank < 0 || rank >= size)
       throw std::invalid_argument("comm::nccl: rank must be in [0, size), is " + std::to_string(rank) + " of " +
                                   std::to_string(size));
-    if (deadline <= std::chrono::nanoseconds(0))
-      throw std::invalid_argument("comm::nccl: the deadline must be above 0");
     guard_.start(meet);
   }
 

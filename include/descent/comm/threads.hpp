@@ -39,7 +39,7 @@ class threads {
   class member;
 
   explicit threads(int ranks, std::chrono::nanoseconds deadline = std::chrono::minutes(10))
-      : slots_(std::size_t(checked(ranks))), deadline_(deadline) {}
+      : slots_(std::size_t(checked(ranks))), deadline_(detail::checked_wait("comm::threads", "deadline", deadline)) {}
   threads(threads const&) = delete;
   threads& operator=(threads const&) = delete;
 

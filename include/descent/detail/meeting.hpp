@@ -47,7 +47,7 @@ inline std::string system_message(int error) { return std::generic_category().me
 /// A moment after which nobody waits any more.
 class time_limit {
  public:
-  explicit time_limit(std::chrono::nanoseconds of) : of_(of), end_(deadline_clock::now() + of) {}
+  explicit time_limit(std::chrono::nanoseconds of) : of_(cut_wait(of)), end_(deadline_clock::now() + of_) {}
   bool passed() const { return deadline_clock::now() >= end_; }
   /// For poll(), at least 0 and at most 100.
   int milliseconds() const {
@@ -158,7 +158,7 @@ inline void require_meeting(std::string const& who, int rank, int size, std::str
   };
   if (size < 1) refuse("size", "at least 1", std::to_string(size));
   if (rank < 0 || rank >= size) refuse("rank", "in [0, " + std::to_string(size) + ")", std::to_string(rank));
-  if (deadline.count() <= 0) refuse("deadline", "more than 0", std::to_string(deadline.count()) + " ns");
+  checked_wait(who, "deadline", deadline);
   if (size > 1 && (token.empty() || token.size() >= note::most || token.find('\0') != token.npos))
     refuse(field, "1 to 255 characters, the same on all ranks and in no other job",
            token.empty() ? "empty" : "'" + token + "'");

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 
 namespace descent::detail {
@@ -14,6 +15,18 @@ inline std::string seconds_of(std::chrono::nanoseconds d) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", std::chrono::duration<double>(d).count());
   return text;
+}
+
+/// What longer waits are cut to: nobody sees its end, and it can be added to any time.
+inline constexpr std::chrono::nanoseconds longest_wait = std::chrono::hours(24 * 365 * 100);
+inline std::chrono::nanoseconds cut_wait(std::chrono::nanoseconds d) { return d < longest_wait ? d : longest_wait; }
+
+/// The wait that a caller asks for, cut. Throws std::invalid_argument unless it is above 0.
+inline std::chrono::nanoseconds checked_wait(std::string const& who, std::string const& what,
+                                             std::chrono::nanoseconds d) {
+  if (d <= std::chrono::nanoseconds(0))
+    throw std::invalid_argument(who + ": the " + what + " must be above 0, is " + seconds_of(d) + " s");
+  return cut_wait(d);
 }
 
 /// The steady clock, by which deadlines pass. A test may put another in its place.
