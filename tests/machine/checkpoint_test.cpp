@@ -273,6 +273,27 @@ TEST_CASE("checkpoint: load() finds pieces by name, whatever the order of parame
   check(ds::novograd{});  // remembers a norm of each tensor
 }
 
+TEST_CASE("checkpoint: of a thousand parameters, in another order too, each gets its own pieces") {
+  int const count = 1000;
+  std::vector<float> w(count), dw(count);
+  auto const in_order = [&](bool turned) {
+    ds::parameters<float> p;
+    for (int i = 0; i < count; ++i) {
+      int const k = turned ? count - 1 - i : i;
+      p.add("layer." + std::to_string(k) + ".bias", &w[std::size_t(k)], &dw[std::size_t(k)], 1);
+    }
+    return p;
+  };
+  for (int i = 0; i < count; ++i) dw[std::size_t(i)] = float(i + 1);
+  ds::optimizer first{in_order(false), ds::sgd{.lr = 0, .momentum = 0.5}}, second{in_order(true), ds::sgd{.momentum = 0.5}};
+  first.step();
+  load(second, saved(first));
+  for (int i = 0; i < count; ++i)
+    CHECK(second.state("layer." + std::to_string(i) + ".bias", "b")[0] == float(i + 1));
+  CHECK_THROWS_WITH_AS(second.state("layer.1000.bias", "b"), "there is no parameter 'layer.1000.bias'",
+                       std::invalid_argument);
+}
+
 TEST_CASE("checkpoint: tensors of two types, of which one is its own master, and of no element") {
   std::vector<half> w(40, half(0.5f)), dw(40);
   std::vector<float> b(7, 0.25f), db(7);

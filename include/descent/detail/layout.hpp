@@ -6,9 +6,11 @@
 #include <descent/parameters.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -82,6 +84,31 @@ struct own_part {
   std::vector<place> places;  // of that run's elements
 };
 
+/// Finds the place of a name in a list: open addressing from the hash on, at most half full. It has no copy of the names.
+class name_table {
+ public:
+  using list = std::vector<std::string>;
+
+  name_table() : places_(1, none) {}
+  explicit name_table(list const& names) : places_(std::bit_ceil(2 * names.size() + 1), none) {
+    for (std::size_t i = 0; i < names.size(); ++i) places_[slot_of(names, names[i])] = std::int32_t(i);
+  }
+  /// -1 where it is not in the list that the table was made of.
+  std::int64_t find(list const& names, std::string const& name) const { return places_[slot_of(names, name)]; }
+
+ private:
+  static constexpr std::int32_t none = -1;
+
+  std::size_t slot_of(list const& names, std::string const& name) const {
+    std::size_t const mask = places_.size() - 1;
+    std::size_t slot = std::hash<std::string>{}(name) & mask;
+    while (places_[slot] != none && names[std::size_t(places_[slot])] != name) slot = (slot + 1) & mask;
+    return slot;
+  }
+
+  std::vector<std::int32_t> places_;
+};
+
 template <class Value, class Gradient> struct layout {
   std::vector<tensor_record<Value, Gradient>> tensors;
   std::vector<std::int32_t> tensor_of_chunk;
@@ -109,6 +136,7 @@ template <class Value, class Gradient> struct layout {
       elements += v.count;
       groups = std::max(groups, v.group + 1);
     }
+    places_ = name_table(names);
     refuse_overlaps();
     arrange(false);
     rule_chunks = chunks(), rule_arena = arena;
@@ -120,7 +148,8 @@ template <class Value, class Gradient> struct layout {
   template <class Own>
   layout(sum_over_ranks, layout<Value, Own> const& given)
       : tensor_of_chunk(given.tensor_of_chunk), names(given.names), columns(given.columns), elements(given.elements),
-        arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks), rule_arena(given.rule_arena) {
+        arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks), rule_arena(given.rule_arena),
+        places_(given.places_) {
     for (auto const& x : given.tensors) {
       tensors.push_back({x.value, nullptr, x.count, x.first_chunk, x.arena, x.group, packets_aligned(x.value), x.types,
                          x.matrix});
@@ -143,12 +172,16 @@ template <class Value, class Gradient> struct layout {
   }
 
   std::size_t find(std::string const& name) const {
-    auto const it = std::find(names.begin(), names.end(), name);
-    if (it == names.end()) throw std::invalid_argument("there is no parameter '" + name + "'");
-    return std::size_t(it - names.begin());
+    std::int64_t const t = place_of(name);
+    if (t < 0) throw std::invalid_argument("there is no parameter '" + name + "'");
+    return std::size_t(t);
   }
+  /// The same, or -1.
+  std::int64_t place_of(std::string const& name) const { return places_.find(names, name); }
 
  private:
+  template <class, class> friend struct layout;
+
   /// Gives chunks and room in the arenas to the matrices or to the others.
   void arrange(bool matrices) {
     for (std::size_t t = 0; t < tensors.size(); ++t) {
@@ -179,6 +212,8 @@ template <class Value, class Gradient> struct layout {
       throw std::invalid_argument(what(ranges[i - 1]) + " overlaps " + what(ranges[i]) + " in memory");
     }
   }
+
+  name_table places_;
 };
 
 }  // namespace descent::detail

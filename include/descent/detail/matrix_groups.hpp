@@ -61,10 +61,12 @@ template <class Plan> struct matrix_layout {
     return begins;
   }
 
+  /// They are in the order of the tensors.
   std::size_t find(std::size_t tensor) const {
-    for (std::size_t u = 0; u < matrices.size(); ++u)
-      if (std::size_t(matrices[u].tensor) == tensor) return u;
-    return matrices.size();
+    auto const before = [&](record const& x) { return std::size_t(x.tensor) < tensor; };
+    auto const u = std::partition_point(matrices.begin(), matrices.end(), before);
+    bool const is_one = u != matrices.end() && std::size_t(u->tensor) == tensor;
+    return is_one ? std::size_t(u - matrices.begin()) : matrices.size();
   }
   /// Of a tensor's memory; 0 for what is no matrix.
   std::size_t parts(std::size_t tensor) const {

@@ -56,8 +56,7 @@ row_changes<Layout> changes_of_rows(Layout const& old, Layout const& now, std::v
     };
     row_move& move = moves[t];
     bool const named = move.old >= 0;
-    for (std::size_t o = 0; o < old.names.size() && !named; ++o)
-      if (old.names[o] == now.names[t]) move.old = std::int64_t(o);
+    if (!named) move.old = old.place_of(now.names[t]);
     if (move.old < 0) continue;
     auto const o = std::size_t(move.old);
     if (old.columns[o] != now.columns[t])

@@ -61,6 +61,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
       auto const* const a = static_cast<answer_to<decltype(read()), F> const*>((answer++)->get());
       if (a) put(*this, a->elements());
     });
+    if constexpr (Plan::sums) alive().set_groups(groups_);  // what the next sums need depends on what was put back
     this->end_unscaled();
     alive().read_control();  // waits until all is copied
   }
@@ -164,58 +165,40 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
       f("plateau", [&] { return std::array{self.plateau()}; },
         [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
         [](auto& to, auto const& x) { to.set_plateau(x[0]); });
-    for (auto const& name : self.where_.names) each_piece_of(self, name, f);
-    if constexpr (has_memory<rule> && !Plan::unit_per_tensor)
-      f("memory", [&] { return self.rule_memory(); }, anything{},
-        [](auto& to, auto const& x) { to.set_rule_memory(x); });
+    for (std::size_t t = 0; t < self.where_.names.size(); ++t) each_piece_of(self, t, f);
+    if constexpr (has_memory<rule> && !Plan::unit_per_tensor) array("memory", [&] { return self.rule_memory(); }, f);
   }
-  template <class Self, class F> static void each_piece_of(Self& self, std::string const& name, F const& f) {
+  /// A piece that lies in the backend's memory.
+  template <class Read, class F> static void array(std::string const& name, Read const& read, F const& f) {
+    f(name, read, anything{}, [&read](auto& to, auto const& x) { to.put("load", read(), x); });
+  }
+  template <class Self, class F> static void each_piece_of(Self& self, std::size_t t, F const& f) {
+    auto const piece = [&, &name = self.where_.names[t]](std::string const& what, auto const& read) {
+      array(name + what, read, f);
+    };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (state_piece<I>(self, name, f), ...);
+      (piece(".state." + std::to_string(I), [&] { return self.template state_of<I>(t); }), ...);
     }(typename Plan::every_slot{});
-    if constexpr (Plan::has_matrices) each_matrix_piece(self, name, f);
-    if constexpr (Plan::has_master)
-      f(name + ".master", [&] { return self.master(name); }, anything{},
-        [&name](auto& to, auto const& x) { to.set_master(name, x); });
+    if constexpr (Plan::has_matrices) each_matrix_piece(self, t, piece);
+    if constexpr (Plan::has_master) piece(".master", [&] { return self.master_of(t); });
     if constexpr (Plan::has_remainder)
-      f(name + ".remainder", [&] { return self.remainder(name); }, anything{},
-        [&name](auto& to, auto const& x) { to.set_remainder(name, x); });
+      piece(".remainder", [&] { return self.template view<std::uint16_t>(self.alive().remainder(), t); });
     if constexpr (Plan::template given<typename Plan::average>)
-      f(name + ".average", [&] { return self.average(name); }, anything{},
-        [&name](auto& to, auto const& x) { to.set_average(name, x); });
+      piece(".average", [&] { return self.template view<typename Plan::real>(self.alive().average(), t); });
     if constexpr (Plan::template given<typename Plan::lookahead>)
-      f(name + ".slow", [&] { return self.slow(name); }, anything{},
-        [&name](auto& to, auto const& x) { to.set_slow(name, x); });
-    if constexpr (has_memory<rule> && Plan::unit_per_tensor) {
-      auto const memory = [&self, &name] { return self.rule_memory().subspan(self.where_.find(name), 1); };
-      f(name + ".memory", memory, anything{}, [memory](auto& to, auto const& x) { to.put_memory("load", memory(), x); });
-    }
-    if constexpr (Plan::own_updates)
-      f(name + ".row_updates", [&] { return self.row_updates(name); }, anything{},
-        [&name](auto& to, auto const& x) { to.set_row_updates(name, x); });
+      piece(".slow", [&] { return self.template view<typename Plan::slow>(self.alive().slow(), t); });
+    if constexpr (has_memory<rule> && Plan::unit_per_tensor)
+      piece(".memory", [&] { return self.rule_memory().subspan(t, 1); });
+    if constexpr (Plan::own_updates) piece(".row_updates", [&] { return self.row_updates_of(t); });
   }
-  template <std::size_t I, class Self, class F>
-  static void state_piece(Self& self, std::string const& name, F const& f) {
-    f(name + ".state." + std::to_string(I), [&] { return self.template state<I>(name); }, anything{},
-      [&name](auto& to, auto const& x) { to.template set_state<I>(name, x); });
-  }
-  template <class Self, class F> static void each_matrix_piece(Self& self, std::string const& name, F const& f) {
+  template <class Self, class Piece> static void each_matrix_piece(Self& self, std::size_t t, Piece const& piece) {
     constexpr std::size_t slots = members<Plan::matrix_rule::template state>;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (matrix_piece<I>(self, name, f), ...);
+      (piece(".matrix." + std::to_string(I), [&] { return self.template matrix_state_of<I>(t); }), ...);
     }(std::make_index_sequence<slots>{});
-    std::size_t const t = self.where_.find(name);
     auto const& matrices = self.alive().matrices();
-    for (std::size_t part = 0; part < matrices.where().parts(t); ++part) {
-      auto const memory = [&matrices, t, part] { return matrix_memory<Plan>(matrices, t, part); };
-      f(name + ".matrix." + std::to_string(slots + part), memory, anything{},
-        [memory](auto& to, auto const& x) { to.put("load", memory(), x); });
-    }
-  }
-  template <std::size_t I, class Self, class F>
-  static void matrix_piece(Self& self, std::string const& name, F const& f) {
-    f(name + ".matrix." + std::to_string(I), [&] { return self.template matrix_state<I>(name); }, anything{},
-      [&name](auto& to, auto const& x) { to.template set_matrix_state<I>(name, x); });
+    for (std::size_t part = 0; part < matrices.where().parts(t); ++part)
+      piece(".matrix." + std::to_string(slots + part), [&] { return matrix_memory<Plan>(matrices, t, part); });
   }
 };
 

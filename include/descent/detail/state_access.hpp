@@ -94,14 +94,14 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// one type. In the backend's memory: on CUDA wait for the stream before you read it. Empty when it is not stored.
   template <std::size_t Slot> std::span<typename Plan::template slot<Slot> const> state(std::string const& name) const {
     static_assert(Slot < Plan::slots, "the rule's state has fewer members");
-    return state_view<typename Plan::template slot<Slot>>(alive().slot(Slot), name);
+    return state_of<Slot>(where_.find(name));
   }
   auto state(std::string const& name, std::size_t slot) const {
     static_assert(Plan::state_types::size == 1, "the state's members have several types: use state<number>(name)");
     if (slot >= Plan::slots)
       throw std::invalid_argument("state of '" + name + "': the rule has " + std::to_string(Plan::slots) +
                                   " members of state, asked for number " + std::to_string(slot));
-    return state_view<typename Plan::template slot<0>>(alive().slot(slot), name);
+    return state_view<typename Plan::template slot<0>>(alive().slot(slot), where_.find(name));
   }
   auto state(std::string const& name, std::string_view slot) const requires has_slot_names<rule> {
     for (std::size_t i = 0; i != Plan::slots; ++i)
@@ -113,7 +113,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// stored in; likewise. Empty for other parameters.
   template <std::size_t Part> auto matrix_state(std::string const& name) const {
     static_assert(Plan::has_matrices, "there is no rule for matrices: give the policy matrices{rule}");
-    return matrix_part<Plan, Part>(alive().matrices(), where_.tensors, where_.find(name));
+    return matrix_state_of<Part>(where_.find(name));
   }
   template <std::size_t Part> void set_matrix_state(std::string const& name, auto const& from) {
     put("set_matrix_state of '" + name + "'", matrix_state<Part>(name), from);
@@ -154,12 +154,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// The master copy of one parameter, likewise; a value of the master's type is its own.
   auto master(std::string const& name) const {
     static_assert(Plan::has_master, "there is no master copy: give the policy master<float>{}");
-    using exact = typename Plan::exact;
-    auto const& x = where_.tensors[where_.find(name)];
-    return with_types<Plan>(x.types, [&]<class Typed>() {
-      if constexpr (Typed::has_master) return view<exact>(this->alive().master(), name);
-      else return view_of(static_cast<exact const*>(static_cast<void const*>(x.value)), x.count);
-    });
+    return master_of(where_.find(name));
   }
 
   /// Puts masters back, to the bit, where reload_values() makes them of the values; likewise average, slow weights,
@@ -171,7 +166,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// The average of one parameter, likewise.
   std::span<typename Plan::real const> average(std::string const& name) const {
     static_assert(Plan::template given<typename Plan::average>, "there is no average: give the policy ema{} or swa{}");
-    return view<typename Plan::real>(alive().average(), name);
+    return view<typename Plan::real>(alive().average(), where_.find(name));
   }
   void set_average(std::string const& name, auto const& from) {
     put("set_average of '" + name + "'", average(name), from);
@@ -180,13 +175,13 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   std::span<typename Plan::slow const> slow(std::string const& name) const {
     static_assert(Plan::template given<typename Plan::lookahead>,
                   "there are no slow weights: give the policy lookahead{}");
-    return view<typename Plan::slow>(alive().slow(), name);
+    return view<typename Plan::slow>(alive().slow(), where_.find(name));
   }
   void set_slow(std::string const& name, auto const& from) { put("set_slow of '" + name + "'", slow(name), from); }
   /// The 16 bits that each value of one parameter lacks, likewise.
   std::span<std::uint16_t const> remainder(std::string const& name) const {
     static_assert(Plan::has_remainder, "there is no remainder: give the policy master_remainder{}");
-    return view<std::uint16_t>(alive().remainder(), name);
+    return view<std::uint16_t>(alive().remainder(), where_.find(name));
   }
   void set_remainder(std::string const& name, auto const& from) {
     put("set_remainder of '" + name + "'", remainder(name), from);
@@ -213,14 +208,42 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// How often each row of one parameter was updated, in the backend's memory.
   std::span<std::int32_t const> row_updates(std::string const& name) const {
     static_assert(Plan::own_updates, "row_updates(): give the policy masked_rows<row_step::own>{}");
-    std::size_t const t = where_.find(name);
-    return view_of(this->alive().row_updates(t), rows_of(where_, t));
+    return row_updates_of(where_.find(name));
   }
   void set_row_updates(std::string const& name, auto const& from) {
     put("set_row_updates of '" + name + "'", row_updates(name), from);
   }
 
  protected:
+  // The same by the number of the parameter.
+  template <std::size_t Slot> auto state_of(std::size_t t) const {
+    return state_view<typename Plan::template slot<Slot>>(alive().slot(Slot), t);
+  }
+  template <std::size_t Part> auto matrix_state_of(std::size_t t) const {
+    return matrix_part<Plan, Part>(alive().matrices(), where_.tensors, t);
+  }
+  auto master_of(std::size_t t) const {
+    using exact = typename Plan::exact;
+    auto const& x = where_.tensors[t];
+    return with_types<Plan>(x.types, [&]<class Typed>() {
+      if constexpr (Typed::has_master) return view<exact>(this->alive().master(), t);
+      else return view_of(static_cast<exact const*>(static_cast<void const*>(x.value)), x.count);
+    });
+  }
+  auto row_updates_of(std::size_t t) const { return view_of(this->alive().row_updates(t), rows_of(where_, t)); }
+
+  /// What a rank has of a buffer of one parameter; empty where there is no buffer.
+  template <class T> std::span<T const> view(void* buffer, std::size_t t) const {
+    auto const& x = where_.tensors[t];
+    if (!buffer) return {};
+    if constexpr (Plan::shards) {
+      auto const [begin, size] = part_in(x, where_.own.runs[t]);
+      return view_of(static_cast<T const*>(buffer) + where_.own.places[t](x.arena + begin), size);
+    } else {
+      return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
+    }
+  }
+
   /// Copies into what a view shows.
   template <class T> void put(std::string const& what, std::span<T const> to, auto const& from) {
     static_assert(requires { std::span(from); },
@@ -254,19 +277,8 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) {
     return {p, std::size_t(count)};
   }
-  template <class T> std::span<T const> state_view(void* buffer, std::string const& name) const {
-    return where_.tensors[where_.find(name)].matrix ? std::span<T const>{} : view<T>(buffer, name);
-  }
-  template <class T> std::span<T const> view(void* buffer, std::string const& name) const {
-    std::size_t const t = where_.find(name);
-    auto const& x = where_.tensors[t];
-    if (!buffer) return {};
-    if constexpr (Plan::shards) {
-      auto const [begin, size] = part_in(x, where_.own.runs[t]);
-      return view_of(static_cast<T const*>(buffer) + where_.own.places[t](x.arena + begin), size);
-    } else {
-      return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
-    }
+  template <class T> std::span<T const> state_view(void* buffer, std::size_t t) const {
+    return where_.tensors[t].matrix ? std::span<T const>{} : view<T>(buffer, t);
   }
 };
 
