@@ -28,6 +28,7 @@
 #include "support/message.hpp"
 #include "support/ranks.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -97,24 +98,32 @@ template <class Value, class Make, class Restore> void goes_on(Make const& make,
 
 template <class T> std::vector<std::remove_const_t<T>> copy(std::span<T> x) { return {x.begin(), x.end()}; }
 
-/// Pieces as bytes, as a file has them.
+// snippet: saved
 using file = std::map<std::string, std::vector<std::byte>>;
+
 file saved(auto const& opt) {
   file all;
-  opt.save([&]<class T>(std::string const& name, std::span<T const> x) {
-    auto const bytes = std::as_bytes(x);
-    CHECK(all.emplace(name, std::vector(bytes.begin(), bytes.end())).second);
+  opt.save([&](std::string const& name, auto elements) {
+    all[name].resize(elements.size_bytes());
+    std::memcpy(all[name].data(), elements.data(), elements.size_bytes());  // on a GPU cudaMemcpy, cudaMemcpyDefault
   });
   return all;
 }
+
 void load(auto& opt, file const& all) {
   opt.load([&]<class T>(std::string const& name, std::span<T const>) {
-    auto const& bytes = all.at(name);
-    std::vector<T> x(bytes.size() / sizeof(T));
-    std::memcpy(static_cast<void*>(x.data()), bytes.data(), bytes.size());
-    return x;
+    auto const found = all.find(name);
+    if (found == all.end()) throw std::invalid_argument("the file has no '" + name + "'");
+    auto const& bytes = found->second;
+    if (bytes.size() % sizeof(T) != 0)
+      throw std::invalid_argument("'" + name + "' has " + std::to_string(bytes.size()) + " bytes, no multiple of " +
+                                  std::to_string(sizeof(T)));
+    std::vector<T> elements(bytes.size() / sizeof(T));  // load() compares their number
+    std::ranges::copy(bytes, std::as_writable_bytes(std::span(elements)).begin());
+    return elements;  // or a span of memory that is there already
   });
 }
+// end
 std::vector<std::string> names_in(file const& all) {
   std::vector<std::string> names;
   for (auto const& [name, _] : all) names.push_back(name);
@@ -362,7 +371,16 @@ TEST_CASE("checkpoint: load() changes nothing when a piece is missing, too short
   };
   file missing = good;
   missing.erase("b.state.1");
-  says(missing, "at");
+  says(missing, "the file has no 'b.state.1'");
+  for (auto const& [name, piece] : good)
+    for (std::size_t const size = piece.size(); std::size_t n : {std::size_t(0), std::size_t(1), size / 2, size - 1,
+                                                                 size + 1, size + 4, 2 * size}) {
+      file cut = good;
+      cut[name].resize(n);
+      std::size_t const element = name.ends_with("master") || name.find(".state") != name.npos ? 4 : piece.size();
+      says(cut, n % element != 0 ? "'" + name + "' has " + std::to_string(n) + " bytes, no multiple of "
+                                 : "load: '" + name + "': there are " + std::to_string(piece.size() / element));
+    }
   says(with("b.master", std::vector<float>(4)), "load: 'b.master': there are 5 elements, got 4");
   says(with("step", std::vector<std::int64_t>{-1}), "set_step: the step must be at least 0, is -1");
   ds::loss_scale_state scale = opt.scale_state();
