@@ -15,8 +15,8 @@ namespace descent {
 
 /// A schedule is a pure function of the step: the number of updates applied so far, so 0 for the first one. Skipped
 /// steps do not count. It is evaluated in double on host and device, so it is trivially copyable and its operator is
-/// marked DESCENT_HD. Its domain is every step >= 0. `void check() const`, if there is one, throws
-/// std::invalid_argument where a field is out of range.
+/// marked DESCENT_HD. Its domain is every step >= 0; those of this library return some number for the others, too.
+/// `void check() const`, if there is one, throws std::invalid_argument where a field is out of range.
 template <class S>
 concept schedule = std::is_trivially_copyable_v<S> && requires(S const s, std::int64_t step) {
   { s(step) } -> std::same_as<double>;

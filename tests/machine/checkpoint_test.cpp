@@ -31,7 +31,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <span>
 #include <stdexcept>
@@ -382,7 +384,8 @@ TEST_CASE("checkpoint: load() changes nothing when a piece is missing, too short
                                  : "load: '" + name + "': there are " + std::to_string(piece.size() / element));
     }
   says(with("b.master", std::vector<float>(4)), "load: 'b.master': there are 5 elements, got 4");
-  says(with("step", std::vector<std::int64_t>{-1}), "set_step: the step must be at least 0, is -1");
+  for (std::int64_t const t : {std::int64_t(-1), std::numeric_limits<std::int64_t>::max()})
+    says(with("step", std::vector{t}), "set_step: the step must be in [0, 2^62], is " + std::to_string(t));
   ds::loss_scale_state scale = opt.scale_state();
   scale.scale = -1;
   says(with("loss_scale", std::vector{scale}), "loss scale: the scale must be above 0 and finite, in float, is -1");

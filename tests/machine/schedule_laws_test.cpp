@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Laws of schedules: ends, joints, direction, far steps, bad arguments; and formulas of systems that cannot run here.
+#include <descent/large_batch.hpp>
 #include <descent/schedules/anneal.hpp>
+#include <descent/schedules/any_of.hpp>
 #include <descent/schedules/combine.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
@@ -18,11 +20,13 @@
 #include <descent/schedules/multiplicative.hpp>
 #include <descent/schedules/noam.hpp>
 #include <descent/schedules/one_cycle.hpp>
+#include <descent/schedules/per_group.hpp>
 #include <descent/schedules/piecewise.hpp>
 #include <descent/schedules/plateau.hpp>
 #include <descent/schedules/polynomial.hpp>
 #include <descent/schedules/step.hpp>
 #include <descent/schedules/swa_rate.hpp>
+#include <descent/schedules/table.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/schedules/wsd.hpp>
 
@@ -30,6 +34,7 @@
 
 #include "support/message.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -226,6 +231,80 @@ TEST_CASE("far steps: every schedule that does not grow is finite up to 2^62 and
   sane(ds::interval_decay{.initial = 0, .factor = 2, .every = 1, .end = last_step});
   sane(ds::join{{5, last_step}, ds::noam{}, ds::constant{1}, ds::constant{2}});
   CHECK(ds::join{{5, last_step}, ds::noam{}, ds::constant{1}, ds::constant{2}}(last_step) == 2);
+}
+
+TEST_CASE("any 64-bit step: every schedule returns, finite from step 0 on, and no integer overflows on the way") {
+  constexpr std::int64_t one = 1, most = std::numeric_limits<std::int64_t>::max();
+  auto const at_any_step = [](auto const& s) {
+    ds::detail::check_schedule(s);
+    for (std::int64_t t : {0 * one, one, one << 31, one << 53, last_step, most - 1, most}) {
+      CAPTURE(t);
+      CHECK(std::isfinite(s(t)));
+      s(-t), s(-t - 1);  // no step is that, but a caller may have mistaken it for one
+    }
+  };
+  auto const of_length = [&](std::int64_t n) {
+    CAPTURE(n);
+    ds::anneal const wave = ds::anneal::cosine;
+    at_any_step(ds::constant{1});
+    at_any_step(ds::linear{1, 0, n});
+    at_any_step(ds::polynomial{1, 0, 2, n});
+    at_any_step(ds::cosine{.peak = 1, .steps = n});
+    at_any_step(ds::cosine{.peak = 1, .steps = n, .exponent = 2, .after = ds::cosine::swing});
+    for (std::int64_t m : {one, 2 * one, last_step}) {
+      at_any_step(ds::cosine_restarts{.peak = 1, .steps = n, .multiplier = m, .decay = 0.999});
+      at_any_step(ds::cyclical_decay{.initial = 1, .restart = n, .multiplier = m, .period = 7});
+    }
+    for (auto mode : {ds::cycles::triangular, ds::cycles::triangular2, ds::cycles::exp_range}) {
+      at_any_step(ds::cyclic{.base = 0, .peak = 1, .up = (n + 1) / 2, .mode = mode, .gamma = 0.999});
+      at_any_step(ds::cyclic_momentum{.up = (n + 1) / 2, .down = n / 3, .mode = mode, .gamma = 0.999});
+    }
+    for (bool staircase : {false, true}) {
+      at_any_step(ds::exponential{.initial = 1, .factor = 0.999, .steps = n, .staircase = staircase});
+      at_any_step(ds::exponential{.initial = 1, .factor = 1.5, .steps = n, .staircase = staircase, .limit = 9});
+      at_any_step(ds::inverse_time{1, 1, n, staircase});
+    }
+    at_any_step(ds::interval_decay{.initial = 1, .every = n, .begin = n / 2, .end = last_step});
+    at_any_step(ds::inverse_sqrt{1, n});
+    at_any_step(ds::noam{.warmup = n});
+    at_any_step(ds::step{1, 0.5, n});
+    at_any_step(ds::multi_step<2>{1, 0.5, {n, n}});
+    at_any_step(ds::piecewise_constant<2>{{n, n + 1}, {1, 2, 3}});
+    at_any_step(ds::piecewise_interpolated<2>{{n, n + 1}, {1, 2, 3}, wave});
+    at_any_step(ds::table<3>{{1, 2, 3}});
+    at_any_step(ds::table_schedule<2>{{0, 1.}, {n, 2.}});
+    for (bool three : {false, true}) {
+      at_any_step(ds::one_cycle{.peak = 1, .steps = n, .three_phases = three});
+      at_any_step(ds::one_cycle_momentum{.steps = n, .three_phases = three});
+    }
+    for (auto tail : {ds::wsd::linear, ds::wsd::cosine, ds::wsd::sqrt, ds::wsd::exponential})
+      at_any_step(ds::wsd{.peak = 1, .warmup = n, .stable = n, .decay = n, .tail = tail});
+    for (auto form : {wc::linear, wc::cosine, wc::exponential, wc::logarithmic})
+      for (auto first : {wc::past_start, wc::at_start})
+        at_any_step(wc{.steps = std::max(n, 2 * one), .then = {1}, .shape = form, .from = 0.5, .first = first});
+    using later = ds::warmup<ds::interval_decay>;
+    at_any_step(later{.steps = n, .then = {.initial = 1, .every = n, .begin = n, .end = last_step}});
+    at_any_step(ds::swa_rate<ds::linear>{{1, 0, n}, n, 0.5, n, wave});
+    at_any_step(ds::join{{n, n + 1}, ds::noam{}, ds::polynomial{1, 0, 1, n}, ds::linear{0, 1, n}});
+    at_any_step(ds::chained{ds::linear{1, 0, n}, ds::step{1, 0.5, n}});
+    at_any_step(ds::scaled{2, ds::linear{1, 0, n}});
+    at_any_step(ds::clamped{0, 1, ds::step{1, 0.5, n}});
+    at_any_step(ds::delayed{n, ds::linear{1, 0, n}});
+    at_any_step(ds::per_epoch{ds::polynomial{1, 0, 1, n}, n});
+    at_any_step(ds::fractional_epochs{[](double epoch) { return epoch; }, n});
+    at_any_step(ds::any_of<ds::linear, ds::step>{ds::linear{1, 0, n}});
+    at_any_step([s = ds::per_group{ds::linear{1, 0, n}}](std::int64_t t) { return s(t, 0); });
+    at_any_step(ds::gradual_warmup<ds::constant>{.k = 8, .steps = n, .then = {1}});
+    ds::batch_growth<ds::step> const growth{.rate = {1, 0.5, n}, .batch = 64, .largest = 1024, .micro = 8, .begin = n};
+    at_any_step(growth);
+    at_any_step(accumulated(growth));
+    at_any_step(ds::remaining_rate{growth});
+  };
+  for (std::int64_t n : {one, 1000 * one, last_step}) of_length(n);
+  for (std::int64_t n : {-one, -last_step, -most - 1}) {
+    CHECK(ds::power(0.5, n) == 1);
+    CHECK(ds::precise_power(0.5, n) == 1);
+  }
 }
 
 TEST_CASE("warm-up: forms and offsets, and all of it at the end") {
@@ -518,6 +597,8 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   CHECK(complaint(ds::linear{1, 0, -12345678}) == "linear: steps must be in [0, 2^62], is -12345678");
   CHECK(complaint(ds::interval_decay{.initial = 1, .begin = 10000001, .end = 10000000}) ==
         "interval_decay: end must be at least begin, 10000001, is 10000000");
+  CHECK(complaint(ds::interval_decay{.initial = 1, .end = last_step + 1}) ==
+        "interval_decay: end must be in [0, 2^62], is 4611686018427387905");
   CHECK(complaint(ds::piecewise_constant<2>{{10000001, 10000000}, {}}) ==
         "piecewise_constant: at[1] must be above 0 and increasing, is 10000000");
   CHECK(complaint(ds::piecewise_constant<2>{{1, 2}, {1, 2, nan}}) ==

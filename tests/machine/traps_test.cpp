@@ -218,7 +218,7 @@ TEST_CASE("trap 2: the step is saved and put back as the integer that it is, bey
   ds::parameters<float> params;
   params.add("w", w.data(), g.data(), w.size());
   std::int64_t const one = 1;
-  for (std::int64_t const t : {256 * one, 2049 * one, (one << 24) + 1, (one << 53) + 1}) {
+  for (std::int64_t const t : {256 * one, 2049 * one, (one << 24) + 1, (one << 53) + 1, one << 62}) {
     ds::optimizer opt{params, ds::adamw{}, ds::skip_nonfinite{}};
     opt.set_step(t);
     static_assert(std::is_same_v<decltype(opt.report().step), std::int64_t>);
@@ -226,7 +226,8 @@ TEST_CASE("trap 2: the step is saved and put back as the integer that it is, bey
     CHECK(opt.report().step == t + 1);
   }
   ds::optimizer opt{params, ds::adamw{}};
-  CHECK_THROWS_WITH_AS(opt.set_step(-1), "set_step: the step must be at least 0, is -1", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(opt.set_step(-1), "set_step: the step must be in [0, 2^62], is -1", std::invalid_argument);
+  CHECK_THROWS_AS(opt.set_step((one << 62) + 1), std::invalid_argument);
 }
 
 TEST_CASE("trap 15: the mean of equal gradients is the gradient, bit for bit, for counts that are no powers of two") {

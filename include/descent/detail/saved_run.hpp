@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/state_access.hpp>
+#include <descent/schedule.hpp>
 
 #include <array>
 #include <cstdint>
@@ -66,8 +67,8 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
     alive().read_control();  // waits until all is copied
   }
 
-  /// Puts back t, the updates applied so far. On the host throws std::invalid_argument, with nothing changed, where a
-  /// schedule is out of its field's range at t.
+  /// Puts back t, the updates applied so far, in [0, 2^62]. Throws std::invalid_argument, with nothing changed, on
+  /// another number and, on the host, where a schedule is out of its field's range at t.
   void set_step(std::int64_t t) {
     alive();
     check_step(t);
@@ -140,7 +141,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
                              std::to_string(n));
   }
   void check_step(std::int64_t t) const {
-    if (t < 0) throw std::invalid_argument("set_step: the step must be at least 0, is " + std::to_string(t));
+    require_steps("set_step", "the step", t, 0);
     this->check_schedules(t);
   }
   static void check_plateau(plateau_state const& s) {

@@ -22,8 +22,8 @@ struct cyclical_decay {
   double period = 1;
 
   DESCENT_HD double operator()(std::int64_t t) const {
+    if (t <= restart) return initial;
     std::int64_t const u = t - 1;
-    if (u < restart) return initial;
     std::int64_t first = restart, last = restart + 1;  // of cycle 0
     if (multiplier == 1 && u > last) {
       first = 2 + (u - 2) / restart * restart, last = u;
@@ -33,7 +33,8 @@ struct cyclical_decay {
         length *= multiplier;
         std::int64_t const start = last + 1 > length ? last + 1 : length;
         if (start > u) break;
-        first = start, last += length;
+        first = start;
+        last = last > u - length ? u : last + length;  // behind u it does not matter where
       }
     }
     return initial * detail::cosine_wave(double((u < last ? u : last) - first) / period);

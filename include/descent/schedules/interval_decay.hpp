@@ -25,6 +25,7 @@ struct interval_decay {
     detail::require_steps("interval_decay", "every", every, 1);
     detail::require_steps("interval_decay", "begin", begin, 0);
     detail::require_least("interval_decay", "end", "begin", begin, end);
+    detail::require_steps("interval_decay", "end", end, 0);
   }
 };
 static_assert(schedule<interval_decay>);

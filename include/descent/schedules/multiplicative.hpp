@@ -11,7 +11,9 @@ template <std::size_t N> struct table {
   static_assert(N >= 1 && N <= 256, "table<N>: 1 to 256 values: it is a parameter of kernels");
   double values[N] = {};
 
-  DESCENT_HD double operator()(std::int64_t t) const { return values[t < std::int64_t(N) ? t : std::int64_t(N) - 1]; }
+  DESCENT_HD double operator()(std::int64_t t) const {
+    return values[t < 0 ? 0 : t < std::int64_t(N) ? t : std::int64_t(N) - 1];
+  }
 
   void check() const {
     detail::require_all_finite("table", "values", values);

@@ -15,6 +15,7 @@ struct polynomial {
   std::int64_t steps = 1;
 
   DESCENT_HD double operator()(std::int64_t t) const {
+    if (t < 0) t = 0;
     return t < steps ? to + (from - to) * detail::power_of(double(steps - t) / double(steps), power) : to;
   }
 
