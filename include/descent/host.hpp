@@ -33,7 +33,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   using base::control_, base::factors_, base::memories_, base::partial_, base::pending_, base::pending_step_;
   using base::policies_, base::rows, base::step_terms_, base::units_, base::where_, base::rows_;
   using base::master_, base::remainder_, base::average_, base::slow_, base::saved_, base::slot_;
-  using base::find_factors, base::find_terms, base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
+  using base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
   using base::total, base::each_packet, base::for_chunks, base::for_all_chunks, base::owned, base::record;
   using base::each_own_packet, base::rows_of_chunk;
   using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of, base::ranks_;
@@ -67,16 +67,12 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   }
 
   void step(std::vector<entry> const& groups, step_call const& call) {
-    if constexpr (Plan::shards) {
-      control_block const before = control_;
-      try {
-        change(groups, call);
-      } catch (...) {
-        control_ = before;
-        throw;
-      }
-    } else {
+    base::keep();
+    try {
       change(groups, call);
+    } catch (...) {
+      base::put_back();
+      throw;
     }
   }
   auto& matrices() { return matrices_; }
@@ -107,6 +103,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   }
   template <point To> void swap_in(std::vector<entry> const& groups) {
     make_saved();
+    base::find_rules(groups, control_.step);
     share_values([&] { for_chunks(swap_in_body<To>{this, groups.data()}); });
   }
   void restore_values() {
@@ -175,32 +172,28 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
  private:
   template <class, class> friend class host_matrices;
 
-  /// The step. Where ranks have parts, it may throw when the values are what they were and the control block is not.
+  /// The step. It may throw before elements are changed, and in gather(), which puts the values back.
   void change(std::vector<entry> const& groups, step_call const& call) {
-    norm_totals totals;
-    matrices_.count(policies_, call);
-    if constexpr (Plan::parallel) base::meet(groups, call);
+    bool const complete = completes<Plan>(control_, policies_, call);
     if constexpr (Plan::sums) prepare(groups);
-    if constexpr (Plan::measures) {
-      if (completes<Plan>(control_, policies_, call)) {
-        if constexpr (Plan::norm_first || !Plan::sums) base::template measure_all<measure::norm>(groups, 1);
-        else
-          base::template measure_all<measure::norm_and_sums>(groups,
-                                                             inverse_of<Plan>(control_, policies_, scale(), call));
-        totals = norm_totals_from<Plan>([&](int row) { return total(row); });
-      }
+    if constexpr (Plan::parallel) {
+      if (complete && !Plan::sums) base::rehearse(groups);
+      base::meet(groups, call);
     }
-    decide<Plan>(control_, groups[0].rule, policies_, scale(), totals, call);
-    if (Plan::clip_over != scope::model && control_.applied) find_factors();
-    rescale<Plan>(control_, policies_);
+    auto const find_all = [&] {
+      base::judge(groups, call, complete);
+      if (control_.applied) matrices_.find_terms(*this, groups);
+      rescale<Plan>(control_, policies_);  // last, for others may share the scale
+    };
+    if (complete) ranks_.together(find_all);
+    else find_all();
+    matrices_.count(policies_, call);
     if (!control_.applied) {
       if (control_.waiting) return;
       control_.bad_chunk = first_bad_chunk();
       if constexpr (Plan::zeroes) for_chunks(zero_body{this, groups.data()});
       return;
     }
-    if constexpr (Plan::norm_first) base::template measure_all<measure::sums>(groups, control_.factor);
-    find_terms(groups);
     if constexpr (Plan::own_updates) for_chunks(count_body{this});
     share_values([&] { for_chunks(update_body{this}, where_.rule_chunks); });
     matrices_.step(*this, groups);
@@ -247,10 +240,11 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     host_engine* e;
     entry const* groups;
     template <class Real> void operator()(std::int64_t chunk) const {
-      entry const& g = groups[std::size_t(e->record(chunk).group)];
-      rule const r = scheduled(g.rule, e->policies_, e->control_.step, g.number, rates_of(e->control_));
+      auto const g = std::size_t(e->record(chunk).group);
+      rule const& r = e->scheduled_[g];
+      bool const stays = To == point::ahead && groups[g].frozen;
       e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        swap_in_packet<Typed, Real, reals<Real>, To>(x, i, part, e->saved_.get(), r, To == point::ahead && g.frozen);
+        swap_in_packet<Typed, Real, reals<Real>, To>(x, i, part, e->saved_.get(), r, stays);
       });
     }
   };

@@ -99,9 +99,24 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
   /// Iterates until there is a reason to stop. evaluate() computes the gradients at the values as they are and
   /// returns the loss; progress(result), after each iteration, may return false to stop. Pairs are kept from call to
   /// call. In a search a loss that is not finite counts as too high. At the start it stops, and so does a gradient
-  /// that is not finite anywhere; the parameters are then where it was found.
+  /// that is not finite anywhere; the parameters are then where it was found. When one of the functions throws, the
+  /// values become those at the end of the last complete iteration, from which another call goes on.
   template <class Evaluate, class Progress> lbfgs_result minimize(Evaluate&& evaluate, Progress&& progress) {
     space_.load_values(x_);
+    try {
+      return iterate(evaluate, progress);
+    } catch (...) {
+      space_.store_values(x_);
+      throw;
+    }
+  }
+  template <class Evaluate> lbfgs_result minimize(Evaluate&& evaluate) {
+    return minimize(std::forward<Evaluate>(evaluate), [](lbfgs_result const&) { return true; });
+  }
+
+ private:
+  /// From the values, which are x_.
+  template <class Evaluate, class Progress> lbfgs_result iterate(Evaluate& evaluate, Progress& progress) {
     int evaluations = 0;
     auto const loss_here = [&] {
       double const loss = double(evaluate());
@@ -121,7 +136,6 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
       t_ = 0;
       if (slope > -set_.tolerance_change) return result(lbfgs_stop::slope, n - 1);
       double const first = started_ ? set_.lr : set_.lr * std::min(1.0, 1 / space_.abs_sum(g_));
-      started_ = true;
       space_.combine(1, g_, 0, last_g_);
       auto const along = [&](double t) {
         space_.store_values(x_, t, d_);
@@ -129,6 +143,7 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
         return detail::line_point{t, f, space_.dot(g_, d_)};
       };
       auto const found = search({0, loss, slope}, first, set_.max_evaluations - evaluations, along);
+      started_ = true;
       t_ = found.t;
       loss = found.f;
       space_.combine(t_, d_, 1, x_);
@@ -142,11 +157,7 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
       if (still || std::abs(loss - last_loss) < set_.tolerance_change) return result(lbfgs_stop::change, n);
     }
   }
-  template <class Evaluate> lbfgs_result minimize(Evaluate&& evaluate) {
-    return minimize(std::forward<Evaluate>(evaluate), [](lbfgs_result const&) { return true; });
-  }
 
- private:
   /// The two-loop recursion, after the pair of the last step has joined the others.
   void find_direction() {
     if (t_ != 0) add_pair();

@@ -23,7 +23,8 @@ namespace descent {
 /// `state`, `terms`, `check`, `start` and `uses` are as in rule.hpp, but for at(t, shape). A member of the state
 /// belongs to direction, or to update if `after(slot)` says so. `memory(shape)` and `scratch(shape)` are the sizes of
 /// what transform works with (detail::host_work); memory lives from step to step, starts at zero, or with
-/// `starts_memory` as `start_memory(work)` leaves it, and changes only in steps that are not skipped.
+/// `starts_memory` as `start_memory(work)` leaves it, and changes only in steps that are not skipped. Of these at() may
+/// throw, and the step has changed nothing; the others run when elements have changed, and must not.
 template <class R>
 concept matrix_rule =
     std::is_trivially_copyable_v<R> && has_state<R> && detail::struct_of_reals<R::template terms> &&

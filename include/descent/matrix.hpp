@@ -132,6 +132,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     auto const zeros = [](std::int64_t n) { return std::vector<real>(std::size_t(n)); };
     memory_ = zeros(where_->memory), scratch_ = zeros(where_->scratch);
     partials_.resize(std::size_t(where_->partials)), sums_.resize(matrix_sums);
+    units_.resize(where_->matrices.size());
     states_.first = where_->first_arena;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((state_[I] = where_->used[I] ? allocate_host(std::size_t(where_->arena) *
@@ -145,15 +146,23 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     }
   }
 
-  template <class Engine, class Groups> void step(Engine& e, Groups const& groups) {
+  template <class Engine, class Groups> void find_terms(Engine& e, Groups const& groups) {
     for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
       auto const& x = where_->matrices[u];
       auto const t = std::size_t(x.tensor), g = std::size_t(x.group);
       if (groups[g].frozen) continue;
       double factor = e.control_.factor;
       if constexpr (Plan::clip_over != scope::model) factor = e.factors_[Plan::clip_over == scope::tensor ? t : g];
-      unit_ = matrix_terms_of<Plan>(accepted_[g], *policies_, e.control_.step, x.shape, factor, false, x.group,
-                                    rates_of(e.control_));
+      units_[u] = matrix_terms_of<Plan>(accepted_[g], *policies_, e.control_.step, x.shape, factor, false, x.group,
+                                        rates_of(e.control_));
+    }
+  }
+
+  template <class Engine, class Groups> void step(Engine& e, Groups const& groups) {
+    for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
+      auto const g = std::size_t(where_->matrices[u].group);
+      if (groups[g].frozen) continue;
+      unit_ = units_[u];
       auto const w = work(u);
       for (int c = 0; c < input_count<Plan>; ++c) inputs_.at[c] = w.input(c);
       chunks(e, u, front_body<Engine>{&e, this});
@@ -238,7 +247,8 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
   std::array<host_memory, matrix_plan<Plan>::slots> state_;
   matrix_states<Plan> states_{};
   matrix_inputs<Plan> inputs_{};
-  matrix_unit<Plan> unit_{};
+  std::vector<matrix_unit<Plan>> units_;
+  matrix_unit<Plan> unit_{};  // of the matrix at hand
 };
 
 }  // namespace descent::detail

@@ -66,8 +66,9 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// One training step on the gradients as they are now. weight is for accumulate, replicated and sharded, which
   /// document it. Throws, with nothing changed, std::invalid_argument when a group is out of range or needs a member of
   /// the state that no group needed at construction, std::logic_error when the order of calls around a shared scale or
-  /// an average is wrong. With ranks waits for all; comm_error where one is missing: values and t stay, and no step
-  /// follows.
+  /// an average is wrong; on the host also what a schedule, clip policy or at() of the caller's throws. Values that
+  /// ascend() or move_ahead() had moved are back then. With ranks waits for all; comm_error where one is missing: values
+  /// and t stay, and no step follows.
   void step(double weight = 1) {
     if (!is_finite(weight) || weight <= 0)
       throw std::invalid_argument("step: weight must be finite and above 0, is " + detail::number(weight));

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// L-BFGS against torch.optim.LBFGS (tests/reference/values_lbfgs.txt) and on problems whose minimum is known.
@@ -325,6 +326,33 @@ TEST_CASE("lbfgs stops for every reason there is") {
   auto const nowhere = opt.minimize([&] { return std::numeric_limits<double>::quiet_NaN(); });
   CHECK(nowhere.why == ds::lbfgs_stop::not_finite);
   CHECK(p.x == before);
+}
+
+TEST_CASE("lbfgs: what evaluate throws leaves the values of the iteration's start, from where another call goes on") {
+  struct stop {};
+  ds::lbfgs const set{.max_iterations = 6, .max_evaluations = 99, .tolerance_gradient = 0, .tolerance_change = 0};
+  rosenbrock whole;
+  auto const values = [](auto const& p) { return std::pair(p.x[0], p.y[0]); };
+  std::vector after{values(whole)};  // the iterations
+  ds::lbfgs_optimizer once{whole.list(), set};
+  once.minimize(whole, [&](auto const&) { return after.push_back(values(whole)), true; });
+  int const calls = whole.evaluations;
+  for (int last = 1; last <= calls; ++last) {
+    INFO("evaluation ", last);
+    rosenbrock p;
+    ds::lbfgs_optimizer opt{p.list(), set};
+    std::size_t done = 0;
+    auto const count = [&](auto const&) { return ++done < 6; };
+    auto const throwing = [&] {
+      double const loss = p();
+      if (p.evaluations == last) p.x[0] = 77, throw stop{};
+      return loss;
+    };
+    CHECK_THROWS_AS(opt.minimize(throwing, count), stop);
+    CHECK(values(p) == after[done]);
+    opt.minimize(p, count);
+    CHECK(values(p) == values(whole));
+  }
 }
 
 TEST_CASE("lbfgs: a search backs away from where the loss is not finite") {

@@ -432,6 +432,29 @@ TEST_CASE("several types and half gradients with a loss scale") {
   CHECK(a != std::vector<float>(12, 0.5f));
 }
 
+TEST_CASE("what a schedule of the matrix rule throws leaves vectors and matrices as they were") {
+  static bool throws = false;
+  struct own_rate {
+    double operator()(std::int64_t) const { return throws ? throw std::runtime_error("no rate") : 0.1; }
+  };
+  std::vector<double> w(12, 1), g(12, 1), v(5, 1), gv(5, 1);
+  ds::parameters<double> params;
+  params.add("v", v.data(), gv.data(), 5);
+  params.add("w", w.data(), g.data(), ds::shape{3, 4});
+  ds::optimizer opt{params, ds::sgd{}, ds::matrices{ds::muon{}}, ds::vary<&ds::muon::lr>(own_rate{}), ds::accumulate{2}};
+  throws = true;
+  opt.step();
+  for (int n = 0; n < 2; ++n) CHECK_THROWS_WITH_AS(opt.step(), "no rate", std::runtime_error);
+  CHECK(v == std::vector<double>(5, 1));
+  CHECK(w == std::vector<double>(12, 1));
+  CHECK(opt.report().step == 0);
+  throws = false;
+  opt.step();
+  CHECK(opt.report().step == 1);
+  CHECK(v[0] != 1);
+  CHECK(w[0] != 1);
+}
+
 TEST_CASE("each rule for matrices solves least squares with a known solution") {
   // 1/2 || A W - B ||^2 with B = A W0: the gradient is A' (A W - B)
   constexpr std::size_t n = 40, k = 5, c = 3;

@@ -12,6 +12,7 @@
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 
@@ -19,6 +20,8 @@
 #include "support/sizes.hpp"
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -35,6 +38,67 @@ constexpr double infinity = std::numeric_limits<double>::infinity(),
 std::vector<std::size_t> const sizes{3, 0, chunk + 9, 21};
 
 template <class T> std::vector<T> copy(std::span<T const> x) { return {x.begin(), x.end()}; }
+
+/// What a caller's functions do: the call after so many others throws.
+struct stop {};
+int calls_left = -1;
+void called() {
+  if (calls_left >= 0 && calls_left-- == 0) throw stop{};
+}
+struct own_rate {
+  double operator()(std::int64_t t) const { return called(), 0.5 / double(1 + t); }
+};
+struct own_batch {
+  double operator()(std::int64_t) const { return called(), 3; }
+};
+template <ds::scope Over> struct own_clip {
+  using policy_kind = ds::kind::clip;
+  static constexpr ds::norm of = ds::norm::l2;
+  static constexpr ds::scope over = Over;
+  double factor(double norm) const { return called(), 1 / (1 + norm); }
+};
+/// Momentum whose rate is a memory's.
+struct own_rule {
+  double lr = 0.5;
+  template <class Real> struct state { Real b; };
+  template <class Real> struct terms { Real lr; };
+  struct memory { double factor = 1; };
+  terms<double> at(std::int64_t, memory& m) const {
+    m.factor *= 0.75;
+    return called(), terms<double>{lr * m.factor};
+  }
+  template <class Real> static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    s.b = s.b + g;
+    return p - k.lr * s.b;
+  }
+  template <class Real> Real averaged(Real p, state<Real> const& s) const { return p + Real(float(lr)) * s.b; }
+};
+struct own_rule_of_sums : own_rule {
+  template <class Real> struct sums { Real g; };
+  static constexpr ds::scope sums_over = ds::scope::tensor;
+  template <class Real> static sums<Real> sum(Real, Real g, terms<Real> const&) { return {g * g}; }
+  terms<double> at(std::int64_t t) const { return called(), terms<double>{lr}; }
+  terms<double> at(std::int64_t, sums<double> const& all, memory& m) const {
+    m.factor = all.g + 1;
+    return called(), terms<double>{lr / m.factor};
+  }
+};
+
+/// All that an optimizer shows.
+template <class O> std::vector<std::byte> all_of(O& opt) {
+  std::vector<std::byte> all;
+  auto const add = [&](auto const& x) {
+    auto const* p = reinterpret_cast<std::byte const*>(&x);
+    all.insert(all.end(), p, p + sizeof x);
+  };
+  auto const r = opt.report();
+  add(r.step), add(r.skipped), add(r.applied), add(r.grad_norm), add(r.learning_rate), add(r.loss_scale), add(r.clip_factor);
+  for (char c : r.why) add(c);
+  for (char const* name : {"tensor0", "tensor2", "tensor3"})
+    for (auto x : opt.template state<0>(name)) add(x);
+  for (auto x : opt.rule_memory()) add(x);
+  return all;
+}
 
 }  // namespace
 
@@ -133,6 +197,50 @@ TEST_CASE("trap of two groups with one buffer: a tensor that is listed twice is 
     list.add("output", w.data(), g.data(), 8, ds::group{second});
     CHECK_THROWS_AS((ds::optimizer{list, ds::sgd{}}), std::invalid_argument);
   }
+}
+
+TEST_CASE("whatever a schedule, clip policy or rule throws in a step, nothing has changed, and the next step is the same") {
+  auto const check = [](auto rule, auto... policies) {
+    problem<float> p(sizes), q(sizes);
+    p.group = q.group = {0, 1, 0, 1};
+    ds::optimizer opt{p.parameters(), rule, ds::learning_rate(own_rate{}), policies...},
+        still{q.parameters(), rule, ds::learning_rate(own_rate{}), policies...};
+    int thrown = 0;
+    for (int t = 1; t <= 8; ++t)
+      for (int n = 0;; ++n) {
+        p.set_gradients(t, 1024), q.set_gradients(t, 1024);
+        auto const values = p.value, gradients = p.grad;
+        auto const owned = all_of(opt);
+        calls_left = n;
+        try {
+          opt.step();
+          calls_left = -1;
+          still.step();
+          CHECK(same_bits(p.value, q.value));
+          CHECK(same_bits(p.grad, q.grad));
+          CHECK(all_of(opt) == all_of(still));
+          break;
+        } catch (stop) {
+          ++thrown;
+          INFO("step ", t, ", call ", n);
+          CHECK(same_bits(p.value, values));
+          CHECK(same_bits(p.grad, gradients));
+          CHECK(all_of(opt) == owned);
+        }
+      }
+    CHECK(opt.report().step > 1);
+    CHECK(thrown > 10);
+    calls_left = 1;
+    auto const values = p.value;
+    CHECK_THROWS_AS(opt.swap_average(), stop);
+    calls_left = -1;
+    CHECK(same_bits(p.value, values));
+    opt.swap_average(), opt.swap_average();
+    CHECK(same_bits(p.value, values));
+  };
+  check(own_rule{}, own_clip<ds::scope::model>{}, ds::accumulate_by{own_batch{}}, ds::dynamic_loss_scale{.init = 1024},
+        ds::zero_grad{});
+  check(own_rule_of_sums{}, own_clip<ds::scope::group>{}, ds::accumulate_by{own_batch{}});
 }
 
 TEST_CASE("trap of maximize: decay draws to zero, whichever way the gradient goes") {

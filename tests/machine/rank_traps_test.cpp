@@ -7,6 +7,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/parallel.hpp>
 #include <descent/rules/adamw.hpp>
+#include <descent/rules/lars.hpp>
 #include <descent/rules/sgd.hpp>
 
 #include <doctest/doctest.h>
@@ -18,6 +19,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,6 +45,18 @@ std::vector<std::vector<std::string>> on_each(Work const& work) {
   run(ranks::replicated), run(ranks::sharded);
   return all;
 }
+
+/// Whether the functions of the calling rank throw.
+thread_local bool throws = false;
+struct own_rate {
+  double operator()(std::int64_t) const { return throws ? throw std::runtime_error("no rate") : 0.5; }
+};
+struct own_clip {
+  using policy_kind = ds::kind::clip;
+  static constexpr ds::norm of = ds::norm::l2;
+  static constexpr ds::scope over = ds::scope::model;
+  double factor(double) const { return throws ? throw std::runtime_error("no factor") : 1; }
+};
 
 }  // namespace
 
@@ -149,6 +163,52 @@ TEST_CASE("a step() and a flush() that meet, of ranks with other micro-batches, 
        }))
     for (std::size_t r = 0; r < team; ++r)
       CHECK(has(thrown[r], r == 1 ? "is in flush(), others in another call" : "is in step(), others in another call"));
+}
+
+TEST_CASE("a schedule that throws on one rank throws before ranks meet: that rank tries again, and all are as before") {
+  auto const check = [](auto rule) {
+    CHECK(on_each([&](auto& comm, auto policy) {
+            std::vector<float> p(100, 1), g(100, 1);
+            ds::parameters<float> list;
+            list.add("p", p.data(), g.data(), 100);
+            ds::optimizer opt{list, rule, ds::learning_rate(own_rate{}), policy};
+            opt.step();
+            auto const before = p;
+            if (comm.rank() == 1) {
+              throws = true;
+              CHECK_THROWS_WITH_AS(opt.step(), "no rate", std::runtime_error);
+              throws = false;
+              CHECK(opt.report().step == 1);
+              CHECK(p == before);
+            }
+            opt.step();
+            CHECK(opt.report().step == 2);
+            CHECK(p != before);
+          }) == std::vector(2, std::vector<std::string>(team)));
+  };
+  check(ds::sgd{});
+  check(ds::lars{});
+}
+
+TEST_CASE("what one rank throws after ranks have met ends the others' calls: none goes on without it") {
+  for (auto const& thrown : on_each([](auto& comm, auto policy) {
+         std::vector<float> p(100, 1), g(100, 1);
+         ds::parameters<float> list;
+         list.add("p", p.data(), g.data(), 100);
+         ds::optimizer opt{list, ds::sgd{.lr = 0.5}, own_clip{}, policy};
+         opt.step();
+         throws = comm.rank() == 1;
+         auto const before = p;
+         if (throws) {
+           CHECK_THROWS_WITH_AS(opt.step(), "no factor", std::runtime_error);
+           throws = false;
+           CHECK(p == before);
+           CHECK(opt.report().step == 1);
+         }
+         opt.step(), opt.step();
+       }))
+    for (int r = 0; r < team; ++r)
+      CHECK(has(thrown[std::size_t(r)], r == 1 ? "this optimizer lost its ranks in an earlier call" : "rank 1: no factor"));
 }
 
 TEST_CASE("trap 39: collectives read and write as many elements as they say, and no more") {

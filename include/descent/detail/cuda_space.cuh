@@ -53,6 +53,10 @@ template <class Record, class Value, class Real> struct store_value {
     t.value[i] = narrow<Value>(x[t.arena + i] + a * d[t.arena + i]);
   }
 };
+template <class Record, class Value, class Real> struct restore_value {
+  Real const* x;
+  __device__ void operator()(Record const& t, std::int64_t i) const { t.value[i] = narrow<Value>(x[t.arena + i]); }
+};
 template <class Real> struct combine_elements {
   Real const* x;
   Real* y;
@@ -103,6 +107,7 @@ template <class Value, class Gradient> class space<Value, Gradient, cuda> {
 
   void load_values(vector& to) const { elements(load_value<record, real>{to.data()}); }
   void load_gradients(vector& to) const { elements(load_gradient<record, real>{to.data()}); }
+  void store_values(vector const& x) const { elements(restore_value<record, Value, real>{x.data()}); }
   void store_values(vector const& x, double a, vector const& d) const {
     elements(store_value<record, Value, real>{x.data(), d.data(), real(a)});
   }

@@ -26,7 +26,8 @@ template <class Plan> class host_control {
       : where_(where), policies_(policies), control_(start_of<Plan>(policies)),
         partial_(std::size_t(rows * where.chunks())),
         units_(Plan::unit_per_tensor ? where.tensors.size() : groups.size()), memories_(units_.size()),
-        factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1) {}
+        factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1),
+        kept_(control_), kept_memories_(memories_) {}
 
   std::span<memory_of<rule>> memories() { return memories_; }
 
@@ -39,6 +40,27 @@ template <class Plan> class host_control {
 
   double& partial_at(int row, std::int64_t chunk) { return partial_[std::size_t(row * where_.chunks() + chunk)]; }
   double const* row(int i) const { return partial_.data() + i * where_.chunks(); }
+
+  /// What a step changes before it changes elements, to be put back when a function of the caller's throws.
+  void keep() {
+    kept_ = control_;
+    if constexpr (has_memory<rule>) kept_memories_ = memories_;
+  }
+  void put_back() {
+    control_ = kept_;
+    if constexpr (has_memory<rule>) memories_ = kept_memories_;
+  }
+
+  /// Calls for nothing what the next step calls of the caller's and can be called without a gradient.
+  void rehearse(std::vector<entry> const& groups) const {
+    std::int64_t const t = control_.step + 1;
+    find_step_terms<Plan>(groups[0].rule, policies_, t);
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      auto const g = Plan::unit_per_tensor ? std::size_t(where_.tensors[u].group) : u;
+      memory_of<rule> memory = memories_[u];
+      terms_of<Plan>(groups[g], policies_, t, 1, &memory, 0, rates_of(control_));
+    }
+  }
 
   void prepare(std::vector<entry> const& groups) {
     pending_.clear();
@@ -82,10 +104,7 @@ template <class Plan> class host_control {
   void find_terms(std::vector<entry> const& groups) {
     std::int64_t const t = control_.step;
     rate_change const rates = rates_of(control_);
-    if constexpr (Plan::own_updates) {
-      scheduled_.clear();
-      for (entry const& g : groups) scheduled_.push_back(scheduled(g.rule, policies_, t - 1, g.number, rates));
-    }
+    if constexpr (Plan::own_updates) find_rules(groups, t - 1);
     step_terms_ = find_step_terms<Plan>(groups[0].rule, policies_, t);
     [[maybe_unused]] double totals[Plan::sum_count + 1];
     if constexpr (Plan::sums && !Plan::sums_per_tensor)
@@ -101,6 +120,13 @@ template <class Plan> class host_control {
             terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u), rates);
       else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, memories_.data(), std::int64_t(u), rates);
     }
+  }
+
+  /// The rules of the groups as they are after so many steps.
+  void find_rules(std::vector<entry> const& groups, std::int64_t step) {
+    scheduled_.clear();
+    for (entry const& g : groups)
+      scheduled_.push_back(scheduled(g.rule, policies_, step, g.number, rates_of(control_)));
   }
 
   /// With the matrix rules of the groups, if there are any.
@@ -134,8 +160,10 @@ template <class Plan> class host_control {
   std::vector<unit<rule, real>> units_, pending_;
   step_terms_of<Plan> step_terms_{}, pending_step_{};
   std::vector<memory_of<rule>> memories_;
-  std::vector<rule> scheduled_;  // each group's, where rows count their own updates
+  std::vector<rule> scheduled_;  // each group's, where elements need more of it than its terms
   std::vector<double> factors_;
+  control_block kept_;
+  std::vector<memory_of<rule>> kept_memories_;
 };
 
 }  // namespace descent::detail

@@ -100,6 +100,24 @@ template <class Plan, class System> class host_gradients : protected host_storag
     if constexpr (Plan::shards) ranks_.add(partial_);
   }
 
+  /// Whether the step goes on, its factors and terms; measures what they need.
+  void judge(std::vector<entry> const& groups, step_call const& call, [[maybe_unused]] bool complete) {
+    norm_totals totals;
+    if constexpr (Plan::measures) {
+      if (complete) {
+        if constexpr (Plan::norm_first || !Plan::sums) measure_all<measure::norm>(groups, 1);
+        else
+          measure_all<measure::norm_and_sums>(groups, inverse_of<Plan>(control_, policies_, this->scale(), call));
+        totals = norm_totals_from<Plan>([&](int row) { return this->total(row); });
+      }
+    }
+    decide<Plan>(control_, groups[0].rule, policies_, this->scale(), totals, call);
+    if (!control_.applied) return;
+    if (Plan::clip_over != scope::model) this->find_factors();
+    if constexpr (Plan::norm_first) measure_all<measure::sums>(groups, control_.factor);
+    this->find_terms(groups);
+  }
+
   /// Gradients to the wire, in its type and free of what would make their sum overflow.
   struct send_body {
     host_gradients* e;

@@ -15,6 +15,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Where the host backend meets other ranks.
@@ -26,6 +27,7 @@ template <class Plan> class host_ranks {
   template <class Policies> explicit host_ranks(Policies const&) {}
   template <class... Ts> void join(Ts const&...) {}
   void start() {}
+  template <class F> void together(F const& f) { f(); }
 };
 
 template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
@@ -70,8 +72,10 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     try {
       f();
     } catch (std::exception const& e) {
-      broken_ = true;
-      abort_with(e.what());
+      give_up(e.what());
+      throw;
+    } catch (...) {
+      give_up("something was thrown");
       throw;
     }
   }
@@ -179,6 +183,9 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     values_ = allocate_host(std::size_t(room.values));
     now_.ranks = ranks_;
     now_.shrink = shrink_of<wire>(ranks_);
+  }
+  void give_up(char const* why) noexcept {
+    if (!std::exchange(broken_, true)) abort_with(why);
   }
   void abort_with(char const* why) noexcept {
     try {

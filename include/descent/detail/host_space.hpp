@@ -35,7 +35,10 @@ template <class Value, class Gradient, class System> class space<Value, Gradient
   void load_gradients(vector& to) const {
     each_element([&](auto const& t, std::int64_t i) { at(to, t.arena + i) = widen<real>(t.gradient[i]); });
   }
-  /// The values become x + a d, rounded to their type.
+  /// The values become x, or x + a d, rounded to their type.
+  void store_values(vector const& x) const {
+    each_element([&](auto const& t, std::int64_t i) { t.value[i] = narrow<Value>(at(x, t.arena + i)); });
+  }
   void store_values(vector const& x, double a, vector const& d) const {
     each_element([&](auto const& t, std::int64_t i) {
       t.value[i] = narrow<Value>(at(x, t.arena + i) + real(a) * at(d, t.arena + i));
