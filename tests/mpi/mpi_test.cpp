@@ -150,6 +150,26 @@ TEST_CASE("collectives: every rank has the same bits, sums are in the order of t
   collectives<float>(pieces, 5003);
 }
 
+TEST_CASE("a rank that ends without an exception ends the others' next collective at once, with its name") {
+  for (int which : {0, -1}) {
+    int rank = 0, size = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (which < 0) which = size - 1;
+    std::string const why = thrown<comm_error>([&] {
+      ds::comm::mpi comm{MPI_COMM_WORLD, 60s};
+      double x = 1;
+      comm.all_reduce(&x, 1);
+      CHECK(x == size);
+      if (rank == which) return;
+      std::vector<float> longer(10000, 1);
+      comm.all_reduce(longer.data(), 10000);
+    });
+    INFO("rank ", rank, ": ", why);
+    if (rank == which) CHECK(why == "");
+    else CHECK(has(why, ": rank " + std::to_string(which) + " has left after collective 1"));
+  }
+}
+
 TEST_CASE("arguments that cannot be are refused before anything is sent") {
   ds::comm::mpi comm{MPI_COMM_WORLD, 60s};
   float x = 1;

@@ -35,7 +35,8 @@ namespace descent::comm {
 /// have everything. If one does not say so until the deadline, the others have a second to object.
 /// Only a network that is cut in two at this moment can part them, and a rank that is stopped, late and then goes on.
 ///
-/// The constructor waits for all ranks of `parent`; it and each collective wait no longer than the deadline, a sum of
+/// The destructor tells the others, whose next collective ends at once then, and waits up to a second for them to end,
+/// too. The constructor waits for all ranks of `parent`; it and each collective wait no longer than the deadline, a sum of
 /// more than 4096 elements at most twice. Throws std::invalid_argument on arguments, comm_error on lost ranks, the
 /// latter for ever after. Owned: room for what the largest collective so far sends and receives, which stays where
 /// messages were under way when it failed. One thread at a time.
@@ -61,7 +62,9 @@ class mpi {
   mpi& operator=(mpi const&) = delete;
   ~mpi() {
     if (std::uncaught_exceptions() > exceptions_) abort("rank " + std::to_string(rank_) + " ended with an exception");
-    if (failed_ || !memory_->waiting.empty()) static_cast<void>(memory_.release());  // messages may still come
+    if (!failed_ && memory_->waiting.empty() && detail::mpi_runs()) leave();
+    if (failed_ || !memory_->waiting.empty() || left_ + 1 < size_)
+      static_cast<void>(memory_.release());  // messages may still come
     else if (detail::mpi_runs()) MPI_Comm_free(&comm_);
   }
 
@@ -115,11 +118,12 @@ class mpi {
   /// What this collective waits for: data; that all ranks have it; what one of them says that has not said so.
   enum class stage { collecting, agreeing, asking };
   static constexpr std::int64_t small = 4096;  // elements; with more a sum goes in parts, one for each rank to add
-  static constexpr std::chrono::seconds objections{1};
+  static constexpr std::chrono::seconds objections{1}, goodbyes{1};
 
-  /// What a rank is in, that nobody completes a collective, or the question who lacks something of it.
+  /// What a rank is in, that nobody completes a collective, the question who lacks something of it, or that a rank takes
+  /// part in this one and later ones no more.
   struct notice {
-    enum : std::int64_t { gives_up = -1, asks = -2 };
+    enum : std::int64_t { gives_up = -1, asks = -2, leaves = -3 };
     std::int64_t number, bytes;  // or one of the above
     char text[240];
   };
@@ -277,8 +281,16 @@ class mpi {
       MPI_Status status;
       notice n;
       if (MPI_Iprobe(MPI_ANY_SOURCE, notice_tag, comm_, &there, &status) != MPI_SUCCESS || !there ||
-          MPI_Recv(&n, int(sizeof n), MPI_BYTE, status.MPI_SOURCE, notice_tag, comm_, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+          MPI_Recv(&n, int(sizeof n), MPI_BYTE, status.MPI_SOURCE, notice_tag, comm_, MPI_STATUS_IGNORE) !=
+              MPI_SUCCESS) {
+        if (ends_ <= number_ && !failed_) fail(leaver_, what);
         return completed;
+      }
+      if (n.bytes == notice::leaves) {
+        ++left_;
+        if (n.number < ends_) ends_ = n.number, leaver_ = n.text;
+        continue;
+      }
       if (n.bytes == notice::asks) {
         asked_ = asked_ || (n.number == number_ && stage_ == stage::collecting);
         continue;
@@ -288,6 +300,19 @@ class mpi {
       if (n.number <= number_) throw comm_error("rank " + std::to_string(rank_) + " in " + what + ": " + failure_);
       completed = true;
     }
+  }
+  /// Says that this rank ends, and waits a second for the others to say so: then no message is under way to a
+  /// communicator that is freed. One that goes on fails at its next collective, and says so.
+  void leave() noexcept try {
+    tell(make_notice(number_ + 1, "rank " + std::to_string(rank_) + " has left after collective " +
+                     std::to_string(number_), notice::leaves));
+    auto const start = clock::now();
+    for (int spins = 0; left_ + 1 < size_ && !failed_ && clock::now() - start <= goodbyes; ++spins) {
+      hear("leaving");
+      if (spins > 100) std::this_thread::sleep_for(std::chrono::microseconds(spins > 10000 ? 500 : 20));
+    }
+  } catch (std::exception const&) {
+    failed_ = true;
   }
   [[noreturn]] void fail(std::string const& why, std::string const& what) {
     give_up(why, number_);
@@ -320,6 +345,9 @@ class mpi {
   std::int64_t number_ = 0;  // the collective that this rank is in, or has completed
   stage stage_ = stage::collecting;
   bool halfway_ = false, asked_ = false, failed_ = false;
+  int left_ = 0;  // ranks that say that they have left; the first collective without one of them, and what it says
+  std::int64_t ends_ = std::numeric_limits<std::int64_t>::max();
+  std::string leaver_;
   std::string failure_;
   int exceptions_ = std::uncaught_exceptions();
 };
