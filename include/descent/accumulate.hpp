@@ -18,8 +18,8 @@ namespace descent {
 /// the others only count: no pass over memory. weight is 1, for losses that are means over equal micro-batches, or what
 /// the loss was summed over (examples, tokens): then the result is that of the whole batch, whatever its parts. flush()
 /// updates with what there is, at the end of an epoch say; it does nothing when nothing is pending, on any rank where
-/// there are several: all of them call it. The loss scale stays the same in between. A captured step() keeps its weight: replays count with it. Set the gradients to zero
-/// after each update (zero_grad{} does it in the same pass).
+/// there are several: all of them call it. The loss scale stays the same in between. A captured step() keeps its
+/// weight: replays count with it. Set the gradients to zero after each update (zero_grad{} does it in the same pass).
 struct accumulate {
   int n = 1;
 

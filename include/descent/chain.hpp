@@ -45,6 +45,11 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     return static_cast<detail::chain_part<I, part<I>> const&>(*this);
   }
 
+  /// f(part) for each part, in order.
+  template <class F> void each_part(F const& f) const {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(get<I>()), ...); }(std::make_index_sequence<plan::count>{});
+  }
+
   template <class Real> using state = detail::numbers<Real, plan::slots>;  // the rule's, then those of the transforms
   template <class Real> using terms = detail::numbers<Real, plan::terms>;
   static constexpr auto slots = plan::names();

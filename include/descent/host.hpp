@@ -128,6 +128,18 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     base::take(old, moves);
   }
 
+  /// Throws std::invalid_argument on all ranks where one has something else than others.
+  void agree(tensors const&, std::vector<entry> const& groups) {
+    std::vector<std::uint64_t> of_chunks(std::size_t(where_.chunks()) * prints_of_tensor<Plan>);
+    for_all_chunks(print_body{this, of_chunks.data()});
+    std::vector<std::uint64_t> prints(where_.tensors.size() * prints_of_tensor<Plan>);
+    for (std::size_t i = 0; i < of_chunks.size(); ++i) {
+      auto const t = std::size_t(where_.tensor_of_chunk[i / prints_of_tensor<Plan>]);
+      prints[t * prints_of_tensor<Plan> + i % prints_of_tensor<Plan>] += of_chunks[i];
+    }
+    ranks_.agree(facts_now<Plan>(where_, groups, control_, scale(), memories_, prints));
+  }
+
   /// Values, groups and all that is owned become those of one rank.
   void broadcast(std::vector<entry>& groups, int root) {
     if (control_.batches != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
@@ -144,7 +156,10 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   }
   template <class T> void set_control(T control_block::*field, T x, std::vector<entry> const&) { control_.*field = x; }
   void observe(float const* x, double y, auto const&) { observe_metric<Plan>(control_, policies_, x, y); }
-  bool set_groups(std::vector<entry> const&) { return true; }
+  bool set_groups([[maybe_unused]] std::vector<entry> const& groups) {
+    if constexpr (Plan::parallel) ranks_.set_groups(hash_of_groups<Plan>(groups, policies_));
+    return true;
+  }
   void check_schedules(std::vector<entry> const& groups, std::int64_t step) {
     if constexpr (Plan::has_matrices) base::check_schedules(groups, step, &matrices_.rule_at(0));
     else base::check_schedules(groups, step);
@@ -178,6 +193,8 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     if constexpr (Plan::sums) prepare(groups);
     if constexpr (Plan::parallel) {
       if (complete && !Plan::sums) base::rehearse(groups);
+      if constexpr (Plan::team::agrees)
+        if (complete && ++updates_ % agree_after() == 0) agree(where_, groups);
       base::meet(groups, call);
     }
     auto const find_all = [&] {
@@ -198,6 +215,8 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     share_values([&] { for_chunks(update_body{this}, where_.rule_chunks); });
     matrices_.step(*this, groups);
   }
+
+  std::int64_t agree_after() const { return static_cast<typename Plan::team const&>(policies_).updates_between; }
 
   void make_saved() {
     if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
@@ -291,6 +310,27 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
       });
     }
   };
+  struct print_body {
+    host_engine* e;
+    std::uint64_t* prints;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      auto const& t = e->record(chunk);
+      auto const [begin, size] = span_of(chunk, t);
+      std::uint64_t* to = prints + chunk * std::int64_t(prints_of_tensor<Plan>);
+      auto const add = [&, begin = begin, size = size](void const* buffer, std::int64_t element) {
+        if (buffer)
+          for (std::int64_t i = begin; i < begin + size; ++i) *to += print_of(bits_at(buffer, i, element), i);
+        ++to;
+      };
+      add(t.value, t.value_size());
+      if constexpr (!Plan::shards) {
+        auto const owned = e->owned(t.arena);
+        with_types<Plan>(t.types, [&]<class Typed>() {
+          for (std::size_t b = 0; b < owned.size(); ++b) add(has_owned<Typed>(b) ? owned[b].at : nullptr, owned[b].size);
+        });
+      }
+    }
+  };
   struct count_body {
     host_engine* e;
     template <class Real> void operator()(std::int64_t chunk) const {
@@ -325,6 +365,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     }
   };
 
+  std::int64_t updates_ = 0;  // in which ranks met
   stage_of<Plan, host_matrices<Plan, System>> matrices_;
 };
 

@@ -51,9 +51,16 @@ struct overlap {
 /// With overlap{}: a gradient without ready() is zero on this rank. Otherwise step() throws, naming it.
 struct missing_is_zero {};
 
+/// Every so many updates ranks compare what agree() compares, in front of the update: step() throws as agree() does, and
+/// nothing has changed. Such a step waits for the device, the others do not; on cuda step() cannot be captured.
+struct agree_every {
+  std::int64_t updates = 1000;
+};
+
 namespace detail {
 template <class T>
 inline constexpr bool is_overlap = std::is_same_v<T, overlap> || std::is_same_v<T, missing_is_zero>;
+template <class T> inline constexpr bool is_agreement = std::is_same_v<T, agree_every>;
 template <class T> inline constexpr bool is_wire = false;
 template <class T> inline constexpr bool is_wire<wire<T>> = true;
 template <class T>
@@ -61,9 +68,9 @@ inline constexpr bool is_sum =
     std::is_same_v<T, native_sum> || std::is_same_v<T, float_sum> || std::is_same_v<T, ordered_sum>;
 
 template <class... Options> struct parallel_options {
-  static_assert(((is_wire<Options> || is_sum<Options> || is_overlap<Options>) && ...),
-                "an option of replicated or sharded is wire<T>{}, native_sum{}, float_sum{}, ordered_sum{}, overlap{} or "
-                "missing_is_zero{}");
+  static_assert(((is_wire<Options> || is_sum<Options> || is_overlap<Options> || is_agreement<Options>) && ...),
+                "an option of replicated or sharded is wire<T>{}, native_sum{}, float_sum{}, ordered_sum{}, overlap{}, "
+                "missing_is_zero{} or agree_every{updates}");
   static_assert((std::size_t{0} + ... + is_wire<Options>) <= 1 && (std::size_t{0} + ... + is_sum<Options>) <= 1,
                 "two options of replicated or sharded exclude each other: one wire<T>, one sum");
 
@@ -71,6 +78,7 @@ template <class... Options> struct parallel_options {
   static constexpr bool ordered = (std::is_same_v<Options, ordered_sum> || ...);
   static constexpr bool overlaps = (std::is_same_v<Options, overlap> || ...);
   static constexpr bool missing_zero = (std::is_same_v<Options, missing_is_zero> || ...);
+  static constexpr bool agrees = (is_agreement<Options> || ...);
   static_assert(overlaps || !missing_zero, "missing_is_zero{} is for overlap{}, which it lacks");
 };
 /// The wire type among Options, or void.
@@ -85,6 +93,7 @@ struct agreed {
   double calls = 0;                // of what each is in
 
   double call = 0;                 // what this rank is in
+  std::uint64_t groups = 0;        // a part of it: its groups
   double ranks = 1, shrink = 1;    // what gradients on the wire are divided by
 
   /// This rank's part.
@@ -118,18 +127,22 @@ template <class Comm, class... Options> struct parallel_policy : parallel_option
 
   Comm* comm;
   std::int64_t bucket_bytes = 0;
+  std::int64_t updates_between = 0;  // two agreements
   agreed* now = nullptr;  // the engine's, as the next
   comm_progress* progress = nullptr;
 
   explicit parallel_policy(Comm& c, Options const&... options) : comm(&c) {
     [[maybe_unused]] auto const take = [&](auto const& option) {
       if constexpr (requires { option.bucket_bytes; }) bucket_bytes = option.bucket_bytes;
+      if constexpr (requires { option.updates; }) updates_between = option.updates;
     };
     (take(options), ...);
   }
   void check() const {
     if (parallel_options<Options...>::overlaps && bucket_bytes <= 0)
       throw std::invalid_argument("overlap: bucket_bytes must be above 0, is " + std::to_string(bucket_bytes));
+    if (parallel_options<Options...>::agrees && updates_between <= 0)
+      throw std::invalid_argument("agree_every: updates must be above 0, is " + std::to_string(updates_between));
   }
 };
 }  // namespace detail

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <descent/accumulate.hpp>
 #include <descent/average.hpp>
+#include <descent/chain.hpp>
 #include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
 #include <descent/loss_at.hpp>
@@ -23,16 +24,21 @@
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/per_group.hpp>
 #include <descent/schedules/step.hpp>
+#include <descent/storage.hpp>
+#include <descent/transforms.hpp>
 #include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 #include "support/files.hpp"
 #include "support/ranks.hpp"
 
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Ranks that are about to train different things: whatever differs, all are told the same, before any value changes.
@@ -223,5 +229,130 @@ TEST_CASE("what differs beyond the last update that is compared is not noticed, 
     ds::optimizer opt{s.usual(), ds::sgd{}, ds::learning_rate(ds::step{1, 0.5, 2000000 + comm.rank()}),
                       ds::replicated{comm}};
     opt.step();
+  });
+}
+
+namespace {
+
+/// The numbers in x, and whether these are all.
+template <class T> std::pair<std::vector<double>, bool> numbers_in(T const& x) {
+  std::vector<double> all;
+  bool const whole = ds::detail::each_number(x, [&](auto number) { all.push_back(double(number)); });
+  return {all, whole};
+}
+struct with_arrays {
+  bool b = true;
+  std::array<float, 3> a{1, 2, 3};
+  double const* pointer = nullptr;
+  ds::scope over = ds::scope::tensor;
+  ds::l1 nested{7};
+};
+struct of_a_base : ds::sgd {
+  double more = 1;
+};
+struct with_plain_array {
+  double x[2] = {1, 2};
+};
+struct with_secrets {
+  double a = 1;
+  with_secrets() {}
+
+ private:
+  double b = 2;
+};
+
+}  // namespace
+
+TEST_CASE("every number of an aggregate is found, in its arrays, rules inside and a chain's parts, or it says so") {
+  using all = std::pair<std::vector<double>, bool>;
+  CHECK(numbers_in(ds::sgd{0.5, 0.25, 0, 2, true, false}) == all{{0.5, 0.25, 0, 2, 1, 0}, true});
+  CHECK(numbers_in(with_arrays{}) == all{{1, 1, 2, 3, double(ds::scope::tensor), 7}, true});
+  CHECK(numbers_in(ds::chain{ds::l2{0.5}, ds::l2{0.25}, ds::sgd{}}) == all{{0.5, 0.25, 1e-3, 0, 0, 0, 0, 0}, true});
+  CHECK(numbers_in(ds::rmsprop{}).second);
+  CHECK(numbers_in(ds::lamb{}).second);
+  CHECK_FALSE(numbers_in(of_a_base{}).second);
+  CHECK_FALSE(numbers_in(with_plain_array{}).second);
+  CHECK_FALSE(numbers_in(with_secrets{}).second);
+}
+
+TEST_CASE("fields of a rule that show in no term before the last update that is compared are told at the start") {
+  differ("fields of group 0: 0.001 0.9", [](auto& comm, bool is_odd, start& s) {
+    // overwritten by the schedule
+    ds::optimizer opt{s.usual(), ds::adamw{.lr = is_odd ? 2e-3 : 1e-3}, ds::learning_rate(ds::constant{1}),
+                      ds::replicated{comm}};
+  });
+}
+
+TEST_CASE("agree: all are told which parameter, what of it and which ranks; nothing changes, and broadcast() mends") {
+  ranks::with_ranks(team, [](auto& comm) {
+    ranks::model<ds::half> m(0, {4099, 1, 0, 7});
+    ds::optimizer opt{m.list(), ds::adamw{}, ds::master<float>{}, ds::ema{.decay = 0.5}, ds::lookahead{.k = 2},
+                      ds::replicated{comm}};
+    m.set(0, comm.rank(), comm.rank() + 1);
+    opt.agree();
+    opt.step();
+    opt.agree();
+    auto const check = [&](std::string const& what, auto const& change) {
+      INFO(what);
+      if (comm.rank() == odd) change();
+      auto const before = m.value;
+      std::string const why = ranks::thrown<std::invalid_argument>([&] { opt.agree(); });
+      CHECK(why.starts_with("ranks have parted: " + what + " "));
+      CHECK(why.find(" (rank 0, 2); " + what + " ") != std::string::npos);
+      CHECK(why.ends_with(" (rank 1)"));
+      for (std::size_t t = 0; t < before.size(); ++t)
+        for (std::size_t i = 0; i < before[t].size(); ++i)
+          CHECK(ds::widen<float>(m.value[t][i]) == ds::widen<float>(before[t][i]));
+      opt.broadcast();
+      opt.agree();
+    };
+    auto const with_last = [](auto const& view, double by) {
+      std::vector one(view.begin(), view.end());
+      one.back() += decltype(one.back() + 0)(by);
+      return one;
+    };
+    check("value of 'w3'", [&] { m.value[3][6] = ds::narrow<ds::half>(9.0); });
+    check("value of 'w0'", [&] { std::swap(m.value[0][0], m.value[0][4098]); });
+    check("state m of 'w0'", [&] { opt.template set_state<0>("w0", with_last(opt.template state<0>("w0"), 1e-7)); });
+    check("state v of 'w3'", [&] { opt.template set_state<1>("w3", with_last(opt.template state<1>("w3"), 1)); });
+    check("master of 'w0'", [&] { opt.set_master("w0", with_last(opt.master("w0"), 1e-6)); });
+    check("average of 'w1'", [&] { opt.set_average("w1", with_last(opt.average("w1"), 1)); });
+    check("slow weights of 'w3'", [&] { opt.set_slow("w3", with_last(opt.slow("w3"), 1)); });
+    check("group 1:", [&] { opt.group(1).beta2 = 0.5; });
+    check("t", [&] { opt.set_step(7); });
+    opt.step();
+    CHECK(opt.report().step == 2);
+  });
+}
+
+TEST_CASE("agree_every: in front of so many updates all are told, nothing has changed, and the next step goes on") {
+  auto const run = [](auto const& policy_of) {
+    ranks::with_ranks(team, [&](auto& comm) {
+      ranks::model<float> m;
+      ds::optimizer opt{m.list(), ds::sgd{.lr = 0.5}, ds::accumulate{2}, policy_of(comm)};
+      m.set(0, comm.rank(), comm.rank() + 1);
+      opt.step(), opt.step();
+      if (comm.rank() == odd) m.value[0][3] += 1;
+      auto const before = m.value;
+      opt.step();
+      std::string const why = ranks::thrown<std::invalid_argument>([&] { opt.step(); });
+      CHECK(why.starts_with("ranks have parted: value of 'w0' "));
+      CHECK(why.ends_with(" (rank 1)"));
+      CHECK(m.value == before);
+      CHECK(opt.report().step == 1);
+      opt.step();
+      CHECK(opt.report().step == 2);
+    });
+  };
+  run([](auto& comm) { return ds::replicated{comm, ds::agree_every{2}}; });
+  run([](auto& comm) { return ds::sharded{comm, ds::agree_every{2}}; });
+  differ("agree_every 2 (rank 0, 2); gradients on the wire: bucket_bytes 0 agree_every 3 ",
+         [](auto& comm, bool is_odd, start& s) {
+           ds::optimizer opt{s.usual(), ds::sgd{}, ds::replicated{comm, ds::agree_every{is_odd ? 3 : 2}}};
+         });
+  ranks::with_ranks(1, [](auto& comm) {
+    start s;
+    CHECK_THROWS_WITH_AS((ds::optimizer{s.usual(), ds::sgd{}, ds::replicated{comm, ds::agree_every{0}}}),
+                         "agree_every: updates must be above 0, is 0", std::invalid_argument);
   });
 }

@@ -34,6 +34,9 @@ namespace {
 
 constexpr int team = 3;
 
+/// A rule whose fields are those of a base.
+struct derived : ds::sgd {};
+
 /// work(comm, policy) for replicated and sharded, each in a world of its own. What the ranks threw, by policy and rank.
 template <class Work>
 std::vector<std::vector<std::string>> on_each(Work const& work) {
@@ -122,13 +125,14 @@ TEST_CASE("trap 38: two optimizers of one size, in another order on one rank: al
     for (auto const& text : thrown) CHECK(has(text, "is in step(), others in another call or optimizer"));
 }
 
-TEST_CASE("another call, t, rate or frozen group on one rank is told to all") {
+TEST_CASE("another call, t, loss scale, frozen group or field of a rule on one rank is told to all") {
   auto const check = [](auto const& odd) {
     for (auto const& thrown : on_each([&](auto& comm, auto policy) {
            std::vector<float> p(50, 1), g(50, 1);
            ds::parameters<float> list;
            list.add("p", p.data(), g.data(), 50);
-           ds::optimizer opt{list, ds::sgd{}, ds::on_plateau{{.factor = 0.5, .patience = 0}}, policy};
+           ds::optimizer opt{list, derived{}, ds::on_plateau{{.factor = 0.5, .patience = 0}},
+                             ds::dynamic_loss_scale{.init = 8}, policy};
            try {
              if (comm.rank() == 2) odd(opt);
              opt.step();
@@ -141,6 +145,9 @@ TEST_CASE("another call, t, rate or frozen group on one rank is told to all") {
   };
   check([](auto& opt) { opt.freeze(0); });
   check([](auto& opt) { opt.group(0).lr = 7; });
+  check([](auto& opt) { opt.group(0).weight_decay = 0.1; });  // of a rule that cannot be looked into
+  check([](auto& opt) { opt.unscale(); });
+  check([](auto& opt) { opt.set_scale_state({4}); });
   check([](auto& opt) { opt.set_step(3); });
   check([](auto& opt) { opt.observe(1.0), opt.observe(2.0); });
   check([](auto& opt) { opt.gradient_norm(); });

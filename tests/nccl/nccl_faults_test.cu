@@ -241,16 +241,22 @@ TEST_CASE("an exception on one rank ends the others at once; its text reaches th
   run(ranks::size() - 1, true);
 }
 
-TEST_CASE("a group that is frozen on one rank alone ends the step of all; values are those of the last complete step") {
+TEST_CASE("a group that is frozen or changed on one rank alone ends the step of all, with the last complete values") {
   if (ranks::size() == 1) return;
   auto const want = reference(ranks::sharded, at);
-  joined comm;
-  outcome const end = train(comm, ds::sharded{comm}, 6, at, [&](auto& opt) { opt.freeze(0, comm.rank() == 1); });
-  INFO("rank ", comm.rank(), ": ", end.why);
-  CHECK(end.why != "");
-  CHECK((has(end.why, "others in another call or optimizer, or with another t, rate or frozen group") ||
-         has(end.why, "another rank is gone")));
-  CHECK(end.value == want);
+  auto const check = [&](auto const& change) {
+    joined comm;
+    outcome const end = train(comm, ds::sharded{comm}, 6, at, [&](auto& opt) {
+      if (comm.rank() == 1) change(opt);
+    });
+    INFO("rank ", comm.rank(), ": ", end.why);
+    CHECK(end.why != "");
+    CHECK((has(end.why, "others in another call or optimizer, or with another t, loss scale, frozen group or field") ||
+           has(end.why, "another rank is gone")));
+    CHECK(end.value == want);
+  };
+  check([](auto& opt) { opt.freeze(0); });
+  check([](auto& opt) { opt.group(0).weight_decay = 0.5; });
 }
 
 TEST_CASE("what a given-up sum leaves of an earlier one is taken for no step") {

@@ -290,3 +290,68 @@ TEST_CASE("broadcast: what was put back on one rank is on all") {
   };
   CHECK(run(true) == run(false));
 }
+
+TEST_CASE("agree: all are told which parameter, what of it and which ranks; nothing changes, and broadcast() mends") {
+  joined comm;
+  test::stream s;
+  side<float, float, true> d{of_many_chunks, s, comm};
+  ds::optimizer opt{d.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::dynamic_loss_scale{.init = 4},
+                    ds::replicated{comm}, ds::cuda{s}};
+  d.set(0), d.step(opt);
+  opt.agree();
+  if (comm.size() == 1) return;
+  auto const check = [&](std::string const& what, auto const& change) {
+    INFO("rank ", comm.rank(), ", ", what);
+    if (comm.rank() == 1) change();
+    auto const before = d.values();
+    std::string const why = thrown<std::invalid_argument>([&] { opt.agree(); });
+    INFO(why);
+    CHECK(why.starts_with("ranks have parted: " + what + " "));
+    CHECK(why.ends_with(" (rank 1)"));
+    CHECK(d.values() == before);
+    opt.broadcast();
+    opt.agree();
+  };
+  check("value of 'w3'", [&] {
+    auto values = d.values();
+    std::swap(values[d.x.place(3, 1)], values[d.x.place(3, 12288)]);
+    d.x.device_value.put(values, s);
+  });
+  std::vector<float> const threes(std::size_t(of_many_chunks[3].count), 3);
+  check("state v of 'w3'", [&] { opt.set_state<1>("w3", std::span<float const>(threes)); });
+  check("average of 'w3'", [&] { opt.set_average("w3", std::span<float const>(threes)); });
+  check("group 1:", [&] { opt.group(1).weight_decay = 0.25; });
+  check("t", [&] { opt.set_step(7); });
+  test::cuda(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  CHECK_THROWS_AS(opt.agree(), std::logic_error);
+  cudaGraph_t nothing;
+  test::cuda(cudaStreamEndCapture(s, &nothing));
+  test::cuda(cudaGraphDestroy(nothing));
+}
+
+TEST_CASE("agree_every: in front of so many updates all are told; other steps wait for nothing; a capture is refused") {
+  joined comm;
+  test::stream s;
+  side<float, float, true> d{of_many_chunks, s, comm};
+  ds::optimizer opt{d.list(), ds::sgd{}, ds::sharded{comm, ds::agree_every{3}}, ds::cuda{s}};
+  d.set(0), d.step(opt), d.step(opt);
+  if (comm.rank() == 1) {
+    auto values = d.values();
+    values[d.x.place(0, 5)] += 1;
+    d.x.device_value.put(values, s);
+  }
+  auto const before = d.values();
+  std::string const why = thrown<std::invalid_argument>([&] { opt.step(); });
+  INFO("rank ", comm.rank(), ": ", why);
+  if (comm.size() > 1) {
+    CHECK(why.starts_with("ranks have parted: value of 'w0' "));
+    CHECK(d.values() == before);
+  }
+  CHECK(opt.report().step == (comm.size() > 1 ? 2 : 3));
+  d.step(opt);
+  test::cuda(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  CHECK_THROWS_AS(opt.step(), std::logic_error);
+  cudaGraph_t nothing;
+  test::cuda(cudaStreamEndCapture(s, &nothing));
+  test::cuda(cudaGraphDestroy(nothing));
+}

@@ -3,16 +3,20 @@
 #pragma once
 
 #include <descent/control.hpp>
+#include <descent/detail/each_number.hpp>
 #include <descent/detail/explain.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/version.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -34,7 +38,8 @@ inline std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce4
 /// The same sentence on every rank unless all have the same facts, and nothing if they do: which is the first that
 /// differs, and what which ranks have. `number` becomes that of rank 0. Waits for all ranks.
 template <class Comm>
-std::string difference_in(Comm& comm, std::vector<std::string> const& facts, std::uint64_t& number) {
+std::string difference_in(Comm& comm, std::vector<std::string> const& facts, std::uint64_t& number,
+                          char const* but = "ranks are about to train different things:") {
   auto const n = std::size_t(comm.size());
   auto const gathered = [&]<class T>(std::vector<T> const& mine) {
     std::vector<T> all(mine.size() * n);
@@ -78,7 +83,7 @@ std::string difference_in(Comm& comm, std::vector<std::string> const& facts, std
     if (at == said.end()) said.push_back(one), who.push_back(std::to_string(r));
     else who[std::size_t(at - said.begin())] += ", " + std::to_string(r);
   }
-  std::string message = "ranks are about to train different things:";
+  std::string message = but;
   for (std::size_t i = 0; i < said.size(); ++i)
     message += (i ? "; " : " ") + said[i] + " (rank " + who[i] + ")";
   return message;
@@ -109,19 +114,16 @@ inline std::uint64_t next_number() {
 }
 
 /// What ranks must have in common when they meet in a call: what it is, t, how many updates were skipped, the plateau's
-/// factor, and which groups have which rate. 32 bits, of which a sum over ranks is exact.
-template <class Rule>
-DESCENT_HD double hash_of_call(std::uint64_t call, control_block const& c, group_entry<Rule> const* groups, int count) {
+/// factor, a sweep's rate, the loss scale and whether gradients are free of it, and hash_of_groups(). 32 bits, of which
+/// a sum over ranks is exact.
+DESCENT_HD inline double hash_of_call(std::uint64_t call, control_block const& c, loss_scale_state const& scale,
+                                      std::uint64_t groups) {
   std::uint64_t h = call;
   auto const add = [&](auto const& x) {
     auto const* bytes = reinterpret_cast<unsigned char const*>(&x);
     for (std::size_t i = 0; i < sizeof x; ++i) h = (h ^ bytes[i]) * 0x100000001b3;
   };
-  add(c.step), add(c.skipped), add(c.plateau.value);
-  for (int g = 0; g < count; ++g) {
-    add(groups[g].frozen);
-    if constexpr (has_lr<Rule>) add(groups[g].rule.lr);
-  }
+  add(c.step), add(c.skipped), add(c.plateau.value), add(c.sweep), add(c.unscaled), add(scale.scale), add(groups);
   return double(h >> 32);
 }
 /// The call of a function of that name, of an optimizer of that number.
@@ -129,7 +131,7 @@ inline std::uint64_t call_of(char const* name, std::uint64_t number) {
   return hash_of(name) ^ number * 0x9e3779b97f4a7c15;
 }
 inline constexpr char const* another_call =
-    ", others in another call or optimizer, or with another t, rate or frozen group";
+    ", others in another call or optimizer, or with another t, loss scale, frozen group or field of a group's rule";
 
 /// Where rule, schedules and policies are compared: hyperparameters that matter later than in the last of these, or
 /// only between two of them, are not.
@@ -169,6 +171,25 @@ std::string terms_as_text(group_entry<typename Plan::rule> const& g, typename Pl
   return text;
 }
 
+/// All numbers in the groups' rules, and which are frozen, as one; of a rule with fields that cannot be looked at, what
+/// its terms come to.
+template <class Plan>
+std::uint64_t hash_of_groups(std::vector<group_entry<typename Plan::rule>> const& groups,
+                             typename Plan::policies const& policies) {
+  std::uint64_t h = hash_of("");
+  auto const add = [&](auto x) {
+    h = hash_of({reinterpret_cast<char const*>(&x), sizeof x}, h);
+  };
+  for (auto const& g : groups) {
+    add(g.frozen);
+    if (each_number(g.rule, add)) continue;
+    for (std::int64_t t : compared_updates)
+      for (int which = 1; which < 2 + int(Plan::sum_count); ++which)
+        h = hash_of(terms_as_text<Plan>(g, policies, t, which), h);
+  }
+  return h;
+}
+
 /// The fields of a policy that do not show in an update.
 template <class P> std::string settings_as_text(P const& p) {
   std::string text;
@@ -177,6 +198,8 @@ template <class P> std::string settings_as_text(P const& p) {
   if constexpr (std::is_same_v<P, clip_adaptive>) text = "clip:", add("c", p.c), add("eps", p.eps);
   if constexpr (requires { p.k; p.alpha; }) text = "lookahead:", add("k", p.k), add("alpha", p.alpha);
   if constexpr (requires { p.bucket_bytes; }) text = "gradients on the wire:", add("bucket_bytes", p.bucket_bytes);
+  if constexpr (requires { p.updates_between; })
+    if (p.updates_between) add("agree_every", p.updates_between);
   if constexpr (requires { p.rho; }) text = "sam:", add("rho", p.rho);
   if constexpr (requires { p.eta; p.gamma; }) text = "gradient_noise:", add("eta", p.eta), add("gamma", p.gamma);
   if constexpr (requires { P::every_update; p.start; }) {
@@ -229,10 +252,82 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
     if constexpr (Plan::template given<typename Plan::accumulation>)
       facts.push_back("micro-batches" + at + " " + std::to_string(micro_batches<Plan>(policies, t)));
   }
+  for (auto const& g : groups) {
+    facts.push_back("fields of group " + std::to_string(g.number) + ":");
+    each_number(g.rule, [&](auto x) { facts.back() += " " + exact(double(x)); });
+  }
   control_block const c = start_of<Plan>(policies);
   facts.push_back("loss scale " + exact(double(c.scale.scale)));
   policies.each([&](auto const& p) { facts.push_back(settings_as_text(p)); });
   return facts;
 }
+
+/// Bits of an element and its place as a number: the sum over a buffer's elements, modulo 2^64, is its fingerprint, in
+/// whatever order they are added.
+DESCENT_HD inline std::uint64_t print_of(std::uint64_t bits, std::int64_t place) {
+  std::uint64_t x = bits ^ (std::uint64_t(place) * 0x9e3779b97f4a7c15 + 0x632be59bd9b4e019);
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return x ^ x >> 31;
+}
+/// Element i of a buffer of elements of 2, 4 or 8 bytes.
+DESCENT_HD inline std::uint64_t bits_at(void const* buffer, std::int64_t i, std::int64_t size) {
+  auto const* const at = static_cast<std::byte const*>(buffer) + i * size;
+  auto const as = [&](auto x) {
+#if defined(__CUDA_ARCH__)
+    x = *reinterpret_cast<decltype(x) const*>(at);
+#else
+    std::memcpy(&x, at, sizeof x);
+#endif
+    return std::uint64_t(x);
+  };
+  return size == 2 ? as(std::uint16_t{}) : size == 4 ? as(std::uint32_t{}) : as(std::uint64_t{});
+}
+
+/// Fingerprints of a tensor: its value's; behind it those of what is owned where each rank has all of it.
+template <class Plan> inline constexpr std::size_t prints_of_tensor = 1 + (Plan::shards ? 0 : Plan::slots + 4);
+/// Whether a tensor of these types has that one of what owned() lists: its memory is not set otherwise.
+template <class Typed> DESCENT_HD constexpr bool has_owned(std::size_t buffer) {
+  if (buffer == Typed::slots) return Typed::has_remainder;
+  if (buffer == Typed::slots + 1) return Typed::has_master;
+  return true;
+}
+
+/// What the optimizer has on this rank, as sentences: first what is no parameter's, then each parameter's buffers.
+template <class Plan>
+std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::gradient> const& where,
+                                   std::vector<group_entry<typename Plan::rule>> const& groups, control_block const& c,
+                                   loss_scale_state const& scale,
+                                   std::span<memory_of<typename Plan::rule> const> memories,
+                                   std::vector<std::uint64_t> const& prints) {
+  std::vector<std::string> facts{"t " + std::to_string(c.step), std::to_string(c.skipped) + " skipped updates",
+                                 "loss scale " + exact(double(scale.scale)), "plateau " + exact(c.plateau.value)};
+  auto const add_numbers = [&](std::string text, auto const& x) {
+    each_number(x, [&](auto number) { text += " " + exact(double(number)); });
+    facts.push_back(text);
+  };
+  for (auto const& g : groups)
+    add_numbers("group " + std::to_string(g.number) + (g.frozen ? ", frozen:" : ":"), g.rule);
+  for (std::size_t u = 0; u < memories.size() && has_memory<typename Plan::rule>; ++u)
+    add_numbers("memory of the rule " + std::to_string(u) + ":", memories[u]);
+  for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+    auto const add = [&](std::size_t b, std::string const& what) {
+      char text[20];
+      auto const print = static_cast<unsigned long long>(prints[t * prints_of_tensor<Plan> + b]);
+      std::snprintf(text, sizeof text, "%016llx", print);
+      facts.push_back(what + " of '" + where.names[t] + "' " + text);
+    };
+    add(0, "value");
+    if constexpr (!Plan::shards) {
+      for (std::size_t i = 0; i != Plan::slots; ++i) add(1 + i, "state " + slot_name<typename Plan::rule>(i));
+      if constexpr (Plan::has_remainder) add(1 + Plan::slots, "remainder");
+      if constexpr (Plan::has_master) add(2 + Plan::slots, "master");
+      if constexpr (Plan::template given<typename Plan::average>) add(3 + Plan::slots, "average");
+      if constexpr (Plan::template given<typename Plan::lookahead>) add(4 + Plan::slots, "slow weights");
+    }
+  }
+  return facts;
+}
+inline constexpr char const* have_parted = "ranks have parted:";
 
 }  // namespace descent::detail

@@ -228,6 +228,7 @@ template <class Policy> __global__ void update_scale(shared_scale* s, Policy pol
 template <class Rule> struct group_batch {
   static constexpr int capacity = int(2048 / sizeof(group_entry<Rule>)) > 0 ? int(2048 / sizeof(group_entry<Rule>)) : 1;
   int first, count;
+  std::uint64_t hash;  // of all, where ranks compare them
   group_entry<Rule> entry[capacity];
 };
 
@@ -235,6 +236,8 @@ template <class Plan>
 __global__ __launch_bounds__(total_threads) void set_step_groups(device_view<Plan> v, control_view<Plan> w,
                                                                  group_batch<typename Plan::rule> batch) {
   for (int g = int(threadIdx.x); g < batch.count; g += total_threads) v.groups[batch.first + g] = batch.entry[g];
+  if constexpr (Plan::parallel)
+    if (threadIdx.x == 0) static_cast<typename Plan::team const&>(w.policies).now->groups = batch.hash;
   __syncthreads();
   if constexpr (Plan::sums) controller<Plan>(v, w).prepare();
 }

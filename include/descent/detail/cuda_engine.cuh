@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,8 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     }
     if constexpr (Plan::template given<typename Plan::loss>)
       require_device_memory(static_cast<typename Plan::loss const&>(policies_).where, 1, device_, "loss_at: the loss");
+    if constexpr (Plan::parallel)
+      if (Plan::team::agrees) where_ = where;
     ranks_.start([&] {
       ranks_.join(where, groups, policies_, stream_);
       allocate(where, groups, used);
@@ -103,9 +107,13 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   /// captured, so that the device does not have them yet.
   bool set_groups(std::vector<entry> const& groups) {
     device_scope const scope(device_);
-    if constexpr (Plan::parallel) ranks_.await_buckets();
+    std::uint64_t hash = 0;
+    if constexpr (Plan::parallel) {
+      ranks_.await_buckets();
+      hash = hash_of_groups<Plan>(groups, policies_);
+    }
     for (std::size_t first = 0; first < groups.size();) {
-      group_batch<rule> batch{int(first), 0, {}};
+      group_batch<rule> batch{int(first), 0, hash, {}};
       while (batch.count < batch.capacity && first < groups.size()) batch.entry[batch.count++] = groups[first++];
       launch(set_step_groups<Plan>, 1, total_threads, stream_, view_, controls(), batch);
     }
@@ -206,6 +214,24 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     copy_one(control_.get(), old.control_.get());
     if constexpr (Plan::sums) set_groups(groups);  // what the next sums need depends on t
     late_->start(read_control());
+  }
+
+  /// Throws std::invalid_argument on all ranks where one has something else than others. Waits for the stream.
+  void agree(tensors const& where, std::vector<entry> const& groups) {
+    device_scope const scope(device_);
+    ranks_.check();
+    ranks_.await_buckets();
+    std::vector<std::uint64_t> prints(where.tensors.size() * prints_of_tensor<Plan>);
+    device_array<std::uint64_t> const there(prints, stream_);
+    printed<Plan::slots + 4> buffers{};
+    auto const all = owned(0);
+    std::copy(all.begin(), all.end(), buffers.buffer);
+    launch(print_chunks<Plan>, view_.chunk_count, packet_threads, stream_, view_, buffers,
+           reinterpret_cast<unsigned long long*>(there.get()));
+    read_back(prints.data(), there.get(), prints.size());
+    std::vector<memory_of<rule>> kept(has_memory<rule> ? memories().size() : 0);
+    read_back(kept.data(), memories_.get(), kept.size());
+    ranks_.agree(facts_now<Plan>(where, groups, read_control(), read_scale(), kept, prints));
   }
 
   /// Values, groups and all that is owned become those of one rank. Waits for the stream.
@@ -321,6 +347,10 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
       ranks_.check();
       if constexpr (Plan::overlaps)
         if (!call.flush) ranks_.require_marks(groups, "step()");
+      if constexpr (Plan::team::agrees)
+        if (capturing())
+          throw std::logic_error("step(): agree_every{} waits for the stream, which is capturing: call agree() between "
+                                 "replays instead");
       if constexpr (Plan::template given<typename Plan::accumulation>) {
         if (bool const now = capturing(); now != captures_) {
           if (batches_ != 0)
@@ -329,13 +359,19 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
           captures_ = now;
         }
         bool const complete = call.flush || batches_ + 1 >= micro_batches<Plan>(policies_, 0);
+        if (complete) agree_if_due(groups);
         batches_ = complete ? 0 : batches_ + 1;
         if constexpr (Plan::overlaps)
           if (!complete) ranks_.end_unsent();
         return complete;
       }
+      agree_if_due(groups);
     }
     return true;
+  }
+  void agree_if_due([[maybe_unused]] std::vector<entry> const& groups) {
+    if constexpr (Plan::team::agrees)
+      if (++updates_ % static_cast<typename Plan::team const&>(policies_).updates_between == 0) agree(*where_, groups);
   }
   /// Whether gradients go over the wire in this micro-batch.
   bool sends() const {
@@ -346,6 +382,8 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
 
   bool captures_ = false;  // whether the micro-batches that wait were captured
   std::int64_t batches_ = 0;
+  std::int64_t updates_ = 0;      // in which ranks met
+  std::optional<tensors> where_;  // for agree_every
   stage_of<Plan, cuda_matrices<Plan>> matrices_;
 };
 

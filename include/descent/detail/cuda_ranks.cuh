@@ -113,6 +113,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     agreed start;
     start.ranks = ranks_;
     start.shrink = shrink_of<wire>(ranks_);
+    start.groups = hash_of_groups<Plan>(groups, policies);
     now_ = {std::vector<agreed>{start}, stream_};
     before_ = device_array<control_block>(1);
     ticket_ = {std::array{gather_ticket{0, double(number_ % 256 << 24)}}, stream_};
@@ -150,6 +151,15 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     own.control = v.control;
     own.groups = v.groups;
     return own;
+  }
+
+  /// Throws std::invalid_argument on all ranks unless all have the same facts. Waits for the stream.
+  void agree(std::vector<std::string> const& facts) {
+    through_device over{*comm_, stream_};
+    std::string difference;
+    std::uint64_t none = 0;
+    meet("agree()", [&] { difference = difference_in(over, facts, none, have_parted); });
+    if (!difference.empty()) throw std::invalid_argument(difference);
   }
 
   void check() const { comm_->check(); }

@@ -53,6 +53,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
       if (difference.empty()) meet(where, policies);
     });
     if (!difference.empty()) throw std::invalid_argument(difference);
+    groups_ = hash_of_groups<Plan>(groups, policies);
     joined_ = true;
   }
   /// The optimizer is complete.
@@ -62,6 +63,16 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     if (joined_ && !started_) abort_with("could not make its optimizer");
   }
 
+  /// Throws std::invalid_argument on all ranks unless all have the same facts.
+  void agree(std::vector<std::string> const& facts) {
+    std::string difference;
+    std::uint64_t none = 0;
+    together([&] { difference = difference_in(comm_, facts, none, have_parted); });
+    if (!difference.empty()) throw std::invalid_argument(difference);
+  }
+  /// What ranks compare of the groups.
+  void set_groups(std::uint64_t hash) { groups_ = hash; }
+  std::uint64_t groups() const { return groups_; }
   std::uint64_t call_of(char const* name) const { return detail::call_of(name, number_); }
 
   sum* gradients() const { return reinterpret_cast<sum*>(sum_.get()); }
@@ -248,6 +259,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   int ranks_;
   bool broken_ = false, joined_ = false, started_ = false;
   std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
+  std::uint64_t groups_ = 0;
   agreed now_;
   division all_;
   ready_marks marks_;

@@ -4,6 +4,7 @@
 
 #include <descent/detail/agreement.hpp>
 #include <descent/detail/kernels.cuh>
+#include <descent/detail/row_moves.hpp>
 #include <descent/parallel.hpp>
 
 /// What a device does where it meets those of other ranks.
@@ -59,7 +60,7 @@ __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_
   if (call.look && v.control->batches > 0) call.weight = 0;
   double loss = 0;
   if constexpr (has_loss<typename Plan::rule>) loss = *static_cast<typename Plan::loss const&>(w.policies).where;
-  team.now->enter(weight_of<Plan>(*v.control, call), loss, hash_of_call(what, *v.control, v.groups, v.group_count));
+  team.now->enter(weight_of<Plan>(*v.control, call), loss, hash_of_call(what, *v.control, *w.scale, team.now->groups));
 }
 template <class Progress> __global__ void leave_meeting(Progress* p, agreed const* now) { leave(*p, *now); }
 
@@ -72,6 +73,36 @@ __global__ __launch_bounds__(packet_threads) void add_parts(Sum* to, Wire const*
   Sum sum[packet_size];
   read_sum(sum, parts + i, n, ranks, whole);
   write(to + i, sum, whole);
+}
+
+/// What print() reads: buffers over the arena.
+template <std::size_t Count> struct printed {
+  owned_buffer buffer[Count];
+};
+/// prints[tensor][0] <- the fingerprint of its value; behind it those of the buffers.
+template <class Plan>
+__global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan> v, printed<Plan::slots + 4> owned,
+                                                               unsigned long long* prints) {
+  __shared__ unsigned long long of_warps[packet_threads / warp];
+  std::int32_t const tensor = v.tensor_of_chunk[blockIdx.x];
+  auto const& t = v.tensors[tensor];
+  auto const [begin, size] = span_of(blockIdx.x, t);
+  auto* to = prints + tensor * std::int64_t(prints_of_tensor<Plan>);
+  auto const add = [&, begin = begin, size = size](void const* buffer, std::int64_t first, std::int64_t element) {
+    unsigned long long sum = 0;
+    for (std::int64_t i = begin + threadIdx.x; buffer && i < begin + size; i += packet_threads)
+      sum += print_of(bits_at(buffer, first + i, element), i);
+    sum = reduce_block(of_warps, sum, [](auto a, auto b) { return a + b; });
+    if (threadIdx.x == 0) atomicAdd(to, sum);
+    __syncthreads();
+    ++to;
+  };
+  with_types<Plan>(t.types, [&]<class Typed>() {
+    add(t.value, 0, sizeof(typename Typed::value));
+    if constexpr (!Plan::shards)
+      for (std::size_t b = 0; b < Plan::slots + 4; ++b)
+        add(has_owned<Typed>(b) ? owned.buffer[b].at : nullptr, t.arena, owned.buffer[b].size);
+  });
 }
 
 /// This rank's values to where the step changes them.

@@ -109,6 +109,15 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
     this->end_unscaled();
   }
 
+  /// Throws std::invalid_argument on every rank, with the first difference and which ranks have what, unless all have
+  /// the same t, groups, loss scale and, to the bit, values, masters, states and averages; with sharded the values only
+  /// of these, as each rank has its own part of the others. Nothing changes, and broadcast() mends. Each buffer is read
+  /// once, and 8 bytes for each are compared. Waits for all ranks and, on CUDA, for the stream.
+  void agree() {
+    static_assert(Plan::parallel, "agree(): there is one rank: give the policy replicated{comm} or sharded{comm}");
+    waiting("agree()").agree(this->where_, groups_);
+  }
+
  private:
   struct anything {
     void operator()(auto const&, auto const&) const {}
