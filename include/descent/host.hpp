@@ -93,7 +93,9 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   void mark_unscaled(bool is) { control_.unscaled = is; }
   template <class F> void transform_gradients(F const& f) {
     real const s = control_.unscaled ? real(1) : real(scale().scale);
-    for_all_chunks(scalar_packets<transform_all<F, real>>{this, {f, s, 1 / s}});
+    scalar_packets<transform_all<F, real>> const body{this, {f, s, 1 / s}};
+    if constexpr (std::is_nothrow_invocable_v<F const&, real>) for_all_chunks(body);
+    else base::change_gradients([&] { for_all_chunks(body); });
   }
   void reload_values() { for_chunks(packets(reload_all{})); }
   void ascend(std::vector<entry> const& groups) {

@@ -17,6 +17,9 @@
 /// The policy matrices on the host: products come from the BLAS that the program links (any with the CBLAS interface).
 namespace descent::detail {
 
+/// From so many elements on threads are worth it for a matrix.
+inline constexpr std::int64_t matrix_worth = 32 * 1024;
+
 /// What a matrix rule's transform works with, on the host. Functors are called with numbers of elements, and any number
 /// of them at once. Sums are in double and in one order, the same on the host and on a device.
 template <class Plan, class System> class host_work {
@@ -111,10 +114,8 @@ template <class Plan, class System> class host_work {
   }
 
  private:
-  /// Threads are worth it for large matrices only.
   template <class F> static void over(std::int64_t elements, std::int64_t n, F const& f) {
-    if (elements < 32 * 1024) cpp::each(n, f);
-    else System::each(n, f);
+    each_of<System>(elements, n, f, matrix_worth);
   }
 };
 
@@ -192,8 +193,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     std::int64_t const first = t.first_chunk;
     chunk_pass<real, Body> const pass{&body, has_lanes()};
     auto const one = [&](std::int64_t c) { pass(first + c); };
-    if (t.count < 32 * 1024) cpp::each(chunks_of(t.count), one);
-    else System::each(chunks_of(t.count), one);
+    each_of<System>(t.count, chunks_of(t.count), one, matrix_worth);
   }
 
   template <class Real> auto terms() const {

@@ -67,7 +67,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// document it. Throws, with nothing changed, std::invalid_argument when a group is out of range or needs a member of
   /// the state that no group needed at construction, std::logic_error when the order of calls around a shared scale or
   /// an average is wrong; on the host also what a schedule, clip policy or at() of the caller's throws. Values that
-  /// ascend() or move_ahead() had moved are back then. With ranks waits for all; comm_error where one is missing: values
+  /// ascend() or move_ahead() moved are back then. With ranks waits for all; comm_error where one is missing: values
   /// and t stay, and no step follows.
   void step(double weight = 1) {
     if (!is_finite(weight) || weight <= 0)
@@ -147,8 +147,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   }
 
   /// Divides the gradients in memory by the loss scale, to look at or to change before step(), which knows of it. Once
-  /// for each step, and after the last backward pass of it. Throws std::logic_error at the second call. A step, also one
-  /// that is skipped, ends it, and so do zero_grad(), load() and broadcast(); captured ones where they are replayed. A
+  /// for each step, and after the last backward pass of it. Throws std::logic_error at the second call. A step, even a
+  /// skipped one, ends it, and so do zero_grad(), load() and broadcast(); captured ones where they are replayed. A
   /// backward pass that writes the gradients anew does not: call zero_grad() first. Not for half, in which small
   /// gradients would be lost, nor with accumulate: see transform_gradients.
   void unscale() {
@@ -171,7 +171,9 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   }
 
   /// g <- f(g) for every gradient, free of the loss scale, which is multiplied back on in the same pass: in any type,
-  /// as often as wanted. f takes and returns the type of the arithmetic, and on CUDA must be callable in device code.
+  /// as often as wanted. f takes and returns the type of the arithmetic, is called by several threads, and on CUDA must
+  /// be callable in device code. On the host f may throw: then the gradients are what they were. For that they are
+  /// copied first, unless f is noexcept.
   template <class F> void transform_gradients(F const& f) {
     this->refuse_ready("transform_gradients()");
     alive().transform_gradients(f);

@@ -12,6 +12,11 @@
 
 /// What an update rule is. `Real` is float, double or a SIMD pack of floats; the structs `state`, `terms` and `sums`
 /// are templates over it and have members of type Real only, so that the machine can store each as an array.
+///
+/// What is called for elements, update, start, sum, averaged, ahead and a transform's apply, has no branches and does
+/// not throw: it runs in packs and in many threads, and on a device. at(), check() and schedules may throw on the host.
+/// Then a step has changed nothing, but of rows that count their own updates (masked_rows<row_step::own>), for which
+/// at() is called as they are updated.
 namespace descent {
 
 namespace detail {

@@ -3,13 +3,15 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <exception>
 #if defined(_OPENMP)
 #include <omp.h>
 #endif
 
 /// What the host backend's loops run on. each() calls f(i) for i in [0, n), in any order, and returns when all are
-/// done; what f throws in a team of threads ends the program.
+/// done. It need not catch anything: detail::each_of gives it an f that does not throw.
 namespace descent {
 
 namespace detail {
@@ -26,6 +28,29 @@ class loop_body {
  private:
   void const* body_;
   void (*call_)(void const*, std::int64_t);
+};
+
+/// A loop's body of which the first exception is kept: it would end a team of threads, and with them the program.
+class caught_body {
+ public:
+  explicit caught_body(loop_body f) : f_(f) {}
+  void operator()(std::int64_t i) const noexcept {
+    if (stopped_.load(std::memory_order_relaxed)) return;
+    try {
+      f_(i);
+    } catch (...) {
+      if (!stopped_.exchange(true)) first_ = std::current_exception();
+    }
+  }
+  /// For when the loop has ended.
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  loop_body f_;
+  mutable std::atomic<bool> stopped_ = false;
+  mutable std::exception_ptr first_;
 };
 
 /// Whether the next loops are for a team of threads, from how the last one went. Where other programs want the cores, a
@@ -89,10 +114,14 @@ using default_system = cpp;
 #endif
 
 namespace detail {
-/// A loop whose turns are over `elements` numbers together.
-template <class System> void each_of(std::int64_t elements, std::int64_t n, loop_body f) {
-  if (elements < fork_worth) cpp::each(n, f);
-  else System::each(n, f);
+/// A loop whose turns are over `elements` numbers together. Throws the first of what f throws; turns that have not
+/// begun are left out then.
+template <class System>
+void each_of(std::int64_t elements, std::int64_t n, loop_body f, std::int64_t worth = fork_worth) {
+  if (elements < worth) return cpp::each(n, f);
+  caught_body const caught(f);
+  System::each(n, loop_body(caught));
+  caught.rethrow();
 }
 }  // namespace detail
 

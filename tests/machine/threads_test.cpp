@@ -70,6 +70,7 @@ template <class Value, class Gradient, class Rule, class... Ps> void agree(Rule 
 #if defined(_OPENMP)
 /// omp that never falls back to one thread.
 struct team {
+  static constexpr char const* name() { return "team"; }
   static void each(std::int64_t n, ds::detail::loop_body f) { ds::omp::in_team(n, f); }
 };
 #endif
@@ -96,6 +97,31 @@ TEST_CASE("a team that loses time is left alone for eight times as long, and one
   CHECK(loops_alone({3.0, 1.0, 2}) == 4);    // lost: half a loop of one thread
   CHECK(loops_alone({66.0, 0.25, 8}) == 256);  // lost: 32 of them
   CHECK(loops_alone({1.0, 0.0, 2}) == 0);    // a share too short for the clock
+}
+
+TEST_CASE("what transform_gradients(f) throws comes out of the loop, and the gradients are what they were") {
+  constexpr std::size_t n = 70'000;
+  std::vector<float> w(n, 0.5f), g(n);
+  for (std::size_t i = 0; i < n; ++i) g[i] = float(i) / 7;
+  ds::parameters<float> params;
+  params.add("a", w.data(), g.data(), n - 777);
+  params.add("b", w.data() + n - 777, g.data() + n - 777, 777);
+  auto const check = [&]<class System>(System) {
+    ds::optimizer opt{params, ds::sgd{}, ds::dynamic_loss_scale{.init = 8}, ds::host<System>{}};
+    auto const before = g;
+    auto const throws = [](float x) { return x * 8 == 50'000.f / 7 ? throw 1 : x + 1; };
+    CHECK_THROWS_AS(opt.transform_gradients(throws), int);
+    CHECK(g == before);
+    opt.transform_gradients([](float x) noexcept { return x + x; });
+    CHECK(g[1] == 2 * before[1]);
+    opt.transform_gradients([](float x) { return x / 2; });
+    CHECK(g == before);
+  };
+  check(ds::cpp{});
+  check(threads{});
+#if defined(_OPENMP)
+  check(team{});
+#endif
 }
 
 #if defined(_OPENMP)

@@ -52,6 +52,19 @@ TEST_CASE("the sizes of these tests suffice for several threads") {
         std::size_t(ds::detail::fork_worth));
 }
 
+TEST_CASE("what a turn of a loop throws comes out of it, on every system") {
+  auto const check = []<class System>(System) {
+    auto const body = [](std::int64_t i) {
+      if (i == 700) throw 1;
+    };
+    CHECK_THROWS_AS(ds::detail::each_of<System>(ds::detail::fork_worth, 1000, body), int);
+  };
+  check(ds::cpp{}), check(ds::tbb{}), check(ds::thrust_cpp{});
+#if defined(_OPENMP)
+  check(ds::thrust_omp{}), check(team{});
+#endif
+}
+
 TEST_CASE("every rule: systems and any number of threads give the same bits") {
 #if defined(_OPENMP)
   int const usual = omp_get_max_threads();

@@ -6,6 +6,7 @@
 #include <descent/detail/measure.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 /// What the host backend does with gradients before the update: the sum over ranks, and the read-only passes.
@@ -141,6 +142,27 @@ template <class Plan, class System> class host_gradients : protected host_storag
       });
     }
   };
+  /// change() of the caller's gradients: all of it or, where it throws, nothing.
+  template <class F> void change_gradients(F const& change) {
+    auto const each = [&](auto const& f) {
+      std::int64_t at = 0;
+      for (std::size_t t = 0; t < where_.tensors.size(); ++t)
+        if (std::int64_t const count = where_.tensors[t].count) {
+          gradient_memory const g = where_.callers_gradient(t);
+          f(static_cast<std::byte*>(g.at), at, std::size_t(count * g.size));
+          at += count * g.size;
+        }
+      return at;
+    };
+    host_memory const kept = allocate_host(std::size_t(each([](auto...) {})));
+    each([&](std::byte* g, std::int64_t at, std::size_t bytes) { std::memcpy(kept.get() + at, g, bytes); });
+    try {
+      change();
+    } catch (...) {
+      each([&](std::byte* g, std::int64_t at, std::size_t bytes) { std::memcpy(g, kept.get() + at, bytes); });
+      throw;
+    }
+  }
   /// change() and, where each rank changes a part of the values only, the others' parts: all of it or nothing.
   template <class F> void share_values(F const& change) {
     if constexpr (Plan::shards) ranks_.keep(where_);
