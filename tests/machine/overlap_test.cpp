@@ -315,6 +315,21 @@ TEST_CASE("micro-batches: marks send nothing before the last; flush() needs none
   })));
 }
 
+TEST_CASE("a look at what was sent and one at what is in memory, of ranks with other micro-batches, are told to all") {
+  ds::comm::threads world{2, 60s};
+  auto const thrown = on_ranks(world, [&](auto& comm) {
+    model m;
+    ds::optimizer opt{m.list(), ds::lamb{}, ds::accumulate{3}, ds::zero_grad{},
+                      ds::sharded{comm, ds::overlap{.bucket_bytes = 9000}}};
+    for (int batch = 0; batch < 3 && (comm.rank() == 0 || batch == 0); ++batch) {
+      for (std::size_t k = count; k-- > 0;) opt.ready(k);  // the third ones send
+      if (batch < 2) opt.step(1);
+    }
+    opt.gradient_norm();
+  });
+  for (auto const& text : thrown) CHECK(text.find("is in gradient_norm(), others in another call") != text.npos);
+}
+
 TEST_CASE("sizes of buckets that differ or make no sense are refused") {
   alone_with_policy([](auto& comm) {
     model m;

@@ -176,8 +176,8 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       while (!marks_.all_sent()) send_next(v, zero, call.flush);
       await_buckets();
     }
-    launch(enter_reduction<Plan>, 1, 1, stream_, v, w, call, call_of(name, number_), meeting_of_gradients_,
-           before_.get());
+    launch(enter_reduction<Plan>, 1, 1, stream_, v, w, call, call_of(name, number_) + kind_of_look<Plan>(how),
+           meeting_of_gradients_, before_.get());
     if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, call.flush, stream_);
     comm_->all_reduce(&now_.get()->weights, agreed_sums, stream_);
     if constexpr (Plan::overlaps) marks_.end(how);

@@ -196,7 +196,8 @@ template <class Plan, class System> class host_gradients : protected host_storag
     double loss = 0;
     if constexpr (has_loss<rule>) loss = *static_cast<typename Plan::loss const&>(policies_).where;
     ranks_.reduce(groups, how, weight_of<Plan>(control_, call), loss, name,
-                  hash_of_call(ranks_.call_of(name), control_, this->scale(), ranks_.groups()),
+                  hash_of_call(ranks_.call_of(name) + kind_of_look<Plan>(how), control_, this->scale(),
+                               ranks_.groups()),
                   packing(groups, zero, adds_nothing(control_, call)));
   }
   auto packing(std::vector<entry> const& groups, bool zero, bool absent = false) {

@@ -17,6 +17,10 @@ namespace descent::detail {
 enum class sending { all, all_to_look, marked, marked_to_look };
 inline bool by_marks(sending how) { return how == sending::marked || how == sending::marked_to_look; }
 inline bool looks(sending how) { return how == sending::all_to_look || how == sending::marked_to_look; }
+/// Added to the number of a call: a look at what was sent is none at what is in memory.
+template <class Plan> std::uint64_t kind_of_look(sending how) {
+  return Plan::overlaps && how == sending::marked_to_look;
+}
 
 /// The marks of one backward pass, and the buckets that were sent because of them, in their order. Tensors of frozen
 /// groups and those without elements need no mark.
