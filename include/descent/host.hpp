@@ -171,6 +171,8 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   double inverse(control_block const& c, step_call const& call) const {
     return inverse_of<Plan>(c, policies_, scale(), call);
   }
+  typename Plan::policies const& policies() const { return policies_; }
+  static bool on_host(void const*) { return true; }
   control_block read_control() const { return control_; }
   control_block late_control() const {
     control_block c = control_;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 /// Loss scaling (Micikevicius et al. 2018, section 3.2): the loss is multiplied by a scale before the backward pass, so
 /// that small gradients survive in half, and the gradients are divided by it. A step whose gradients are not all finite
@@ -30,6 +31,12 @@ inline void require_scale(double x) {
   require(positive, "loss scale", "the scale", "above 0 and finite, in float", x);
 }
 DESCENT_HD inline void count_stuck(loss_scale_state& s) { s.stuck += s.stuck < 0x7fffffff; }
+/// Throws std::invalid_argument on a state in which the policy is never.
+template <class Policy> void require_scale_state(Policy const& policy, loss_scale_state const& s) {
+  require_scale(s.scale);
+  require(s.stuck >= 0, "loss scale", "the count of skips in a row", "at least 0", s.stuck);
+  if constexpr (requires { policy.check(s); }) policy.check(s);
+}
 }  // namespace detail
 
 /// A scale that follows the gradients: times `backoff` after a step with a gradient that is not finite, times `growth`
@@ -63,7 +70,7 @@ struct dynamic_loss_scale {
       return;
     }
     s.stuck = 0;
-    ++s.good;
+    s.good += s.good < interval;
     bool const grows = s.good >= interval;
     if (grows) {
       float const grown = float(double(s.scale) * growth);
@@ -86,6 +93,16 @@ struct dynamic_loss_scale {
     detail::require(interval >= 1, name, "interval", "at least 1", interval);
     detail::require(hysteresis >= 1, name, "hysteresis", "at least 1", hysteresis);
     detail::require(patience >= 1, name, "patience", "at least 1", patience);
+  }
+  /// Of a state that is put back.
+  void check(loss_scale_state const& s) const {
+    auto const within = [](auto x, auto low, auto high, char const* field) {
+      std::string const range = "in [" + detail::number(low) + ", " + detail::number(high) + "]";
+      detail::require(x >= low && x <= high, "loss scale", field, range.c_str(), x);
+    };
+    within(s.scale, float(min), float(max), "the scale");
+    within(s.good, 0, interval, "the count of clean steps");
+    within(s.left, 0, hysteresis, "the count of overflows left");
   }
 };
 

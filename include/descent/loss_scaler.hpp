@@ -46,19 +46,21 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
   }
 
   /// The same with a scale of the caller's choice instead; what counts towards the next growth stays. Throws
-  /// std::invalid_argument when it is not above 0 and finite in float.
+  /// std::invalid_argument when it is not above 0 and finite in float, and in the policy's range.
   void update(double new_scale) {
     detail::require_scale(new_scale);
-    end_round();
     loss_scale_state s = state();
     s.scale = float(new_scale);
+    detail::require_scale_state(policy_, s);
+    end_round();
     engine_.set({s});
   }
 
-  /// All there is to save, and to put back; on CUDA state() waits for the stream and set_state() is enqueued.
+  /// All there is to save, and to put back; on CUDA state() waits for the stream and set_state() is enqueued. Throws
+  /// std::invalid_argument on a state in which the policy is never.
   loss_scale_state state() const { return engine_.read().state; }
   void set_state(loss_scale_state const& s) {
-    detail::require_scale(s.scale);
+    detail::require_scale_state(policy_, s);
     engine_.set({s});
   }
 

@@ -12,6 +12,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/rounding.hpp>
 #include <descent/rows.hpp>
+#include <descent/rules/adagrad.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
@@ -20,6 +21,7 @@
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/schedules/constant.hpp>
 #include <descent/schedules/plateau.hpp>
 #include <descent/storage.hpp>
 #include <descent/transforms.hpp>
@@ -35,6 +37,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -46,6 +49,19 @@ using ds::half, ds::bfloat16;
 namespace {
 
 std::string const names[] = {"W", "b"};
+
+/// A rule that does not name its state.
+struct unnamed_momentum {
+  double lr = 0.1;
+
+  template <class Real> struct state { Real b; };
+  template <class Real> struct terms { Real lr; };
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr}; }
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    s.b = g + s.b;
+    return p - k.lr * s.b;
+  }
+};
 
 template <class Value> struct model {
   std::vector<Value> values[2]{std::vector<Value>(300), std::vector<Value>(5)};
@@ -113,17 +129,16 @@ file saved(auto const& opt) {
 }
 
 void load(auto& opt, file const& all) {
-  opt.load([&]<class T>(std::string const& name, std::span<T const>) {
-    auto const found = all.find(name);
-    if (found == all.end()) throw std::invalid_argument("the file has no '" + name + "'");
-    auto const& bytes = found->second;
+  auto const piece = [&]<class T>(std::string const& name, std::span<T const>) {
+    auto const& bytes = all.at(name);
     if (bytes.size() % sizeof(T) != 0)
       throw std::invalid_argument("'" + name + "' has " + std::to_string(bytes.size()) + " bytes, no multiple of " +
                                   std::to_string(sizeof(T)));
     std::vector<T> elements(bytes.size() / sizeof(T));  // load() compares their number
     std::ranges::copy(bytes, std::as_writable_bytes(std::span(elements)).begin());
     return elements;  // or a span of memory that is there already
-  });
+  };
+  opt.load(piece, std::views::keys(all));  // refuses a file in which pieces are missing, or left over
 }
 // end
 std::vector<std::string> names_in(file const& all) {
@@ -235,8 +250,8 @@ TEST_CASE("checkpoint: save() and load() go on to the bit with whatever the opti
           return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::amp::O2{}, ds::swa{.start = 3, .every = 2},
                                ds::lookahead{.k = 3}, ds::clip_norm{1}};
         },
-        {"W.average", "W.master", "W.slow", "W.state.0", "W.state.1", "b.average", "b.master", "b.slow", "b.state.0",
-         "b.state.1", "loss_scale", "step"});
+        {"W.average", "W.master", "W.slow", "W.state.m", "W.state.v", "b.average", "b.master", "b.slow", "b.state.m",
+         "b.state.v", "loss_scale", "made_by", "step"});
   }
   SUBCASE("a remainder, and a member of the state that this setting does not store") {
     goes_on_from_file<bfloat16>(
@@ -244,7 +259,7 @@ TEST_CASE("checkpoint: save() and load() go on to the bit with whatever the opti
           return ds::optimizer{m.parameters(), ds::rmsprop{.lr = 1e-2}, ds::master_remainder{},
                                ds::gradient_noise{.eta = 0.1}};
         },
-        {"W.remainder", "W.state.0", "b.remainder", "b.state.0", "step"});
+        {"W.remainder", "W.state.v", "b.remainder", "b.state.v", "made_by", "step"});
   }
   SUBCASE("stochastic rounding, a chain, a plateau") {
     goes_on_from_file<bfloat16>(
@@ -252,19 +267,20 @@ TEST_CASE("checkpoint: save() and load() go on to the bit with whatever the opti
           return ds::optimizer{m.parameters(), ds::chain{ds::gradient_trace{.decay = 0.5}, ds::adam{.lr = 1e-2}},
                                ds::stochastic_rounding{}, ds::on_plateau{}};
         },
-        {"W.state.0", "W.state.1", "W.state.2", "b.state.0", "b.state.1", "b.state.2", "plateau", "step"});
+        {"W.state.m", "W.state.trace", "W.state.v", "b.state.m", "b.state.trace", "b.state.v", "made_by", "plateau",
+         "step"});
   }
   SUBCASE("a rule that remembers, with sums and a start") {
     goes_on_from_file<float>([](model<float>& m) { return ds::optimizer{m.parameters(), ds::prodigy{.d0 = 1e-3}}; },
-                             {"W.state.0", "W.state.1", "W.state.2", "W.state.3", "b.state.0", "b.state.1",
-                              "b.state.2", "b.state.3", "memory", "step"});
+                             {"W.state.m", "W.state.p0", "W.state.s", "W.state.v", "b.state.m", "b.state.p0",
+                              "b.state.s", "b.state.v", "made_by", "memory", "step"});
   }
   SUBCASE("rows that count their own updates") {
     goes_on_from_file<float>(
         [](model<float>& m) {
           return ds::optimizer{m.parameters(), ds::adam{}, ds::masked_rows<ds::row_step::own>{}};
         },
-        {"W.row_updates", "W.state.0", "W.state.1", "b.row_updates", "b.state.0", "b.state.1", "step"});
+        {"W.row_updates", "W.state.m", "W.state.v", "b.row_updates", "b.state.m", "b.state.v", "made_by", "step"});
   }
 }
 
@@ -328,8 +344,8 @@ TEST_CASE("checkpoint: tensors of two types, of which one is its own master, and
   auto c = b, dc = db;
   ds::optimizer second{list(v, dv, c, dc), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::ema{.decay = 0.5}};
   auto const all = saved(first);
-  CHECK(names_in(all) == std::vector<std::string>{"b.average", "b.master", "b.state.0", "b.state.1", "step",
-                                                  "w.average", "w.master", "w.state.0", "w.state.1"});
+  CHECK(names_in(all) == std::vector<std::string>{"b.average", "b.master", "b.state.m", "b.state.v", "made_by",
+                                                  "step", "w.average", "w.master", "w.state.m", "w.state.v"});
   load(second, all);
   go_on(first, dw, db, 4, 6), go_on(second, dv, dc, 4, 6);
   CHECK(std::memcmp(v.data(), w.data(), w.size() * sizeof(half)) == 0);
@@ -347,7 +363,9 @@ TEST_CASE("checkpoint: each rank saves and loads what it owns, all or its own sh
     train(first, a, 1, 5);
     model<half> b = a;
     auto second = make(b);
-    load(second, saved(first));
+    auto const all = saved(first);
+    CHECK(all.at("made_by").size() == std::string("adamw, state float, master float").size());  // no word of ranks
+    load(second, all);
     train(first, a, 6, 9), train(second, b, 6, 9);
     CHECK(a.same(b));
   });
@@ -371,29 +389,105 @@ TEST_CASE("checkpoint: load() changes nothing when a piece is missing, too short
     all.at(name).assign(bytes.begin(), bytes.end());
     return all;
   };
-  file missing = good;
-  missing.erase("b.state.1");
-  says(missing, "the file has no 'b.state.1'");
+  file others = good;
+  others.erase("b.state.v");
+  says(others, "load: missing are 'b.state.v'");
+  others["V.state.v"] = good.at("W.state.v");
+  says(others, "load: missing are 'b.state.v', left over are 'V.state.v'");
+  others.erase("made_by");
+  says(others, "load: missing are 'made_by', 'b.state.v', left over are 'V.state.v'");
   for (auto const& [name, piece] : good)
     for (std::size_t const size = piece.size(); std::size_t n : {std::size_t(0), std::size_t(1), size / 2, size - 1,
                                                                  size + 1, size + 4, 2 * size}) {
       file cut = good;
       cut[name].resize(n);
-      std::size_t const element = name.ends_with("master") || name.find(".state") != name.npos ? 4 : piece.size();
+      bool const text = name == "made_by", numbers = name.ends_with("master") || name.find(".state") != name.npos;
+      std::size_t const element = text ? 1 : numbers ? 4 : size;
       says(cut, n % element != 0 ? "'" + name + "' has " + std::to_string(n) + " bytes, no multiple of "
-                                 : "load: '" + name + "': there are " + std::to_string(piece.size() / element));
+                : text           ? "load: the run was saved by '"
+                                 : "load: '" + name + "': there are " + std::to_string(size / element));
     }
   says(with("b.master", std::vector<float>(4)), "load: 'b.master': there are 5 elements, got 4");
   for (std::int64_t const t : {std::int64_t(-1), std::numeric_limits<std::int64_t>::max()})
     says(with("step", std::vector{t}), "set_step: the step must be in [0, 2^62], is " + std::to_string(t));
-  ds::loss_scale_state scale = opt.scale_state();
-  scale.scale = -1;
-  says(with("loss_scale", std::vector{scale}), "loss scale: the scale must be above 0 and finite, in float, is -1");
-  ds::plateau_state plateau = opt.plateau();
+  auto const scale = [&](auto const& change, std::string const& sentence) {
+    auto s = opt.scale_state();
+    change(s);
+    says(with("loss_scale", std::vector{s}), "loss scale: " + sentence);
+    CHECK(test::message<std::exception>([&] { opt.set_scale_state(s); }) == "loss scale: " + sentence);
+  };
+  constexpr int most = std::numeric_limits<int>::max();
+  scale([](auto& s) { s.scale = -1; }, "the scale must be above 0 and finite, in float, is -1");
+  scale([](auto& s) { s.scale = 0.5f; }, "the scale must be in [1, 1.67772e+07], is 0.5");
+  scale([](auto& s) { s.scale = 1e30f; }, "the scale must be in [1, 1.67772e+07], is 1e+30");
+  scale([](auto& s) { s.good = most; }, "the count of clean steps must be in [0, 2000], is 2147483647");
+  scale([](auto& s) { s.good = -1; }, "the count of clean steps must be in [0, 2000], is -1");
+  scale([](auto& s) { s.left = -5; }, "the count of overflows left must be in [0, 1], is -5");
+  scale([](auto& s) { s.left = 2; }, "the count of overflows left must be in [0, 1], is 2");
+  scale([](auto& s) { s.stuck = -1; }, "the count of skips in a row must be at least 0, is -1");
+  auto plateau = opt.plateau();
   plateau.bad = -1;
-  says(with("plateau", std::vector{plateau}), "set_plateau: the count of bad metrics must be at least 0, is -1");
+  says(with("plateau", std::vector{plateau}), "set_plateau: the count of bad metrics must be in [0, 2^62], is -1");
   load(opt, good);
   CHECK(saved(opt) == good);
+}
+
+TEST_CASE("checkpoint: what another rule has saved is refused, with both names, though names and sizes fit") {
+  model<float> m;
+  auto const text = [](auto const& opt) {
+    auto const bytes = saved(opt).at("made_by");
+    return std::string(reinterpret_cast<char const*>(bytes.data()), bytes.size());
+  };
+  ds::optimizer adam{m.parameters(), ds::adam{}};
+  auto const refuses = [&](auto&& other, std::string const& name) {
+    CHECK(text(other) == name);
+    auto const before = saved(other);
+    std::string const sentence = "load: the run was saved by 'adam, state float', this optimizer is '" + name + "'";
+    CHECK(test::message<std::exception>([&] { load(other, saved(adam)); }) == sentence);
+    CHECK(saved(other) == before);
+  };
+  refuses(ds::optimizer{m.parameters(), ds::adamw{}}, "adamw, state float");
+  refuses(ds::optimizer{m.parameters(), ds::adagrad{}}, "adagrad, state float");
+  refuses(ds::optimizer{m.parameters(), ds::adam{}, ds::states<float, bfloat16>{}}, "adam, state float and bfloat16");
+  refuses(ds::optimizer{m.parameters(), ds::adam{}, ds::swa{}, ds::lookahead{}, ds::on_plateau{}},
+          "adam, state float, swa float, lookahead float, on_plateau");
+  refuses(ds::optimizer{m.parameters(), ds::chain{ds::gradient_trace{}, ds::normalize<>{}, ds::adam{}}},
+          "chain<gradient_trace, normalize, adam>, state float");
+
+  ds::optimizer clipped{m.parameters(), ds::adam{.lr = 0.5}, ds::clip_norm{1}, ds::learning_rate(ds::constant{1})};
+  load(clipped, saved(adam));  // what keeps nothing may change
+  auto const as_it_is = [&]<class T>(std::string const& name, std::span<T const> there) {
+    return name == "made_by" ? std::vector<T>(there.begin(), there.end()) : std::vector<T>(there.size(), T(1));
+  };
+  ds::optimizer adamw{m.parameters(), ds::adamw{}};
+  adamw.load(as_it_is);  // on purpose
+  CHECK(adamw.state("W", "m")[299] == 1);
+}
+
+TEST_CASE("checkpoint: members of the state without a name of their own are saved by number") {
+  model<float> m;
+  ds::optimizer twice{m.parameters(), ds::chain{ds::gradient_trace{}, ds::gradient_trace{}, ds::sgd{.momentum = 0.9}}};
+  std::vector<std::string> names;
+  twice.save([&](std::string const& name, auto) { names.push_back(name); });
+  CHECK(names == std::vector<std::string>{"made_by", "step", "W.state.b", "W.state.1", "W.state.2", "b.state.b",
+                                          "b.state.1", "b.state.2"});
+  ds::optimizer unnamed{m.parameters(), unnamed_momentum{}};
+  CHECK(names_in(saved(unnamed)) == std::vector<std::string>{"W.state.0", "b.state.0", "made_by", "step"});
+}
+
+TEST_CASE("checkpoint: counts of rows below 0 are refused, one by one and as a whole") {
+  model<float> m;
+  ds::optimizer opt{m.parameters(), ds::adam{}, ds::masked_rows<ds::row_step::own>{}};
+  std::vector<std::int32_t> const counts{3, 0, -1, 2, 2};
+  CHECK_THROWS_WITH_AS(opt.set_row_updates("b", counts),
+                       "set_row_updates of 'b': the count of row 2 must be at least 0, is -1", std::invalid_argument);
+  auto all = saved(opt);
+  std::ranges::copy(std::as_bytes(std::span(counts)), all.at("b.row_updates").begin());
+  CHECK_THROWS_WITH_AS(load(opt, all), "load: 'b.row_updates': the count of row 2 must be at least 0, is -1",
+                       std::invalid_argument);
+  opt.set_row_updates("b", std::vector<std::int32_t>(5, std::numeric_limits<std::int32_t>::max()));
+  train(opt, m, 1, 2);
+  CHECK(opt.row_updates("b")[0] == std::numeric_limits<std::int32_t>::max());
 }
 
 TEST_CASE("checkpoint: what is half done is not saved") {

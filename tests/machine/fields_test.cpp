@@ -342,10 +342,11 @@ TEST_CASE("the state of a plateau is saved, put back and kept by gathered()") {
     return message([&] { b.set_plateau(s); });
   };
   CHECK(put_back([](auto& s) { s.best = no_number; }) == "set_plateau: the best metric must be a number, is nan");
-  CHECK(put_back([](auto& s) { s.bad = -5; }) == "set_plateau: the count of bad metrics must be at least 0, is -5");
-  CHECK(put_back([](auto& s) { s.cooldown = -1; }) == "set_plateau: the cooldown left must be at least 0, is -1");
+  CHECK(put_back([](auto& s) { s.bad = -5; }) == "set_plateau: the count of bad metrics must be in [0, 2^62], is -5");
+  CHECK(put_back([](auto& s) { s.cooldown = -1; }) == "set_plateau: the cooldown left must be in [0, 2^62], is -1");
   CHECK(put_back([](auto& s) { s.collected = -1; }) ==
-        "set_plateau: the count of metrics in the mean must be at least 0, is -1");
+        "set_plateau: the count of metrics in the mean must be in [0, 2^62], is -1");
+  CHECK(put_back([](auto& s) { s.mean = no_number; }) == "set_plateau: the mean of no metric must be 0, is nan");
   CHECK(put_back([](auto&) {}) == "");
   auto const unused = ds::optimizer{y.parameters(), ds::sgd{}, policy}.plateau();
   CHECK(std::isinf(unused.best));  // and may be put back, too

@@ -278,6 +278,13 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     }
     return inverse_of<Plan>(c, policies, read_scale(), call);
   }
+  typename Plan::policies const& policies() const { return policies_; }
+  /// Whether the host may read there.
+  static bool on_host(void const* p) {
+    cudaPointerAttributes a{};
+    require_cuda(cudaPointerGetAttributes(&a, p), "cudaPointerGetAttributes");
+    return a.type != cudaMemoryTypeDevice;
+  }
   control_block read_control() const {
     device_scope const scope(device_);
     read_back(report_.get(), control_.get(), 1);

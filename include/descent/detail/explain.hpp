@@ -19,6 +19,14 @@ template <class Rule> std::string slot_name(std::size_t slot) {
   else return std::to_string(slot);
 }
 
+/// How the member is called in the name of a saved piece: by its number, too, where another member has that name.
+template <class Rule> std::string slot_in_piece(std::size_t slot) {
+  std::string const name = slot_name<Rule>(slot);
+  for (std::size_t i = 0; i < members<Rule::template state>; ++i)
+    if (i != slot && slot_name<Rule>(i) == name) return std::to_string(slot);
+  return name;
+}
+
 /// "half", or "half and float" where there are several.
 template <class T> std::string names() {
   return []<int... I>(std::integer_sequence<int, I...>) {

@@ -98,6 +98,9 @@ template <class Plan> class matrix_groups {
   using rule = typename Plan::matrix_rule;
 
   rule& rule_at(std::size_t group) { return rules_[group]; }
+  /// The updates so far, skipped or not, by which it is known what is due.
+  std::int64_t updates() const { return updates_; }
+  void set_updates(std::int64_t n) { updates_ = n; }
   matrix_layout<Plan> const& where() const { return *where_; }
 
   /// Follows the micro-batches as the control block does, which may be out of reach.
@@ -147,7 +150,7 @@ template <class Plan> class matrix_groups {
 
   std::unique_ptr<matrix_layout<Plan>> where_;
   std::vector<rule> rules_, accepted_;
-  std::int64_t updates_ = 0;  // counted, skipped or not
+  std::int64_t updates_ = 0;
   int batches_ = 0;
   bool completes_ = true;
 };

@@ -54,7 +54,7 @@ DESCENT_HD inline void count_rows(row_record const& rows, std::int64_t begin, in
   std::int64_t const first = (begin + rows.columns - 1) / rows.columns;
   std::int64_t const last = (begin + size + rows.columns - 1) / rows.columns;
   for (std::int64_t row = first + thread; row < last; row += threads)
-    if (rows.selects(row)) ++rows.updates[row];
+    if (rows.selects(row)) rows.updates[row] += rows.updates[row] < 0x7fffffff;
 }
 
 }  // namespace descent::detail

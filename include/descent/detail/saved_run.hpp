@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/made_by.hpp>
 #include <descent/detail/state_access.hpp>
 #include <descent/schedule.hpp>
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <ranges>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -26,14 +29,17 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
 
  public:
   /// All that the optimizer owns, in pieces: calls f(name, elements) for each that there is, with a span of constants
-  /// in the type that is stored. Of a parameter "W" that is "W.state.0", as state<0>("W") and so on, "W.master",
-  /// "W.remainder", "W.average", "W.slow", "W.row_updates", "W.matrix.0"; of what the rule remembers "memory" or, where
-  /// that is for each tensor, "W.memory", all in the backend's memory; on the host, of one element each, "step",
-  /// "loss_scale" and "plateau". Values, hyperparameters, what is frozen and a loss scale that is shared are the
-  /// caller's. On CUDA waits for the stream. Throws std::logic_error while micro-batches wait for their update, and
-  /// between calls that move the values elsewhere.
+  /// in the type that is stored. Of a parameter "W" that is "W.state.m", a member of the state by its name in the rule's
+  /// `slots` or else by its number, "W.master", "W.remainder", "W.average", "W.slow", "W.row_updates", "W.matrix.m",
+  /// parts of a matrix's memory by number; of what the rule remembers "memory" or, where that is for each tensor,
+  /// "W.memory", all in the backend's memory; on the host "made_by", the rule and what else gives pieces their meaning as
+  /// text, and of one element each "step", "matrix_updates", "loss_scale" and "plateau". Values, hyperparameters, what is
+  /// frozen and a loss scale that is shared are the caller's. On CUDA waits for the stream. Throws std::logic_error while
+  /// micro-batches wait for their update, and between calls that move the values elsewhere.
   template <class F> void save(F const& f) const {
     refuse_between("save()");
+    std::string const mine = made_by<Plan>();
+    f(std::string("made_by"), std::span<char const>(mine));
     each_piece(*this, [&](std::string const& name, auto const& read, auto const&, auto const&) {
       auto const piece = read();
       if (auto const elements = span_over(piece); !elements.empty()) f(name, elements);
@@ -42,46 +48,41 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   /// Puts all pieces back into an optimizer that was made like the saved one: f(name, elements) gets a piece as it is,
   /// and returns what comes in its place, a span, vector or array of the same type and length. The order of parameters
   /// may be another. Gradients count as scaled then, whatever unscale() did. Throws as save() and, with nothing changed,
-  /// std::invalid_argument on another length and as set_step(), set_scale_state() and set_plateau(), and whatever f
-  /// throws.
+  /// std::invalid_argument on another length, on another text of "made_by" (returned as it was shown, it is none) and as
+  /// set_step(), set_scale_state(), set_plateau() and set_row_updates(), and whatever f throws. Whether states and masters
+  /// are finite is not looked at.
   template <class F> void load(F const& f) {
     refuse_between("load()");
-    std::vector<std::shared_ptr<void>> answers;
-    each_piece(*this, [&](std::string const& name, auto const& read, auto const& check, auto const&) {
-      answers.emplace_back();
-      if (auto const piece = read(); span_over(piece).empty()) return;
-      auto const a = std::make_shared<answer_to<decltype(read()), F>>(read(), name, f);
-      static_assert(std::is_same_v<decltype(a->elements()), decltype(span_over(a->piece))>,
-                    "load(f): f(name, elements) returns elements of the type that it is shown; convert on purpose");
-      this->require_size("load: '" + name + "'", span_over(a->piece).size(), a->elements().size());
-      check(*this, a->elements());
-      answers.back() = a;
-    });
-    auto answer = answers.begin();
-    each_piece(*this, [&](std::string const&, auto const& read, auto const&, auto const& put) {
-      auto const* const a = static_cast<answer_to<decltype(read()), F> const*>((answer++)->get());
-      if (a) put(*this, a->elements());
-    });
-    if constexpr (Plan::sums) alive().set_groups(groups_);  // what the next sums need depends on what was put back
-    this->end_unscaled();
-    alive().read_control();  // waits until all is copied
+    load_pieces(f, [] {});
+  }
+  /// The same given the names of all pieces that were saved, a range: where one of them is left over, or missing, throws
+  /// std::invalid_argument that says which.
+  template <class F, std::ranges::input_range Names> void load(F const& f, Names const& names) {
+    refuse_between("load()");
+    std::set<std::string> there;
+    for (auto const& name : names) there.emplace(name);
+    if (!there.contains("made_by")) require_names(there);
+    load_pieces(f, [&] { require_names(there); });
   }
 
   /// Puts back t, the updates applied so far, in [0, 2^62]. Throws std::invalid_argument, with nothing changed, on
-  /// another number and, on the host, where a schedule is out of its field's range at t.
+  /// another number and, on the host, where a schedule is out of its field's range at t. What a matrix rule does every
+  /// n updates goes on as if none had been skipped; load() knows of those that were.
   void set_step(std::int64_t t) {
     alive();
     check_step(t);
     alive().set_control(&control_block::step, t, groups_);
+    if constexpr (Plan::has_matrices) alive().matrices().set_updates(t);
   }
 
   /// The state of the loss scale, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
+  /// Throws std::invalid_argument on one in which the policy is never.
   loss_scale_state scale_state() const { return waiting("scale_state()").read_scale(); }
   void set_scale_state(loss_scale_state const& s) {
     static_assert(owns_scale,
                   "set_scale_state(): the optimizer has no loss scale of its own; a shared one is set in its "
                   "loss_scaler");
-    require_scale(s.scale);
+    check_scale(s);
     alive().set_control(&control_block::scale, s, groups_);
   }
 
@@ -119,6 +120,32 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   }
 
  private:
+  /// What load() does; require_pieces() comes when it is known that the same rule has saved them.
+  template <class F, class Require> void load_pieces(F const& f, Require const& require_pieces) {
+    std::string const mine = made_by<Plan>();
+    answer_to<std::span<char const>, F> const theirs(mine, "made_by", f);
+    if (std::string const other(theirs.elements().begin(), theirs.elements().end()); other != mine)
+      throw std::invalid_argument("load: the run was saved by '" + other + "', this optimizer is '" + mine + "'");
+    require_pieces();
+    std::vector<std::shared_ptr<void>> answers;
+    each_piece(*this, [&](std::string const& name, auto const& read, auto const& check, auto const&) {
+      answers.emplace_back();
+      if (auto const piece = read(); span_over(piece).empty()) return;
+      auto const a = std::make_shared<answer_to<decltype(read()), F>>(read(), name, f);
+      this->require_size("load: '" + name + "'", span_over(a->piece).size(), a->elements().size());
+      check(*this, a->elements());
+      answers.back() = a;
+    });
+    auto answer = answers.begin();
+    each_piece(*this, [&](std::string const&, auto const& read, auto const&, auto const& put) {
+      auto const* const a = static_cast<answer_to<decltype(read()), F> const*>((answer++)->get());
+      if (a) put(*this, a->elements());
+    });
+    if constexpr (Plan::sums) alive().set_groups(groups_);  // what the next sums need depends on what was put back
+    this->end_unscaled();
+    alive().read_control();  // waits until all is copied
+  }
+
   struct anything {
     void operator()(auto const&, auto const&) const {}
   };
@@ -137,8 +164,34 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
 
     answer_to(Piece shown_piece, std::string const& name, F const& f)
         : piece(std::move(shown_piece)), given(f(name, span_over(piece))) {}
-    auto elements() const { return span_over(given); }
+    auto elements() const {
+      static_assert(std::is_same_v<decltype(span_over(given)), shown>,
+                    "load(f): f(name, elements) returns elements of the type that it is shown; convert on purpose");
+      return span_over(given);
+    }
   };
+
+  /// Throws where others than these pieces are there.
+  void require_names(std::set<std::string> left) const {
+    std::vector<std::string> missing;
+    left.contains("made_by") ? void(left.erase("made_by")) : missing.push_back("made_by");
+    each_piece(*this, [&](std::string const& name, auto const& read, auto const&, auto const&) {
+      if (auto const piece = read(); span_over(piece).empty() || left.erase(name)) return;
+      missing.push_back(name);
+    });
+    if (missing.empty() && left.empty()) return;
+    auto const listed = [](auto const& names, char const* what) {
+      if (names.empty()) return std::string();
+      std::string text;
+      std::size_t shown = 0;
+      for (auto it = names.begin(); it != names.end() && shown < 20; ++it, ++shown)
+        text += (shown ? ", '" : " '") + std::string(*it) + "'";
+      if (shown < names.size()) text += " and " + std::to_string(names.size() - shown) + " more";
+      return what + text;
+    };
+    std::string const lacks = listed(missing, "missing are"), has = listed(left, "left over are");
+    throw std::invalid_argument("load: " + lacks + (lacks.empty() || has.empty() ? "" : ", ") + has);
+  }
 
   void refuse_between(char const* function) const {
     Engine const& e = waiting(function);
@@ -153,13 +206,17 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
     require_steps("set_step", "the step", t, 0);
     this->check_schedules(t);
   }
+  void check_scale(loss_scale_state const& s) const {
+    require_scale_state(static_cast<typename Plan::loss_scale const&>(alive().policies()), s);
+  }
   static void check_plateau(plateau_state const& s) {
     constexpr char const* name = "set_plateau";
     require(s.value >= 0 && s.value <= 1, name, "the value", "in [0, 1]", s.value);
     require(!is_nan(s.best), name, "the best metric", "a number", s.best);
-    require(s.bad >= 0, name, "the count of bad metrics", "at least 0", s.bad);
-    require(s.cooldown >= 0, name, "the cooldown left", "at least 0", s.cooldown);
-    require(s.collected >= 0, name, "the count of metrics in the mean", "at least 0", s.collected);
+    require_steps(name, "the count of bad metrics", s.bad, 0);
+    require_steps(name, "the cooldown left", s.cooldown, 0);
+    require_steps(name, "the count of metrics in the mean", s.collected, 0);
+    require(s.collected > 0 || s.mean == 0, name, "the mean of no metric", "0", s.mean);
   }
 
   /// f(name, read, check, put) for each piece: what read() gives now, and what put(optimizer, elements) makes of it,
@@ -167,9 +224,13 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   template <class Self, class F> static void each_piece(Self& self, F const& f) {
     f("step", [&] { return std::array{self.alive().read_control().step}; },
       [](auto const& of, auto const& x) { of.check_step(x[0]); }, [](auto& to, auto const& x) { to.set_step(x[0]); });
+    if constexpr (Plan::has_matrices)
+      f("matrix_updates", [&] { return std::array{self.alive().matrices().updates()}; },
+        [](auto const&, auto const& x) { require_steps("load", "'matrix_updates'", x[0], 0); },
+        [](auto& to, auto const& x) { to.alive().matrices().set_updates(x[0]); });
     if constexpr (owns_scale)
       f("loss_scale", [&] { return std::array{self.scale_state()}; },
-        [](auto const&, auto const& x) { require_scale(x[0].scale); },
+        [](auto const& of, auto const& x) { of.check_scale(x[0]); },
         [](auto& to, auto const& x) { to.set_scale_state(x[0]); });
     if constexpr (Plan::template given<typename Plan::plateau>)
       f("plateau", [&] { return std::array{self.plateau()}; },
@@ -179,15 +240,17 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
     if constexpr (has_memory<rule> && !Plan::unit_per_tensor) array("memory", [&] { return self.rule_memory(); }, f);
   }
   /// A piece that lies in the backend's memory.
-  template <class Read, class F> static void array(std::string const& name, Read const& read, F const& f) {
-    f(name, read, anything{}, [&read](auto& to, auto const& x) { to.put("load", read(), x); });
+  template <class Read, class F, class Check = anything>
+  static void array(std::string const& name, Read const& read, F const& f, Check const& check = {}) {
+    f(name, read, check, [&read](auto& to, auto const& x) { to.put("load", read(), x); });
   }
   template <class Self, class F> static void each_piece_of(Self& self, std::size_t t, F const& f) {
-    auto const piece = [&, &name = self.where_.names[t]](std::string const& what, auto const& read) {
-      array(name + what, read, f);
+    std::string const& name = self.where_.names[t];
+    auto const piece = [&](std::string const& what, auto const& read, auto const&... check) {
+      array(name + what, read, f, check...);
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (piece(".state." + std::to_string(I), [&] { return self.template state_of<I>(t); }), ...);
+      (piece(".state." + slot_in_piece<rule>(I), [&] { return self.template state_of<I>(t); }), ...);
     }(typename Plan::every_slot{});
     if constexpr (Plan::has_matrices) each_matrix_piece(self, t, piece);
     if constexpr (Plan::has_master) piece(".master", [&] { return self.master_of(t); });
@@ -199,12 +262,14 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
       piece(".slow", [&] { return self.template view<typename Plan::slow>(self.alive().slow(), t); });
     if constexpr (has_memory<rule> && Plan::unit_per_tensor)
       piece(".memory", [&] { return self.rule_memory().subspan(t, 1); });
-    if constexpr (Plan::own_updates) piece(".row_updates", [&] { return self.row_updates_of(t); });
+    if constexpr (Plan::own_updates)
+      piece(".row_updates", [&] { return self.row_updates_of(t); },
+            [&](auto const& of, auto const& x) { of.require_counts("load: '" + name + ".row_updates'", x); });
   }
   template <class Self, class Piece> static void each_matrix_piece(Self& self, std::size_t t, Piece const& piece) {
     constexpr std::size_t slots = members<Plan::matrix_rule::template state>;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (piece(".matrix." + std::to_string(I), [&] { return self.template matrix_state_of<I>(t); }), ...);
+      (piece(".matrix." + slot_in_piece<typename Plan::matrix_rule>(I), [&] { return self.template matrix_state_of<I>(t); }), ...);
     }(std::make_index_sequence<slots>{});
     auto const& matrices = self.alive().matrices();
     for (std::size_t part = 0; part < matrices.where().parts(t); ++part)

@@ -205,13 +205,17 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     std::size_t const t = where_.find(name);
     this->alive().select_rows(t, rows_of(where_, t), list, count);
   }
-  /// How often each row of one parameter was updated, in the backend's memory.
+  /// How often each row of one parameter was updated, in the backend's memory. Counts that are put back are at least 0;
+  /// on CUDA those in device memory are not looked at.
   std::span<std::int32_t const> row_updates(std::string const& name) const {
     static_assert(Plan::own_updates, "row_updates(): give the policy masked_rows<row_step::own>{}");
     return row_updates_of(where_.find(name));
   }
   void set_row_updates(std::string const& name, auto const& from) {
-    put("set_row_updates of '" + name + "'", row_updates(name), from);
+    std::string const what = "set_row_updates of '" + name + "'";
+    require_size(what, row_updates(name).size(), std::size(from));
+    require_counts(what, std::span(from));
+    put(what, row_updates(name), from);
   }
 
  protected:
@@ -259,6 +263,13 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   void put_memory(std::string const& what, std::span<memory_of<rule> const> to, auto const& from) {
     put(what, to, from);
     if constexpr (Plan::sums) alive().set_groups(groups_);  // what the next sums need depends on it
+  }
+  void require_counts(std::string const& what, auto const& counts) const {
+    if (counts.empty() || !alive().on_host(counts.data())) return;
+    for (std::size_t row = 0; row < counts.size(); ++row)
+      if (counts[row] < 0)
+        throw std::invalid_argument(what + ": the count of row " + std::to_string(row) + " must be at least 0, is " +
+                                    std::to_string(counts[row]));
   }
   static void require_size(std::string const& what, std::size_t size, std::size_t got) {
     if (got != size)

@@ -60,7 +60,7 @@ struct plateau {
     if (is_better(m, s.best)) s.best = m, s.bad = 0;
     else ++s.bad;
     if (s.cooldown > 0) --s.cooldown, s.bad = 0;
-    if (s.bad < (fires == at_patience ? patience : patience + 1)) return false;
+    if (fires == at_patience ? s.bad < patience : s.bad <= patience) return false;
 
     s.bad = 0;
     s.cooldown = cooldown;
