@@ -18,10 +18,15 @@
 /// Which examples of a data set each rank sees: pure functions of their arguments, the same on every rank.
 namespace descent {
 
+namespace detail {
+/// Of an order, which is in memory.
+inline constexpr std::int64_t most_examples = std::int64_t{1} << 48;
+}  // namespace detail
+
 /// 0 to n - 1 in the order of torch.randperm(n) with a CPU generator of this seed: Fisher and Yates with MT19937, where
 /// n is so large that the remainder of 32 bits would not be uniform inside out and with 64.
 inline std::vector<std::int64_t> random_order(std::int64_t n, std::uint64_t seed) {
-  detail::require(n >= 0, "random_order", "n", "at least 0", n);
+  detail::require(n >= 0 && n <= detail::most_examples, "random_order", "n", "in [0, 2^48]", n);
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::mt19937 generator(static_cast<std::uint32_t>(seed));
@@ -59,22 +64,21 @@ struct distributed_sampler {
   descent::uneven uneven = descent::uneven::pad;
   descent::sampling sampling = descent::sampling::parts;
 
-  /// The examples of each rank.
+  /// The examples of each rank. Throws as indices().
   std::int64_t count(std::int64_t consumed = 0) const {
-    std::int64_t const left = size - consumed;
-    return uneven == descent::uneven::drop ? left / ranks : (left + ranks - 1) / ranks;
+    check(consumed);
+    return parts_of(size - consumed, ranks, uneven == descent::uneven::drop);
   }
 
   /// The batches of each rank; the last may be smaller, or is left out.
   std::int64_t batches(std::int64_t batch, bool drop_last_batch = false, std::int64_t consumed = 0) const {
     detail::require(batch >= 1, "distributed_sampler", "the batch", "at least 1", batch);
-    return drop_last_batch ? count(consumed) / batch : (count(consumed) + batch - 1) / batch;
+    return parts_of(count(consumed), batch, drop_last_batch);
   }
 
   /// Throws std::invalid_argument on values out of range.
   std::vector<std::int64_t> indices(std::int64_t epoch, std::int64_t consumed = 0) const {
-    check();
-    detail::require(consumed >= 0 && consumed <= size, "distributed_sampler", "consumed", "in [0, size]", consumed);
+    check(consumed);
     bool const parts = sampling == descent::sampling::parts;
     std::uint64_t const own = parts ? 0 : std::uint64_t(rank) << 16;  // far from the seeds of the next epochs
     std::vector<std::int64_t> order;
@@ -93,13 +97,21 @@ struct distributed_sampler {
   }
 
   void check() const {
-    detail::require(size >= 0, "distributed_sampler", "size", "at least 0", size);
+    detail::require(size >= 0 && size <= detail::most_examples, "distributed_sampler", "size", "in [0, 2^48]", size);
     detail::require(ranks >= 1, "distributed_sampler", "ranks", "at least 1", ranks);
     detail::require(rank >= 0 && rank < ranks, "distributed_sampler", "rank",
                     ("in [0, " + std::to_string(ranks) + ")").c_str(), rank);
     detail::require(shuffle || sampling == descent::sampling::parts, "distributed_sampler", "shuffle",
                     "true where each rank draws from the whole", shuffle);
   }
+
+ private:
+  void check(std::int64_t consumed) const {
+    check();
+    detail::require(consumed >= 0 && consumed <= size, "distributed_sampler", "consumed", "in [0, size]", consumed);
+  }
+  /// n / of, rounded down or up.
+  static std::int64_t parts_of(std::int64_t n, std::int64_t of, bool down) { return n / of + (!down && n % of != 0); }
 };
 
 /// How many batches the ranks have that did not come from one sampler.

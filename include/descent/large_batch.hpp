@@ -33,6 +33,8 @@ constexpr void require_micro(char const* name, std::int64_t micro, std::int64_t 
 constexpr std::int64_t whole_batch(std::int64_t micro, std::int64_t ranks = 1, std::int64_t accumulated = 1) {
   detail::require_micro("whole_batch", micro, ranks);
   detail::require(accumulated >= 1, "whole_batch", "accumulated", "at least 1", accumulated);
+  detail::require(accumulated <= (std::int64_t{1} << 62) / (micro * ranks), "whole_batch", "accumulated",
+                  "so that the batch is at most 2^62", accumulated);
   return micro * ranks * accumulated;
 }
 

@@ -27,7 +27,7 @@ namespace detail {
 template <class S> void check_schedule([[maybe_unused]] S const& s) {
   if constexpr (requires { s.check(); }) s.check();
 }
-inline void require_steps(char const* name, char const* field, std::int64_t steps, std::int64_t least) {
+constexpr void require_steps(char const* name, char const* field, std::int64_t steps, std::int64_t least) {
   require(steps >= least && steps <= std::int64_t{1} << 62, name, field,
           least == 0 ? "in [0, 2^62]" : least == 1 ? "in [1, 2^62]" : "in [2, 2^62]", steps);
 }

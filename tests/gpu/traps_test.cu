@@ -164,6 +164,8 @@ TEST_CASE("traps 2 and 3: step, state, masters and what a rule remembers are put
       test::cuda(cudaMemcpy(bytes.data(), piece.data(), bytes.size(), cudaMemcpyDefault));
     });
     CHECK(saved.size() == 5 * 3 + 3);  // four states and a master of each tensor with elements; made_by, memory, step
+    auto const& by = saved.at("made_by");
+    CHECK(std::string(by.begin(), by.end()) == "prodigy, state float, master float");  // no word of the backend
     second.load([&]<class T>(std::string const& name, std::span<T const> piece) {
       std::vector<T> numbers(piece.size());
       std::memcpy(static_cast<void*>(numbers.data()), saved.at(name).data(), piece.size_bytes());

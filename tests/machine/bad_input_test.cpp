@@ -2,9 +2,16 @@
 // SPDX-License-Identifier: MIT
 // Hyperparameters and memory that the optimizer refuses, each with its sentence; nothing has
 // changed afterwards.
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
 #include <descent/clip.hpp>
 #include <descent/cost.hpp>
+#include <descent/distributed_sampler.hpp>
+#include <descent/esgd.hpp>
+#include <descent/large_batch.hpp>
+#include <descent/lbfgs.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/rows.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
@@ -13,6 +20,7 @@
 #include <descent/rules/lion.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/schedules/preset.hpp>
 
 #include "support/message.hpp"
 
@@ -20,6 +28,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -166,6 +175,101 @@ TEST_CASE("overlapping parameters are refused at construction") {
   one_gradient.add("b", x.data() + 5, x.data() + 10, 5, ds::group{1});
   std::string const shared = "the gradient of 'a' overlaps the gradient of 'b' in memory";
   CHECK(message([&] { ds::optimizer opt{one_gradient, ds::sgd{}}; }) == shared);
+}
+
+TEST_CASE("any integer: what takes one either counts right or says what is allowed, and nothing overflows") {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), least = -most - 1, one = 1;
+  constexpr int most_int = std::numeric_limits<int>::max(), least_int = -most_int - 1;
+  std::int64_t const numbers[] = {least, -1, 0, 1, one << 31, one << 48, (one << 48) + 1, one << 60, most};
+
+  auto* const far = reinterpret_cast<double*>(one << 45);  // nothing is there
+  auto const memory_of = [&](std::int64_t count, int tensors) {
+    ds::parameters<double> params;
+    for (int i = 0; i < tensors; ++i)
+      params.add(std::to_string(i), far, far, count);
+    return message([&] { ds::memory(params, ds::adam{}); });
+  };
+  std::string const too_many = "parameters: the elements of all together must be at most 2^48, is ";
+  CHECK(memory_of(one << 60, 1) == too_many + std::to_string(one << 60));
+  CHECK(memory_of(one << 60, 20) == too_many + std::to_string(one << 60));
+  CHECK(memory_of(one << 47, 3) == too_many + std::to_string(3 * (one << 47)));
+
+  for (std::int64_t size : numbers)
+    for (std::int64_t consumed : numbers)
+      for (bool drop : {false, true}) {
+        ds::distributed_sampler const s{.size = size, .ranks = most_int,
+                                        .uneven = drop ? ds::uneven::drop : ds::uneven::pad};
+        bool const fits = size >= 0 && size <= one << 48 && consumed >= 0 && consumed <= size;
+        std::int64_t n = -1;
+        CHECK(message([&] { n = s.count(consumed); }).empty() == fits);
+        if (!fits) continue;
+        CHECK(n == (size - consumed) / most_int + (!drop && (size - consumed) % most_int != 0));
+        for (std::int64_t batch : numbers)
+          CHECK(message([&] { s.batches(batch, drop, consumed); }).empty() == (batch >= 1));
+        CHECK(s.batches(most, false, consumed) == (n > 0));
+      }
+  CHECK(message([] { ds::distributed_sampler{.size = 10}.count(25); }) ==
+        "distributed_sampler: consumed must be in [0, size], is 25");
+  CHECK(message([] { ds::distributed_sampler{.size = 10, .ranks = 0}.count(); }) ==
+        "distributed_sampler: ranks must be at least 1, is 0");
+  CHECK(message([] { ds::random_order(most, 0); }) == "random_order: n must be in [0, 2^48], is " + std::to_string(most));
+  CHECK(ds::distributed_sampler{.size = 3}.indices(most) != ds::distributed_sampler{.size = 3}.indices(least));
+
+  for (std::int64_t micro : numbers)
+    for (std::int64_t ranks : numbers)
+      for (std::int64_t n : numbers) {
+        bool const fits = micro >= 1 && micro < one << 31 && ranks >= 1 && ranks < one << 31 && n >= 1;
+        std::int64_t batch = 0;
+        std::string const said = message([&] { batch = ds::whole_batch(micro, ranks, n); });
+        CHECK(said.empty() == (fits && n <= (one << 62) / (micro * ranks)));
+        if (said.empty()) CHECK(batch == micro * ranks * n);
+      }
+  CHECK(message([] { ds::whole_batch(8, 1, most); }) ==
+        "whole_batch: accumulated must be so that the batch is at most 2^62, is " + std::to_string(most));
+  for (std::int64_t samples : numbers)
+    for (std::int64_t batch : numbers) {
+      CHECK(message([&] { ds::updates_in(0.25, samples, batch); }).empty() == (samples > 0 && batch > 0));
+      CHECK(message([&] { ds::ghost_parts(samples, batch); }).empty() == (samples >= 0 && batch > 0));
+    }
+  CHECK(ds::ghost_parts(most, 2) == most / 2 + 1);
+  for (std::int64_t steps : numbers)
+    CHECK(message([&] { ds::preset::optax::warmup_cosine_decay_schedule(0, 1, steps, least); }) != "");
+  for (double pct : {-1., 2., 1e300, no_number}) {
+    std::string const sentence = "_onecycle_schedule: pct_start must be in [0, 1], is " + ds::detail::number(pct);
+    CHECK(message([&] { ds::preset::optax::linear_onecycle_schedule(most / 2, 1, pct); }) == "linear" + sentence);
+    CHECK(message([&] { ds::preset::optax::cosine_onecycle_schedule(most / 2, 1, pct); }) == "cosine" + sentence);
+  }
+
+  std::vector<double> w(3, 1.0), g(3, 0.5);
+  ds::parameters<double> params;
+  params.add("w", w.data(), g.data(), 3);
+  ds::optimizer opt{params, ds::sgd{.lr = 0.5}, ds::accumulate{most_int}, ds::lookahead{.k = most_int},
+                    ds::swa{.start = most, .every = most}, ds::masked_rows{}};
+  opt.set_step(one << 62);
+  opt.step(), opt.step();
+  g.assign(3, 2.0);
+  opt.flush();
+  CHECK(w == std::vector<double>(3, 0.5));
+  std::int64_t const rows[] = {least, most};
+  for (std::int64_t count : {least, -one, (one << 48) + 1, most})
+    CHECK(message([&] { opt.select_rows("w", rows, count); }) ==
+          "select_rows: count must be in [0, 2^48], is " + std::to_string(count));
+  CHECK(message([&] { opt.select_rows("w", rows, 2); }) ==
+        "select_rows: row number 1 of the list is " + std::to_string(most) + ", but there are 3 rows");
+  for (int group : {least_int, -1, 1, most_int}) {
+    CHECK(message([&] { opt.group(group); }).starts_with("there is no group " + std::to_string(group)));
+    CHECK(message([&] { params.add("x", w.data(), g.data(), 1, ds::group{group + (group == 1) * 65535}); }) != "");
+  }
+  CHECK(message([&] { opt.state("w", std::size_t(-1)); }) != "");
+  for (int n : {least_int, -1, 0, 1, 65537, most_int}) {
+    bool const some = n >= 1, few = some && n <= 65536;
+    CHECK(message([&] { ds::esgd{.population = n, .parents = 1, .elite = 1}.check(); }).empty() == few);
+    CHECK(message([&] { ds::esgd{.offspring = n}.check(); }).empty() == few);
+    CHECK(message([&] { ds::esgd{.generations = n}.check(); }).empty() == some);
+    CHECK(message([&] { ds::lbfgs{.history = n, .max_iterations = n, .max_evaluations = n}.check(); }).empty() == some);
+    CHECK(message([&] { ds::accumulate{n}.check(); }).empty() == some);
+    CHECK(message([&] { ds::lookahead{.k = n}.check(); }).empty() == some);
+  }
 }
 
 #if defined(__linux__)

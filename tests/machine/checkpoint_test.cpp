@@ -317,6 +317,16 @@ TEST_CASE("checkpoint: of a thousand parameters, in another order too, each gets
   load(second, saved(first));
   for (int i = 0; i < count; ++i)
     CHECK(second.state("layer." + std::to_string(i) + ".bias", "b")[0] == float(i + 1));
+  auto cut = saved(first);
+  std::erase_if(cut, [](auto const& piece) { return piece.first.starts_with("layer.12"); });
+  cut["layer.9"] = cut.at("step");
+  CHECK(test::message<std::exception>([&] { load(second, cut); }) ==
+        "load: missing are 'layer.129.bias.state.b', 'layer.128.bias.state.b', 'layer.127.bias.state.b', "
+        "'layer.126.bias.state.b', 'layer.125.bias.state.b', 'layer.124.bias.state.b', 'layer.123.bias.state.b', "
+        "'layer.122.bias.state.b', 'layer.121.bias.state.b', 'layer.120.bias.state.b', 'layer.12.bias.state.b', left "
+        "over are 'layer.9'");
+  std::erase_if(cut, [](auto const& piece) { return piece.first.starts_with("layer.5"); });
+  CHECK(test::message<std::exception>([&] { load(second, cut); }).find(" and 102 more, left") != std::string::npos);
   CHECK_THROWS_WITH_AS(second.state("layer.1000.bias", "b"), "there is no parameter 'layer.1000.bias'",
                        std::invalid_argument);
 }

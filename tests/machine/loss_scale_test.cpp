@@ -3,12 +3,15 @@
 // The loss scale: replays of torch.amp.GradScaler (tests/reference/loss_scale.txt, whose header describes the format),
 // models of apex and Megatron written here from what they do, and the laws of floor, ceiling and patience.
 #include <descent/loss_scale.hpp>
+#include <descent/loss_scaler.hpp>
 #include <descent/policy.hpp>
 
 #include <doctest/doctest.h>
 
 #include "support/files.hpp"
+#include "support/message.hpp"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -355,4 +358,38 @@ TEST_CASE("loss scale: what check() rejects") {
                     "dynamic_loss_scale: init must be in [min, max], is 0.5");
   CHECK_THROWS_WITH((dynamic_loss_scale{.init = 1, .min = 3, .max = 2}.check()),
                     "dynamic_loss_scale: max must be at least min and finite in float, is 2");
+}
+
+TEST_CASE("a state is put back where the policy could have come by it, and stays within its counts from there") {
+  constexpr int most = std::numeric_limits<int>::max();
+  ds::dynamic_loss_scale const policy{.interval = most, .min = 2, .max = 64, .hysteresis = 3};
+  ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 16, .interval = most, .min = 2, .max = 64, .hysteresis = 3}};
+  auto const refused = [&](ds::loss_scale_state const& s) {
+    auto const before = scaler.state();
+    std::string const said = test::message([&] { scaler.set_state(s); });
+    if (!said.empty()) CHECK(std::bit_cast<std::array<int, 4>>(scaler.state()) == std::bit_cast<std::array<int, 4>>(before));
+    return said;
+  };
+  float const none = std::numeric_limits<float>::quiet_NaN();
+  CHECK(refused({.scale = 1}) == "loss scale: the scale must be in [2, 64], is 1");
+  CHECK(refused({.scale = 65}) == "loss scale: the scale must be in [2, 64], is 65");
+  CHECK(refused({.scale = none}) == "loss scale: the scale must be above 0 and finite, in float, is nan");
+  CHECK(refused({.scale = 4, .good = -1}) == "loss scale: the count of clean steps must be in [0, 2147483647], is -1");
+  CHECK(refused({.scale = 4, .left = -5}) == "loss scale: the count of overflows left must be in [0, 3], is -5");
+  CHECK(refused({.scale = 4, .left = 4}) == "loss scale: the count of overflows left must be in [0, 3], is 4");
+  CHECK(refused({.scale = 4, .stuck = -1}) == "loss scale: the count of skips in a row must be at least 0, is -1");
+  CHECK(test::message([&] { scaler.update(128); }) == "loss scale: the scale must be in [2, 64], is 128");
+  ds::loss_scale_state s{.scale = 4, .good = most, .left = 3, .stuck = most};
+  CHECK(refused(s) == "");
+  policy.next(s, true);
+  CHECK(s.scale == 8);
+  CHECK(s.good == 0);
+  s = {.scale = 2, .left = 0, .stuck = most};
+  policy.next(s, false);
+  CHECK(s.scale == 2);
+  CHECK(s.stuck == most);
+
+  ds::loss_scaler same{ds::static_loss_scale{}};
+  CHECK(test::message([&] { same.set_state({.stuck = -1}); }) ==
+        "loss scale: the count of skips in a row must be at least 0, is -1");
 }

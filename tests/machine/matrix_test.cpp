@@ -4,6 +4,7 @@
 #include <descent/accumulate.hpp>
 #include <descent/average.hpp>
 #include <descent/clip.hpp>
+#include <descent/cost.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/matrix.hpp>
 #include <descent/maximize.hpp>
@@ -29,6 +30,7 @@
 #include <doctest/doctest.h>
 
 #include "support/larger.hpp"
+#include "support/message.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -657,6 +659,20 @@ TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
     opt.step(), resumed.step();
     CHECK(x.value == y.value);
   }
+}
+
+TEST_CASE("memory of a matrix rule that no 64-bit number counts in bytes is refused") {
+  ds::parameters<float> params;
+  auto* const far = reinterpret_cast<float*>(std::int64_t(1) << 45);  // nothing is there
+  params.add("long", far, far + (std::int64_t(1) << 40), ds::shape{2147483647, 2});
+  auto const says = [&](auto rule) {
+    return test::message([&] { ds::memory(params, ds::sgd{}, ds::matrices{rule}); });
+  };
+  std::string const sentence = "matrices: a part of the rule's memory or scratch, with those before it, must be at most "
+                               "2^56 elements, is 4611686014132420609";
+  CHECK(says(ds::shampoo{}) == sentence);
+  CHECK(says(ds::soap{.max_precondition_dim = 2147483647}) == sentence);
+  CHECK(says(ds::soap{}) == "");
 }
 
 TEST_CASE("the documentation's example") {

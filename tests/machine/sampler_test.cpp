@@ -147,7 +147,7 @@ TEST_CASE("batches: as many on every rank") {
 
 TEST_CASE("bad input") {
   using sampler = ds::distributed_sampler;
-  CHECK_THROWS_WITH_AS((sampler{.size = -1}.indices(0)), "distributed_sampler: size must be at least 0, is -1",
+  CHECK_THROWS_WITH_AS((sampler{.size = -1}.indices(0)), "distributed_sampler: size must be in [0, 2^48], is -1",
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS((sampler{.size = 4, .ranks = 0}.indices(0)),
                        "distributed_sampler: ranks must be at least 1, is 0", std::invalid_argument);

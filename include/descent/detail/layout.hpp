@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/error.hpp>
 #include <descent/math.hpp>
 #include <descent/parameters.hpp>
 
@@ -10,7 +11,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -24,6 +24,8 @@ inline constexpr std::int64_t packet_size = 8;     // a 16-bit packet is one 16-
 inline constexpr std::int64_t chunk_size = 4096;   // elements; one partial sum each
 inline constexpr std::int64_t chunk_packets = chunk_size / packet_size;
 inline constexpr std::int64_t arena_alignment = 64;  // elements
+/// Of all tensors: more than memory has, and few enough for bytes of all buffers on all ranks to be 64-bit numbers.
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 48;
 
 /// One tensor as kernels see it. Masters and states live in one arena for each buffer, at the same offset in all.
 template <class Value, class Gradient> struct alignas(16) tensor_record {
@@ -134,6 +136,7 @@ template <class Value, class Gradient> struct layout {
       names.push_back(v.name);
       columns.push_back(v.columns);
       elements += v.count;
+      require(elements <= most_elements, "parameters", "the elements of all together", "at most 2^48", elements);
       groups = std::max(groups, v.group + 1);
     }
     places_ = name_table(names);

@@ -55,7 +55,7 @@ template <class Plan> struct matrix_layout {
   static std::vector<std::int64_t> scratch_of(rule const& r, descent::shape s, std::int64_t& end) {
     std::vector<std::int64_t> begins;
     end = 0;
-    auto const add = [&](std::int64_t size) { begins.push_back(end), end += arena_of(size); };
+    auto const add = [&](std::int64_t size) { begins.push_back(end), add_room(end, size); };
     for (int c = 0; c < input_count<Plan>; ++c) add(s.rows * s.columns);
     for (std::int64_t size : r.scratch(s)) add(size);
     return begins;
@@ -75,6 +75,13 @@ template <class Plan> struct matrix_layout {
   }
 
  private:
+  /// In bytes, too, a 64-bit number.
+  static void add_room(std::int64_t& end, std::int64_t size) {
+    constexpr std::int64_t most = std::int64_t{1} << 56;
+    require(size <= most && end <= most - size, "matrices", "a part of the rule's memory or scratch, with those before it,",
+            "at most 2^56 elements", size);
+    end += arena_of(size);
+  }
   void add(std::int32_t tensor, std::int32_t group, descent::shape s, rule const& r, std::string const& name) {
     constexpr std::int64_t most = std::numeric_limits<int>::max();
     if (s.rows > most || s.columns > most)
@@ -82,7 +89,7 @@ template <class Plan> struct matrix_layout {
                                   " rows or columns, this one " + std::to_string(s.rows) + " x " +
                                   std::to_string(s.columns));
     record x{tensor, group, s, {}, r.memory(s)};
-    for (std::int64_t size : x.sizes) x.memory.push_back(memory), memory += arena_of(size);
+    for (std::int64_t size : x.sizes) x.memory.push_back(memory), add_room(memory, size);
     std::int64_t end = 0;
     scratch_of(r, s, end);
     scratch = std::max(scratch, end);

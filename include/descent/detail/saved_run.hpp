@@ -6,15 +6,15 @@
 #include <descent/detail/state_access.hpp>
 #include <descent/schedule.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <ranges>
-#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -57,9 +57,9 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   }
   /// The same given the names of all pieces that were saved, a range: where one of them is left over, or missing, throws
   /// std::invalid_argument that says which.
-  template <class F, std::ranges::input_range Names> void load(F const& f, Names const& names) {
+  template <class F, class Names> void load(F const& f, Names const& names) {
     refuse_between("load()");
-    std::set<std::string> there;
+    std::unordered_set<std::string> there;
     for (auto const& name : names) there.emplace(name);
     if (!there.contains("made_by")) require_names(there);
     load_pieces(f, [&] { require_names(there); });
@@ -172,22 +172,21 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   };
 
   /// Throws where others than these pieces are there.
-  void require_names(std::set<std::string> left) const {
+  void require_names(std::unordered_set<std::string> there) const {
     std::vector<std::string> missing;
-    left.contains("made_by") ? void(left.erase("made_by")) : missing.push_back("made_by");
+    if (!there.erase("made_by")) missing.push_back("made_by");
     each_piece(*this, [&](std::string const& name, auto const& read, auto const&, auto const&) {
-      if (auto const piece = read(); span_over(piece).empty() || left.erase(name)) return;
+      if (auto const piece = read(); span_over(piece).empty() || there.erase(name)) return;
       missing.push_back(name);
     });
+    std::vector<std::string> left(there.begin(), there.end());
+    std::ranges::sort(left);
     if (missing.empty() && left.empty()) return;
-    auto const listed = [](auto const& names, char const* what) {
-      if (names.empty()) return std::string();
+    auto const listed = [](std::vector<std::string> const& names, char const* what) {
+      std::size_t const shown = std::min(names.size(), std::size_t(20));
       std::string text;
-      std::size_t shown = 0;
-      for (auto it = names.begin(); it != names.end() && shown < 20; ++it, ++shown)
-        text += (shown ? ", '" : " '") + std::string(*it) + "'";
-      if (shown < names.size()) text += " and " + std::to_string(names.size() - shown) + " more";
-      return what + text;
+      for (std::size_t i = 0; i < shown; ++i) text += (i ? ", '" : std::string(what) + " '") + names[i] + "'";
+      return shown < names.size() ? text + " and " + std::to_string(names.size() - shown) + " more" : text;
     };
     std::string const lacks = listed(missing, "missing are"), has = listed(left, "left over are");
     throw std::invalid_argument("load: " + lacks + (lacks.empty() || has.empty() ? "" : ", ") + has);

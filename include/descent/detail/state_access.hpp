@@ -201,7 +201,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   template <std::signed_integral Index>
   void select_rows(std::string const& name, Index const* list, std::int64_t count) {
     require_rows();
-    if (count < 0) throw std::invalid_argument("select_rows: count must be at least 0, is " + std::to_string(count));
+    require(count >= 0 && count <= most_elements, "select_rows", "count", "in [0, 2^48]", count);
     std::size_t const t = where_.find(name);
     this->alive().select_rows(t, rows_of(where_, t), list, count);
   }

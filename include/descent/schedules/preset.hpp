@@ -32,6 +32,13 @@ constexpr double part_of_peak(double init_value, double peak_value, char const* 
   return peak_value != 0 ? init_value / peak_value : 0;
 }
 
+/// So many of the steps, rounded down.
+constexpr std::int64_t part_of_steps(char const* name, char const* field, double part, std::int64_t steps) {
+  require_steps(name, "transition_steps", steps, 1);
+  require(part >= 0 && part <= 1, name, field, "in [0, 1]", part);
+  return std::int64_t(part * double(steps));
+}
+
 }  // namespace descent::detail
 
 /// Schedules under their names in other libraries, with the arguments there, where the mapping of fields is not
@@ -97,10 +104,12 @@ constexpr piecewise_interpolated<N> piecewise_interpolate_schedule(anneal shape,
 constexpr piecewise_interpolated<3> linear_onecycle_schedule(std::int64_t transition_steps, double peak_value,
                                                              double pct_start = 0.3, double pct_final = 0.85,
                                                              double div_factor = 25, double final_div_factor = 1e4) {
-  double const T = double(transition_steps);
+  auto const part = [&](char const* field, double pct) {
+    return descent::detail::part_of_steps("linear_onecycle_schedule", field, pct, transition_steps);
+  };
   return piecewise_interpolate_schedule<3>(
       anneal::linear, peak_value / div_factor,
-      {std::int64_t(pct_start * T), std::int64_t(pct_final * T), transition_steps},
+      {part("pct_start", pct_start), part("pct_final", pct_final), transition_steps},
       {div_factor, 1 / div_factor, 1 / final_div_factor});
 }
 constexpr piecewise_interpolated<2> cosine_onecycle_schedule(std::int64_t transition_steps, double peak_value,
@@ -108,7 +117,8 @@ constexpr piecewise_interpolated<2> cosine_onecycle_schedule(std::int64_t transi
                                                              double final_div_factor = 1e4) {
   return piecewise_interpolate_schedule<2>(
       anneal::cosine, peak_value / div_factor,
-      {std::int64_t(pct_start * double(transition_steps)), transition_steps},
+      {descent::detail::part_of_steps("cosine_onecycle_schedule", "pct_start", pct_start, transition_steps),
+       transition_steps},
       {div_factor, 1 / (div_factor * final_div_factor)});
 }
 
@@ -120,6 +130,8 @@ constexpr delayed<descent::linear> warmup_constant_schedule(double init_value, d
 constexpr warmup<descent::cosine> warmup_cosine_decay_schedule(double init_value, double peak_value,
                                                                std::int64_t warmup_steps, std::int64_t decay_steps,
                                                                double end_value = 0, double exponent = 1) {
+  descent::detail::require_steps("warmup_cosine_decay_schedule", "warmup_steps", warmup_steps, 0);
+  descent::detail::require_steps("warmup_cosine_decay_schedule", "decay_steps", decay_steps, 0);
   return {.steps = warmup_steps,
           .then = {peak_value, peak_value != 0 ? end_value : 0, decay_steps - warmup_steps, exponent},
           .from = descent::detail::part_of_peak(init_value, peak_value, "warmup_cosine_decay_schedule"),
