@@ -200,8 +200,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   }
 
   /// Moves the values uphill, as the policy sam says; step() puts them back first. On CUDA enqueued.
-  void ascend() {
-    static_assert(plan::ascends, "ascend(): give the policy sam{}");
+  void ascend() requires(plan::ascends || detail::otherwise("ascend(): give the policy sam{}")) {
     engine& e = alive();
     refuse_averages("ascend()");
     if (ascended_) throw std::logic_error("ascend() twice; the order is backward, ascend(), backward, step()");
@@ -211,9 +210,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   }
   /// Moves the values to where the gradient is wanted, as the policy gradient_ahead says; step() puts them back first.
   /// On CUDA enqueued.
-  void move_ahead() {
-    static_assert(plan::template given<typename plan::ascent> && !plan::ascends,
-                  "move_ahead(): give the policy gradient_ahead{}");
+  void move_ahead() requires(plan::moves_ahead || detail::otherwise("move_ahead(): give the policy gradient_ahead{}")) {
     engine& e = alive();
     refuse_averages("move_ahead()");
     if (ascended_) throw std::logic_error("move_ahead() twice; the order is move_ahead(), backward, step()");
@@ -225,8 +222,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// Puts the averages, rounded, into the values: those of the policy, or else those that the rule keeps (schedule-free
   /// rules, asgd). The next call puts back the values to the bit. Between the two step() throws. The first call
   /// allocates room for the values.
-  void swap_average() {
-    static_assert(plan::averages, "there is no average: give the policy ema{} or swa{}");
+  void swap_average() requires(detail::otherwise("there is no average: give the policy ema{} or swa{}") ||
+                               plan::averages) {
     refuse_elsewhere("swap_average()");
     if (swapped_) alive().restore_values();
     else commit_groups(), alive().template swap_in<detail::point::average>(groups_);

@@ -1,8 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The optimizer's interface: what it says about itself, and what it does when asked wrongly.
+#include <descent/accumulate.hpp>
+#include <descent/average.hpp>
 #include <descent/clip.hpp>
 #include <descent/cost.hpp>
+#include <descent/gradient_ahead.hpp>
+#include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
@@ -10,6 +14,7 @@
 #include <descent/rules/lion.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/sam.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/storage.hpp>
 #include <descent/vary.hpp>
@@ -19,6 +24,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -308,6 +314,25 @@ TEST_CASE("an optimizer moves with all it has, and says so when what is left of 
   CHECK(first.report().step == 1);
   CHECK(message([&] { third.step(); }) == gone);
   CHECK(!std::is_copy_constructible_v<decltype(first)>);
+}
+
+TEST_CASE("a member that needs a policy, or an ability of the rule, is there with it and not without") {
+  auto const there = []<class... Ps>(auto rule, Ps... policies) {
+    using O = decltype(ds::optimizer{std::declval<ds::parameters<float> const&>(), rule, policies...});
+    return std::array{
+        requires(O& o) { o.observe(0.5); }, requires(O& o, float const* at) { o.observe(at); },
+        requires(O& o) { o.plateau(); }, requires(O& o) { o.set_plateau({}); }, requires(O& o) { o.ascend(); },
+        requires(O& o) { o.move_ahead(); }, requires(O& o) { o.swap_average(); }, requires(O& o) { o.flush(); },
+        requires(O& o) { o.rule_memory(); }, requires(O& o) { o.set_rule_memory(o.rule_memory()); }};
+  };
+  using members = std::array<bool, 10>;
+  CHECK(there(ds::adamw{}) == members{});
+  CHECK(there(ds::adamw{}, ds::on_plateau{}) == members{true, true, true, true});
+  CHECK(there(ds::adamw{}, ds::sam{}) == members{0, 0, 0, 0, true});
+  CHECK(there(ds::sgd{}, ds::gradient_ahead{}) == members{0, 0, 0, 0, 0, true});
+  CHECK(there(ds::adamw{}, ds::ema{}) == members{0, 0, 0, 0, 0, 0, true});
+  CHECK(there(ds::adamw{}, ds::accumulate{}) == members{0, 0, 0, 0, 0, 0, 0, true});
+  CHECK(there(ds::dog{}) == members{0, 0, 0, 0, 0, 0, 0, 0, true, true});
 }
 
 TEST_CASE("an optimizer and a list of parameters stay as they are when they are moved to themselves") {

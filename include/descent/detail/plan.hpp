@@ -96,7 +96,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using average = policy_of<kind::average, void, Ps...>;
   using ascent = policy_of<kind::ascent, void, Ps...>;
   /// Whether it is sam: the other one is gradient_ahead.
-  static constexpr bool ascends = requires { &ascent::rho; };
+  static constexpr bool ascends = requires { &ascent::rho; }, moves_ahead = !ascends && !std::is_void_v<ascent>;
   using loss = policy_of<kind::loss, void, Ps...>;
   using rows = policy_of<kind::rows, void, Ps...>;
   using lookahead = policy_of<kind::lookahead, void, Ps...>;

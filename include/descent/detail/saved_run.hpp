@@ -24,7 +24,7 @@ namespace descent::detail {
 template <class Plan, class Engine> class saved_run : public state_access<Plan, Engine> {
  protected:
   using base = state_access<Plan, Engine>;
-  using base::base, base::alive, base::waiting, base::where_, base::groups_, base::require_plateau;
+  using base::base, base::alive, base::waiting, base::where_, base::groups_, base::has_plateau;
   using typename base::rule;
 
  public:
@@ -87,12 +87,12 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   }
 
   /// The state of the plateau, likewise.
-  plateau_state plateau() const {
-    require_plateau();
+  plateau_state plateau() const requires(otherwise("observe(), plateau(): give the policy on_plateau{}") ||
+                                         has_plateau) {
     return waiting("plateau()").read_control().plateau;
   }
-  void set_plateau(plateau_state const& s) {
-    require_plateau();
+  void set_plateau(plateau_state const& s) requires(otherwise("observe(), plateau(): give the policy on_plateau{}") ||
+                                                    has_plateau) {
     check_plateau(s);
     alive().set_control(&control_block::plateau, s, groups_);
   }
@@ -231,7 +231,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
       f("loss_scale", [&] { return std::array{self.scale_state()}; },
         [](auto const& of, auto const& x) { of.check_scale(x[0]); },
         [](auto& to, auto const& x) { to.set_scale_state(x[0]); });
-    if constexpr (Plan::template given<typename Plan::plateau>)
+    if constexpr (has_plateau)
       f("plateau", [&] { return std::array{self.plateau()}; },
         [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
         [](auto& to, auto const& x) { to.set_plateau(x[0]); });

@@ -20,6 +20,10 @@
 
 namespace descent::detail {
 
+/// For a constraint, of which compilers show this: requires(otherwise("what is missing") || there). nvcc shows no more
+/// than the line with the function's name, so that it stands there.
+consteval bool otherwise(char const*) { return false; }
+
 /// What every part of an optimizer's face is made of.
 template <class Plan, class Engine> class optimizer_core {
  protected:
@@ -85,9 +89,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   using typename core::rule;
   using optimizer_core<Plan, Engine>::optimizer_core;
 
-  static constexpr void require_plateau() {
-    static_assert(Plan::template given<typename Plan::plateau>, "observe(), plateau(): give the policy on_plateau{}");
-  }
+  static constexpr bool has_plateau = Plan::template given<typename Plan::plateau>;
 
  public:
   /// A member of the state of one parameter, by its number, or by its name in the rule's `slots` where all members have
@@ -127,11 +129,12 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   }
   /// What the rule remembers beside the elements, a Rule::memory for each group, or for each tensor where its sums or
   /// the clipping go over a tensor; in the backend's memory. Putting it back likewise.
-  auto rule_memory() const {
-    static_assert(has_memory<rule>, "rule_memory(): the rule has no memory beside its state");
+  auto rule_memory() const requires(otherwise("rule_memory(): the rule has no memory beside its state") ||
+                                    has_memory<rule>) {
     return std::span<memory_of<rule> const>(alive().memories());
   }
-  void set_rule_memory(auto const& from) {
+  void set_rule_memory(auto const& from) requires(otherwise("rule_memory(): the rule has no memory beside its state") ||
+                                                  has_memory<rule>) {
     put_memory("set_rule_memory", rule_memory(), from);
   }
   /// With overlap{}: the gradient of one parameter is complete, and may be sent; on CUDA where the stream that makes it
@@ -146,10 +149,14 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
 
   /// Shows on_plateau a metric, such as the loss over what it does not train on: one value, or one that is read where
   /// the backend is. On CUDA enqueued; in a capture the value stays as it is, and the memory is read at each replay.
-  void observe(double metric) { observe(nullptr, metric); }
-  void observe(float const* metric) {
+  void observe(double metric) requires(otherwise("observe(), plateau(): give the policy on_plateau{}") ||
+                                       has_plateau) {
+    alive().observe(nullptr, metric, groups_);
+  }
+  void observe(float const* metric) requires(otherwise("observe(), plateau(): give the policy on_plateau{}") ||
+                                             has_plateau) {
     if (!metric) throw std::invalid_argument("observe: the pointer to the metric is null");
-    observe(metric, 0);
+    alive().observe(metric, 0, groups_);
   }
   /// The master copy of one parameter, likewise; a value of the master's type is its own.
   auto master(std::string const& name) const {
@@ -278,10 +285,6 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   }
 
  private:
-  void observe(float const* where, double metric) {
-    require_plateau();
-    alive().observe(where, metric, groups_);
-  }
   static constexpr void require_rows() {
     static_assert(Plan::selects_rows, "select_rows(): give the policy masked_rows{}");
   }
