@@ -37,7 +37,6 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -138,7 +137,9 @@ void load(auto& opt, file const& all) {
     std::ranges::copy(bytes, std::as_writable_bytes(std::span(elements)).begin());
     return elements;  // or a span of memory that is there already
   };
-  opt.load(piece, std::views::keys(all));  // refuses a file in which pieces are missing, or left over
+  std::vector<std::string> names;
+  for (auto const& [name, bytes] : all) names.push_back(name);
+  opt.load(piece, names);  // refuses a file in which pieces are missing, or left over
 }
 // end
 std::vector<std::string> names_in(file const& all) {
