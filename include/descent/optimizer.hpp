@@ -132,18 +132,17 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   }
 
   /// The norm of the true gradients as they lie in memory now, before any clipping, in the norm of the clip policy or
-  /// L2: of all that are not frozen, of one group, of one tensor. A read-only pass of its own; on CUDA waits for the
-  /// stream. With accumulate, the average over the micro-batches that step() has counted, or over one if it has none.
-  double gradient_norm() {
-    return measured_norm([](auto const&) { return true; });
-  }
+  /// L2: of all that are not frozen; of one group or one tensor, frozen or not. A read-only pass of its own; on CUDA
+  /// waits for the stream. With accumulate, the average over the micro-batches that step() has counted, or over one if
+  /// it has none.
+  double gradient_norm() { return measured_norm([](auto const&) { return true; }); }
   double gradient_norm(descent::group g) {
     group_at(g.index);
-    return measured_norm([&](auto const& tensor) { return tensor.group == g.index; });
+    return measured_norm([&](auto const& tensor) { return tensor.group == g.index; }, g.index);
   }
   double gradient_norm(std::string const& name) {
     auto const* t = &where_.tensors[where_.find(name)];
-    return measured_norm([&](auto const& tensor) { return &tensor == t; });
+    return measured_norm([&](auto const& tensor) { return &tensor == t; }, t->group);
   }
 
   /// Divides the gradients in memory by the loss scale, to look at or to change before step(), which knows of it. Once
@@ -298,10 +297,16 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     }
   }
 
-  template <class Wanted> double measured_norm(Wanted const& wanted) {
+  /// Of what is wanted, all of it in a group if one is named.
+  template <class Wanted> double measured_norm(Wanted const& wanted, int group = -1) {
     engine& e = waiting("gradient_norm()");
     commit_groups();
-    e.measure_norm(groups_);
+    if (group >= 0 && groups_[std::size_t(group)].frozen) {  // thawed until the next commit
+      accepted_[std::size_t(group)].frozen = false;
+      e.set_groups(accepted_);
+    }
+    e.measure_norm(accepted_);
+    commit_groups();
     control_block c = e.read_control();
     step_call const call{c.batches > 0 ? 0.0 : 1.0, false};
     double const inverse = e.inverse(c, call);

@@ -98,9 +98,9 @@ template <class Value, class Gradient = Value> class parameters {
     int types;  // the number of value's and gradient's types, where there are several
   };
 
-  /// Throws std::invalid_argument, with the list as it was: a name twice or empty, a negative or too large count, a
-  /// null pointer with a count above 0, a pointer that is not aligned for its type, a group outside [0, 65535], a
-  /// shape without columns.
+  /// Throws std::invalid_argument, with the list as it was: a name twice, empty or with a NUL character, a negative or
+  /// too large count, a null pointer with a count above 0, a pointer that is not aligned for its type, a group outside
+  /// [0, 65535], a shape without columns.
   template <std::integral Count>
   void add(std::string name, Value* value, Gradient* gradient, Count count, group g = {})
     requires(!detail::types<Value>::several)
@@ -162,6 +162,8 @@ template <class Value, class Gradient = Value> class parameters {
   void add_view(std::string name, V* value, G* gradient, Count count, std::int64_t columns, group g, int types) {
     auto const fail = [&](std::string const& what) { refuse(name, what); };
     if (name.empty()) fail("the name must not be empty");
+    if (auto const at = name.find('\0'); at != name.npos)
+      refuse(name.substr(0, at), "the name must not have a NUL character, has one at " + std::to_string(at));
     if (std::cmp_less(count, 0)) fail("count must be at least 0, is " + std::to_string(count));
     if (std::cmp_greater(count, most)) fail("count must be at most 2^60, is " + std::to_string(count));
     if (count != 0 && !value) fail("value is null, but count is " + std::to_string(count));

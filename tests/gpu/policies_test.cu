@@ -125,6 +125,11 @@ TEST_CASE("what is asked outside of a step is answered alike") {
   CHECK(both.host.gradient_norm(ds::group{1}) == both.device.gradient_norm(ds::group{1}));
   CHECK(both.host.gradient_norm("w3") == both.device.gradient_norm("w3"));
   CHECK(both.device.gradient_norm() == doctest::Approx(both.device.report().grad_norm));
+  both.each([](auto& opt) { opt.freeze(1); });
+  CHECK(both.device.gradient_norm(ds::group{1}) > 0);
+  CHECK(both.host.gradient_norm(ds::group{1}) == both.device.gradient_norm(ds::group{1}));
+  CHECK(both.host.gradient_norm() == both.device.gradient_norm());
+  both.each([](auto& opt) { opt.freeze(1, false); });
 
   auto const swap = [](auto& opt) { opt.swap_average(); };
   both.each([](auto& opt) { opt.transform_gradients(halve{}); });

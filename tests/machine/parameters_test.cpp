@@ -83,6 +83,8 @@ TEST_CASE("bad parameters are refused, each with its sentence, and the list stay
     return what;
   };
   CHECK(refused("", memory, memory, 1) == "parameter '': the name must not be empty");
+  CHECK(refused(std::string("x\0y", 3), memory, memory, 1) ==
+        "parameter 'x': the name must not have a NUL character, has one at 1");
   CHECK(refused("x", memory, memory, -1) == "parameter 'x': count must be at least 0, is -1");
   CHECK(refused("x", memory, memory, std::numeric_limits<std::int64_t>::min()) ==
         "parameter 'x': count must be at least 0, is -9223372036854775808");
