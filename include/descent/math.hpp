@@ -79,8 +79,9 @@ DESCENT_HD inline float pow(float x, float y) {
 }
 DESCENT_HD inline double pow(double x, double y) { return ::pow(x, y); }
 
-/// x^n for n >= 0, 1 for others, by squaring: the same bits on every host and device, which pow() does not promise. The relative
-/// error stays below n * 2^-53, of which 1 - beta^n keeps only what matters: beta^n is gone before n grows large.
+/// x^n for n >= 0, 1 for others, by squaring: the same bits on every host and device, which pow() does not promise. The
+/// relative error stays below n * 2^-53, of which 1 - beta^n keeps only what matters: beta^n is gone before n grows
+/// large.
 DESCENT_HD inline double power(double x, std::int64_t n) {
   double result = 1;
   for (; n > 0; n >>= 1, x *= x)

@@ -212,7 +212,8 @@ TEST_CASE("any integer: what takes one either counts right or says what is allow
         "distributed_sampler: consumed must be in [0, size], is 25");
   CHECK(message([] { ds::distributed_sampler{.size = 10, .ranks = 0}.count(); }) ==
         "distributed_sampler: ranks must be at least 1, is 0");
-  CHECK(message([] { ds::random_order(most, 0); }) == "random_order: n must be in [0, 2^48], is " + std::to_string(most));
+  CHECK(message([] { ds::random_order(most, 0); }) ==
+        "random_order: n must be in [0, 2^48], is " + std::to_string(most));
   CHECK(ds::distributed_sampler{.size = 3}.indices(most) != ds::distributed_sampler{.size = 3}.indices(least));
 
   for (std::int64_t micro : numbers)

@@ -313,7 +313,8 @@ TEST_CASE("checkpoint: of a thousand parameters, in another order too, each gets
     return p;
   };
   for (int i = 0; i < count; ++i) dw[std::size_t(i)] = float(i + 1);
-  ds::optimizer first{in_order(false), ds::sgd{.lr = 0, .momentum = 0.5}}, second{in_order(true), ds::sgd{.momentum = 0.5}};
+  ds::sgd const rule{.lr = 0, .momentum = 0.5};
+  ds::optimizer first{in_order(false), rule}, second{in_order(true), rule};
   first.step();
   load(second, saved(first));
   for (int i = 0; i < count; ++i)
@@ -401,7 +402,9 @@ TEST_CASE("checkpoint: load() changes nothing when a piece is missing, too short
     return all;
   };
   file others = good;
-  others.erase("b.state.v");
+  others["step 2"] = good.at("step");
+  says(others, "load: left over are 'step 2'");
+  others.erase("step 2"), others.erase("b.state.v");
   says(others, "load: missing are 'b.state.v'");
   others["V.state.v"] = good.at("W.state.v");
   says(others, "load: missing are 'b.state.v', left over are 'V.state.v'");

@@ -365,9 +365,10 @@ TEST_CASE("a state is put back where the policy could have come by it, and stays
   ds::dynamic_loss_scale const policy{.interval = most, .min = 2, .max = 64, .hysteresis = 3};
   ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 16, .interval = most, .min = 2, .max = 64, .hysteresis = 3}};
   auto const refused = [&](ds::loss_scale_state const& s) {
-    auto const before = scaler.state();
+    auto const bits = [&] { return std::bit_cast<std::array<int, 4>>(scaler.state()); };
+    auto const before = bits();
     std::string const said = test::message([&] { scaler.set_state(s); });
-    if (!said.empty()) CHECK(std::bit_cast<std::array<int, 4>>(scaler.state()) == std::bit_cast<std::array<int, 4>>(before));
+    if (!said.empty()) CHECK(bits() == before);
     return said;
   };
   float const none = std::numeric_limits<float>::quiet_NaN();

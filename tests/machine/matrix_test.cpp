@@ -668,7 +668,7 @@ TEST_CASE("memory of a matrix rule that no 64-bit number counts in bytes is refu
   auto const says = [&](auto rule) {
     return test::message([&] { ds::memory(params, ds::sgd{}, ds::matrices{rule}); });
   };
-  std::string const sentence = "matrices: a part of the rule's memory or scratch, with those before it, must be at most "
+  std::string const sentence = "matrices: a part of the rule's memory or scratch, with those before, must be at most "
                                "2^56 elements, is 4611686014132420609";
   CHECK(says(ds::shampoo{}) == sentence);
   CHECK(says(ds::soap{.max_precondition_dim = 2147483647}) == sentence);

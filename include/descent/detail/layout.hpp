@@ -86,7 +86,8 @@ struct own_part {
   std::vector<place> places;  // of that run's elements
 };
 
-/// Finds the place of a name in a list: open addressing from the hash on, at most half full. It has no copy of the names.
+/// Finds the place of a name in a list: open addressing from the hash on, at most half full. It has no copy of the
+/// names.
 class name_table {
  public:
   using list = std::vector<std::string>;

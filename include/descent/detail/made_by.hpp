@@ -18,8 +18,8 @@ template <class Typed> struct matrix_plan;
 
 template <class T> constexpr char const* spelled_type() { return __PRETTY_FUNCTION__; }
 
-/// "adamw" for descent::adamw, "mine::rule" for that of a user. What g++, clang++ and nvcc spell in their own ways is left
-/// out: arguments of templates, functions and unnamed namespaces around it.
+/// "adamw" for descent::adamw, "mine::rule" for that of a user. What g++, clang++ and nvcc spell in their own ways is
+/// left out: arguments of templates, functions and unnamed namespaces around it.
 template <class T> std::string plain_name() {
   std::string_view const text = spelled_type<T>();  // "... [with T = descent::adamw]"
   std::size_t end = text.find_last_of(']');
@@ -66,8 +66,8 @@ template <class Plan> std::string types_of_state() {
 }
 
 /// The rule and what else gives saved pieces their meaning, such as "adamw, state float, master float, ema float": the
-/// same on the host and on CUDA, and for any ranks. Hyperparameters, schedules and policies that keep nothing are not in
-/// it, since a run may go on with others.
+/// same on the host and on CUDA, and for any ranks. Hyperparameters, schedules and policies that keep nothing are not
+/// in it, since a run may go on with others.
 template <class Plan> std::string made_by() {
   std::string text = full_name<typename Plan::rule>::text() + types_of_state<Plan>();
   if constexpr (Plan::has_matrices)

@@ -78,7 +78,7 @@ template <class Plan> struct matrix_layout {
   /// In bytes, too, a 64-bit number.
   static void add_room(std::int64_t& end, std::int64_t size) {
     constexpr std::int64_t most = std::int64_t{1} << 56;
-    require(size <= most && end <= most - size, "matrices", "a part of the rule's memory or scratch, with those before it,",
+    require(size <= most && end <= most - size, "matrices", "a part of the rule's memory or scratch, with those before,",
             "at most 2^56 elements", size);
     end += arena_of(size);
   }

@@ -29,13 +29,14 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
 
  public:
   /// All that the optimizer owns, in pieces: calls f(name, elements) for each that there is, with a span of constants
-  /// in the type that is stored. Of a parameter "W" that is "W.state.m", a member of the state by its name in the rule's
-  /// `slots` or else by its number, "W.master", "W.remainder", "W.average", "W.slow", "W.row_updates", "W.matrix.m",
-  /// parts of a matrix's memory by number; of what the rule remembers "memory" or, where that is for each tensor,
-  /// "W.memory", all in the backend's memory; on the host "made_by", the rule and what else gives pieces their meaning as
-  /// text, and of one element each "step", "matrix_updates", "loss_scale" and "plateau". Values, hyperparameters, what is
-  /// frozen and a loss scale that is shared are the caller's. On CUDA waits for the stream. Throws std::logic_error while
-  /// micro-batches wait for their update, and between calls that move the values elsewhere.
+  /// in the type that is stored. Of a parameter "W" that is "W.state.m", a member of the state by its name in the
+  /// rule's `slots` or else by its number, "W.master", "W.remainder", "W.average", "W.slow", "W.row_updates",
+  /// "W.matrix.m", parts of a matrix's memory by number; of what the rule remembers "memory" or, where that is for each
+  /// tensor, "W.memory", all in the backend's memory; on the host "made_by", the rule and what else gives pieces their
+  /// meaning as text, and of one element each "step", "matrix_updates", "loss_scale" and "plateau". Values,
+  /// hyperparameters, what is frozen and a loss scale that is shared are the caller's. On CUDA waits for the stream.
+  /// Throws std::logic_error while micro-batches wait for their update, and between calls that move the values
+  /// elsewhere.
   template <class F> void save(F const& f) const {
     refuse_between("save()");
     std::string const mine = made_by<Plan>();
@@ -55,8 +56,8 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
     refuse_between("load()");
     load_pieces(f, [] {});
   }
-  /// The same given the names of all pieces that were saved, a range: where one of them is left over, or missing, throws
-  /// std::invalid_argument that says which.
+  /// The same given the names of all pieces that were saved, a range: where one of them is left over, or missing,
+  /// throws std::invalid_argument that says which.
   template <class F, class Names> void load(F const& f, Names const& names) {
     refuse_between("load()");
     std::unordered_set<std::string> there;
@@ -268,7 +269,8 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   template <class Self, class Piece> static void each_matrix_piece(Self& self, std::size_t t, Piece const& piece) {
     constexpr std::size_t slots = members<Plan::matrix_rule::template state>;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (piece(".matrix." + slot_in_piece<typename Plan::matrix_rule>(I), [&] { return self.template matrix_state_of<I>(t); }), ...);
+      (piece(".matrix." + slot_in_piece<typename Plan::matrix_rule>(I),
+             [&] { return self.template matrix_state_of<I>(t); }), ...);
     }(std::make_index_sequence<slots>{});
     auto const& matrices = self.alive().matrices();
     for (std::size_t part = 0; part < matrices.where().parts(t); ++part)
