@@ -58,6 +58,9 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
   bool uses(std::size_t slot) const requires has_optional_state<inner> {
     return slot >= detail::members<inner::template state> || get<plan::last>().uses(slot);
   }
+  DESCENT_HD static constexpr bool unbounded(std::size_t term) requires(has_unbounded_terms<Parts> || ...) {
+    return plan::unbounded(term);
+  }
   static constexpr bool for_sums_only(std::size_t slot) requires has_state_for_sums<inner> {
     return slot < detail::members<inner::template state> && inner::for_sums_only(slot);
   }

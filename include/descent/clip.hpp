@@ -68,6 +68,7 @@ struct clip_value {
 
   using policy_kind = kind::clip_value;
   template <class Real> struct terms { Real c; };
+  DESCENT_HD static constexpr bool unbounded(std::size_t) { return true; }
   DESCENT_HD terms<double> at(std::int64_t) const { return {c}; }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) {
     return select(g > k.c, k.c, select(g < -k.c, -k.c, g));

@@ -14,15 +14,26 @@
 /// The control block: what changes from step to step and lives beside the data, in the memory of the backend. The
 /// functions below are one state machine for host and device, all in double. They never touch a parameter.
 ///
-///     decide:   count or update? skip? norm, clip factor, t <- t + 1
+///     decide:   count or update? skip? norm, clip factor
 ///     rescale:  loss scale
 ///     terms:    schedules -> rule -> what the update needs, for each group (or tensor, for sums over tensors)
+///     advance:  t <- t + 1; or, where a term is not finite, skip
 namespace descent {
+
+/// Why an update was skipped whose gradients were finite: something that it would compute with was not, in the type of
+/// the arithmetic.
+struct term_fault {
+  enum place : std::int32_t { none, divisor, term, factor, policies, sums, matrices };
+  place what = none;
+  std::int32_t index = 0;  ///< of the term; -1: the field lr
+  std::int64_t unit = 0;   ///< group or tensor
+  double value = 0;
+};
 
 struct control_block {
   std::int64_t step = 0;     ///< t, the updates applied so far
   std::int64_t calls = 0;    ///< of step(), whatever they did
-  std::int64_t skipped = 0;  ///< updates that were skipped for a gradient or loss that is not finite
+  std::int64_t skipped = 0;  ///< updates that were skipped for a gradient, loss or term that is not finite
   std::int64_t bad_chunk = -1;
   double grad_norm = 0;      ///< of the last call, of the true gradient, before clipping
   double clip = 1;           ///< of groups or tensors that are clipped by themselves, the smallest
@@ -38,6 +49,8 @@ struct control_block {
   loss_scale_state scale;    ///< the optimizer's own
   plateau_state plateau{1, 0, 0, 0, 0, 0};
   double sweep = 0;          ///< the learning rate of a sweep, if above 0
+  double last_clip = 1;      ///< `clip` of the last applied update, while the next one may still be skipped
+  term_fault fault;          ///< of the last call
 };
 
 /// What the caller says about one call.
@@ -110,7 +123,8 @@ DESCENT_HD double ascent_factor(typename Plan::policies const& policies, norm_to
   double const norm = norm_from<Plan>(x);
   if (!x.finite() || norm == 0) return 0;
   double const rho = static_cast<typename Plan::ascent const&>(policies).rho;
-  return (Plan::maximizes ? -rho : rho) / norm;
+  double const factor = (Plan::maximizes ? -rho : rho) / norm;
+  return is_finite(typename Plan::real(factor)) ? factor : 0;
 }
 
 /// The clip policy's factor for a true gradient, from its totals in memory and what makes it true.
@@ -167,18 +181,32 @@ DESCENT_HD double inverse_of(control_block const& c, [[maybe_unused]] typename P
   return 1 / divisor;
 }
 
+/// Whether something can be multiplied by x, with nothing lost but digits.
+template <class Real> DESCENT_HD bool is_factor(double x) {
+  Real const narrow = Real(x);
+  return is_finite(narrow) && narrow > 0;
+}
+
 /// The loss that rules look at: on several ranks the mean.
 template <class Plan> DESCENT_HD double loss_of(typename Plan::policies const& policies) {
   if constexpr (Plan::parallel) return static_cast<typename Plan::team const&>(policies).now->loss();
   else return *static_cast<typename Plan::loss const&>(policies).where;
 }
 
-/// Once per call of step, given the rule of group 0, the scale in force and the totals over all gradients, which are
-/// not read when the step measures none.
+/// The update does not take place.
+DESCENT_HD inline void skip(control_block& c) {
+  c.applied = false;
+  ++c.skipped;
+  ++c.skipped_in_row;
+}
+
+/// Once per call of step, given the scale in force and the totals over all gradients, which are not read when the step
+/// measures none. What it lets pass is for advance() or skip().
 template <class Plan>
-DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typename Plan::policies const& policies,
-                       loss_scale_state const& scale, norm_totals const& totals, step_call const& call = {}) {
+DESCENT_HD void decide(control_block& c, typename Plan::policies const& policies, loss_scale_state const& scale,
+                       norm_totals const& totals, step_call const& call = {}) {
   ++c.calls;
+  c.fault = {};
   c.applied = completes<Plan>(c, policies, call);
   c.waiting = !c.applied;
   if constexpr (Plan::parallel) {
@@ -204,26 +232,38 @@ DESCENT_HD void decide(control_block& c, typename Plan::rule const& rule, typena
     c.weight = 0;
   }
   c.unscaled = false;
+  bool const divides = is_factor<typename Plan::real>(inverse);
   if constexpr (Plan::measures) {
     c.grad_norm = norm_from<Plan>(totals) * inverse;
     c.applied = totals.finite();
     if constexpr (has_loss<typename Plan::rule>) {
       double const loss = loss_of<Plan>(policies);
-      c.applied = c.applied && is_finite(loss);
+      c.applied = c.applied && (is_finite(loss) || !divides);
     }
   }
-  if (!c.applied) {
-    ++c.skipped;
-    ++c.skipped_in_row;
-    return;
-  }
-  c.bad_chunk = -1;
-  c.skipped_in_row = 0;
+  if (c.applied && !divides) c.fault = {term_fault::divisor, 0, 0, 1 / inverse};
+  if (!c.applied || !divides) return skip(c);
+  c.last_clip = c.clip;
   c.clip = Plan::clip_over == scope::model ? clip_factor<Plan>(policies, totals, inverse) : 1;
   c.factor = inverse * c.clip;
+}
+
+/// The update takes place, given the rule of group 0: all that it computes with is finite.
+template <class Plan>
+DESCENT_HD void advance(control_block& c, [[maybe_unused]] typename Plan::rule const& rule,
+                        [[maybe_unused]] typename Plan::policies const& policies) {
+  c.bad_chunk = -1;
+  c.skipped_in_row = 0;
   if constexpr (has_lr<typename Plan::rule>)
     c.learning_rate = scheduled(rule, policies, c.step, 0, rates_of(c)).lr;
   ++c.step;
+}
+/// It does not, for a fault that was found behind decide(). The loss scale is of gradients, and has followed them.
+DESCENT_HD inline void skip(control_block& c, term_fault const& why) {
+  c.fault = why;
+  c.bad_chunk = -1;
+  c.clip = c.last_clip;
+  skip(c);
 }
 
 /// Shows the plateau a metric, in memory or by value.
@@ -249,17 +289,18 @@ template <class Policy> DESCENT_HD void update_shared(shared_scale& s, Policy co
   s.judged = s.found = 0;
 }
 
-/// The loss scale after decide().
+/// The loss scale after decide(). It follows the gradients: they were finite where only their divisor was not.
 template <class Plan>
 DESCENT_HD void rescale(control_block& c, [[maybe_unused]] typename Plan::policies const& policies) {
   if constexpr (Plan::template given<typename Plan::loss_scale>) {
     auto const& policy = static_cast<typename Plan::loss_scale const&>(policies);
     if (c.waiting) return;
+    bool const finite = c.applied || c.fault.what != term_fault::none;
     if constexpr (Plan::shares_scale) {
       policy.shared->judged = 1;
-      if (!c.applied) policy.shared->found = 1;
+      if (!finite) policy.shared->found = 1;
     } else {
-      policy.next(c.scale, c.applied);
+      policy.next(c.scale, finite);
     }
   }
 }
@@ -272,6 +313,49 @@ DESCENT_HD unit<Rule, Real> narrowed(Terms const& k, double factor, bool frozen)
   for (int i = 0; i < n; ++i)
     reinterpret_cast<Real*>(&u.terms)[i] = Real(reinterpret_cast<double const*>(&k)[i]);
   return u;
+}
+
+/// The first of some terms that is not finite, or where that may be one not a number; their number if there is none.
+template <class Rule, class Real> DESCENT_HD int bad_term(unit<Rule, Real> const& x) {
+  constexpr int n = int(members<Rule::template terms>);
+  for (int i = 0; i < n; ++i) {
+    Real const& k = reinterpret_cast<Real const*>(&x.terms)[i];
+    if (may_be_infinite<Rule>(std::size_t(i)) ? is_nan(k) : !is_finite(k)) return i;
+  }
+  return n;
+}
+/// Whether a unit may be used.
+template <class Rule, class Real> DESCENT_HD bool is_sound(unit<Rule, Real> const& x) {
+  return x.frozen || (is_finite(x.factor) && bad_term(x) == int(members<Rule::template terms>));
+}
+template <class Real> DESCENT_HD bool is_sound(step_terms<Real> const& k) {
+  return !is_nan(k.limit) && is_finite(k.noise) && is_finite(k.keep) && is_finite(k.take) && is_finite(k.pull);
+}
+DESCENT_HD inline bool is_sound(no_step_terms const&) { return true; }
+
+/// Whether nothing contributes to a unit's sums, nor follows its terms: a tensor without elements, or none of whose rows
+/// are selected, or whose elements follow the rule of matrices. Such terms may be 0 / 0.
+template <class Plan>
+DESCENT_HD bool is_idle(bool has_elements, [[maybe_unused]] double const* totals,
+                        [[maybe_unused]] std::int64_t stride) {
+  if (!has_elements) return true;
+  if constexpr (Plan::selects_rows && Plan::sums) {
+    for (int i = 0; i < int(Plan::sum_count); ++i)
+      if (totals[i * stride] != 0) return false;
+    return true;
+  }
+  return false;
+}
+
+/// What is wrong with a unit that is not sound, given its rule as it is at that step.
+template <class Rule, class Real>
+DESCENT_HD term_fault fault_of(unit<Rule, Real> const& x, [[maybe_unused]] Rule const& scheduled, std::int64_t unit,
+                               term_fault::place what = term_fault::term) {
+  if constexpr (has_lr<Rule>)
+    if (what != term_fault::matrices && !is_finite(Real(scheduled.lr))) return {what, -1, unit, scheduled.lr};
+  int const i = bad_term(x);
+  if (i == int(members<Rule::template terms>)) return {term_fault::factor, 0, unit, double(x.factor)};
+  return {what, i, unit, double(reinterpret_cast<Real const*>(&x.terms)[i])};
 }
 
 struct no_memory {};

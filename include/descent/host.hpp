@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   using base::control_, base::factors_, base::memories_, base::partial_, base::pending_, base::pending_step_;
   using base::policies_, base::rows, base::step_terms_, base::units_, base::where_, base::rows_;
   using base::master_, base::remainder_, base::average_, base::slow_, base::saved_, base::slot_;
-  using base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
+  using base::advance, base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
   using base::total, base::each_packet, base::for_chunks, base::for_all_chunks, base::owned, base::record;
   using base::each_own_packet, base::rows_of_chunk;
   using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of, base::ranks_;
@@ -163,8 +164,16 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     return true;
   }
   void check_schedules(std::vector<entry> const& groups, std::int64_t step) {
-    if constexpr (Plan::has_matrices) base::check_schedules(groups, step, &matrices_.rule_at(0));
-    else base::check_schedules(groups, step);
+    if constexpr (Plan::has_matrices) {
+      base::check_schedules(groups, step, &matrices_.rule_at(0));
+      if (term_fault const fault = matrices_.find_terms(*this, groups, step + 1); fault.what != term_fault::none)
+        throw std::invalid_argument(text_of<Plan>(where_, fault, step + 1));
+    } else {
+      base::check_schedules(groups, step);
+    }
+  }
+  void check_next_terms(std::vector<entry> const& groups) const {
+    check_terms<Plan>(where_, groups, policies_, control_.step + 1, memories_, rates_of(control_));
   }
   void refuse_capture(char const*) const {}
   /// What makes the gradients in memory true.
@@ -202,17 +211,22 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
       base::meet(groups, call);
     }
     auto const find_all = [&] {
-      base::judge(groups, call, complete);
-      if (control_.applied) matrices_.find_terms(*this, groups);
+      term_fault fault = base::judge(groups, call, complete);
+      if constexpr (Plan::has_matrices)
+        if (control_.applied && fault.what == term_fault::none)
+          fault = matrices_.find_terms(*this, groups, control_.step + 1);
+      if (control_.applied) {
+        if (fault.what == term_fault::none) advance(groups);
+        else skip(control_, fault);
+      }
       rescale<Plan>(control_, policies_);  // last, for others may share the scale
     };
     if (complete) ranks_.together(find_all);
     else find_all();
     matrices_.count(policies_, call);
     if (!control_.applied) {
-      if (control_.waiting) return;
-      control_.bad_chunk = first_bad_chunk();
-      if constexpr (Plan::zeroes) for_chunks(zero_body{this, groups.data()});
+      if constexpr (Plan::zeroes)
+        if (!control_.waiting) for_chunks(zero_body{this, groups.data()});
       return;
     }
     if constexpr (Plan::own_updates) for_chunks(count_body{this});

@@ -26,10 +26,12 @@ struct loss_scale_state {
 };
 
 namespace detail {
-inline void require_scale(double x) {
-  bool const positive = float(x) > 0 && x <= std::numeric_limits<float>::max();
-  require(positive, "loss scale", "the scale", "above 0 and finite, in float", x);
+/// Throws unless gradients can be multiplied by x and divided by it.
+inline void require_scale(char const* name, char const* field, double x) {
+  bool const positive = is_finite(x) && x > 0 && is_finite(float(x)) && is_finite(float(1 / double(float(x))));
+  require(positive, name, field, "above 0 and finite in float, as its inverse", x);
 }
+inline void require_scale(double x) { require_scale("loss scale", "the scale", x); }
 DESCENT_HD inline void count_stuck(loss_scale_state& s) { s.stuck += s.stuck < 0x7fffffff; }
 /// Throws std::invalid_argument on a state in which the policy is never.
 template <class Policy> void require_scale_state(Policy const& policy, loss_scale_state const& s) {
@@ -85,7 +87,7 @@ struct dynamic_loss_scale {
   void check() const {
     constexpr char const* name = "dynamic_loss_scale";
     constexpr double largest = std::numeric_limits<float>::max();
-    detail::require(float(min) > 0 && min <= largest, name, "min", "above 0 and finite, in float", min);
+    detail::require_scale(name, "min", min);
     detail::require(max >= min && max <= largest, name, "max", "at least min and finite in float", max);
     detail::require(init >= min && init <= max, name, "init", "in [min, max]", init);
     detail::require(growth > 1 && is_finite(growth), name, "growth", "above 1 and finite", growth);
@@ -121,8 +123,7 @@ struct static_loss_scale {
   DESCENT_HD bool is_stuck(loss_scale_state const& s) const { return s.stuck >= patience; }
 
   void check() const {
-    bool const positive = float(scale) > 0 && scale <= std::numeric_limits<float>::max();
-    detail::require(positive, "static_loss_scale", "scale", "above 0 and finite, in float", scale);
+    detail::require_scale("static_loss_scale", "scale", scale);
     detail::require(patience >= 1, "static_loss_scale", "patience", "at least 1", patience);
   }
 };

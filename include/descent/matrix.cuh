@@ -188,6 +188,9 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> : p
     if (!capturing) accepted_ = rules_;
   }
 
+  matrix_rules_view<Plan> rules_view() const {
+    return {matrices_.tensor, matrices_.columns, matrices_.count, matrices_.rules};
+  }
   void* state(std::size_t i) const { return state_[i].get(); }
   real* memory() const { return memory_.get(); }
 

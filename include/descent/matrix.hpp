@@ -147,16 +147,15 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     }
   }
 
-  template <class Engine, class Groups> void find_terms(Engine& e, Groups const& groups) {
+  /// The terms of update t, and what is wrong with them.
+  template <class Engine, class Groups> term_fault find_terms(Engine const& e, Groups const& groups, std::int64_t t) {
     for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
       auto const& x = where_->matrices[u];
-      auto const t = std::size_t(x.tensor), g = std::size_t(x.group);
-      if (groups[g].frozen) continue;
-      double factor = e.control_.factor;
-      if constexpr (Plan::clip_over != scope::model) factor = e.factors_[Plan::clip_over == scope::tensor ? t : g];
-      units_[u] = matrix_terms_of<Plan>(accepted_[g], *policies_, e.control_.step, x.shape, factor, false, x.group,
-                                        rates_of(e.control_));
+      if (groups[std::size_t(x.group)].frozen) continue;
+      units_[u] = terms_of(e, x, t);
+      if (!is_sound(units_[u])) return fault_of(units_[u], accepted_[std::size_t(x.group)], x.tensor, term_fault::matrices);
     }
+    return {};
   }
 
   template <class Engine, class Groups> void step(Engine& e, Groups const& groups) {
@@ -180,6 +179,14 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
   real* memory() const { return const_cast<real*>(memory_.data()); }
 
  private:
+  template <class Engine, class Matrix>
+  matrix_unit<Plan> terms_of(Engine const& e, Matrix const& x, std::int64_t t) const {
+    auto const tensor = std::size_t(x.tensor), g = std::size_t(x.group);
+    double factor = e.control_.factor;
+    if constexpr (Plan::clip_over != scope::model) factor = e.factors_[Plan::clip_over == scope::tensor ? tensor : g];
+    return matrix_terms_of<Plan>(accepted_[g], *policies_, t, x.shape, factor, false, x.group, rates_of(e.control_));
+  }
+
   host_work<Plan, System> work(std::size_t u) {
     auto const& x = where_->matrices[u];
     std::int64_t end = 0;

@@ -52,13 +52,17 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   using face::alive, face::waiting, face::refuse_averages, face::refuse_elsewhere;
 
  public:
-  /// Throws std::invalid_argument on overlapping views, memory out of the backend's reach and values out of range, on
-  /// the host also those of schedules at step 0; cuda_error when the device fails.
+  /// Throws std::invalid_argument on overlapping views, memory out of the backend's reach, values out of range and
+  /// terms of the first update that are not finite in the type of the arithmetic, on the host also those of schedules;
+  /// cuda_error when the device fails.
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
       : face(chosen::layout_of(params, policies...), rule), accepted_(groups_), policies_(chosen::set(policies...)),
         used_(detail::used_slots<plan>(groups_, policies_)) {
     if constexpr (has_check<Rule>) rule.check();
     chosen::check(policies_, where_.groups);
+    // Of the host's engine all terms are checked behind it; on a device only these can be.
+    if constexpr (!detail::checks_schedules<engine, entry> && !detail::follows_steps<typename plan::policies>)
+      detail::check_terms<plan>(where_, groups_, policies_, 1);
     engine_ = std::make_unique<engine>(where_, groups_, policies_, used_, chosen::backend_in(policies_));
     this->check_schedules(0);
   }
@@ -72,6 +76,9 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   void step(double weight = 1) {
     if (!is_finite(weight) || weight <= 0)
       throw std::invalid_argument("step: weight must be finite and above 0, is " + detail::number(weight));
+    if (!detail::is_factor<typename plan::real>(1 / weight))
+      throw std::invalid_argument(std::string("step: weight must have an inverse in ") +
+                                  type_name<typename plan::real>() + ", is " + detail::number(weight));
     if (!plan::parallel && !plan::template given<typename plan::accumulation> && weight != 1)
       throw std::invalid_argument("step: a weight needs the policy accumulate{n}, replicated or sharded");
     run({weight, false});
@@ -337,6 +344,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
 
   void accept_groups() {
     check_groups();
+    this->check_terms();
     if (alive().set_groups(groups_)) accepted_ = groups_;
   }
 

@@ -11,7 +11,8 @@ namespace descent {
 /// What the last call of step() did. Reading it from a CUDA optimizer waits for its stream.
 struct step_report {
   std::int64_t step = 0;     ///< updates applied so far
-  std::int64_t skipped = 0;  ///< updates that were skipped, and changed nothing: a gradient or the loss was not finite
+  std::int64_t skipped = 0;  ///< updates that were skipped, and changed nothing: a gradient, the loss or a term of the
+                             ///< rule or a policy was not finite
   bool applied = false;      ///< whether the last call changed the parameters
   std::string why;           ///< if not, why not
   double learning_rate = 0;  ///< of group 0, in the last applied update; not a number if the rule has no lr

@@ -173,6 +173,12 @@ void elements() {
   }
 }
 
+/// A momentum that is bad at the second update.
+struct broken {
+  double bad;
+  DESCENT_HD double operator()(std::int64_t t) const { return t == 1 ? bad : 0.9; }
+};
+
 void settings() {
   double const none = bad_number(0), infinite = bad_number(2);
   refuses("adamw: lr must be finite and at least 0", ds::adamw{.lr = none});
@@ -187,10 +193,15 @@ void settings() {
   ds::parameters<float> params;
   params.add("w", w.data(), g.data(), 5);
   auto opt = make(params, ds::sgd{}, ds::accumulate{2},
-                  ds::vary<&ds::sgd::momentum>(ds::constant{.value = 0.9}));
+                  ds::vary<&ds::sgd::momentum>(broken{none}));
   REQUIRE(opt.state<0>("w").size() == 5, "%s", "a momentum that follows a schedule needs its state");
   for (double weight : {none, infinite, -infinite})
     REQUIRE(message([&] { opt.step(weight); }).find("weight must be") != std::string::npos, "step(%g)", weight);
+
+  for (int n = 0; n < 4; ++n) opt.step();
+  auto const r = opt.report();
+  REQUIRE(r.step == 1 && r.skipped == 1 && r.why.find("not finite in float at update 2") != std::string::npos,
+          "a schedule that is not a number: %s", r.why.c_str());
 
   REQUIRE((ds::exponential{.initial = 1, .factor = 0.5}(3) == 0.125), "%s", "a schedule without a limit");
   ds::plateau const p{.patience = 0};

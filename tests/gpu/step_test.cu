@@ -8,9 +8,13 @@
 #include <descent/optimizer.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
+#include <descent/rules/heavy_ball.hpp>
+#include <descent/rules/lamb.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/storage.hpp>
+#include <descent/vary.hpp>
+#include <descent/zero_grad.hpp>
 
 #include <iterator>
 #include <limits>
@@ -231,6 +235,54 @@ TEST_CASE("the norm has the same bits as on the host, for gradients of all magni
       CHECK((scale == 0 ? d == 0 : d > 0));
     }
   }
+}
+
+namespace {
+
+/// `bad` at one step.
+struct broken_at {
+  std::int64_t step;
+  double bad;
+  DESCENT_HD double operator()(std::int64_t t) const { return t == step ? bad : 0.25; }
+};
+
+/// Two updates, two calls that are skipped for what the schedule gives, and two updates behind it, on host and device.
+template <class Rule, class... Ps> void bad_terms_skip(std::string const& whose, Rule rule, Ps... policies) {
+  for (double const bad : {std::numeric_limits<double>::quiet_NaN(), 1e39}) {
+    auto both = test::twins_of<float>({{4096 + 20}, {31, 1}, {0}, {8}}, rule, policies...,
+                                      descent::learning_rate(broken_at{2, bad}));
+    both.steps(2);
+    auto const before = both.x.device_value.get(both.s);
+    both.steps(2);
+    CHECK(test::same_bits(both.x.device_value.get(both.s), before));
+    auto const r = both.device.report();
+    CHECK(r.step == 2);
+    CHECK(r.skipped == 2);
+    CHECK(r.why == "the terms of " + whose + " are not finite in float at update 3: lr is " +
+                       (std::isnan(bad) ? "nan" : "1e+39"));
+    CHECK(both.device.last_report().step <= 2);
+    both.expect_same();
+    both.each([](auto& opt) { opt.set_step(5); });
+    both.steps(2);
+    both.expect_same();
+    CHECK(both.device.report().step == 7);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("terms that are not finite in float skip the step, as on the host, with what rules remember") {
+  bad_terms_skip("group 0", descent::sgd{.momentum = 0.5});  // no kernel asks whether the step goes on
+  bad_terms_skip("group 0", descent::heavy_ball{.correction = true}, descent::zero_grad{});
+  bad_terms_skip("the sums of group 0", descent::lamb{}, descent::clip_norm{1}, descent::dynamic_loss_scale{.init = 4});
+}
+
+TEST_CASE("a captured step skips for its terms, too") {
+  auto runs = test::replayed_of<float>({{40}, {31}}, [](auto& opt) { opt.step(); }, descent::sgd{.momentum = 0.5},
+                                       descent::learning_rate(broken_at{2, INFINITY}));
+  for (std::uint64_t t = 1; t <= 4; ++t) runs.step(t), runs.expect_same();
+  CHECK(runs.captured.report().skipped == 2);
+  CHECK(runs.captured.report().why == "the terms of group 0 are not finite in float at update 3: lr is inf");
 }
 
 TEST_CASE("zero_grad clears all gradients and nothing beside them") {
@@ -455,6 +507,14 @@ TEST_CASE("what does not fit into the device's memory throws what CUDA says, and
   test::cuda(cudaMemGetInfo(&later, &total));
   CHECK(later + (1 << 24) >= free);
   CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("a rule whose first terms are not finite in float is refused, where no schedule may change them") {
+  test::stream s;
+  test::tensors<float> x{{{40}}, s};
+  CHECK(message<std::invalid_argument>([&] {
+          descent::optimizer{x.on_device(), adamw{.lr = 1e39}, descent::cuda{s}};
+        }) == "the terms of group 0 are not finite in float at update 1: lr is 1e+39");
 }
 
 TEST_CASE("explain() names the device") {

@@ -91,7 +91,10 @@ template <class Rule, class... Ps> struct machine {
   control_block c{};
 
   explicit machine(Rule r, Ps... ps) : policies{ps...}, rule(r) {}
-  void call(double squares) { ds::detail::decide<plan_type>(c, rule, policies, {}, {squares}); }
+  void call(double squares) {
+    ds::detail::decide<plan_type>(c, policies, {}, {squares});
+    if (c.applied) ds::detail::advance<plan_type>(c, rule, policies);
+  }
 };
 
 /// What decide() promises.
@@ -156,8 +159,9 @@ template <class G, class... Ps> struct whole {
     ds::loss_scale_state scale = c.scale;
     if constexpr (plan_type::shares_scale)
       scale = static_cast<typename plan_type::loss_scale const&>(policies).shared->state;
-    ds::detail::decide<plan_type>(c, probe{}, policies, scale, totals, call);
+    ds::detail::decide<plan_type>(c, policies, scale, totals, call);
     ds::detail::rescale<plan_type>(c, policies);
+    if (c.applied) ds::detail::advance<plan_type>(c, probe{}, policies);
   }
   double norm(ds::detail::norm_totals const& totals) const { return ds::detail::norm_from<plan_type>(totals); }
   double factor(ds::detail::norm_totals const& totals, double inverse) const {

@@ -30,7 +30,7 @@ static_assert(ds::policy<dynamic_loss_scale> && ds::policy<static_loss_scale>);
 
 namespace {
 
-constexpr double smallest = std::numeric_limits<float>::denorm_min();
+constexpr double smallest = 0x1p-127;  // the least power of two whose inverse is finite in float
 constexpr double largest = std::numeric_limits<float>::max();
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
@@ -142,9 +142,8 @@ TEST_CASE("loss scale: every transition of torch.amp.GradScaler") {
                                     .growth = growth,
                                     .backoff = backoff,
                                     .interval = interval,
-                                    .min = smallest,
+                                    .min = std::numeric_limits<float>::denorm_min(),  // check() wants an inverse
                                     .max = largest};
-    policy.check();
     auto const expected = decoded(float_of(init), text);
     REQUIRE(expected.size() == count);
     auto s = policy.start();
@@ -342,6 +341,7 @@ TEST_CASE("loss scale: what check() rejects") {
   rejects({.init = 0.5});
   rejects({.init = 16777217});
   rejects({.init = 1, .min = 1e-50});
+  rejects({.init = 1, .min = smallest / 2});
   rejects({.max = 1e39});
   rejects({.init = 2, .min = 3, .max = 2});
   for (int bad : {0, -1}) {

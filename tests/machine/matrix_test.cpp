@@ -38,6 +38,7 @@
 #include <map>
 #include <random>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -176,6 +177,38 @@ TEST_CASE("one tensor with a gradient that is not finite skips the step for all,
     CHECK(opt.report().step == 2);
     CHECK(x.value[1] != before[1]);
     CHECK(x.squares() == 0);
+  }
+}
+
+namespace {
+struct broken_at {
+  std::int64_t step;
+  double bad;
+  double operator()(std::int64_t t) const { return t == step ? bad : 0.05; }
+};
+}  // namespace
+
+TEST_CASE("a term of the matrix rule that is not finite in float skips the step for all, or is refused at the start") {
+  for (double const bad : {std::numeric_limits<double>::quiet_NaN(), 1e39}) {
+    model<float> x(few);
+    ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::muon{}}, ds::vary<&ds::muon::lr>(broken_at{1, bad}),
+                      ds::zero_grad{}};
+    opt.step();
+    auto const before = x.value;
+    x.set_gradients(1);
+    opt.step();
+    CHECK(opt.report().step == 1);
+    CHECK(opt.report().skipped == 1);
+    CHECK(opt.report().why.starts_with("the terms of 'w1' are not finite in float at update 2: number "));
+    CHECK(x.value == before);
+    for (auto const& g : x.gradient) CHECK(std::all_of(g.begin(), g.end(), [](float one) { return one == 0; }));
+    try {
+      ds::optimizer{x.params, ds::sgd{}, ds::matrices{ds::muon{}}, ds::vary<&ds::muon::lr>(broken_at{0, 1e39}),
+                    ds::zero_grad{}};
+      FAIL("it was not refused");
+    } catch (std::invalid_argument const& e) {
+      CHECK(std::string(e.what()).starts_with("the terms of 'w1' are not finite in float at update 1: number "));
+    }
   }
 }
 
@@ -628,9 +661,9 @@ TEST_CASE("soap takes gradients of low rank, of zeros and with rows of zeros") {
 TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
   model<double> x(few), y(few);
   ds::soap const rule{.every = 4, .max_precondition_dim = 4};
-  ds::optimizer opt{x.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}};
+  ds::optimizer opt{x.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}, ds::skip_nonfinite{}};
   for (int t = 1; t <= 3; ++t) x.set_gradients(t), opt.step();  // the next is not due
-  ds::optimizer resumed{y.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}};
+  ds::optimizer resumed{y.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}, ds::skip_nonfinite{}};
   y.value = x.value;
   SUBCASE("piece by piece") {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -641,12 +674,14 @@ TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
   }
   SUBCASE("as a whole") {
     std::map<std::string, std::vector<double>> saved;
+    x.gradient[0][0] = std::numeric_limits<double>::infinity();
+    opt.step();  // is skipped, and counts for what is due
     opt.save([&](std::string const& name, auto piece) { saved[name] = {piece.begin(), piece.end()}; });
     CHECK(saved.contains("w1.matrix.6"));
     CHECK(saved.contains("w1.matrix.m"));
     CHECK(saved.contains("w0.state.b"));
     CHECK_FALSE(saved.contains("w1.state.b"));
-    CHECK(saved.at("matrix_updates") == std::vector<double>{3});
+    CHECK(saved.at("matrix_updates") == std::vector<double>{4});
     std::string const by(saved.at("made_by").begin(), saved.at("made_by").end());
     CHECK(by == "sgd, state double, matrices soap, state double");
     resumed.load([&]<class T>(std::string const& name, std::span<T const>) {

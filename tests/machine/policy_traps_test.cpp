@@ -77,7 +77,7 @@ struct own_rule_of_sums : own_rule {
   template <class Real> struct sums { Real g; };
   static constexpr ds::scope sums_over = ds::scope::tensor;
   template <class Real> static sums<Real> sum(Real, Real g, terms<Real> const&) { return {g * g}; }
-  terms<double> at(std::int64_t t) const { return called(), terms<double>{lr}; }
+  terms<double> at(std::int64_t) const { return called(), terms<double>{lr}; }
   terms<double> at(std::int64_t, sums<double> const& all, memory& m) const {
     m.factor = all.g + 1;
     return called(), terms<double>{lr / m.factor};

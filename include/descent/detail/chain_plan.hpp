@@ -69,6 +69,14 @@ template <class... Parts> struct chain_plan {
   static constexpr std::size_t slot_at = I == last ? 0 : slot_counts[last] + sum_of(slot_counts, I);
   template <std::size_t I> static constexpr std::size_t terms_at = sum_of(term_counts, I);
 
+  /// Whether a term may be infinite, as its part says.
+  DESCENT_HD static constexpr bool unbounded(std::size_t term) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return ((term >= terms_at<I> && term < terms_at<I> + members<part<I>::template terms> &&
+               may_be_infinite<part<I>>(term - terms_at<I>)) || ...);
+    }(std::make_index_sequence<count>{});
+  }
+
   /// The part with sums and the part that takes normals, or `none`.
   static constexpr std::size_t summing = first_of(sums), noisy = first_of(normal);
   static constexpr bool transform_sums = summing < last;

@@ -12,7 +12,7 @@ template <class Plan> class controller {
  public:
   __device__ controller(device_view<Plan> const& v, control_view<Plan> const& w) : v(v), w(w), policies(w.policies) {}
 
-  /// decide(), the factors of what is clipped by itself, rescale(): true when the step goes on.
+  /// decide(), the factors of what is clipped by itself, rescale(): whether the step goes on so far.
   __device__ bool decide(step_call const& call) const {
     norm_totals totals;
     bool const complete = completes<Plan>(*v.control, policies, call);
@@ -20,26 +20,30 @@ template <class Plan> class controller {
     __syncthreads();
     if (Plan::measures && complete)
       totals = norm_totals_from<Plan>([&](int i) { return total(i); });
-    if (threadIdx.x == 0) detail::decide<Plan>(*v.control, v.groups[0].rule, policies, *w.scale, totals, call);
+    if (threadIdx.x == 0) detail::decide<Plan>(*v.control, policies, *w.scale, totals, call);
     __syncthreads();
     bool const applied = !Plan::may_skip || v.control->applied;
     if constexpr (Plan::clip_over != scope::model)
       if (applied) find_factors();
     if constexpr (Plan::measures)
-      if (!applied && !v.control->waiting) find_bad_chunk();
-    if (threadIdx.x == 0) {
-      rescale<Plan>(*v.control, policies);
-      write_late_report();
-    }
+      if (!applied && !v.control->waiting && v.control->fault.what == term_fault::none) find_bad_chunk();
+    if (threadIdx.x == 0) rescale<Plan>(*v.control, policies);
     return applied;
   }
 
-  __device__ void find_terms() const {
-    std::int64_t const t = v.control->step;
+  /// The terms of the next update, and advance() or skip(): whether the step goes on. Memories change with advance().
+  __device__ bool find_terms() const {
+    std::int64_t const t = v.control->step + 1;
     rate_change const rates = rates_of(*v.control);
+    bool sound = true;
     __shared__ double totals[Plan::sum_count + 1];
-    if constexpr (Plan::has_step_terms)
-      if (threadIdx.x == 0) *w.step_terms = find_step_terms<Plan>(v.groups[0].rule, policies, t);
+    if constexpr (Plan::has_step_terms) {
+      if (threadIdx.x == 0) {
+        auto const k = find_step_terms<Plan>(v.groups[0].rule, policies, t);
+        sound = is_sound(k);
+        *w.step_terms = k;
+      }
+    }
     if constexpr (Plan::sums_per_tensor) add_tensors(Plan::norm_rows, Plan::norm_rows + int(Plan::sum_count));
     else if constexpr (Plan::sums) {
       for (int c = 0; c < int(Plan::sum_count); ++c) {
@@ -56,14 +60,41 @@ template <class Plan> class controller {
       int const g = Plan::unit_per_tensor ? v.tensors[u].group : u;
       double factor = v.control->factor;
       if constexpr (Plan::clip_over != scope::model) factor = w.factors[Plan::clip_over == scope::tensor ? u : g];
+      if constexpr (has_memory<typename Plan::rule>) w.next_memories[u] = v.memories[u];
+      double const* of_unit = totals;
+      std::int64_t stride = 1;
       if constexpr (Plan::sums_per_tensor)
-        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor,
-                                    v.totals + std::int64_t(Plan::norm_rows) * v.tensor_count + u, v.tensor_count,
-                                    v.memories, u, rates);
-      else if constexpr (Plan::sums)
-        v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, totals, 1, v.memories, u, rates);
-      else v.units[u] = terms_of<Plan>(v.groups[g], policies, t, factor, v.memories, u, rates);
+        of_unit = v.totals + std::int64_t(Plan::norm_rows) * v.tensor_count + u, stride = v.tensor_count;
+      unit_of<Plan> unit;
+      if constexpr (Plan::sums)
+        unit = terms_of<Plan>(v.groups[g], policies, t, factor, of_unit, stride, w.next_memories, u, rates);
+      else unit = terms_of<Plan>(v.groups[g], policies, t, factor, w.next_memories, u, rates);
+      if (!is_sound(unit) && is_idle<Plan>(has_elements(u), of_unit, stride)) {
+        unit = {{}, 0, true};
+        if constexpr (has_memory<typename Plan::rule>) w.next_memories[u] = v.memories[u];
+      }
+      v.units[u] = unit;
+      sound = sound && is_sound(unit);
     }
+    if constexpr (Plan::sums)
+      for (int u = int(threadIdx.x); u < pending_count(); u += total_threads) sound = sound && is_sound(v.pending[u]);
+    if constexpr (Plan::has_matrices)
+      for (int u = int(threadIdx.x); u < w.matrices.count; u += total_threads)
+        sound = sound && is_sound(matrix_unit_of(u, t, rates));
+    sound = __syncthreads_and(sound);
+
+    if (sound) {
+      if constexpr (has_memory<typename Plan::rule>)
+        for (int u = int(threadIdx.x); u < count; u += total_threads) v.memories[u] = w.next_memories[u];
+      if (threadIdx.x == 0) advance<Plan>(*v.control, v.groups[0].rule, policies);
+    } else {
+      if (threadIdx.x == 0) skip(*v.control, find_fault(count, t, rates));
+      __syncthreads();
+      if constexpr (!Plan::may_skip)
+        for (int u = int(threadIdx.x); u < count; u += total_threads) v.units[u].frozen = true;
+    }
+    __syncthreads();
+    return sound;
   }
 
   /// What the sums of the next step need.
@@ -71,11 +102,17 @@ template <class Plan> class controller {
     std::int64_t const t = v.control->step + 1;
     if constexpr (Plan::has_step_terms)
       if (threadIdx.x == 0) *w.pending_step = find_step_terms<Plan>(v.groups[0].rule, policies, t);
-    int const count = Plan::pending_per_tensor ? v.tensor_count : v.group_count;
-    for (int u = int(threadIdx.x); u < count; u += total_threads) {
+    for (int u = int(threadIdx.x); u < pending_count(); u += total_threads) {
       int const g = Plan::pending_per_tensor ? v.tensors[u].group : u;
       v.pending[u] = terms_for_sums<Plan>(v.groups[g], policies, t, v.memories, u, rates_of(*v.control));
     }
+  }
+
+  /// For thread 0.
+  __device__ void write_late_report() const {
+    control_block& slot = w.late->of(v.control->calls);
+    slot = *v.control;
+    slot.scale = *w.scale;
   }
 
   /// This rank has what it met the others for.
@@ -172,10 +209,42 @@ template <class Plan> class controller {
     if (threadIdx.x == 0) v.control->bad_chunk = bad < v.chunk_count ? bad : -1;
   }
 
-  __device__ void write_late_report() const {
-    control_block& slot = w.late->of(v.control->calls);
-    slot = *v.control;
-    slot.scale = *w.scale;
+  __device__ int pending_count() const { return Plan::pending_per_tensor ? v.tensor_count : v.group_count; }
+
+  /// Whether anything follows the rule that has this unit.
+  __device__ bool has_elements(int u) const {
+    if constexpr (Plan::unit_per_tensor) return v.tensors[u].count > 0 && !v.tensors[u].matrix;
+    else return w.has_elements;
+  }
+
+  /// The unit of a matrix in the next update, but for its factor, which is that of the gradients' unit.
+  __device__ auto matrix_unit_of(int u, std::int64_t t, rate_change const& rates) const {
+    using rule = typename Plan::matrix_rule;
+    auto const& x = v.tensors[w.matrices.tensor[u]];
+    auto const r = scheduled_for_matrices(w.matrices.rules[x.group], policies, t - 1, x.group, rates);
+    shape const s{x.count / w.matrices.columns[u], w.matrices.columns[u]};
+    return narrowed<rule, typename Plan::real>(r.at(t, s), 1, v.groups[x.group].frozen);
+  }
+
+  /// What is wrong, in the order of the host's find_terms(); for one thread, behind the others.
+  __device__ term_fault find_fault(int units, std::int64_t t, rate_change const& rates) const {
+    if constexpr (Plan::has_step_terms)
+      if (!is_sound(*w.step_terms)) return {term_fault::policies};
+    auto const fault = [&](auto const& x, int u, int g, term_fault::place what) {
+      return fault_of(x, scheduled(v.groups[g].rule, policies, t - 1, g, rates), u, what);
+    };
+    if constexpr (Plan::sums)
+      for (int u = 0; u < pending_count(); ++u)
+        if (!is_sound(v.pending[u]))
+          return fault(v.pending[u], u, Plan::pending_per_tensor ? v.tensors[u].group : u, term_fault::sums);
+    for (int u = 0; u < units; ++u)
+      if (!is_sound(v.units[u]))
+        return fault(v.units[u], u, Plan::unit_per_tensor ? v.tensors[u].group : u, term_fault::term);
+    if constexpr (Plan::has_matrices)
+      for (int u = 0; u < w.matrices.count; ++u)
+        if (auto const x = matrix_unit_of(u, t, rates); !is_sound(x))
+          return fault_of(x, w.matrices.rules[0], w.matrices.tensor[u], term_fault::matrices);
+    return {};
   }
 
   device_view<Plan> const& v;
@@ -186,7 +255,9 @@ template <class Plan> class controller {
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v, control_view<Plan> w,
                                                              step_call call) {
-  controller<Plan>(v, w).decide(call);
+  controller<Plan> const c(v, w);
+  c.decide(call);
+  if (threadIdx.x == 0) c.write_late_report();
 }
 
 template <class Plan>
@@ -194,8 +265,10 @@ __global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan
   controller<Plan> const c(v, w);
   c.leave_meeting();
   if (!v.control->applied) return;
-  c.find_terms();
-  if constexpr (Plan::sums) c.prepare();
+  bool const applied = c.find_terms();
+  if (threadIdx.x == 0) c.write_late_report();
+  if constexpr (Plan::sums)
+    if (applied) c.prepare();
 }
 
 template <class Plan>
@@ -203,9 +276,10 @@ __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> 
                                                               step_call call) {
   controller<Plan> const c(v, w);
   c.leave_meeting();
-  if (!c.decide(call)) return;
-  c.find_terms();
-  if constexpr (Plan::sums) c.prepare();
+  bool const applied = c.decide(call) && c.find_terms();
+  if (threadIdx.x == 0) c.write_late_report();
+  if constexpr (Plan::sums)
+    if (applied) c.prepare();
 }
 
 template <class Plan>

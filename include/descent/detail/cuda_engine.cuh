@@ -22,7 +22,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   using typename base::rule;
   using typename base::entry;
   using typename base::tensors;
-  using base::allocate, base::capturing, base::controls, base::copy_one, base::make_norm_partial, base::make_saved;
+  using base::allocate, base::capturing, base::copy_one, base::make_norm_partial, base::make_saved;
   using base::arena_, base::norm_view, base::owned, base::read_back;
   using base::ascent_, base::average_, base::control_, base::device_, base::late_, base::master_, base::memories_;
   using base::norm_partial_, base::own_chunks_, base::partial_, base::policies_, base::ranks_, base::remainder_;
@@ -312,6 +312,11 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   std::string name() const { return "CUDA device " + std::to_string(device_); }
 
  private:
+  control_view<Plan> controls() const {
+    control_view<Plan> w = base::controls();
+    if constexpr (Plan::has_matrices) w.matrices = matrices_.rules_view();
+    return w;
+  }
   /// How the caller's gradients are seen.
   using callers = std::conditional_t<Plan::parallel, callers_plan<Plan>, Plan>;
   device_view<callers> callers_view() const {

@@ -68,7 +68,8 @@ template <class Plan> class cuda_storage {
   }
 
   control_view<Plan> controls() const {
-    return {policies_, step_terms_.get(), step_terms_.get() + 1, factors_.get(), scale_, late_.get()};
+    return {policies_, step_terms_.get(), step_terms_.get() + 1, factors_.get(), scale_, late_.get(),
+            next_memories_.get(), has_elements_};
   }
 
   std::span<memory_of<rule>> memories() const {
@@ -84,6 +85,7 @@ template <class Plan> class cuda_storage {
     std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
     auto const arena = std::size_t(where.own.size), chunks = std::size_t(where.chunks());
     arena_ = std::size_t(where.arena);
+    has_elements_ = where.rule_chunks > 0;
     tensors_ = {where.tensors, stream_};
     tensor_of_chunk_ = {where.tensor_of_chunk, stream_};
     groups_ = {groups, stream_};
@@ -92,7 +94,10 @@ template <class Plan> class cuda_storage {
     partial_ = {std::vector<double>(rows * chunks), stream_};
     if constexpr (Plan::sums)
       pending_ = device_array<unit<rule, typename Plan::real>>(Plan::pending_per_tensor ? units : groups.size());
-    if constexpr (has_memory<rule>) memories_ = {std::vector<memory_of<rule>>(units), stream_};
+    if constexpr (has_memory<rule>) {
+      memories_ = {std::vector<memory_of<rule>>(units), stream_};
+      next_memories_ = device_array<memory_of<rule>>(units);
+    }
     if constexpr (Plan::totals_per_tensor)
       totals_ = device_array<double>((Plan::norm_rows + Plan::sum_count) * where.tensors.size());
     if constexpr (Plan::clip_over != scope::model)
@@ -138,7 +143,7 @@ template <class Plan> class cuda_storage {
   device_array<entry> groups_;
   device_array<control_block> control_;
   device_array<unit<rule, typename Plan::real>> units_, pending_;
-  device_array<memory_of<rule>> memories_;
+  device_array<memory_of<rule>> memories_, next_memories_;
   device_array<double> partial_, totals_, factors_, norm_partial_, ascent_;
   device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
   device_array<typename Plan::exact> master_;
@@ -147,6 +152,7 @@ template <class Plan> class cuda_storage {
   device_array<typename Plan::slow> slow_;
   device_array<std::byte> saved_;
   std::size_t arena_ = 0;
+  bool has_elements_ = true;
   std::int64_t rule_chunks_ = 0, own_chunks_ = 0;
   std::array<device_array<std::byte>, Plan::slots> slot_;
   std::conditional_t<Plan::selects_rows, cuda_rows<Plan>, no_rows> rows_;

@@ -143,6 +143,15 @@ template <class Plan> struct device_view {
   }
 };
 
+/// The matrix rule of each group, and which tensors are matrices.
+template <class Plan, bool = Plan::has_matrices> struct matrix_rules_view {};
+template <class Plan> struct matrix_rules_view<Plan, true> {
+  std::int32_t const* tensor;
+  std::int64_t const* columns;
+  int count;
+  typename Plan::matrix_rule const* rules;
+};
+
 /// What only the read-only pass and the control block need.
 template <class Plan> struct control_view {
   typename Plan::policies policies;
@@ -150,6 +159,9 @@ template <class Plan> struct control_view {
   double* factors;  // of groups or tensors that are clipped by themselves
   loss_scale_state const* scale;
   late_report* late;  // in host memory
+  memory_of<typename Plan::rule>* next_memories;  // behind the update
+  bool has_elements;                              // whether any element follows the rule
+  matrix_rules_view<Plan> matrices = {};
 };
 
 }  // namespace descent::detail

@@ -5,8 +5,10 @@
 #include <descent/control.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/reduce.hpp>
+#include <descent/detail/report_of.hpp>
 #include <descent/detail/row_moves.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -26,8 +28,10 @@ template <class Plan> class host_control {
       : where_(where), policies_(policies), control_(start_of<Plan>(policies)),
         partial_(std::size_t(rows * where.chunks())),
         units_(Plan::unit_per_tensor ? where.tensors.size() : groups.size()), memories_(units_.size()),
-        factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1),
-        kept_(control_), kept_memories_(memories_) {}
+        next_memories_(units_.size()),
+        factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1), kept_(control_) {
+    scheduled_.reserve(groups.size());
+  }
 
   std::span<memory_of<rule>> memories() { return memories_; }
 
@@ -42,13 +46,10 @@ template <class Plan> class host_control {
   double const* row(int i) const { return partial_.data() + i * where_.chunks(); }
 
   /// What a step changes before it changes elements, to be put back when a function of the caller's throws.
-  void keep() {
-    kept_ = control_;
-    if constexpr (has_memory<rule>) kept_memories_ = memories_;
-  }
+  void keep() { kept_ = control_; }
   void put_back() {
+    if (control_.step != kept_.step) exchange_memories();
     control_ = kept_;
-    if constexpr (has_memory<rule>) memories_ = kept_memories_;
   }
 
   /// Calls for nothing what the next step calls of the caller's and can be called without a gradient.
@@ -101,11 +102,21 @@ template <class Plan> class host_control {
     }
   }
 
-  void find_terms(std::vector<entry> const& groups) {
-    std::int64_t const t = control_.step;
+  /// The terms of the next update, and what is wrong with them. Memories change with advance().
+  term_fault find_terms(std::vector<entry> const& groups) {
+    std::int64_t const t = control_.step + 1;
     rate_change const rates = rates_of(control_);
     if constexpr (Plan::own_updates) find_rules(groups, t - 1);
     step_terms_ = find_step_terms<Plan>(groups[0].rule, policies_, t);
+    if (!is_sound(step_terms_)) return {term_fault::policies};
+    auto const fault = [&](auto const& x, std::size_t u, std::size_t g, term_fault::place what) {
+      return fault_of(x, scheduled(groups[g].rule, policies_, t - 1, groups[g].number, rates), std::int64_t(u), what);
+    };
+    for (std::size_t u = 0; u < pending_.size(); ++u)
+      if (!is_sound(pending_[u]))
+        return fault(pending_[u], u, Plan::pending_per_tensor ? std::size_t(where_.tensors[u].group) : u,
+                     term_fault::sums);
+    if constexpr (has_memory<rule>) next_memories_ = memories_;
     [[maybe_unused]] double totals[Plan::sum_count + 1];
     if constexpr (Plan::sums && !Plan::sums_per_tensor)
       for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = total(Plan::norm_rows + c);
@@ -115,11 +126,26 @@ template <class Plan> class host_control {
       if constexpr (Plan::clip_over != scope::model) factor = factors_[Plan::clip_over == scope::tensor ? u : g];
       if constexpr (Plan::sums_per_tensor)
         for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = tensor_total(Plan::norm_rows + c, u);
+      auto* const next = next_memories_.data();
       if constexpr (Plan::sums)
-        units_[u] =
-            terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, memories_.data(), std::int64_t(u), rates);
-      else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, memories_.data(), std::int64_t(u), rates);
+        units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, totals, 1, next, std::int64_t(u), rates);
+      else units_[u] = terms_of<Plan>(groups[g], policies_, t, factor, next, std::int64_t(u), rates);
+      if (is_sound(units_[u])) continue;
+      if (!is_idle<Plan>(has_elements(u), totals, 1)) return fault(units_[u], u, g, term_fault::term);
+      units_[u] = {{}, 0, true};
+      next[u] = memories_[u];
     }
+    return {};
+  }
+  /// Whether anything follows the rule that has this unit.
+  bool has_elements(std::size_t u) const {
+    if constexpr (Plan::unit_per_tensor) return where_.tensors[u].count > 0 && !where_.tensors[u].matrix;
+    else return where_.rule_chunks > 0;
+  }
+  /// The update takes place.
+  void advance(std::vector<entry> const& groups) {
+    exchange_memories();
+    detail::advance<Plan>(control_, groups[0].rule, policies_);
   }
 
   /// The rules of the groups as they are after so many steps.
@@ -136,6 +162,7 @@ template <class Plan> class host_control {
       check_scheduled(scheduled(groups[std::size_t(g)].rule, policies_, step, g), step, g);
       (check_scheduled(scheduled_for_matrices(of_matrices[g], policies_, step, g), step, g), ...);
     }
+    check_terms<Plan>(where_, groups, policies_, step + 1, memories_, rates_of(control_));
   }
 
   std::int64_t first_bad_chunk() const {
@@ -159,11 +186,16 @@ template <class Plan> class host_control {
   std::vector<double> partial_;
   std::vector<unit<rule, real>> units_, pending_;
   step_terms_of<Plan> step_terms_{}, pending_step_{};
-  std::vector<memory_of<rule>> memories_;
+  std::vector<memory_of<rule>> memories_, next_memories_;  // before the update, and behind it
   std::vector<rule> scheduled_;  // each group's, where elements need more of it than its terms
   std::vector<double> factors_;
   control_block kept_;
-  std::vector<memory_of<rule>> kept_memories_;
+
+ private:
+  /// By elements: callers may have a view of memories_.
+  void exchange_memories() {
+    if constexpr (has_memory<rule>) std::swap_ranges(memories_.begin(), memories_.end(), next_memories_.begin());
+  }
 };
 
 }  // namespace descent::detail

@@ -101,8 +101,8 @@ template <class Plan, class System> class host_gradients : protected host_storag
     if constexpr (Plan::shards) ranks_.add(partial_);
   }
 
-  /// Whether the step goes on, its factors and terms; measures what they need.
-  void judge(std::vector<entry> const& groups, step_call const& call, [[maybe_unused]] bool complete) {
+  /// Whether the step goes on, its factors and terms, and what is wrong with those; measures what they need.
+  term_fault judge(std::vector<entry> const& groups, step_call const& call, [[maybe_unused]] bool complete) {
     norm_totals totals;
     if constexpr (Plan::measures) {
       if (complete) {
@@ -112,11 +112,15 @@ template <class Plan, class System> class host_gradients : protected host_storag
         totals = norm_totals_from<Plan>([&](int row) { return this->total(row); });
       }
     }
-    decide<Plan>(control_, groups[0].rule, policies_, this->scale(), totals, call);
-    if (!control_.applied) return;
+    decide<Plan>(control_, policies_, this->scale(), totals, call);
+    if (!control_.applied) {
+      if constexpr (Plan::measures)
+        if (!control_.waiting && control_.fault.what == term_fault::none) control_.bad_chunk = this->first_bad_chunk();
+      return {};
+    }
     if (Plan::clip_over != scope::model) this->find_factors();
     if constexpr (Plan::norm_first) measure_all<measure::sums>(groups, control_.factor);
-    this->find_terms(groups);
+    return this->find_terms(groups);
   }
 
   /// Gradients to the wire, in its type and free of what would make their sum overflow.

@@ -152,7 +152,7 @@ template <class Plan> struct update_packets {
   __device__ void update(buffers<Typed> const& x, std::int32_t tensor, std::int64_t i,
                          [[maybe_unused]] std::int64_t row) const {
     using real = typename Plan::real;
-    if constexpr (Plan::zeroes && Plan::may_skip)
+    if constexpr (Plan::zeroes)
       if (!v.control->applied) return zero_packet<Typed, real, M>(x, i, {M, true});
     auto const& unit = unit_of(tensor);
     auto const with = [&](auto const& k) {
@@ -168,7 +168,7 @@ template <class Plan> struct update_packets {
 
 /// Before the update of plans whose rows count their own.
 template <class Plan> __global__ __launch_bounds__(packet_threads) void count_updates(device_view<Plan> v) {
-  if (Plan::may_skip && !v.control->applied) return;
+  if (!v.control->applied) return;
   std::int64_t const chunk = blockIdx.x;
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
   auto const& t = v.tensors[tensor];

@@ -28,7 +28,7 @@ template <class Plan> struct matrix_view {
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void find_matrix_terms(device_view<Plan> v, control_view<Plan> w,
                                                                    matrix_view<Plan> m) {
-  if (Plan::may_skip && !v.control->applied) return;
+  if (!v.control->applied) return;
   for (int u = int(threadIdx.x); u < m.count; u += total_threads) {
     auto const& t = v.tensors[m.tensor[u]];
     double factor = v.control->factor;
@@ -78,13 +78,13 @@ template <class Plan> struct front_packets {
   std::int64_t first_chunk;
   __device__ bool wants(std::int32_t tensor) const {
     if (v.groups[v.tensors[tensor].group].frozen) return false;
-    return !Plan::may_skip || v.control->applied || (Plan::zeroes && !v.control->waiting);
+    return v.control->applied || (Plan::zeroes && !v.control->waiting);
   }
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     using real = typename Plan::real;
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
-      if constexpr (Plan::zeroes && Plan::may_skip)
+      if constexpr (Plan::zeroes)
         if (!v.control->applied) return zero_packet<Typed, real, M>(x, i, {M, true});
       using plan = front_plan<Typed>;
       auto const y = matrix_buffers<plan>(x, x.gradient, states);
@@ -103,7 +103,7 @@ template <class Plan> struct back_packets {
   typename Plan::real* direction;
   std::int64_t first_chunk;
   __device__ bool wants(std::int32_t tensor) const {
-    return (!Plan::may_skip || v.control->applied) && !v.groups[v.tensors[tensor].group].frozen;
+    return v.control->applied && !v.groups[v.tensors[tensor].group].frozen;
   }
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {

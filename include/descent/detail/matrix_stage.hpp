@@ -10,7 +10,6 @@ namespace descent::detail {
 
 struct no_matrices {
   template <class... Ts> void start(Ts const&...) {}
-  template <class... Ts> void find_terms(Ts const&...) {}
   template <class... Ts> void count(Ts const&...) {}
   template <class... Ts> void step(Ts const&...) {}
   template <class... Ts> void commit(Ts const&...) {}

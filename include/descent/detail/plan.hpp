@@ -130,8 +130,10 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr bool scales = parallel || given<clip> || given<loss_scale> || given<accumulation>;
   static constexpr bool measures =
       given<clip> || sums || given<loss_scale> || count_of<kind::finiteness, Ps...> > 0;
-  /// Whether a call of step() may leave the parameters as they are.
-  static constexpr bool may_skip = measures || given<accumulation> || parallel;
+  /// Whether kernels ask if the step goes on. Where they do not, terms that are not finite freeze all units: gradients
+  /// that are to become zero, matrices and rows that count would not notice.
+  static constexpr bool may_skip =
+      measures || given<accumulation> || parallel || zeroes_own || has_matrices || own_updates;
   /// Whether gradients are added over ranks where they are read first, and whether their sum is kept for a second time.
   static constexpr bool adds_when_read = reduced::when_read, keeps_sum = !adds_when_read || measures;
   /// Sums need the clip factor first, and it needs the norm: then the norm has a pass of its own.

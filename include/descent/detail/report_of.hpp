@@ -7,6 +7,7 @@
 #include <descent/report.hpp>
 
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,50 @@ std::vector<gradient_state> diagnosis_of(layout<typename Plan::value, typename P
   return finite ? std::vector<gradient_state>{} : all;
 }
 
+/// What was not finite, for people.
+template <class Plan>
+std::string text_of(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
+                    std::int64_t update) {
+  std::string const type = type_name<typename Plan::real>();
+  if (f.what == term_fault::divisor)
+    return "what gradients are divided by, " + number(f.value) + ", has no inverse in " + type;
+  bool const of_tensor = f.what == term_fault::matrices ||
+                         (f.what == term_fault::sums ? Plan::pending_per_tensor : Plan::unit_per_tensor);
+  std::string const of = f.what == term_fault::policies ? " of the policies"
+                         : of_tensor                     ? " of '" + where.names[std::size_t(f.unit)] + "'"
+                                                         : " of group " + std::to_string(f.unit);
+  std::string const at = " not finite in " + type + " at update " + std::to_string(update);
+  if (f.what == term_fault::factor) return "the factor of the gradients" + of + " is" + at;
+  std::string text = (f.what == term_fault::sums ? "the terms of the sums" : "the terms") + of + " are" + at;
+  if (f.index < 0) text += ": lr is " + number(f.value);
+  else if (f.what != term_fault::policies) text += ": number " + std::to_string(f.index) + " is " + number(f.value);
+  return text;
+}
+
+/// Throws std::invalid_argument where something in update t of groups that are not frozen is not finite in the type of
+/// the arithmetic: the terms, or those of the sums; given what each unit remembers, or nothing at the start.
+template <class Plan>
+void check_terms(layout<typename Plan::value, typename Plan::gradient> const& where,
+                 std::vector<group_entry<typename Plan::rule>> const& groups, typename Plan::policies const& policies,
+                 std::int64_t t, std::vector<memory_of<typename Plan::rule>> const& memories = {},
+                 rate_change const& rates = {}) {
+  constexpr bool of_tensors = Plan::sums ? Plan::pending_per_tensor : Plan::unit_per_tensor;
+  auto const refuse = [&](term_fault const& f) { throw std::invalid_argument(text_of<Plan>(where, f, t)); };
+  for (std::size_t u = 0; u < (of_tensors ? where.tensors.size() : groups.size()); ++u) {
+    auto const& group = groups[of_tensors ? std::size_t(where.tensors[u].group) : u];
+    if (group.frozen) continue;
+    auto memory = u < memories.size() ? memories[u] : memory_of<typename Plan::rule>{};
+    auto const unit = [&] {
+      if constexpr (Plan::sums) return terms_for_sums<Plan>(group, policies, t, &memory, 0, rates);
+      else return terms_of<Plan>(group, policies, t, 1, &memory, 0, rates);
+    }();
+    if (!is_sound(unit))
+      refuse(fault_of(unit, scheduled(group.rule, policies, t - 1, group.number, rates), std::int64_t(u),
+                      Plan::sums ? term_fault::sums : term_fault::term));
+  }
+  if (!is_sound(find_step_terms<Plan>(groups[0].rule, policies, t))) refuse({term_fault::policies});
+}
+
 /// Skips in a row after which a training without a loss scale of its own counts as stuck.
 inline constexpr int usual_patience = 20;
 
@@ -59,6 +104,7 @@ step_report report_of(layout<typename Plan::value, typename Plan::gradient> cons
   else if (c.waiting && c.batches > 0) r.why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
   else if (c.waiting) r.why = "no gradients were waiting";
   else if (c.step + c.skipped == 0) r.why = "no step was taken yet";
+  else if (c.fault.what != term_fault::none) r.why = text_of<Plan>(where, c.fault, c.step + 1);
   else if (c.bad_chunk < 0) r.why = "the loss is not finite";
   else
     r.why = "the gradient of '" + where.names[std::size_t(where.tensor_of_chunk[std::size_t(c.bad_chunk)])] +

@@ -21,6 +21,9 @@ struct rate_change {
 
 template <class Policy> concept follows_step = requires(Policy const& p) { p.schedule; };
 
+template <class Policies> inline constexpr bool follows_steps = false;
+template <class... Ps> inline constexpr bool follows_steps<policy_set<Ps...>> = (follows_step<Ps> || ...);
+
 /// The rule of a group with its fields as they are at this step.
 template <class Rule, class Policies>
 DESCENT_HD Rule scheduled(Rule rule, Policies const& policies, std::int64_t step, [[maybe_unused]] int group = 0,

@@ -24,6 +24,10 @@ namespace descent::detail {
 /// than the line with the function's name, so that it stands there.
 consteval bool otherwise(char const*) { return false; }
 
+template <class Engine, class Entry>
+concept checks_schedules =
+    requires(Engine& e, std::vector<Entry> const& groups) { e.check_schedules(groups, std::int64_t()); };
+
 /// What every part of an optimizer's face is made of.
 template <class Plan, class Engine> class optimizer_core {
  protected:
@@ -69,9 +73,13 @@ template <class Plan, class Engine> class optimizer_core {
     unscaled_ = false;
   }
 
-  /// On the host, where every schedule can be called.
+  /// On the host, where every schedule can be called: what they make of the groups and of their terms.
   void check_schedules([[maybe_unused]] std::int64_t step) const {
-    if constexpr (requires { engine_->check_schedules(groups_, step); }) engine_->check_schedules(groups_, step);
+    if constexpr (checks_schedules<Engine, entry>) engine_->check_schedules(groups_, step);
+  }
+  /// The terms of the next update alone.
+  void check_terms() const {
+    if constexpr (checks_schedules<Engine, entry>) engine_->check_next_terms(groups_);
   }
 
   self_movable<tensors> where_;

@@ -185,7 +185,12 @@ template <class T> DESCENT_HD float rounded_at_random(float x, std::uint32_t ran
   if constexpr (std::is_same_v<T, bfloat16>) {
     std::uint32_t const bits = __builtin_bit_cast(std::uint32_t, x);
     float const rounded = __builtin_bit_cast(float, (bits + random) & 0xffff0000);
-    return (bits & 0x7fffffff) < 0x7f7f0000 ? rounded : x;
+#if defined(__CUDA_ARCH__)
+    bool const has_neighbours = abs(x) < 0x1.fep127f;
+#else
+    bool const has_neighbours = (bits & 0x7fffffff) < 0x7f7f0000;  // a flag may let not a number pass the other one
+#endif
+    return has_neighbours ? rounded : x;
   } else {
     return widen<float>(narrow_stochastic<T>(x, random));
   }

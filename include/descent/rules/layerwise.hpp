@@ -34,6 +34,9 @@ template <class Rule> struct layerwise {
   static constexpr auto slots = detail::slots_of_inner<Rule>();
   static constexpr scope sums_over = scope::tensor;
 
+  DESCENT_HD static constexpr bool unbounded(std::size_t term) requires has_unbounded_terms<Rule> {
+    return term < detail::members<Rule::template terms> && Rule::unbounded(term);
+  }
   bool uses(std::size_t slot) const requires has_optional_state<Rule> { return rule.uses(slot); }
 
   template <class Real> DESCENT_HD state<Real> start(Real p) const requires has_start<Rule> { return rule.start(p); }
