@@ -7,13 +7,13 @@
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
 #include "parts/network.hpp"
+#include "parts/output.hpp"
 
 #include <descent/descent.hpp>
 #include <descent/lr_finder.hpp>
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -81,13 +81,12 @@ template <class Rule> void show(std::string const& name, Rule rule, panel& pictu
 
 int main(int argc, char** argv) {
   return exit_code([&] {
+    std::string const name = argc > 1 ? argv[1] : "lr_finder.svg";
+    example::require_writable(name);
     panel picture{"smoothed loss", "log10 of the learning rate", axis::logarithmic, {}};
     show("sgd", ds::sgd{.momentum = 0.9}, picture);
     show("adamw", ds::adamw{}, picture);
     show("lion", ds::lion{}, picture);
-    std::string const name = argc > 1 ? argv[1] : "lr_finder.svg";
-    std::ofstream file(name);
-    file << draw("A rising rate, on handwritten digits", {picture});
-    claim(bool(file.flush()), "writes " + name);
+    example::write_file(name, draw("A rising rate, on handwritten digits", {picture}));
   });
 }

@@ -12,13 +12,13 @@
 #include "parts/device.hpp"
 #include "parts/layer_sizes.hpp"
 #include "parts/network.hpp"
+#include "parts/output.hpp"
 #include "parts/random.hpp"
 
 #include <descent/descent.hpp>
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -119,12 +119,11 @@ void draw_all(std::vector<record> const& runs, std::string const& path) {
     zeros.curves.push_back(over_steps(r.name, r.zeros, width));
   }
   scale.curves.push_back(over_steps(runs.back().name, runs.back().scale));
-  std::ofstream file{path};
-  file << draw("Three hidden layers on handwritten digits, loss times 2⁻²⁰", {loss, zeros, scale});
-  if (!file.flush()) throw std::runtime_error(path + ": cannot be written");
+  write_file(path, draw("Three hidden layers on handwritten digits, loss times 2⁻²⁰", {loss, zeros, scale}));
 }
 
 void run(settings const& s) {
+  require_writable(s.picture);
   auto const data = embedded_digits();
   ds::dynamic_loss_scale const scaling{.init = 0x1p44, .interval = 100, .max = 0x1p44};
   std::vector<record> const runs{

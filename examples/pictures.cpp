@@ -5,6 +5,7 @@
 #include "parts/claim.hpp"
 #include "parts/cpu.hpp"
 #include "parts/network.hpp"
+#include "parts/output.hpp"
 #include "parts/text.hpp"
 #include "pictures/draw.hpp"
 #include "pictures/shown_rule.hpp"
@@ -18,7 +19,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -163,11 +163,6 @@ panel stalls(std::string const& name, auto const& rule) {
            stall<ds::bfloat16>("bfloat16, stochastic rounding", rule, ds::stochastic_rounding{1})}};
 }
 
-void write(std::filesystem::path const& file, std::string const& svg) {
-  std::ofstream out{file, std::ios::binary};
-  if (!(out << svg).flush()) throw std::runtime_error("cannot write " + file.string());
-}
-
 void draw_rule(std::filesystem::path const& folder, shown_rule const& rule, dataset const& data, training const& sgd) {
   auto const on = rule.on_surface || rule.walk ? surfaces() : std::vector<surface>{};
   std::vector<path> paths;
@@ -185,11 +180,11 @@ void draw_rule(std::filesystem::path const& folder, shown_rule const& rule, data
     std::printf("%-20s %-14s lr %-7g loss %.3g\n", rule.name.c_str(), "Digits", own.lr, own.losses.back());
   }
   std::fflush(stdout);
-  write(folder / (rule.name + ".svg"), draw(rule.name, on, paths, own, sgd, rule.settings));
+  write_file(folder / (rule.name + ".svg"), draw(rule.name, on, paths, own, sgd, rule.settings));
 }
 
 void draw_stochastic_rounding(std::filesystem::path const& folder) {
-  write(folder / "stochastic_rounding.svg",
+  write_file(folder / "stochastic_rounding.svg",
         example::draw("Loss of 16-bit parameters without a master",
                       {stalls("sgd, lr 0.01", ds::sgd{.lr = 0.01}), stalls("adam, lr 0.0005", ds::adam{.lr = 5e-4}),
                        stalls("lion, lr 0.0005", ds::lion{.lr = 5e-4})}));

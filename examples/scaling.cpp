@@ -11,6 +11,7 @@
 // parts/projection.hpp has the model.
 #include "parts/arguments.hpp"
 #include "parts/chart.hpp"
+#include "parts/output.hpp"
 #include "parts/program.hpp"
 #include "parts/projection.hpp"
 

@@ -9,6 +9,8 @@
 // A schedule is a function of the step, so that it can be printed and drawn before anything is trained with it.
 #include "parts/arguments.hpp"
 #include "parts/chart.hpp"
+#include "parts/claim.hpp"
+#include "parts/output.hpp"
 
 #include <descent/large_batch.hpp>
 #include <descent/schedules/combine.hpp>
@@ -38,7 +40,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 
 namespace ds = descent;
 namespace {
@@ -243,9 +244,7 @@ int run(std::vector<std::string> arguments) {
                 names.c_str());
     return 0;
   }
-  std::ofstream out(file);
-  out << gallery(steps);
-  if (!out.flush()) example::fail("cannot write " + example::quoted(file));
+  example::write_file(file, gallery(steps));
   return 0;
 }
 
@@ -253,7 +252,9 @@ int run(std::vector<std::string> arguments) {
 
 int main(int count, char** values) {
   try {
-    return run({values + 1, values + count});
+    int const status = run({values + 1, values + count});
+    example::flush_output();
+    return status;
   } catch (std::exception const& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "parts/arguments.hpp"
+#include "parts/output.hpp"
 #include "train.hpp"
 
 #include <descent/parallel.hpp>
@@ -115,7 +116,6 @@ void keep_parameters(Device& device, Comm& comm, std::vector<float> const& value
   std::snprintf(text, sizeof text, "\nparameters %016llx on ", static_cast<unsigned long long>(hash));
   out.say(text + std::to_string(comm.size()) + (comm.size() == 1 ? " rank" : " ranks"));
   if (comm.rank() != 0) return;
-  std::filesystem::create_directories(folder);
   write_file(std::filesystem::path{folder} / "parameters.bin", bytes);
 }
 
@@ -134,6 +134,7 @@ template <class Device, class Comm> void run_rank(Comm& comm, std::vector<std::s
   if (o.optimizers.size() > 1 || !std::holds_alternative<ds::adamw>(o.optimizers[0].rule))
     fail("the optimizer must be adamw on several ranks, is " + example::quoted(o.optimizers[0].label));
 
+  if (first) require_writable(std::filesystem::path{o.out} / "parameters.bin");
   Device device;
   auto const train_one = [&](options const&, optimizer_choice const& choice, dataset const& data, console& out) {
     auto net = initial_network<float>(device, o, data);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "comparison.hpp"
 
+#include "output.hpp"
 #include "random.hpp"
 #include "text.hpp"
 
@@ -123,7 +124,7 @@ int run_comparison(int argc, char** argv, trainer const& train) {
     auto data = load_dataset(c.data);
     if (c.limit > 0) data.train.limit(int(c.limit));
     auto const directory = std::filesystem::path{c.out};
-    std::filesystem::create_directories(directory);
+    require_writable(directory / "comparison.md");
 
     console out{stdout};
     out.say(data.name + ": " + std::to_string(data.train.count()) + " images to train, " +

@@ -3,13 +3,14 @@
 #include "program.hpp"
 
 #include "chart.hpp"
+#include "claim.hpp"
+#include "output.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -18,6 +19,14 @@ namespace example {
 namespace fs = std::filesystem;
 
 namespace {
+
+/// Throws std::runtime_error if a training ended with a loss that is not finite.
+void refuse_diverged(std::vector<history> const& runs) {
+  std::string names;
+  for (auto const& run : runs)
+    if (!std::isfinite(run.last().train_loss)) names += (names.empty() ? "" : ", ") + run.name;
+  if (!names.empty()) throw std::runtime_error("the training loss is not finite: " + names);
+}
 
 /// A curve over the epochs.
 curve over_epochs(std::string name, history const& run, double epoch_record::*what) {
@@ -94,6 +103,9 @@ void train_and_draw(options const& o, trainer const& train, bool speaks) {
     throw std::invalid_argument("--warmup " + std::to_string(o.warmup) + " leaves none of the " +
                                 std::to_string(steps) + " steps of the training");
 
+  auto const csv = fs::path{o.out} / "curves.csv", svg = fs::path{o.out} / "curves.svg";
+  if (speaks) require_writable(csv), require_writable(svg);
+
   console out{speaks ? stdout : nullptr};
   out.say(describe(o, data));
   std::vector<history> runs;
@@ -104,17 +116,10 @@ void train_and_draw(options const& o, trainer const& train, bool speaks) {
   if (!speaks) return;
   if (runs.size() > 1) out.summary(runs);
 
-  fs::create_directories(o.out);
-  auto const csv = fs::path{o.out} / "curves.csv", svg = fs::path{o.out} / "curves.svg";
   write_file(csv, to_csv(runs));
   write_file(svg, draw_runs(o, data, runs));
   out.say("\nwrote " + csv.string() + " and " + svg.string());
-}
-
-void write_file(fs::path const& path, std::string const& contents) {
-  std::ofstream file{path, std::ios::binary};
-  file << contents;
-  if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written");
+  refuse_diverged(runs);
 }
 
 std::int64_t total_steps(options const& o, labelled_images const& images) {
@@ -125,6 +130,7 @@ std::int64_t total_steps(options const& o, labelled_images const& images) {
 
 int exit_status(std::string const& program, std::function<void()> const& run) try {
   run();
+  flush_output();
   return 0;
 } catch (std::invalid_argument const& error) {
   std::fprintf(stderr, "%s: %s\n%s --help lists the options\n", program.c_str(), error.what(), program.c_str());

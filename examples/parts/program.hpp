@@ -8,7 +8,6 @@
 #include "options.hpp"
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -25,11 +24,9 @@ int run_program(int argc, char** argv, trainer const& train);
 /// ... with options that are known, where one rank of several says and writes nothing unless it speaks.
 void train_and_draw(options const& o, trainer const& train, bool speaks = true);
 
-/// The exit status of run(): 0, 2 for std::invalid_argument, 1 for another exception, whose text goes to stderr.
+/// The exit status of run(): 0, 2 for std::invalid_argument, 1 for another exception, whose text goes to stderr, and
+/// where stdout could not be written.
 int exit_status(std::string const& program, std::function<void()> const& run);
-
-/// Throws std::runtime_error if the file cannot be written.
-void write_file(std::filesystem::path const& path, std::string const& contents);
 
 /// The number of steps that a training takes.
 std::int64_t total_steps(options const& o, labelled_images const& images);

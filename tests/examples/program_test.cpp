@@ -1,12 +1,17 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include "../../examples/parts/output.hpp"
 #include "../../examples/parts/program.hpp"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 using namespace example;
 namespace fs = std::filesystem;
@@ -44,6 +49,46 @@ TEST_CASE("program: status 2 for a wrong command line, 1 for what fails later") 
   CHECK(run({"--out", "/dev/null/results"}, pretend) == 1);
   auto const fails = [](auto&&...) -> history { throw std::runtime_error("out of memory"); };
   CHECK(run({out}, fails) == 1);
+}
+
+TEST_CASE("program: what cannot be written is said before the training, and what is there stays") {
+  int trained = 0;
+  auto const train = [&](options const& o, optimizer_choice const& optimizer, dataset const& data, console& out) {
+    ++trained;
+    return pretend(o, optimizer, data, out);
+  };
+  CHECK(run({"--out", "/dev/null/results"}, train) == 1);
+  CHECK(trained == 0);
+  auto const file = fs::temp_directory_path() / ("descent-written-" + std::to_string(getpid()));
+  require_writable(file);
+  CHECK_FALSE(fs::exists(file));
+  write_file(file, "before");
+  require_writable(file);
+  CHECK(fs::file_size(file) == 6);
+  fs::remove(file);
+}
+
+TEST_CASE("program: status 1 for a training whose loss is not finite, with its pictures and numbers") {
+  auto const directory = fs::temp_directory_path() / ("descent-diverged-" + std::to_string(getpid()));
+  auto const diverge = [](options const& o, optimizer_choice const& optimizer, dataset const& data, console& out) {
+    auto run = pretend(o, optimizer, data, out);
+    if (optimizer.label == "adam") run.epochs[0].train_loss = std::nan("");
+    return run;
+  };
+  CHECK(run({"--compare", "sgd,adam", "--out", directory.string()}, diverge) == 1);
+  CHECK(fs::file_size(directory / "curves.csv") > 100);
+  fs::remove_all(directory);
+}
+
+TEST_CASE("program: status 1 where stdout is full") {
+  int const kept = dup(STDOUT_FILENO);
+  std::fflush(stdout);
+  REQUIRE(std::freopen("/dev/full", "w", stdout) != nullptr);
+  int const status = exit_status("full", [] { std::puts("more than nothing"); });
+  std::clearerr(stdout);
+  dup2(kept, STDOUT_FILENO);
+  close(kept);
+  CHECK(status == 1);
 }
 
 TEST_CASE("program: the last batch of an epoch may be smaller, --steps counts") {
