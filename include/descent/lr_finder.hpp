@@ -49,6 +49,7 @@ struct lr_point {
 struct lr_curve {
   std::vector<lr_point> points;
   bool diverged = false;  ///< whether it ended early; the point that ended it is the last one, if it was finite
+  std::int64_t skipped = 0;  ///< updates that were skipped, and whose rates say nothing
 
   /// Where the smoothed loss is least.
   lr_point const& minimum() const { return points[lowest()]; }
@@ -87,6 +88,25 @@ struct lr_sweeper {
     opt.alive().set_control(&control_block::sweep, rate, opt.groups_);
   }
   template <class O> static bool waits(O& opt) { return opt.alive().read_control().waiting; }
+
+  /// Throws std::invalid_argument unless the list has the optimizer's tensors, in their order.
+  template <class O, class Parameters> static void require_own(O const& opt, Parameters const& params) {
+    auto const& views = params.views();
+    auto const refuse = [](std::string const& what) {
+      throw std::invalid_argument("find_learning_rate: the parameters must be the optimizer's: " + what);
+    };
+    if (views.size() != opt.where_.tensors.size())
+      refuse("it has " + std::to_string(opt.where_.tensors.size()) + ", got " + std::to_string(views.size()));
+    for (std::size_t t = 0; t < views.size(); ++t) {
+      auto const& x = opt.where_.tensors[t];
+      auto const& v = views[t];
+      std::string const number = "number " + std::to_string(t);
+      if (v.name != opt.where_.names[t])
+        refuse(number + " is '" + opt.where_.names[t] + "', got '" + v.name + "'");
+      if (v.value != x.value || v.gradient != x.gradient || v.count != x.count)
+        refuse("'" + v.name + "' has another address or length");
+    }
+  }
 
   /// Copies of all values and gradients in host memory, or back from there.
   template <class O> static std::vector<std::byte> save(O& opt) {
@@ -163,6 +183,8 @@ template <bool Accumulates, class Trial, class Loss> lr_curve sweep(Trial& trial
 /// Values and gradients are put back to the bit, also when loss throws. The optimizer is not touched: masters, states,
 /// averages, t, loss scale, plateau and schedules are the copy's. It needs as much memory again, and room for values
 /// and gradients on the host. Micro-batches count towards the optimizer's: with accumulate each point is an update.
+/// `params` is the list that the optimizer was made from. Throws std::invalid_argument on another list,
+/// std::runtime_error when the first loss is not finite or every update was skipped.
 template <class Value, class Gradient, class Rule, class... Ps, class Loss>
 lr_curve find_learning_rate(optimizer<Value, Gradient, Rule, Ps...> const& opt,
                             parameters<Value, Gradient> const& params, lr_sweep const& settings, Loss&& loss) {
@@ -175,7 +197,9 @@ lr_curve find_learning_rate(optimizer<Value, Gradient, Rule, Ps...> const& opt,
   static_assert(std::is_invocable_v<Loss&, trial_type&> || std::is_invocable_v<Loss&>,
                 "find_learning_rate: loss is called as loss(trial) or loss(), and returns the loss");
   settings.check();
+  detail::lr_sweeper::require_own(opt, params);
   trial_type trial = opt.gathered(params);
+  auto const before = trial.report();
   auto const saved = detail::lr_sweeper::save(trial);
   lr_curve curve;
   try {
@@ -185,6 +209,10 @@ lr_curve find_learning_rate(optimizer<Value, Gradient, Rule, Ps...> const& opt,
     throw;
   }
   detail::lr_sweeper::restore(trial, saved);
+  auto const after = trial.report();
+  curve.skipped = after.skipped - before.skipped;
+  if (after.step == before.step && curve.skipped > 0)
+    throw std::runtime_error("find_learning_rate: every update was skipped; of the last: " + after.why);
   return curve;
 }
 

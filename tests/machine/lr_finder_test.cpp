@@ -139,6 +139,43 @@ TEST_CASE("the smoothed loss is corrected for its start and ends the sweep at `d
   CHECK(curve.steepest() == curve.points[1].rate);
 }
 
+TEST_CASE("skipped updates are counted; a sweep that has no others is no curve") {
+  bowl<double> x;
+  ds::optimizer opt{x.params, ds::sgd{.lr = 0.1}, ds::skip_nonfinite{}};
+  ds::lr_sweep const sweep{.lowest = 1e-4, .highest = 1e-2, .steps = 9};
+  int calls = 0, bad = 4;
+  auto const loss = [&] {
+    double const now = x.loss_and_gradients();
+    if (calls++ < bad) x.gradient[3] = std::nan("");
+    return now;
+  };
+  auto const curve = ds::find_learning_rate(opt, x.params, sweep, loss);
+  CHECK(curve.points.size() == 9);
+  CHECK(curve.skipped == 4);
+  bad = 1000;
+  auto const before = x.value;
+  CHECK(message<std::runtime_error>([&] { ds::find_learning_rate(opt, x.params, sweep, loss); }) ==
+        "find_learning_rate: every update was skipped; of the last: the gradient of 'a' is not finite");
+  CHECK(same_bits(x.value, before));
+}
+
+TEST_CASE("a list that is not the optimizer's is refused before anything is touched") {
+  bowl<double> x, y;
+  ds::optimizer opt{x.params, ds::sgd{.lr = 0.1}};
+  auto const refused = [&](ds::parameters<double> const& list) {
+    return message<std::invalid_argument>(
+        [&] { ds::find_learning_rate(opt, list, {}, [&] { return x.loss_and_gradients(); }); });
+  };
+  std::string const what = "find_learning_rate: the parameters must be the optimizer's: ";
+  CHECK(refused(y.params) == what + "'a' has another address or length");
+  ds::parameters<double> one, renamed;
+  one.add("a", x.value.data(), x.gradient.data(), 20);
+  CHECK(refused(one) == what + "it has 2, got 1");
+  renamed.add("a", x.value.data(), x.gradient.data(), 20);
+  renamed.add("c", x.value.data() + 20, x.gradient.data() + 20, 20);
+  CHECK(refused(renamed) == what + "number 1 is 'b', got 'c'");
+}
+
 TEST_CASE("what it suggests for descent on a bowl lies below the largest stable rate and scales with the bowl") {
   for (double c : {0.25, 1., 16.}) {  // stable below 2 / c
     bowl<double> x{40, c};
