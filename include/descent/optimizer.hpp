@@ -36,9 +36,10 @@ struct lr_sweeper;
 /// can be moved and not copied.
 ///
 /// A true gradient is what memory holds, divided by the loss scale and averaged over the accumulated micro-batches: all
-/// norms, clipping and rules see that, and nothing is written back. When any is not finite the whole step is skipped:
-/// values, masters, states, averages, t and schedules stay; gradients are still set to zero where zero_grad{} asks; a
-/// dynamic loss scale backs off.
+/// norms, clipping and rules see that, and nothing is written back. With skip_nonfinite{}, or a policy or rule that
+/// implies it, the whole step is skipped when any is not finite: values, masters, states, averages, t and schedules
+/// stay; gradients are still set to zero where zero_grad{} asks; a dynamic loss scale backs off. Without, nothing reads
+/// the gradients before the update, and NaN gets into the values; explain() and report().checked say which it is.
 template <class Value, class Gradient, class Rule, class... Ps>
 class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
                   public detail::face<Value, Gradient, Rule, Ps...> {

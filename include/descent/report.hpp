@@ -20,6 +20,7 @@ struct step_report {
   double grad_norm = 0;      ///< of the true gradients in the last update, before clipping, all groups, L2 or the clip
                              ///< policy's; not a number if nothing measures it
   double clip_factor = 1;    ///< of the last applied update; where groups or tensors are clipped each, the smallest
+  bool checked = false;      ///< whether gradients that are not finite skip a step: skip_nonfinite or what implies it
 };
 
 /// A tensor as the last read-only pass saw it.

@@ -99,6 +99,7 @@ step_report report_of(layout<typename Plan::value, typename Plan::gradient> cons
   step_report r{c.step, c.skipped, c.applied, {}, c.learning_rate, scale.scale, c.grad_norm, c.clip};
   if (!has_lr<typename Plan::rule>) r.learning_rate = none;
   if (!Plan::measures) r.grad_norm = none;
+  r.checked = Plan::measures;
   if (c.applied) return r;
   if (c.lost) r.why = "ranks were lost";
   else if (c.waiting && c.batches > 0) r.why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
