@@ -48,7 +48,8 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
       : base(where, groups, policies) {
     require_host_tensors(where_);
     if constexpr (Plan::template given<typename Plan::loss>)
-      require_host_memory(static_cast<typename Plan::loss const&>(policies_).where, sizeof(float), "loss_at: the loss");
+      require_host_memory(static_cast<typename Plan::loss const&>(policies_).where,
+                          sizeof *static_cast<typename Plan::loss const&>(policies_).where, "loss_at: the loss");
     ranks_.join(where_, groups, policies_);
     if constexpr (Plan::sums) pending_.reserve(Plan::pending_per_tensor ? where_.tensors.size() : groups.size());
     if constexpr (Plan::has_master) master_ = base::template allocate<typename Plan::master>();

@@ -30,15 +30,15 @@ template <class Rule> void follow_losses(std::string const& name, int cases) {
   });
 }
 
-/// Minimises f(x, y) = x^2 + 4 y^2, whose smallest value is 0.
-template <class Rule> double minimised(Rule const& rule, int steps) {
+/// Minimises f(x, y) = x^2 + 4 y^2 + least, with the loss as a Loss; how far above the least it ends.
+template <class Loss = float, class Rule> double minimised(Rule const& rule, int steps, double least = 0) {
   std::vector<double> x{1, -0.5}, g(2);
-  float f = 0;
+  Loss f = 0;
   ds::parameters<double> list;
   list.add("x", x.data(), g.data(), 2);
   ds::optimizer opt{list, rule, ds::loss_at{&f}};
   for (int t = 0; t < steps; ++t) {
-    f = float(x[0] * x[0] + 4 * x[1] * x[1]);
+    f = Loss(x[0] * x[0] + 4 * x[1] * x[1] + least);
     g = {2 * x[0], 8 * x[1]};
     opt.step();
   }
@@ -85,6 +85,12 @@ TEST_CASE("polyak and momo: with a gradient of zero and a loss above the least n
 TEST_CASE("polyak and momo find a minimum without a learning rate") {
   CHECK(minimised(ds::polyak{.max_lr = 10}, 100) < 1e-12);
   CHECK(minimised(ds::momo{.lr = 10}, 300) < 1e-9);
+}
+
+TEST_CASE("polyak: goes on as long as f - f_min has digits, in double longer than in float") {
+  ds::polyak const rule{.max_lr = 10, .f_min = 1000};
+  CHECK(minimised<double>(rule, 200, 1000) < 1e-11);
+  CHECK(minimised<float>(rule, 200, 1000) > 1e-6);
 }
 
 TEST_CASE("loss_at: a null pointer is refused") {
