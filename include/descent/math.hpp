@@ -60,12 +60,12 @@ template <class Real> DESCENT_HD Real sign(Real const& x) {
 DESCENT_HD inline float cbrt(float x) {
   float y = __builtin_bit_cast(float, __builtin_bit_cast(std::int32_t, x) / 3 + 0x2a5119f2);
   for (int i = 0; i < 3; ++i) y = y - (y - x / (y * y)) * (1 / 3.f);
-  return x > 0 ? y : x;
+  return x > 0 && is_finite(x) ? y : x;
 }
 DESCENT_HD inline double cbrt(double x) {
   double y = __builtin_bit_cast(double, __builtin_bit_cast(std::int64_t, x) / 3 + 0x2a9f789300000000);
   for (int i = 0; i < 4; ++i) y = y - (y - x / (y * y)) * (1 / 3.);
-  return x > 0 ? y : x;
+  return x > 0 && is_finite(x) ? y : x;
 }
 
 /// x^y, by the mathematical library of host or device: the last bits are theirs. On the host, powers 1/2 and 1/4 of

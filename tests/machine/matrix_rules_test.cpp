@@ -97,3 +97,33 @@ TEST_CASE("optax's presets are what its default cases need") {
   check("muon", 1e-13, ds::preset::optax::muon());
   check("adafactor", 2e-7, ds::preset::optax::adafactor());
 }
+
+TEST_CASE("matrices: finite gradients up to a hundredth of the largest float leave finite values, zeros among them") {
+  auto const stay_finite = [](auto const& rule, auto const& vectors, double size) {
+    bool finite = true;
+    for (int order = 0; order < 3; ++order) {
+      tensors<float> p(matrix_shapes);
+      ds::optimizer opt{p.list(), vectors, ds::matrices{rule}};
+      for (int t = 1; t <= 12; ++t) {
+        p.backward_by([&](std::size_t k, std::size_t i) {
+          double const ordinary = gradient_of(k, i, std::size_t(t)), large = std::copysign(size, ordinary);
+          double const in_order[] = {t <= 6 ? size : ordinary, t % 2 ? large : size * 1e-9, i % 2 ? ordinary : large};
+          return in_order[order];
+        });
+        opt.step();
+        for (auto const& tensor : p.value)
+          for (float x : tensor) finite = finite && std::isfinite(x);
+      }
+    }
+    return finite;
+  };
+  for (double size : {0., 1e-45, 1e-38, 1e-20, 1e10, 1e18, 1e36}) {
+    CAPTURE(size);
+    CHECK(stay_finite(ds::muon{}, ds::sgd{}, size));
+    CHECK(stay_finite(ds::adafactor{}, ds::adafactor{}, size));
+    CHECK(stay_finite(ds::preset::optax::adafactor(), ds::preset::optax::adafactor(), size));
+    CHECK(stay_finite(ds::sm3{}, ds::sm3{}, size));
+    CHECK(stay_finite(ds::shampoo{}, ds::sgd{}, size));
+    CHECK(stay_finite(ds::soap{}, ds::sgd{}, size));
+  }
+}

@@ -91,6 +91,31 @@ TEST_CASE("rmsprop: a variance that rounding made negative counts as 0") {
   CHECK(ds::rmsprop::update(0.0, 1.0, s, k) == near(-1 / 0.5));
 }
 
+TEST_CASE("squares that overflow: no infinity is multiplied by zero or taken from another") {
+  auto const after = [](auto const& rule) {
+    trial t(rule, {1});
+    for (int i = 0; i < 3; ++i) t.step({1e200});
+    return t.step({1})[0];
+  };
+  CHECK(after(ds::rmsprop{.centered = true}) == 1);
+  CHECK(after(ds::qhadam{.nu1 = 0, .nu2 = 0, .eps = 0}) == near(1 - 1e-3));
+  CHECK(after(ds::madgrad{.momentum = 0}) == 1);
+  CHECK(after(ds::yogi{}) == 1);
+  CHECK(std::isfinite(after(ds::radam{})));  // descends along m^ at first
+}
+
+TEST_CASE("lars, larc: a group without `adapt` takes lr itself") {
+  std::vector<double> const start{3, -4}, gradient{0.5, 2};
+  trial lars(ds::lars{.lr = 0.25, .weight_decay = 0.125, .adapt = false}, start);
+  trial larc(ds::larc<ds::heavy_ball>{.lr = 0.25, .weight_decay = 0.125, .adapt = false}, start);
+  trial ball(ds::heavy_ball{.lr = 0.25, .weight_decay = 0.125}, start);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<double> const expected = ball.step(gradient);
+    CHECK(lars.step(gradient) == expected);
+    CHECK(larc.step(gradient) == expected);
+  }
+}
+
 TEST_CASE("adagrad: 0 where the sum is 0, but not a number where the gradient was none") {
   for (bool inside : {false, true}) {
     CHECK(trial(ds::adagrad{.eps = 0, .eps_inside = inside}, {1}).step({0}) == std::vector{1.0});

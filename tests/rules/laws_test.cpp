@@ -53,6 +53,24 @@ outcome<Rule> run(Rule const& rule, problem<float> p, int steps, double scale = 
   return result;
 }
 
+/// Whether all values are finite after each of 16 steps with gradients of a size, in one of four orders with others.
+template <class T, class Optimizer> bool stay_finite(problem<T>& p, Optimizer& opt, double size, int order) {
+  bool finite = true;
+  for (int t = 1; t <= 16; ++t) {
+    for (std::size_t k = 0; k < p.grad.size(); ++k)
+      for (std::size_t i = 0; i < p.grad[k].size(); ++i) {
+        double const ordinary = gradient(k, i, t), large = std::copysign(size, ordinary);
+        double const in_order[] = {t <= 8 ? size : ordinary, t <= 8 ? large : 0, t % 2 ? large : size * 1e-9,
+                                   t == 1 || i % 2 ? ordinary : large};
+        p.grad[k][i] = descent::narrow<T>(in_order[order]);
+      }
+    opt.step();
+    for (auto const& tensor : p.value)
+      for (T x : tensor) finite = finite && std::isfinite(descent::widen<double>(x));
+  }
+  return finite;
+}
+
 template <class Rule> Rule without_decay(Rule rule) {
   if constexpr (requires { rule.weight_decay; }) rule.weight_decay = 0;
   return rule;
@@ -209,6 +227,27 @@ TEST_CASE("every rule: 1000 steps stay finite") {
     INFO(row.name);
     for (auto const& x : run(row.rule, problem<float>({13}), 1000).values)
       for (float p : x) CHECK(std::isfinite(p));
+  });
+}
+
+TEST_CASE("every rule: finite gradients up to a hundredth of the type's largest leave finite values") {
+  each_rule([](auto const& row) {
+    for (int order = 0; order < 4; ++order) {
+      CAPTURE(row.name);
+      CAPTURE(order);
+      for (double size : {1.4e-45, 1e-38, 1e-20, 1e10, 2e19, 1e25, 1e36}) {
+        CAPTURE(size);
+        problem<float> p({13, 8});
+        auto opt = optimizer_of(p.parameters(), row.rule);
+        CHECK(stay_finite(p, opt, size, order));
+      }
+      for (double size : {6e-8, 600.}) {
+        CAPTURE(size);
+        problem<descent::half> p({13});
+        auto opt = optimizer_of(p.parameters(), row.rule, descent::states<descent::half>{});
+        CHECK(stay_finite(p, opt, size, order));
+      }
+    }
   });
 }
 

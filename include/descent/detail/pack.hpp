@@ -159,7 +159,7 @@ DESCENT_LANES DESCENT_HD inline pack cbrt(pack const& a) {
   floats const x = a.lanes();
   floats y = (floats)((ints)x / 3 + 0x2a5119f2);
   for (int i = 0; i < 3; ++i) y = y - (y - x / (y * y)) * (1 / 3.f);
-  DESCENT_PACK(pack, x > 0 ? y : x);
+  DESCENT_PACK(pack, ((x > 0) & is_finite(a).lanes()) ? y : x);
 #else
   return {};
 #endif

@@ -6,6 +6,7 @@
 #include <descent/matrices.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -46,7 +47,7 @@ struct adafactor {
   }
 
   template <class Real> DESCENT_HD static Real direction(Real g, state<Real>& s, terms<Real> const& k) {
-    s.v = s.v + k.a2 * (g * g + k.added - s.v);
+    s.v = select(is_finite(s.v), s.v + k.a2 * (g * g + k.added - s.v), s.v);
     return g / sqrt(select(s.v > k.floor, s.v, k.floor));
   }
   template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real g, state<Real> s, terms<Real> const& k) {
@@ -84,13 +85,14 @@ template <class Real, class Terms> struct adafactor_square {
     return double(g[i]) * double(g[i]) + double(k->added);
   }
 };
-/// mean <- mean + a2 (sum / n - mean)
+/// mean <- mean + a2 (sum / n - mean), where sum / n is at most the largest number
 template <class Real, class Terms> struct adafactor_mean {
   Real* mean;
   Terms const* k;
   double n;
   DESCENT_HD void operator()(std::int64_t i, double sum) const {
-    mean[i] = mean[i] + k->a2 * (Real(sum / n) - mean[i]);
+    constexpr double largest = std::numeric_limits<Real>::max();
+    mean[i] = mean[i] + k->a2 * (Real(min(sum / n, largest)) - mean[i]);
   }
 };
 /// g <- u = g / sqrt(v), v the product of the row's and the column's mean by the mean of all
@@ -102,7 +104,7 @@ template <class Real, class Terms> struct adafactor_direction {
   DESCENT_HD void operator()(std::int64_t i, std::int64_t r, std::int64_t c) const {
     Real mean = Real(*rows_total / double(rows));
     if (k->floor != 0 && !(mean > k->eps1)) mean = k->eps1;
-    Real const v = row[r] * column[c] / mean;
+    Real const v = row[r] / mean * column[c];  // row[r] * column[c] may be too small or too large
     g[i] = g[i] / sqrt(v > k->floor ? v : k->floor);
   }
 };

@@ -18,9 +18,10 @@ namespace descent {
 ///     u <- m^ / (sqrt(v^ + eps_root) + eps) + wd p        x^ = x / (1 - b^t)
 ///     p <- p - lr ||p|| / ||u|| u                         norms over the tensor
 ///
-/// The ratio is kept in [min_ratio, max_ratio]. Other implementations' choices: without `always` it is 1 where there is
-/// no decay, without `averaging` m <- b1 m + g, and `eps_on_raw` as in adam. `correct_rate` has the raw moments in u
-/// and its norm, and lr sqrt(1 - b2^t) / (1 - b1^t) for lr, as DeepSpeed.
+/// The ratio is kept in [min_ratio, max_ratio]; where both are 1, as in a group of biases, the step is AdamW's. Other
+/// implementations' choices: without `always` it is 1 where there is no decay, without `averaging` m <- b1 m + g, and
+/// `eps_on_raw` as in adam. `correct_rate` has the raw moments in u and its norm, and lr sqrt(1 - b2^t) / (1 - b1^t)
+/// for lr, as DeepSpeed.
 struct lamb {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0, eps_root = 0;
   double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();

@@ -12,7 +12,7 @@ namespace descent {
 ///
 ///     a <- trust ||p|| / (||g|| + wd ||p|| + eps)         over the tensor
 ///     a <- min(a / lr, 1)                                 (clip)
-///     g <- a (g + wd p)                                   a = 1 where ||p|| or ||g|| is 0
+///     g <- a (g + wd p)                                   a = 1 where ||p|| or ||g|| is 0, and without `adapt`
 ///     p <- rule(p, g)                                     with this lr and without decay of its own
 ///
 /// apex leaves out the decay, too, where a norm is 0. `larc<sgd>{.rule = {.momentum = 0.9}, .lr = 0.1}`.
@@ -22,7 +22,7 @@ template <class Rule> struct larc {
 
   Rule rule{};
   double lr = Rule{}.lr, trust = 0.02, eps = 1e-8, weight_decay = 0;
-  bool clip = true;
+  bool clip = true, adapt = true;
 
   template <class Real> using state = typename Rule::template state<Real>;
   template <class Real> struct terms { typename Rule::template terms<Real> inner; Real a, wd; };
@@ -48,7 +48,7 @@ template <class Rule> struct larc {
   {
     double const p = sqrt(total.pp), g = sqrt(total.gg);
     terms<double> k{detail::with_lr(rule, lr).at(t, old...), 1, weight_decay};
-    if (!(p > 0 && g > 0)) return k;
+    if (!(adapt && p > 0 && g > 0)) return k;
     k.a = trust * p / (g + weight_decay * p + eps);
     if (clip) k.a = min(k.a / lr, 1.0);
     return k;

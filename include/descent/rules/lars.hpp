@@ -13,10 +13,11 @@ namespace descent {
 ///     b <- mu b + lr r (g + wd p)                         lr inside the buffer, as in the paper
 ///     p <- p - b                                          (Nesterov: p <- p - (mu b + lr r (g + wd p)))
 ///
-/// `joint_norm` divides by ||g + wd p|| + eps instead, as optax.lars does (r is 1 where that or ||p|| is 0).
+/// `joint_norm` divides by ||g + wd p|| + eps instead, as optax.lars does (r is 1 where that or ||p|| is 0). Without
+/// `adapt` r is 1: for biases and norms, in a group of their own (optax's trust_ratio_mask).
 struct lars {
   double lr = 0.1, momentum = 0.9, weight_decay = 0, trust = 1e-3, eps = 0;
-  bool nesterov = false, joint_norm = false;
+  bool nesterov = false, joint_norm = false, adapt = true;
 
   template <class Real> struct state { Real b; };
   template <class Real> struct terms { Real rate, mu, wd, nesterov; };  // rate = lr r
@@ -36,7 +37,7 @@ struct lars {
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total) const {
     double const p = sqrt(total.pp), g = sqrt(joint_norm ? total.uu : total.gg);
     terms<double> k = at(t);
-    if (p > 0 && g > 0) k.rate *= trust * p / (g + (joint_norm ? 0 : weight_decay * p) + eps);
+    if (adapt && p > 0 && g > 0) k.rate *= trust * p / (g + (joint_norm ? 0 : weight_decay * p) + eps);
     return k;
   }
 

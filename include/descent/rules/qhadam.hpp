@@ -34,7 +34,8 @@ struct qhadam {
     g = g + k.l2 * p;
     s.m = k.b1 * s.m + k.a1 * g;
     s.v = k.b2 * s.v + k.a2 * g * g;
-    Real const u = (k.g_nu * g + k.m_nu * s.m) / (sqrt(k.gg_nu * g * g + k.v_nu * s.v) + k.eps);
+    Real const v = select(k.v_nu > Real(0), k.v_nu * s.v, Real(0));  // s.v may have overflowed
+    Real const u = (k.g_nu * g + k.m_nu * s.m) / (sqrt(k.gg_nu * g * g + v) + k.eps);
     return p - k.lr * (u + k.wd * p);
   }
 

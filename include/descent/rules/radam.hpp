@@ -43,7 +43,7 @@ struct radam {
     g = g + k.wd * p;
     s.m = k.b1 * s.m + k.a1 * g;
     s.v = k.b2 * s.v + k.a2 * g * g;
-    return p - (k.rate * (s.m / (k.root * sqrt(s.v) + k.eps)) + k.decay * p);
+    return p - (k.rate * (s.m / (select(k.root > Real(0), sqrt(s.v), Real(0)) + k.eps)) + k.decay * p);
   }
 
   void check() const { detail::check_moments("radam", *this); }

@@ -18,7 +18,8 @@ namespace descent {
 ///     b  <- mu b + g / (sqrt(v - g_^2) + eps)             (g_ = 0 unless centered)
 ///     p  <- p - lr b
 ///
-/// v - g_^2, a variance, is kept from falling below 0 by rounding; PyTorch lets it become not a number there.
+/// v - g_^2, a variance, is kept from falling below 0 by rounding, and is v where that has overflowed; PyTorch lets it
+/// become not a number there.
 /// Without `decay_by_lr` lr is left out of the decoupled decay, as flashlight.
 struct rmsprop {
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, initial = 0;
@@ -45,7 +46,8 @@ struct rmsprop {
     g = g + k.wd * p;
     s.v = k.alpha * s.v + k.rest * g * g;
     s.g_ = k.alpha * s.g_ + k.centered * k.rest * g;
-    s.b = k.mu * s.b + k.lr_b * g / (sqrt(max(s.v - s.g_ * s.g_, Real(0)) + k.inside) + k.outside);
+    Real const variance = select(is_finite(s.v), max(s.v - s.g_ * s.g_, Real(0)), s.v);
+    s.b = k.mu * s.b + k.lr_b * g / (sqrt(variance + k.inside) + k.outside);
     return p - k.decay * p - k.lr * s.b;
   }
 

@@ -61,6 +61,16 @@ template <class Real> struct root_factor {
     f[i] = *error < enough ? one : Real(1.25) * one - Real(0.25) * m[i];
   }
 };
+/// root <- x, unless m is so far from I that the iterations have not found it
+template <class Real> struct found_root {
+  Real* root;
+  Real const* x;
+  double const* error;
+  std::int64_t n;
+  DESCENT_HD void operator()(std::int64_t i) const {
+    if (is_finite(*error) && *error < 4 * double(n)) root[i] = x[i];
+  }
+};
 /// u <- ||g|| / ||u|| u
 template <class Real> struct graft {
   Real* u;
@@ -83,7 +93,8 @@ template <class Real> struct graft {
 /// The roots are found anew in every `every`-th update, from the first on, skipped updates counted; until they are
 /// found they are I. In a captured step they are found anew in every replay. Coupled Newton iterations, products only
 /// (Higham, Functions of Matrices, 2008, section 7.3): as many as it takes and at most `iterations`; a device does all
-/// of them. In float let eps be above 1e-6 of the largest eigenvalue.
+/// of them. In float let eps be above 1e-6 of the largest eigenvalue: where the iterations diverge, for a matrix that is
+/// singular but for rounding or has overflowed, the root stays as it was.
 struct shampoo {
   double lr = 1e-2, momentum = 0.9, beta2 = 1, eps = 1e-4, weight_decay = 0;
   bool graft = false;
@@ -182,7 +193,8 @@ struct shampoo {
       w.product(square(t2), square(m), t1);
       std::swap(m, t1);
     }
-    w.each(n * n, detail::copy_of<real>{w.memory(part + 2), x});
+    w.total(n * n, detail::root_error<real>{m, n}, w.sums() + 3);
+    w.each(n * n, detail::found_root<real>{w.memory(part + 2), x, w.sums() + 3, n});
   }
 };
 static_assert(matrix_rule<shampoo>);

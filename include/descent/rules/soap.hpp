@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -30,12 +31,16 @@ template <class Real, class Terms> struct soap_direction {
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i) const { m[i] = m[i] / (sqrt(v[i]) + k->eps); }
 };
-/// s <- b s + a x
+/// s <- b s + a x, or s as it was where products of a row of s would overflow
 template <class Real, class Terms> struct soap_statistics {
   Real* s;
   Real const* x;
   Terms const* k;
-  DESCENT_HD void operator()(std::int64_t i) const { s[i] = k->b * s[i] + k->a * x[i]; }
+  DESCENT_HD void operator()(std::int64_t i) const {
+    constexpr Real most = std::numeric_limits<Real>::max() * Real(0x1p-16);
+    Real const next = k->b * s[i] + k->a * x[i];
+    if (is_finite(next) && abs(next) < most) s[i] = next;
+  }
 };
 template <class Real> struct copy_unsolved {
   Real* to;

@@ -13,7 +13,7 @@ namespace descent {
 /// Without `bias_correction` x^ = x, as in the paper and ensmallen.
 ///
 ///     m <- b1 m + (1 - b1) g
-///     v <- v - (1 - b2) sign(v - g^2) g^2
+///     v <- v - (1 - b2) sign(v - g^2) g^2                 unless v has overflowed
 ///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 struct yogi {
   double lr = 1e-2, beta1 = 0.9, beta2 = 0.999, eps = 1e-3, initial = 1e-6, weight_decay = 0;
@@ -33,7 +33,7 @@ struct yogi {
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     s.m = k.b1 * s.m + k.a1 * g;
-    s.v = s.v - k.a2 * sign(s.v - g * g) * (g * g);
+    s.v = select(is_finite(s.v), s.v - k.a2 * sign(s.v - g * g) * (g * g), s.v);
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p);
   }
 
