@@ -75,6 +75,13 @@ template <class Rule> struct group_entry {
 
 namespace detail {
 
+/// Before a loop on a device whose index would else be one into local memory.
+#if defined(__CUDA_ARCH__)
+#define DESCENT_UNROLL _Pragma("unroll")
+#else
+#define DESCENT_UNROLL
+#endif
+
 DESCENT_HD inline rate_change rates_of(control_block const& c) { return {c.plateau.value, c.sweep}; }
 
 /// What the update of a group or tensor reads.
@@ -318,11 +325,13 @@ DESCENT_HD unit<Rule, Real> narrowed(Terms const& k, double factor, bool frozen)
 /// The first of some terms that is not finite, or where that may be one not a number; their number if there is none.
 template <class Rule, class Real> DESCENT_HD int bad_term(unit<Rule, Real> const& x) {
   constexpr int n = int(members<Rule::template terms>);
-  for (int i = 0; i < n; ++i) {
+  int first = n;
+  DESCENT_UNROLL
+  for (int i = n - 1; i >= 0; --i) {
     Real const& k = reinterpret_cast<Real const*>(&x.terms)[i];
-    if (may_be_infinite<Rule>(std::size_t(i)) ? is_nan(k) : !is_finite(k)) return i;
+    if (may_be_infinite<Rule>(std::size_t(i)) ? is_nan(k) : !is_finite(k)) first = i;
   }
-  return n;
+  return first;
 }
 /// Whether a unit may be used.
 template <class Rule, class Real> DESCENT_HD bool is_sound(unit<Rule, Real> const& x) {
@@ -333,8 +342,8 @@ template <class Real> DESCENT_HD bool is_sound(step_terms<Real> const& k) {
 }
 DESCENT_HD inline bool is_sound(no_step_terms const&) { return true; }
 
-/// Whether nothing contributes to a unit's sums, nor follows its terms: a tensor without elements, or none of whose rows
-/// are selected, or whose elements follow the rule of matrices. Such terms may be 0 / 0.
+/// Whether nothing contributes to a unit's sums, nor follows its terms: a tensor without elements, or with no row that
+/// is selected, or a matrix of the matrix rule. Such terms may be 0 / 0.
 template <class Plan>
 DESCENT_HD bool is_idle(bool has_elements, [[maybe_unused]] double const* totals,
                         [[maybe_unused]] std::int64_t stride) {
@@ -353,9 +362,13 @@ DESCENT_HD term_fault fault_of(unit<Rule, Real> const& x, [[maybe_unused]] Rule 
                                term_fault::place what = term_fault::term) {
   if constexpr (has_lr<Rule>)
     if (what != term_fault::matrices && !is_finite(Real(scheduled.lr))) return {what, -1, unit, scheduled.lr};
-  int const i = bad_term(x);
-  if (i == int(members<Rule::template terms>)) return {term_fault::factor, 0, unit, double(x.factor)};
-  return {what, i, unit, double(reinterpret_cast<Real const*>(&x.terms)[i])};
+  constexpr int n = int(members<Rule::template terms>);
+  int const first = bad_term(x);
+  term_fault fault{term_fault::factor, 0, unit, double(x.factor)};
+  DESCENT_UNROLL
+  for (int i = 0; i < n; ++i)
+    if (i == first) fault = {what, i, unit, double(reinterpret_cast<Real const*>(&x.terms)[i])};
+  return fault;
 }
 
 struct no_memory {};

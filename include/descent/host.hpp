@@ -345,7 +345,8 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
       if constexpr (!Plan::shards) {
         auto const owned = e->owned(t.arena);
         with_types<Plan>(t.types, [&]<class Typed>() {
-          for (std::size_t b = 0; b < owned.size(); ++b) add(has_owned<Typed>(b) ? owned[b].at : nullptr, owned[b].size);
+          for (std::size_t b = 0; b < owned.size(); ++b)
+            add(has_owned<Typed>(b) ? owned[b].at : nullptr, owned[b].size);
         });
       }
     }

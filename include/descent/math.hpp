@@ -31,8 +31,8 @@ DESCENT_HD inline float select(bool condition, float a, float b) { return condit
 DESCENT_HD inline double select(bool condition, double a, double b) { return condition ? a : b; }
 
 /// Whether x is neither infinite nor not a number, and whether it is not a number. By its bits: -ffinite-math-only, a
-/// part of -ffast-math and -Ofast, lets a compiler drop or invert comparisons that only such numbers can fail. Ask before
-/// x is compared with anything: behind x == 0 it takes x for 0.
+/// part of -ffast-math and -Ofast, lets a compiler drop or invert comparisons that only such numbers can fail. Ask
+/// before x is compared with anything: behind x == 0 it takes x for 0.
 DESCENT_HD constexpr bool is_finite(float const& x) {
   return (__builtin_bit_cast(std::uint32_t, x) & 0x7f800000u) != 0x7f800000u;
 }

@@ -7,6 +7,7 @@
 #include <descent/rule.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -48,6 +49,9 @@ template <class Real> struct dense {
   std::int64_t height() const { return transposed ? columns : rows; }
   std::int64_t width() const { return transposed ? rows : columns; }
 };
+
+/// The largest number, in device code, too, where nvcc does not call numeric_limits.
+template <class Real> inline constexpr Real largest = std::numeric_limits<Real>::max();
 
 // What several rules do to elements of matrices.
 template <class Real> struct square_of {

@@ -153,7 +153,8 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
       auto const& x = where_->matrices[u];
       if (groups[std::size_t(x.group)].frozen) continue;
       units_[u] = terms_of(e, x, t);
-      if (!is_sound(units_[u])) return fault_of(units_[u], accepted_[std::size_t(x.group)], x.tensor, term_fault::matrices);
+      if (!is_sound(units_[u]))
+        return fault_of(units_[u], accepted_[std::size_t(x.group)], x.tensor, term_fault::matrices);
     }
     return {};
   }

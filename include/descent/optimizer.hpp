@@ -85,8 +85,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     run({weight, false});
   }
 
-  /// Updates with the micro-batches that wait, if any, as if there were n of them. Ranks meet in every flush(): one that
-  /// has none adds nothing and keeps its gradients, also with zero_grad{}.
+  /// Updates with the micro-batches that wait, if any, as if there were n of them. Ranks meet in every flush(): one
+  /// that has none adds nothing and keeps its gradients, also with zero_grad{}.
   void flush() requires(plan::template given<typename plan::accumulation>) {
     this->refuse_ready("flush()");
     run({0, true});
@@ -149,7 +149,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     return measured_norm([&](auto const& tensor) { return tensor.group == g.index; }, g.index);
   }
   double gradient_norm(std::string const& name) {
-    auto const* t = &where_.tensors[where_.find(name)];
+    auto const* t = &where_.tensors[this->number_of(name)];
     return measured_norm([&](auto const& tensor) { return &tensor == t; }, t->group);
   }
 

@@ -51,8 +51,8 @@ struct overlap {
 /// With overlap{}: a gradient without ready() is zero on this rank. Otherwise step() throws, naming it.
 struct missing_is_zero {};
 
-/// Every so many updates ranks compare what agree() compares, in front of the update: step() throws as agree() does, and
-/// nothing has changed. Such a step waits for the device, the others do not; on cuda step() cannot be captured.
+/// Every so many updates ranks compare what agree() compares, in front of the update: step() throws as agree() does,
+/// and nothing has changed. Such a step waits for the device, the others do not; on cuda step() cannot be captured.
 struct agree_every {
   std::int64_t updates = 1000;
 };

@@ -183,8 +183,9 @@ concept has_ahead = requires(R const r, float x, double y, typename R::template 
 template <class R>
 concept has_step_of_p = requires { requires R::step_needs_p; };
 
-/// Unbounded terms: `static constexpr bool unbounded(std::size_t term)` says that a member of the terms may be infinite,
-/// as a limit that is none. An update with another one that is not finite, in the type of the arithmetic, is skipped.
+/// Unbounded terms: `static constexpr bool unbounded(std::size_t term)` says that a member of the terms may be
+/// infinite, as a limit that is none. An update with another one that is not finite, in the type of the arithmetic, is
+/// skipped.
 template <class R>
 concept has_unbounded_terms = requires(std::size_t term) {
   { R::unbounded(term) } -> std::same_as<bool>;

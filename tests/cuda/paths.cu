@@ -54,7 +54,6 @@ void reach(detail::device_view<Plan> const& v, detail::control_view<Plan> const&
   if constexpr (Plan::template given<typename Plan::loss_scale>) {
     using body = detail::scaled_packets<Plan, detail::unscale_body>;
     go(detail::each_packet<body>, body{v, nullptr, {}});
-    go(detail::mark_unscaled<Plan>, v);
   }
   go(detail::each_packet<detail::update_packets<Plan>>, detail::update_packets<Plan>{v});
   if constexpr (Plan::own_updates) go(detail::count_updates<Plan>, v);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Random calls of all that an optimizer's face has, on twins. One is left alone; the other is interrupted, saved and put
-// back into a new optimizer, moved, gathered, given calls that are refused and functions that throw. After every call
+// Random calls of all that an optimizer's face has, on twins. One is left alone; the other is interrupted, saved and
+// put back into a new optimizer, moved, gathered, given calls that are refused and functions that throw. After every call
 // both have the same bits: values, gradients and all pieces of a saved run.
 //
 // DESCENT_SEEDS=1000 tries so many seeds of each kind instead of a few; DESCENT_FIRST_SEED is the first.
@@ -95,6 +95,10 @@ template <class Value, class Make> struct twin {
       list.add("w" + std::to_string(k), values[k].data() + behind[k], gradients[k].data() + behind[k], sizes[k],
                ds::group{int(k % 2)});
     opt = std::make_unique<optimizer>(make(list, &throws));
+  }
+
+  void put_back(std::vector<std::vector<Value>> const& kept) {
+    for (std::size_t k = 0; k < kept.size(); ++k) std::copy(kept[k].begin(), kept[k].end(), gradients[k].begin());
   }
 
   std::map<std::string, bytes> saved() const {
@@ -290,16 +294,18 @@ template <int Abilities, class Value, class Make> class composition {
           return g + g;
         };
         auto const kept = s.gradients;
-        if (!refused<refusal>([&] { opt.transform_gradients(some); })) s.gradients = kept;
+        if (!refused<refusal>([&] { opt.transform_gradients(some); }))
+          s.put_back(kept);
         break;
       }
       case 9:
         if constexpr (has(scheduled)) {
           s.throws = true;
           if (waiting_ == (has(accumulates) ? 2 : 0)) {
-            auto const kept = s.gradients;
+            auto const kept = s.gradients;  // which may be skipped before the schedule is asked
+            for (auto& g : s.gradients) std::fill(g.begin(), g.end(), ds::narrow<Value>(0.5));
             CHECK(refused<refusal>([&] { opt.step(); }));
-            s.gradients = kept;
+            s.put_back(kept);
           }
           s.throws = false;
         }

@@ -103,7 +103,8 @@ auto const nothing_else = [](auto const&) { return std::vector<float>{}; };
 TEST_CASE("a schedule that gives no number or an infinity, in float 1e39, too, skips the update and says so") {
   for (double bad : {not_a_number, infinity, -infinity, too_large}) {
     auto const lr = ds::learning_rate(broken_at{2, bad});
-    std::string const why = "the terms of group 0 are not finite in float at update 3: lr is " + ds::detail::number(bad);
+    std::string const why =
+        "the terms of group 0 are not finite in float at update 3: lr is " + ds::detail::number(bad);
     stops<float>(why, nothing_else, ds::sgd{}, lr);
     auto const state = [](auto const& opt) { return copy(opt.template state<0>("tensor2")); };
     stops<float>(why, state, ds::adamw{}, lr, ds::skip_nonfinite{});
@@ -216,7 +217,7 @@ TEST_CASE("weights and loss scales have an inverse in the type of the arithmetic
   CHECK(message([&] { ds::optimizer o{p.parameters(), ds::sgd{}, ds::dynamic_loss_scale{.init = 1, .min = 1e-41}}; }) ==
         "dynamic_loss_scale: min" + scale);
   ds::optimizer scaled{p.parameters(), ds::sgd{}, ds::static_loss_scale{1}};
-  CHECK(message([&] { scaled.set_scale_state({.scale = 1e-41f}); }).starts_with("loss scale: the scale must be above 0"));
+  CHECK(message([&] { scaled.set_scale_state({.scale = 1e-41f}); }).starts_with("loss scale: the scale must be"));
   ds::loss_scaler<> scaler;
   CHECK(message([&] { scaler.update(1e-41); }) == "loss scale: the scale" + scale);
   CHECK(same_bits(p.value, values));
@@ -224,10 +225,11 @@ TEST_CASE("weights and loss scales have an inverse in the type of the arithmetic
   problem<double> d(sizes);
   d.set_gradients(1);
   auto const before = d.value;
-  ds::optimizer sums{d.parameters(), ds::sgd{}, ds::accumulate{2}, ds::zero_grad{}};
+  ds::optimizer sums{d.parameters(), ds::sgd{}, ds::accumulate{2}, ds::zero_grad{}, ds::dynamic_loss_scale{.init = 4}};
   sums.step(1.7e308), sums.step(1.7e308);
   CHECK(sums.report().why == "what gradients are divided by, inf, has no inverse in double");
   CHECK(sums.report().skipped == 1);
+  CHECK(sums.loss_scale() == 4);
   CHECK(same_bits(d.value, before));
   CHECK(all_zero(d.grad));
   d.set_gradients(1);

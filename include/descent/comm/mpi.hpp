@@ -36,8 +36,8 @@ namespace descent::comm {
 /// Only a network that is cut in two at this moment can part them, and a rank that is stopped, late and then goes on.
 ///
 /// The destructor tells the others, whose next collective ends at once then, and waits up to a second for them to end,
-/// too. The constructor waits for all ranks of `parent`; it and each collective wait no longer than the deadline, a sum of
-/// more than 4096 elements at most twice. Throws std::invalid_argument on arguments, comm_error on lost ranks, the
+/// too. The constructor waits for all ranks of `parent`; it and each collective wait no longer than the deadline, a sum
+/// of more than 4096 elements at most twice. Throws std::invalid_argument on arguments, comm_error on lost ranks, the
 /// latter for ever after. Owned: room for what the largest collective so far sends and receives, which stays where
 /// messages were under way when it failed. One thread at a time.
 class mpi {
@@ -120,8 +120,8 @@ class mpi {
   static constexpr std::int64_t small = 4096;  // elements; with more a sum goes in parts, one for each rank to add
   static constexpr std::chrono::seconds objections{1}, goodbyes{1};
 
-  /// What a rank is in, that nobody completes a collective, the question who lacks something of it, or that a rank takes
-  /// part in this one and later ones no more.
+  /// What a rank is in, that nobody completes a collective, the question who lacks something of it, or that a rank
+  /// takes part in this one and later ones no more.
   struct notice {
     enum : std::int64_t { gives_up = -1, asks = -2, leaves = -3 };
     std::int64_t number, bytes;  // or one of the above

@@ -144,8 +144,8 @@ template <class Plan> class host_control {
   }
   /// The update takes place.
   void advance(std::vector<entry> const& groups) {
-    exchange_memories();
     detail::advance<Plan>(control_, groups[0].rule, policies_);
+    exchange_memories();
   }
 
   /// The rules of the groups as they are after so many steps.

@@ -78,8 +78,8 @@ template <class Plan> struct matrix_layout {
   /// In bytes, too, a 64-bit number.
   static void add_room(std::int64_t& end, std::int64_t size) {
     constexpr std::int64_t most = std::int64_t{1} << 56;
-    require(size <= most && end <= most - size, "matrices", "a part of the rule's memory or scratch, with those before,",
-            "at most 2^56 elements", size);
+    require(size <= most && end <= most - size, "matrices",
+            "a part of the rule's memory or scratch, with those before,", "at most 2^56 elements", size);
     end += arena_of(size);
   }
   void add(std::int32_t tensor, std::int32_t group, descent::shape s, rule const& r, std::string const& name) {

@@ -48,10 +48,10 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   }
   /// Puts all pieces back into an optimizer that was made like the saved one: f(name, elements) gets a piece as it is,
   /// and returns what comes in its place, a span, vector or array of the same type and length. The order of parameters
-  /// may be another. Gradients count as scaled then, whatever unscale() did. Throws as save() and, with nothing changed,
-  /// std::invalid_argument on another length, on another text of "made_by" (returned as it was shown, it is none) and as
-  /// set_step(), set_scale_state(), set_plateau() and set_row_updates(), and whatever f throws. Whether states and masters
-  /// are finite is not looked at.
+  /// may be another. Gradients count as scaled then, whatever unscale() did. Throws as save() and, with nothing
+  /// changed, std::invalid_argument on another length, on another text of "made_by" (returned as it was shown, it is
+  /// none) and as set_step(), set_scale_state(), set_plateau() and set_row_updates(), and whatever f throws. Whether
+  /// states and masters are finite is not looked at.
   template <class F> void load(F const& f) {
     refuse_between("load()");
     load_pieces(f, [] {});

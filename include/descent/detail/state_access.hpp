@@ -44,6 +44,11 @@ template <class Plan, class Engine> class optimizer_core {
     if (!engine_) throw std::logic_error("this optimizer was moved from");
     return *engine_;
   }
+  /// Of a parameter.
+  std::size_t number_of(std::string const& name) const {
+    alive();
+    return where_.find(name);
+  }
   /// For a function that waits.
   Engine& waiting(char const* function) const {
     alive().refuse_capture(function);
@@ -104,14 +109,14 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// one type. In the backend's memory: on CUDA wait for the stream before you read it. Empty when it is not stored.
   template <std::size_t Slot> std::span<typename Plan::template slot<Slot> const> state(std::string const& name) const {
     static_assert(Slot < Plan::slots, "the rule's state has fewer members");
-    return state_of<Slot>(where_.find(name));
+    return state_of<Slot>(this->number_of(name));
   }
   auto state(std::string const& name, std::size_t slot) const {
     static_assert(Plan::state_types::size == 1, "the state's members have several types: use state<number>(name)");
     if (slot >= Plan::slots)
       throw std::invalid_argument("state of '" + name + "': the rule has " + std::to_string(Plan::slots) +
                                   " members of state, asked for number " + std::to_string(slot));
-    return state_view<typename Plan::template slot<0>>(alive().slot(slot), where_.find(name));
+    return state_view<typename Plan::template slot<0>>(alive().slot(slot), this->number_of(name));
   }
   auto state(std::string const& name, std::string_view slot) const requires has_slot_names<rule> {
     for (std::size_t i = 0; i != Plan::slots; ++i)
@@ -123,7 +128,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// stored in; likewise. Empty for other parameters.
   template <std::size_t Part> auto matrix_state(std::string const& name) const {
     static_assert(Plan::has_matrices, "there is no rule for matrices: give the policy matrices{rule}");
-    return matrix_state_of<Part>(where_.find(name));
+    return matrix_state_of<Part>(this->number_of(name));
   }
   template <std::size_t Part> void set_matrix_state(std::string const& name, auto const& from) {
     put("set_matrix_state of '" + name + "'", matrix_state<Part>(name), from);
@@ -153,7 +158,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     static_assert(Plan::overlaps, "ready(): give replicated or sharded the option overlap{}");
     alive().ready(groups_, parameter, stream...);
   }
-  void ready(std::string const& name, auto... stream) { ready(where_.find(name), stream...); }
+  void ready(std::string const& name, auto... stream) { ready(this->number_of(name), stream...); }
 
   /// Shows on_plateau a metric, such as the loss over what it does not train on: one value, or one that is read where
   /// the backend is. On CUDA enqueued; in a capture the value stays as it is, and the memory is read at each replay.
@@ -169,7 +174,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// The master copy of one parameter, likewise; a value of the master's type is its own.
   auto master(std::string const& name) const {
     static_assert(Plan::has_master, "there is no master copy: give the policy master<float>{}");
-    return master_of(where_.find(name));
+    return master_of(this->number_of(name));
   }
 
   /// Puts masters back, to the bit, where reload_values() makes them of the values; likewise average, slow weights,
@@ -181,7 +186,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// The average of one parameter, likewise.
   std::span<typename Plan::real const> average(std::string const& name) const {
     static_assert(Plan::template given<typename Plan::average>, "there is no average: give the policy ema{} or swa{}");
-    return view<typename Plan::real>(alive().average(), where_.find(name));
+    return view<typename Plan::real>(alive().average(), this->number_of(name));
   }
   void set_average(std::string const& name, auto const& from) {
     put("set_average of '" + name + "'", average(name), from);
@@ -190,13 +195,13 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   std::span<typename Plan::slow const> slow(std::string const& name) const {
     static_assert(Plan::template given<typename Plan::lookahead>,
                   "there are no slow weights: give the policy lookahead{}");
-    return view<typename Plan::slow>(alive().slow(), where_.find(name));
+    return view<typename Plan::slow>(alive().slow(), this->number_of(name));
   }
   void set_slow(std::string const& name, auto const& from) { put("set_slow of '" + name + "'", slow(name), from); }
   /// The 16 bits that each value of one parameter lacks, likewise.
   std::span<std::uint16_t const> remainder(std::string const& name) const {
     static_assert(Plan::has_remainder, "there is no remainder: give the policy master_remainder{}");
-    return view<std::uint16_t>(alive().remainder(), where_.find(name));
+    return view<std::uint16_t>(alive().remainder(), this->number_of(name));
   }
   void set_remainder(std::string const& name, auto const& from) {
     put("set_remainder of '" + name + "'", remainder(name), from);
@@ -207,7 +212,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// captured ones too. On CUDA enqueued.
   void select_rows(std::string const& name, std::uint8_t const* mask) {
     require_rows();
-    std::size_t const t = where_.find(name);
+    std::size_t const t = this->number_of(name);
     this->alive().select_rows(t, rows_of(where_, t), mask);
   }
   /// The same by a list of row numbers in the backend's memory, which is read here and once. A negative number is left
@@ -217,14 +222,14 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   void select_rows(std::string const& name, Index const* list, std::int64_t count) {
     require_rows();
     require(count >= 0 && count <= most_elements, "select_rows", "count", "in [0, 2^48]", count);
-    std::size_t const t = where_.find(name);
+    std::size_t const t = this->number_of(name);
     this->alive().select_rows(t, rows_of(where_, t), list, count);
   }
   /// How often each row of one parameter was updated, in the backend's memory. Counts that are put back are at least 0;
   /// on CUDA those in device memory are not looked at.
   std::span<std::int32_t const> row_updates(std::string const& name) const {
     static_assert(Plan::own_updates, "row_updates(): give the policy masked_rows<row_step::own>{}");
-    return row_updates_of(where_.find(name));
+    return row_updates_of(this->number_of(name));
   }
   void set_row_updates(std::string const& name, auto const& from) {
     std::string const what = "set_row_updates of '" + name + "'";

@@ -6,7 +6,6 @@
 #include <descent/matrices.hpp>
 
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -91,8 +90,7 @@ template <class Real, class Terms> struct adafactor_mean {
   Terms const* k;
   double n;
   DESCENT_HD void operator()(std::int64_t i, double sum) const {
-    constexpr double largest = std::numeric_limits<Real>::max();
-    mean[i] = mean[i] + k->a2 * (Real(min(sum / n, largest)) - mean[i]);
+    mean[i] = mean[i] + k->a2 * (Real(min(sum / n, double(largest<Real>))) - mean[i]);
   }
 };
 /// g <- u = g / sqrt(v), v the product of the row's and the column's mean by the mean of all

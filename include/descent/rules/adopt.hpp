@@ -23,6 +23,8 @@ struct adopt {
   template <class Real> struct terms { Real lr, b1, a1, b2, a2, eps, clip, wd; };  // a = 1 - b
   static constexpr char const* slots[] = {"m", "v"};
 
+  DESCENT_HD static constexpr bool unbounded(std::size_t term) { return term == 6; }  // clip
+
   DESCENT_HD terms<double> at(std::int64_t t) const {
     if (t == 1) return {0, 0, 0, 0, 1, 1, 0, 0};
     return {lr, beta1, 1 - beta1, beta2, 1 - beta2, eps, clip ? sqrt(sqrt(double(t - 1))) : HUGE_VAL, weight_decay};

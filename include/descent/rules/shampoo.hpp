@@ -93,8 +93,8 @@ template <class Real> struct graft {
 /// The roots are found anew in every `every`-th update, from the first on, skipped updates counted; until they are
 /// found they are I. In a captured step they are found anew in every replay. Coupled Newton iterations, products only
 /// (Higham, Functions of Matrices, 2008, section 7.3): as many as it takes and at most `iterations`; a device does all
-/// of them. In float let eps be above 1e-6 of the largest eigenvalue: where the iterations diverge, for a matrix that is
-/// singular but for rounding or has overflowed, the root stays as it was.
+/// of them. In float let eps be above 1e-6 of the largest eigenvalue: where the iterations diverge, for a matrix that
+/// is singular but for rounding or has overflowed, the root stays as it was.
 struct shampoo {
   double lr = 1e-2, momentum = 0.9, beta2 = 1, eps = 1e-4, weight_decay = 0;
   bool graft = false;

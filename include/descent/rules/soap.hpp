@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -37,7 +36,7 @@ template <class Real, class Terms> struct soap_statistics {
   Real const* x;
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i) const {
-    constexpr Real most = std::numeric_limits<Real>::max() * Real(0x1p-16);
+    constexpr Real most = largest<Real> * Real(0x1p-16);
     Real const next = k->b * s[i] + k->a * x[i];
     if (is_finite(next) && abs(next) < most) s[i] = next;
   }
