@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -101,6 +102,13 @@ template <class Value, class Make> struct twin {
     for (std::size_t k = 0; k < kept.size(); ++k) std::copy(kept[k].begin(), kept[k].end(), gradients[k].begin());
   }
 
+  void load(std::map<std::string, bytes> const& pieces) {
+    opt->load([&]<class T>(std::string const& name, std::span<T const>) {
+      std::vector<T> elements(pieces.at(name).size() / sizeof(T));
+      std::memcpy(static_cast<void*>(elements.data()), pieces.at(name).data(), pieces.at(name).size());
+      return elements;
+    });
+  }
   std::map<std::string, bytes> saved() const {
     std::map<std::string, bytes> pieces;
     opt->save([&](std::string const& name, auto elements) { pieces[name] = bytes_of(elements); });
@@ -111,14 +119,8 @@ template <class Value, class Make> struct twin {
     auto const pieces = saved();
     auto next = std::make_unique<optimizer>(make(list, &throws));
     for (int g = 0; g < 2; ++g) next->group(g) = opt->group(g), next->freeze(g, frozen[g]);
-    next->load([&]<class T>(std::string const& name, std::span<T const> now) {
-      std::vector<T> elements(now.size());
-      auto const& piece = pieces.at(name);
-      REQUIRE(piece.size() == elements.size() * sizeof(T));
-      std::memcpy(elements.data(), piece.data(), piece.size());
-      return elements;
-    });
     opt = std::move(next);
+    load(pieces);
   }
 };
 
@@ -285,7 +287,7 @@ template <int Abilities, class Value, class Make> class composition {
         break;
       }
       case 7:
-        if (!unscaled_ && waiting_ == 0) spoil_load(s);
+        if (!unscaled_ && waiting_ == 0) random_.one_in(2) ? spoil_load(s) : flip(s);
         break;
       case 8: {
         std::int64_t left = random_.below(500);
@@ -352,6 +354,18 @@ template <int Abilities, class Value, class Make> class composition {
     };
     if (longer) refused<std::invalid_argument>(spoiled);
     else refused<refusal>(spoiled);
+  }
+
+  /// A bit of what was saved is another one: load() refuses it or takes it, and what was saved can be loaded then.
+  void flip(side& s) {
+    auto const good = s.saved();
+    auto bad = good;
+    auto piece = bad.begin();
+    std::advance(piece, random_.below(int(bad.size())));
+    bytes& x = piece->second;
+    x[std::size_t(random_.below(int(x.size())))] ^= std::byte(1 << random_.below(8));
+    if (refused<std::invalid_argument>([&] { s.load(bad); })) CHECK(s.saved() == good);
+    else s.load(good);
   }
 
   void compare() {
