@@ -72,7 +72,7 @@ template <class... Parts> struct chain_plan {
   /// Whether a term may be infinite, as its part says.
   DESCENT_HD static constexpr bool unbounded(std::size_t term) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return ((term >= terms_at<I> && term < terms_at<I> + members<part<I>::template terms> &&
+      return ((term - terms_at<I> < members<part<I>::template terms> &&
                may_be_infinite<part<I>>(term - terms_at<I>)) || ...);
     }(std::make_index_sequence<count>{});
   }
