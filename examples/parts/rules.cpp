@@ -121,6 +121,7 @@ template <class Rule, class Visit> void fields(Rule& r, Visit v) {
   if constexpr (requires { r.raw_moment; }) v("raw_moment", r.raw_moment);
   if constexpr (requires { r.joint_norm; }) v("joint_norm", r.joint_norm);
   if constexpr (requires { r.clip; }) v("clip", r.clip);
+  if constexpr (requires { r.adapt; }) v("adapt", r.adapt);
   if constexpr (requires { r.always; }) v("always", r.always);
   if constexpr (requires { r.averaging; }) v("averaging", r.averaging);
   if constexpr (requires { r.amsgrad; }) v("amsgrad", r.amsgrad);

@@ -66,6 +66,8 @@ TEST_CASE("program: what cannot be written is said before the training, and what
   require_writable(file);
   CHECK(fs::file_size(file) == 6);
   fs::remove(file);
+  require_writable(file / "new" / "one");
+  CHECK_FALSE(fs::exists(file));
 }
 
 TEST_CASE("program: status 1 for a training whose loss is not finite, with its pictures and numbers") {
