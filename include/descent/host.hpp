@@ -37,11 +37,12 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   using base::advance, base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
   using base::total, base::each_packet, base::for_chunks, base::for_all_chunks, base::owned, base::record;
   using base::each_own_packet, base::rows_of_chunk;
-  using base::row_unit, base::spread, base::unit_of, base::updates_of, base::factor_of, base::ranks_;
+  using base::row_unit, base::spread, base::unit_of, base::factor_of, base::ranks_;
   using base::share_values;
 
  public:
   using base::ready, base::any_ready, base::memories;
+  using base::master, base::remainder, base::average, base::slow, base::slot;
 
   host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, host<System> const&)
@@ -121,27 +122,14 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
 
   /// Takes over what rows of the old one have become rows of this one, and all that is no element's.
   void take(host_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const&) {
-    auto const& moves = changes.moves;
     require_sources(changes);
-    for_chunks(take_body{this, &old, moves.data()});
-    if constexpr (Plan::own_updates)
-      for (std::size_t t = 0; t < moves.size(); ++t)
-        if (moves[t].old >= 0)
-          gather_chunk(updates_of(t), old.updates_of(std::size_t(moves[t].old)), moves[t].from, 1, 0,
-                       rows_of(where_, t));
-    base::take(old, moves);
+    base::take_rows(old, changes.moves);
+    base::take(old, changes.moves);
   }
 
   /// Throws std::invalid_argument on all ranks where one has something else than others.
   void agree(tensors const&, std::vector<entry> const& groups) {
-    std::vector<std::uint64_t> of_chunks(std::size_t(where_.chunks()) * prints_of_tensor<Plan>);
-    for_all_chunks(print_body{this, of_chunks.data()});
-    std::vector<std::uint64_t> prints(where_.tensors.size() * prints_of_tensor<Plan>);
-    for (std::size_t i = 0; i < of_chunks.size(); ++i) {
-      auto const t = std::size_t(where_.tensor_of_chunk[i / prints_of_tensor<Plan>]);
-      prints[t * prints_of_tensor<Plan> + i % prints_of_tensor<Plan>] += of_chunks[i];
-    }
-    ranks_.agree(facts_now<Plan>(where_, groups, control_, scale(), memories_, prints));
+    ranks_.agree(facts_now<Plan>(where_, groups, control_, scale(), memories_, base::prints()));
   }
 
   /// Values, groups and all that is owned become those of one rank.
@@ -191,11 +179,6 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   }
   float const* loss_scale_pointer() const { return &scale().scale; }
   loss_scale_state read_scale() const { return scale(); }
-  void* master() const { return master_.get(); }
-  void* remainder() const { return remainder_.get(); }
-  void* average() const { return average_.get(); }
-  void* slow() const { return slow_.get(); }
-  void* slot(std::size_t i) const { return slot_[i].get(); }
   std::string name() const { return host<System>::name(); }
 
  private:
@@ -208,7 +191,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     if constexpr (Plan::parallel) {
       if (complete && !Plan::sums) base::rehearse(groups);
       if constexpr (Plan::team::agrees)
-        if (complete && ++updates_ % agree_after() == 0) agree(where_, groups);
+        if (complete && ++updates_ % team().updates_between == 0) agree(where_, groups);
       base::meet(groups, call);
     }
     auto const find_all = [&] {
@@ -235,8 +218,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     matrices_.step(*this, groups);
   }
 
-  std::int64_t agree_after() const { return static_cast<typename Plan::team const&>(policies_).updates_between; }
-
+  auto const& team() const { return static_cast<typename Plan::team const&>(policies_); }
   void make_saved() {
     if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
   }
@@ -329,49 +311,12 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
       });
     }
   };
-  struct print_body {
-    host_engine* e;
-    std::uint64_t* prints;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      auto const& t = e->record(chunk);
-      auto const [begin, size] = span_of(chunk, t);
-      std::uint64_t* to = prints + chunk * std::int64_t(prints_of_tensor<Plan>);
-      auto const add = [&, begin = begin, size = size](void const* buffer, std::int64_t element) {
-        if (buffer)
-          for (std::int64_t i = begin; i < begin + size; ++i) *to += print_of(bits_at(buffer, i, element), i);
-        ++to;
-      };
-      add(t.value, t.value_size());
-      if constexpr (!Plan::shards) {
-        auto const owned = e->owned(t.arena);
-        with_types<Plan>(t.types, [&]<class Typed>() {
-          for (std::size_t b = 0; b < owned.size(); ++b)
-            add(has_owned<Typed>(b) ? owned[b].at : nullptr, owned[b].size);
-        });
-      }
-    }
-  };
   struct count_body {
     host_engine* e;
     template <class Real> void operator()(std::int64_t chunk) const {
       if (e->units_[e->unit_of(chunk)].frozen) return;
       auto const [begin, size] = span_of(chunk, e->record(chunk));
       count_rows(e->rows_of_chunk(chunk), begin, size, 0, 1);
-    }
-  };
-
-  struct take_body {
-    host_engine* e;
-    host_engine const* old;
-    row_move const* moves;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      auto const t = std::size_t(e->where_.tensor_of_chunk[std::size_t(chunk)]);
-      if (moves[t].old < 0) return;
-      auto const [begin, size] = span_of(chunk, e->record(chunk));
-      auto const to = e->owned(e->record(chunk).arena);
-      auto const from = old->owned(old->where_.tensors[std::size_t(moves[t].old)].arena);
-      for (std::size_t b = 0; b < to.size(); ++b)
-        if (to[b].at) gather_chunk(to[b], from[b], moves[t].from, e->where_.columns[t], begin, size);
     }
   };
 

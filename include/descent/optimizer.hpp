@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/control.hpp>
 #include <descent/detail/arguments.hpp>
 #include <descent/detail/explain.hpp>
 #include <descent/detail/layout.hpp>
@@ -75,13 +74,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// ascend() or move_ahead() moved are back then. With ranks waits for all; comm_error where one is missing: values
   /// and t stay, and no step follows.
   void step(double weight = 1) {
-    if (!is_finite(weight) || weight <= 0)
-      throw std::invalid_argument("step: weight must be finite and above 0, is " + detail::number(weight));
-    if (!detail::is_factor<typename plan::real>(1 / weight))
-      throw std::invalid_argument(std::string("step: weight must have an inverse in ") +
-                                  type_name<typename plan::real>() + ", is " + detail::number(weight));
-    if (!plan::parallel && !plan::template given<typename plan::accumulation> && weight != 1)
-      throw std::invalid_argument("step: a weight needs the policy accumulate{n}, replicated or sharded");
+    chosen::check_weight(weight);
     run({weight, false});
   }
 
@@ -336,11 +329,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
       } catch (std::invalid_argument const& e) {
         throw std::invalid_argument("group " + std::to_string(g) + ": " + e.what());
       }
-    auto const needed = detail::used_slots<plan>(groups_, policies_);
-    for (std::size_t i = 0; i != plan::slots; ++i)
-      if (needed[i] && !used_[i])
-        throw std::invalid_argument("a group now needs the state '" + detail::slot_name<Rule>(i) +
-                                    "', which none needed at construction, so it was not allocated");
+    chosen::check_slots(groups_, policies_, used_);
   }
 
   void accept_groups() {

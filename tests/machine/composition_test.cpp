@@ -332,9 +332,7 @@ template <int Abilities, class Value, class Make> class composition {
         }
         break;
       default:
-        CHECK(!opt.explain().empty());
-        CHECK(opt.memory().bytes >= 0);
-        opt.diagnose();
+        opt.explain(), opt.memory(), opt.diagnose(), opt.last_report();
     }
   }
 

@@ -5,7 +5,7 @@
 #include <descent/accumulate.hpp>
 #include <descent/average.hpp>
 #include <descent/clip.hpp>
-#include <descent/control.hpp>
+#include <descent/detail/terms.hpp>
 #include <descent/loss_scale.hpp>
 #include <descent/noise.hpp>
 #include <descent/rounding.hpp>

@@ -5,12 +5,12 @@
 #include <descent/comm/communicator.hpp>
 #include <descent/comm/mpi_session.hpp>
 #include <descent/comm/ordered_sum.hpp>
+#include <descent/detail/mpi_notice.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -18,7 +18,6 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace descent::comm {
@@ -120,18 +119,7 @@ class mpi {
   static constexpr std::int64_t small = 4096;  // elements; with more a sum goes in parts, one for each rank to add
   static constexpr std::chrono::seconds objections{1}, goodbyes{1};
 
-  /// What a rank is in, that nobody completes a collective, the question who lacks something of it, or that a rank
-  /// takes part in this one and later ones no more.
-  struct notice {
-    enum : std::int64_t { gives_up = -1, asks = -2, leaves = -3 };
-    std::int64_t number, bytes;  // or one of the above
-    char text[240];
-  };
-  static notice make_notice(std::int64_t number, std::string const& text, std::int64_t bytes) {
-    notice x{number, bytes, {}};
-    std::snprintf(x.text, sizeof x.text, "%s", text.c_str());
-    return x;
-  }
+  using notice = detail::mpi_notice;
   struct pending {
     MPI_Request request;
     int rank;  // the other one
@@ -186,7 +174,7 @@ class mpi {
       if (r == rank_ && stride) copy(reinterpret_cast<T*>(in(r)), static_cast<T const*>(data(r)), count(r));
       if (r == rank_) continue;
       if (bytes && (!same || r == (rank_ == 0))) std::memcpy(out, data(r), bytes);
-      m.sent[std::size_t(r)] = make_notice(number_, what, std::int64_t(bytes));
+      m.sent[std::size_t(r)] = detail::make_notice(number_, what, std::int64_t(bytes));
       receive(&m.heard[std::size_t(r)], sizeof(notice), r, header_tag);
       send(&m.sent[std::size_t(r)], sizeof(notice), r, header_tag);
       each_piece(bytes, [&](auto at, auto n) { send(out + at, n, r, body_tag); });
@@ -218,7 +206,7 @@ class mpi {
     std::string const why = wait(start, what, true, deadline_);
     if (!why.empty() && !failed_) {
       stage_ = stage::asking;
-      tell(make_notice(number_, why, notice::asks));
+      tell(detail::make_notice(number_, why, notice::asks));
       wait(clock::now(), what, true, objections);
       give_up(why, number_ + 1);
     }
@@ -254,7 +242,7 @@ class mpi {
       if (auto const waited = clock::now() - start; waited > longest || asked_)
         return "rank " + std::to_string(rank_) + " waited " + detail::seconds_of(waited) + " s in collective " +
                std::to_string(number_) + ", " + what + " for rank " + late();
-      if (spins > 100) std::this_thread::sleep_for(std::chrono::microseconds(spins > 10000 ? 500 : 20));
+      detail::rest(spins);
     }
   }
   std::string broken(pending const& p) const {
@@ -304,12 +292,12 @@ class mpi {
   /// Says that this rank ends, and waits a second for the others to say so: then no message is under way to a
   /// communicator that is freed. One that goes on fails at its next collective, and says so.
   void leave() noexcept try {
-    tell(make_notice(number_ + 1, "rank " + std::to_string(rank_) + " has left after collective " +
+    tell(detail::make_notice(number_ + 1, "rank " + std::to_string(rank_) + " has left after collective " +
                      std::to_string(number_), notice::leaves));
     auto const start = clock::now();
     for (int spins = 0; left_ + 1 < size_ && !failed_ && clock::now() - start <= goodbyes; ++spins) {
       hear("leaving");
-      if (spins > 100) std::this_thread::sleep_for(std::chrono::microseconds(spins > 10000 ? 500 : 20));
+      detail::rest(spins);
     }
   } catch (std::exception const&) {
     failed_ = true;
@@ -326,7 +314,7 @@ class mpi {
       failure_ = why;
     } catch (std::bad_alloc const&) {
     }
-    tell(make_notice(number, why, notice::gives_up));
+    tell(detail::make_notice(number, why, notice::gives_up));
   }
   void tell(notice const& x) noexcept {
     auto const* text = new (std::nothrow) notice(x);  // stays: messages may leave after this call

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/control.hpp>
 #include <descent/detail/each_number.hpp>
 #include <descent/detail/explain.hpp>
 #include <descent/detail/layout.hpp>
+#include <descent/detail/terms.hpp>
 #include <descent/version.hpp>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ inline std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce4
 /// The same sentence on every rank unless all have the same facts, and nothing if they do: which is the first that
 /// differs, and what which ranks have. `number` becomes that of rank 0. Waits for all ranks.
 template <class Comm>
-std::string difference_in(Comm& comm, std::vector<std::string> const& facts, std::uint64_t& number,
+std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, std::uint64_t& number,
                           char const* but = "ranks are about to train different things:") {
   auto const n = std::size_t(comm.size());
   auto const gathered = [&]<class T>(std::vector<T> const& mine) {

@@ -178,6 +178,24 @@ struct plan_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
     if constexpr (std::is_base_of_v<backend, policy_set<Ps...>>) return set;
     else return {};
   }
+  static void check_weight(double weight) {
+    if (!is_finite(weight) || weight <= 0)
+      throw std::invalid_argument("step: weight must be finite and above 0, is " + number(weight));
+    if (!is_factor<typename plan::real>(1 / weight))
+      throw std::invalid_argument(std::string("step: weight must have an inverse in ") +
+                                  type_name<typename plan::real>() + ", is " + number(weight));
+    if (!plan::parallel && !plan::template given<typename plan::accumulation> && weight != 1)
+      throw std::invalid_argument("step: a weight needs the policy accumulate{n}, replicated or sharded");
+  }
+  /// Given which members of the state are allocated.
+  static void check_slots(std::vector<group_entry<Rule>> const& groups, policy_set<Ps...> const& set,
+                          std::array<bool, plan::slots> const& used) {
+    auto const needed = used_slots<plan>(groups, set);
+    for (std::size_t i = 0; i != plan::slots; ++i)
+      if (needed[i] && !used[i])
+        throw std::invalid_argument("a group now needs the state '" + slot_name<Rule>(i) +
+                                    "', which none needed at construction, so it was not allocated");
+  }
   /// Given the number of groups, or 0 where it is not known yet.
   static void check([[maybe_unused]] policy_set<Ps...> const& set, [[maybe_unused]] int groups = 0) {
     (check_one<Ps>(set, groups), ...);

@@ -32,6 +32,12 @@ inline void require_device_memory(void const* p, std::int64_t count, int device,
   }
 }
 
+inline bool host_may_read(void const* p) {
+  cudaPointerAttributes a{};
+  require_cuda(cudaPointerGetAttributes(&a, p), "cudaPointerGetAttributes");
+  return a.type != cudaMemoryTypeDevice;
+}
+
 /// Throws cuda_error when this program carries no code for the device.
 template <class Kernel> void require_code(Kernel* kernel, int device) {
   cudaFuncAttributes attributes{};

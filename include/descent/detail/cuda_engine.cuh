@@ -30,7 +30,8 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   using base::stream_, base::view_;
 
  public:
-  using base::memories;
+  using base::copy, base::memories, base::norm_partials;
+  using base::master, base::remainder, base::average, base::slow, base::slot;
 
   cuda_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, cuda const& backend)
@@ -120,15 +121,6 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     return !capturing();
   }
 
-  /// The rows of the norm as the last read-only pass left them; none when there was none.
-  std::vector<double> norm_partials() const {
-    device_scope const scope(device_);
-    double const* rows = Plan::measures ? partial_.get() : norm_partial_.get();
-    std::vector<double> partial(rows ? Plan::norm_rows * std::size_t(view_.chunk_count) : 0);
-    read_back(partial.data(), rows, partial.size());
-    return partial;
-  }
-
   /// The gradient of one tensor may be sent.
   void ready(std::vector<entry> const& groups, std::size_t tensor) { ready(groups, tensor, stream_); }
   void ready(std::vector<entry> const& groups, std::size_t tensor, cudaStream_t maker) {
@@ -196,22 +188,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   void take(cuda_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const& groups) {
     device_scope const scope(device_);
     require_sources(changes, device_, stream_);
-    for (std::size_t t = 0; t < changes.moves.size(); ++t) {
-      auto const [o, from] = changes.moves[t];
-      if (o < 0) continue;
-      auto const& before = changes.old.tensors[std::size_t(o)];
-      auto const& x = changes.now.tensors[t];
-      auto const to = owned(x.arena), source = old.owned(before.arena);
-      for (std::size_t b = 0; b < to.size(); ++b)
-        if (to[b].at) gather(to[b], source[b], from, changes.now.columns[t], x.count, stream_);
-      if constexpr (Plan::own_updates)
-        gather(rows_.buffer(t), old.rows_.buffer(std::size_t(o)), from, 1, rows_of(changes.now, t), stream_);
-      if constexpr (has_memory<rule> && Plan::unit_per_tensor) copy_one(memories_.get() + t, old.memories_.get() + o);
-    }
-    if constexpr (has_memory<rule> && !Plan::unit_per_tensor)
-      for (std::int32_t g = 0; g < std::min(view_.group_count, old.view_.group_count); ++g)
-        copy_one(memories_.get() + g, old.memories_.get() + g);
-    copy_one(control_.get(), old.control_.get());
+    base::take(old, changes);
     if constexpr (Plan::sums) set_groups(groups);  // what the next sums need depends on t
     late_->start(read_control());
   }
@@ -221,17 +198,9 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     device_scope const scope(device_);
     ranks_.check();
     ranks_.await_buckets();
-    std::vector<std::uint64_t> prints(where.tensors.size() * prints_of_tensor<Plan>);
-    device_array<std::uint64_t> const there(prints, stream_);
-    printed<Plan::slots + 4> buffers{};
-    auto const all = owned(0);
-    std::copy(all.begin(), all.end(), buffers.buffer);
-    launch(print_chunks<Plan>, view_.chunk_count, packet_threads, stream_, view_, buffers,
-           reinterpret_cast<unsigned long long*>(there.get()));
-    read_back(prints.data(), there.get(), prints.size());
     std::vector<memory_of<rule>> kept(has_memory<rule> ? memories().size() : 0);
     read_back(kept.data(), memories_.get(), kept.size());
-    ranks_.agree(facts_now<Plan>(where, groups, read_control(), read_scale(), kept, prints));
+    ranks_.agree(facts_now<Plan>(where, groups, read_control(), read_scale(), kept, base::prints()));
   }
 
   /// Values, groups and all that is owned become those of one rank. Waits for the stream.
@@ -240,23 +209,11 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     if (batches_ != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
     ranks_.check();
     ranks_.await_buckets();
-    ranks_.meet("broadcast()", [&] {
-      ranks_.broadcast_values(root);
-      for (owned_buffer const& b : owned(0))
-        if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
-      if constexpr (has_memory<rule>)
-        ranks_.broadcast(memories().data(), std::int64_t(memories().size_bytes()), root);
-      ranks_.broadcast(control_.get(), sizeof(control_block), root);
-      ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
-    });
+    base::broadcast(groups, root);
     set_groups(groups);
     late_->start(read_control());
   }
 
-  void copy(void* to, void const* from, std::size_t bytes) {
-    device_scope const scope(device_);
-    if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
-  }
   template <class T> void set_control(T control_block::*field, T const& x, std::vector<entry> const& groups) {
     device_scope const scope(device_);
     launch(set_value<T>, 1, 1, stream_, &(control_.get()->*field), x);
@@ -279,12 +236,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     return inverse_of<Plan>(c, policies, read_scale(), call);
   }
   typename Plan::policies const& policies() const { return policies_; }
-  /// Whether the host may read there.
-  static bool on_host(void const* p) {
-    cudaPointerAttributes a{};
-    require_cuda(cudaPointerGetAttributes(&a, p), "cudaPointerGetAttributes");
-    return a.type != cudaMemoryTypeDevice;
-  }
+  static bool on_host(void const* p) { return host_may_read(p); }
   control_block read_control() const {
     device_scope const scope(device_);
     read_back(report_.get(), control_.get(), 1);
@@ -304,11 +256,6 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     read_back(&s, scale_, 1);
     return s;
   }
-  void* master() const { return master_.get(); }
-  void* remainder() const { return remainder_.get(); }
-  void* average() const { return average_.get(); }
-  void* slow() const { return slow_.get(); }
-  void* slot(std::size_t i) const { return slot_[i].get(); }
   std::string name() const { return "CUDA device " + std::to_string(device_); }
 
  private:

@@ -155,10 +155,9 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
 
   /// Throws std::invalid_argument on all ranks unless all have the same facts. Waits for the stream.
   void agree(std::vector<std::string> const& facts) {
-    through_device over{*comm_, stream_};
     std::string difference;
     std::uint64_t none = 0;
-    meet("agree()", [&] { difference = difference_in(over, facts, none, have_parted); });
+    meet("agree()", [&] { difference = difference_in(through_device{*comm_, stream_}, facts, none, have_parted); });
     if (!difference.empty()) throw std::invalid_argument(difference);
   }
 

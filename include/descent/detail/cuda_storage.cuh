@@ -9,7 +9,9 @@
 #include <descent/detail/kernels.cuh>
 #include <descent/detail/launch.cuh>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -37,6 +39,68 @@ template <class Plan> class cuda_storage {
                         of(master_.get(), bytes_of<typename Plan::master>),
                         of(average_.get(), sizeof(typename Plan::real)), of(slow_.get(), sizeof(typename Plan::slow))};
     }(typename Plan::every_slot{});
+  }
+  void* master() const { return master_.get(); }
+  void* remainder() const { return remainder_.get(); }
+  void* average() const { return average_.get(); }
+  void* slow() const { return slow_.get(); }
+  void* slot(std::size_t i) const { return slot_[i].get(); }
+
+  /// The rows of the norm as the last read-only pass left them; none when there was none.
+  std::vector<double> norm_partials() const {
+    device_scope const scope(device_);
+    double const* rows = Plan::measures ? partial_.get() : norm_partial_.get();
+    std::vector<double> partial(rows ? Plan::norm_rows * std::size_t(view_.chunk_count) : 0);
+    read_back(partial.data(), rows, partial.size());
+    return partial;
+  }
+
+  /// What rows of another one have become rows of this one, and all that is no element's.
+  void take(cuda_storage const& old, row_changes<tensors> const& changes) {
+    for (std::size_t t = 0; t < changes.moves.size(); ++t) {
+      auto const [o, from] = changes.moves[t];
+      if (o < 0) continue;
+      auto const& before = changes.old.tensors[std::size_t(o)];
+      auto const& x = changes.now.tensors[t];
+      auto const to = owned(x.arena), source = old.owned(before.arena);
+      for (std::size_t b = 0; b < to.size(); ++b)
+        if (to[b].at) gather(to[b], source[b], from, changes.now.columns[t], x.count, stream_);
+      if constexpr (Plan::own_updates)
+        gather(rows_.buffer(t), old.rows_.buffer(std::size_t(o)), from, 1, rows_of(changes.now, t), stream_);
+      if constexpr (has_memory<rule> && Plan::unit_per_tensor) copy_one(memories_.get() + t, old.memories_.get() + o);
+    }
+    if constexpr (has_memory<rule> && !Plan::unit_per_tensor)
+      for (std::int32_t g = 0; g < std::min(view_.group_count, old.view_.group_count); ++g)
+        copy_one(memories_.get() + g, old.memories_.get() + g);
+    copy_one(control_.get(), old.control_.get());
+  }
+  /// Values, groups and all that is owned become those of one rank.
+  void broadcast(std::vector<entry>& groups, int root) {
+    ranks_.meet("broadcast()", [&] {
+      ranks_.broadcast_values(root);
+      for (owned_buffer const& b : owned(0))
+        if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
+      if constexpr (has_memory<rule>)
+        ranks_.broadcast(memories().data(), std::int64_t(memories().size_bytes()), root);
+      ranks_.broadcast(control_.get(), sizeof(control_block), root);
+      ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
+    });
+  }
+  /// The fingerprints of all tensors' buffers. Waits for the stream.
+  std::vector<std::uint64_t> prints() const {
+    std::vector<std::uint64_t> all(std::size_t(view_.tensor_count) * prints_of_tensor<Plan>);
+    device_array<std::uint64_t> const there(all, stream_);
+    printed<Plan::slots + 4> buffers{};
+    std::ranges::copy(owned(0), buffers.buffer);
+    launch(print_chunks<Plan>, view_.chunk_count, packet_threads, stream_, view_, buffers,
+           reinterpret_cast<unsigned long long*>(there.get()));
+    read_back(all.data(), there.get(), all.size());
+    return all;
+  }
+
+  void copy(void* to, void const* from, std::size_t bytes) {
+    device_scope const scope(device_);
+    if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
   }
   template <class T> void copy_one(T* to, T const* from) {
     require_cuda(cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync");

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/control.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/shares.hpp>
+#include <descent/detail/terms.hpp>
 #include <descent/report.hpp>
 
 #include <array>

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/control.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/reduce.hpp>
 #include <descent/detail/report_of.hpp>
 #include <descent/detail/row_moves.hpp>
+#include <descent/detail/terms.hpp>
 
 #include <algorithm>
 #include <cstdint>

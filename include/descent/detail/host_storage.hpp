@@ -11,6 +11,8 @@
 #include <descent/systems.hpp>
 
 #include <array>
+#include <cstdint>
+#include <vector>
 
 /// What the host backend owns for the elements, and how its passes find them.
 namespace descent::detail {
@@ -26,6 +28,12 @@ template <class Plan, class System> class host_storage : protected host_control<
 
   host_storage(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies)
       : base(where, groups, policies), ranks_(base::policies_), rows_(where) {}
+
+  void* master() const { return master_.get(); }
+  void* remainder() const { return remainder_.get(); }
+  void* average() const { return average_.get(); }
+  void* slow() const { return slow_.get(); }
+  void* slot(std::size_t i) const { return slot_[i].get(); }
 
   template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.own.size) * sizeof(T)); }
 
@@ -158,7 +166,64 @@ template <class Plan, class System> class host_storage : protected host_control<
     run(shifted<Body>{&body, some.first_chunk}, some.chunks);
   }
 
+  /// Of what rows of the other one have become rows of this one, all that is owned.
+  void take_rows(host_storage const& old, std::vector<row_move> const& moves) {
+    for_chunks(take_body{this, &old, moves.data()});
+    if constexpr (Plan::own_updates)
+      for (std::size_t t = 0; t < moves.size(); ++t)
+        if (moves[t].old >= 0)
+          gather_chunk(updates_of(t), old.updates_of(std::size_t(moves[t].old)), moves[t].from, 1, 0,
+                       rows_of(where_, t));
+  }
+
+  /// The fingerprints of all tensors' buffers.
+  std::vector<std::uint64_t> prints() {
+    constexpr std::size_t n = prints_of_tensor<Plan>;
+    std::vector<std::uint64_t> of_chunks(std::size_t(where_.chunks()) * n), all(where_.tensors.size() * n);
+    for_all_chunks(print_body{this, of_chunks.data()});
+    for (std::size_t i = 0; i < of_chunks.size(); ++i)
+      all[std::size_t(where_.tensor_of_chunk[i / n]) * n + i % n] += of_chunks[i];
+    return all;
+  }
+
  private:
+  struct take_body {
+    host_storage* e;
+    host_storage const* old;
+    row_move const* moves;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      auto const t = std::size_t(e->where_.tensor_of_chunk[std::size_t(chunk)]);
+      if (moves[t].old < 0) return;
+      auto const [begin, size] = span_of(chunk, e->record(chunk));
+      auto const to = e->owned(e->record(chunk).arena);
+      auto const from = old->owned(old->where_.tensors[std::size_t(moves[t].old)].arena);
+      for (std::size_t b = 0; b < to.size(); ++b)
+        if (to[b].at) gather_chunk(to[b], from[b], moves[t].from, e->where_.columns[t], begin, size);
+    }
+  };
+  struct print_body {
+    host_storage* e;
+    std::uint64_t* prints;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      auto const& t = e->record(chunk);
+      auto const [begin, size] = span_of(chunk, t);
+      std::uint64_t* to = prints + chunk * std::int64_t(prints_of_tensor<Plan>);
+      auto const add = [&, begin = begin, size = size](void const* buffer, std::int64_t element) {
+        if (buffer)
+          for (std::int64_t i = begin; i < begin + size; ++i) *to += print_of(bits_at(buffer, i, element), i);
+        ++to;
+      };
+      add(t.value, t.value_size());
+      if constexpr (!Plan::shards) {
+        auto const owned = e->owned(t.arena);
+        with_types<Plan>(t.types, [&]<class Typed>() {
+          for (std::size_t b = 0; b < owned.size(); ++b)
+            add(has_owned<Typed>(b) ? owned[b].at : nullptr, owned[b].size);
+        });
+      }
+    }
+  };
+
   template <class Body> struct listed {
     Body const* body;
     std::int64_t const* chunks;

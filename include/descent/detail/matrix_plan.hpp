@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/control.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/packet.hpp>
+#include <descent/detail/terms.hpp>
 #include <descent/matrices.hpp>
 
 #include <cstdint>

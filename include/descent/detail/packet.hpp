@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/control.hpp>
 #include <descent/detail/packet_random.hpp>
 #include <descent/detail/plan.hpp>
 #include <descent/detail/streams.hpp>
+#include <descent/detail/terms.hpp>
 #include <descent/detail/unrolled.hpp>
 #include <descent/noise.hpp>
 #include <descent/rounding.hpp>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/control.hpp>
 #include <descent/detail/layout.hpp>
+#include <descent/detail/terms.hpp>
 #include <descent/report.hpp>
 
 #include <limits>

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/control.hpp>
 #include <descent/detail/arguments.hpp>
 #include <descent/detail/explain.hpp>
 #include <descent/detail/layout.hpp>
 #include <descent/detail/row_moves.hpp>
 #include <descent/detail/self_movable.hpp>
+#include <descent/detail/terms.hpp>
 
 #include <concepts>
 #include <cstdint>
