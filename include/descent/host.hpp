@@ -37,8 +37,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   using base::advance, base::first_bad_chunk, base::partial_at, base::prepare, base::scale;
   using base::total, base::each_packet, base::for_chunks, base::for_all_chunks, base::owned, base::record;
   using base::each_own_packet, base::rows_of_chunk;
-  using base::row_unit, base::spread, base::unit_of, base::factor_of, base::ranks_;
-  using base::share_values;
+  using base::row_unit, base::spread, base::unit_of, base::factor_of, base::ranks_, base::share_values;
 
  public:
   using base::ready, base::any_ready, base::memories;
@@ -189,7 +188,8 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     bool const complete = completes<Plan>(control_, policies_, call);
     if constexpr (Plan::sums) prepare(groups);
     if constexpr (Plan::parallel) {
-      if (complete && !Plan::sums) base::rehearse(groups);
+      if constexpr (!Plan::sums)
+        if (complete) base::rehearse(groups);
       if constexpr (Plan::team::agrees)
         if (complete && ++updates_ % team().updates_between == 0) agree(where_, groups);
       base::meet(groups, call);

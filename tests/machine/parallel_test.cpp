@@ -13,6 +13,7 @@
 #include <descent/rounding.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/lion.hpp>
 #include <descent/rules/nadam.hpp>
@@ -55,6 +56,7 @@ TEST_CASE("ranks do what one process does: rules, with and without sums") {
   same_as_alone<float>(ds::adamw{.lr = 0.01});
   same_as_alone<float>(ds::lamb{.lr = 0.01});       // sums over tensors, which lie on several ranks
   same_as_alone<float>(ds::prodigy{.d0 = 1e-3});    // over the model, and with memory
+  same_as_alone<float>(ds::dog{});                  // whose memory comes with the sums alone
   same_as_alone<double>(ds::nadam{});
 }
 
