@@ -323,7 +323,7 @@ TEST_CASE("checkpoint: of a thousand parameters, in another order too, each gets
   std::erase_if(cut, [](auto const& piece) { return piece.first.starts_with("layer.12"); });
   cut["layer.9"] = cut.at("step");
   CHECK(test::message<std::exception>([&] { load(second, cut); }) ==
-        "load: missing are 'layer.129.bias.state.b', 'layer.128.bias.state.b', 'layer.127.bias.state.b', "
+        "load: missing: 'layer.129.bias.state.b', 'layer.128.bias.state.b', 'layer.127.bias.state.b', "
         "'layer.126.bias.state.b', 'layer.125.bias.state.b', 'layer.124.bias.state.b', 'layer.123.bias.state.b', "
         "'layer.122.bias.state.b', 'layer.121.bias.state.b', 'layer.120.bias.state.b', 'layer.12.bias.state.b', left "
         "over are 'layer.9'");
@@ -403,13 +403,13 @@ TEST_CASE("checkpoint: load() changes nothing when a piece is missing, too short
   };
   file others = good;
   others["step 2"] = good.at("step");
-  says(others, "load: left over are 'step 2'");
+  says(others, "load: left over: 'step 2'");
   others.erase("step 2"), others.erase("b.state.v");
-  says(others, "load: missing are 'b.state.v'");
+  says(others, "load: missing: 'b.state.v'");
   others["V.state.v"] = good.at("W.state.v");
-  says(others, "load: missing are 'b.state.v', left over are 'V.state.v'");
+  says(others, "load: missing: 'b.state.v', left over: 'V.state.v'");
   others.erase("made_by");
-  says(others, "load: missing are 'made_by', 'b.state.v', left over are 'V.state.v'");
+  says(others, "load: missing: 'made_by', 'b.state.v', left over: 'V.state.v'");
   for (auto const& [name, piece] : good)
     for (std::size_t const size = piece.size(); std::size_t n : {std::size_t(0), std::size_t(1), size / 2, size - 1,
                                                                  size + 1, size + 4, 2 * size}) {

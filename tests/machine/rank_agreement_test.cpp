@@ -297,7 +297,7 @@ TEST_CASE("agree: all are told which parameter, what of it and which ranks; noth
       if (comm.rank() == odd) change();
       auto const before = m.value;
       std::string const why = ranks::thrown<std::invalid_argument>([&] { opt.agree(); });
-      CHECK(why.starts_with("ranks have parted: " + what + " "));
+      CHECK(why.starts_with("ranks have diverged: " + what + " "));
       CHECK(why.find(" (rank 0, 2); " + what + " ") != std::string::npos);
       CHECK(why.ends_with(" (rank 1)"));
       for (std::size_t t = 0; t < before.size(); ++t)
@@ -336,7 +336,7 @@ TEST_CASE("agree_every: in front of so many updates all are told, nothing has ch
       auto const before = m.value;
       opt.step();
       std::string const why = ranks::thrown<std::invalid_argument>([&] { opt.step(); });
-      CHECK(why.starts_with("ranks have parted: value of 'w0' "));
+      CHECK(why.starts_with("ranks have diverged: value of 'w0' "));
       CHECK(why.ends_with(" (rank 1)"));
       CHECK(m.value == before);
       CHECK(opt.report().step == 1);

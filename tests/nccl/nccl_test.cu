@@ -306,7 +306,7 @@ TEST_CASE("agree: all are told which parameter, what of it and which ranks; noth
     auto const before = d.values();
     std::string const why = thrown<std::invalid_argument>([&] { opt.agree(); });
     INFO(why);
-    CHECK(why.starts_with("ranks have parted: " + what + " "));
+    CHECK(why.starts_with("ranks have diverged: " + what + " "));
     CHECK(why.ends_with(" (rank 1)"));
     CHECK(d.values() == before);
     opt.broadcast();
@@ -344,7 +344,7 @@ TEST_CASE("agree_every: in front of so many updates all are told; other steps wa
   std::string const why = thrown<std::invalid_argument>([&] { opt.step(); });
   INFO("rank ", comm.rank(), ": ", why);
   if (comm.size() > 1) {
-    CHECK(why.starts_with("ranks have parted: value of 'w0' "));
+    CHECK(why.starts_with("ranks have diverged: value of 'w0' "));
     CHECK(d.values() == before);
   }
   CHECK(opt.report().step == (comm.size() > 1 ? 2 : 3));

@@ -328,6 +328,6 @@ std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::g
   }
   return facts;
 }
-inline constexpr char const* have_parted = "ranks have parted:";
+inline constexpr char const* have_diverged = "ranks have diverged:";
 
 }  // namespace descent::detail

@@ -157,7 +157,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   void agree(std::vector<std::string> const& facts) {
     std::string difference;
     std::uint64_t none = 0;
-    meet("agree()", [&] { difference = difference_in(through_device{*comm_, stream_}, facts, none, have_parted); });
+    meet("agree()", [&] { difference = difference_in(through_device{*comm_, stream_}, facts, none, have_diverged); });
     if (!difference.empty()) throw std::invalid_argument(difference);
   }
 

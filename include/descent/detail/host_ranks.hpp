@@ -67,7 +67,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   void agree(std::vector<std::string> const& facts) {
     std::string difference;
     std::uint64_t none = 0;
-    together([&] { difference = difference_in(comm_, facts, none, have_parted); });
+    together([&] { difference = difference_in(comm_, facts, none, have_diverged); });
     if (!difference.empty()) throw std::invalid_argument(difference);
   }
   /// What ranks compare of the groups.

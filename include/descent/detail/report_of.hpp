@@ -48,7 +48,7 @@ std::string text_of(layout<typename Plan::value, typename Plan::gradient> const&
                     std::int64_t update) {
   std::string const type = type_name<typename Plan::real>();
   if (f.what == term_fault::divisor)
-    return "what gradients are divided by, " + number(f.value) + ", has no inverse in " + type;
+    return "the divisor of the gradients, " + number(f.value) + ", has no inverse in " + type;
   bool const of_tensor = f.what == term_fault::matrices ||
                          (f.what == term_fault::sums ? Plan::pending_per_tensor : Plan::unit_per_tensor);
   std::string const of = f.what == term_fault::policies ? " of the policies"

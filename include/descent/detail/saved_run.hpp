@@ -189,7 +189,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
       for (std::size_t i = 0; i < shown; ++i) text += (i ? ", '" : std::string(what) + " '") + names[i] + "'";
       return shown < names.size() ? text + " and " + std::to_string(names.size() - shown) + " more" : text;
     };
-    std::string const lacks = listed(missing, "missing are"), has = listed(left, "left over are");
+    std::string const lacks = listed(missing, "missing:"), has = listed(left, "left over:");
     throw std::invalid_argument("load: " + lacks + (lacks.empty() || has.empty() ? "" : ", ") + has);
   }
 
