@@ -326,7 +326,7 @@ TEST_CASE("checkpoint: of a thousand parameters, in another order too, each gets
         "load: missing: 'layer.129.bias.state.b', 'layer.128.bias.state.b', 'layer.127.bias.state.b', "
         "'layer.126.bias.state.b', 'layer.125.bias.state.b', 'layer.124.bias.state.b', 'layer.123.bias.state.b', "
         "'layer.122.bias.state.b', 'layer.121.bias.state.b', 'layer.120.bias.state.b', 'layer.12.bias.state.b', left "
-        "over are 'layer.9'");
+        "over: 'layer.9'");
   std::erase_if(cut, [](auto const& piece) { return piece.first.starts_with("layer.5"); });
   CHECK(test::message<std::exception>([&] { load(second, cut); }).find(" and 102 more, left") != std::string::npos);
   CHECK_THROWS_WITH_AS(second.state("layer.1000.bias", "b"), "there is no parameter 'layer.1000.bias'",
