@@ -4,6 +4,7 @@
 
 #include "../../examples/parts/text.hpp"
 
+#include <descent/detail/each_number.hpp>
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -29,20 +30,8 @@ void rejects(std::string const& arguments, std::string const& why) {
   CHECK_THROWS_WITH_AS(parse_options(words(arguments)), why.c_str(), std::invalid_argument);
 }
 
-struct anything {
-  template <class T> operator T() const;
-};
-
-template <class Rule, std::size_t... I> constexpr bool has_fields(std::index_sequence<I...>) {
-  return requires { Rule{(static_cast<void>(I), anything{})...}; };
-}
-
 /// The number of a rule's fields; what stands in place of an inner rule is its momentum.
-template <class Rule, std::size_t N = 16> constexpr std::size_t count_fields() {
-  if constexpr (has_fields<Rule>(std::make_index_sequence<N>())) return N;
-  else return count_fields<Rule, N - 1>();
-}
-template <class Rule> constexpr std::size_t fields_of = count_fields<Rule>();
+template <class Rule> constexpr std::size_t fields_of = descent::detail::count_fields<Rule>();
 
 }  // namespace
 
