@@ -155,7 +155,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     if constexpr (Plan::has_matrices) {
       base::check_schedules(groups, step, &matrices_.rule_at(0));
       if (term_fault const fault = matrices_.find_terms(*this, groups, step + 1); fault.what != term_fault::none)
-        throw std::invalid_argument(text_of<Plan>(where_, fault, step + 1));
+        refuse_terms<Plan>(where_, fault, step + 1);
     } else {
       base::check_schedules(groups, step);
     }

@@ -316,9 +316,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
 
   entry& group_at(int index) {
     alive();
-    if (index < 0 || std::size_t(index) >= groups_.size())
-      throw std::invalid_argument("there is no group " + std::to_string(index) + ": groups are 0 to " +
-                                  std::to_string(groups_.size() - 1));
+    detail::require_group(index, groups_.size());
     return groups_[std::size_t(index)];
   }
 
@@ -327,7 +325,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     for (std::size_t g = 0; g < groups_.size(); ++g) try {
         if constexpr (has_check<Rule>) groups_[g].rule.check();
       } catch (std::invalid_argument const& e) {
-        throw std::invalid_argument("group " + std::to_string(g) + ": " + e.what());
+        detail::refuse_group(g, e.what());
       }
     chosen::check_slots(groups_, policies_, used_);
   }

@@ -20,12 +20,12 @@ namespace detail {
 /// for every pass of every optimizer.
 class loop_body {
  public:
-  template <class F>
-  loop_body(F const& f)
-      : body_(&f), call_([](void const* body, std::int64_t i) { (*static_cast<F const*>(body))(i); }) {}
+  template <class F> loop_body(F const& f) : body_(&f), call_(call<F>) {}
   void operator()(std::int64_t i) const { call_(body_, i); }
 
  private:
+  template <class F> static void call(void const* body, std::int64_t i) { (*static_cast<F const*>(body))(i); }
+
   void const* body_;
   void (*call_)(void const*, std::int64_t);
 };

@@ -3,8 +3,6 @@
 // Random calls of all that an optimizer's face has, on twins. One is left alone; the other is interrupted, saved and
 // put back into a new optimizer, moved, gathered, given calls that are refused and functions that throw. After every call
 // both have the same bits: values, gradients and all pieces of a saved run.
-//
-// DESCENT_SEEDS=1000 tries so many seeds of each kind instead of a few; DESCENT_FIRST_SEED is the first.
 #include <descent/accumulate.hpp>
 #include <descent/average.hpp>
 #include <descent/clip.hpp>
@@ -21,131 +19,31 @@
 #include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
+#include "support/twin.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <memory>
-#include <random>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 namespace ds = descent;
+using namespace test;
 
 namespace {
-
-/// A function of the caller's that throws where it is told to.
-struct refusal : std::runtime_error {
-  refusal() : std::runtime_error("told to throw") {}
-};
-struct fragile_rate {
-  bool const* throws;
-  double operator()(std::int64_t step) const {
-    if (*throws) throw refusal();
-    return 0.02 / double(1 + step % 7);
-  }
-};
-
-/// What an optimizer has beside what all have.
-enum abilities { nothing = 0, scheduled = 1, accumulates = 2, scales = 4, unscales = 8, plateau = 16, averages = 32 };
-
-class random_numbers {
- public:
-  explicit random_numbers(std::uint64_t seed) : engine_(seed) {}
-  int below(int n) { return int(engine_() % std::uint64_t(n)); }
-  bool one_in(int n) { return below(n) == 0; }
-  double between(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-using bytes = std::vector<std::byte>;
-template <class Range> bytes bytes_of(Range const& x) {
-  auto const* const at = reinterpret_cast<std::byte const*>(std::data(x));
-  return {at, at + std::size(x) * sizeof(*std::data(x))};
-}
-
-/// Memory, an optimizer over it, and what the caller knows of it.
-template <class Value, class Make> struct twin {
-  using optimizer = decltype(std::declval<Make const&>()(std::declval<ds::parameters<Value> const&>(), nullptr));
-
-  std::vector<std::vector<Value>> values, gradients;
-  ds::parameters<Value> list;
-  Make make;
-  bool throws = false, frozen[2] = {};
-  std::unique_ptr<optimizer> opt;
-
-  /// Each tensor lies a few elements behind the begin of its memory.
-  twin(std::vector<std::size_t> const& sizes, std::vector<std::size_t> const& behind, Make const& m) : make(m) {
-    for (std::size_t k = 0; k < sizes.size(); ++k) {
-      values.emplace_back(sizes[k] + behind[k]);
-      gradients.emplace_back(sizes[k] + behind[k]);
-      for (std::size_t i = 0; i < values[k].size(); ++i)
-        values[k][i] = ds::narrow<Value>(std::sin(double(17 * k + 3 * i + 1)));
-    }
-    for (std::size_t k = 0; k < sizes.size(); ++k)
-      list.add("w" + std::to_string(k), values[k].data() + behind[k], gradients[k].data() + behind[k], sizes[k],
-               ds::group{int(k % 2)});
-    opt = std::make_unique<optimizer>(make(list, &throws));
-  }
-
-  void put_back(std::vector<std::vector<Value>> const& kept) {
-    for (std::size_t k = 0; k < kept.size(); ++k) std::copy(kept[k].begin(), kept[k].end(), gradients[k].begin());
-  }
-
-  void load(std::map<std::string, bytes> const& pieces) {
-    opt->load([&]<class T>(std::string const& name, std::span<T const>) {
-      std::vector<T> elements(pieces.at(name).size() / sizeof(T));
-      std::memcpy(static_cast<void*>(elements.data()), pieces.at(name).data(), pieces.at(name).size());
-      return elements;
-    });
-  }
-  std::map<std::string, bytes> saved() const {
-    std::map<std::string, bytes> pieces;
-    opt->save([&](std::string const& name, auto elements) { pieces[name] = bytes_of(elements); });
-    return pieces;
-  }
-  /// Goes on in an optimizer of its own; what is the caller's comes along.
-  void resume() {
-    auto const pieces = saved();
-    auto next = std::make_unique<optimizer>(make(list, &throws));
-    for (int g = 0; g < 2; ++g) next->group(g) = opt->group(g), next->freeze(g, frozen[g]);
-    opt = std::move(next);
-    load(pieces);
-  }
-};
-
-/// Whether an Exception is thrown.
-template <class Exception, class F> bool refused(F const& f) {
-  try {
-    f();
-  } catch (Exception const&) {
-    return true;
-  }
-  return false;
-}
 
 template <int Abilities, class Value, class Make> class composition {
  public:
   composition(std::uint64_t seed, Make const& make) : random_(seed) {
-    int const tensors = 2 + random_.below(5);
-    std::vector<std::size_t> sizes, behind;
-    for (int k = 0; k < tensors; ++k) {
-      std::size_t const usual[] = {0, 1, 7, 8, 9, 63, 300, 4096 + 5};
-      sizes.push_back(usual[random_.below(random_.one_in(8) ? 8 : 7)]);
-      behind.push_back(std::size_t(random_.below(4)));
-    }
-    a_ = std::make_unique<side>(sizes, behind, make);
-    b_ = std::make_unique<side>(sizes, behind, make);
+    sizes_and_places const where(random_);
+    a_ = std::make_unique<side>(where, make);
+    b_ = std::make_unique<side>(where, make);
   }
 
   void run(int calls) {
@@ -381,17 +279,8 @@ template <int Abilities, class Value, class Make> class composition {
   bool unscaled_ = false;
 };
 
-std::uint64_t setting(char const* name, std::uint64_t otherwise) {
-  char const* const text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 template <int Abilities, class Value, class Make> void try_seeds(Make const& make) {
-  std::uint64_t const first = setting("DESCENT_FIRST_SEED", 1), count = setting("DESCENT_SEEDS", 12);
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    CAPTURE(seed);
-    composition<Abilities, Value, Make>(seed, make).run(60);
-  }
+  for_seeds(12, [&](std::uint64_t seed) { composition<Abilities, Value, Make>(seed, make).run(60); });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #include <descent/clip.hpp>
+#include <descent/maximize.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
@@ -78,8 +79,8 @@ TEST_CASE("every rule: a step with one bad gradient changes nothing, now or late
       double const bad = std::array{not_a_number, infinity, -infinity}[trial++ % 3];
       INFO(row.name, ", ", bad, " in element ", at.element, " of tensor ", at.tensor);
       problem<ds::half> disturbed(sizes), smooth(sizes);
-      auto a = optimizer_of(disturbed.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5});
-      auto b = optimizer_of(smooth.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5});
+      auto a = optimizer_of(disturbed.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5}, ds::maximize{});
+      auto b = optimizer_of(smooth.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5}, ds::maximize{});
       for (int t = 1; t <= 4; ++t) {
         if (t != 2) {
           disturbed.set_gradients(100 + t);
@@ -103,6 +104,24 @@ TEST_CASE("every rule: a step with one bad gradient changes nothing, now or late
       CHECK(same_bits(disturbed.value, smooth.value));
       CHECK(same_bits(kept<Rule>(a, disturbed), kept<Rule>(b, smooth)));
     }
+  });
+}
+
+TEST_CASE("every rule: maximize goes the way of the negative gradient") {
+  each_rule([]<class Rule>(row<Rule> const& row) {
+    INFO(row.name);
+    auto const run = [&](double scale, auto... policies) {
+      problem<ds::half> p(sizes);
+      auto opt = optimizer_of(p.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5}, policies...);
+      for (int t = 1; t <= 5; ++t) {
+        p.set_gradients(t, scale);
+        opt.step();
+      }
+      return kept<Rule>(opt, p);
+    };
+    auto const up = run(1, ds::maximize{});
+    CHECK(same_bits(up, run(-1)));
+    CHECK_FALSE(same_bits(up, run(1)));
   });
 }
 

@@ -23,9 +23,9 @@ namespace ds = descent;
 
 namespace {
 
-template <class System, class Rule> problem<float> run(Rule const& rule) {
+template <class Rule, class... Backend> problem<float> run(Rule const& rule, Backend... backend) {
   problem<float> p(parallel_sizes);
-  auto opt = optimizer_of(p.parameters(), rule, ds::host<System>{});
+  auto opt = optimizer_of(p.parameters(), rule, backend...);
   for (int t = 1; t <= 3; ++t) {
     p.set_gradients(t);
     opt.step();
@@ -35,11 +35,14 @@ template <class System, class Rule> problem<float> run(Rule const& rule) {
 
 #if defined(_OPENMP)
 /// omp that never falls back to one thread.
-struct team {
-  static constexpr char const* name() { return "team"; }
-  static void each(std::int64_t n, ds::detail::loop_body f) { ds::omp::in_team(n, f); }
-};
+void in_team(std::int64_t n, ds::detail::loop_body f) { ds::omp::in_team(n, f); }
 #endif
+
+/// The loop of any_system, until the end of the block.
+struct looping {
+  explicit looping(void (*loop)(std::int64_t, ds::detail::loop_body)) { any_system::loop = loop; }
+  ~looping() { any_system::loop = ds::default_system::each; }
+};
 
 /// The rules that go through omp itself and Thrust's systems, too: one without sums and one with.
 template <class Rule>
@@ -61,7 +64,8 @@ TEST_CASE("what a turn of a loop throws comes out of it, on every system") {
   };
   check(ds::cpp{}), check(ds::tbb{}), check(ds::thrust_cpp{});
 #if defined(_OPENMP)
-  check(ds::thrust_omp{}), check(team{});
+  looping const on(in_team);
+  check(ds::thrust_omp{}), check(any_system{});
 #endif
 }
 
@@ -70,21 +74,25 @@ TEST_CASE("every rule: systems and any number of threads give the same bits") {
   int const usual = omp_get_max_threads();
 #endif
   each_rule([&]<class Rule>(row<Rule> const& row) {
-    auto const alone = run<ds::cpp>(row.rule).value;
+    auto const alone = [&] {
+      looping const on(ds::cpp::each);
+      return run(row.rule).value;
+    }();
     INFO(row.name);
 #if defined(_OPENMP)
     for (int threads : {1, 2, 3, 8}) {
       INFO(threads, " threads");
       omp_set_num_threads(threads);
-      CHECK(same_bits(run<team>(row.rule).value, alone));
+      looping const on(in_team);
+      CHECK(same_bits(run(row.rule).value, alone));
     }
 #endif
     if constexpr (on_every_system<Rule>) {
-      CHECK(same_bits(run<ds::tbb>(row.rule).value, alone));
-      CHECK(same_bits(run<ds::thrust_cpp>(row.rule).value, alone));
+      CHECK(same_bits(run(row.rule).value, alone));
+      CHECK(same_bits(run(row.rule, ds::host<ds::tbb>{}).value, alone));
+      CHECK(same_bits(run(row.rule, ds::host<ds::thrust_cpp>{}).value, alone));
 #if defined(_OPENMP)
-      CHECK(same_bits(run<ds::omp>(row.rule).value, alone));
-      CHECK(same_bits(run<ds::thrust_omp>(row.rule).value, alone));
+      CHECK(same_bits(run(row.rule, ds::host<ds::thrust_omp>{}).value, alone));
 #endif
     }
   });

@@ -5,15 +5,27 @@
 #include <descent/loss_at.hpp>
 #include <descent/optimizer.hpp>
 
+#include <cstdint>
+#include <type_traits>
+
 /// Optimizers for tests of every rule.
 namespace test {
 
 /// What rules that look at the loss find.
 inline float current_loss = 0.125f;
 
-/// An optimizer, with loss_at where the rule needs it.
+/// The usual system, or what a test puts in its place: an optimizer of its own for each would have to be compiled.
+struct any_system {
+  static inline void (*loop)(std::int64_t, descent::detail::loop_body) = descent::default_system::each;
+  static constexpr char const* name() { return "any"; }
+  static void each(std::int64_t n, descent::detail::loop_body f) { loop(n, f); }
+};
+
+/// An optimizer on any_system, unless a policy names a backend, with loss_at where the rule needs it.
 template <class List, class Rule, class... Ps> auto optimizer_of(List const& list, Rule const& rule, Ps... policies) {
-  if constexpr (descent::has_loss<Rule>)
+  if constexpr (!(std::is_same_v<typename Ps::policy_kind, descent::kind::backend> || ...))
+    return optimizer_of(list, rule, policies..., descent::host<any_system>{});
+  else if constexpr (descent::has_loss<Rule>)
     return descent::optimizer{list, rule, policies..., descent::loss_at{&current_loss}};
   else return descent::optimizer{list, rule, policies...};
 }

@@ -149,6 +149,27 @@ std::array<bool, Plan::slots> used_slots(std::vector<group_entry<typename Plan::
   return used;
 }
 
+inline void require_weight(double weight, bool has_inverse, char const* type, bool is_taken) {
+  if (!is_finite(weight) || weight <= 0)
+    throw std::invalid_argument("step: weight must be finite and above 0, is " + number(weight));
+  if (!has_inverse)
+    throw std::invalid_argument(std::string("step: weight must have an inverse in ") + type + ", is " + number(weight));
+  if (!is_taken && weight != 1)
+    throw std::invalid_argument("step: a weight needs the policy accumulate{n}, replicated or sharded");
+}
+[[noreturn]] inline void refuse_slot(std::string const& name) {
+  throw std::invalid_argument("a group now needs the state '" + name +
+                              "', which none needed at construction, so it was not allocated");
+}
+[[noreturn]] inline void refuse_group(std::size_t group, std::string const& why) {
+  throw std::invalid_argument("group " + std::to_string(group) + ": " + why);
+}
+inline void require_group(int index, std::size_t groups) {
+  if (index < 0 || std::size_t(index) >= groups)
+    throw std::invalid_argument("there is no group " + std::to_string(index) + ": groups are 0 to " +
+                                std::to_string(groups - 1));
+}
+
 /// The plan of an optimizer, whose bundles of policies are taken apart.
 template <class Value, class Gradient, class Rule, class List> struct plan_of_list;
 template <class Value, class Gradient, class Rule, class... Ps>
@@ -179,22 +200,15 @@ struct plan_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
     else return {};
   }
   static void check_weight(double weight) {
-    if (!is_finite(weight) || weight <= 0)
-      throw std::invalid_argument("step: weight must be finite and above 0, is " + number(weight));
-    if (!is_factor<typename plan::real>(1 / weight))
-      throw std::invalid_argument(std::string("step: weight must have an inverse in ") +
-                                  type_name<typename plan::real>() + ", is " + number(weight));
-    if (!plan::parallel && !plan::template given<typename plan::accumulation> && weight != 1)
-      throw std::invalid_argument("step: a weight needs the policy accumulate{n}, replicated or sharded");
+    require_weight(weight, is_factor<typename plan::real>(1 / weight), type_name<typename plan::real>(),
+                   plan::parallel || plan::template given<typename plan::accumulation>);
   }
   /// Given which members of the state are allocated.
   static void check_slots(std::vector<group_entry<Rule>> const& groups, policy_set<Ps...> const& set,
                           std::array<bool, plan::slots> const& used) {
     auto const needed = used_slots<plan>(groups, set);
     for (std::size_t i = 0; i != plan::slots; ++i)
-      if (needed[i] && !used[i])
-        throw std::invalid_argument("a group now needs the state '" + slot_name<Rule>(i) +
-                                    "', which none needed at construction, so it was not allocated");
+      if (needed[i] && !used[i]) refuse_slot(slot_name<Rule>(i));
   }
   /// Given the number of groups, or 0 where it is not known yet.
   static void check([[maybe_unused]] policy_set<Ps...> const& set, [[maybe_unused]] int groups = 0) {

@@ -81,8 +81,9 @@ template <class Plan, class System> class host_storage : protected host_control<
 
   template <class Real> static auto spread(unit<rule, real> const& u) {
     typename rule::template terms<Real> k;
-    unrolled<members<rule::template terms>>(
-        [&](auto i) { reinterpret_cast<Real*>(&k)[i] = Real(reinterpret_cast<real const*>(&u.terms)[i]); });
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((reinterpret_cast<Real*>(&k)[I] = Real(reinterpret_cast<real const*>(&u.terms)[I])), ...);
+    }(std::make_index_sequence<members<rule::template terms>>());
     return k;
   }
 
@@ -99,17 +100,16 @@ template <class Plan, class System> class host_storage : protected host_control<
   static extent part_of(int size, int i) {
     return size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true};
   }
-  /// f(element, extent) for every packet of `size` elements from `begin` on.
-  template <class F> static void packets_of(std::int64_t begin, int size, F const& f) {
+  /// f(buffers, element, extent) for every packet of `size` elements from `begin` on.
+  template <class Buffers, class F>
+  static void packets_of(Buffers const& x, std::int64_t begin, int size, F const& f) {
     int i = 0;
-    for (; i + packet_size <= size; i += int(packet_size)) f(begin + i, part_of(int(packet_size), 0));
-    if (i < size) f(begin + i, part_of(size, i));
+    for (; i + packet_size <= size; i += int(packet_size)) f(x, begin + i, extent{int(packet_size), true});
+    if (i < size) f(x, begin + i, extent{size - i, false});
   }
-  /// f(buffers, element, extent) for every packet.
+  /// The same for every packet of a chunk.
   template <class Real, class F> void each_packet(std::int64_t chunk, F const& f) const {
-    with_buffers<Real>(chunk, [&](auto const& x, std::int64_t begin, int size) {
-      packets_of(begin, size, [&](std::int64_t i, extent part) { f(x, i, part); });
-    });
+    with_buffers<Real>(chunk, [&](auto const& x, std::int64_t begin, int size) { packets_of(x, begin, size, f); });
   }
 
   /// The same with the caller's gradients, where the step reads a sum over ranks instead, and nothing else.
@@ -125,7 +125,7 @@ template <class Plan, class System> class host_storage : protected host_control<
       buffers<typed> x = Plan::shards ? buffers<typed>{} : buffers_of<typed>(t, 0);
       x.gradient = static_cast<typename typed::gradient*>(
           where_.own_gradients[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])].at);
-      packets_of(begin, size, [&](std::int64_t i, extent part) { f(x, i, part); });
+      packets_of(x, begin, size, f);
     }
   }
 

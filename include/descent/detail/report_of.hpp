@@ -42,17 +42,13 @@ std::vector<gradient_state> diagnosis_of(layout<typename Plan::value, typename P
   return finite ? std::vector<gradient_state>{} : all;
 }
 
-/// What was not finite, for people.
-template <class Plan>
-std::string text_of(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
-                    std::int64_t update) {
-  std::string const type = type_name<typename Plan::real>();
+/// What was not finite, for people. Given the tensor, where the unit is one.
+inline std::string text_of(term_fault const& f, std::int64_t update, std::string const& type,
+                           std::string const* tensor) {
   if (f.what == term_fault::divisor)
     return "the divisor of the gradients, " + number(f.value) + ", has no inverse in " + type;
-  bool const of_tensor = f.what == term_fault::matrices ||
-                         (f.what == term_fault::sums ? Plan::pending_per_tensor : Plan::unit_per_tensor);
   std::string const of = f.what == term_fault::policies ? " of the policies"
-                         : of_tensor                     ? " of '" + where.names[std::size_t(f.unit)] + "'"
+                         : tensor                        ? " of '" + *tensor + "'"
                                                          : " of group " + std::to_string(f.unit);
   std::string const at = " not finite in " + type + " at update " + std::to_string(update);
   if (f.what == term_fault::factor) return "the factor of the gradients" + of + " is" + at;
@@ -60,6 +56,19 @@ std::string text_of(layout<typename Plan::value, typename Plan::gradient> const&
   if (f.index < 0) text += ": lr is " + number(f.value);
   else if (f.what != term_fault::policies) text += ": number " + std::to_string(f.index) + " is " + number(f.value);
   return text;
+}
+template <class Plan>
+std::string text_of(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
+                    std::int64_t update) {
+  bool const of_tensor = f.what == term_fault::matrices ||
+                         (f.what == term_fault::sums ? Plan::pending_per_tensor : Plan::unit_per_tensor);
+  return text_of(f, update, type_name<typename Plan::real>(),
+                 of_tensor ? &where.names[std::size_t(f.unit)] : nullptr);
+}
+template <class Plan>
+[[noreturn]] void refuse_terms(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
+                               std::int64_t update) {
+  throw std::invalid_argument(text_of<Plan>(where, f, update));
 }
 
 /// Throws std::invalid_argument where something in update t of groups that are not frozen is not finite in the type of
@@ -70,7 +79,6 @@ void check_terms(layout<typename Plan::value, typename Plan::gradient> const& wh
                  std::int64_t t, std::vector<memory_of<typename Plan::rule>> const& memories = {},
                  rate_change const& rates = {}) {
   constexpr bool of_tensors = Plan::sums ? Plan::pending_per_tensor : Plan::unit_per_tensor;
-  auto const refuse = [&](term_fault const& f) { throw std::invalid_argument(text_of<Plan>(where, f, t)); };
   for (std::size_t u = 0; u < (of_tensors ? where.tensors.size() : groups.size()); ++u) {
     auto const& group = groups[of_tensors ? std::size_t(where.tensors[u].group) : u];
     if (group.frozen) continue;
@@ -80,14 +88,35 @@ void check_terms(layout<typename Plan::value, typename Plan::gradient> const& wh
       else return terms_of<Plan>(group, policies, t, 1, &memory, 0, rates);
     }();
     if (!is_sound(unit))
-      refuse(fault_of(unit, scheduled(group.rule, policies, t - 1, group.number, rates), std::int64_t(u),
-                      Plan::sums ? term_fault::sums : term_fault::term));
+      refuse_terms<Plan>(where,
+                         fault_of(unit, scheduled(group.rule, policies, t - 1, group.number, rates), std::int64_t(u),
+                                  Plan::sums ? term_fault::sums : term_fault::term),
+                         t);
   }
-  if (!is_sound(find_step_terms<Plan>(groups[0].rule, policies, t))) refuse({term_fault::policies});
+  if (!is_sound(find_step_terms<Plan>(groups[0].rule, policies, t)))
+    refuse_terms<Plan>(where, {term_fault::policies}, t);
 }
 
 /// Skips in a row after which a training without a loss scale of its own counts as stuck.
 inline constexpr int usual_patience = 20;
+
+/// Why the last call updated nothing, given what was not finite beside gradients and the loss.
+inline std::string why_not(control_block const& c, std::string const& fault, std::vector<std::string> const& names,
+                           std::vector<std::int32_t> const& tensor_of_chunk, bool stuck, bool scales_loss) {
+  std::string why;
+  if (c.lost) why = "ranks were lost";
+  else if (c.waiting && c.batches > 0) why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
+  else if (c.waiting) why = "no gradients were waiting";
+  else if (c.step + c.skipped == 0) why = "no step was taken yet";
+  else if (!fault.empty()) why = fault;
+  else if (c.bad_chunk < 0) why = "the loss is not finite";
+  else
+    why = "the gradient of '" + names[std::size_t(tensor_of_chunk[std::size_t(c.bad_chunk)])] + "' is not finite";
+  if (stuck)
+    why += "; training is not recovering: " + std::to_string(c.skipped_in_row) + " steps in a row were skipped" +
+           (scales_loss ? ", and the loss scale cannot go lower" : "");
+  return why;
+}
 
 /// What the control block says, for people.
 template <class Plan>
@@ -101,22 +130,13 @@ step_report report_of(layout<typename Plan::value, typename Plan::gradient> cons
   if (!Plan::measures) r.grad_norm = none;
   r.checked = Plan::measures;
   if (c.applied) return r;
-  if (c.lost) r.why = "ranks were lost";
-  else if (c.waiting && c.batches > 0) r.why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
-  else if (c.waiting) r.why = "no gradients were waiting";
-  else if (c.step + c.skipped == 0) r.why = "no step was taken yet";
-  else if (c.fault.what != term_fault::none) r.why = text_of<Plan>(where, c.fault, c.step + 1);
-  else if (c.bad_chunk < 0) r.why = "the loss is not finite";
-  else
-    r.why = "the gradient of '" + where.names[std::size_t(where.tensor_of_chunk[std::size_t(c.bad_chunk)])] +
-            "' is not finite";
   bool stuck = c.skipped_in_row >= usual_patience;
   if constexpr (Plan::shares_scale) stuck = scale.stuck >= usual_patience;
   else if constexpr (scales_loss)
     stuck = static_cast<typename Plan::loss_scale const&>(policies).is_stuck(scale);
-  if (stuck)
-    r.why += "; training is not recovering: " + std::to_string(c.skipped_in_row) + " steps in a row were skipped" +
-             (scales_loss ? ", and the loss scale cannot go lower" : "");
+  bool const faulty = c.fault.what != term_fault::none;
+  r.why = why_not(c, faulty ? text_of<Plan>(where, c.fault, c.step + 1) : "", where.names, where.tensor_of_chunk, stuck,
+                  scales_loss);
   return r;
 }
 

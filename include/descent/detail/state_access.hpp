@@ -28,6 +28,10 @@ template <class Engine, class Entry>
 concept checks_schedules =
     requires(Engine& e, std::vector<Entry> const& groups) { e.check_schedules(groups, std::int64_t()); };
 
+[[noreturn]] inline void refuse_now(char const* function, char const* why) {
+  throw std::logic_error(std::string(function) + why);
+}
+
 /// What every part of an optimizer's face is made of.
 template <class Plan, class Engine> class optimizer_core {
  protected:
@@ -41,7 +45,7 @@ template <class Plan, class Engine> class optimizer_core {
   }
 
   Engine& alive() const {
-    if (!engine_) throw std::logic_error("this optimizer was moved from");
+    if (!engine_) refuse_now("this optimizer", " was moved from");
     return *engine_;
   }
   /// Of a parameter.
@@ -56,20 +60,17 @@ template <class Plan, class Engine> class optimizer_core {
   }
 
   void refuse_averages(char const* function) const {
-    if (swapped_)
-      throw std::logic_error(std::string(function) +
-                             " between two calls of swap_average(): the values are the averages now");
+    if (swapped_) refuse_now(function, " between two calls of swap_average(): the values are the averages now");
   }
   void refuse_elsewhere(char const* function) const {
     if (ascended_)
-      throw std::logic_error(std::string(function) + " after " + (Plan::ascends ? "ascend()" : "move_ahead()") +
-                             ": the values are elsewhere until step()");
+      refuse_now(function, Plan::ascends ? " after ascend(): the values are elsewhere until step()"
+                                         : " after move_ahead(): the values are elsewhere until step()");
   }
 
   void refuse_ready([[maybe_unused]] char const* function) const {
     if constexpr (Plan::overlaps)
-      if (alive().any_ready())
-        throw std::logic_error(std::string(function) + " after ready(): gradients are on their way until step()");
+      if (alive().any_ready()) refuse_now(function, " after ready(): gradients are on their way until step()");
   }
 
   /// The gradients have their loss scale, or will have when they are written anew.
