@@ -43,7 +43,8 @@ template <norm Norm = norm::l2, scope Over = scope::model> struct clip {
 /// The one in daily use: L2, over all gradients, exact.
 using clip_norm = clip<>;
 
-/// Adaptive gradient clipping (Brock et al. 2021, eq. 3), with a tensor as the unit and Euclidean norms.
+/// Adaptive gradient clipping (Brock et al. 2021, eq. 3), by units: each row of a parameter whose shape has several
+/// columns, and each other parameter as a whole. Norms are Euclidean.
 ///
 ///     g <- g c max(||p||, eps) / ||g||   where ||g|| > c max(||p||, eps)
 struct clip_adaptive {

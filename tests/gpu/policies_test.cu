@@ -39,8 +39,8 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// Tails, a tensor that is not aligned, an empty one, two groups.
-std::vector<test::tensor> const model{{4096 + 1001}, {0, 1}, {7, 1}, {130, 0, 3, 1}, {8, 1}};
+/// Tails, a tensor that is not aligned, an empty one, two groups; rows, also across chunks.
+std::vector<test::tensor> const model{{4096 + 1001, 0, 0, 0, 3}, {0, 1}, {7, 1}, {130, 0, 3, 1, 13}, {8, 1}};
 
 /// Good steps, an overflow in the fourth, a frozen group in the sixth. before(twins) comes before each.
 template <class Value, class Gradient = Value, class Before, class Rule, class... Ps>

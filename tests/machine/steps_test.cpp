@@ -328,6 +328,45 @@ TEST_CASE("groups and tensors are clipped by their own norms, and AGC by their o
         [](double norm, double p) { return std::fmin(1, 0.001 * std::fmax(p, 20) / norm); });
 }
 
+TEST_CASE("AGC clips each row of a parameter that has a shape, also rows of several chunks and of parts of them") {
+  ds::shape const shapes[] = {{5, 7}, {3, 5000}, {3000, 3}, {2, 4096}, {1, 9}, {11, 1}, {0, 4}};
+  std::vector<std::vector<double>> w, g;
+  ds::parameters<double> list;
+  for (ds::shape const& s : shapes) {
+    w.emplace_back(std::size_t(s.rows * s.columns)), g.emplace_back(w.back().size());
+    for (std::size_t i = 0; i < w.back().size(); ++i) w.back()[i] = std::sin(double(i + 1)) * double(1 + i % 5);
+  }
+  for (std::size_t t = 0; t < w.size(); ++t)
+    list.add("w" + std::to_string(t), w[t].data(), g[t].data(), shapes[t], ds::group{int(t % 2)});
+  ds::optimizer opt{list, ds::sgd{.lr = 1}, ds::clip_adaptive{.c = 0.3, .eps = 2}, ds::static_loss_scale{4}};
+  for (double size : {1., 1e200}) {
+    for (std::size_t t = 0; t < w.size(); ++t)
+      for (std::size_t i = 0; i < g[t].size(); ++i)
+        g[t][i] = size * std::cos(double(3 * i + t)) * double(2 + 2 * (i / std::size_t(shapes[t].columns) % 3));
+    auto const before = w;
+    opt.step();
+    double smallest = 1, most = 0;
+    int clipped = 0, whole = 0;
+    for (std::size_t t = 0; t < w.size(); ++t) {
+      std::size_t const columns = shapes[t].columns == 1 ? w[t].size() : std::size_t(shapes[t].columns);
+      for (std::size_t row = 0; row < w[t].size(); row += columns) {
+        double of_g = 0, of_p = 0;
+        for (std::size_t i = row; i < row + columns; ++i)
+          of_g = std::hypot(of_g, g[t][i] / 4), of_p = std::hypot(of_p, before[t][i]);
+        double const factor = std::fmin(1, 0.3 * std::fmax(of_p, 2) / of_g);
+        smallest = std::fmin(smallest, factor);
+        factor < 1 ? ++clipped : ++whole;
+        for (std::size_t i = row; i < row + columns; ++i)
+          most = test::larger(most, std::abs(w[t][i] - (before[t][i] - g[t][i] / 4 * factor)));
+      }
+    }
+    CHECK(most < 1e-11);
+    CHECK(clipped > 100);
+    CHECK((size > 1 || whole > 100));
+    CHECK(opt.report().clip_factor == doctest::Approx(smallest).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("zero_grad{} zeroes after a skip as after an update, but not what is frozen") {
   model<float, float> m;
   ds::optimizer opt{m.params, ds::sgd{}, ds::zero_grad{}, ds::skip_nonfinite{}};

@@ -22,8 +22,8 @@ namespace ds = descent;
 using test::joined;
 
 using tensors = std::vector<test::tensor>;
-inline tensors const usual{{4099}, {1, 1}, {0}, {7}, {130, 1}};
-inline tensors const of_many_chunks{{4099}, {1, 1}, {0}, {12289, 1}, {7}, {4096, 1}};
+inline tensors const usual{{4099}, {1, 1}, {0}, {7}, {130, 1, 0, 0, 13}};
+inline tensors const of_many_chunks{{4099}, {1, 1}, {0}, {12291, 1, 0, 0, 3}, {7}, {4096, 1}};
 
 // ---- gradients whose sums over a few ranks are exact ---------------------------------------------------------------
 

@@ -17,7 +17,7 @@ namespace ranks {
 #if defined(__SANITIZE_THREAD__)
 inline std::vector<std::size_t> const sizes{4099, 1, 0, 7};
 #else
-inline std::vector<std::size_t> const sizes{4099, 1, 0, 12289, 7, 4096};
+inline std::vector<std::size_t> const sizes{4099, 1, 0, 12291, 7, 4096};
 #endif
 
 inline double some(std::uint64_t seed) {
@@ -43,11 +43,16 @@ template <class Value, class Gradient = Value> struct model {
         value[t][i] = descent::narrow<Value>(some(i + 77 * t + 1000003u * std::uint64_t(seed)));
     }
   }
+  /// Every second one has a shape, with as few columns as divide its size: rows lie across chunks, and ranks.
   descent::parameters<Value, Gradient> list() {
     descent::parameters<Value, Gradient> all;
-    for (std::size_t t = 0; t < value.size(); ++t)
-      all.add("w" + std::to_string(t), value[t].data(), gradient[t].data(), value[t].size(),
+    for (std::size_t t = 0; t < value.size(); ++t) {
+      auto const size = std::int64_t(value[t].size());
+      std::int64_t columns = t % 2 && size > 1 ? 2 : 1;
+      while (columns > 1 && size % columns != 0) ++columns;
+      all.add("w" + std::to_string(t), value[t].data(), gradient[t].data(), descent::shape{size / columns, columns},
               descent::group{int(t % 2)});
+    }
     return all;
   }
   /// The sum of the gradients of some ranks at a step, each times a factor.

@@ -184,8 +184,16 @@ template <class Plan> class controller {
       smallest = min(smallest, factor);
     };
     if constexpr (Plan::clip_over == scope::tensor) {
-      for (int u = int(threadIdx.x); u < v.tensor_count; u += total_threads)
+      for (int u = int(threadIdx.x); u < v.tensor_count; u += total_threads) {
+        if constexpr (Plan::clips_rows)
+          if (v.clipped.of[u].several()) {
+            w.factors[u] = inverse;
+            continue;
+          }
         keep(u, norm_totals_from<Plan>([&](int row) { return total_of(row, u); }));
+      }
+      if constexpr (Plan::clips_rows)
+        for (int u = 0; u < v.tensor_count; ++u) smallest = min(smallest, find_row_factors(u));
     } else {
       for (int g = int(threadIdx.x) / warp; g < v.group_count; g += total_threads / warp) {
         auto const x = norm_totals_from<Plan>([&](int row) {
@@ -198,6 +206,20 @@ template <class Plan> class controller {
     smallest = reduce_block(of_warps, smallest, [](double a, double b) { return min(a, b); });
     if (threadIdx.x == 0) v.control->clip = smallest;
     __syncthreads();
+  }
+
+  /// The smallest of those of a tensor's rows that this thread finds; 1 where the tensor is one unit.
+  __device__ double find_row_factors(int u) const {
+    row_pieces const rows = v.clipped.of[u];
+    double smallest = 1;
+    if (!rows.several()) return smallest;
+    for (std::int64_t row = threadIdx.x; row < v.tensors[u].count / rows.columns; row += total_threads) {
+      auto const x = totals_of_row<Plan>(rows, row, v.clipped.partial, v.clipped.pieces);
+      double const factor = clip_factor<Plan>(policies, x, v.control->factor);
+      v.clipped.factors[rows.first_row + row] = typename Plan::real(v.control->factor * factor);
+      smallest = min(smallest, factor);
+    }
+    return smallest;
   }
 
   __device__ void find_bad_chunk() const {

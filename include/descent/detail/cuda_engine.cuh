@@ -279,13 +279,13 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
 
   template <measure What> void measure_all(step_call const& call) {
     device_view<Plan> const view = norm_view();
-    constexpr int first = What == measure::sums ? Plan::norm_rows : 0, rows = measured<Plan, What>;
-    double* const partial = view.partial + first * view.chunk_count;
-    auto const n = std::int64_t(rows) * view.chunk_count;
     if constexpr (Plan::shards)
-      require_cuda(cudaMemsetAsync(partial, 0, std::size_t(n) * sizeof(double), stream_), "cudaMemsetAsync");
+      base::template each_partial<What>(view, [&](double* x, std::int64_t n) {
+        require_cuda(cudaMemsetAsync(x, 0, std::size_t(n) * sizeof(double), stream_), "cudaMemsetAsync");
+      });
     launch(measure_chunks<Plan, What>, own_chunks_, chunk_threads, stream_, view, controls(), call);
-    if constexpr (Plan::shards) ranks_.add(partial, n);
+    if constexpr (Plan::shards)
+      base::template each_partial<What>(view, [&](double* x, std::int64_t n) { ranks_.add(x, n); });
   }
 
   /// change() and, where each rank changes a part of the values only, the others' parts: all of it or nothing.

@@ -118,6 +118,14 @@ template <class Plan> class cuda_storage {
     return view;
   }
 
+  /// f(partial sums, how many) for all that a read-only pass leaves, over which ranks add.
+  template <measure What, class F> void each_partial(device_view<Plan> const& view, F const& f) const {
+    constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
+    f(view.partial + first * view.chunk_count, std::int64_t(measured<Plan, What>) * view.chunk_count);
+    if constexpr (Plan::clips_rows && What != measure::sums)
+      if (view.clipped.pieces > 0) f(view.clipped.partial, Plan::norm_rows * view.clipped.pieces);
+  }
+
   bool capturing() const {
     cudaStreamCaptureStatus status;
     require_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
@@ -166,6 +174,13 @@ template <class Plan> class cuda_storage {
       totals_ = device_array<double>((Plan::norm_rows + Plan::sum_count) * where.tensors.size());
     if constexpr (Plan::clip_over != scope::model)
       factors_ = device_array<double>(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size());
+    if constexpr (Plan::clips_rows) {
+      all_row_pieces const rows(where);
+      row_pieces_ = {rows.of, stream_};
+      piece_partial_ = device_array<double>(std::size_t(Plan::norm_rows * rows.pieces));
+      row_factors_ = {std::vector<typename Plan::real>(std::size_t(rows.rows + packet_size)), stream_};
+      view_.clipped = {row_pieces_.get(), piece_partial_.get(), row_factors_.get(), rows.pieces};
+    }
     if constexpr (Plan::has_step_terms) step_terms_ = device_array<step_terms_of<Plan>>(2);
     if constexpr (Plan::has_remainder) remainder_ = device_array<std::uint16_t>(arena);
     if constexpr (Plan::template given<typename Plan::average>) average_ = device_array<typename Plan::real>(arena);
@@ -183,7 +198,7 @@ template <class Plan> class cuda_storage {
 
     view_ = {tensors_.get(), tensor_of_chunk_.get(), where.chunks(), std::int32_t(where.tensors.size()),
              std::int32_t(groups.size()), master_.get(), {}, control_.get(), groups_.get(), units_.get(),
-             pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}, {}};
+             pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}, {}, view_.clipped};
     if constexpr (Plan::parallel) ranks_.show_in(view_);
     if constexpr (Plan::ascends && !Plan::measures) make_norm_partial();
     if constexpr (Plan::has_extras) view_.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
@@ -208,7 +223,9 @@ template <class Plan> class cuda_storage {
   device_array<control_block> control_;
   device_array<unit<rule, typename Plan::real>> units_, pending_;
   device_array<memory_of<rule>> memories_, next_memories_;
-  device_array<double> partial_, totals_, factors_, norm_partial_, ascent_;
+  device_array<double> partial_, totals_, factors_, norm_partial_, ascent_, piece_partial_;
+  device_array<row_pieces> row_pieces_;
+  device_array<typename Plan::real> row_factors_;
   device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
   device_array<typename Plan::exact> master_;
   device_array<std::uint16_t> remainder_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/packet.hpp>
+#include <descent/detail/row_clip.hpp>
 #include <descent/detail/row_record.hpp>
 #include <descent/detail/terms.hpp>
 #include <descent/parallel.hpp>
@@ -77,6 +78,15 @@ __device__ Value* staged(std::byte* values, place const& p, std::int64_t arena, 
   return reinterpret_cast<Value*>(values + (p.part + arena + begin - p.first) * largest) - begin;
 }
 
+/// The rows that are clipped each by itself: of each tensor, their norms by piece, [row of the norm][piece], and factors.
+template <class Plan, bool = Plan::clips_rows> struct row_clip_view {};
+template <class Plan> struct row_clip_view<Plan, true> {
+  row_pieces const* of;
+  double* partial;
+  typename Plan::real* factors;
+  std::int64_t pieces;
+};
+
 /// What only ranks have: the sum of the gradients, and which elements are the own ones.
 template <class Plan, bool = Plan::parallel> struct team_view {};
 template <class Plan> struct team_view<Plan, true> {
@@ -107,6 +117,7 @@ template <class Plan> struct device_view {
   double* totals;             // [row][tensor], the same rows
   extra_view<Plan> extra;
   team_view<Plan> team;
+  row_clip_view<Plan> clipped = {};
 
   template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
@@ -119,6 +130,9 @@ template <class Plan> struct device_view {
     if constexpr (Plan::adds_when_read) x.sent = {team.sent.first + at, team.sent.stride, team.sent.ranks};
     if constexpr (Plan::shards)
       x.value = staged<typename Typed::value>(team.values, team.places[tensor], t.arena, Plan::largest_value);
+    if constexpr (Plan::clips_rows)
+      if (row_pieces const& rows = clipped.of[tensor]; rows.several())
+        x.rows = {clipped.factors + rows.first_row, rows.columns, rows.inverse, 0};
     if constexpr (Typed::has_master) x.exact = master + at;
     else x.exact = x.value;
     if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(at, t.arena);

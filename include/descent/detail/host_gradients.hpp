@@ -55,6 +55,7 @@ template <class Plan, class System> class host_gradients : protected host_storag
         e->partial_at(first + int(c), chunk) =
             add_block<c == 0 && largest_first>(of_four[c], chunk_threads / 4, warp / 4);
       });
+      if constexpr (Plan::clips_rows && What != measure::sums) e->measure_pieces(chunk, groups[g].frozen);
     }
 
    private:
@@ -96,9 +97,31 @@ template <class Plan, class System> class host_gradients : protected host_storag
     }
   };
   template <measure What> void measure_all(std::vector<entry> const& groups, double factor) {
+    constexpr bool of_rows = Plan::clips_rows && What != measure::sums;
     if constexpr (Plan::shards) std::fill(partial_.begin(), partial_.end(), 0.0);
+    if constexpr (Plan::shards && of_rows) std::fill(base::pieces_.begin(), base::pieces_.end(), 0.0);
     for_chunks(measure_body<What>{this, groups.data(), factor});
     if constexpr (Plan::shards) ranks_.add(partial_);
+    if constexpr (Plan::shards && of_rows) ranks_.add(base::pieces_);
+  }
+  /// What the pieces of a chunk add to the norms of their rows: element k of one by lane k mod warp.
+  void measure_pieces(std::int64_t chunk, bool frozen) {
+    auto const& t = record(chunk);
+    row_pieces const& rows = base::rows_clipped_.of[base::index_of(t)];
+    if (!rows.several()) return;
+    chunk_span const span = span_of(chunk, t);
+    this->template with_buffers<real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t begin, int) {
+      for (std::int64_t k = 0; k < pieces_in(rows, span); ++k) {
+        auto const piece = piece_in(rows, span, k);
+        double lane[Plan::norm_rows][warp] = {}, square[Plan::norm_rows];
+        for (std::int64_t i = piece.begin; i < piece.end && !frozen; ++i) {
+          squares_at<Typed, real>(square, x, begin + (i - span.begin));
+          for (int c = 0; c < Plan::norm_rows; ++c) lane[c][(i - piece.begin) % warp] += square[c];
+        }
+        for (int c = 0; c < Plan::norm_rows; ++c)
+          base::piece_at(c, rows.piece_at(span.begin) + k) = add_block(lane[c], warp);
+      }
+    });
   }
 
   /// Whether the step goes on, its factors and terms, and what is wrong with those; measures what they need.

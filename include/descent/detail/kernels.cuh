@@ -12,11 +12,12 @@ namespace descent::detail {
 
 // ---- over elements: one block for each chunk, one packet for each thread -------------------------------------------
 
-/// Two blocks on a multiprocessor leave 64 registers a thread: enough for two members of state in float. More of it, or
-/// double, gets one block and 128 registers; either way enough loads are in flight to keep memory busy.
+/// Two blocks on a multiprocessor leave 64 registers a thread: enough for two members of state in float. More of it,
+/// double, or factors of rows get one block and 128 registers; either way enough loads are in flight to keep memory busy.
 inline constexpr int packet_threads = int(chunk_packets);
 template <class Plan>
-inline constexpr int packet_blocks = std::is_same_v<typename Plan::real, double> || Plan::slots > 2 ? 1 : 2;
+inline constexpr int packet_blocks =
+    std::is_same_v<typename Plan::real, double> || Plan::slots > 2 || Plan::clips_rows ? 1 : 2;
 
 /// Calls body(tensor, first element, M) for whole packets of an aligned tensor, with M = 8. Elsewhere for single
 /// elements, with M = 1: neighbours to neighbouring threads where a tensor is not aligned.
@@ -179,6 +180,29 @@ template <class Plan> __global__ __launch_bounds__(packet_threads) void count_up
 
 // ---- over chunks: one block each, one partial for each sum ---------------------------------------------------------
 
+/// What the pieces of a chunk add to the norms of their rows: one warp each, element k of one by lane k mod warp.
+template <class Plan>
+__device__ void measure_pieces(device_view<Plan> const& v, std::int32_t tensor, chunk_span const& span) {
+  row_pieces const rows = v.clipped.of[tensor];
+  if (!rows.several()) return;
+  bool const frozen = v.groups[v.tensors[tensor].group].frozen;
+  std::int64_t const first = rows.piece_at(span.begin), count = pieces_in(rows, span);
+  v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+    for (std::int64_t k = threadIdx.x / warp; k < count; k += chunk_threads / warp) {
+      auto const piece = piece_in(rows, span, k);
+      double sum[Plan::norm_rows] = {}, square[Plan::norm_rows];
+      for (std::int64_t i = piece.begin + threadIdx.x % warp; i < piece.end && !frozen; i += warp) {
+        squares_at<Typed, typename Plan::real>(square, x, i);
+        for (int c = 0; c < Plan::norm_rows; ++c) sum[c] += square[c];
+      }
+      for (int c = 0; c < Plan::norm_rows; ++c) {
+        double const all = reduce_warp(sum[c], combine<false>{});
+        if (threadIdx.x % warp == 0) v.clipped.partial[c * v.clipped.pieces + first + k] = all;
+      }
+    }
+  });
+}
+
 template <class Plan, measure What>
 __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan> v, control_view<Plan> w,
                                                                 step_call call) {
@@ -229,6 +253,10 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
     if (first_is_largest<Plan, What> && c == 0) sum = reduce_block(of_warps[c], fold<true>(total[c]), combine<true>{});
     else sum = reduce_block(of_warps[c], fold(total[c]), combine<false>{});
     if (threadIdx.x == 0) v.partial[(first + c) * v.chunk_count + chunk] = sum;
+  }
+  if constexpr (Plan::clips_rows && What != measure::sums) {
+    __syncthreads();  // of gradients that were added up by other threads
+    measure_pieces(v, tensor, {begin, size});
   }
 }
 

@@ -36,6 +36,43 @@ template <class Plan> struct sent_parts<Plan, true> {
   int ranks;
 };
 
+/// i / n for i in [0, 2^48], without a division on a device; inverse is inverse_of_count(n).
+DESCENT_HD inline std::int64_t quotient(std::int64_t i, std::int64_t n, [[maybe_unused]] std::uint64_t inverse) {
+#if defined(__CUDA_ARCH__)
+  auto const q = std::int64_t(__umul64hi(std::uint64_t(i), inverse));  // at most one too many
+  return q - (q * n > i);
+#else
+  return i / n;
+#endif
+}
+inline std::uint64_t inverse_of_count(std::int64_t n) { return n > 1 ? ~std::uint64_t(0) / std::uint64_t(n) + 1 : 0; }
+
+/// The factors of the gradients in rows that are clipped each by itself.
+template <class Plan, bool = Plan::clips_rows> struct row_factors {};
+template <class Plan> struct row_factors<Plan, true> {
+  typename Plan::real const* of = nullptr;  // of the tensor's rows; null where it is one unit
+  std::int64_t columns = 1;
+  std::uint64_t inverse = 0;  // of the columns
+  std::int64_t first = 0;     // the place of the buffers' first element in the tensor
+
+  /// Multiplies the elements of a packet by those of their rows; behind the last row there is room for a packet.
+  template <class Real, int M> DESCENT_HD void multiply(Real (&g)[M], std::int64_t i) const {
+    constexpr int size = M * lanes<Real>;
+    std::int64_t const row = quotient(first + i, columns, inverse), rest = (row + 1) * columns - (first + i);
+    auto const* factor = of + row;
+    if (rest >= size) {
+      Real const one(*factor);
+      for (int j = 0; j < M; ++j) g[j] = g[j] * one;
+    } else {
+      int left = int(rest);
+      for (int j = 0; j < size; ++j, --left) {
+        if (left == 0) ++factor, left = columns < size ? int(columns) : size;
+        lane_at(g, j) = lane_at(g, j) * *factor;
+      }
+    }
+  }
+};
+
 /// The buffers of one tensor. A member of the state that is not stored is null.
 template <class Plan> struct buffers {
   typename Plan::value* value;
@@ -44,6 +81,7 @@ template <class Plan> struct buffers {
   void* slot[Plan::slots + 1];
   extra_buffers<Plan> extra;
   sent_parts<Plan> sent = {};
+  row_factors<Plan> rows = {};
 
   template <std::size_t I> DESCENT_HD auto* slot_at() const {
     return static_cast<typename Plan::template slot<I>*>(slot[I]);
@@ -178,7 +216,12 @@ template <class Plan, class Real, int M>
 DESCENT_HD void to_true(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
                         [[maybe_unused]] Real const& factor,
                         [[maybe_unused]] step_terms_of<Plan> const& step) {
-  if constexpr (Plan::scales)
+  bool by_rows = false;
+  if constexpr (Plan::scales && Plan::clips_rows) {
+    by_rows = x.rows.of;
+    if (by_rows) x.rows.multiply(g, i);
+  }
+  if (Plan::scales && !by_rows)
     for (int j = 0; j < M; ++j) g[j] = g[j] * factor;
   if constexpr (Plan::template given<typename Plan::clip_value>) {
     Real const c(step.limit);

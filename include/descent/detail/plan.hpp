@@ -160,6 +160,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr double sum_scale = types<gradient>::any_double ? 0x1p-64 : 1;
   static constexpr bool measures_parameters = std::is_same_v<clip, clip_adaptive>;
   static constexpr int norm_rows = 1 + has_large + measures_parameters;
+  /// Whether each row of a tensor that has several columns is clipped by itself.
+  static constexpr bool clips_rows = measures_parameters;
   /// Whether a row keeps the largest of what it measures instead of the sum.
   DESCENT_HD static constexpr bool keeps_largest(int row) { return norm_of == norm::inf && row == 0; }
 
