@@ -90,8 +90,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   Rule& group(int index) { return group_at(index).rule; }
 
   /// The rule of the matrices of one group, likewise.
-  auto& matrix_rule(int index = 0) {
-    static_assert(plan::has_matrices, "there is no rule for matrices: give the policy matrices{rule}");
+  auto& matrix_rule(int index = 0) requires(detail::otherwise("give the policy matrices{rule}") || plan::has_matrices) {
     group_at(index);
     return alive().matrices().rule_at(std::size_t(index));
   }
@@ -151,14 +150,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// skipped one, ends it, and so do zero_grad(), load() and broadcast(); captured ones where they are replayed. A
   /// backward pass that writes the gradients anew does not: call zero_grad() first. Not for half, in which small
   /// gradients would be lost, nor with accumulate: see transform_gradients.
-  void unscale() {
-    static_assert(!std::is_same_v<Gradient, half>,
-                  "unscale(): half gradients would underflow without their loss scale; use transform_gradients(f) or "
-                  "gradient_norm(), which see the true ones");
-    static_assert(plan::template given<typename plan::loss_scale>, "unscale(): there is no loss scale policy");
-    static_assert(!plan::template given<typename plan::accumulation>,
-                  "unscale(): the next micro-batch would come with its loss scale; use transform_gradients(f) or "
-                  "gradient_norm(), which see the true ones");
+  void unscale() requires(detail::otherwise("needs a loss scale, not half, no accumulate; see transform_gradients") ||
+                          plan::unscales) {
     if (unscaled_)
       throw std::logic_error("unscale() was called already for this step; the order is backward, unscale(), step()");
     if constexpr (plan::shares_scale)
@@ -236,9 +229,10 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// group 0. The values and gradients are the caller's to move. All rows are selected then. This optimizer stays as it
   /// was; on CUDA waits for the stream. Throws std::invalid_argument on rows that do not exist, shapes that changed and
   /// as step().
-  optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const {
-    static_assert(!plan::parallel, "gathered(): rows that come and go on several ranks need an optimizer of their own");
-    static_assert(!plan::has_matrices, "gathered(): what a matrix rule remembers belongs to whole matrices");
+  optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const
+      requires((detail::otherwise("rows that come and go on several ranks need an optimizer of their own") ||
+                !plan::parallel) &&
+               (detail::otherwise("what a matrix rule remembers belongs to whole matrices") || !plan::has_matrices)) {
     engine const& old = waiting("gathered()");
     if (swapped_) throw std::logic_error("gathered() between two calls of swap_average()");
     refuse_elsewhere("gathered()");

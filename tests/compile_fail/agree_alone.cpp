@@ -1,4 +1,4 @@
-// expect: agree(): there is one rank: give the policy replicated{comm} or sharded{comm}
+// expect: there is one rank: give the policy replicated{comm} or sharded{comm}
 #include <descent/descent.hpp>
 
 void f(descent::parameters<float> const& params) {

@@ -1,4 +1,4 @@
-// expect: gathered(): rows that come and go on several ranks need an optimizer of their own
+// expect: rows that come and go on several ranks need an optimizer of their own
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 

@@ -1,4 +1,4 @@
-// expect: there is no master copy: give the policy master<float>{}
+// expect: no master: give the policy master<float>{}
 #include <descent/descent.hpp>
 namespace ds = descent;
 

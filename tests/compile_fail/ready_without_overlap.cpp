@@ -1,4 +1,4 @@
-// expect: ready(): give replicated or sharded the option overlap{}
+// expect: give replicated or sharded overlap{}
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 

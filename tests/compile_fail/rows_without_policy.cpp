@@ -1,4 +1,4 @@
-// expect: select_rows(): give the policy masked_rows{}
+// expect: give masked_rows{}
 #include <descent/descent.hpp>
 
 int main() {

@@ -1,4 +1,4 @@
-// expect: unscale(): the next micro-batch would come with its loss scale
+// expect: needs a loss scale, not half, no accumulate; see transform_gradients
 #include <descent/descent.hpp>
 
 void f(descent::parameters<float> const& params) {

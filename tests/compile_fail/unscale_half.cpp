@@ -1,4 +1,4 @@
-// expect: unscale(): half gradients would underflow without their loss scale
+// expect: needs a loss scale, not half, no accumulate; see transform_gradients
 #include <descent/descent.hpp>
 
 void f(descent::parameters<descent::half> const& params) {

@@ -6,8 +6,10 @@
 #include <descent/clip.hpp>
 #include <descent/cost.hpp>
 #include <descent/gradient_ahead.hpp>
+#include <descent/loss_scale.hpp>
 #include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/rows.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
@@ -333,6 +335,29 @@ TEST_CASE("a member that needs a policy, or an ability of the rule, is there wit
   CHECK(there(ds::adamw{}, ds::ema{}) == members{0, 0, 0, 0, 0, 0, true});
   CHECK(there(ds::adamw{}, ds::accumulate{}) == members{0, 0, 0, 0, 0, 0, 0, true});
   CHECK(there(ds::dog{}) == members{0, 0, 0, 0, 0, 0, 0, 0, true, true});
+
+  auto const shown = []<class... Ps>(auto rule, Ps... policies) {
+    using list = ds::parameters<float>;
+    using O = decltype(ds::optimizer{std::declval<list const&>(), rule, policies...});
+    using name = std::string const;
+    return std::array{
+        requires(O& o, name& w) { o.master(w); }, requires(O& o, name& w) { o.set_master(w, o.master(w)); },
+        requires(O& o, name& w) { o.average(w); }, requires(O& o, name& w) { o.slow(w); },
+        requires(O& o, name& w) { o.remainder(w); }, requires(O& o, name& w) { o.row_updates(w); },
+        requires(O& o, name& w) { o.select_rows(w, nullptr); }, requires(O& o) { o.set_scale_state({}); },
+        requires(O& o) { o.unscale(); }, requires(O& o, list& params) { o.gathered(params); },
+        requires(O& o) { o.agree(); }, requires(O& o) { o.broadcast(); }, requires(O& o) { o.ready(0); },
+        requires(O& o) { o.matrix_rule(); }, requires(O& o, name& w) { o.template state<0>(w); },
+        requires(O& o, name& w) { o.template state<2>(w); }};
+  };
+  using more = std::array<bool, 16>;
+  CHECK(shown(ds::adamw{}) == more{0, 0, 0, 0, 0, 0, 0, 0, 0, true, 0, 0, 0, 0, true});
+  CHECK(shown(ds::sgd{}, ds::master<double>{}, ds::ema{}, ds::lookahead{}) ==
+        more{true, true, true, true, 0, 0, 0, 0, 0, true, 0, 0, 0, 0, true});
+  CHECK(shown(ds::sgd{}, ds::masked_rows<ds::row_step::own>{}, ds::dynamic_loss_scale{}) ==
+        more{0, 0, 0, 0, 0, true, true, true, true, true, 0, 0, 0, 0, true});
+  CHECK(shown(ds::sgd{}, ds::accumulate{}, ds::dynamic_loss_scale{}) ==
+        more{0, 0, 0, 0, 0, 0, 0, true, 0, true, 0, 0, 0, 0, true});
 }
 
 TEST_CASE("an optimizer and a list of parameters stay as they are when they are moved to themselves") {

@@ -27,6 +27,8 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   using base::base, base::alive, base::waiting, base::where_, base::groups_, base::has_plateau;
   using typename base::rule;
 
+  static constexpr bool owns_scale = Plan::template given<typename Plan::loss_scale> && !Plan::shares_scale;
+
  public:
   /// All that the optimizer owns, in pieces: calls f(name, elements) for each that there is, with a span of constants
   /// in the type that is stored. Of a parameter "W" that is "W.state.m", a member of the state by its name in the
@@ -79,10 +81,8 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   /// The state of the loss scale, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
   /// Throws std::invalid_argument on one in which the policy is never.
   loss_scale_state scale_state() const { return waiting("scale_state()").read_scale(); }
-  void set_scale_state(loss_scale_state const& s) {
-    static_assert(owns_scale,
-                  "set_scale_state(): the optimizer has no loss scale of its own; a shared one is set in its "
-                  "loss_scaler");
+  void set_scale_state(loss_scale_state const& s) requires(otherwise("no scale of its own: set the loss_scaler's") ||
+                                                           owns_scale) {
     check_scale(s);
     alive().set_control(&control_block::scale, s, groups_);
   }
@@ -101,9 +101,8 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   /// Values, masters, states, averages, groups, t and loss scale become those of one rank, on which they were put back,
   /// say. Waits for all ranks and, on CUDA, for the stream. Throws as step(); after a comm_error values may be those of
   /// either.
-  void broadcast(int root = 0) {
-    static_assert(Plan::parallel && !Plan::shards,
-                  "broadcast(): it gives all ranks what one of them has, which only replicated{comm} lets them have");
+  void broadcast(int root = 0) requires(otherwise("it gives all ranks what one of them has: give replicated{comm}") ||
+                                        (Plan::parallel && !Plan::shards)) {
     Engine& e = waiting("broadcast()");
     this->refuse_averages("broadcast()");
     this->refuse_elsewhere("broadcast()");
@@ -115,8 +114,8 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   /// the same t, groups, loss scale and, to the bit, values, masters, states and averages; with sharded the values only
   /// of these, as each rank has its own part of the others. Nothing changes, and broadcast() mends. Each buffer is read
   /// once, and 8 bytes for each are compared. Waits for all ranks and, on CUDA, for the stream.
-  void agree() {
-    static_assert(Plan::parallel, "agree(): there is one rank: give the policy replicated{comm} or sharded{comm}");
+  void agree() requires(otherwise("there is one rank: give the policy replicated{comm} or sharded{comm}") ||
+                        Plan::parallel) {
     waiting("agree()").agree(this->where_, groups_);
   }
 
@@ -150,8 +149,6 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   struct anything {
     void operator()(auto const&, auto const&) const {}
   };
-  static constexpr bool owns_scale = Plan::template given<typename Plan::loss_scale> && !Plan::shares_scale;
-
   template <class Range> static auto span_over(Range const& x) {
     using span = decltype(std::span(x));
     return std::span<typename span::value_type const>(x);

@@ -104,16 +104,20 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   using optimizer_core<Plan, Engine>::optimizer_core;
 
   static constexpr bool has_plateau = Plan::template given<typename Plan::plateau>;
+  static constexpr bool has_average = Plan::template given<typename Plan::average>;
+  static constexpr bool has_slow = Plan::template given<typename Plan::lookahead>;
 
  public:
   /// A member of the state of one parameter, by its number, or by its name in the rule's `slots` where all members have
   /// one type. In the backend's memory: on CUDA wait for the stream before you read it. Empty when it is not stored.
-  template <std::size_t Slot> std::span<typename Plan::template slot<Slot> const> state(std::string const& name) const {
-    static_assert(Slot < Plan::slots, "the rule's state has fewer members");
+  template <std::size_t Slot>
+  auto state(std::string const& name) const requires(otherwise("the rule's state has fewer members") ||
+                                                     Slot < Plan::slots) {
     return state_of<Slot>(this->number_of(name));
   }
-  auto state(std::string const& name, std::size_t slot) const {
-    static_assert(Plan::state_types::size == 1, "the state's members have several types: use state<number>(name)");
+  auto state(std::string const& name, std::size_t slot) const
+      requires(otherwise("the state's members have several types: use state<number>(name)") ||
+               Plan::state_types::size == 1) {
     if (slot >= Plan::slots)
       throw std::invalid_argument("state of '" + name + "': the rule has " + std::to_string(Plan::slots) +
                                   " members of state, asked for number " + std::to_string(slot));
@@ -127,18 +131,22 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
 
   /// A member of the matrix rule's state of one matrix, or behind those a part of its memory, in the type that it is
   /// stored in; likewise. Empty for other parameters.
-  template <std::size_t Part> auto matrix_state(std::string const& name) const {
-    static_assert(Plan::has_matrices, "there is no rule for matrices: give the policy matrices{rule}");
+  template <std::size_t Part>
+  auto matrix_state(std::string const& name) const requires(otherwise("give the policy matrices{rule}") ||
+                                                            Plan::has_matrices) {
     return matrix_state_of<Part>(this->number_of(name));
   }
-  template <std::size_t Part> void set_matrix_state(std::string const& name, auto const& from) {
+  template <std::size_t Part>
+  void set_matrix_state(std::string const& name, auto const& from) requires(Plan::has_matrices) {
     put("set_matrix_state of '" + name + "'", matrix_state<Part>(name), from);
   }
 
   /// Puts a member of the state back as state<Slot>(name) gave it, from a vector, span or array in memory that the
   /// backend can copy from; on CUDA enqueued. Another type than the stored one does not compile: convert on purpose.
   /// Throws on another length.
-  template <std::size_t Slot> void set_state(std::string const& name, auto const& from) {
+  template <std::size_t Slot>
+  void set_state(std::string const& name, auto const& from) requires(otherwise("the rule's state has fewer members") ||
+                                                                     Slot < Plan::slots) {
     put("set_state of '" + name + "'", state<Slot>(name), from);
   }
   /// What the rule remembers beside the elements, a Rule::memory for each group, or for each tensor where its sums or
@@ -155,11 +163,14 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// has come so far, the optimizer's unless another is given. By the parameter's place in the list, or by its name,
   /// which is looked for. Until step() it must stay as it is. Throws std::logic_error, with nothing changed, when it was
   /// said already; otherwise as step().
-  void ready(std::size_t parameter, auto... stream) {
-    static_assert(Plan::overlaps, "ready(): give replicated or sharded the option overlap{}");
+  void ready(std::size_t parameter, auto... stream) requires(otherwise("give replicated or sharded overlap{}") ||
+                                                             Plan::overlaps) {
     alive().ready(groups_, parameter, stream...);
   }
-  void ready(std::string const& name, auto... stream) { ready(this->number_of(name), stream...); }
+  void ready(std::string const& name, auto... stream) requires(otherwise("give replicated or sharded overlap{}") ||
+                                                               Plan::overlaps) {
+    ready(this->number_of(name), stream...);
+  }
 
   /// Shows on_plateau a metric, such as the loss over what it does not train on: one value, or one that is read where
   /// the backend is. On CUDA enqueued; in a capture the value stays as it is, and the memory is read at each replay.
@@ -173,46 +184,50 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     alive().observe(metric, 0, groups_);
   }
   /// The master copy of one parameter, likewise; a value of the master's type is its own.
-  auto master(std::string const& name) const {
-    static_assert(Plan::has_master, "there is no master copy: give the policy master<float>{}");
+  auto master(std::string const& name) const requires(otherwise("no master: give the policy master<float>{}") ||
+                                                      Plan::has_master) {
     return master_of(this->number_of(name));
   }
 
   /// Puts masters back, to the bit, where reload_values() makes them of the values; likewise average, slow weights,
   /// remainder and counts of rows below.
-  void set_master(std::string const& name, auto const& from) {
+  void set_master(std::string const& name, auto const& from) requires(otherwise("give the policy master<float>{}") ||
+                                                                      Plan::has_master) {
     put("set_master of '" + name + "'", master(name), from);
   }
 
   /// The average of one parameter, likewise.
-  std::span<typename Plan::real const> average(std::string const& name) const {
-    static_assert(Plan::template given<typename Plan::average>, "there is no average: give the policy ema{} or swa{}");
+  auto average(std::string const& name) const requires(otherwise("no average: give the policy ema{} or swa{}") ||
+                                                       has_average) {
     return view<typename Plan::real>(alive().average(), this->number_of(name));
   }
-  void set_average(std::string const& name, auto const& from) {
+  void set_average(std::string const& name, auto const& from) requires(otherwise("give the policy ema{} or swa{}") ||
+                                                                       has_average) {
     put("set_average of '" + name + "'", average(name), from);
   }
   /// Lookahead's slow weights of one parameter, likewise.
-  std::span<typename Plan::slow const> slow(std::string const& name) const {
-    static_assert(Plan::template given<typename Plan::lookahead>,
-                  "there are no slow weights: give the policy lookahead{}");
+  auto slow(std::string const& name) const requires(otherwise("give the policy lookahead{}") ||
+                                                    has_slow) {
     return view<typename Plan::slow>(alive().slow(), this->number_of(name));
   }
-  void set_slow(std::string const& name, auto const& from) { put("set_slow of '" + name + "'", slow(name), from); }
+  void set_slow(std::string const& name, auto const& from) requires(otherwise("give lookahead{}") || has_slow) {
+    put("set_slow of '" + name + "'", slow(name), from);
+  }
   /// The 16 bits that each value of one parameter lacks, likewise.
-  std::span<std::uint16_t const> remainder(std::string const& name) const {
-    static_assert(Plan::has_remainder, "there is no remainder: give the policy master_remainder{}");
+  auto remainder(std::string const& name) const requires(otherwise("give the policy master_remainder{}") ||
+                                                         Plan::has_remainder) {
     return view<std::uint16_t>(alive().remainder(), this->number_of(name));
   }
-  void set_remainder(std::string const& name, auto const& from) {
+  void set_remainder(std::string const& name, auto const& from) requires(otherwise("give master_remainder{}") ||
+                                                                         Plan::has_remainder) {
     put("set_remainder of '" + name + "'", remainder(name), from);
   }
 
   /// Selects the rows of one parameter that steps update, from the next one on: those whose byte in the mask is not 0;
   /// null selects all. The mask is the caller's, one byte a row in the backend's memory, and each step reads it anew,
   /// captured ones too. On CUDA enqueued.
-  void select_rows(std::string const& name, std::uint8_t const* mask) {
-    require_rows();
+  void select_rows(std::string const& name, std::uint8_t const* mask) requires(otherwise("give masked_rows{}") ||
+                                                                               Plan::selects_rows) {
     std::size_t const t = this->number_of(name);
     this->alive().select_rows(t, rows_of(where_, t), mask);
   }
@@ -220,19 +235,19 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// out, so a list may have room; one twice counts once. A number too large throws std::invalid_argument on the host
   /// and is left out on CUDA, where this is enqueued; the first call for a parameter allocates a byte for each row.
   template <std::signed_integral Index>
-  void select_rows(std::string const& name, Index const* list, std::int64_t count) {
-    require_rows();
+  void select_rows(std::string const& name, Index const* list, std::int64_t count)
+      requires(otherwise("give masked_rows{}") || Plan::selects_rows) {
     require(count >= 0 && count <= most_elements, "select_rows", "count", "in [0, 2^48]", count);
     std::size_t const t = this->number_of(name);
     this->alive().select_rows(t, rows_of(where_, t), list, count);
   }
   /// How often each row of one parameter was updated, in the backend's memory. Counts that are put back are at least 0;
   /// on CUDA those in device memory are not looked at.
-  std::span<std::int32_t const> row_updates(std::string const& name) const {
-    static_assert(Plan::own_updates, "row_updates(): give the policy masked_rows<row_step::own>{}");
+  auto row_updates(std::string const& name) const requires(otherwise("give masked_rows<row_step::own>{}") ||
+                                                           Plan::own_updates) {
     return row_updates_of(this->number_of(name));
   }
-  void set_row_updates(std::string const& name, auto const& from) {
+  void set_row_updates(std::string const& name, auto const& from) requires(Plan::own_updates) {
     std::string const what = "set_row_updates of '" + name + "'";
     require_size(what, row_updates(name).size(), std::size(from));
     require_counts(what, std::span(from));
@@ -299,9 +314,6 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   }
 
  private:
-  static constexpr void require_rows() {
-    static_assert(Plan::selects_rows, "select_rows(): give the policy masked_rows{}");
-  }
   template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) {
     return {p, std::size_t(count)};
   }
