@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: MIT
 
 /// The kernels of a step in plans of many kinds: all of it compiles. guard.py reads here which updates have more to
-/// remember than 64 registers hold: two elements of half and of float at a time, or noise, remainder and sums. The
-/// kernels of sam, gradient_ahead, L-BFGS, ESGD, lists of rows and of what ranks stage are in no unit.
+/// remember than 64 registers hold: two elements of half and of float at a time. The kernels of sam, gradient_ahead,
+/// L-BFGS, ESGD, lists of rows and of what ranks stage are in no unit.
 ///
 ///     spills: update_packets  mixed<half, float>, adamw                  stack 24
-///     spills: update_packets  bfloat16, lamb, clip_adaptive              stack 8
 #include <descent/accumulate.hpp>
 #include <descent/average.hpp>
 #include <descent/clip.hpp>

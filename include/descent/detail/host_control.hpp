@@ -30,13 +30,9 @@ template <class Plan> class host_control {
         partial_(std::size_t(rows * where.chunks())),
         units_(Plan::unit_per_tensor ? where.tensors.size() : groups.size()), memories_(units_.size()),
         next_memories_(units_.size()),
-        factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1), kept_(control_) {
+        factors_(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1), row_clip_(where),
+        kept_(control_) {
     scheduled_.reserve(groups.size());
-    if constexpr (Plan::clips_rows) {
-      rows_clipped_ = all_row_pieces(where);
-      pieces_.resize(std::size_t(Plan::norm_rows * rows_clipped_.pieces));
-      row_factors_.resize(std::size_t(rows_clipped_.rows + packet_size));
-    }
   }
 
   std::span<memory_of<rule>> memories() { return memories_; }
@@ -96,7 +92,7 @@ template <class Plan> class host_control {
     double const inverse = control_.factor;
     for (std::size_t u = 0; u < factors_.size(); ++u) {
       if constexpr (Plan::clips_rows)
-        if (rows_clipped_.of[u].several()) {
+        if (row_clip_.rows.of[u].several()) {
           factors_[u] = inverse;
           control_.clip = min(control_.clip, find_row_factors(u));
           continue;
@@ -115,17 +111,16 @@ template <class Plan> class host_control {
   }
   /// The smallest of those of a tensor's rows.
   double find_row_factors(std::size_t u) {
-    row_pieces const& rows = rows_clipped_.of[u];
+    row_pieces const& rows = row_clip_.rows.of[u];
     double smallest = 1;
     for (std::int64_t row = 0; row < where_.tensors[u].count / rows.columns; ++row) {
-      auto const x = totals_of_row<Plan>(rows, row, pieces_.data(), rows_clipped_.pieces);
+      auto const x = totals_of_row<Plan>(rows, row, row_clip_.partial.data(), row_clip_.rows.pieces);
       double const factor = clip_factor<Plan>(policies_, x, control_.factor);
-      row_factors_[std::size_t(rows.first_row + row)] = real(control_.factor * factor);
+      row_clip_.factors[std::size_t(rows.first_row + row)] = real(control_.factor * factor);
       smallest = min(smallest, factor);
     }
     return smallest;
   }
-  double& piece_at(int row, std::int64_t piece) { return pieces_[std::size_t(row * rows_clipped_.pieces + piece)]; }
 
   /// The terms of the next update, and what is wrong with them. Memories change with advance().
   term_fault find_terms(std::vector<entry> const& groups) {
@@ -214,9 +209,7 @@ template <class Plan> class host_control {
   std::vector<memory_of<rule>> memories_, next_memories_;  // before the update, and behind it
   std::vector<rule> scheduled_;  // each group's, where elements need more of it than its terms
   std::vector<double> factors_;
-  all_row_pieces rows_clipped_;  // with the rows of their norms by piece, and the factors
-  std::vector<double> pieces_;
-  std::vector<real> row_factors_;
+  [[no_unique_address]] host_row_clip<Plan> row_clip_;
   control_block kept_;
 
  private:

@@ -6,6 +6,7 @@
 #include <descent/detail/measure.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -99,27 +100,34 @@ template <class Plan, class System> class host_gradients : protected host_storag
   template <measure What> void measure_all(std::vector<entry> const& groups, double factor) {
     constexpr bool of_rows = Plan::clips_rows && What != measure::sums;
     if constexpr (Plan::shards) std::fill(partial_.begin(), partial_.end(), 0.0);
-    if constexpr (Plan::shards && of_rows) std::fill(base::pieces_.begin(), base::pieces_.end(), 0.0);
+    if constexpr (Plan::shards && of_rows)
+      std::fill(base::row_clip_.partial.begin(), base::row_clip_.partial.end(), 0.0);
     for_chunks(measure_body<What>{this, groups.data(), factor});
     if constexpr (Plan::shards) ranks_.add(partial_);
-    if constexpr (Plan::shards && of_rows) ranks_.add(base::pieces_);
+    if constexpr (Plan::shards && of_rows) ranks_.add(base::row_clip_.partial);
   }
-  /// What the pieces of a chunk add to the norms of their rows: element k of one by lane k mod warp.
+  /// What the pieces of a chunk add to the norms of their rows: element k of one by lane k mod warp. Lanes that have
+  /// none would add 0.
   void measure_pieces(std::int64_t chunk, bool frozen) {
     auto const& t = record(chunk);
-    row_pieces const& rows = base::rows_clipped_.of[base::index_of(t)];
+    row_pieces const& rows = base::row_clip_.rows.of[base::index_of(t)];
     if (!rows.several()) return;
     chunk_span const span = span_of(chunk, t);
     this->template with_buffers<real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t begin, int) {
-      for (std::int64_t k = 0; k < pieces_in(rows, span); ++k) {
-        auto const piece = piece_in(rows, span, k);
-        double lane[Plan::norm_rows][warp] = {}, square[Plan::norm_rows];
-        for (std::int64_t i = piece.begin; i < piece.end && !frozen; ++i) {
-          squares_at<Typed, real>(square, x, begin + (i - span.begin));
-          for (int c = 0; c < Plan::norm_rows; ++c) lane[c][(i - piece.begin) % warp] += square[c];
-        }
+      std::int64_t piece = rows.piece_at(span.begin), row_end = (span.begin / rows.columns + 1) * rows.columns;
+      std::int64_t const last = span.begin + span.size;
+      for (std::int64_t at = span.begin; at < last; at = row_end, row_end += rows.columns, ++piece) {
+        std::int64_t const size = std::min(row_end, last) - at;
+        int const lanes = int(std::bit_ceil(std::uint64_t(std::min<std::int64_t>(size, warp))));
+        double lane[Plan::norm_rows][warp], square[Plan::norm_rows];
+        for (auto& of_row : lane) std::fill_n(of_row, lanes, 0.0);
+        for (std::int64_t i = 0; i < size && !frozen; i += lanes)
+          for (int j = 0; j < lanes && i + j < size; ++j) {
+            squares_at<Typed, real>(square, x, begin + (at - span.begin) + i + j);
+            for (int c = 0; c < Plan::norm_rows; ++c) lane[c][j] += square[c];
+          }
         for (int c = 0; c < Plan::norm_rows; ++c)
-          base::piece_at(c, rows.piece_at(span.begin) + k) = add_block(lane[c], warp);
+          base::row_clip_.partial_at(c, piece) = add_block(lane[c], lanes, lanes);
       }
     });
   }

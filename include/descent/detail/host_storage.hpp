@@ -141,8 +141,8 @@ template <class Plan, class System> class host_storage : protected host_control<
     else if constexpr (std::is_same_v<typename Typed::gradient, typename Plan::gradient>)
       x.gradient = ranks_.gradients() + (Plan::shards ? first : ranks_.place_of(index_of(t))(t.arena));
     if constexpr (Plan::clips_rows)
-      if (row_pieces const& rows = base::rows_clipped_.of[index_of(t)]; rows.several())
-        x.rows = {base::row_factors_.data() + rows.first_row, rows.columns, rows.inverse, from};
+      if (row_pieces const& rows = base::row_clip_.rows.of[index_of(t)]; rows.several())
+        x.rows = {base::row_clip_.factors.data() + rows.first_row, rows.columns, rows.inverse, from};
     if constexpr (Typed::has_master) at(master_, x.exact);
     else x.exact = x.value;
     if constexpr (Plan::has_extras) {

@@ -24,8 +24,14 @@ struct row_pieces {
   DESCENT_HD bool several() const { return columns > 1; }
   /// The number of the piece that begins at this element; of the last element's successor, that of the next tensor.
   DESCENT_HD std::int64_t piece_at(std::int64_t element) const {
-    auto const begun = [&](std::int64_t every) { return (element + every - 1) / every; };
-    return first_piece + begun(columns) + begun(chunk_size) - begun(period);
+    return piece_at(element, (element + columns - 1) / columns);
+  }
+  /// Of the first piece of a row.
+  DESCENT_HD std::int64_t piece_of(std::int64_t row) const { return piece_at(row * columns, row); }
+
+ private:
+  DESCENT_HD std::int64_t piece_at(std::int64_t element, std::int64_t rows_begun) const {
+    return first_piece + rows_begun + chunks_of(element) - (element + period - 1) / period;
   }
 };
 
@@ -47,7 +53,6 @@ struct all_row_pieces {
   std::vector<row_pieces> of;
   std::int64_t rows = 0, pieces = 0;
 
-  all_row_pieces() = default;
   template <class Where> explicit all_row_pieces(Where const& where) {
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
       std::int64_t const columns = where.columns[t], count = where.tensors[t].count;
@@ -57,6 +62,22 @@ struct all_row_pieces {
       rows += count / columns;
     }
   }
+};
+
+/// What the host keeps of them: the rows of their norms by piece, and the factors with room for a packet behind them.
+template <class Plan, bool = Plan::clips_rows> struct host_row_clip {
+  template <class Where> explicit host_row_clip(Where const&) {}
+};
+template <class Plan> struct host_row_clip<Plan, true> {
+  all_row_pieces rows;
+  std::vector<double> partial;
+  std::vector<typename Plan::real> factors;
+
+  template <class Where>
+  explicit host_row_clip(Where const& where)
+      : rows(where), partial(std::size_t(Plan::norm_rows * rows.pieces)),
+        factors(std::size_t(rows.rows + packet_size)) {}
+  double& partial_at(int row, std::int64_t piece) { return partial[std::size_t(row * rows.pieces + piece)]; }
 };
 
 /// What element i contributes to the rows of the norm, given gradients that were read before.
@@ -76,7 +97,7 @@ DESCENT_HD void squares_at(double (&square)[Plan::norm_rows], buffers<Plan> cons
 template <class Plan>
 DESCENT_HD norm_totals totals_of_row(row_pieces const& rows, std::int64_t row, double const* partial,
                                      std::int64_t pieces) {
-  std::int64_t const first = rows.piece_at(row * rows.columns), last = rows.piece_at((row + 1) * rows.columns);
+  std::int64_t const first = rows.piece_of(row), last = rows.piece_of(row + 1);
   return norm_totals_from<Plan>([&](int i) {
     double sum = 0;
     for (std::int64_t piece = first; piece < last; ++piece) sum += partial[i * pieces + piece];
