@@ -44,7 +44,8 @@ template <norm Norm = norm::l2, scope Over = scope::model> struct clip {
 using clip_norm = clip<>;
 
 /// Adaptive gradient clipping (Brock et al. 2021, eq. 3), by units: each row of a parameter whose shape has several
-/// columns, and each other parameter as a whole. Norms are Euclidean.
+/// columns, and each other parameter as a whole. Norms are Euclidean. The read-only pass reads elements of rows twice,
+/// the second time from the cache.
 ///
 ///     g <- g c max(||p||, eps) / ||g||   where ||g|| > c max(||p||, eps)
 struct clip_adaptive {

@@ -137,7 +137,8 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     return matrix_state_of<Part>(this->number_of(name));
   }
   template <std::size_t Part>
-  void set_matrix_state(std::string const& name, auto const& from) requires(Plan::has_matrices) {
+  void set_matrix_state(std::string const& name, auto const& from) requires(otherwise("give matrices{rule}") ||
+                                                                            Plan::has_matrices) {
     put("set_matrix_state of '" + name + "'", matrix_state<Part>(name), from);
   }
 
@@ -206,8 +207,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     put("set_average of '" + name + "'", average(name), from);
   }
   /// Lookahead's slow weights of one parameter, likewise.
-  auto slow(std::string const& name) const requires(otherwise("give the policy lookahead{}") ||
-                                                    has_slow) {
+  auto slow(std::string const& name) const requires(otherwise("give the policy lookahead{}") || has_slow) {
     return view<typename Plan::slow>(alive().slow(), this->number_of(name));
   }
   void set_slow(std::string const& name, auto const& from) requires(otherwise("give lookahead{}") || has_slow) {
@@ -247,7 +247,8 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
                                                            Plan::own_updates) {
     return row_updates_of(this->number_of(name));
   }
-  void set_row_updates(std::string const& name, auto const& from) requires(Plan::own_updates) {
+  void set_row_updates(std::string const& name, auto const& from)
+      requires(otherwise("give masked_rows<row_step::own>{}") || Plan::own_updates) {
     std::string const what = "set_row_updates of '" + name + "'";
     require_size(what, row_updates(name).size(), std::size(from));
     require_counts(what, std::span(from));
