@@ -328,6 +328,16 @@ TEST_CASE("groups and tensors are clipped by their own norms, and AGC by their o
         [](double norm, double p) { return std::fmin(1, 0.001 * std::fmax(p, 20) / norm); });
 }
 
+TEST_CASE("the row of an element is found without a division: up to 2^48 elements, rows of any length") {
+  std::int64_t const most = std::int64_t{1} << 48;
+  std::int64_t wrong = 0;
+  for (std::int64_t n : {2L, 3L, 5L, 7L, 8L, 641L, 4097L, 65537L, (1L << 31) - 1, (1L << 32) + 1, (1L << 40) - 87, (1L << 47) + 1, most})
+    for (std::int64_t row : {std::int64_t(0), std::int64_t(1), most / n / 3, most / n - 1, most / n})
+      for (std::int64_t i : {row * n - 1, row * n, row * n + 1, most - row})
+        if (i >= 0 && i <= most) wrong += ds::detail::quotient(i, n, ds::detail::inverse_of_count(n)) != i / n;
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("AGC clips each row of a parameter that has a shape, also rows of several chunks and of parts of them") {
   ds::shape const shapes[] = {{5, 7}, {3, 5000}, {3000, 3}, {2, 4096}, {1, 9}, {11, 1}, {0, 4}};
   std::vector<std::vector<double>> w, g;

@@ -114,20 +114,20 @@ template <class Plan, class System> class host_gradients : protected host_storag
     if (!rows.several()) return;
     chunk_span const span = span_of(chunk, t);
     this->template with_buffers<real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t begin, int) {
-      std::int64_t piece = rows.piece_at(span.begin), row_end = (span.begin / rows.columns + 1) * rows.columns;
-      std::int64_t const last = span.begin + span.size;
-      for (std::int64_t at = span.begin; at < last; at = row_end, row_end += rows.columns, ++piece) {
-        std::int64_t const size = std::min(row_end, last) - at;
+      std::int64_t const first = rows.piece_at(span.begin), count = pieces_in(rows, span);
+      for (std::int64_t k = 0; k < count; ++k) {
+        auto const piece = piece_in(rows, span, k);
+        std::int64_t const size = piece.end - piece.begin;
         int const lanes = int(std::bit_ceil(std::uint64_t(std::min<std::int64_t>(size, warp))));
         double lane[Plan::norm_rows][warp], square[Plan::norm_rows];
         for (auto& of_row : lane) std::fill_n(of_row, lanes, 0.0);
         for (std::int64_t i = 0; i < size && !frozen; i += lanes)
           for (int j = 0; j < lanes && i + j < size; ++j) {
-            squares_at<Typed, real>(square, x, begin + (at - span.begin) + i + j);
+            squares_at<Typed, real>(square, x, begin + (piece.begin - span.begin) + i + j);
             for (int c = 0; c < Plan::norm_rows; ++c) lane[c][j] += square[c];
           }
         for (int c = 0; c < Plan::norm_rows; ++c)
-          base::row_clip_.partial_at(c, piece) = add_block(lane[c], lanes, lanes);
+          base::row_clip_.partial_at(c, first + k) = add_block(lane[c], lanes, lanes);
       }
     });
   }

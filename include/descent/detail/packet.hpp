@@ -36,15 +36,13 @@ template <class Plan> struct sent_parts<Plan, true> {
   int ranks;
 };
 
-/// i / n for i in [0, 2^48], without a division on a device; inverse is inverse_of_count(n).
-DESCENT_HD inline std::int64_t quotient(std::int64_t i, std::int64_t n, [[maybe_unused]] std::uint64_t inverse) {
-#if defined(__CUDA_ARCH__)
-  auto const q = std::int64_t(__umul64hi(std::uint64_t(i), inverse));  // at most one too many
+/// i / n for i in [0, 2^48] and n above 1, without a division; inverse is inverse_of_count(n).
+DESCENT_HD inline std::int64_t quotient(std::int64_t i, std::int64_t n, std::uint64_t inverse) {
+  __extension__ using wide = unsigned __int128;
+  auto const q = std::int64_t(wide(i) * inverse >> 64);  // at most one too many
   return q - (q * n > i);
-#else
-  return i / n;
-#endif
 }
+/// 2^64 / n, rounded up.
 inline std::uint64_t inverse_of_count(std::int64_t n) { return n > 1 ? ~std::uint64_t(0) / std::uint64_t(n) + 1 : 0; }
 
 /// The factors of the gradients in rows that are clipped each by itself.
