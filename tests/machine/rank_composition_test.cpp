@@ -26,10 +26,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <functional>
+#include <cstring>
 #include <limits>
-#include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -51,13 +51,13 @@ struct call {
   bool halved;               // by transform_gradients()
 };
 
-/// What happens to all: it is the same for ranks of any kind.
-struct story {
+/// The number of ranks, their tensors and the calls that each makes.
+struct script {
   int ranks;
   std::optional<sizes_and_places> where;
   std::vector<call> calls;
 
-  story(std::uint64_t seed, int abilities) {
+  script(std::uint64_t seed, int abilities) {
     random_numbers random(seed);
     ranks = 2 + random.below(4);
     where.emplace(random);
@@ -107,7 +107,7 @@ template <class Side> bytes values_of(Side const& s) {
   return all;
 }
 
-/// One rank, which makes the calls of a story with gradients of the ranks [first, last).
+/// One rank, which makes the calls of a script with gradients of the ranks [first, last).
 template <int Abilities, class Side> class actor {
  public:
   actor(Side& side, int first, int last, std::int64_t const& begun, std::uint64_t seed)
@@ -137,7 +137,7 @@ template <int Abilities, class Side> class actor {
     }
   }
 
-  /// What leaves no trace and no other rank hears of.
+  /// A call that leaves no trace and that no other rank notices.
   void disturb() {
     auto& opt = *side_.opt;
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -237,7 +237,7 @@ template <int Abilities, class Side> class actor {
   double last_norm_ = 0;
 };
 
-/// How a story goes: what each rank had after each call, and what ended it.
+/// What each rank had after each call, and what ended it.
 struct outcome {
   std::vector<std::vector<moment>> log, averaged;
   std::vector<bytes> last;  // values in the end
@@ -253,7 +253,7 @@ struct circumstances {
 };
 
 template <int Abilities, class Value, class Make>
-outcome tell(story const& s, std::uint64_t seed, Make const& make, circumstances const& how) {
+outcome perform(script const& s, std::uint64_t seed, Make const& make, circumstances const& how) {
   int const ranks = how.summed ? 1 : s.ranks;
   auto const n = std::size_t(ranks);
   outcome all{std::vector<std::vector<moment>>(n), std::vector<std::vector<moment>>(n), std::vector<bytes>(n), {}};
@@ -292,7 +292,7 @@ outcome tell(story const& s, std::uint64_t seed, Make const& make, circumstances
 }
 
 /// Empty, or what is not the same.
-std::string difference(std::string const& who, outcome const& a, outcome const& b, story const& s, bool norms = true) {
+std::string difference(std::string const& who, outcome const& a, outcome const& b, script const& s, bool norms = true) {
   for (auto const& thrown : b.thrown)
     if (!thrown.empty()) return who + " throws '" + thrown + "'";
   for (std::size_t r = 0; r < b.log.size(); ++r)
@@ -306,13 +306,13 @@ std::string difference(std::string const& who, outcome const& a, outcome const& 
 }
 
 template <int Abilities, class Value, class Make>
-void lose_one(story const& s, std::uint64_t seed, Make const& make, outcome const& clean) {
+void lose_one(script const& s, std::uint64_t seed, Make const& make, outcome const& clean) {
   random_numbers random(seed * 101);
   circumstances how;
   how.lost = random.below(s.ranks);
   how.at = 1 + random.below(int(clean.log[0].back().collectives));
   how.quietly = random.one_in(2);
-  outcome const got = tell<Abilities, Value>(s, seed, make, how);
+  outcome const got = perform<Abilities, Value>(s, seed, make, how);
   std::string const name = "rank " + std::to_string(how.lost);
   INFO(name, " of ", s.ranks, " is lost in front of collective ", how.at);
   moment const* last = nullptr;
@@ -339,14 +339,14 @@ template <int Abilities, class Value, class Make> void try_seeds(Make const& mak
   };
   constexpr int without = Abilities & ~overlaps;
   for_seeds(12, [&](std::uint64_t seed) {
-    story const s(seed, Abilities);
+    script const s(seed, Abilities);
     CAPTURE(s.ranks);
-    outcome const want = tell<without, Value>(s, seed, replicas, {});
+    outcome const want = perform<without, Value>(s, seed, replicas, {});
     REQUIRE(difference("replicated", want, want, s) == "");
-    CHECK(difference("the sum", want, tell<without, Value>(s, seed, replicas, {.summed = true}), s, false) == "");
-    CHECK(difference("sharded", want, tell<Abilities, Value>(s, seed, sharers, {.disturbed = true}), s) == "");
+    CHECK(difference("the sum", want, perform<without, Value>(s, seed, replicas, {.summed = true}), s, false) == "");
+    CHECK(difference("sharded", want, perform<Abilities, Value>(s, seed, sharers, {.disturbed = true}), s) == "");
     if (seed % 2) return lose_one<without, Value>(s, seed, replicas, want);
-    outcome const shared = tell<Abilities, Value>(s, seed, sharers, {});
+    outcome const shared = perform<Abilities, Value>(s, seed, sharers, {});
     CHECK(difference("sharded, undisturbed", want, shared, s) == "");
     lose_one<Abilities, Value>(s, seed, sharers, shared);
   });
