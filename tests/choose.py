@@ -6,7 +6,7 @@ What tests/run.sh builds and runs: the tests of the suite quick, all others, all
 a CUDA device in software runs those of the suite gpu. Writes into the build folder, a line each:
 
     chosen_targets   what has to be built
-    chosen_tests     names of tests for Meson
+    chosen_tests     names of tests for Meson, and after tabs the files that each needs
     chosen_gpu       names of tests for the device in software
     done_gpu         with `rest`: those that quick has run in order
     not_chosen       a sentence about the other tests
@@ -50,7 +50,8 @@ write("chosen_targets", [pathlib.Path(file).relative_to(folder.resolve()) for id
 to_run_here = [test for test in chosen if in_software == "yes" and has(test, "gpu")]
 write("chosen_gpu", [test["name"] for test in to_run_here + (in_order if in_software == "yes" else [])])
 write("done_gpu", [test["name"] for test in in_order])
-write("chosen_tests", [test["name"] for test in chosen if test not in to_run_here])
+write("chosen_tests", ["\t".join([test["name"], *(file for id in test["depends"] for file in files[id])])
+                       for test in chosen if test not in to_run_here])
 
 others = collections.Counter(next(suite.split(":")[1] for suite in test["suite"]) for test in tests
                              if test not in chosen and test not in in_order)

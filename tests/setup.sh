@@ -1,5 +1,6 @@
 # The set-up that tests/run.sh and examples/run.sh share; they read it with `.` from the project's root.
-# Installs missing packages by apt, those of $more_packages too, and sets CUDA_HOME and the PATH.
+# Installs missing packages by apt, those of $more_packages too, and those of
+# $wanted_packages if it can; sets CUDA_HOME and the PATH.
 
 CUDA_HOME=$(sh tests/cuda_home.sh) || exit 1
 PATH=$CUDA_HOME/bin:$PATH
@@ -10,27 +11,33 @@ has_nvcc || echo "The CUDA Toolkit in $CUDA_HOME has no nvcc: only the host part
 packages="g++ meson ninja-build pkg-config cmake python3 doctest-dev libtbb-dev libopenblas-dev zlib1g-dev
   libopenmpi-dev openmpi-bin iproute2 ccache ${more_packages-}"
 
-missing=
-if command -v dpkg-query >/dev/null; then
-  for package in $packages; do
+missing_of() {
+  for package in "$@"; do
     case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
       installed) ;;
-      *) missing="$missing $package" ;;
+      *) printf ' %s' "$package" ;;
     esac
   done
+}
+if command -v dpkg-query >/dev/null; then
+  # shellcheck disable=SC2086  # lists
+  missing=$(missing_of $packages) wanted=$(missing_of ${wanted_packages-})
 else
   echo "This is not Debian or a kin of it: these packages are expected to be installed: $packages"
+  missing='' wanted=''
 fi
-if [ -n "$missing" ]; then
-  as_root=
-  [ "$(id -u)" -eq 0 ] || as_root=sudo
-  if [ -n "$as_root" ] && ! command -v sudo >/dev/null; then
-    echo "Missing packages:$missing. Run this as root, install sudo, or have them installed." >&2
-    exit 1
-  fi
-  echo "Installing by apt-get:$missing"
+as_root=
+[ "$(id -u)" -eq 0 ] || as_root=sudo
+if [ -n "$as_root" ] && ! command -v sudo >/dev/null; then
+  [ -z "$missing" ] || { echo "Missing packages:$missing. Run this as root, install sudo, or have them installed." >&2; exit 1; }
+  wanted=
+fi
+if [ -n "$missing$wanted" ]; then
+  install() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
+  echo "Installing by apt-get:$missing$wanted"
   $as_root apt-get update -qq || echo 'apt-get update failed; trying with the lists there are' >&2
-  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null || exit 1
+  # shellcheck disable=SC2086  # lists
+  install $missing $wanted || { [ -n "$wanted" ] && echo "Going on without$wanted" >&2 && install $missing; } || exit 1
 fi
 
 # Whether there is a GPU that CUDA can use.
