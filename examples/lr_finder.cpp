@@ -10,7 +10,7 @@
 #include "parts/output.hpp"
 
 #include <descent/descent.hpp>
-#include <descent/lr_finder.hpp>
+#include <descent/training/lr_finder.hpp>
 
 #include <cmath>
 #include <cstdio>

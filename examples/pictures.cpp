@@ -10,7 +10,7 @@
 #include "pictures/draw.hpp"
 #include "pictures/shown_rule.hpp"
 
-#include <descent/rounding.hpp>
+#include <descent/policies/rounding.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/lion.hpp>
 #include <descent/rules/sgd.hpp>

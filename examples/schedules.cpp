@@ -12,7 +12,6 @@
 #include "parts/claim.hpp"
 #include "parts/output.hpp"
 
-#include <descent/large_batch.hpp>
 #include <descent/schedules/combine.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
@@ -37,6 +36,7 @@
 #include <descent/schedules/table.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/schedules/wsd.hpp>
+#include <descent/training/large_batch.hpp>
 
 #include <cmath>
 #include <cstdio>

@@ -6,7 +6,7 @@
 #include "parts/output.hpp"
 #include "train.hpp"
 
-#include <descent/parallel.hpp>
+#include <descent/policies/parallel.hpp>
 
 #include <algorithm>
 #include <cstdint>

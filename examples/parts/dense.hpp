@@ -6,8 +6,8 @@
 #include "matrix.hpp"
 #include "random.hpp"
 
-#include <descent/amp.hpp>
-#include <descent/math.hpp>
+#include <descent/core/math.hpp>
+#include <descent/presets/amp.hpp>
 
 #include <cmath>
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "random.hpp"
 
-#include <descent/math.hpp>
+#include <descent/core/math.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,8 +4,8 @@
 
 #include "dense.hpp"
 
-#include <descent/amp.hpp>
-#include <descent/math.hpp>
+#include <descent/core/math.hpp>
+#include <descent/presets/amp.hpp>
 
 #include <cmath>
 #include <cstdint>

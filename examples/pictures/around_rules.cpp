@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/average.hpp>
-#include <descent/esgd.hpp>
-#include <descent/lbfgs.hpp>
-#include <descent/noise.hpp>
+#include <descent/minimizers/esgd.hpp>
+#include <descent/minimizers/lbfgs.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/noise.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/sgd.hpp>
 

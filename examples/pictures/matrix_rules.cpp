@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/matrix.hpp>
+#include <descent/matrices/host.hpp>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/muon.hpp>

@@ -4,12 +4,12 @@
 
 #include "draw.hpp"
 
-#include <descent/gradient_ahead.hpp>
-#include <descent/loss_at.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/parameters.hpp>
+#include <descent/policies/gradient_ahead.hpp>
+#include <descent/policies/loss_at.hpp>
+#include <descent/policies/sam.hpp>
 #include <descent/rules/sophia.hpp>
-#include <descent/sam.hpp>
 
 #include <functional>
 #include <memory>

@@ -2,34 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/policy.hpp>
-
-#include <cuda_runtime_api.h>
-
-namespace descent {
-
-namespace detail {
-
-template <class Plan> class cuda_engine;
-template <class Policy> class cuda_scaler;
-
-}  // namespace detail
-
-/// Values, gradients and states in the memory of the device that is current when the optimizer is made; all work goes
-/// to `stream`, which the caller keeps alive, and none to the default stream. step() and zero_grad() only enqueue and
-/// may be captured into a graph, which then follows its schedules and its loss scale. A change of a group that is
-/// pending at the capture becomes part of the graph; otherwise a replay uses the groups as the last eager step or
-/// commit_groups() left them. One thread at a time. Spell it with its namespace: `using descent::cuda;` would collide
-/// with the toolkit's own ::cuda.
-struct cuda {
-  cudaStream_t stream;
-
-  using policy_kind = kind::backend;
-  template <class Plan> using engine = detail::cuda_engine<Plan>;
-  template <class Policy> using scaler = detail::cuda_scaler<Policy>;
-};
-
-}  // namespace descent
-
-#include <descent/detail/cuda_engine.cuh>
-#include <descent/detail/cuda_scaler.cuh>
+/// The backend cuda{stream}.
+#include <descent/backends/cuda.hpp>
+#include <descent/detail/cuda/engine.cuh>
+#include <descent/detail/cuda/scaler.cuh>

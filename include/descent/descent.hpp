@@ -2,30 +2,29 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// What most programs need. In headers of their own stay communicators (comm/), rules for matrices (matrix.hpp),
+/// What most programs need. In headers of their own stay communicators (comm/), rules for matrices (matrices/),
 /// L-BFGS, evolutionary SGD, the learning-rate finder, the sampler for ranks, and Thrust's host systems.
-#include <descent/accumulate.hpp>
-#include <descent/amp.hpp>
-#include <descent/average.hpp>
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
+#include <descent/backends/host.hpp>
 #include <descent/cost.hpp>
-#include <descent/gradient_ahead.hpp>
-#include <descent/host.hpp>
-#include <descent/large_batch.hpp>
-#include <descent/loss_at.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/loss_scaler.hpp>
-#include <descent/maximize.hpp>
-#include <descent/noise.hpp>
-#include <descent/on_plateau.hpp>
-#include <descent/one_cycle_of.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
 #include <descent/parameters.hpp>
-#include <descent/preset.hpp>
-#include <descent/rounding.hpp>
-#include <descent/rows.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/gradient_ahead.hpp>
+#include <descent/policies/loss_at.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/maximize.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/rows.hpp>
+#include <descent/policies/sam.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
+#include <descent/presets/amp.hpp>
+#include <descent/presets/rules.hpp>
+#include <descent/presets/schedules.hpp>
 #include <descent/rules/acprop.hpp>
 #include <descent/rules/adabelief.hpp>
 #include <descent/rules/adabound.hpp>
@@ -72,7 +71,6 @@
 #include <descent/rules/sophia.hpp>
 #include <descent/rules/yellowfin.hpp>
 #include <descent/rules/yogi.hpp>
-#include <descent/sam.hpp>
 #include <descent/schedules/any_of.hpp>
 #include <descent/schedules/combine.hpp>
 #include <descent/schedules/constant.hpp>
@@ -89,18 +87,20 @@
 #include <descent/schedules/multi_step.hpp>
 #include <descent/schedules/multiplicative.hpp>
 #include <descent/schedules/noam.hpp>
+#include <descent/schedules/on_plateau.hpp>
 #include <descent/schedules/one_cycle.hpp>
+#include <descent/schedules/one_cycle_of.hpp>
 #include <descent/schedules/per_group.hpp>
 #include <descent/schedules/piecewise.hpp>
 #include <descent/schedules/plateau.hpp>
 #include <descent/schedules/polynomial.hpp>
-#include <descent/schedules/preset.hpp>
 #include <descent/schedules/step.hpp>
 #include <descent/schedules/swa_rate.hpp>
 #include <descent/schedules/table.hpp>
+#include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/schedules/wsd.hpp>
-#include <descent/storage.hpp>
-#include <descent/transforms.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/training/large_batch.hpp>
+#include <descent/training/loss_scaler.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>

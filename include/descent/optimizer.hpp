@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/arguments.hpp>
-#include <descent/detail/explain.hpp>
-#include <descent/detail/layout.hpp>
-#include <descent/detail/report_of.hpp>
-#include <descent/detail/saved_run.hpp>
-#include <descent/host.hpp>
-#include <descent/parallel.hpp>
+#include <descent/detail/host/engine.hpp>
+#include <descent/detail/optimizer/arguments.hpp>
+#include <descent/detail/optimizer/saved_run.hpp>
+#include <descent/detail/step/explain.hpp>
+#include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/report_of.hpp>
 #include <descent/parameters.hpp>
+#include <descent/policies/parallel.hpp>
 #include <descent/report.hpp>
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/self_movable.hpp>
-#include <descent/precision.hpp>
+#include <descent/core/precision.hpp>
+#include <descent/detail/util/self_movable.hpp>
 
 #include <concepts>
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "contest.hpp"
 
-#include <descent/storage.hpp>
+#include <descent/policies/storage.hpp>
 
 #include <immintrin.h>
 #include <omp.h>

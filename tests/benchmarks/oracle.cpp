@@ -6,7 +6,7 @@
 #include "contest.hpp"
 #include "settings.hpp"
 
-#include <descent/storage.hpp>
+#include <descent/policies/storage.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -12,7 +12,7 @@
 #include <descent/descent.hpp>
 #endif
 #if defined(BENCH_TBB)
-#include <descent/host_tbb.hpp>
+#include <descent/backends/tbb.hpp>
 #endif
 
 /// The library as a contestant.

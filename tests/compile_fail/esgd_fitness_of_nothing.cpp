@@ -1,6 +1,6 @@
 // expect: esgd: fitness() returns the loss of the values, a number
 #include <descent/descent.hpp>
-#include <descent/esgd.hpp>
+#include <descent/minimizers/esgd.hpp>
 
 #include <vector>
 

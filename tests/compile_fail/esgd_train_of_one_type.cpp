@@ -1,6 +1,6 @@
 // expect: esgd: train(optimizer) takes the optimizer of any of the rules: [&](auto& optimizer) { ... }
 #include <descent/descent.hpp>
-#include <descent/esgd.hpp>
+#include <descent/minimizers/esgd.hpp>
 
 #include <variant>
 #include <vector>

@@ -1,6 +1,6 @@
 // expect: find_learning_rate: loss is called as loss(trial) or loss(), and returns the loss
 #include <descent/descent.hpp>
-#include <descent/lr_finder.hpp>
+#include <descent/training/lr_finder.hpp>
 namespace ds = descent;
 
 void f(ds::parameters<float> const& params) {

@@ -1,6 +1,6 @@
 // expect: find_learning_rate: not with a shared loss scale, which other optimizers would see change
 #include <descent/descent.hpp>
-#include <descent/lr_finder.hpp>
+#include <descent/training/lr_finder.hpp>
 namespace ds = descent;
 
 void f(ds::parameters<float> const& params) {

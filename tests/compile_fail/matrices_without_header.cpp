@@ -1,4 +1,4 @@
-// expect: matrices on the host: #include <descent/matrix.hpp>, and link a BLAS
+// expect: matrices on the host: #include <descent/matrices/host.hpp>, and link a BLAS
 #include <descent/descent.hpp>
 #include <descent/rules/muon.hpp>
 namespace ds = descent;

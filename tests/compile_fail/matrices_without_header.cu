@@ -1,4 +1,4 @@
-// expect: matrices on CUDA: #include <descent/matrix.cuh>, and link cuBLAS
+// expect: matrices on CUDA: #include <descent/matrices/cuda.cuh>, and link cuBLAS
 #include <descent/descent.cuh>
 #include <descent/rules/muon.hpp>
 namespace ds = descent;

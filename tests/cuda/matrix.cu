@@ -12,14 +12,16 @@
 ///
 ///     spills: update_packets  sm3, matrices<sm3>, stochastic_rounding  stack 8
 ///     spills: matrix_each     soap_direction<double                    stack 8
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cuda.cuh>
-#include <descent/loss_scale.hpp>
-#include <descent/matrix.cuh>
+#include <descent/matrices/cuda.cuh>
 #include <descent/optimizer.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
@@ -27,8 +29,6 @@
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>
-#include <descent/storage.hpp>
-#include <descent/zero_grad.hpp>
 
 namespace ds = descent;
 

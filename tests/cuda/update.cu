@@ -44,22 +44,22 @@
 ///     code: 13.0.88 sm_100 bfloat16 e92f8389411a81a6
 ///     code: 13.0.88 sm_100 float 887213e22982e5ca
 ///     code: 13.0.88 sm_100 half 8fb7a47b4161f60e
-#include <descent/average.hpp>
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
 #include <descent/cuda.cuh>
-#include <descent/loss_scale.hpp>
-#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/storage.hpp>
-#include <descent/transforms.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <string>
 

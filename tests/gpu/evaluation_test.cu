@@ -5,8 +5,8 @@
 #include "support.cuh"
 
 #include <descent/cuda.cuh>
-#include <descent/esgd.cuh>
-#include <descent/lbfgs.cuh>
+#include <descent/minimizers/esgd.cuh>
+#include <descent/minimizers/lbfgs.cuh>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
 

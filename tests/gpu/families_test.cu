@@ -3,8 +3,8 @@
 // Every rule of a family does on the device what it does on the host: bit for bit, but for functions of the library.
 #include "support.cuh"
 
-#include <descent/clip.hpp>
-#include <descent/loss_at.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_at.hpp>
 
 #include "support/row.hpp"
 

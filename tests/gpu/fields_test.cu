@@ -3,25 +3,25 @@
 // Fields of groups, schedules chosen at run time, the plateau, growing batches and the finder, evaluated on the device.
 #include "support.cuh"
 
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cuda.cuh>
-#include <descent/large_batch.hpp>
-#include <descent/lr_finder.hpp>
-#include <descent/on_plateau.hpp>
-#include <descent/one_cycle_of.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/any_of.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/linear.hpp>
+#include <descent/schedules/on_plateau.hpp>
 #include <descent/schedules/one_cycle.hpp>
+#include <descent/schedules/one_cycle_of.hpp>
 #include <descent/schedules/per_group.hpp>
 #include <descent/schedules/step.hpp>
 #include <descent/schedules/table.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/vary.hpp>
+#include <descent/training/large_batch.hpp>
+#include <descent/training/lr_finder.hpp>
 
 #include <limits>
 #include <variant>

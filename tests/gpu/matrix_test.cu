@@ -4,13 +4,15 @@
 // to rounding; where there are no products, to the bit.
 #include "support.cuh"
 
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cuda.cuh>
-#include <descent/matrix.cuh>
-#include <descent/matrix.hpp>
+#include <descent/matrices/cuda.cuh>
+#include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
@@ -19,8 +21,6 @@
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>
-#include <descent/storage.hpp>
-#include <descent/zero_grad.hpp>
 
 #include <limits>
 #include <utility>

@@ -6,7 +6,7 @@
 #include "support.cuh"
 
 #include <descent/cuda.cuh>
-#include <descent/detail/cuda_error.hpp>
+#include <descent/detail/cuda/error.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/rules/adamw.hpp>
 

@@ -3,19 +3,21 @@
 // Every policy of the step does on the device what it does on the host, bit for bit.
 #include "support.cuh"
 
-#include <descent/accumulate.hpp>
-#include <descent/amp.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cuda.cuh>
-#include <descent/gradient_ahead.hpp>
-#include <descent/loss_at.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/loss_scaler.hpp>
-#include <descent/maximize.hpp>
-#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/gradient_ahead.hpp>
+#include <descent/policies/loss_at.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/maximize.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/sam.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
+#include <descent/presets/amp.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
@@ -26,11 +28,9 @@
 #include <descent/rules/momo.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/sam.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/schedules/vary.hpp>
+#include <descent/training/loss_scaler.hpp>
 
 #include <limits>
 #include <stdexcept>

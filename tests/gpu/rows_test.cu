@@ -3,20 +3,20 @@
 // Selected rows and rows that come and go, on a device: as on the host, to the bit.
 #include "support.cuh"
 
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
-#include <descent/rounding.hpp>
-#include <descent/rows.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/rows.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/novograd.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/schedules/vary.hpp>
 
 using namespace test;
 using ds::bfloat16;

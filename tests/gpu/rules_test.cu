@@ -4,13 +4,13 @@
 // has every rule in float.
 #include "support.cuh"
 
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
 #include <descent/cuda.cuh>
-#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/heavy_ball.hpp>
@@ -19,8 +19,8 @@
 #include <descent/rules/lion.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/storage.hpp>
-#include <descent/transforms.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <tuple>
 #include <utility>

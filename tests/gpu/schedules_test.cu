@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Schedules have the same values on host and device: the same bits, but where a library's pow or log is in them.
-#include <descent/large_batch.hpp>
 #include <descent/schedules/anneal.hpp>
 #include <descent/schedules/any_of.hpp>
 #include <descent/schedules/combine.hpp>
@@ -28,6 +27,7 @@
 #include <descent/schedules/table.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/schedules/wsd.hpp>
+#include <descent/training/large_batch.hpp>
 
 #include <doctest/doctest.h>
 

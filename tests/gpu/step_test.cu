@@ -2,19 +2,19 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
-#include <descent/clip.hpp>
 #include <descent/cuda.cuh>
-#include <descent/detail/cuda_error.hpp>
+#include <descent/detail/cuda/error.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/schedules/vary.hpp>
 
 #include <iterator>
 #include <limits>

@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: MIT
 #include "support.cuh"
 
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cost.hpp>
 #include <descent/cuda.cuh>
-#include <descent/loss_scale.hpp>
-#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adamw.hpp>
-#include <descent/storage.hpp>
-#include <descent/zero_grad.hpp>
 
 namespace {
 

@@ -32,7 +32,7 @@ from kernels import demangled, machine_code  # noqa: E402
 columns = {"headers": ["lines", "KiB", "files"], "units": ["MB", "functions", "bytes"],
            "optimizers": ["functions", "bytes"]}
 # What these bring in is another library's: of MPI, TBB, NCCL.
-left_out = {"comm/mpi.hpp", "comm/mpi_session.hpp", "host_tbb.hpp", "comm/nccl.cuh"}
+left_out = {"comm/mpi.hpp", "comm/mpi_session.hpp", "backends/tbb.hpp", "comm/nccl.cuh"}
 
 every_rule = """namespace ds = descent;
 template <class Rule> void step(ds::parameters<float> const& p) {
@@ -57,7 +57,7 @@ def units(kind):
         rules = sorted(p.stem for p in (root / "include/descent/rules").glob("*.hpp"))
         arguments = {"larc": "larc<ds::sgd>", "layerwise": "layerwise<ds::adam>"}
         steps = "".join(f"\n  step<ds::{arguments.get(r, r)}>(p);" for r in rules)
-        headers = ["descent/descent.hpp", "descent/matrix.hpp", *(f"descent/rules/{r}.hpp" for r in rules)]
+        headers = ["descent/descent.hpp", "descent/matrices/host.hpp", *(f"descent/rules/{r}.hpp" for r in rules)]
         yield "every rule, one optimizer each", unit_of(headers, every_rule + steps + "\n}")
 
 

@@ -10,7 +10,7 @@
 ///     optimizer: lamb   descent::lamb
 ///     optimizer: adamw  descent::adamw
 #include <descent/descent.hpp>
-#include <descent/matrix.hpp>
+#include <descent/matrices/host.hpp>
 #include <descent/rules/muon.hpp>
 
 namespace ds = descent;

@@ -18,5 +18,5 @@ printf '#include <%s>\n' $headers > "$work/first.$kind"
 "$@" $mpi -c "$work/first.$kind" -o "$work/first.o" &
 "$@" $mpi -c "$work/second.$kind" -o "$work/second.o"
 wait $!
-"$@" "$work/first.o" "$work/second.o" -o "$work/program" -ltbb $(pkg-config --libs mpi-c 2>/dev/null)   # of host_tbb.hpp, comm/mpi.hpp
+"$@" "$work/first.o" "$work/second.o" -o "$work/program" -ltbb $(pkg-config --libs mpi-c 2>/dev/null)   # of backends/tbb.hpp, comm/mpi.hpp
 "$work/program"

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Opt levels against the table of NVIDIA apex, and autocast, operation by operation, against the lists of PyTorch.
-#include <descent/amp.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/policy.hpp>
-#include <descent/storage.hpp>
+#include <descent/core/policy.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/presets/amp.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: MIT
 // Hyperparameters and memory that the optimizer refuses, each with its sentence; nothing has
 // changed afterwards.
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cost.hpp>
-#include <descent/distributed_sampler.hpp>
-#include <descent/esgd.hpp>
-#include <descent/large_batch.hpp>
-#include <descent/lbfgs.hpp>
+#include <descent/minimizers/esgd.hpp>
+#include <descent/minimizers/lbfgs.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/rows.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/rows.hpp>
+#include <descent/presets/schedules.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
@@ -20,7 +19,8 @@
 #include <descent/rules/lion.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/schedules/preset.hpp>
+#include <descent/training/distributed_sampler.hpp>
+#include <descent/training/large_batch.hpp>
 
 #include "support/message.hpp"
 

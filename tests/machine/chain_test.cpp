@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Chains: equal to the bit to the rules and policies that say the same, and what they make of the parts' fields.
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
-#include <descent/loss_at.hpp>
-#include <descent/noise.hpp>
+#include <descent/core/transform.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_at.hpp>
+#include <descent/policies/noise.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
@@ -19,9 +19,9 @@
 #include <descent/rules/signum.hpp>
 #include <descent/rules/yogi.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/transform.hpp>
-#include <descent/transforms.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/vary.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,17 +1,16 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // All that an optimizer owns can be read and put back, and a run goes on from there to the bit.
-#include <descent/accumulate.hpp>
-#include <descent/amp.hpp>
-#include <descent/average.hpp>
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/noise.hpp>
-#include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/rounding.hpp>
-#include <descent/rows.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/rows.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/presets/amp.hpp>
 #include <descent/rules/adagrad.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
@@ -22,9 +21,10 @@
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/constant.hpp>
+#include <descent/schedules/on_plateau.hpp>
 #include <descent/schedules/plateau.hpp>
-#include <descent/storage.hpp>
-#include <descent/transforms.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
 #include "support/message.hpp"

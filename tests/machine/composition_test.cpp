@@ -3,20 +3,20 @@
 // Random calls of all that an optimizer's face has, on twins. One is left alone; the other is interrupted, saved and
 // put back into a new optimizer, moved, gathered, given calls that are refused and functions that throw. After every call
 // both have the same bits: values, gradients and all pieces of a saved run.
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>
 #include "support/twin.hpp"

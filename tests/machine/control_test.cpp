@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: MIT
 // The control block, transition by transition, against a model written here from the documentation
 // alone.
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
-#include <descent/detail/terms.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/noise.hpp>
-#include <descent/rounding.hpp>
+#include <descent/detail/step/terms.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/clip.hpp>
-#include <descent/esgd.hpp>
+#include <descent/minimizers/esgd.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/clip.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
 

@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Schedules of any field, in any group, chosen at run time, and the plateau.
-#include <descent/accumulate.hpp>
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
 #include <descent/cost.hpp>
-#include <descent/matrix.hpp>
-#include <descent/on_plateau.hpp>
+#include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/clip.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/rules/sgd.hpp>
@@ -17,11 +15,13 @@
 #include <descent/schedules/cosine.hpp>
 #include <descent/schedules/join.hpp>
 #include <descent/schedules/linear.hpp>
+#include <descent/schedules/on_plateau.hpp>
 #include <descent/schedules/per_group.hpp>
 #include <descent/schedules/table.hpp>
+#include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
-#include <descent/transforms.hpp>
-#include <descent/vary.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 // Ranks that tell rank 0 how far they are: all of them hear who is gone, late or silent, or what one of them says at
 // its end; and who leaves, or has no business there, ends nobody.
-#include <descent/detail/heartbeats.hpp>
+#include <descent/detail/net/heartbeats.hpp>
 
 #include <doctest/doctest.h>
 #include "support/clock.hpp"

@@ -1,21 +1,21 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Training with large batches: scaling, warm-up, growing batches, noise scale, ghost statistics.
-#include <descent/accumulate.hpp>
-#include <descent/batch_noise.hpp>
-#include <descent/clip.hpp>
-#include <descent/ghost_batch.hpp>
-#include <descent/large_batch.hpp>
-#include <descent/loss_scale.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/linear.hpp>
 #include <descent/schedules/step.hpp>
+#include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/training/batch_noise.hpp>
+#include <descent/training/ghost_batch.hpp>
+#include <descent/training/large_batch.hpp>
 
 #include <doctest/doctest.h>
 

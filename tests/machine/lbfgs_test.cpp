@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/lbfgs.hpp>
+#include <descent/minimizers/lbfgs.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 // The loss scale: replays of torch.amp.GradScaler (tests/reference/loss_scale.txt, whose header describes the format),
 // models of apex and Megatron written here from what they do, and the laws of floor, ceiling and patience.
-#include <descent/loss_scale.hpp>
-#include <descent/loss_scaler.hpp>
-#include <descent/policy.hpp>
+#include <descent/core/policy.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/training/loss_scaler.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The learning-rate finder: what it measures, what it suggests, and that nothing is left of it.
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/lr_finder.hpp>
-#include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
@@ -15,8 +14,9 @@
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/cosine.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/vary.hpp>
+#include <descent/training/lr_finder.hpp>
 
 #include <doctest/doctest.h>
 

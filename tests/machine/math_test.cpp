@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The functions that rules use, for scalars and, lane by lane, for packs.
-#include <descent/detail/pack.hpp>
+#include <descent/detail/step/pack.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // 16-bit matrices without a master: tests/rules/stochastic_test.cpp of the rules for matrices.
-#include <descent/matrix.hpp>
+#include <descent/matrices/host.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>
-#include <descent/storage.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "../support/reference.hpp"
 
-#include <descent/matrix.hpp>
+#include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/muon.hpp>

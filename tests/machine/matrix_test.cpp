@@ -1,15 +1,17 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Matrices and the other parameters in one optimizer: who follows which rule, and what they share.
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cost.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/matrix.hpp>
-#include <descent/maximize.hpp>
+#include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/maximize.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
@@ -23,9 +25,7 @@
 #include <descent/rules/soap.hpp>
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/clip.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/clip.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 // The noise: its distribution, its independence, and the accuracy of the functions that it is made of. Statistical
 // bounds are 5 standard deviations, for fixed seeds.
-#include <descent/noise.hpp>
+#include <descent/policies/noise.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,25 +1,25 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The optimizer's interface: what it says about itself, and what it does when asked wrongly.
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cost.hpp>
-#include <descent/gradient_ahead.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/rows.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/gradient_ahead.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/rows.hpp>
+#include <descent/policies/sam.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/lion.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/sam.hpp>
 #include <descent/schedules/constant.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/vary.hpp>
 
 #include "support/message.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Orthonormal bases and eigenvectors from products, as SOAP finds them.
-#include <descent/matrix.hpp>
+#include <descent/matrices/host.hpp>
 #include <descent/rules/soap.hpp>
 
 #include <doctest/doctest.h>

@@ -1,25 +1,25 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
 #include <descent/cost.hpp>
-#include <descent/loss_at.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_at.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/polyak.hpp>
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/storage.hpp>
-#include <descent/zero_grad.hpp>
 #if !defined(__SANITIZE_THREAD__)  // the libraries of TBB and OpenMP are not instrumented
-#include <descent/host_tbb.hpp>
+#include <descent/backends/tbb.hpp>
 #endif
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/detail/philox.hpp>
+#include <descent/detail/util/philox.hpp>
 
 #include <doctest/doctest.h>
 

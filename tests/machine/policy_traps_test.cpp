@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: MIT
 // More mistakes and surprises of other systems, in what a step does around its rule: loss scale, clipping,
 // accumulation, groups. The table of all of them is docs/design/traps.md.
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/maximize.hpp>
-#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/maximize.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Conversions between storage types and the arithmetic, against exact rounding written here.
-#include <descent/detail/pack.hpp>
-#include <descent/precision.hpp>
+#include <descent/core/precision.hpp>
+#include <descent/detail/step/pack.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,18 +1,17 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
-#include <descent/loss_at.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/loss_scaler.hpp>
-#include <descent/noise.hpp>
-#include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_at.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/sam.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/adagrad.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
@@ -20,13 +19,14 @@
 #include <descent/rules/polyak.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/sam.hpp>
 #include <descent/schedules/constant.hpp>
+#include <descent/schedules/on_plateau.hpp>
 #include <descent/schedules/per_group.hpp>
 #include <descent/schedules/step.hpp>
-#include <descent/storage.hpp>
-#include <descent/transforms.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/vary.hpp>
+#include <descent/training/loss_scaler.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
 #include "support/files.hpp"

@@ -4,19 +4,19 @@
 // their gradients; by ranks that share the state, of which some are saved and put back, are given calls that are refused
 // and functions that throw; and by ranks one of which is lost at a random place. All have the same bits after every
 // call, but for the last: there all others name the lost rank and have the last complete call.
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/schedules/on_plateau.hpp>
+#include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
 #include <descent/rules/lamb.hpp>
 
 #include <doctest/doctest.h>

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/lamb.hpp>
-#include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"

@@ -1,22 +1,22 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/comm/threads.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/maximize.hpp>
-#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/maximize.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/constant.hpp>
+#include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/accumulate.hpp>
 #include <descent/comm/threads.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/schedules/on_plateau.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"

@@ -2,20 +2,20 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/loss_scaler.hpp>
-#include <descent/noise.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/lion.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/storage.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/training/loss_scaler.hpp>
 
 #include "recipes.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The order of every sum, bit for bit, against a plain recursion over the documented tree.
-#include <descent/detail/in_double.hpp>
+#include <descent/detail/step/in_double.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Stochastic rounding, by enumeration of all 65536 random numbers, against neighbours that are found here by search.
-#include <descent/detail/packet_random.hpp>
-#include <descent/rounding.hpp>
+#include <descent/detail/step/packet_random.hpp>
+#include <descent/policies/rounding.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,14 +1,16 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cost.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/preset.hpp>
-#include <descent/rounding.hpp>
-#include <descent/rows.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/rows.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
+#include <descent/presets/rules.hpp>
 #include <descent/rules/adagrad.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamax.hpp>
@@ -24,9 +26,7 @@
 #include <descent/schedules/cosine.hpp>
 #include <descent/schedules/linear.hpp>
 #include <descent/schedules/per_group.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/schedules/vary.hpp>
 #include <support/reference.hpp>
 
 #include <doctest/doctest.h>

@@ -1,20 +1,20 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cost.hpp>
-#include <descent/gradient_ahead.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/maximize.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/gradient_ahead.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/maximize.hpp>
+#include <descent/policies/sam.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/sam.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #include <descent/comm/threads.hpp>
-#include <descent/distributed_sampler.hpp>
+#include <descent/training/distributed_sampler.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Laws of schedules: ends, joints, direction, far steps, bad arguments; and formulas of systems that cannot run here.
-#include <descent/large_batch.hpp>
 #include <descent/schedules/anneal.hpp>
 #include <descent/schedules/any_of.hpp>
 #include <descent/schedules/combine.hpp>
@@ -29,6 +28,7 @@
 #include <descent/schedules/table.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/schedules/wsd.hpp>
+#include <descent/training/large_batch.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 // Every schedule that PyTorch or optax have, against theirs at every step; the values are in
 // reference/values_schedules.txt.
-#include <descent/one_cycle_of.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/presets/schedules.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/anneal.hpp>
@@ -18,10 +18,10 @@
 #include <descent/schedules/multi_step.hpp>
 #include <descent/schedules/multiplicative.hpp>
 #include <descent/schedules/one_cycle.hpp>
+#include <descent/schedules/one_cycle_of.hpp>
 #include <descent/schedules/piecewise.hpp>
 #include <descent/schedules/plateau.hpp>
 #include <descent/schedules/polynomial.hpp>
-#include <descent/schedules/preset.hpp>
 #include <descent/schedules/step.hpp>
 #include <descent/schedules/swa_rate.hpp>
 #include <descent/schedules/warmup.hpp>

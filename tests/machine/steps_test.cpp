@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Whole steps of the host backend against a loop without the machine: the same bits.
-#include <descent/clip.hpp>
-#include <descent/loss_scale.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lion.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/cosine.hpp>
 #include <descent/schedules/linear.hpp>
+#include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
 
 #include "naive.hpp"
 #include "support/larger.hpp"

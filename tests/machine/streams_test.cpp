@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: MIT
 // Packets between memory and registers: every type, every length, nothing beyond the end; and what the passes make of a
 // packet, by hand.
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
-#include <descent/detail/measure.hpp>
-#include <descent/detail/passes.hpp>
-#include <descent/detail/streams.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/noise.hpp>
-#include <descent/rounding.hpp>
-#include <descent/storage.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/detail/step/measure.hpp>
+#include <descent/detail/step/passes.hpp>
+#include <descent/detail/step/streams.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Rules with sums over a tensor or over the model, in double, against a plain loop.
-#include <descent/clip.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/clip.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/lars.hpp>

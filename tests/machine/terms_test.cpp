@@ -2,22 +2,22 @@
 // SPDX-License-Identifier: MIT
 // What a rule, a schedule or a weight makes of an update is finite in the type of the arithmetic, or the update is
 // skipped as one with a bad gradient, with its reason; what can be known before is refused.
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/loss_scaler.hpp>
-#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/rows.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/rows.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/heavy_ball.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/vary.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/schedules/vary.hpp>
+#include <descent/training/loss_scaler.hpp>
+#include <descent/transforms/chain.hpp>
 
 #include <doctest/doctest.h>
 

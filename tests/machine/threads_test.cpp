@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: MIT
 // The passes of a step share nothing between chunks but what they only read: a system of plain threads gives the bits
 // of one thread, and the thread sanitizer finds nothing.
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/noise.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/storage.hpp>
-#include <descent/zero_grad.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: MIT
 // Mistakes that other systems made, each as a test that they would fail, where no test of a law states it already. The
 // table of all of them is docs/design/traps.md.
-#include <descent/accumulate.hpp>
-#include <descent/clip.hpp>
-#include <descent/loss_scale.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/storage.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/clip.hpp>
 #include <descent/comm/mpi.hpp>
 #include <descent/comm/mpi_session.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/clip.hpp>
 #include <descent/comm/nccl.cuh>
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/parallel.hpp>
 #include <descent/rules/sgd.hpp>
 
 #include "nccl/ranks.cuh"

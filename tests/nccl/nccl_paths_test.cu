@@ -1,19 +1,20 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cuda.cuh>
-#include <descent/gradient_ahead.hpp>
-#include <descent/loss_at.hpp>
-#include <descent/loss_scale.hpp>
-#include <descent/loss_scaler.hpp>
-#include <descent/maximize.hpp>
-#include <descent/noise.hpp>
-#include <descent/on_plateau.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/gradient_ahead.hpp>
+#include <descent/policies/loss_at.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/maximize.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/sam.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lion.hpp>
 #include <descent/rules/nadam.hpp>
@@ -21,9 +22,8 @@
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/sam.hpp>
-#include <descent/storage.hpp>
-#include <descent/zero_grad.hpp>
+#include <descent/schedules/on_plateau.hpp>
+#include <descent/training/loss_scaler.hpp>
 
 #include "nccl/side.cuh"
 

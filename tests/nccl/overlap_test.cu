@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/accumulate.hpp>
-#include <descent/average.hpp>
-#include <descent/clip.hpp>
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/accumulate.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/parallel.hpp>
 
 #include "nccl/ranks.cuh"
 

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
 #include <descent/parameters.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/rprop.hpp>
 #include <descent/rules/signsgd.hpp>
-#include <descent/storage.hpp>
-#include <descent/transforms.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
 

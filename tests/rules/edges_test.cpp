@@ -4,6 +4,7 @@
 // norms that vanish, caps, rates that change or are zero, state that is not kept, and settings that are refused.
 
 #include <descent/optimizer.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/acprop.hpp>
 #include <descent/rules/adabelief.hpp>
 #include <descent/rules/adabound.hpp>
@@ -48,8 +49,7 @@
 #include <descent/rules/yellowfin.hpp>
 #include <descent/rules/yogi.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <descent/parameters.hpp>
-#include <descent/storage.hpp>
+#include <descent/policies/storage.hpp>
 
 #include "support/all_rules.hpp"
 #include "support/optimizer_of.hpp"

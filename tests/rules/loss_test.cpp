@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/loss_at.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/loss_at.hpp>
 #include <descent/rules/momo.hpp>
 #include <descent/rules/polyak.hpp>
 

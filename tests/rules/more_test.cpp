@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/clip.hpp>
 #include <descent/rules/adabound.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
@@ -22,8 +21,9 @@
 #include <descent/rules/sophia.hpp>
 #include <descent/rules/yellowfin.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/transforms.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/vary.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/clip.hpp>
-#include <descent/detail/chunk_pass.hpp>
-#include <descent/detail/packet.hpp>
-#include <descent/detail/plan.hpp>
-#include <descent/storage.hpp>
+#include <descent/detail/host/chunk_pass.hpp>
+#include <descent/detail/step/packet.hpp>
+#include <descent/detail/step/plan.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/storage.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/chain.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/preset.hpp>
+#include <descent/presets/rules.hpp>
 #include <descent/rules/adadelta.hpp>
-#include <descent/transforms.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/vary.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
 

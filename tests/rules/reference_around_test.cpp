@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/average.hpp>
-#include <descent/maximize.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/maximize.hpp>
+#include <descent/policies/sam.hpp>
 #include <descent/rules/adagrad.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/sam.hpp>
 
 #include <doctest/doctest.h>
 

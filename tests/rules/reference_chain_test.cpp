@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
+#include <descent/policies/clip.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/rules/yogi.hpp>
-#include <descent/transforms.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
 

@@ -10,8 +10,8 @@
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/schedule_free_sgd.hpp>
 #include <descent/schedules/constant.hpp>
+#include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
-#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -16,7 +16,7 @@
 #include <descent/rules/signum.hpp>
 #include <descent/rules/yogi.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/vary.hpp>
 
 using namespace test::reference;
 namespace ds = descent;

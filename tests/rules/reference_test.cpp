@@ -9,8 +9,8 @@
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/cosine.hpp>
+#include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
-#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/clip.hpp>
+#include <descent/policies/clip.hpp>
 #include <descent/rules/adabelief.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adan.hpp>

@@ -11,8 +11,8 @@
 #include <descent/rules/radam.hpp>
 #include <descent/rules/rprop.hpp>
 #include <descent/schedules/linear.hpp>
+#include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
-#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

@@ -9,10 +9,10 @@
 #include "support/ulp.hpp"
 
 #include <descent/cost.hpp>
-#include <descent/detail/packet.hpp>
+#include <descent/detail/step/packet.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
-#include <descent/storage.hpp>
 
 #include <sys/mman.h>
 

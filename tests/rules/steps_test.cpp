@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/clip.hpp>
-#include <descent/maximize.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/maximize.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/schedules/linear.hpp>
+#include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
 
 #include <doctest/doctest.h>
 

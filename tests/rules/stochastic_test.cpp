@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/policies/storage.hpp>
 #include <descent/rules/cocob.hpp>
 #include <descent/rules/layerwise.hpp>
 #include <descent/rules/madgrad.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/rprop.hpp>
-#include <descent/storage.hpp>
 
 #include <doctest/doctest.h>
 

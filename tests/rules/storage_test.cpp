@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/storage.hpp>
+#include <descent/policies/storage.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: MIT
 // Mistakes and surprises of other systems' update rules, each as a fact that they would fail; the name says whose. The
 // table of all is docs/design/traps.md. Those of the machine are in machine/traps_test.cpp and policy_traps_test.cpp.
-#include <descent/clip.hpp>
-#include <descent/loss_at.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_at.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/acprop.hpp>
 #include <descent/rules/adabound.hpp>
 #include <descent/rules/adafactor.hpp>
@@ -43,8 +44,7 @@
 #include <descent/rules/sophia.hpp>
 #include <descent/rules/yogi.hpp>
 #include <descent/schedules/linear.hpp>
-#include <descent/storage.hpp>
-#include <descent/vary.hpp>
+#include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>
 

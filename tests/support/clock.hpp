@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/seconds.hpp>
+#include <descent/detail/net/seconds.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/loss_at.hpp>
 #include <descent/optimizer.hpp>
+#include <descent/policies/loss_at.hpp>
 
 #include <cstdint>
 #include <type_traits>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/precision.hpp>
-#include <descent/rule.hpp>
+#include <descent/core/precision.hpp>
+#include <descent/core/rule.hpp>
 
 #include "larger.hpp"
 #include "optimizer_of.hpp"

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/core/precision.hpp>
 #include <descent/parameters.hpp>
-#include <descent/precision.hpp>
 
 #include <cstdint>
 #include <cstring>

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/accumulate.hpp>
 #include <descent/comm/threads.hpp>
 #include <descent/optimizer.hpp>
-#include <descent/parallel.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/parallel.hpp>
 
 #include "support/clock.hpp"
 #include "support/message.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/rule.hpp>
+#include <descent/core/rule.hpp>
 
 #include <string>
 #include <tuple>

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/chain.hpp>
-#include <descent/clip.hpp>
+#include <descent/policies/clip.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/asgd.hpp>
@@ -14,7 +13,8 @@
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/rules/yogi.hpp>
-#include <descent/transforms.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include "row.hpp"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/layout.hpp>
+#include <descent/detail/step/layout.hpp>
 
 #include <cstddef>
 #include <vector>

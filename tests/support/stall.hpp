@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/matrices.hpp>
-#include <descent/rounding.hpp>
+#include <descent/policies/matrices.hpp>
+#include <descent/policies/rounding.hpp>
 #include <descent/rules/sgd.hpp>
 
 #include "optimizer_of.hpp"

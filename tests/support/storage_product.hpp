@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/packet.hpp>
-#include <descent/storage.hpp>
+#include <descent/detail/step/packet.hpp>
+#include <descent/policies/storage.hpp>
 
 #include <doctest/doctest.h>
 

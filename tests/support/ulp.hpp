@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/precision.hpp>
+#include <descent/core/precision.hpp>
 
 #include <algorithm>
 #include <cmath>

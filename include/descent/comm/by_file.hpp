@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/comm/communicator.hpp>
-#include <descent/detail/meeting.hpp>
+#include <descent/core/communicator.hpp>
+#include <descent/detail/net/meeting.hpp>
 
 #include <cerrno>
 #include <chrono>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/comm/communicator.hpp>
-#include <descent/detail/meeting.hpp>
-#include <descent/detail/socket.hpp>
+#include <descent/core/communicator.hpp>
+#include <descent/detail/net/meeting.hpp>
+#include <descent/detail/net/socket.hpp>
 
 #include <algorithm>
 #include <cerrno>

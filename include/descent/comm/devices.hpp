@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/comm/communicator.hpp>
+#include <descent/core/communicator.hpp>
 
 #include <algorithm>
 #include <cstddef>

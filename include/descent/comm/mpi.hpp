@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/comm/communicator.hpp>
 #include <descent/comm/mpi_session.hpp>
-#include <descent/comm/ordered_sum.hpp>
-#include <descent/detail/mpi_notice.hpp>
+#include <descent/core/communicator.hpp>
+#include <descent/detail/net/mpi_notice.hpp>
+#include <descent/detail/ranks/ordered_sum.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/comm/communicator.hpp>
-#include <descent/detail/seconds.hpp>
+#include <descent/core/communicator.hpp>
+#include <descent/detail/net/seconds.hpp>
 
 // MPI's C++ bindings, which were withdrawn, would need a library.
 #if !defined(OMPI_SKIP_MPICXX)

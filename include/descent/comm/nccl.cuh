@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/comm/communicator.hpp>
-#include <descent/comm/ordered_sum.hpp>
 #include <descent/comm/rendezvous.hpp>
-#include <descent/detail/guarded_nccl.cuh>
-#include <descent/precision.hpp>
+#include <descent/core/communicator.hpp>
+#include <descent/core/precision.hpp>
+#include <descent/detail/net/guarded_nccl.cuh>
+#include <descent/detail/ranks/ordered_sum.hpp>
 
 #include <nccl.h>
 

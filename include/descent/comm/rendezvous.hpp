@@ -4,7 +4,7 @@
 
 #include <descent/comm/by_file.hpp>
 #include <descent/comm/by_tcp.hpp>
-#include <descent/comm/communicator.hpp>
+#include <descent/core/communicator.hpp>
 
 #include <array>
 #include <cstddef>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/comm/communicator.hpp>
-#include <descent/comm/ordered_sum.hpp>
-#include <descent/detail/seconds.hpp>
+#include <descent/core/communicator.hpp>
+#include <descent/detail/net/seconds.hpp>
+#include <descent/detail/ranks/ordered_sum.hpp>
 
 #include <algorithm>
 #include <chrono>

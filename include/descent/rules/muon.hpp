@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/error.hpp>
-#include <descent/matrices.hpp>
+#include <descent/core/error.hpp>
+#include <descent/policies/matrices.hpp>
 
 #include <array>
 #include <cstdint>

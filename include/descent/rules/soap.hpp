@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/eigenbasis.hpp>
-#include <descent/detail/error.hpp>
-#include <descent/detail/orthonormal.hpp>
-#include <descent/matrices.hpp>
+#include <descent/core/error.hpp>
+#include <descent/detail/rule/eigenbasis.hpp>
+#include <descent/detail/rule/orthonormal.hpp>
+#include <descent/policies/matrices.hpp>
 
 #include <algorithm>
 #include <cstdint>

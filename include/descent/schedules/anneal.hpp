@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/math.hpp>
+#include <descent/core/math.hpp>
 
 namespace descent {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/schedule.hpp>
+#include <descent/core/schedule.hpp>
 
 namespace descent {
 

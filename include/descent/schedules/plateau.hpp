@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/error.hpp>
-#include <descent/math.hpp>
+#include <descent/core/error.hpp>
+#include <descent/core/math.hpp>
 
 #include <cstdint>
 #include <limits>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/error.hpp>
-#include <descent/schedule.hpp>
+#include <descent/core/error.hpp>
+#include <descent/core/schedule.hpp>
 
 #include <initializer_list>
 #include <span>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/schedule.hpp>
+#include <descent/core/schedule.hpp>
 #include <descent/schedules/anneal.hpp>
 
 namespace descent {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/streams.hpp>
+#include <descent/detail/step/streams.hpp>
 
 /// Loads and stores with cache hints, which the packet functions choose by the type behind the pointer. The overloads
 /// stand before the packet functions are read, so that they find them.

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/backends/thrust.hpp>
+
+#include <thrust/system/tbb/execution_policy.h>
+
+namespace descent {
+
+/// oneTBB's threads, through Thrust, for host<tbb>{}. Link with -ltbb.
+struct tbb {
+  static constexpr char const* name() { return "Thrust tbb"; }
+  static void each(std::int64_t n, detail::loop_body f) { detail::each_through(thrust::tbb::par, n, f); }
+};
+
+}  // namespace descent

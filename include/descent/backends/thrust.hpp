@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/backends/host.hpp>
+
+#include <thrust/for_each.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/system/cpp/execution_policy.h>
+#if defined(_OPENMP)
+#include <thrust/system/omp/execution_policy.h>
+#endif
+
+/// Thrust's host systems, for host<thrust_cpp>{} and host<thrust_omp>{}: the bits of cpp and omp, which need no Thrust.
+/// TBB's is in tbb.hpp.
+namespace descent {
+
+namespace detail {
+template <class Policy> void each_through(Policy const& policy, std::int64_t n, loop_body f) {
+  thrust::for_each_n(policy, thrust::counting_iterator<std::int64_t>(0), n, f);
+}
+}  // namespace detail
+
+/// The calling thread alone.
+struct thrust_cpp {
+  static constexpr char const* name() { return "Thrust cpp"; }
+  static void each(std::int64_t n, detail::loop_body f) { detail::each_through(thrust::cpp::par, n, f); }
+};
+
+#if defined(_OPENMP)
+/// OpenMP's threads (OMP_NUM_THREADS).
+struct thrust_omp {
+  static constexpr char const* name() { return "Thrust omp"; }
+  static void each(std::int64_t n, detail::loop_body f) { detail::each_through(thrust::omp::par, n, f); }
+};
+#endif
+
+}  // namespace descent

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/math.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+/// What an update rule is. `Real` is float, double or a SIMD pack of floats; the structs `state`, `terms` and `sums`
+/// are templates over it and have members of type Real only, so that the machine can store each as an array.
+///
+/// What is called for elements, update, start, sum, averaged, ahead and a transform's apply, has no branches and does
+/// not throw: it runs in packs and in many threads, and on a device. at(), check() and schedules may throw on the host.
+/// Then a step has changed nothing, but of rows that count their own updates (masked_rows<row_step::own>), for which
+/// at() is called as they are updated.
+namespace descent {
+
+namespace detail {
+/// The number of Real members of such a struct; an empty one has none.
+template <template <class> class Struct>
+inline constexpr std::size_t members = std::is_empty_v<Struct<double>> ? 0 : sizeof(Struct<double>) / sizeof(double);
+/// Whether the struct's members can all be made from Real, and there are as many as there is room for.
+struct mark {};
+template <template <class> class Struct, std::size_t... I> constexpr bool holds_reals(std::index_sequence<I...>) {
+  return requires { Struct<mark>{(static_cast<void>(I), mark{})...}; };
+}
+template <template <class> class Struct>
+concept struct_of_reals = std::is_trivially_copyable_v<Struct<double>> && std::is_aggregate_v<Struct<double>> &&
+                          holds_reals<Struct>(std::make_index_sequence<members<Struct>>{}) &&
+                          (std::is_empty_v<Struct<double>> ||
+                           sizeof(Struct<float>) == members<Struct> * sizeof(float));
+}  // namespace detail
+
+/// Per element: what the rule remembers of each parameter element. Starts at zero.
+template <class R>
+concept has_state = detail::struct_of_reals<R::template state>;
+
+/// Per group and step, in double, for update t = 1, 2, ...: what the update needs beside the element. A rule with
+/// memory (below) and no sums may have `at(t, memory)` instead.
+namespace detail {
+template <class R>
+concept terms_at_step = requires(R const r, std::int64_t t) {
+  { r.at(t) } -> std::same_as<typename R::template terms<double>>;
+};
+template <class R>
+concept terms_of_memory = requires(R const r, std::int64_t t, typename R::memory& memory) {
+  { r.at(t, memory) } -> std::same_as<typename R::template terms<double>>;
+};
+}  // namespace detail
+template <class R>
+concept has_terms = detail::struct_of_reals<R::template terms> &&
+    (detail::terms_at_step<R> || detail::terms_of_memory<R>);
+
+namespace detail {
+template <class R, class Real>
+concept updates = requires(Real x, typename R::template state<Real>& s, typename R::template terms<Real> const& k) {
+  { R::update(x, x, s, k) } -> std::same_as<Real>;
+};
+}  // namespace detail
+
+namespace detail {
+template <class R, class Real>
+concept updates_with_normal =
+    requires(Real x, typename R::template state<Real>& s, typename R::template terms<Real> const& k) {
+      { R::update(x, x, s, k, x) } -> std::same_as<Real>;
+    };
+}  // namespace detail
+
+/// Normals, an ability: `update(p, g, s, k, z)` gets a standard normal z, another one for each element and update, of
+/// the random numbers of the rule's field `std::uint64_t seed`. Group 0's seed is that of all groups.
+template <class R>
+concept takes_normal = detail::updates_with_normal<R, float> && detail::updates_with_normal<R, double> &&
+                       requires(R const r) {
+                         { (r.seed) } -> std::same_as<std::uint64_t const&>;
+                       };
+
+/// Per element: the new parameter from parameter p, gradient g, state s (changed in place) and terms k.
+template <class R>
+concept has_update = (detail::updates<R, float> && detail::updates<R, double>) || takes_normal<R>;
+
+template <class R>
+concept update_rule = std::is_trivially_copyable_v<R> && has_state<R> && has_terms<R> && has_update<R>;
+
+// ---- abilities: each is optional and found by its name -------------------------------------------------------------
+
+/// Start: the state does not start at zero but at `start(p)`, of the group's rule as the optimizer is given it.
+template <class R>
+concept has_start = requires(R const r, float x, double y) {
+  { r.start(x) } -> std::same_as<typename R::template state<float>>;
+  { r.start(y) } -> std::same_as<typename R::template state<double>>;
+};
+
+/// Names of the state's members, in order: `static constexpr char const* slots[] = {"m", "v"};`
+template <class R>
+concept has_slot_names = requires { R::slots[0]; };
+
+/// Optional state: `uses(slot)` says whether this setting of the rule needs that member of the state at all. What no
+/// group needs is neither allocated, nor read, nor written; update then sees 0 there.
+template <class R>
+concept has_optional_state = requires(R const r, std::size_t slot) {
+  { r.uses(slot) } -> std::same_as<bool>;
+};
+
+/// State for the sums alone: `update` neither reads nor changes that member, and sees 0 there.
+template <class R>
+concept has_state_for_sums = requires(std::size_t slot) {
+  { R::for_sums_only(slot) } -> std::same_as<bool>;
+};
+
+/// What sums and norms run over; a rule's sums over a tensor or the model.
+enum class scope { tensor, group, model };
+
+/// Sums: `sum(p, g, k)`, or `sum(p, g, s, k)` where it needs the state, gives each element's contribution, with s as it
+/// is before the update and k = at(t). They are added in double over each tensor, or over the whole model
+/// (`static constexpr scope sums_over`), before the first element is updated, and update gets `at(t, totals)`.
+template <class R>
+concept has_sums_of_state =
+    requires(float x, typename R::template state<float> const& s, typename R::template terms<float> const& k) {
+      { R::sum(x, x, s, k) } -> std::same_as<typename R::template sums<float>>;
+    };
+template <class R>
+concept has_sums = detail::struct_of_reals<R::template sums> &&
+                   requires(float x, typename R::template terms<float> const& k) {
+                     { R::sums_over } -> std::convertible_to<scope>;
+                     requires has_sums_of_state<R> || requires {
+                       { R::sum(x, x, k) } -> std::same_as<typename R::template sums<float>>;
+                     };
+                   };
+
+/// Memory: `struct memory`, scalars that live from step to step: one for each tensor when there are sums over a tensor,
+/// else one for each group. update then gets `at(t, totals, memory)`, or `at(t, memory)` of a rule without sums.
+namespace detail {
+template <class R>
+concept terms_of_sums_and_memory =
+    requires(R const r, std::int64_t t, typename R::template sums<double> const& totals, typename R::memory& memory) {
+      { r.at(t, totals, memory) } -> std::same_as<typename R::template terms<double>>;
+    } ||
+    requires(R const r, std::int64_t t, typename R::template sums<double> const& totals, typename R::memory& memory) {
+      { r.at(t, totals, memory, 1.0) } -> std::same_as<typename R::template terms<double>>;
+    };
+}  // namespace detail
+template <class R>
+concept has_memory = std::is_trivially_copyable_v<typename R::memory> &&
+                     (has_sums<R> ? detail::terms_of_sums_and_memory<R> : detail::terms_of_memory<R>);
+
+/// Loss: a rule with sums that looks at the loss of the batch has `at(t, totals, loss)`, or `at(t, totals, memory,
+/// loss)` where it has memory. Needs the policy loss_at.
+template <class R>
+concept has_loss =
+    has_sums<R> && (requires(R const r, std::int64_t t, typename R::template sums<double> const& totals) {
+      { r.at(t, totals, 1.0) } -> std::same_as<typename R::template terms<double>>;
+    } || requires(R const r, std::int64_t t, typename R::template sums<double> const& totals,
+                  typename R::memory& memory) {
+      { r.at(t, totals, memory, 1.0) } -> std::same_as<typename R::template terms<double>>;
+    });
+
+/// Sums that need the memory get k = at(t, memory), with the memory as it is before the update and is to stay.
+template <class R>
+concept has_sums_of_memory = has_sums<R> && has_memory<R> && detail::terms_of_memory<R>;
+
+/// Average: a rule whose state knows the parameters to evaluate has `averaged(p, s)`, for optimizer::swap_average().
+template <class R>
+concept has_averaged = requires(R const r, float x, double y, typename R::template state<float> const& s,
+                                typename R::template state<double> const& z) {
+  { r.averaged(x, s) } -> std::same_as<float>;
+  { r.averaged(y, z) } -> std::same_as<double>;
+};
+
+/// Ahead: `ahead(p, s)` is the point where the momentum alone would lead, for the policy gradient_ahead.
+template <class R>
+concept has_ahead = requires(R const r, float x, double y, typename R::template state<float> const& s,
+                             typename R::template state<double> const& z) {
+  { r.ahead(x, s) } -> std::same_as<float>;
+  { r.ahead(y, z) } -> std::same_as<double>;
+};
+
+/// Step that needs p: `static constexpr bool step_needs_p = true;` says that the step depends on p otherwise than by
+/// decay with the field weight_decay. layerwise, which asks for the step at p = 0, does not take such a rule.
+template <class R>
+concept has_step_of_p = requires { requires R::step_needs_p; };
+
+/// Unbounded terms: `static constexpr bool unbounded(std::size_t term)` says that a member of the terms may be
+/// infinite, as a limit that is none. An update with another one that is not finite, in the type of the arithmetic, is
+/// skipped.
+template <class R>
+concept has_unbounded_terms = requires(std::size_t term) {
+  { R::unbounded(term) } -> std::same_as<bool>;
+};
+namespace detail {
+template <class R> DESCENT_HD constexpr bool may_be_infinite([[maybe_unused]] std::size_t term) {
+  if constexpr (has_unbounded_terms<R>) return R::unbounded(term);
+  else return false;
+}
+}  // namespace detail
+
+/// Check: `check()` throws std::invalid_argument on values out of range.
+template <class R>
+concept has_check = requires(R const r) { r.check(); };
+
+}  // namespace descent

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/backends/cuda.hpp>
+#include <descent/detail/step/layout.hpp>
+
+namespace descent::detail {
+
+/// A layout of tensors that are memory of the current device, with its records there.
+template <class Value, class Gradient> struct device_layout : layout<Value, Gradient> {
+  using record = tensor_record<Value, Gradient>;
+
+  cudaStream_t stream;
+  int device = 0;
+  device_array<record> tensors_there;
+  device_array<std::int32_t> tensor_of_chunk_there;
+
+  device_layout(parameters<Value, Gradient> const& params, cudaStream_t stream)
+      : layout<Value, Gradient>(params), stream(stream) {
+    require_cuda(cudaGetDevice(&device), "cudaGetDevice");
+    for (std::size_t t = 0; t < this->tensors.size(); ++t) {
+      auto const& x = this->tensors[t];
+      require_device_memory(x.value, x.count, device, "parameter '" + this->names[t] + "': its value");
+      require_device_memory(x.gradient, x.count, device, "parameter '" + this->names[t] + "': its gradient");
+    }
+    tensors_there = {this->tensors, stream};
+    tensor_of_chunk_there = {this->tensor_of_chunk, stream};
+  }
+
+  /// Enqueues a kernel with a block for each chunk.
+  template <class F> void each_chunk(void (*kernel)(record const*, std::int32_t const*, F), F const& f) const {
+    device_scope const scope(device);
+    launch(kernel, this->chunks(), chunk_threads, stream, tensors_there.get(), tensor_of_chunk_there.get(), f);
+  }
+};
+
+}  // namespace descent::detail

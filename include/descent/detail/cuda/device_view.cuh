@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/packet.hpp>
+#include <descent/detail/step/row_clip.hpp>
+#include <descent/detail/step/row_record.hpp>
+#include <descent/detail/step/terms.hpp>
+#include <descent/policies/parallel.hpp>
+
+#include <atomic>
+
+/// What kernels see of device memory.
+namespace descent::detail {
+
+/// The newest control blocks, in pinned memory. Each call first says that the one before is complete, whose kernel has
+/// ended, and writes its own last.
+struct late_report {
+  control_block slot[3];
+  std::int64_t complete = 0;
+
+  DESCENT_HD control_block& of(std::int64_t call) { return slot[call % 3]; }
+  /// What was written before is there for the host, and what is written from now on is not before this.
+  DESCENT_HD void complete_until(std::int64_t call) {
+#if defined(__CUDA_ARCH__)
+    __threadfence_system();
+#else
+    std::atomic_thread_fence(std::memory_order_release);
+#endif
+    static_cast<std::int64_t volatile&>(complete) = call;
+  }
+  void start(control_block const& c) {
+    of(c.calls) = c;
+    complete = c.calls;
+  }
+};
+
+/// The newest call that is known to be complete; the device may be writing others meanwhile, and this one's slot again
+/// once the second call behind it is complete.
+inline control_block newest(late_report const& late) {
+  auto const volatile& complete = late.complete;
+  for (;;) {
+    std::int64_t const call = complete;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    control_block const c = late.slot[call % 3];
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (complete - call <= 1) return c;
+  }
+}
+
+/// What only some policies have, so that the kernels of the others are what they were without.
+template <class Plan, bool = Plan::has_extras || Plan::has_step_terms || Plan::selects_rows> struct extra_view {};
+template <class Plan> struct extra_view<Plan, true> {
+  extra_buffers<Plan> buffers;
+  step_terms_of<Plan> const* step_terms;
+  row_record* rows;            // of each tensor
+  typename Plan::rule* rules;  // of each group with its scheduled fields, where rows count their own updates
+};
+
+/// A meeting of ranks begins, and ends if there is one.
+inline __device__ void enter(comm_progress& p, int meeting) {
+  p.meeting = meeting;
+  __threadfence_system();
+  ++p.begun;
+}
+inline __device__ void leave(comm_progress& p) { p.ended = p.begun; }
+inline __device__ void leave(comm_progress& p, agreed const& now) {
+  if (now.differ()) p.differ = 1;
+  __threadfence_system();
+  leave(p);
+}
+
+/// The values of a tensor, which starts there in the arena, among those of all ranks. Each element has room for the
+/// largest type.
+template <class Value>
+__device__ Value* staged(std::byte* values, place const& p, std::int64_t arena, std::int64_t largest) {
+  std::int64_t const begin = p.first > arena ? p.first - arena : 0;  // of the tensor's elements in that part
+  return reinterpret_cast<Value*>(values + (p.part + arena + begin - p.first) * largest) - begin;
+}
+
+/// The rows that are clipped each by itself: of each tensor, their norms by piece, [row of the norm][piece], and factors.
+template <class Plan, bool = Plan::clips_rows> struct row_clip_view {};
+template <class Plan> struct row_clip_view<Plan, true> {
+  row_pieces const* of;
+  double* partial;
+  typename Plan::real* factors;
+  std::int64_t pieces;
+};
+
+/// What only ranks have: the sum of the gradients, and which elements are the own ones.
+template <class Plan, bool = Plan::parallel> struct team_view {};
+template <class Plan> struct team_view<Plan, true> {
+  typename Plan::gradient* sum;
+  std::byte* values;           // the own ones, where they are changed
+  place const* places;         // of each tensor's elements in the sum and in what is owned
+  std::int64_t const* chunks;  // the own ones
+  sent_parts<Plan> sent = {};
+};
+
+/// Everything in device memory, by value to every kernel.
+template <class Plan> struct device_view {
+  using rule = typename Plan::rule;
+  using real = typename Plan::real;
+
+  tensor_record<typename Plan::value, typename Plan::gradient> const* tensors;
+  std::int32_t const* tensor_of_chunk;
+  std::int64_t chunk_count;
+  std::int32_t tensor_count, group_count;
+  typename Plan::exact* master;
+  void* slot[Plan::slots + 1];
+  control_block* control;
+  group_entry<rule>* groups;
+  unit<rule, real>* units;    // terms of the update, for each group or tensor
+  unit<rule, real>* pending;  // terms of the sums in the next step, likewise
+  memory_of<rule>* memories;  // for each unit
+  double* partial;            // [row][chunk]: the norm's rows if measured, then the rule's sums
+  double* totals;             // [row][tensor], the same rows
+  extra_view<Plan> extra;
+  team_view<Plan> team;
+  row_clip_view<Plan> clipped = {};
+
+  template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
+    auto const t = tensors[tensor];
+    std::int64_t at = t.arena;  // of what is owned
+    if constexpr (Plan::shards) at = team.places[tensor](t.arena);
+    buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
+                     static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
+    if constexpr (Plan::parallel && Plan::overlaps) x.gradient = team.sum + team.places[tensor](t.arena);
+    else if constexpr (Plan::parallel) x.gradient = team.sum + at;
+    if constexpr (Plan::adds_when_read) x.sent = {team.sent.first + at, team.sent.stride, team.sent.ranks};
+    if constexpr (Plan::shards)
+      x.value = staged<typename Typed::value>(team.values, team.places[tensor], t.arena, Plan::largest_value);
+    if constexpr (Plan::clips_rows)
+      if (row_pieces const& rows = clipped.of[tensor]; rows.several())
+        x.rows = {clipped.factors + rows.first_row, rows.columns, rows.inverse, 0};
+    if constexpr (Typed::has_master) x.exact = master + at;
+    else x.exact = x.value;
+    if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(at, t.arena);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((x.slot[I] = has_optional_state<rule> && !slot[I]
+                        ? nullptr
+                        : static_cast<typename Plan::template slot<I>*>(slot[I]) + at),
+       ...);
+    }(typename Plan::every_slot{});
+    return x;
+  }
+  /// The i-th chunk that this rank updates.
+  __device__ std::int64_t own_chunk(std::int64_t i) const {
+    if constexpr (Plan::shards) return team.chunks[i];
+    else return i;
+  }
+
+  /// f<Typed>(buffers) for the tensor's types.
+  template <class F> __device__ void with(std::int32_t tensor, F const& f) const {
+    if constexpr (Plan::pairs == 1) f(of(tensor));
+    else with_types<Plan>(tensors[tensor].types, [&]<class Typed>() { f(of<Typed>(tensor)); });
+  }
+};
+
+/// The matrix rule of each group, and which tensors are matrices.
+template <class Plan, bool = Plan::has_matrices> struct matrix_rules_view {};
+template <class Plan> struct matrix_rules_view<Plan, true> {
+  std::int32_t const* tensor;
+  std::int64_t const* columns;
+  int count;
+  typename Plan::matrix_rule const* rules;
+};
+
+/// What only the read-only pass and the control block need.
+template <class Plan> struct control_view {
+  typename Plan::policies policies;
+  step_terms_of<Plan>*step_terms, *pending_step;
+  double* factors;  // of groups or tensors that are clipped by themselves
+  loss_scale_state const* scale;
+  late_report* late;  // in host memory
+  memory_of<typename Plan::rule>* next_memories;  // behind the update
+  bool has_elements;                              // whether any element follows the rule
+  matrix_rules_view<Plan> matrices = {};
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/cuda/error.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace descent::detail {
+
+/// The launches of the calling thread: every kernel of the library passes through here.
+inline thread_local std::int64_t launches = 0;
+
+template <class... Parameters>
+void launch(void (*kernel)(Parameters...), std::int64_t blocks, int threads, cudaStream_t stream,
+            std::type_identity_t<Parameters> const&... arguments) {
+  if (blocks == 0) return;
+  ++launches;
+  // Not kernel<<<...>>>, whose error is cudaGetLastError(): that may be one which the caller left there.
+  void* pointers[] = {const_cast<void*>(static_cast<void const*>(&arguments))...};
+  require_cuda(cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(unsigned(threads)), pointers, 0, stream),
+               "kernel launch");
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/cuda/kernels.cuh>
+#include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/step/row_moves.hpp>
+#include <descent/policies/parallel.hpp>
+
+/// What a device does where it meets those of other ranks.
+namespace descent::detail {
+
+/// Gradients to the wire, in its type and free of what would make their sum overflow; zeros for those that are absent.
+template <class Callers> struct send_packets {
+  static constexpr int blocks = packet_blocks<Callers>;
+  static constexpr bool all_chunks = true;
+  device_view<Callers> v;
+  typename Callers::reduced::wire* wire;
+  place whole;          // of the bucket, or of each chunk
+  place const* places;
+  std::int64_t first_chunk;
+  double shrink;
+  bool zero, absent, flush;
+  __device__ bool wants(std::int32_t) const { return true; }
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    using real = typename Callers::real;
+    auto const& t = v.tensors[tensor];
+    std::int64_t at;
+    if constexpr (Callers::reduced::shards) at = places[t.first_chunk + i / chunk_size](t.arena + i);
+    else at = whole(t.arena + i);
+    if (absent || (flush && v.control->batches == 0)) {
+      real const none[M] = {};
+      return write(wire + at, none, extent{M, true});
+    }
+    bool const then_zero = zero && !v.groups[t.group].frozen;
+    real const inverse = real(1 / shrink);
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+      real g[M];
+      read(g, x.gradient + i, extent{M, true});
+      for (auto& one : g) one = one * inverse;
+      write(wire + at, g, extent{M, true});
+      if (then_zero) zero_packet<Typed, real, M>(x, i, {M, true});
+    });
+  }
+};
+
+/// A meeting of ranks for a bucket, on a stream where no other kernel says so.
+template <class Progress> __global__ void enter_bucket(Progress* p, int meeting) { enter(*p, meeting); }
+template <class Progress> __global__ void leave_bucket(Progress* p) { leave(*p); }
+
+/// In front of a reduction: this rank's part of what is agreed.
+template <class Plan>
+__global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_call call, std::uint64_t what,
+                                int meeting, control_block* before) {
+  auto const& team = static_cast<typename Plan::team const&>(w.policies);
+  enter(*team.progress, meeting);
+  *before = *v.control;
+  // A look at gradients that are already counted adds none.
+  if (call.look && v.control->batches > 0) call.weight = 0;
+  double loss = 0;
+  if constexpr (has_loss<typename Plan::rule>) loss = *static_cast<typename Plan::loss const&>(w.policies).where;
+  team.now->enter(weight_of<Plan>(*v.control, call), loss, hash_of_call(what, *v.control, *w.scale, team.now->groups));
+}
+template <class Progress> __global__ void leave_meeting(Progress* p, agreed const* now) { leave(*p, *now); }
+
+/// to[i] <- the sum over ranks of what they have at i, in their order.
+template <class Sum, class Wire>
+__global__ __launch_bounds__(packet_threads) void add_parts(Sum* to, Wire const* parts, std::int64_t n, int ranks) {
+  std::int64_t const i = (std::int64_t(blockIdx.x) * packet_threads + threadIdx.x) * packet_size;
+  if (i >= n) return;
+  constexpr extent whole{int(packet_size), true};
+  Sum sum[packet_size];
+  read_sum(sum, parts + i, n, ranks, whole);
+  write(to + i, sum, whole);
+}
+
+/// What print() reads: buffers over the arena.
+template <std::size_t Count> struct printed {
+  owned_buffer buffer[Count];
+};
+/// prints[tensor][0] <- the fingerprint of its value; behind it those of the buffers.
+template <class Plan>
+__global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan> v, printed<Plan::slots + 4> owned,
+                                                               unsigned long long* prints) {
+  __shared__ unsigned long long of_warps[packet_threads / warp];
+  std::int32_t const tensor = v.tensor_of_chunk[blockIdx.x];
+  auto const& t = v.tensors[tensor];
+  auto const [begin, size] = span_of(blockIdx.x, t);
+  auto* to = prints + tensor * std::int64_t(prints_of_tensor<Plan>);
+  auto const add = [&, begin = begin, size = size](void const* buffer, std::int64_t first, std::int64_t element) {
+    unsigned long long sum = 0;
+    for (std::int64_t i = begin + threadIdx.x; buffer && i < begin + size; i += packet_threads)
+      sum += print_of(bits_at(buffer, first + i, element), i);
+    sum = reduce_block(of_warps, sum, [](auto a, auto b) { return a + b; });
+    if (threadIdx.x == 0) atomicAdd(to, sum);
+    __syncthreads();
+    ++to;
+  };
+  with_types<Plan>(t.types, [&]<class Typed>() {
+    add(t.value, 0, sizeof(typename Typed::value));
+    if constexpr (!Plan::shards)
+      for (std::size_t b = 0; b < Plan::slots + 4; ++b)
+        add(has_owned<Typed>(b) ? owned.buffer[b].at : nullptr, t.arena, owned.buffer[b].size);
+  });
+}
+
+/// This rank's values to where the step changes them.
+template <class Plan> struct stage_packets {
+  static constexpr int blocks = packet_blocks<Plan>;
+  device_view<Plan> v;
+  __device__ bool wants(std::int32_t) const { return true; }
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
+      typename Plan::real p[M];
+      read(p, static_cast<typename Typed::value const*>(v.tensors[tensor].value) + i, extent{M, true});
+      write(x.value + i, p, extent{M, true});
+    });
+  }
+};
+
+/// The number of a gather: its sum over ranks says whether all had all values before. Numbers do not come back, for a
+/// collective that is given up may leave the sum of an earlier one.
+struct gather_ticket {
+  double sum, own;
+  __device__ bool valid(int ranks) const { return sum == own * ranks; }
+};
+/// In front of a gather.
+template <class Progress> __global__ void enter_gather(gather_ticket* ticket, Progress* p, int meeting) {
+  enter(*p, meeting);
+  ticket->sum = ticket->own += 1;
+}
+
+/// The values of all ranks to their tensors, if all ranks have them.
+template <class Plan> struct commit_packets {
+  static constexpr int blocks = packet_blocks<Plan>;
+  static constexpr bool all_chunks = true;
+  device_view<Plan> v;
+  std::byte* values;
+  place const* places;
+  gather_ticket const* ticket;
+  int ranks;
+  __device__ bool wants(std::int32_t) const { return ticket->valid(ranks); }
+  template <int M>
+  __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
+    auto const& t = v.tensors[tensor];
+    place const p = places[t.first_chunk + i / chunk_size];
+    v.with(tensor, [&]<class Typed>(buffers<Typed> const&) {
+      using value = typename Typed::value;
+      typename Plan::real x[M];
+      read(x, staged<value>(values, p, t.arena, Plan::largest_value) + i, extent{M, true});
+      write(static_cast<value*>(t.value) + i, x, extent{M, true});
+    });
+  }
+};
+/// Where they do not, there was no step.
+template <class Plan>
+__global__ void leave_gather(device_view<Plan> v, gather_ticket const* ticket, int ranks, comm_progress* p,
+                             control_block const* before) {
+  if (before && !ticket->valid(ranks)) {
+    *v.control = *before;
+    v.control->lost = true;
+  }
+  leave(*p);
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,350 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/cuda/device_memory.hpp>
+#include <descent/detail/cuda/launch.cuh>
+#include <descent/detail/cuda/rank_kernels.cuh>
+#include <descent/detail/cuda/through_device.cuh>
+#include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/ranks/ready_marks.hpp>
+#include <descent/detail/step/shares.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Where the CUDA backend meets other ranks. Everything is enqueued; a collective that is given up leaves behind what
+/// the next kernels see and leave alone.
+namespace descent::detail {
+
+/// One rank: nothing.
+template <class Plan> class cuda_ranks {
+ public:
+  template <class... Ts> void join(Ts const&...) {}
+  template <class F> void start(F const& make) { make(); }
+};
+
+template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+  using callers = callers_plan<Plan>;
+  using callers_record = tensor_record<typename Plan::value, typename Plan::own_gradient>;
+  using comm_type = typename Plan::team::communicator_type;
+  static_assert(comm_type::on_device, "cuda{} needs a communicator for device memory, such as comm::nccl");
+  static_assert(!grows_batch<typename Plan::accumulation>,
+                "accumulate_by cannot be combined with ranks on cuda{}: the host must know which calls send gradients");
+  using wire = typename Plan::reduced::wire;
+  using sum = typename Plan::reduced::sum;
+  static constexpr bool ordered = Plan::reduced::ordered;
+
+ public:
+  /// Waits for all ranks. Throws std::invalid_argument where they are about to train different things.
+  void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
+            typename Plan::policies& policies, cudaStream_t stream) {
+    auto& team = static_cast<typename Plan::team&>(policies);
+    comm_ = team.comm;
+    stream_ = stream;
+    ranks_ = comm_->size();
+    through_device over{*comm_, stream};
+    joined_ = true;  // what fails from here on, the others wait for
+    auto facts = facts_of<Plan>(where, groups, policies);
+    if constexpr (Plan::shares_scale) facts.push_back(fact_of_shared(read(&policies.shared->state)));
+    std::string difference;
+    meet("the constructor", [&] {
+      difference = difference_in(over, facts, number_);
+      joined_ = difference.empty();
+      for (auto const& x : where.tensors) {
+        first_chunks_.push_back(x.first_chunk);
+        callers_values_.push_back({x.value, x.count * x.value_size()});
+        if (joined_) broadcast(x.value, callers_values_.back().bytes, 0);
+      }
+    });
+    if (!joined_) throw std::invalid_argument(difference);
+    wait();  // where all are awaited with a deadline, and not in cudaMalloc
+
+    first_chunks_.push_back(where.chunks());
+    all_ = division_of<Plan>(where, team);
+    auto const room = meeting_memory_of<Plan>(all_, ranks_);
+    // What no element has a place for is added, too, and read by nobody.
+    sum_ = {std::vector<std::byte>(std::size_t(room.sum)), stream_};
+    wire_ = {std::vector<std::byte>(std::size_t(room.sent)), stream_};
+    parts_ = device_array<std::byte>(std::size_t(room.received));
+    if constexpr (Plan::shards) {
+      values_ = {std::vector<std::byte>(std::size_t(ranks_ * all_.part * Plan::largest_value)), stream_};
+      std::vector<place> on_wire, of_values;
+      for (std::int64_t c = 0; c < where.chunks(); ++c) {
+        bucket const& b = all_.holder(where, c);
+        auto const q = all_.owner(where, c);
+        on_wire.push_back({b.shares[q].first, std::int64_t(q) * b.room});
+        of_values.push_back({b.shares[q].first, std::int64_t(q) * all_.part + b.part});
+      }
+      on_wire_ = {on_wire, stream_};
+      of_values_ = {of_values, stream_};
+      chunks_ = {where.own.chunks, stream_};
+      places_ = {where.own.places, stream_};
+    } else if constexpr (Plan::overlaps) {
+      std::vector<place> places;
+      for (std::size_t b : all_.bucket_of) places.push_back({all_.buckets[b].all.first, all_.buckets[b].part});
+      places_ = {places, stream_};
+    }
+    if constexpr (Plan::overlaps) {
+      marks_.start(where, all_);
+      makers_.resize(all_.buckets.size());
+      own_stream_ = new_stream();
+      forks_ = new_event();
+      joins_ = new_event();
+      meeting_of_buckets_ = comm_->name_meeting("a bucket of gradients");
+    }
+    std::vector<callers_record> records;
+    for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+      auto const& x = where.tensors[t];
+      auto* const gradient = where.callers_gradient(t).at;
+      records.push_back({x.value, static_cast<typename types<typename Plan::own_gradient>::pointer>(gradient), x.count,
+                         x.first_chunk, x.arena, x.group, packets_aligned(x.value) && packets_aligned(gradient),
+                         x.types, x.matrix});
+    }
+    records_ = {records, stream_};
+    agreed start;
+    start.ranks = ranks_;
+    start.shrink = shrink_of<wire>(ranks_);
+    start.groups = hash_of_groups<Plan>(groups, policies);
+    now_ = {std::vector<agreed>{start}, stream_};
+    before_ = device_array<control_block>(1);
+    ticket_ = {std::array{gather_ticket{0, double(number_ % 256 << 24)}}, stream_};
+    team.now = now_.get();
+    team.progress = comm_->marks();
+    shrink_ = start.shrink;
+    meeting_of_gradients_ = comm_->name_meeting("gradients");
+    meeting_of_values_ = comm_->name_meeting("values");
+    wait();
+  }
+
+  /// Makes the optimizer, with join(). The others wait for one that cannot be completed.
+  template <class F> void start(F const& make) try {
+    make();
+  } catch (std::exception const& e) {
+    if (joined_) comm_->abort("rank " + std::to_string(comm_->rank()) + " could not make its optimizer: " + e.what());
+    throw;
+  }
+
+  void show_in(device_view<Plan>& view) const {
+    view.team = {reinterpret_cast<sum*>(sum_.get()), nullptr, places_.get(), chunks_.get()};
+    if constexpr (Plan::shards)
+      view.team.values = values_.get() + comm_->rank() * all_.part * Plan::largest_value;
+    if constexpr (Plan::adds_when_read)
+      view.team.sent = {reinterpret_cast<wire const*>(parts_.get()), all_.buckets[0].room, ranks_};
+  }
+  /// The view of the caller's gradients.
+  device_view<callers> callers_of(device_view<Plan> const& v) const {
+    device_view<callers> own{};
+    own.tensors = records_.get();
+    own.tensor_of_chunk = v.tensor_of_chunk;
+    own.chunk_count = v.chunk_count;
+    own.tensor_count = v.tensor_count;
+    own.group_count = v.group_count;
+    own.control = v.control;
+    own.groups = v.groups;
+    return own;
+  }
+
+  /// Throws std::invalid_argument on all ranks unless all have the same facts. Waits for the stream.
+  void agree(std::vector<std::string> const& facts) {
+    std::string difference;
+    std::uint64_t none = 0;
+    meet("agree()", [&] { difference = difference_in(through_device{*comm_, stream_}, facts, none, have_diverged); });
+    if (!difference.empty()) throw std::invalid_argument(difference);
+  }
+
+  void check() const { comm_->check(); }
+  void wait() const { comm_->wait(stream_); }
+  agreed read_now() const { return read(now_.get()); }
+
+  /// Sums weights, losses and the gradients in the caller's memory. The meeting ends with the kernel that decides.
+  template <class Groups>
+  void reduce(device_view<Plan> const& v, control_view<Plan> const& w, Groups const& groups, sending how,
+              step_call const& call, char const* name, bool zero) {
+    if constexpr (Plan::overlaps) {
+      if (by_marks(how)) require_marks(groups, name);
+      marks_.begin(how);
+      while (!marks_.all_sent()) send_next(v, zero, call.flush);
+      await_buckets();
+    }
+    launch(enter_reduction<Plan>, 1, 1, stream_, v, w, call, call_of(name, number_) + kind_of_look<Plan>(how),
+           meeting_of_gradients_, before_.get());
+    if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, call.flush, stream_);
+    comm_->all_reduce(&now_.get()->weights, agreed_sums, stream_);
+    if constexpr (Plan::overlaps) marks_.end(how);
+  }
+
+  /// The gradient of a tensor is ready where that stream is now. Sends buckets that are complete unless micro-batches
+  /// are to come.
+  template <class Groups>
+  void ready(device_view<Plan> const& v, Groups const& groups, std::size_t tensor, cudaStream_t maker, bool sends,
+             bool zero) {
+    marks_.mark(tensor);
+    if (!sends) return;
+    auto& makers = makers_[all_.bucket_of[tensor]];
+    auto known = std::find_if(makers.begin(), makers.end(), [&](auto const& m) { return m.stream == maker; });
+    if (known == makers.end()) known = makers.insert(known, {maker, new_event(), false});
+    require_cuda(cudaEventRecord(known->event.get(), maker), "cudaEventRecord");
+    known->waits = true;
+    while (marks_.next_is_complete(groups)) send_next(v, zero, false);
+  }
+  /// A micro-batch after which nothing is sent.
+  void end_unsent() { marks_.end(sending::marked); }
+  template <class Groups> void require_marks(Groups const& groups, char const* name) const {
+    if (!Plan::team::missing_zero) marks_.require_all(groups, name);
+  }
+  bool any_ready() const { return marks_.any(); }
+  /// What comes next on the optimizer's stream comes after the buckets that are on their way.
+  void await_buckets() {
+    if constexpr (Plan::overlaps) {
+      if (forked_) order(own_stream_.get(), stream_, joins_);
+      forked_ = false;
+    }
+  }
+  /// Ranks wait for each other until the end of f, where no kernel of a step says so.
+  template <class F> void meet(char const* what, F const& f) {
+    launch(enter_bucket<comm_progress>, 1, 1, stream_, comm_->marks(), comm_->name_meeting(what));
+    auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, stream_, comm_->marks()); };
+    try {
+      f();
+    } catch (...) {
+      try {
+        end();
+      } catch (std::exception const&) {}  // what came first is thrown
+      throw;
+    }
+    end();
+  }
+  /// Gives all what one rank has: its values, what is in device memory, and in host memory, which waits.
+  void broadcast_values(int root) {
+    for (auto const& [value, bytes] : callers_values_) broadcast(value, bytes, root);
+  }
+  void broadcast(void* data, std::int64_t bytes, int root) {
+    require_root(root, ranks_);
+    comm_->broadcast(static_cast<std::byte*>(data), bytes, root, stream_);
+  }
+  void broadcast_host(void* data, std::int64_t bytes, int root) {
+    wait();  // as in join()
+    auto* const host = static_cast<std::byte*>(data);
+    device_array<std::byte> const there(std::vector<std::byte>(host, host + bytes), stream_);
+    broadcast(there.get(), bytes, root);
+    wait();
+    there.read(host, stream_, std::size_t(bytes));
+  }
+  /// The sum over ranks of what only one of them has.
+  void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, stream_); }
+  /// Ends a meeting that no kernel decides about.
+  void leave() { launch(leave_meeting<comm_progress>, 1, 1, stream_, comm_->marks(), now_.get()); }
+
+  /// The own values to where they are changed, and from there to the tensors of all ranks: all of them or none.
+  void stage(device_view<Plan> const& v, std::int64_t chunks) {
+    launch(each_packet<stage_packets<Plan>>, chunks, packet_threads, stream_, stage_packets<Plan>{v});
+  }
+  void gather(device_view<Plan> const& v, bool is_step) {
+    launch(enter_gather<comm_progress>, 1, 1, stream_, ticket_.get(), comm_->marks(), meeting_of_values_);
+    std::int64_t const part = all_.part * Plan::largest_value;
+    comm_->all_gather(static_cast<std::byte const*>(values_.get()) + comm_->rank() * part, values_.get(), part,
+                      stream_);
+    comm_->all_reduce(&ticket_.get()->sum, 1, stream_);
+    using body = commit_packets<Plan>;
+    launch(each_packet<body>, v.chunk_count, packet_threads, stream_,
+           body{v, values_.get(), of_values_.get(), ticket_.get(), ranks_});
+    launch(leave_gather<Plan>, 1, 1, stream_, v, ticket_.get(), ranks_, comm_->marks(),
+           is_step ? before_.get() : nullptr);
+  }
+
+ private:
+  template <class T> T read(T const* from) const {
+    T x;
+    wait();
+    require_cuda(cudaMemcpyAsync(&x, from, sizeof x, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    return x;
+  }
+  /// A bucket that is complete, on a stream of its own.
+  void send_next(device_view<Plan> const& v, bool zero, bool flush) {
+    std::size_t const next = marks_.take_next();
+    cudaStream_t const s = own_stream_.get();
+    if (!forked_) order(stream_, s, forks_);  // the step before must have read its sums
+    forked_ = true;
+    for (auto& maker : makers_[next])
+      if (std::exchange(maker.waits, false))
+        require_cuda(cudaStreamWaitEvent(s, maker.event.get(), 0), "cudaStreamWaitEvent");
+    launch(enter_bucket<comm_progress>, 1, 1, s, comm_->marks(), meeting_of_buckets_);
+    send(v, all_.buckets[next], zero, flush, s);
+    launch(leave_bucket<comm_progress>, 1, 1, s, comm_->marks());
+  }
+  void send(device_view<Plan> const& v, bucket const& b, bool zero, bool flush, cudaStream_t s) {
+    auto* const to = reinterpret_cast<sum*>(sum_.get()) + b.part;
+    auto* const wires = Plan::shards || ordered ? reinterpret_cast<wire*>(wire_.get()) : reinterpret_cast<wire*>(to);
+    pack(v, b, wires, zero, flush, s);
+    if constexpr (!ordered) {
+      if constexpr (Plan::shards) comm_->reduce_scatter(wires, to, b.room, s);
+      else comm_->all_reduce(to, ranks_ * b.room, s);
+    } else {
+      auto* const parts = reinterpret_cast<wire*>(parts_.get());
+      comm_->all_to_all(wires, parts, b.room, s);
+      if constexpr (!Plan::adds_when_read) {
+        sum* const own = Plan::shards ? to : to + comm_->rank() * b.room;
+        launch(add_parts<sum, wire>, (b.room / packet_size + packet_threads - 1) / packet_threads, packet_threads, s,
+               own, parts, b.room, ranks_);
+        if constexpr (!Plan::shards) comm_->all_gather(own, to, b.room, s);
+      }
+    }
+  }
+  /// Runs of tensors that are there, or not, to the wire.
+  void pack(device_view<Plan> const& v, bucket const& b, wire* wires, bool zero, bool flush, cudaStream_t s) {
+    using body = send_packets<callers>;
+    std::size_t const end = b.first_tensor + b.tensors;
+    auto const absent = [&](std::size_t t) { return Plan::overlaps && marks_.lacks(t); };
+    for (std::size_t t = b.first_tensor, next; t < end; t = next) {
+      next = t + 1;
+      while (next < end && absent(next) == absent(t)) ++next;
+      std::int64_t const first = first_chunks_[t];
+      launch(each_packet<body>, first_chunks_[next] - first, packet_threads, s,
+             body{callers_of(v), wires, {b.all.first, 0}, on_wire_.get(), first, shrink_, zero, absent(t), flush});
+    }
+  }
+
+  comm_type* comm_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;
+  std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
+  double shrink_ = 1;
+  bool joined_ = false;
+  division all_;
+  std::vector<std::int64_t> first_chunks_;  // of each tensor, and the end
+  struct range {
+    void* at;
+    std::int64_t bytes;
+  };
+  std::vector<range> callers_values_;
+  device_array<std::byte> sum_, wire_, parts_, values_;
+  device_array<place> on_wire_, of_values_, places_;
+  device_array<std::int64_t> chunks_;
+  device_array<callers_record> records_;
+  device_array<agreed> now_;
+  device_array<control_block> before_;
+  device_array<gather_ticket> ticket_;
+
+  struct maker {
+    cudaStream_t stream;
+    owned_event event;
+    bool waits;  // for it to be waited for
+  };
+  ready_marks marks_;
+  std::vector<std::vector<maker>> makers_;  // of each bucket's gradients
+  owned_stream own_stream_;
+  owned_event forks_, joins_;
+  bool forked_ = false;
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,269 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/host/check.hpp>
+#include <descent/detail/host/memory.hpp>
+#include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/ranks/ordered_sum.hpp>
+#include <descent/detail/ranks/ready_marks.hpp>
+#include <descent/detail/step/shares.hpp>
+#include <descent/detail/step/streams.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// Where the host backend meets other ranks.
+namespace descent::detail {
+
+/// One rank: nothing.
+template <class Plan> class host_ranks {
+ public:
+  template <class Policies> explicit host_ranks(Policies const&) {}
+  template <class... Ts> void join(Ts const&...) {}
+  void start() {}
+  template <class F> void together(F const& f) { f(); }
+};
+
+template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+  using comm_type = typename Plan::team::communicator_type;
+  static_assert(!comm_type::on_device, "host{} needs a communicator for host memory, such as comm::threads");
+  using wire = typename Plan::reduced::wire;
+  using sum = typename Plan::reduced::sum;
+  static constexpr bool ordered = Plan::reduced::ordered;
+
+ public:
+  explicit host_ranks(typename Plan::policies& policies)
+      : comm_(*static_cast<typename Plan::team&>(policies).comm), ranks_(comm_.size()) {}
+
+  /// Waits for all ranks. Throws std::invalid_argument where they are about to train different things.
+  void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
+            typename Plan::policies& policies) {
+    std::string difference;
+    together([&] {
+      auto facts = facts_of<Plan>(where, groups, policies);
+      if constexpr (Plan::shares_scale) facts.push_back(fact_of_shared(policies.shared->state));
+      difference = difference_in(comm_, facts, number_);
+      if (difference.empty()) meet(where, policies);
+    });
+    if (!difference.empty()) throw std::invalid_argument(difference);
+    groups_ = hash_of_groups<Plan>(groups, policies);
+    joined_ = true;
+  }
+  /// The optimizer is complete.
+  void start() { started_ = true; }
+  /// The others wait for an optimizer that was not completed.
+  ~host_ranks() {
+    if (joined_ && !started_) abort_with("could not make its optimizer");
+  }
+
+  /// Throws std::invalid_argument on all ranks unless all have the same facts.
+  void agree(std::vector<std::string> const& facts) {
+    std::string difference;
+    std::uint64_t none = 0;
+    together([&] { difference = difference_in(comm_, facts, none, have_diverged); });
+    if (!difference.empty()) throw std::invalid_argument(difference);
+  }
+  /// What ranks compare of the groups.
+  void set_groups(std::uint64_t hash) { groups_ = hash; }
+  std::uint64_t groups() const { return groups_; }
+  std::uint64_t call_of(char const* name) const { return detail::call_of(name, number_); }
+
+  sum* gradients() const { return reinterpret_cast<sum*>(sum_.get()); }
+
+  /// Runs a part of a step in which ranks wait for each other. What one rank throws ends the calls of all.
+  template <class F> void together(F const& f) {
+    if (broken_) throw std::logic_error("this optimizer lost its ranks in an earlier call: make a new one");
+    try {
+      f();
+    } catch (std::exception const& e) {
+      give_up(e.what());
+      throw;
+    } catch (...) {
+      give_up("something was thrown");
+      throw;
+    }
+  }
+
+  /// Sums weights, and the gradients that pack(bucket) writes to their places. All must be in the same call.
+  template <class Groups, class Pack>
+  void reduce(Groups const& groups, sending how, double weight, double loss, char const* name, double call,
+              Pack const& pack) {
+    auto const agree = [&] {
+      now_.enter(weight, loss, call);
+      comm_.all_reduce(&now_.weights, agreed_sums);
+      if (now_.differ())
+        throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name + another_call);
+    };
+    if constexpr (Plan::overlaps) {
+      if (by_marks(how)) require_marks(groups, name);
+      marks_.begin(how);
+      together([&] {
+        while (!marks_.all_sent()) send_next(pack);
+        agree();
+      });
+      marks_.end(how);
+    } else {
+      together([&] {
+        agree();
+        send(all_.buckets[0], pack);
+      });
+    }
+  }
+
+  /// The gradient of a tensor is ready. Sends buckets that are complete unless micro-batches are to come.
+  template <class Groups, class Pack>
+  void ready(Groups const& groups, std::size_t tensor, bool sends, Pack const& pack) {
+    marks_.mark(tensor);
+    while (sends && marks_.next_is_complete(groups)) together([&] { send_next(pack); });
+  }
+  /// A micro-batch after which nothing is sent.
+  template <class Groups> void end_unsent(Groups const& groups, char const* name) {
+    require_marks(groups, name);
+    marks_.end(sending::marked);
+  }
+  bool any_ready() const { return marks_.any(); }
+  bool lacks(std::size_t tensor) const { return Plan::overlaps && marks_.lacks(tensor); }
+
+  /// Gives all what one rank has.
+  void broadcast(void* data, std::int64_t bytes, int root) {
+    require_root(root, ranks_);
+    together([&] { comm_.broadcast(static_cast<std::byte*>(data), bytes, root); });
+  }
+  /// The sum over ranks of what only one of them has.
+  void add(std::vector<double>& x) {
+    together([&] { comm_.all_reduce(x.data(), std::int64_t(x.size())); });
+  }
+
+  /// Where the packet of a chunk's elements goes on the wire, and where in the sum those of a tensor are.
+  wire* place_on_wire(tensors const& where, std::int64_t chunk) const {
+    bucket const& b = all_.holder(where, chunk);
+    std::int64_t const at = where.arena_at(chunk);
+    if constexpr (Plan::shards) {
+      std::size_t const q = all_.owner(where, chunk);
+      return wires() + std::int64_t(q) * b.room + at - b.shares[q].first;
+    } else if constexpr (ordered) {
+      return wires() + at - b.all.first;
+    } else {
+      return gradients() + b.part + at - b.all.first;
+    }
+  }
+  place place_of(std::size_t tensor) const {
+    bucket const& b = all_.buckets[all_.bucket_of[tensor]];
+    return {b.all.first, b.part};
+  }
+  double shrink() const { return 1 / now_.shrink; }
+
+  /// Keeps the values of the own part until gather() is done.
+  void keep(tensors const& where) { copy_own(where, kept()); }
+  /// Gives the values of the own part to the others and takes theirs; puts back what keep() kept if that fails.
+  void gather(tensors const& where) {
+    try {
+      together([&] {
+        std::int64_t const part = all_.part * Plan::largest_value;
+        std::byte* const mine = values_.get() + ranks_ * part;
+        copy_own(where, mine);
+        comm_.all_gather(static_cast<std::byte const*>(mine), values_.get(), part);
+        for (int r = 0; r < ranks_; ++r)
+          if (r != comm_.rank()) put_part(where, r, values_.get() + r * part);
+      });
+    } catch (...) {
+      put_part(where, comm_.rank(), kept());
+      throw;
+    }
+  }
+
+ private:
+  /// Gives all the values of rank 0, and allocates.
+  void meet(tensors const& where, typename Plan::policies& policies) {
+    static_cast<typename Plan::team&>(policies).now = &now_;
+    for (auto const& x : where.tensors)
+      comm_.broadcast(static_cast<std::byte*>(static_cast<void*>(x.value)), x.count * x.value_size(), 0);
+    all_ = division_of<Plan>(where, policies);
+    if constexpr (Plan::overlaps) marks_.start(where, all_);
+    auto const room = meeting_memory_of<Plan>(all_, ranks_);
+    sum_ = zeroed(room.sum);
+    wire_ = zeroed(room.sent);
+    parts_ = zeroed(room.received);
+    values_ = allocate_host(std::size_t(room.values));
+    now_.ranks = ranks_;
+    now_.shrink = shrink_of<wire>(ranks_);
+  }
+  void give_up(char const* why) noexcept {
+    if (!std::exchange(broken_, true)) abort_with(why);
+  }
+  void abort_with(char const* why) noexcept {
+    try {
+      comm_.abort("rank " + std::to_string(comm_.rank()) + ": " + why);
+    } catch (std::bad_alloc const&) {
+      comm_.abort("out of memory");  // short enough to need none
+    }
+  }
+  static host_memory zeroed(std::int64_t bytes) {
+    host_memory m = allocate_host(std::size_t(bytes));
+    if (bytes) std::memset(m.get(), 0, std::size_t(bytes));
+    return m;
+  }
+  wire* wires() const { return reinterpret_cast<wire*>(wire_.get()); }
+
+  /// The sum of a bucket whose gradients are packed.
+  template <class Pack> void send(bucket const& b, Pack const& pack) {
+    pack(b);
+    sum* const to = gradients() + b.part;
+    if constexpr (!ordered) {
+      if constexpr (Plan::shards) comm_.reduce_scatter(wires(), to, b.room);
+      else comm_.all_reduce(to, ranks_ * b.room);
+    } else {
+      comm_.all_to_all(wires(), reinterpret_cast<wire*>(parts_.get()), b.room);
+      sum* const own = Plan::shards ? to : to + comm_.rank() * b.room;
+      auto const* parts = reinterpret_cast<wire const*>(parts_.get());
+      add_in_order(own, b.room, ranks_, [&](int r) { return parts + r * b.room; });
+      if constexpr (!Plan::shards) comm_.all_gather(own, to, b.room);
+    }
+  }
+  template <class Pack> void send_next(Pack const& pack) { send(all_.buckets[marks_.take_next()], pack); }
+  template <class Groups> void require_marks(Groups const& groups, char const* name) const {
+    if (!Plan::team::missing_zero) marks_.require_all(groups, name);
+  }
+
+  std::byte* kept() const { return values_.get() + (ranks_ + 1) * all_.part * Plan::largest_value; }
+  void copy_own(tensors const& where, std::byte* to) const {
+    each_piece(where, comm_.rank(), [&](std::byte* value, std::int64_t at, std::int64_t bytes) {
+      std::memcpy(to + at, value, std::size_t(bytes));
+    });
+  }
+  void put_part(tensors const& where, int rank, std::byte const* from) const {
+    each_piece(where, rank, [&](std::byte* value, std::int64_t at, std::int64_t bytes) {
+      std::memcpy(value, from + at, std::size_t(bytes));
+    });
+  }
+  /// f(value, offset in bytes, bytes) for each tensor's piece of one rank's part.
+  template <class F> void each_piece(tensors const& where, int rank, F const& f) const {
+    for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+      auto const& x = where.tensors[t];
+      bucket const& b = all_.buckets[all_.bucket_of[t]];
+      chunk_run const& share = b.shares[std::size_t(rank)];
+      if (auto const [begin, size] = part_in(x, share); size > 0)
+        f(static_cast<std::byte*>(static_cast<void*>(x.value)) + begin * x.value_size(),
+          place{share.first, b.part}(x.arena + begin) * Plan::largest_value, size * x.value_size());
+    }
+  }
+
+  comm_type& comm_;
+  int ranks_;
+  bool broken_ = false, joined_ = false, started_ = false;
+  std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
+  std::uint64_t groups_ = 0;
+  agreed now_;
+  division all_;
+  ready_marks marks_;
+  host_memory wire_, parts_, sum_, values_;
+};
+
+}  // namespace descent::detail

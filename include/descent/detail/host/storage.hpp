@@ -1,0 +1,254 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/backends/systems.hpp>
+#include <descent/detail/host/chunk_pass.hpp>
+#include <descent/detail/host/control.hpp>
+#include <descent/detail/host/memory.hpp>
+#include <descent/detail/host/ranks.hpp>
+#include <descent/detail/host/rows.hpp>
+#include <descent/detail/step/packet.hpp>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+/// What the host backend owns for the elements, and how its passes find them.
+namespace descent::detail {
+
+template <class Plan, class System> class host_storage : protected host_control<Plan> {
+ protected:
+  using base = host_control<Plan>;
+  using typename base::rule;
+  using typename base::real;
+  using typename base::entry;
+  using typename base::tensors;
+  using base::where_, base::factors_;
+
+  host_storage(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies)
+      : base(where, groups, policies), ranks_(base::policies_), rows_(where) {}
+
+  void* master() const { return master_.get(); }
+  void* remainder() const { return remainder_.get(); }
+  void* average() const { return average_.get(); }
+  void* slow() const { return slow_.get(); }
+  void* slot(std::size_t i) const { return slot_[i].get(); }
+
+  template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.own.size) * sizeof(T)); }
+
+  /// All that is owned of the elements from `first` on.
+  std::array<owned_buffer, Plan::slots + 4> owned(std::int64_t first) const {
+    auto const of = [&](host_memory const& m, std::int64_t size) {
+      return owned_buffer{m ? m.get() + first * size : nullptr, size};
+    };
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array{of(slot_[I], bytes_of<typename Plan::template slot<I>>)..., of(remainder_, 2),
+                        of(master_, bytes_of<typename Plan::master>), of(average_, sizeof(real)),
+                        of(slow_, sizeof(typename Plan::slow))};
+    }(typename Plan::every_slot{});
+  }
+  owned_buffer updates_of(std::size_t tensor) const {
+    return {reinterpret_cast<std::byte*>(rows_[tensor].updates), sizeof(std::int32_t)};
+  }
+  row_record const& rows_of_chunk(std::int64_t chunk) const {
+    return rows_[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
+  }
+  /// The terms of a row.
+  unit<rule, real> row_unit(unit<rule, real> const& u, [[maybe_unused]] std::int64_t chunk,
+                            [[maybe_unused]] std::int64_t row) const {
+    if constexpr (Plan::own_updates) {
+      rule const& r = base::scheduled_[std::size_t(record(chunk).group)];
+      return {terms_of_row<Plan>(r, rows_of_chunk(chunk).updates[row]), u.factor, false};
+    } else {
+      return u;
+    }
+  }
+
+  template <class Record> std::size_t index_of(Record const& t) const {
+    return std::size_t(&t - where_.tensors.data());
+  }
+  auto const& record(std::int64_t chunk) const {
+    return where_.tensors[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
+  }
+  std::size_t tensor_or_group(std::int64_t chunk, bool tensor) const {
+    return std::size_t(tensor ? where_.tensor_of_chunk[std::size_t(chunk)] : record(chunk).group);
+  }
+  std::size_t unit_of(std::int64_t chunk) const { return tensor_or_group(chunk, Plan::unit_per_tensor); }
+  double factor_of(std::int64_t chunk) const {
+    return factors_[tensor_or_group(chunk, Plan::clip_over == scope::tensor)];
+  }
+
+  template <class Real> static auto spread(unit<rule, real> const& u) {
+    typename rule::template terms<Real> k;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((reinterpret_cast<Real*>(&k)[I] = Real(reinterpret_cast<real const*>(&u.terms)[I])), ...);
+    }(std::make_index_sequence<members<rule::template terms>>());
+    return k;
+  }
+
+  /// f(buffers, first element, how many) for a chunk, with the buffers of the tensor's types.
+  template <class Real, int Types = 0, class F> void with_buffers(std::int64_t chunk, F const& f) const {
+    auto const& t = record(chunk);
+    if constexpr (Types + 1 < Plan::pairs)
+      if (t.types != Types) return with_buffers<Real, Types + 1>(chunk, f);
+    auto const [begin, size] = span_of(chunk, t);
+    std::int64_t const from = Plan::shards ? begin : 0;
+    f(buffers_of<typename Plan::template typed<Types>>(t, from), begin - from, size);
+  }
+  /// What there is of the packet at element i of `size`.
+  static extent part_of(int size, int i) {
+    return size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true};
+  }
+  /// f(buffers, element, extent) for every packet of `size` elements from `begin` on.
+  template <class Buffers, class F>
+  static void packets_of(Buffers const& x, std::int64_t begin, int size, F const& f) {
+    int i = 0;
+    for (; i + packet_size <= size; i += int(packet_size)) f(x, begin + i, extent{int(packet_size), true});
+    if (i < size) f(x, begin + i, extent{size - i, false});
+  }
+  /// The same for every packet of a chunk.
+  template <class Real, class F> void each_packet(std::int64_t chunk, F const& f) const {
+    with_buffers<Real>(chunk, [&](auto const& x, std::int64_t begin, int size) { packets_of(x, begin, size, f); });
+  }
+
+  /// The same with the caller's gradients, where the step reads a sum over ranks instead, and nothing else.
+  template <class Real, int Types = 0, class F> void each_own_packet(std::int64_t chunk, F const& f) const {
+    if constexpr (!Plan::parallel) {
+      each_packet<Real>(chunk, f);
+    } else {
+      auto const& t = record(chunk);
+      if constexpr (Types + 1 < Plan::pairs)
+        if (t.types != Types) return each_own_packet<Real, Types + 1>(chunk, f);
+      using typed = own_plan<Plan, Types>;
+      auto const [begin, size] = span_of(chunk, t);
+      buffers<typed> x = Plan::shards ? buffers<typed>{} : buffers_of<typed>(t, 0);
+      x.gradient = static_cast<typename typed::gradient*>(
+          where_.own_gradients[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])].at);
+      packets_of(x, begin, size, f);
+    }
+  }
+
+  /// The buffers of a tensor from its element `from` on.
+  template <class Typed, class Record> buffers<Typed> buffers_of(Record const& t, std::int64_t from = 0) const {
+    std::int64_t first = t.arena;
+    if constexpr (Plan::shards) first = where_.own.places[index_of(t)](t.arena + from);
+    auto const at = [&]<class T>(host_memory const& m, T*& p) {
+      if (m) p = reinterpret_cast<T*>(m.get()) + first;
+    };
+    buffers<Typed> x{static_cast<typename Typed::value*>(t.value) + from, nullptr, nullptr, {}, {}};
+    if constexpr (!Plan::parallel) x.gradient = static_cast<typename Typed::gradient*>(t.gradient);
+    else if constexpr (std::is_same_v<typename Typed::gradient, typename Plan::gradient>)
+      x.gradient = ranks_.gradients() + (Plan::shards ? first : ranks_.place_of(index_of(t))(t.arena));
+    if constexpr (Plan::clips_rows)
+      if (row_pieces const& rows = base::row_clip_.rows.of[index_of(t)]; rows.several())
+        x.rows = {base::row_clip_.factors.data() + rows.first_row, rows.columns, rows.inverse, from};
+    if constexpr (Typed::has_master) at(master_, x.exact);
+    else x.exact = x.value;
+    if constexpr (Plan::has_extras) {
+      at(remainder_, x.extra.remainder);
+      at(average_, x.extra.average);
+      at(slow_, x.extra.slow);
+      x.extra.arena = t.arena + from;
+    }
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(first) * sizeof(typename Plan::template slot<I>)
+                             : nullptr), ...);
+    }(typename Plan::every_slot{});
+    return x;
+  }
+
+  /// The body for every chunk that this rank updates, or for the first ones, or for all.
+  template <class Body> void for_chunks(Body const& body) { for_chunks(body, where_.chunks()); }
+  template <class Body> void for_chunks(Body const& body, std::int64_t chunks) {
+    if constexpr (Plan::shards) run(listed<Body>{&body, where_.own.chunks.data()}, std::ssize(where_.own.chunks));
+    else run(body, chunks);
+  }
+  template <class Body> void for_all_chunks(Body const& body) { run(body, where_.chunks()); }
+  template <class Body> void for_chunks_in(chunk_run const& some, Body const& body) {
+    run(shifted<Body>{&body, some.first_chunk}, some.chunks);
+  }
+
+  /// Of what rows of the other one have become rows of this one, all that is owned.
+  void take_rows(host_storage const& old, std::vector<row_move> const& moves) {
+    for_chunks(take_body{this, &old, moves.data()});
+    if constexpr (Plan::own_updates)
+      for (std::size_t t = 0; t < moves.size(); ++t)
+        if (moves[t].old >= 0)
+          gather_chunk(updates_of(t), old.updates_of(std::size_t(moves[t].old)), moves[t].from, 1, 0,
+                       rows_of(where_, t));
+  }
+
+  /// The fingerprints of all tensors' buffers.
+  std::vector<std::uint64_t> prints() {
+    constexpr std::size_t n = prints_of_tensor<Plan>;
+    std::vector<std::uint64_t> of_chunks(std::size_t(where_.chunks()) * n), all(where_.tensors.size() * n);
+    for_all_chunks(print_body{this, of_chunks.data()});
+    for (std::size_t i = 0; i < of_chunks.size(); ++i)
+      all[std::size_t(where_.tensor_of_chunk[i / n]) * n + i % n] += of_chunks[i];
+    return all;
+  }
+
+ private:
+  struct take_body {
+    host_storage* e;
+    host_storage const* old;
+    row_move const* moves;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      auto const t = std::size_t(e->where_.tensor_of_chunk[std::size_t(chunk)]);
+      if (moves[t].old < 0) return;
+      auto const [begin, size] = span_of(chunk, e->record(chunk));
+      auto const to = e->owned(e->record(chunk).arena);
+      auto const from = old->owned(old->where_.tensors[std::size_t(moves[t].old)].arena);
+      for (std::size_t b = 0; b < to.size(); ++b)
+        if (to[b].at) gather_chunk(to[b], from[b], moves[t].from, e->where_.columns[t], begin, size);
+    }
+  };
+  struct print_body {
+    host_storage* e;
+    std::uint64_t* prints;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      auto const& t = e->record(chunk);
+      auto const [begin, size] = span_of(chunk, t);
+      std::uint64_t* to = prints + chunk * std::int64_t(prints_of_tensor<Plan>);
+      auto const add = [&, begin = begin, size = size](void const* buffer, std::int64_t element) {
+        if (buffer)
+          for (std::int64_t i = begin; i < begin + size; ++i) *to += print_of(bits_at(buffer, i, element), i);
+        ++to;
+      };
+      add(t.value, t.value_size());
+      if constexpr (!Plan::shards) {
+        auto const owned = e->owned(t.arena);
+        with_types<Plan>(t.types, [&]<class Typed>() {
+          for (std::size_t b = 0; b < owned.size(); ++b)
+            add(has_owned<Typed>(b) ? owned[b].at : nullptr, owned[b].size);
+        });
+      }
+    }
+  };
+
+  template <class Body> struct listed {
+    Body const* body;
+    std::int64_t const* chunks;
+    template <class Real> void operator()(std::int64_t i) const { body->template operator()<Real>(chunks[i]); }
+  };
+  template <class Body> struct shifted {
+    Body const* body;
+    std::int64_t first;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      body->template operator()<Real>(first + chunk);
+    }
+  };
+  template <class Body> void run(Body const& body, std::int64_t chunks) {
+    chunk_pass<real, Body> const pass{&body, has_lanes()};
+    each_of<System>(where_.elements, chunks, pass);
+  }
+
+ protected:
+  [[no_unique_address]] host_ranks<Plan> ranks_;
+  [[no_unique_address]] host_rows<Plan> rows_;
+  host_memory master_, remainder_, average_, slow_, saved_;
+  std::array<host_memory, Plan::slots> slot_;
+};
+
+}  // namespace descent::detail

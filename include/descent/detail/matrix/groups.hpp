@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/matrix/plan.hpp>
+#include <descent/detail/step/explain.hpp>
+
+#include <array>
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// The host's side of the matrix rule: its copies for the groups, what lies where, and what is due.
+namespace descent::detail {
+
+/// Columns are summed over segments of so many rows, then over the segments.
+inline constexpr std::int64_t segment_rows = 64;
+inline constexpr int matrix_sums = 8;
+
+/// Where the matrices, their memory and the scratch lie. All in elements of the type of the arithmetic.
+template <class Plan> struct matrix_layout {
+  using rule = typename Plan::matrix_rule;
+  static constexpr std::size_t slots = matrix_plan<Plan>::slots;
+
+  struct record {
+    std::int32_t tensor, group;
+    descent::shape shape;
+    std::vector<std::int64_t> memory, sizes;  // begin and size of each part
+  };
+  std::vector<record> matrices;
+  std::array<bool, slots> used{};
+  std::int64_t memory = 0, scratch = 0, partials = 0, first_arena = 0, arena = 0;
+
+  template <class Layout, class Policies> matrix_layout(Layout const& where, Policies const& policies) {
+    auto const& policy = static_cast<typename Plan::matrices const&>(policies);
+    for (std::size_t i = 0; i < slots; ++i) used[i] = needs(policy.rule, policies, i);
+    first_arena = where.rule_arena;
+    arena = where.arena - where.rule_arena;
+    for (std::size_t t = 0; t < where.tensors.size(); ++t)
+      if (auto const& x = where.tensors[t]; x.matrix)
+        add(std::int32_t(t), x.group, {x.count / where.columns[t], where.columns[t]}, policy.rule, where.names[t]);
+  }
+
+  template <class Policies> static bool needs(rule r, Policies const& policies, [[maybe_unused]] std::size_t slot) {
+    if constexpr (!has_optional_state<rule>) return true;
+    else return unscheduled(r, policies).uses(slot);
+  }
+
+  /// Begins of the inputs, and behind them of the rule's scratch.
+  static std::vector<std::int64_t> scratch_of(rule const& r, descent::shape s, std::int64_t& end) {
+    std::vector<std::int64_t> begins;
+    end = 0;
+    auto const add = [&](std::int64_t size) { begins.push_back(end), add_room(end, size); };
+    for (int c = 0; c < input_count<Plan>; ++c) add(s.rows * s.columns);
+    for (std::int64_t size : r.scratch(s)) add(size);
+    return begins;
+  }
+
+  /// They are in the order of the tensors.
+  std::size_t find(std::size_t tensor) const {
+    auto const before = [&](record const& x) { return std::size_t(x.tensor) < tensor; };
+    auto const u = std::partition_point(matrices.begin(), matrices.end(), before);
+    bool const is_one = u != matrices.end() && std::size_t(u->tensor) == tensor;
+    return is_one ? std::size_t(u - matrices.begin()) : matrices.size();
+  }
+  /// Of a tensor's memory; 0 for what is no matrix.
+  std::size_t parts(std::size_t tensor) const {
+    std::size_t const u = find(tensor);
+    return u < matrices.size() ? matrices[u].sizes.size() : 0;
+  }
+
+ private:
+  /// In bytes, too, a 64-bit number.
+  static void add_room(std::int64_t& end, std::int64_t size) {
+    constexpr std::int64_t most = std::int64_t{1} << 56;
+    require(size <= most && end <= most - size, "matrices",
+            "a part of the rule's memory or scratch, with those before,", "at most 2^56 elements", size);
+    end += arena_of(size);
+  }
+  void add(std::int32_t tensor, std::int32_t group, descent::shape s, rule const& r, std::string const& name) {
+    constexpr std::int64_t most = std::numeric_limits<int>::max();
+    if (s.rows > most || s.columns > most)
+      throw std::invalid_argument("parameter '" + name + "': a matrix has at most " + std::to_string(most) +
+                                  " rows or columns, this one " + std::to_string(s.rows) + " x " +
+                                  std::to_string(s.columns));
+    record x{tensor, group, s, {}, r.memory(s)};
+    for (std::int64_t size : x.sizes) x.memory.push_back(memory), add_room(memory, size);
+    std::int64_t end = 0;
+    scratch_of(r, s, end);
+    scratch = std::max(scratch, end);
+    std::int64_t const largest = std::max(end, s.rows * s.columns);
+    partials = std::max({partials, chunks_of(largest), (s.rows + segment_rows - 1) / segment_rows * s.columns});
+    matrices.push_back(std::move(x));
+  }
+};
+
+/// The rules of the groups, and the count of updates.
+template <class Plan> class matrix_groups {
+ public:
+  using rule = typename Plan::matrix_rule;
+
+  rule& rule_at(std::size_t group) { return rules_[group]; }
+  /// The updates so far, skipped or not, by which it is known what is due.
+  std::int64_t updates() const { return updates_; }
+  void set_updates(std::int64_t n) { updates_ = n; }
+  matrix_layout<Plan> const& where() const { return *where_; }
+
+  /// Follows the micro-batches as the control block does, which may be out of reach.
+  void count(typename Plan::policies const& policies, step_call const& call) {
+    completes_ = true;
+    if constexpr (Plan::template given<typename Plan::accumulation>) {
+      std::int64_t const n = micro_batches_at(static_cast<typename Plan::accumulation const&>(policies), 0);
+      completes_ = call.flush ? batches_ > 0 : batches_ + 1 >= n;
+      if (completes_) batches_ = 0;
+      else if (!call.flush) ++batches_;
+    }
+    if (completes_) ++updates_;
+  }
+
+ protected:
+  template <class Layout>
+  void prepare(Layout const& where, typename Plan::policies const& policies) {
+    where_ = std::make_unique<matrix_layout<Plan>>(where, policies);
+    rules_.assign(std::size_t(where.groups), static_cast<typename Plan::matrices const&>(policies).rule);
+    accepted_ = rules_;
+  }
+
+  /// Whether a rule was changed; throws when the change cannot be.
+  bool changed(typename Plan::policies const& policies) const {
+    if (std::memcmp(rules_.data(), accepted_.data(), rules_.size() * sizeof(rule)) == 0) return false;
+    for (std::size_t g = 0; g < rules_.size(); ++g) {
+      try {
+        if constexpr (has_check<rule>) rules_[g].check();
+      } catch (std::invalid_argument const& e) {
+        throw std::invalid_argument("group " + std::to_string(g) + ": " + e.what());
+      }
+      for (std::size_t i = 0; i < matrix_layout<Plan>::slots; ++i)
+        if (!where_->used[i] && where_->needs(rules_[g], policies, i))
+          throw std::invalid_argument("the rule of matrices now needs the state " + std::to_string(i) +
+                                      ", which it did not need at construction, so it was not allocated");
+    }
+    for (auto const& x : where_->matrices) {
+      rule const& r = rules_[std::size_t(x.group)];
+      std::int64_t end = 0;
+      matrix_layout<Plan>::scratch_of(r, x.shape, end);
+      if (end > where_->scratch || r.memory(x.shape) != x.sizes)
+        throw std::invalid_argument("group " + std::to_string(x.group) + ": the rule of matrices now needs " +
+                                    "more memory than at construction");
+    }
+    return true;
+  }
+
+  std::unique_ptr<matrix_layout<Plan>> where_;
+  std::vector<rule> rules_, accepted_;
+  std::int64_t updates_ = 0;
+  int batches_ = 0;
+  bool completes_ = true;
+};
+
+/// A part of a matrix's memory; empty for what is no matrix, and behind the last.
+template <class Plan, class Stage> auto matrix_memory(Stage const& stage, std::size_t t, std::size_t part) {
+  using element = typename Plan::real;
+  auto const& where = stage.where();
+  if (part >= where.parts(t)) return std::span<element const>{};
+  auto const& x = where.matrices[where.find(t)];
+  return std::span<element const>(stage.memory() + x.memory[part], std::size_t(x.sizes[part]));
+}
+
+/// A member of a matrix's state, or a part of its memory behind those.
+template <class Plan, std::size_t Part, class Stage, class Tensors>
+auto matrix_part(Stage const& stage, Tensors const& tensors, std::size_t t) {
+  using plan = matrix_plan<Plan>;
+  if constexpr (Part < plan::slots) {
+    using element = typename plan::template slot<Part>;
+    auto const* p = static_cast<element const*>(stage.state(Part));
+    if (!tensors[t].matrix || !p) return std::span<element const>{};
+    return std::span<element const>(p + (tensors[t].arena - stage.where().first_arena), std::size_t(tensors[t].count));
+  } else {
+    return matrix_memory<Plan>(stage, t, Part - plan::slots);
+  }
+}
+
+/// What is owned for matrices, for memory().
+template <class Plan, class Layout, class Add>
+void add_matrix_buffers(Layout const& layout, typename Plan::policies const& policies, Add const& add) {
+  using plan = matrix_plan<Plan>;
+  matrix_layout<Plan> const where(layout, policies);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((where.used[I] ? add(std::type_identity<typename plan::template slot<I>>{},
+                          "matrices: state " + slot_name<typename Plan::matrix_rule>(I), where.arena) : void()), ...);
+  }(typename plan::every_slot{});
+  if (where.memory) add(std::type_identity<typename Plan::real>{}, "matrices: memory", where.memory);
+  add(std::type_identity<typename Plan::real>{}, "matrices: scratch", where.scratch);
+}
+
+}  // namespace descent::detail

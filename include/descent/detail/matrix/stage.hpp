@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <type_traits>
+
+/// Where the backends meet the rule of matrices: nothing without the policy matrices, and a sentence where its header
+/// is missing.
+namespace descent::detail {
+
+struct no_matrices {
+  template <class... Ts> void start(Ts const&...) {}
+  template <class... Ts> void count(Ts const&...) {}
+  template <class... Ts> void step(Ts const&...) {}
+  template <class... Ts> void commit(Ts const&...) {}
+};
+
+template <class Plan, class System> class host_matrices : public no_matrices {
+  static_assert(!Plan::has_matrices, "matrices on the host: #include <descent/matrices/host.hpp>, and link a BLAS");
+};
+template <class Plan> class cuda_matrices : public no_matrices {
+  static_assert(!Plan::has_matrices, "matrices on CUDA: #include <descent/matrices/cuda.cuh>, and link cuBLAS");
+};
+
+template <class Plan, class Stage> using stage_of = std::conditional_t<Plan::has_matrices, Stage, no_matrices>;
+
+}  // namespace descent::detail

@@ -1,0 +1,344 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/communicator.hpp>
+#include <descent/detail/cuda/device_memory.hpp>
+#include <descent/detail/net/heartbeats.hpp>
+#include <descent/detail/net/seconds.hpp>
+#include <descent/detail/ranks/agreement.hpp>
+
+#include <nccl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace descent::detail {
+
+/// A communicator of NCCL that ends by itself: at an error, when others are late or gone, and by its deadline.
+class guarded_nccl {
+ public:
+  static constexpr int abort_hangs = 76;
+
+  guarded_nccl(int rank, int size, std::chrono::nanoseconds deadline, std::chrono::nanoseconds grace)
+      : rank_(rank), size_(size), deadline_(deadline), grace_(grace), progress_(pinned<comm_progress>()),
+        beats_(rank, std::max(size, 1), deadline) {}
+  /// Waits for all ranks.
+  template <class Meet> void start(Meet& meet) {
+    first_words all{};
+    if (rank_ == 0) require(ncclGetUniqueId(&all.id), "ncclGetUniqueId");
+    if (rank_ == 0 && size_ > 1) all.beats = beats_.listen();
+    meet(rank_, size_, all);
+    if (rank_ != 0) beats_.expect_line();
+    watch_ = std::jthread([this, beats = all.beats](std::stop_token stop) {
+      if (rank_ != 0)
+        beats_.reach_rank_0(beats, time_limit(std::min<std::chrono::nanoseconds>(deadline_, reach_limit)),
+                            [&] { return stop.stop_requested(); });
+      watch(stop);
+    });
+    join(all.id);
+  }
+  guarded_nccl(guarded_nccl const&) = delete;
+  guarded_nccl& operator=(guarded_nccl const&) = delete;
+  ~guarded_nccl() {
+    if (std::uncaught_exceptions() > exceptions_) abort(me() + " ended with an exception");
+    try {
+      leave();
+    } catch (comm_error const& e) {
+      std::fprintf(stderr, "descent: %s\n", e.what());
+    }
+    beats_.leave();
+  }
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  comm_progress* marks() const { return progress_.get(); }
+  int name_meeting(std::string const& what) {
+    std::lock_guard const lock(mutex_);
+    std::size_t const known = std::size_t(std::find(meetings_.begin(), meetings_.end(), what) - meetings_.begin());
+    if (known == meetings_.size()) meetings_.push_back(what);
+    return int(known);
+  }
+
+  /// The next collective, of that name: f(communicator). Where it fails on its way the next call throws: the others may
+  /// have what it brings, this device too, and what the caller enqueues behind it finds out.
+  template <class Call> void call(std::string const& name, Call const& f) {
+    std::unique_lock calls(calls_);
+    ncclComm_t comm;
+    {
+      std::lock_guard const lock(mutex_);
+      if (!failure_.empty()) throw comm_error(failure_);
+      ++number_;
+      comm = comm_;
+    }
+    try {
+      settle(calls, f(comm), "collective " + std::to_string(number_) + ", " + name);
+    } catch (comm_error const&) {}
+  }
+  /// Throws comm_error once it has failed.
+  void check() {
+    if (seen(progress_->differ)) abort(in_different_calls());
+    std::lock_guard const lock(mutex_);
+    if (!failure_.empty()) throw comm_error(failure_);
+  }
+  void abort(std::string const& why) noexcept {
+    if (failed()) return;
+    auto const until = now() + grace_;
+    beats_.fail(why);
+    await_device(until);
+    std::unique_lock calls(calls_, std::try_to_lock);
+    give_up(why, until);
+  }
+
+ private:
+  using clock = deadline_clock;
+  static constexpr std::chrono::seconds reach_limit{5};       // for a line to rank 0
+  static constexpr std::chrono::milliseconds first_pause{5};  // while ranks make them
+  static constexpr std::chrono::milliseconds rest{500};       // after which a device does not get on
+  /// What all ranks have from rank 0.
+  struct first_words {
+    ncclUniqueId id;
+    contact beats;
+  };
+  /// What the watcher has seen.
+  struct sight {
+    ncclResult_t state = ncclSuccess;
+    std::string reason;
+    rank_position at;
+    std::string doing;  // and how long it has
+    clock::time_point since = now();
+    bool late = false;
+  };
+
+  static clock::time_point now() { return clock::now(); }
+  /// What a device has written, and with it what it wrote before.
+  template <class T> static T seen(T const& x) { return __atomic_load_n(&x, __ATOMIC_ACQUIRE); }
+  std::string me() const { return "rank " + std::to_string(rank_); }
+  bool failed() {
+    std::lock_guard const lock(mutex_);
+    return !failure_.empty();
+  }
+
+  void join(ncclUniqueId const& id) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    std::unique_lock calls(calls_);
+    ncclComm_t comm = nullptr;
+    ncclResult_t const result = ncclCommInitRankConfig(&comm, size_, id, rank_, &config);
+    {
+      std::lock_guard const lock(mutex_);
+      if (failure_.empty()) comm_ = std::exchange(comm, nullptr);
+    }
+    if (comm) end(comm, now() + grace_);
+    settle(calls, result, "joining");
+    std::lock_guard const lock(mutex_);
+    joining_ = false;
+  }
+  void leave() {
+    std::unique_lock calls(calls_);
+    ncclComm_t comm;
+    {
+      std::lock_guard const lock(mutex_);
+      comm = comm_;
+    }
+    if (!comm) return;
+    settle(calls, ncclCommFinalize(comm), "leaving");
+    {
+      std::lock_guard const lock(mutex_);
+      comm = std::exchange(comm_, nullptr);
+    }
+    if (comm) ncclCommDestroy(comm);
+  }
+
+  /// Waits until NCCL has taken a call.
+  void settle(std::unique_lock<std::timed_mutex>& calls, ncclResult_t result, std::string const& what) {
+    auto const start = now();
+    {
+      std::lock_guard const lock(mutex_);
+      calling_ = what;
+      called_ = start;
+    }
+    for (int spins = 0; result == ncclInProgress; ++spins) {
+      calls.unlock();
+      if (spins > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      calls.lock();
+      std::unique_lock lock(mutex_);
+      if (!failure_.empty()) throw comm_error(failure_);
+      ncclResult_t const asked = ncclCommGetAsyncError(comm_, &result);
+      if (asked != ncclSuccess) result = asked;
+      lock.unlock();
+      if (result == ncclInProgress && now() - start > deadline_)
+        fail(calls, [&] { return ask(beat::late, waited(deadline_) + what); });
+    }
+    std::unique_lock lock(mutex_);
+    if (result == ncclSuccess) return calling_.clear();
+    std::string const why = reason(result);
+    lock.unlock();
+    fail(calls, [&] { return explain(result, waited(now() - start) + what, "in " + what, why); });
+  }
+  /// Who lets this rank wait is found without the lock.
+  template <class Why> [[noreturn]] void fail(std::unique_lock<std::timed_mutex>& calls, Why const& find) {
+    auto const until = now() + grace_;
+    calls.unlock();
+    std::string const why = find();
+    await_device(until);
+    calls.lock();
+    give_up(why, until);
+    std::lock_guard const lock(mutex_);
+    throw comm_error(failure_);
+  }
+  std::string ask(beat::kinds kind, std::string const& doing, std::string const& more = "") {
+    return beats_.ask(kind, doing, more, std::min<std::chrono::nanoseconds>(grace_ / 2, std::chrono::seconds(1)));
+  }
+  /// An error of NCCL that other ranks may have caused, or one of this rank.
+  std::string explain(ncclResult_t result, std::string const& doing, std::string const& where, std::string const& why) {
+    if (result == ncclRemoteError || result == ncclSystemError || result == ncclInternalError)
+      return ask(beat::hurt, doing, ": " + why);
+    std::string const text = me() + " " + where + ": " + why;
+    beats_.fail(text);
+    return text;
+  }
+  static std::string waited(std::chrono::nanoseconds d) {
+    return "waited " + seconds_of(std::chrono::round<std::chrono::milliseconds>(d)) + " s in ";
+  }
+
+  std::string reason(ncclResult_t result) const {
+    char const* detail = ncclGetLastError(comm_);
+    return std::string("NCCL says ") + ncclGetErrorString(result) +
+           (detail && *detail ? std::string(", ") + detail : "") +
+           (joining_ && result == ncclInvalidUsage ? "; each rank needs a device of its own, by "
+                                                     "cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES"
+                                                   : "");
+  }
+  void require(ncclResult_t result, char const* what) const {
+    if (result != ncclSuccess) throw comm_error(std::string(what) + ": " + reason(result));
+  }
+  std::string in_different_calls() const {
+    return me() + " is in meeting " + std::to_string(progress_->begun) + another_call;
+  }
+
+  /// Until the end: asks NCCL for errors, looks at how far the device is, and talks to the others. No CUDA call, which
+  /// a capture might forbid.
+  void watch(std::stop_token stop) {
+    auto const pause = std::min<std::chrono::nanoseconds>(deadline_ / 20, std::chrono::milliseconds(100));
+    std::unique_lock lock(mutex_);
+    for (sight s; !stop.stop_requested();) {
+      look(s);
+      bool const over = !failure_.empty();
+      lock.unlock();
+      beats_.set(s.at);
+      beats_.tick();
+      if (!over) act(s);
+      auto const next = beats_.expects_ranks() ? std::min<std::chrono::nanoseconds>(pause, first_pause) : pause;
+      lock.lock();
+      changed_.wait_for(lock, stop, next, [] { return false; });
+    }
+  }
+  /// With the lock.
+  void look(sight& s) {
+    s.state = ncclSuccess;
+    if (comm_) {
+      ncclResult_t const asked = ncclCommGetAsyncError(comm_, &s.state);
+      if (asked != ncclSuccess) s.state = asked;
+    }
+    s.reason = s.state == ncclSuccess || s.state == ncclInProgress ? "" : reason(s.state);
+    std::int64_t const ended = seen(progress_->ended), begun = seen(progress_->begun);
+    bool const meets = begun != ended;
+    if (!meets || begun != s.at.begun) s.since = now();
+    s.late = now() - s.since > deadline_;
+    std::string where = calling_;
+    if (where.empty()) where = number_ ? "collective " + std::to_string(number_) : "no collective yet";
+    if (begun) where += (meets ? ", meeting " : ", behind meeting ") + std::to_string(begun);
+    if (meets) where += " for " + meetings_[std::size_t(seen(progress_->meeting))];
+    auto const since = calling_.empty() ? s.since : std::min(s.since, called_);
+    s.doing = (meets || !calling_.empty() ? waited(s.late ? deadline_ : now() - since) : "in ") + where;
+    s.at = {number_, begun, ended, where};
+  }
+  void act(sight const& s) {
+    auto const until = now() + grace_;
+    std::string why;
+    bool forgivable = false;
+    if (seen(progress_->differ)) beats_.fail(why = in_different_calls());
+    else if (!beats_.verdict().empty()) why = beats_.verdict_for(s.doing);
+    else if (!s.reason.empty()) why = explain(s.state, s.doing, "in " + s.at.where, s.reason);
+    else if (s.late) why = ask(beat::late, s.doing), forgivable = beats_.verdict().empty();
+    if (why.empty()) return;
+    await_device(until);
+    // A call that does not return is given up, too; one that went on meanwhile is not.
+    std::unique_lock calls(calls_, std::defer_lock);
+    static_cast<void>(calls.try_lock_for(grace_ / 4));
+    if (!forgivable || seen(progress_->ended) == s.at.ended) give_up(why, until);
+  }
+
+  /// While a device gets on, it ends a meeting that the others may have ended already: all shall have the same values.
+  void await_device(clock::time_point until) {
+    std::int64_t begun = -1, ended = -1;
+    for (auto since = now(); now() < until - grace_ / 2; std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
+      std::int64_t const b = std::exchange(begun, seen(progress_->begun));
+      std::int64_t const e = std::exchange(ended, seen(progress_->ended));
+      if (b != begun || e != ended) since = now();
+      if (begun == ended || now() - since > rest) return;
+      beats_.tick();
+    }
+  }
+
+  /// The first reason stays. With the lock of the calls, where it can be had.
+  void give_up(std::string const& why, clock::time_point until) noexcept {
+    ncclComm_t comm;
+    {
+      std::lock_guard const lock(mutex_);
+      if (!failure_.empty()) return;
+      failure_ = why;
+      comm = std::exchange(comm_, nullptr);
+    }
+    if (comm) end(comm, until);
+  }
+  void end(ncclComm_t comm, clock::time_point until) noexcept {
+    std::mutex mutex;
+    std::condition_variable done;
+    bool finished = false;
+    std::thread helper([&] {
+      ncclCommAbort(comm);
+      std::lock_guard const lock(mutex);
+      finished = true;
+      done.notify_all();
+    });
+    std::unique_lock lock(mutex);
+    if (!done.wait_for(lock, until - now(), [&] { return finished; })) {
+      std::fprintf(stderr, "descent: %s; NCCL's abort does not end\n", failure_.c_str());
+      std::_Exit(abort_hangs);
+    }
+    lock.unlock();
+    helper.join();
+  }
+
+  int rank_, size_;
+  std::chrono::nanoseconds deadline_, grace_;
+  std::unique_ptr<comm_progress, pinned_delete> progress_;
+  ncclComm_t comm_ = nullptr;
+  std::int64_t number_ = 0;
+  std::string failure_, calling_ = "joining";
+  clock::time_point called_ = now();
+  bool joining_ = true;
+  std::vector<std::string> meetings_{"nothing"};
+  heartbeats beats_;
+  std::timed_mutex calls_;  // during NCCL's functions; taken before the other
+  std::mutex mutex_;        // for what is above, but the beats
+  std::condition_variable_any changed_;
+  int exceptions_ = std::uncaught_exceptions();
+  std::jthread watch_;
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,350 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/net/heartbeat_line.hpp>
+#include <descent/detail/net/meeting.hpp>
+#include <descent/detail/net/roll_call.hpp>
+#include <descent/detail/net/socket.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <mutex>
+#include <poll.h>
+#include <span>
+#include <string>
+#include <sys/socket.h>
+#include <utility>
+#include <vector>
+
+namespace descent::detail {
+
+/// Each rank tells rank 0 over a line of its own how far it is, and rank 0 tells all of them why they cannot go on: the
+/// verdict. Several threads may call; nothing waits but reach_rank_0() and ask().
+class heartbeats {
+  using clock = deadline_clock;
+
+ public:
+  /// Signs of life come every second, ten times before a deadline, and at most 1000 a second from all ranks together.
+  heartbeats(int rank, int size, std::chrono::nanoseconds deadline)
+      : rank_(rank), pause_(std::chrono::milliseconds(size)),
+        interval_(std::max(pause_, std::min<std::chrono::nanoseconds>(deadline / 10, std::chrono::seconds(1)))),
+        me_{{}, rank, size}, lines_(std::size_t(rank == 0 ? size : 1)),
+        roll_{std::vector<rank_record>(lines_.size()), 3 * interval_} {}
+
+  /// Rank 0: what the others need.
+  contact listen() {
+    std::lock_guard const lock(mutex_);
+    contact c;
+    listener_ = listen_everywhere(std::max(me_.size, 128), why_no_line_);
+    if (!listener_) return c;
+    c.port = std::uint16_t(port_of(listener_));
+    for (auto* key : {&c.asks, &c.answers}) *key = {random_number(), random_number()};
+    list_addresses(c);
+    return contact_ = c;
+  }
+  /// Other ranks: somebody will reach_rank_0().
+  void expect_line() {
+    std::lock_guard const lock(mutex_);
+    reaching_ = true;
+  }
+  template <class Stopped> void reach_rank_0(contact const& c, time_limit limit, Stopped const& stopped) {
+    introduction me = me_;
+    me.asks = c.asks;
+    std::string why = "rank 0 does not listen";
+    descriptor s = c.port ? reach(c, me, limit, stopped, why) : descriptor();
+    std::lock_guard const lock(mutex_);
+    reaching_ = false;
+    if (!s) {
+      why_no_line_ = "no line to rank 0: " + why;
+      return;
+    }
+    lines_[0] = heartbeat_line(std::move(s));
+    roll_[0].is = presence::here;
+    roll_[0].heard = clock::now();
+    changed_ = true;
+    tell_position();
+  }
+  /// Rank 0: whether ranks may still be coming.
+  bool expects_ranks() const {
+    std::lock_guard const lock(mutex_);
+    return bool(listener_) && came_ + 1 < lines_.size();
+  }
+
+  void set(rank_position const& p) {
+    std::lock_guard const lock(mutex_);
+    changed_ = changed_ || p != position_;
+    position_ = p;
+  }
+  /// Sends and hears what there is.
+  void tick() {
+    std::lock_guard const lock(mutex_);
+    if (rank_ == 0) {
+      serve();
+      decide();
+    } else {
+      hear_rank_0();
+    }
+    auto const now = clock::now();
+    if (now - told_at_ < (changed_ && rank_ != 0 ? pause_ : interval_)) return;
+    tell_position();
+  }
+  /// This rank cannot go on, whatever the others do.
+  void fail(std::string const& why) {
+    await_line(time_limit(std::chrono::seconds(1)));
+    std::lock_guard const lock(mutex_);
+    std::string const me = name(rank_);
+    std::string const text = why.starts_with(me + " ") || why.starts_with(me + ":") ? why : me + " ended: " + why;
+    if (rank_ == 0) conclude(text);
+    else if (verdict_.empty()) say(beat::failed, text);
+  }
+  /// This rank cannot go on because of others: they let it wait (beat::late), or NCCL says so (beat::hurt). What it
+  /// was doing, and more; the sentence with what rank 0 knows about it.
+  std::string ask(beat::kinds kind, std::string const& doing, std::string const& more, std::chrono::nanoseconds most) {
+    std::string const text = name(rank_) + " " + doing + more;
+    time_limit limit(most);
+    await_line(limit);
+    {
+      std::lock_guard const lock(mutex_);
+      if (rank_ == 0) complain(kind, text);
+      else say(kind, text);
+    }
+    for (; may_hear() && !limit.passed(); limit.pause()) tick();
+    std::lock_guard const lock(mutex_);
+    if (!verdict_.empty()) return with_verdict(doing);
+    return kind == beat::late ? text + unknown() : text;
+  }
+  /// What this rank knows about the others.
+  roll_call knows() const { return std::lock_guard(mutex_), roll_; }
+  /// Why all ranks end, or nothing.
+  std::string verdict() const {
+    std::lock_guard const lock(mutex_);
+    return verdict_;
+  }
+  /// What a rank says that was doing this when the verdict came.
+  std::string verdict_for(std::string const& doing) const {
+    std::lock_guard const lock(mutex_);
+    return with_verdict(doing);
+  }
+  /// An end that the others need not wonder about. Who comes late hears the verdict.
+  void leave() {
+    tick();
+    for (time_limit limit(std::chrono::seconds(1)); expects_ranks() && !verdict().empty() && !limit.passed();
+         limit.pause())
+      tick();
+    std::lock_guard const lock(mutex_);
+    say(beat::goodbye, "");
+    for (guest& g : guests_) g.line.say(beat_of(beat::goodbye), "");
+    for (heartbeat_line& l : lines_) l = heartbeat_line();
+    for (rank_record& r : roll_.ranks) r.is = r.is == presence::here ? presence::left : r.is;
+    guests_.clear();
+    listener_ = descriptor();
+    why_no_line_ = "this rank has left";
+  }
+
+ private:
+  /// One that has connected to rank 0.
+  struct guest {
+    descriptor socket;
+    clock::time_point since = clock::now();
+    introduction said{};
+    std::size_t have = 0;
+    heartbeat_line line{};  // once the introduction was right
+  };
+
+  static std::string name(int r) { return "rank " + std::to_string(r); }
+  beat beat_of(beat::kinds kind) const { return {kind, 0, position_.collective, position_.begun, position_.ended}; }
+
+  void say(beat::kinds kind, std::string const& text) {
+    for (heartbeat_line& l : lines_) l.say(beat_of(kind), text);
+  }
+  void tell_position() {
+    told_at_ = clock::now();
+    for (heartbeat_line& l : lines_) {
+      l.flush();
+      if (!l.sends_all()) continue;
+      l.say(beat_of(beat::alive), std::exchange(changed_, false) && rank_ != 0 ? position_.where : "");
+    }
+  }
+  void await_line(time_limit limit) const {
+    auto const reaching = [&] {
+      std::lock_guard const lock(mutex_);
+      return reaching_;
+    };
+    for (; reaching() && !limit.passed(); limit.pause()) {}
+  }
+  bool may_hear() const {
+    std::lock_guard const lock(mutex_);
+    return verdict_.empty() && (rank_ == 0 || roll_[0].is == presence::here);
+  }
+
+  // ---- other ranks
+
+  void hear_rank_0() {
+    rank_record& zero = roll_[0];
+    beat b;
+    std::string text;
+    for (;;) {
+      auto const got = lines_[0].read(b, text);
+      if (got == heartbeat_line::reads::nothing) return;
+      if (got == heartbeat_line::reads::nonsense) zero.is = presence::unknown, why_no_line_ = "rank 0 sent nonsense";
+      if (got == heartbeat_line::reads::end && zero.is == presence::here) {
+        zero.is = presence::gone;
+        if (verdict_.empty()) verdict_ = "rank 0 is gone";
+      }
+      if (got != heartbeat_line::reads::message) return;
+      zero.heard = clock::now();
+      if (b.kind == beat::verdict && verdict_.empty()) verdict_ = text;
+      if (b.kind == beat::goodbye) zero.is = presence::left, why_no_line_ = "rank 0 has left";
+    }
+  }
+  std::string with_verdict(std::string const& doing) const {
+    std::string const mine = name(rank_) + " " + doing;
+    return verdict_.starts_with(mine) ? verdict_ : mine + ": " + verdict_;
+  }
+  /// For whom a rank waits that has heard nothing about it.
+  std::string unknown() const {
+    if (rank_ != 0 && roll_.is_silent(roll_[0])) return " for rank 0; " + roll_.state_of(0);
+    return " for other ranks; which is not known: " + (why_no_line_.empty() ? "rank 0 did not say it" : why_no_line_);
+  }
+
+  // ---- rank 0
+
+  void serve() {
+    std::vector<pollfd> fds{{listener_.get(), POLLIN, 0}};  // no more than there are: poll() counts empty ones, too
+    for (guest const& g : guests_) fds.push_back({g.line ? g.line.get() : g.socket.get(), POLLIN, 0});
+    std::vector<int> who;
+    for (int r = 1; r < me_.size; ++r)
+      if (heartbeat_line const& l = lines_[std::size_t(r)]) {
+        fds.push_back({l.get(), POLLIN, 0});
+        who.push_back(r);
+      }
+    if (::poll(fds.data(), nfds_t(fds.size()), 0) > 0) {
+      for (std::size_t i = 0; i < who.size(); ++i)
+        if (fds[1 + guests_.size() + i].revents) hear(who[i]);
+      for (std::size_t i = guests_.size(); i-- > 0;)
+        if (fds[1 + i].revents && !hear_guest(guests_[i])) forget(i);
+      if (fds[0].revents) welcome();
+    }
+    for (std::size_t i = guests_.size(); i-- > 0;)
+      if (clock::now() - guests_[i].since > std::chrono::seconds(10)) forget(i);
+  }
+  void forget(std::size_t i) { guests_.erase(guests_.begin() + std::ptrdiff_t(i)); }
+
+  void welcome() {
+    for (;;) {
+      guest g;
+      std::string from;
+      if (accept_from(listener_, g.socket, from)) {
+        guests_.push_back(std::move(g));
+        continue;
+      }
+      bool const full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+      if (full && !std::exchange(is_full_, true))
+        std::fprintf(stderr, "descent: rank 0 cannot take one more line of a rank, has %zu: %s (ulimit -n)\n", came_,
+                     system_message(errno).c_str());
+      return;
+    }
+  }
+  /// False: it goes. A rank has come with its first message, for it may have tried several addresses.
+  bool hear_guest(guest& g) {
+    if (!g.line) {
+      auto const room = std::as_writable_bytes(std::span(&g.said, 1)).subspan(g.have);
+      std::ptrdiff_t const n = receive_some(g.socket, room);
+      if (n <= 0) return n < 0;
+      g.have += std::size_t(n);
+      if (g.have < sizeof g.said) return true;
+      auto const& key = contact_.answers;
+      if (!same_key(g.said.asks, contact_.asks) || g.said.size != me_.size || g.said.rank < 1 ||
+          g.said.rank >= me_.size || ::send(g.socket.get(), &key, sizeof key, MSG_NOSIGNAL) != ssize_t(sizeof key))
+        return false;
+      g.line = heartbeat_line(std::move(g.socket));
+      return true;
+    }
+    beat b;
+    std::string text;
+    auto const got = g.line.read(b, text);
+    if (got == heartbeat_line::reads::nothing) return true;
+    rank_record& r = roll_[g.said.rank];
+    if (got != heartbeat_line::reads::message || r.is != presence::absent) return false;
+    r.is = presence::here;
+    ++came_;
+    take(g.said.rank, b, text);
+    heartbeat_line& l = lines_[std::size_t(g.said.rank)] = std::move(g.line);
+    l.say(beat_of(verdict_.empty() ? beat::alive : beat::verdict), verdict_);
+    hear(g.said.rank);
+    return false;
+  }
+  void hear(int rank) {
+    rank_record& r = roll_[rank];
+    beat b;
+    std::string text;
+    for (;;) {
+      auto const got = lines_[std::size_t(rank)].read(b, text);
+      if (got == heartbeat_line::reads::nonsense) r.is = presence::unknown;
+      if (got == heartbeat_line::reads::end && r.is == presence::here) {
+        r.is = presence::gone;
+        gone_since_ = std::min(gone_since_, clock::now());
+      }
+      if (got != heartbeat_line::reads::message) return;
+      take(rank, b, text);
+    }
+  }
+  void take(int rank, beat const& b, std::string const& text) {
+    rank_record& r = roll_[rank];
+    r.heard = clock::now();
+    r.at.collective = b.collective, r.at.begun = b.begun, r.at.ended = b.ended;
+    if (b.kind == beat::alive && !text.empty()) r.at.where = text;
+    if (b.kind == beat::failed) conclude(text);
+    if (b.kind == beat::late || b.kind == beat::hurt) complain(beat::kinds(b.kind), text);
+    if (b.kind == beat::goodbye) r.is = presence::left;
+  }
+  void complain(beat::kinds kind, std::string const& text) {
+    std::string& first = kind == beat::late ? late_ : hurt_;
+    if (first.empty()) first = text, complained_ = clock::now();
+  }
+
+  /// The cause before what follows from it: a rank that is gone, or late, before what NCCL says about it.
+  void decide() {
+    if (!verdict_.empty()) return;
+    auto const now = clock::now();
+    roll_[0] = {presence::here, now, position_};
+    if (gone_since_ != clock::time_point::max()) {
+      if (now - gone_since_ < std::chrono::milliseconds(100)) return;  // others may go with it
+      conclude(roll_.gone());
+    } else if (!late_.empty()) {
+      conclude(late_ + " for " + roll_.blamed());
+    } else if (!hurt_.empty() && now - complained_ > std::chrono::milliseconds(300)) {
+      conclude(hurt_);
+    }
+  }
+  /// The first reason stays.
+  void conclude(std::string const& text) {
+    if (!verdict_.empty()) return;
+    verdict_ = text;
+    say(beat::verdict, text);
+  }
+
+  int rank_;
+  std::chrono::nanoseconds pause_, interval_;
+  introduction me_;
+  std::vector<heartbeat_line> lines_;  // rank 0's to each rank, the own one empty; on other ranks that to rank 0
+  bool reaching_ = false;              // that to rank 0 is to come
+  roll_call roll_;                     // of the same
+  contact contact_{};
+  descriptor listener_;
+  std::vector<guest> guests_;
+  std::size_t came_ = 0;
+  bool is_full_ = false;
+  rank_position position_{0, 0, 0, "joining"};
+  bool changed_ = true;
+  clock::time_point told_at_{}, gone_since_ = clock::time_point::max(), complained_{};
+  std::string verdict_, late_, hurt_, why_no_line_;
+  mutable std::mutex mutex_;
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/net/meeting.hpp>
+#include <descent/detail/net/seconds.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace descent::detail {
+
+/// How far a rank is: collectives that its host has begun, meetings that its device has begun and ended; and as text.
+struct rank_position {
+  std::int64_t collective = 0, begun = 0, ended = 0;
+  std::string where = {};
+  bool operator==(rank_position const&) const = default;
+};
+
+enum class presence { absent, here, left, gone, unknown };
+
+/// What one rank knows about another.
+struct rank_record {
+  presence is = presence::absent;
+  deadline_clock::time_point heard{};
+  rank_position at{};
+};
+
+/// What rank 0 knows about all ranks, and whom it blames when one of them has waited too long.
+struct roll_call {
+  std::vector<rank_record> ranks;
+  std::chrono::nanoseconds silence;  // after which a rank does not answer
+
+  rank_record& operator[](int r) { return ranks[std::size_t(r)]; }
+  rank_record const& operator[](int r) const { return ranks[std::size_t(r)]; }
+
+  template <class F> std::vector<int> those(F const& f) const {
+    std::vector<int> found;
+    for (int r = 0; r < int(ranks.size()); ++r)
+      if (f((*this)[r])) found.push_back(r);
+    return found;
+  }
+  bool is_silent(rank_record const& r) const { return r.is == presence::here && since(r) > silence; }
+
+  std::string gone() const {
+    auto const ranks_gone = those([](auto const& r) { return r.is == presence::gone; });
+    return rank_list(ranks_gone) + (ranks_gone.size() == 1 ? " is gone; " : " are gone; ") + state_of(ranks_gone[0]);
+  }
+  /// Those that are behind the others; else those that are silent; else those of which nothing is known.
+  std::string blamed() const {
+    auto const known = [](auto const& r) { return r.is == presence::here || r.is == presence::left; };
+    rank_position most;
+    bool meets = false;
+    for (auto const& r : ranks) {
+      if (!known(r)) continue;
+      most.begun = std::max(most.begun, r.at.begun);
+      most.collective = std::max(most.collective, r.at.collective);
+      meets = meets || r.at.begun != r.at.ended;
+    }
+    auto found = those([&](auto const& r) { return known(r) && r.at.begun < most.begun; });
+    // In a meeting hosts are ahead of their devices by any number of collectives.
+    if (found.empty() && !meets)
+      found = those([&](auto const& r) { return known(r) && r.at.collective < most.collective; });
+    if (found.empty()) found = those([&](auto const& r) { return is_silent(r); });
+    if (!found.empty()) return rank_list(found) + "; " + state_of(found[0]);
+    auto const others = those([&](auto const& r) { return !known(r); });
+    if (!others.empty()) return "other ranks; there is no line from " + rank_list(others);
+    return "other ranks; all of them have come as far";
+  }
+  std::string state_of(int rank) const {
+    rank_record const& r = (*this)[rank];
+    std::string const name = "rank " + std::to_string(rank);
+    std::string const had_come = r.at.where.empty() ? "" : ", had come to " + r.at.where;
+    if (r.is == presence::left) return name + " has left" + had_come;
+    if (is_silent(r)) return name + " does not answer since " + seconds_of(since(r)) + " s" + had_come;
+    return name + (r.is == presence::here ? " has come to " : " had come to ") + r.at.where;
+  }
+
+ private:
+  static std::chrono::nanoseconds since(rank_record const& r) { return deadline_clock::now() - r.heard; }
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,333 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/explain.hpp>
+#include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/terms.hpp>
+#include <descent/detail/util/each_number.hpp>
+#include <descent/version.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <typeinfo>
+#include <vector>
+#if __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#endif
+
+/// What ranks must have in common before they train together.
+namespace descent::detail {
+
+/// FNV-1a.
+inline std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce484222325) {
+  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  return h;
+}
+
+/// The same sentence on every rank unless all have the same facts, and nothing if they do: which is the first that
+/// differs, and what which ranks have. `number` becomes that of rank 0. Waits for all ranks.
+template <class Comm>
+std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, std::uint64_t& number,
+                          char const* but = "ranks are about to train different things:") {
+  auto const n = std::size_t(comm.size());
+  auto const gathered = [&]<class T>(std::vector<T> const& mine) {
+    std::vector<T> all(mine.size() * n);
+    comm.all_gather(reinterpret_cast<std::byte const*>(mine.data()), reinterpret_cast<std::byte*>(all.data()),
+                    std::int64_t(mine.size() * sizeof(T)));
+    return all;
+  };
+  std::uint64_t whole = 0xcbf29ce484222325;
+  std::vector<std::uint64_t> hashes;
+  for (auto const& f : facts) hashes.push_back(hash_of(f)), whole = hash_of(f + '\n', whole);
+  auto const first = gathered(std::vector<std::uint64_t>{facts.size(), whole, number});
+  number = first[2];
+  bool same = true;
+  std::size_t fewest = facts.size();
+  for (std::size_t r = 0; r < n; ++r) {
+    same = same && first[3 * r] == first[0] && first[3 * r + 1] == first[1];
+    fewest = std::min(fewest, std::size_t(first[3 * r]));
+  }
+  if (same) return "";
+
+  hashes.resize(fewest);
+  auto const all = gathered(hashes);
+  std::size_t differs = 0;
+  auto const agreed = [&](std::size_t i) {
+    for (std::size_t r = 1; r < n; ++r)
+      if (all[r * fewest + i] != all[i]) return false;
+    return true;
+  };
+  while (differs < fewest && agreed(differs)) ++differs;
+
+  std::string const text = differs < facts.size() ? facts[differs] : "nothing more";
+  auto const lengths = gathered(std::vector<std::uint64_t>{text.size()});
+  std::size_t const room = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<char> padded(text.begin(), text.end());
+  padded.resize(room);
+  auto const texts = gathered(padded);
+  std::vector<std::string> said, who;
+  for (std::size_t r = 0; r < n; ++r) {
+    std::string const one(texts.data() + r * room, lengths[r]);
+    auto const at = std::find(said.begin(), said.end(), one);
+    if (at == said.end()) said.push_back(one), who.push_back(std::to_string(r));
+    else who[std::size_t(at - said.begin())] += ", " + std::to_string(r);
+  }
+  std::string message = but;
+  for (std::size_t i = 0; i < said.size(); ++i)
+    message += (i ? "; " : " ") + said[i] + " (rank " + who[i] + ")";
+  return message;
+}
+
+/// The name of a type as people write it, where the compiler's library can say it.
+inline std::string readable(char const* name) {
+#if __has_include(<cxxabi.h>)
+  std::unique_ptr<char, decltype(&std::free)> const text(abi::__cxa_demangle(name, nullptr, nullptr, nullptr),
+                                                         &std::free);
+  if (text) return text.get();
+#endif
+  return name;
+}
+
+inline std::string exact(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", x);
+  return text;
+}
+
+inline std::string fact_of_shared(loss_scale_state const& s) { return "shared loss scale " + exact(double(s.scale)); }
+
+/// Another one for each optimizer of this process.
+inline std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+/// What ranks must have in common when they meet in a call: what it is, t, how many updates were skipped, the plateau's
+/// factor, a sweep's rate, the loss scale and whether gradients are free of it, and hash_of_groups(). 32 bits, of which
+/// a sum over ranks is exact.
+DESCENT_HD inline double hash_of_call(std::uint64_t call, control_block const& c, loss_scale_state const& scale,
+                                      std::uint64_t groups) {
+  std::uint64_t h = call;
+  auto const add = [&](auto const& x) {
+    auto const* bytes = reinterpret_cast<unsigned char const*>(&x);
+    for (std::size_t i = 0; i < sizeof x; ++i) h = (h ^ bytes[i]) * 0x100000001b3;
+  };
+  add(c.step), add(c.skipped), add(c.plateau.value), add(c.sweep), add(c.unscaled), add(scale.scale), add(groups);
+  return double(h >> 32);
+}
+/// The call of a function of that name, of an optimizer of that number.
+inline std::uint64_t call_of(char const* name, std::uint64_t number) {
+  return hash_of(name) ^ number * 0x9e3779b97f4a7c15;
+}
+inline constexpr char const* another_call =
+    ", others in another call or optimizer, or with another t, loss scale, frozen group or field of a group's rule";
+
+/// Where rule, schedules and policies are compared: hyperparameters that matter later than in the last of these, or
+/// only between two of them, are not.
+inline constexpr std::int64_t compared_updates[] = {1, 2, 3, 10, 100, 1000, 10000, 100000, 1000000};
+
+/// The terms of an update of one group for some sums and a loss of 1, and what the state starts with beside p = 1.
+template <class Plan>
+std::string terms_as_text(group_entry<typename Plan::rule> const& g, typename Plan::policies const& policies,
+                          std::int64_t t, [[maybe_unused]] int which) {
+  using rule = typename Plan::rule;
+  rule const r = scheduled(g.rule, policies, t - 1, g.number);
+  memory_of<rule> memory{};
+  auto const terms = [&] {
+    if constexpr (Plan::sums) {
+      typename rule::template sums<double> sums;
+      for (int i = 0; i < int(Plan::sum_count); ++i)
+        reinterpret_cast<double*>(&sums)[i] = which == 2 + i ? 1e12 : 1;  // all 1, or one of them large
+      if constexpr (has_loss<rule> && has_memory<rule>) return r.at(t, sums, memory, 1.0);
+      else if constexpr (has_loss<rule>) return r.at(t, sums, 1.0);
+      else if constexpr (has_memory<rule>) return r.at(t, sums, memory);
+      else return r.at(t, sums);
+    } else if constexpr (has_memory<rule>) {
+      return r.at(t, memory);
+    } else {
+      return r.at(t);
+    }
+  }();
+  std::string text;
+  auto const add = [&](auto const& numbers, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) text += " " + exact(reinterpret_cast<double const*>(&numbers)[i]);
+  };
+  add(terms, members<rule::template terms>);
+  if constexpr (has_start<rule>) text += ", start", add(r.start(1.0), members<rule::template state>);
+  if constexpr (has_optional_state<rule>)
+    for (std::size_t i = 0; i < Plan::slots; ++i)
+      if (!r.uses(i)) text += ", no " + slot_name<rule>(i);
+  return text;
+}
+
+/// All numbers in the groups' rules, and which are frozen, as one; of a rule with fields that cannot be looked at, what
+/// its terms come to.
+template <class Plan>
+std::uint64_t hash_of_groups(std::vector<group_entry<typename Plan::rule>> const& groups,
+                             typename Plan::policies const& policies) {
+  std::uint64_t h = hash_of("");
+  auto const add = [&](auto x) {
+    h = hash_of({reinterpret_cast<char const*>(&x), sizeof x}, h);
+  };
+  for (auto const& g : groups) {
+    add(g.frozen);
+    if (each_number(g.rule, add)) continue;
+    for (std::int64_t t : compared_updates)
+      for (int which = 1; which < 2 + int(Plan::sum_count); ++which)
+        h = hash_of(terms_as_text<Plan>(g, policies, t, which), h);
+  }
+  return h;
+}
+
+/// The fields of a policy that do not show in an update.
+template <class P> std::string settings_as_text(P const& p) {
+  std::string text;
+  auto const add = [&](char const* name, auto x) { text += std::string(" ") + name + " " + exact(double(x)); };
+  if constexpr (requires { p.of; p.over; p.max; p.eps; }) text = "clip:", add("max", p.max), add("eps", p.eps);
+  if constexpr (std::is_same_v<P, clip_adaptive>) text = "clip:", add("c", p.c), add("eps", p.eps);
+  if constexpr (requires { p.k; p.alpha; }) text = "lookahead:", add("k", p.k), add("alpha", p.alpha);
+  if constexpr (requires { p.bucket_bytes; }) text = "gradients on the wire:", add("bucket_bytes", p.bucket_bytes);
+  if constexpr (requires { p.updates_between; })
+    if (p.updates_between) add("agree_every", p.updates_between);
+  if constexpr (requires { p.rho; }) text = "sam:", add("rho", p.rho);
+  if constexpr (requires { p.eta; p.gamma; }) text = "gradient_noise:", add("eta", p.eta), add("gamma", p.gamma);
+  if constexpr (requires { P::every_update; p.start; }) {
+    text = "average:", add("start", p.start);
+    if constexpr (requires { p.every; }) add("every", p.every);
+    if constexpr (requires { p.decay; }) add("decay", p.decay), add("bias_corrected", p.bias_corrected);
+  }
+  if constexpr (requires { p.growth; p.hysteresis; }) {
+    text = "loss scale:", add("growth", p.growth), add("backoff", p.backoff), add("interval", p.interval);
+    add("min", p.min), add("max", p.max), add("hysteresis", p.hysteresis), add("refill", int(p.refill));
+  }
+  if constexpr (requires { p.settings.patience; }) {
+    plateau const& s = p.settings;
+    text = "on_plateau:", add("factor", s.factor), add("patience", s.patience), add("cooldown", s.cooldown);
+    add("every", s.every), add("relative", s.relative), add("absolute", s.absolute), add("floor", s.floor);
+    add("eps", s.eps), add("metric", int(s.metric)), add("fires", int(s.fires));
+  }
+  return text;
+}
+
+/// The library, types, tensors, and what the rule's groups and the policies come to at a few steps.
+template <class Plan>
+std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gradient> const& where,
+                                  std::vector<group_entry<typename Plan::rule>> const& groups,
+                                  typename Plan::policies const& policies) {
+  std::vector<std::string> facts{std::string("descent ") + version,
+                                 "rule and policies " + readable(typeid(Plan).name()),
+                                 std::to_string(where.tensors.size()) + " parameters",
+                                 std::to_string(groups.size()) + " groups"};
+  for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+    auto const& x = where.tensors[t];
+    facts.push_back("parameter " + std::to_string(t) + " '" + where.names[t] + "' of " + std::to_string(x.count) +
+                    " elements in " + std::to_string(where.columns[t]) + " columns, types " + std::to_string(x.types) +
+                    ", group " + std::to_string(x.group));
+  }
+  for (auto const& g : groups)
+    if (g.frozen) facts.push_back("group " + std::to_string(g.number) + " is frozen");
+  for (std::int64_t t : compared_updates) {
+    std::string const at = ", update " + std::to_string(t) + ":";
+    for (auto const& g : groups)
+      for (int which = 1; which < 2 + int(Plan::sum_count); ++which)
+        facts.push_back("terms of group " + std::to_string(g.number) + at + terms_as_text<Plan>(g, policies, t, which));
+    if constexpr (Plan::has_step_terms) {
+      auto const k = find_step_terms<Plan>(groups[0].rule, policies, t);
+      facts.push_back("policies" + at + " value clip " + exact(double(k.limit)) + ", noise " + exact(double(k.noise)) +
+                      ", average " + exact(double(k.keep)) + " " + exact(double(k.take)) + ", lookahead " +
+                      exact(double(k.pull)) + ", seeds " + std::to_string(k.noise_seed) + " " +
+                      std::to_string(k.rounding_seed));
+    }
+    if constexpr (Plan::template given<typename Plan::accumulation>)
+      facts.push_back("micro-batches" + at + " " + std::to_string(micro_batches<Plan>(policies, t)));
+  }
+  for (auto const& g : groups) {
+    facts.push_back("fields of group " + std::to_string(g.number) + ":");
+    each_number(g.rule, [&](auto x) { facts.back() += " " + exact(double(x)); });
+  }
+  control_block const c = start_of<Plan>(policies);
+  facts.push_back("loss scale " + exact(double(c.scale.scale)));
+  policies.each([&](auto const& p) { facts.push_back(settings_as_text(p)); });
+  return facts;
+}
+
+/// Bits of an element and its place as a number: the sum over a buffer's elements, modulo 2^64, is its fingerprint, in
+/// whatever order they are added.
+DESCENT_HD inline std::uint64_t print_of(std::uint64_t bits, std::int64_t place) {
+  std::uint64_t x = bits ^ (std::uint64_t(place) * 0x9e3779b97f4a7c15 + 0x632be59bd9b4e019);
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return x ^ x >> 31;
+}
+/// Element i of a buffer of elements of 2, 4 or 8 bytes.
+DESCENT_HD inline std::uint64_t bits_at(void const* buffer, std::int64_t i, std::int64_t size) {
+  auto const* const at = static_cast<std::byte const*>(buffer) + i * size;
+  auto const as = [&](auto x) {
+#if defined(__CUDA_ARCH__)
+    x = *reinterpret_cast<decltype(x) const*>(at);
+#else
+    std::memcpy(&x, at, sizeof x);
+#endif
+    return std::uint64_t(x);
+  };
+  return size == 2 ? as(std::uint16_t{}) : size == 4 ? as(std::uint32_t{}) : as(std::uint64_t{});
+}
+
+/// Fingerprints of a tensor: its value's; behind it those of what is owned where each rank has all of it.
+template <class Plan> inline constexpr std::size_t prints_of_tensor = 1 + (Plan::shards ? 0 : Plan::slots + 4);
+/// Whether a tensor of these types has that one of what owned() lists: its memory is not set otherwise.
+template <class Typed> DESCENT_HD constexpr bool has_owned(std::size_t buffer) {
+  if (buffer == Typed::slots) return Typed::has_remainder;
+  if (buffer == Typed::slots + 1) return Typed::has_master;
+  return true;
+}
+
+/// What the optimizer has on this rank, as sentences: first what is no parameter's, then each parameter's buffers.
+template <class Plan>
+std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::gradient> const& where,
+                                   std::vector<group_entry<typename Plan::rule>> const& groups, control_block const& c,
+                                   loss_scale_state const& scale,
+                                   std::span<memory_of<typename Plan::rule> const> memories,
+                                   std::vector<std::uint64_t> const& prints) {
+  std::vector<std::string> facts{"t " + std::to_string(c.step), std::to_string(c.skipped) + " skipped updates",
+                                 "loss scale " + exact(double(scale.scale)), "plateau " + exact(c.plateau.value)};
+  auto const add_numbers = [&](std::string text, auto const& x) {
+    each_number(x, [&](auto number) { text += " " + exact(double(number)); });
+    facts.push_back(text);
+  };
+  for (auto const& g : groups)
+    add_numbers("group " + std::to_string(g.number) + (g.frozen ? ", frozen:" : ":"), g.rule);
+  for (std::size_t u = 0; u < memories.size() && has_memory<typename Plan::rule>; ++u)
+    add_numbers("memory of the rule " + std::to_string(u) + ":", memories[u]);
+  for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+    auto const add = [&](std::size_t b, std::string const& what) {
+      char text[20];
+      auto const print = static_cast<unsigned long long>(prints[t * prints_of_tensor<Plan> + b]);
+      std::snprintf(text, sizeof text, "%016llx", print);
+      facts.push_back(what + " of '" + where.names[t] + "' " + text);
+    };
+    add(0, "value");
+    if constexpr (!Plan::shards) {
+      for (std::size_t i = 0; i != Plan::slots; ++i) add(1 + i, "state " + slot_name<typename Plan::rule>(i));
+      if constexpr (Plan::has_remainder) add(1 + Plan::slots, "remainder");
+      if constexpr (Plan::has_master) add(2 + Plan::slots, "master");
+      if constexpr (Plan::template given<typename Plan::average>) add(3 + Plan::slots, "average");
+      if constexpr (Plan::template given<typename Plan::lookahead>) add(4 + Plan::slots, "slow weights");
+    }
+  }
+  return facts;
+}
+inline constexpr char const* have_diverged = "ranks have diverged:";
+
+}  // namespace descent::detail

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/shares.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// Which gradients are ready to be sent.
+namespace descent::detail {
+
+/// Which gradients ranks meet for: those in memory, or those that are marked; a look leaves the marks.
+enum class sending { all, all_to_look, marked, marked_to_look };
+inline bool by_marks(sending how) { return how == sending::marked || how == sending::marked_to_look; }
+inline bool looks(sending how) { return how == sending::all_to_look || how == sending::marked_to_look; }
+/// Added to the number of a call: a look at what was sent is none at what is in memory.
+template <class Plan> std::uint64_t kind_of_look(sending how) {
+  return Plan::overlaps && how == sending::marked_to_look;
+}
+
+/// The marks of one backward pass, and the buckets that were sent because of them, in their order. Tensors of frozen
+/// groups and those without elements need no mark.
+class ready_marks {
+ public:
+  template <class Layout> void start(Layout const& where, division const& all) {
+    all_ = &all;
+    names_ = where.names;
+    for (auto const& x : where.tensors) group_.push_back(x.count > 0 ? x.group : nobody);
+    marked_.assign(names_.size(), false);
+  }
+  void mark(std::size_t tensor) {
+    if (tensor >= marked_.size())
+      throw std::invalid_argument("ready(): there is no parameter " + std::to_string(tensor) + " of " +
+                                  std::to_string(marked_.size()));
+    if (marked_[tensor])
+      throw std::logic_error("ready(): the gradient of '" + names_[tensor] + "' is ready already, and was not used " +
+                             "by a step() since");
+    marked_[tensor] = any_ = zero_unmarked_ = true;
+  }
+  bool any() const { return any_; }
+  /// Whether a gradient counts as zero.
+  bool lacks(std::size_t tensor) const { return zero_unmarked_ && !marked_[tensor]; }
+
+  template <class Groups> bool next_is_complete(Groups const& groups) {
+    if (all_sent()) return false;
+    bucket const& b = all_->buckets[sent_];
+    while (there_ < b.tensors && !awaited(groups, b.first_tensor + there_)) ++there_;
+    return there_ == b.tensors;
+  }
+  bool all_sent() const { return sent_ == all_->buckets.size(); }
+  std::size_t take_next() {
+    there_ = 0;
+    return sent_++;
+  }
+
+  /// Throws std::logic_error where marks lack.
+  template <class Groups> void require_all(Groups const& groups, char const* call) const {
+    std::string missing;
+    int count = 0;
+    for (std::size_t t = 0; t < marked_.size(); ++t)
+      if (awaited(groups, t) && ++count <= 5) missing += (count > 1 ? ", '" : "'") + names_[t] + "'";
+    if (count > 0)
+      throw std::logic_error(std::string(call) + ": no ready() for the gradient of " + missing +
+                             (count > 5 ? " and " + std::to_string(count - 5) + " more" : "") +
+                             "; where that is meant, missing_is_zero{} beside overlap{}");
+  }
+  void begin(sending how) {
+    zero_unmarked_ = by_marks(how);
+    if (!zero_unmarked_) sent_ = there_ = 0;
+  }
+  void end(sending how) {
+    if (how == sending::marked_to_look) return;
+    sent_ = there_ = 0;
+    if (looks(how)) return;
+    marked_.assign(marked_.size(), false);
+    any_ = false;
+  }
+
+ private:
+  static constexpr std::int32_t nobody = -1;
+  template <class Groups> bool awaited(Groups const& groups, std::size_t tensor) const {
+    std::int32_t const g = group_[tensor];
+    return !marked_[tensor] && g != nobody && !groups[std::size_t(g)].frozen;
+  }
+
+  division const* all_ = nullptr;
+  std::vector<std::string> names_;
+  std::vector<std::int32_t> group_;
+  std::vector<bool> marked_;
+  bool any_ = false, zero_unmarked_ = false;
+  std::size_t sent_ = 0, there_ = 0;  // buckets, and tensors of the next one that are known not to be waited for
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/transform.hpp>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <tuple>
+
+/// What a chain is made of, decided from the types of its parts.
+namespace descent::detail {
+
+/// Numbers of several structs side by side.
+template <class Real, std::size_t N> struct numbers { Real member[N]; };
+template <class Real> struct numbers<Real, 0> {};
+
+/// The struct whose members begin with number At, and back.
+template <template <class> class Struct, std::size_t At, class Real, std::size_t N>
+DESCENT_HD Struct<Real> cut([[maybe_unused]] numbers<Real, N> const& from) {
+  Struct<Real> to{};
+  if constexpr (members<Struct> > 0)
+    for (std::size_t i = 0; i < members<Struct>; ++i) reinterpret_cast<Real*>(&to)[i] = from.member[At + i];
+  return to;
+}
+template <template <class> class Struct, std::size_t At, class Real, std::size_t N>
+DESCENT_HD void paste([[maybe_unused]] numbers<Real, N>& to, [[maybe_unused]] Struct<Real> const& from) {
+  if constexpr (members<Struct> > 0)
+    for (std::size_t i = 0; i < members<Struct>; ++i) to.member[At + i] = reinterpret_cast<Real const*>(&from)[i];
+}
+
+template <class R, class... Facts>
+concept finds_terms = requires(R const r, Facts&&... facts) {
+  { r.at(std::int64_t(1), facts...) } -> std::same_as<typename R::template terms<double>>;
+};
+
+template <class... Parts> struct chain_plan {
+  static constexpr std::size_t count = sizeof...(Parts), last = count - 1, none = count;
+  template <std::size_t I> using part = std::tuple_element_t<I, std::tuple<Parts...>>;
+  using rule = part<last>;
+
+  static_assert(update_rule<rule>, "chain{transforms..., rule}: the last part is an update rule");
+  static_assert((0 + ... + update_rule<Parts>) <= 1, "chain{transforms..., rule}: there is one rule, and it is last");
+  static_assert((std::size_t(0) + ... + gradient_transform<Parts>) >= last,
+                "chain{transforms..., rule}: what stands before the rule are gradient transforms, with 'template "
+                "<class Real> struct terms', 'terms<double> at(std::int64_t t) const' and 'template <class Real> "
+                "static Real apply(Real p, Real g, terms<Real> const& k)'");
+
+ private:
+  static constexpr std::array<std::size_t, count> slot_counts{transform_slots<Parts>...};
+  static constexpr std::array<std::size_t, count> term_counts{members<Parts::template terms>...};
+  static constexpr std::array<bool, count> sums{has_sums<Parts>...};
+  static constexpr std::array<bool, count> normal{(takes_normal<Parts> || transform_takes_normal<Parts>)...};
+  static constexpr std::array<bool, count> named{(has_slot_names<Parts> || transform_slots<Parts> == 0)...};
+
+  static constexpr std::size_t first_of(std::array<bool, count> const& which) {
+    return std::size_t(std::find(which.begin(), which.end(), true) - which.begin());
+  }
+  static constexpr std::size_t sum_of(std::array<std::size_t, count> const& counts, std::size_t end) {
+    return std::accumulate(counts.begin(), counts.begin() + std::ptrdiff_t(end), std::size_t(0));
+  }
+
+ public:
+  static constexpr std::size_t slots = sum_of(slot_counts, count), terms = sum_of(term_counts, count);
+  /// Where the part's numbers begin. The rule's state comes first: its members keep the numbers that they have without
+  /// the chain.
+  template <std::size_t I>
+  static constexpr std::size_t slot_at = I == last ? 0 : slot_counts[last] + sum_of(slot_counts, I);
+  template <std::size_t I> static constexpr std::size_t terms_at = sum_of(term_counts, I);
+
+  /// Whether a term may be infinite, as its part says.
+  DESCENT_HD static constexpr bool unbounded(std::size_t term) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return ((term - terms_at<I> < members<part<I>::template terms> &&
+               may_be_infinite<part<I>>(term - terms_at<I>)) || ...);
+    }(std::make_index_sequence<count>{});
+  }
+
+  /// The part with sums and the part that takes normals, or `none`.
+  static constexpr std::size_t summing = first_of(sums), noisy = first_of(normal);
+  static constexpr bool transform_sums = summing < last;
+  using summing_part = part<summing == none ? last : summing>;
+  /// Whether the sums need the state: the rule's, or that of a transform before them.
+  static constexpr bool sums_of_state = [] {
+    if constexpr (summing == none) return false;
+    else return has_sums_of_state<summing_part> || sum_of(slot_counts, summing) > 0;
+  }();
+
+  static_assert(std::count(sums.begin(), sums.end(), true) <= 1,
+                "chain{transforms..., rule}: two parts have sums; those of the second would need a further pass");
+  static_assert(!transform_sums || transform_has_sums<summing_part>,
+                "chain{transforms..., rule}: a transform with sums has 'sum(p, g, k)' and 'at(t, totals)'");
+  static_assert(std::count(normal.begin(), normal.end(), true) <= 1,
+                "chain{transforms..., rule}: two parts take random normals, which would be the same numbers");
+  static_assert(summing == none || noisy >= summing,
+                "chain{transforms..., rule}: noise stands before a part with sums, which do not see it; use the policy "
+                "gradient_noise");
+
+  /// The names of the state's members, or 0 where a part has none.
+  static constexpr auto names() {
+    if constexpr (slots == 0 || std::count(named.begin(), named.end(), false) > 0) return 0;
+    else {
+      std::array<char const*, slots> all{};
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        ([&] {
+          if constexpr (slot_counts[I] > 0)
+            for (std::size_t i = 0; i < slot_counts[I]; ++i) all[slot_at<I> + i] = part<I>::slots[i];
+        }(), ...);
+      }(std::make_index_sequence<count>{});
+      return all;
+    }
+  }
+
+  /// Whether at(t, facts...) finds the terms of all parts. A transform with sums takes the totals, the rule the rest.
+  template <class... Facts> static constexpr bool finds() {
+    if constexpr (!transform_sums) return finds_terms<rule, Facts...>;
+    else if constexpr (sizeof...(Facts) == 0) return true;
+    else return finds_with_totals<Facts...>();
+  }
+
+ private:
+  template <class Totals, class... Rest> static constexpr bool finds_with_totals() {
+    return finds_terms<summing_part, Totals> && finds_terms<rule, Rest...>;
+  }
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/error.hpp>
+#include <descent/core/rule.hpp>
+
+#include <string>
+
+/// Rules that are made of another one, `rule`. The outer rule has fields lr and weight_decay of its own.
+namespace descent::detail {
+
+template <class R>
+concept inner_rule = update_rule<R> && !has_sums<R> && !takes_normal<R> && requires(R r) {
+  { r.lr } -> std::same_as<double&>;
+};
+
+template <class R, class... Memory>
+concept has_terms_of = requires(R const r, std::int64_t t, Memory&... old) { r.at(t, old...); };
+
+/// Of a rule without memory it is void.
+template <class Rule> struct inner_memory { using type = void; };
+template <has_memory Rule> struct inner_memory<Rule> { using type = typename Rule::memory; };
+template <class Rule> using memory_of_inner = typename inner_memory<Rule>::type;
+
+/// The rule with this lr and without decay.
+template <class Rule> DESCENT_HD Rule with_lr(Rule rule, double lr) {
+  rule.lr = lr;
+  if constexpr (requires { rule.weight_decay; }) rule.weight_decay = 0;
+  return rule;
+}
+
+/// The names of its slots; 0 where it has none.
+template <class Rule> constexpr auto slots_of_inner() {
+  if constexpr (has_slot_names<Rule>) return &Rule::slots[0];
+  else return 0;
+}
+
+/// Also throws where the inner rule has an lr or a decay, for they would not count.
+template <class Rule> void check_inner(char const* name, Rule const& rule) {
+  if constexpr (has_check<Rule>) rule.check();
+  std::string const instead = std::string("left alone, for ") + name + "'s own counts";
+  require(rule.lr == Rule{}.lr, name, "rule.lr", instead.c_str(), rule.lr);
+  if constexpr (requires { rule.weight_decay; })
+    require(rule.weight_decay == 0 || rule.weight_decay == Rule{}.weight_decay, name, "rule.weight_decay",
+            instead.c_str(), rule.weight_decay);
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/shares.hpp>
+#include <descent/detail/step/terms.hpp>
+#include <descent/report.hpp>
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace descent::detail {
+
+template <class Rule> std::string slot_name(std::size_t slot) {
+  if constexpr (has_slot_names<Rule>) return Rule::slots[slot];
+  else return std::to_string(slot);
+}
+
+/// How the member is called in the name of a saved piece: by its number, too, where another member has that name.
+template <class Rule> std::string slot_in_piece(std::size_t slot) {
+  std::string const name = slot_name<Rule>(slot);
+  for (std::size_t i = 0; i < members<Rule::template state>; ++i)
+    if (i != slot && slot_name<Rule>(i) == name) return std::to_string(slot);
+  return name;
+}
+
+/// "half", or "half and float" where there are several.
+template <class T> std::string names() {
+  return []<int... I>(std::integer_sequence<int, I...>) {
+    std::string text;
+    ((text += (I == 0 ? "" : " and ") + std::string(type_name<typename types<T>::template at<I>>())), ...);
+    return text;
+  }(std::make_integer_sequence<int, types<T>::count>{});
+}
+
+/// The mean over all parameters of a number that depends on their types: of<Typed>().
+template <class Plan, class Of>
+double mean_over_types(layout<typename Plan::value, typename Plan::gradient> const& where, Of const& of) {
+  if constexpr (Plan::pairs == 1) return double(of.template operator()<Plan>());
+  double sum = 0;
+  std::int64_t elements = 0;
+  for (auto const& x : where.tensors)
+    if (!x.matrix) {
+      elements += x.count;
+      sum += double(x.count) *
+             double(with_types<Plan>(x.types, [&]<class Typed>() { return of.template operator()<Typed>(); }));
+    }
+  return elements ? sum / double(elements) : 0;
+}
+
+/// Bytes moved for each parameter to put gradients on the wire: the caller's are read, and set to zero where asked.
+template <class Plan> double bytes_to_wire(layout<typename Plan::value, typename Plan::gradient> const& where) {
+  double sum = 0;
+  for (std::size_t t = 0; t < where.tensors.size(); ++t)
+    sum += double(where.tensors[t].count) * double(where.own_gradients[t].size);
+  if (where.elements == 0) return 0;
+  return sum / double(where.elements) * (Plan::zeroes_own ? 2 : 1) + double(sizeof(typename Plan::reduced::wire));
+}
+
+template <class Plan>
+memory_report owned(layout<typename Plan::value, typename Plan::gradient> const& where,
+                    std::array<bool, Plan::slots> const& used, typename Plan::policies const& policies) {
+  memory_report m{{}, where.elements, 0};
+  auto const add_bytes = [&](std::string const& name, std::int64_t bytes) {
+    m.buffers.push_back({name, bytes});
+    m.bytes += bytes;
+  };
+  auto const add_some = [&]<class T>(std::type_identity<T>, std::string name, std::int64_t count) {
+    add_bytes(name + " (" + type_name<T>() + ")", count * std::int64_t(sizeof(T)));
+  };
+  auto const add = [&](auto type, std::string name) { add_some(type, name, where.own.size); };
+  if constexpr (Plan::has_master) add(std::type_identity<typename Plan::master>{}, "master");
+  if constexpr (Plan::has_remainder) add(std::type_identity<bfloat16>{}, "remainder beside");
+  if constexpr (Plan::template given<typename Plan::average>) add(std::type_identity<typename Plan::real>{}, "average");
+  if constexpr (Plan::template given<typename Plan::lookahead>)
+    add(std::type_identity<typename Plan::slow>{}, "slow weights");
+  if constexpr (Plan::template given<typename Plan::ascent>)
+    add_bytes(std::string("values kept by ") + (Plan::ascends ? "sam" : "gradient_ahead"),
+              where.arena * Plan::largest_value);
+  if constexpr (Plan::own_updates) {
+    std::int64_t rows = 0;
+    for (std::size_t t = 0; t < where.tensors.size(); ++t) rows += where.tensors[t].count / where.columns[t];
+    add_bytes("updates of each row", rows * std::int64_t(sizeof(std::int32_t)));
+  }
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    [[maybe_unused]] std::int64_t const room = Plan::shards ? where.own.size : where.rule_arena;
+    ((used[I] ? add_some(std::type_identity<typename Plan::template slot<I>>{},
+                         "state " + slot_name<typename Plan::rule>(I), room) : void()), ...);
+  }(typename Plan::every_slot{});
+  if constexpr (Plan::has_matrices) add_matrix_buffers<Plan>(where, policies, add_some);
+  if constexpr (Plan::parallel) {
+    typename Plan::team const& team = policies;
+    auto const room = meeting_memory_of<Plan>(division_of<Plan>(where, team), team.comm->size());
+    if (room.sum) add_bytes("sum of gradients over ranks", room.sum);
+    if (room.sent) add_bytes("gradients for other ranks", room.sent);
+    if (room.received) add_bytes("gradients of other ranks", room.received);
+    if (room.values) add_bytes("values of all ranks", room.values);
+  }
+  return m;
+}
+
+template <class Plan>
+std::string explain(layout<typename Plan::value, typename Plan::gradient> const& where,
+                    std::array<bool, Plan::slots> const& used,
+                    std::vector<group_entry<typename Plan::rule>> const& groups,
+                    typename Plan::policies const& policies, std::string const& backend) {
+  std::string text;
+  auto const line = [&](char const* format, auto... values) {
+    char buffer[256];
+    std::snprintf(buffer, sizeof buffer, format, values...);
+    text += std::string(buffer) + "\n";
+  };
+  using integer = long long;
+  auto const bytes = [&](auto of) { return mean_over_types<Plan>(where, of); };
+  auto const tensors = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " tensor" : " tensors"); };
+  auto const m = owned<Plan>(where, used, policies);
+  line("%lld parameters in %s, on %s", integer(where.elements), tensors(where.tensors.size()).c_str(), backend.c_str());
+  line("storage: value %s, gradient %s, arithmetic %s", names<typename Plan::value>().c_str(),
+       names<typename Plan::gradient>().c_str(), type_name<typename Plan::real>());
+  for (auto const& b : m.buffers) line("  owned: %s, %lld bytes", b.name.c_str(), integer(b.bytes));
+  line("  owned in all: %lld bytes, %.2f for each parameter", integer(m.bytes), m.bytes_per_parameter());
+  constexpr int passes = (Plan::norm_first ? 2 : Plan::measures ? 1 : 0);
+  integer launches = Plan::launches;
+  if constexpr (Plan::overlaps) {
+    typename Plan::team const& team = policies;
+    constexpr int each = 3 + Plan::reduced::ordered, counted = each - 2;
+    launches += each * std::ssize(division_of<Plan>(where, team).buckets) - counted;
+  }
+  line("step: %d read-only %s and 1 update, %lld launches on a device, no synchronisation", passes,
+       passes == 1 ? "pass" : "passes", launches);
+  double sum = 0;  // what it takes to add what ranks have sent, where a pass or the update does it
+  if constexpr (Plan::adds_when_read) {
+    constexpr int wire = sizeof(typename Plan::reduced::wire), kept = sizeof(typename Plan::gradient);
+    sum = static_cast<typename Plan::team const&>(policies).comm->size() * wire - (Plan::keeps_sum ? 0 : kept);
+  }
+  line("traffic: %g + %g bytes for each parameter",
+       bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }) + (Plan::measures ? sum : 0),
+       bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); }) + (Plan::measures ? 0 : sum));
+  if constexpr (Plan::parallel) {
+    auto const& comm = *static_cast<typename Plan::team const&>(policies).comm;
+    integer updated = 0;
+    for (std::size_t t = 0; t < where.tensors.size(); ++t)
+      updated += Plan::shards ? part_in(where.tensors[t], where.own.runs[t]).size : where.tensors[t].count;
+    line("rank %d of %d: updates %lld parameters, %s; gradients go over the wire in %s, %s", comm.rank(), comm.size(),
+         updated, Plan::shards ? "sharded" : "replicated", type_name<typename Plan::reduced::wire>(),
+         Plan::reduced::ordered ? "added in the order of the ranks" : "added as the communicator does it");
+    line("  traffic to the wire: %g bytes for each parameter of the rank", bytes_to_wire<Plan>(where));
+  }
+  line("%s", Plan::measures ? "a gradient that is not finite skips the step"
+                            : "gradients are not checked: add skip_nonfinite");
+  if constexpr (Plan::has_matrices) {
+    std::size_t count = 0;
+    for (auto const& x : where.tensors) count += x.matrix;
+    line("of these, %s by the matrix rule, one after the other", tensors(count).c_str());
+  }
+  if constexpr (Plan::zeroes || Plan::zeroes_own) text += "gradients are set to zero in the update\n";
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::size_t count = 0;
+    integer elements = 0;
+    for (auto const& x : where.tensors)
+      if (std::size_t(x.group) == g) ++count, elements += x.count;
+    line("group %d: %lld parameters in %s%s", int(g), elements, tensors(count).c_str(),
+         groups[g].frozen ? ", frozen" : "");
+  }
+  return text;
+}
+
+}  // namespace descent::detail

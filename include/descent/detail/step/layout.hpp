@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/error.hpp>
+#include <descent/core/math.hpp>
+#include <descent/parameters.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// Where every element is. Each tensor is cut into chunks of a fixed size, the chunks are numbered over all tensors,
+/// and a chunk is a row of packets. Nothing here depends on threads, blocks or devices.
+namespace descent::detail {
+
+inline constexpr std::int64_t packet_size = 8;     // a 16-bit packet is one 16-byte access
+inline constexpr std::int64_t chunk_size = 4096;   // elements; one partial sum each
+inline constexpr std::int64_t chunk_packets = chunk_size / packet_size;
+inline constexpr std::int64_t arena_alignment = 64;  // elements
+/// Of all tensors: more than memory has, and few enough for bytes of all buffers on all ranks to be 64-bit numbers.
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+
+/// One tensor as kernels see it. Masters and states live in one arena for each buffer, at the same offset in all.
+template <class Value, class Gradient> struct alignas(16) tensor_record {
+  typename types<Value>::pointer value;
+  typename types<Gradient>::pointer gradient;
+  std::int64_t count, first_chunk, arena;
+  std::int32_t group;
+  bool aligned;  // every packet of value and gradient is 16-byte aligned
+  std::uint8_t types;
+  bool matrix;  // follows the matrix rule
+
+  std::int64_t value_size() const { return detail::types<Value>::sizes[types]; }
+  std::int64_t gradient_size() const { return detail::types<Gradient>::sizes[types]; }
+};
+
+/// The elements of a tensor that lie in one of its chunks.
+struct chunk_span {
+  std::int64_t begin;
+  int size;
+};
+template <class Record> DESCENT_HD chunk_span span_of(std::int64_t chunk, Record const& tensor) {
+  std::int64_t const begin = (chunk - tensor.first_chunk) * chunk_size, left = tensor.count - begin;
+  return {begin, int(left < chunk_size ? left : chunk_size)};
+}
+
+/// All storage types fill 16 bytes with a packet or less.
+inline bool packets_aligned(void const* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
+
+DESCENT_HD inline std::int64_t chunks_of(std::int64_t count) { return (count + chunk_size - 1) / chunk_size; }
+inline std::int64_t arena_of(std::int64_t count) {
+  return (count + arena_alignment - 1) / arena_alignment * arena_alignment;
+}
+
+/// A tensor's gradients in the caller's memory, and the bytes of one element.
+struct gradient_memory {
+  void* at;
+  std::int64_t size;
+};
+
+struct sum_over_ranks {};
+
+/// A run of chunks, and the room for its elements in an arena.
+struct chunk_run {
+  std::int64_t first_chunk = 0, chunks = 0, first = 0, size = 0;
+};
+
+/// Where elements lie in another buffer: what is at `first` in the arena is there at `part`.
+struct place {
+  std::int64_t first = 0, part = 0;
+  DESCENT_HD std::int64_t operator()(std::int64_t arena) const { return arena - first + part; }
+};
+
+/// What this rank keeps state for, in buffers of that many elements: all, unless it is one of several that share.
+struct own_part {
+  std::int64_t size = 0;
+  std::vector<std::int64_t> chunks;  // these, and for each tensor the run of them that it may have a part of
+  std::vector<chunk_run> runs;
+  std::vector<place> places;  // of that run's elements
+};
+
+/// Finds the place of a name in a list: open addressing from the hash on, at most half full. It has no copy of the
+/// names.
+class name_table {
+ public:
+  using list = std::vector<std::string>;
+
+  name_table() : places_(1, none) {}
+  explicit name_table(list const& names) : places_(std::bit_ceil(2 * names.size() + 1), none) {
+    for (std::size_t i = 0; i < names.size(); ++i) places_[slot_of(names, names[i])] = std::int32_t(i);
+  }
+  /// -1 where it is not in the list that the table was made of.
+  std::int64_t find(list const& names, std::string const& name) const { return places_[slot_of(names, name)]; }
+
+ private:
+  static constexpr std::int32_t none = -1;
+
+  std::size_t slot_of(list const& names, std::string const& name) const {
+    std::size_t const mask = places_.size() - 1;
+    std::size_t slot = std::hash<std::string>{}(name) & mask;
+    while (places_[slot] != none && names[std::size_t(places_[slot])] != name) slot = (slot + 1) & mask;
+    return slot;
+  }
+
+  std::vector<std::int32_t> places_;
+};
+
+template <class Value, class Gradient> struct layout {
+  std::vector<tensor_record<Value, Gradient>> tensors;
+  std::vector<std::int32_t> tensor_of_chunk;
+  std::vector<std::string> names;
+  std::vector<std::int64_t> columns;  // of each tensor
+  std::int64_t elements = 0, arena = 0;
+  int groups = 1;
+  std::int64_t rule_chunks = 0, rule_arena = 0;  // of what follows the rule; matrices come after
+  std::vector<gradient_memory> own_gradients;  // where the step reads a sum over ranks instead
+  own_part own;
+
+  // Own is deduced because parameters<Value, Gradient> need not be a type: Gradient may be that of a sum over ranks.
+  template <std::same_as<Gradient> Own>
+  explicit layout(parameters<Value, Own> const& params) : layout(params, [](auto const&) { return false; }) {}
+
+  /// is_matrix(view): whether the matrix rule updates it.
+  template <std::same_as<Gradient> Own, class IsMatrix>
+  layout(parameters<Value, Own> const& params, IsMatrix const& is_matrix) {
+    for (auto const& v : params.views()) {
+      tensors.push_back({v.value, v.gradient, v.count, 0, 0, v.group,
+                         packets_aligned(v.value) && packets_aligned(v.gradient), std::uint8_t(v.types),
+                         is_matrix(v)});
+      names.push_back(v.name);
+      columns.push_back(v.columns);
+      elements += v.count;
+      require(elements <= most_elements, "parameters", "the elements of all together", "at most 2^48", elements);
+      groups = std::max(groups, v.group + 1);
+    }
+    places_ = name_table(names);
+    refuse_overlaps();
+    arrange(false);
+    rule_chunks = chunks(), rule_arena = arena;
+    arrange(true);
+    own.size = arena;
+  }
+
+  /// The same elements with the sum over ranks as the gradient, whose memory the engine has.
+  template <class Own>
+  layout(sum_over_ranks, layout<Value, Own> const& given)
+      : tensor_of_chunk(given.tensor_of_chunk), names(given.names), columns(given.columns), elements(given.elements),
+        arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks), rule_arena(given.rule_arena),
+        places_(given.places_) {
+    for (auto const& x : given.tensors) {
+      tensors.push_back({x.value, nullptr, x.count, x.first_chunk, x.arena, x.group, packets_aligned(x.value), x.types,
+                         x.matrix});
+      own_gradients.push_back({x.gradient, x.gradient_size()});
+    }
+    own.size = arena;
+  }
+
+  /// Where a chunk begins in the arena; behind the last one, its end.
+  std::int64_t arena_at(std::int64_t chunk) const {
+    if (chunk == chunks()) return arena;
+    auto const& x = tensors[std::size_t(tensor_of_chunk[std::size_t(chunk)])];
+    return x.arena + (chunk - x.first_chunk) * chunk_size;
+  }
+  std::int64_t chunks() const { return std::int64_t(tensor_of_chunk.size()); }
+
+  gradient_memory callers_gradient(std::size_t tensor) const {
+    if (!own_gradients.empty()) return own_gradients[tensor];
+    return {tensors[tensor].gradient, tensors[tensor].gradient_size()};
+  }
+
+  std::size_t find(std::string const& name) const {
+    std::int64_t const t = place_of(name);
+    if (t < 0) throw std::invalid_argument("there is no parameter '" + name + "'");
+    return std::size_t(t);
+  }
+  /// The same, or -1.
+  std::int64_t place_of(std::string const& name) const { return places_.find(names, name); }
+
+ private:
+  template <class, class> friend struct layout;
+
+  /// Gives chunks and room in the arenas to the matrices or to the others.
+  void arrange(bool matrices) {
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      auto& x = tensors[t];
+      if (x.matrix != matrices) continue;
+      x.first_chunk = chunks();
+      x.arena = arena;
+      tensor_of_chunk.insert(tensor_of_chunk.end(), std::size_t(chunks_of(x.count)), std::int32_t(t));
+      arena += arena_of(x.count);
+    }
+  }
+
+  /// A step writes values and, as the policies say, gradients: no memory may be of two of them.
+  void refuse_overlaps() const {
+    struct range { std::uintptr_t begin, end; std::size_t tensor; char const* what; };
+    std::vector<range> ranges;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      auto const& x = tensors[t];
+      if (x.count == 0) continue;
+      auto const v = reinterpret_cast<std::uintptr_t>(x.value), g = reinterpret_cast<std::uintptr_t>(x.gradient);
+      ranges.push_back({v, v + std::size_t(x.count * x.value_size()), t, "the value"});
+      ranges.push_back({g, g + std::size_t(x.count * x.gradient_size()), t, "the gradient"});
+    }
+    std::sort(ranges.begin(), ranges.end(), [](range const& a, range const& b) { return a.begin < b.begin; });
+    for (std::size_t i = 1; i < ranges.size(); ++i) {
+      if (ranges[i].begin >= ranges[i - 1].end) continue;
+      auto const what = [&](range const& x) { return x.what + (" of '" + names[x.tensor] + "'"); };
+      throw std::invalid_argument(what(ranges[i - 1]) + " overlaps " + what(ranges[i]) + " in memory");
+    }
+  }
+
+  name_table places_;
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/in_double.hpp>
+#include <descent/detail/step/packet.hpp>
+#include <descent/detail/step/row_record.hpp>
+
+/// The read-only pass, one packet at a time.
+namespace descent::detail {
+
+/// What the read-only passes add up: the norm of the gradients as they lie in memory, and the rule's sums.
+enum class measure { norm, sums, norm_and_sums };
+template <class Plan, measure What>
+inline constexpr int measured =
+    (What == measure::sums ? 0 : Plan::norm_rows) + (What == measure::norm ? 0 : int(Plan::sum_count));
+
+/// Whether a row of what is measured keeps the largest instead of the sum.
+template <class Plan, measure What>
+inline constexpr bool first_is_largest = Plan::norm_of == norm::inf && What != measure::sums;
+
+/// Has the processor fetch count elements. Inlined first: GCC drops calls of a function that does nothing else.
+template <class T> [[gnu::always_inline]] inline void fetch(T const* p, std::int64_t count) {
+  for (std::int64_t line = 0; line < count * std::int64_t(sizeof(T)); line += 64)
+    __builtin_prefetch(reinterpret_cast<char const*>(p) + line, 0, 2);
+}
+/// All that the pass reads of elements i, i + 1, ...
+template <class Plan, measure What>
+[[gnu::always_inline]] inline void fetch_measured(buffers<Plan> const& x, std::int64_t i, std::int64_t count) {
+  fetch(x.gradient + i, count);
+  if constexpr (What != measure::norm || Plan::measures_parameters) fetch(x.exact + i, count);
+  if constexpr (What != measure::norm && has_sums_of_state<typename Plan::rule>)
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((x.slot[I] ? fetch(x.template slot_at<I>() + i, count) : void()), ...);
+    }(typename Plan::every_slot{});
+}
+
+/// Adds the elements' contributions to four accumulators for each measured row: element j to accumulator j mod 4, where
+/// bit j of `in` says so.
+/// A float's square is exact in double, so a fused multiply-add changes nothing and no finite gradient overflows.
+template <class Plan, measure What, class Real>
+DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffers<Plan> const& x, std::int64_t i,
+                               extent e, Real const& factor, typename Plan::rule::template terms<Real> const& k,
+                               [[maybe_unused]] step_terms_of<Plan> const& step,
+                               [[maybe_unused]] unsigned in = all_selected) {
+  using rule = typename Plan::rule;
+  constexpr bool reads_parameters = What != measure::norm || Plan::measures_parameters;
+  in_double<Real> each;
+  auto const take = [&](auto const& r) {
+    to_doubles<Real>(each, r, e.size);
+    if constexpr (Plan::selects_rows) keep(each, in);
+  };
+  Real g[reals<Real>];
+  [[maybe_unused]] Real p[reals<Real>];
+  read_gradient<What != measure::sums>(g, x, i, e);
+  if constexpr (reads_parameters) read_exact(p, x, i, e);
+  if constexpr (What != measure::sums) {
+    take(g);
+    if constexpr (Plan::norm_of == norm::inf) {
+      magnitude(each, 1);
+      enlarge(total[0], each);
+    } else if constexpr (Plan::norm_of == norm::l1) {
+      magnitude(each, Plan::sum_scale);
+      add(total[0], each);
+    } else if constexpr (Plan::has_large) {
+      auto small = each;
+      for (int j = 0; j < packet_size; ++j) {
+        bool const is_small = is_at_most(each.lane[j], large_threshold);
+        small.lane[j] = is_small ? each.lane[j] : 0;
+        each.lane[j] = is_small ? 0 : each.lane[j] * large_scale;
+      }
+      square(small);
+      square(each);
+      add(total[1], each);
+      add(total[0], small);
+    } else {
+      square(each);
+      add(total[0], each);
+    }
+    if constexpr (Plan::measures_parameters) {
+      take(p);
+      square(each);
+      add(total[Plan::norm_rows - 1], each);
+    }
+  }
+  if constexpr (What != measure::norm) {
+    Real sums[Plan::sum_count][reals<Real>];
+    [[maybe_unused]] packet_state<Plan, Real> s;
+    if constexpr (has_sums_of_state<rule>) s.template read<true>(x, i, e);
+    to_true<Plan>(g, x, i, factor, step);
+    for (int j = 0; j < reals<Real>; ++j) {
+      typename rule::template sums<Real> sum;
+      if constexpr (has_sums_of_state<rule>) sum = rule::sum(p[j], g[j], s.whole(j), k);
+      else sum = rule::sum(p[j], g[j], k);
+      unrolled<Plan::sum_count>([&](auto c) { sums[c][j] = reinterpret_cast<Real const*>(&sum)[c]; });
+    }
+    unrolled<Plan::sum_count>([&](auto c) {
+      take(sums[c]);
+      add(total[measured<Plan, What> - Plan::sum_count + c], each);
+    });
+  }
+}
+
+/// measure_packet for a tensor that the matrix rule updates: it has no part in the rule's sums.
+template <class Plan, measure What, class Real>
+DESCENT_HD void measure_matrix_packet([[maybe_unused]] double (&total)[(measured<Plan, What>)][4],
+                                      [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
+                                      [[maybe_unused]] extent e) {
+  if constexpr (What != measure::sums)
+    measure_packet<Plan, measure::norm, Real>(reinterpret_cast<double(&)[Plan::norm_rows][4]>(total), x, i, e, Real(1),
+                                              {}, {});
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,330 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/packet_random.hpp>
+#include <descent/detail/step/plan.hpp>
+#include <descent/detail/step/streams.hpp>
+#include <descent/detail/step/terms.hpp>
+#include <descent/detail/util/unrolled.hpp>
+#include <descent/policies/noise.hpp>
+#include <descent/policies/rounding.hpp>
+
+/// The step, one packet of eight elements at a time: the only code that touches values, masters and states, on host and
+/// device. Real is float or double, or on the host a SIMD pack of eight floats; a packet is an array of Real.
+namespace descent::detail {
+
+/// Buffers of one tensor that only some policies have.
+template <class Plan, bool = Plan::has_extras> struct extra_buffers {};
+template <class Plan> struct extra_buffers<Plan, true> {
+  std::uint16_t* remainder;
+  typename Plan::real* average;
+  typename Plan::slow* slow;
+  std::int64_t arena;  // number of the first element among all
+
+  /// Those of the tensor whose elements start at `at`, the first of them number `first` among all.
+  template <class Typed> DESCENT_HD extra_buffers<Typed> from(std::int64_t at, std::int64_t first) const {
+    return {remainder + at, average + at, slow + at, arena + first};
+  }
+};
+
+/// What ranks have sent, where their sum is made when it is read first.
+template <class Plan, bool = Plan::adds_when_read> struct sent_parts {};
+template <class Plan> struct sent_parts<Plan, true> {
+  typename Plan::reduced::wire const* first;  // of rank 0
+  std::int64_t stride;                        // from one rank's to the next one's
+  int ranks;
+};
+
+/// i / n for i in [0, 2^48] and n above 1, without a division; inverse is inverse_of_count(n).
+DESCENT_HD inline std::int64_t quotient(std::int64_t i, std::int64_t n, std::uint64_t inverse) {
+  __extension__ using wide = unsigned __int128;
+  auto const q = std::int64_t(wide(i) * inverse >> 64);  // at most one too many
+  return q - (q * n > i);
+}
+/// 2^64 / n, rounded up.
+inline std::uint64_t inverse_of_count(std::int64_t n) { return n > 1 ? ~std::uint64_t(0) / std::uint64_t(n) + 1 : 0; }
+
+/// The factors of the gradients in rows that are clipped each by itself.
+template <class Plan, bool = Plan::clips_rows> struct row_factors {};
+template <class Plan> struct row_factors<Plan, true> {
+  typename Plan::real const* of = nullptr;  // of the tensor's rows; null where it is one unit
+  std::int64_t columns = 1;
+  std::uint64_t inverse = 0;  // of the columns
+  std::int64_t first = 0;     // the place of the buffers' first element in the tensor
+
+  /// Multiplies the elements of a packet by those of their rows; behind the last row there is room for a packet.
+  template <class Real, int M> DESCENT_HD void multiply(Real (&g)[M], std::int64_t i) const {
+    constexpr int size = M * lanes<Real>;
+    std::int64_t const row = quotient(first + i, columns, inverse), rest = (row + 1) * columns - (first + i);
+    auto const* factor = of + row;
+    if (rest >= size) {
+      Real const one(*factor);
+      for (int j = 0; j < M; ++j) g[j] = g[j] * one;
+    } else {
+      int left = int(rest);
+      for (int j = 0; j < size; ++j, --left) {
+        if (left == 0) ++factor, left = columns < size ? int(columns) : size;
+        lane_at(g, j) = lane_at(g, j) * *factor;
+      }
+    }
+  }
+};
+
+/// The buffers of one tensor. A member of the state that is not stored is null.
+template <class Plan> struct buffers {
+  typename Plan::value* value;
+  typename Plan::gradient* gradient;
+  typename Plan::exact* exact;  // the master, or the value
+  void* slot[Plan::slots + 1];
+  extra_buffers<Plan> extra;
+  sent_parts<Plan> sent = {};
+  row_factors<Plan> rows = {};
+
+  template <std::size_t I> DESCENT_HD auto* slot_at() const {
+    return static_cast<typename Plan::template slot<I>*>(slot[I]);
+  }
+};
+
+/// Random numbers for what a step rounds in a packet, With the value or without. In lanes they are made two streams at
+/// a time, elsewhere when they are asked for.
+template <class Plan, class Real, bool With = true> class packet_random {
+  using streams = rounded_streams<Plan, With>;
+  static constexpr bool in_lanes = lanes<Real> > 1 && streams::count > 0;
+
+ public:
+  DESCENT_HD packet_random(buffers<Plan> const& x, std::int64_t i, step_terms_of<Plan> const& step)
+      : x_(x), i_(i), step_(step) {
+#if !defined(__CUDA_ARCH__)
+    if constexpr (in_lanes)
+      unrolled<(streams::count + 1) / 2>([&](auto pair) {
+        constexpr int last = streams::count - 1, first = 2 * int(pair);
+        random_bits_in_lanes(made_[first], made_[first + 1], step.rounding_seed, step.t, element() / packet_size,
+                             streams::template number<first>, streams::template number<first < last ? first + 1 : last>);
+      });
+#endif
+  }
+
+  /// Rounds to one of the two nearest T at random, where the policy says so and T is narrow.
+  template <int Stream, class T, int M> DESCENT_HD void round([[maybe_unused]] Real (&r)[M]) const {
+    if constexpr (Plan::template rounds<T>) {
+      int const lane = int(element() % packet_size);
+      if constexpr (in_lanes && streams::template rounded<Stream>)
+        round_lanes<T>(r, made_[streams::template before<Stream>].bits, lane);
+      else
+        round_lanes<T>(r, random_bits(step_.rounding_seed, step_.t, element() / packet_size, Stream).bits, lane);
+    }
+  }
+
+ private:
+  DESCENT_HD std::int64_t element() const { return x_.extra.arena + i_; }
+
+  buffers<Plan> const& x_;
+  std::int64_t i_;
+  step_terms_of<Plan> const& step_;
+  struct none {};
+  [[no_unique_address]] std::conditional_t<in_lanes, random_packet[streams::count + 1], none> made_;
+};
+
+/// The state of one packet, by member; whole() and part() turn it into the rule's own struct and back.
+template <class Plan, class Real, int M = reals<Real>> struct packet_state {
+  using state = typename Plan::rule::template state<Real>;
+  Real member[Plan::slots + 1][M];
+
+  template <bool ForSums> DESCENT_HD void read(buffers<Plan> const& x, std::int64_t i, extent e) {
+    unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
+      if constexpr (ForSums || Plan::template updates<I>) {
+        if (stored(x, I)) return detail::read(member[I], x.template slot_at<I>() + i, e);
+      }
+      for (auto& one : member[I]) one = Real(0);
+    });
+  }
+  template <bool AtStart> DESCENT_HD void write(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
+      if constexpr (AtStart || Plan::template updates<I>) {
+        if (stored(x, I)) detail::write(x.template slot_at<I>() + i, member[I], e);
+      }
+    });
+  }
+  template <bool With> DESCENT_HD void round(buffers<Plan> const& x, packet_random<Plan, Real, With> const& random) {
+    unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
+      if constexpr (Plan::template updates<I>)
+        if (stored(x, I)) random.template round<random_slot + int(I), typename Plan::template slot<I>>(member[I]);
+    });
+  }
+  DESCENT_HD state whole(int j) const {
+    state s{};
+    if constexpr (Plan::slots > 0)
+      for (std::size_t I = 0; I < Plan::slots; ++I) reinterpret_cast<Real*>(&s)[I] = member[I][j];
+    return s;
+  }
+  DESCENT_HD void part(int j, state const& s) {
+    if constexpr (Plan::slots > 0)
+      for (std::size_t I = 0; I < Plan::slots; ++I) member[I][j] = reinterpret_cast<Real const*>(&s)[I];
+  }
+
+ private:
+  DESCENT_HD static bool stored(buffers<Plan> const& x, std::size_t slot) {
+    return !has_optional_state<typename Plan::rule> || x.slot[slot];
+  }
+};
+
+/// The sum over ranks of what they have sent, in their order.
+template <class Sum, int M, class Wire>
+DESCENT_HD void read_sum(Sum (&sum)[M], Wire const* parts, std::int64_t stride, int ranks, extent e) {
+  Sum one[M];
+  read(sum, parts, e);
+  for (int r = 1; r < ranks; ++r) {
+    read(one, parts + r * stride, e);
+    for (int j = 0; j < M; ++j) sum[j] += one[j];
+  }
+}
+
+/// The gradients in memory. Who reads them first may have to add what ranks have sent.
+template <bool First, class Plan, class Real, int M>
+DESCENT_HD void read_gradient(Real (&g)[M], buffers<Plan> const& x, std::int64_t i, extent e) {
+  if constexpr (First && Plan::adds_when_read) {
+    typename Plan::gradient sum[M];
+    read_sum(sum, x.sent.first + i, x.sent.stride, x.sent.ranks, e);
+    if constexpr (Plan::keeps_sum) write(x.gradient + i, sum, e);
+    for (int j = 0; j < M; ++j) g[j] = Real(sum[j]);
+  } else {
+    read(g, x.gradient + i, e);
+  }
+}
+
+/// The exact parameters: the master, the value, or the value and its remainder.
+template <class Plan, class Real, int M>
+DESCENT_HD void read_exact(Real (&p)[M], buffers<Plan> const& x, std::int64_t i, extent e) {
+  if constexpr (Plan::has_remainder) read_joined(p, x.value + i, x.extra.remainder + i, e);
+  else read(p, x.exact + i, e);
+}
+
+/// Standard normals for the elements of a packet from i on.
+template <class Plan, class Real, int M>
+DESCENT_HD void draw_normals(Real (&z)[M], buffers<Plan> const& x, std::int64_t i, step_terms_of<Plan> const& step) {
+  std::int64_t const element = x.extra.arena + i;
+  float lanes[packet_size];
+  normals(lanes, step.noise_seed, step.t, element / packet_size);
+  from_lanes(z, lanes, int(element % packet_size));
+}
+
+/// What the rule sees instead of the gradient in memory: g * factor -> value clip -> noise, and its sign.
+template <class Plan, class Real, int M>
+DESCENT_HD void to_true(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
+                        [[maybe_unused]] Real const& factor,
+                        [[maybe_unused]] step_terms_of<Plan> const& step) {
+  bool by_rows = false;
+  if constexpr (Plan::scales && Plan::clips_rows) {
+    by_rows = x.rows.of;
+    if (by_rows) x.rows.multiply(g, i);
+  }
+  if (Plan::scales && !by_rows)
+    for (int j = 0; j < M; ++j) g[j] = g[j] * factor;
+  if constexpr (Plan::template given<typename Plan::clip_value>) {
+    Real const c(step.limit);
+    for (int j = 0; j < M; ++j) g[j] = select(g[j] > c, c, select(g[j] < -c, -c, g[j]));
+  }
+  if constexpr (Plan::template given<typename Plan::noise>) {
+    Real z[M];
+    draw_normals<Plan>(z, x, i, step);
+    for (int j = 0; j < M; ++j) g[j] = g[j] + Real(step.noise) * z[j];
+  }
+  if constexpr (Plan::maximizes)
+    for (int j = 0; j < M; ++j) g[j] = -g[j];
+}
+
+/// Sets gradients to zero.
+template <class Plan, class Real, int M = reals<Real>>
+DESCENT_HD void zero_packet(buffers<Plan> const& x, std::int64_t i, extent e) {
+  Real zero[M];
+  for (auto& one : zero) one = Real(0);
+  write(x.gradient + i, zero, e);
+}
+
+/// Updates a packet, or one element where M is 1, from element i on:
+/// zero in memory; g * factor -> value clip, noise -> rule -> lookahead -> rounding -> master -> value -> average.
+template <class Plan, class Real, int M = reals<Real>>
+DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, Real const& factor,
+                              typename Plan::rule::template terms<Real> const& k,
+                              [[maybe_unused]] step_terms_of<Plan> const& step = {}) {
+  using rule = typename Plan::rule;
+  using exact = typename Plan::exact;
+  Real p[M], g[M];
+  packet_state<Plan, Real, M> s;
+  read_gradient<!Plan::measures>(g, x, i, e);
+  read_exact(p, x, i, e);
+  s.template read<false>(x, i, e);
+  if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
+
+  to_true<Plan>(g, x, i, factor, step);
+  [[maybe_unused]] Real z[M];
+  if constexpr (takes_normal<rule>) draw_normals<Plan>(z, x, i, step);
+  for (int j = 0; j < M; ++j) {
+    auto state = s.whole(j);
+    if constexpr (takes_normal<rule>) p[j] = rule::update(p[j], g[j], state, k, z[j]);
+    else p[j] = rule::update(p[j], g[j], state, k);
+    s.part(j, state);
+  }
+
+  packet_random<Plan, Real> const random(x, i, step);
+  if constexpr (Plan::template given<typename Plan::lookahead>) {
+    if (step.pull != 0) {
+      Real slow[M];
+      read(slow, x.extra.slow + i, e);
+      for (int j = 0; j < M; ++j) p[j] = slow[j] + Real(step.pull) * (p[j] - slow[j]);
+      random.template round<random_slow, typename Plan::slow>(p);
+      write(x.extra.slow + i, p, e);
+    }
+  }
+  if constexpr (!Plan::has_remainder) random.template round<random_value, exact>(p);
+  s.round(x, random);
+
+  if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
+  else write(x.exact + i, p, e);
+  s.template write<false>(x, i, e);
+  if constexpr (Plan::has_master) {
+    round_to<typename Plan::master>(p);
+    write(x.value + i, p, e);
+  }
+  if constexpr (Plan::template given<typename Plan::average>) {
+    if (Plan::average::every_update || step.take != 0) {
+      Real mean[M];
+      if constexpr (!Plan::has_master && !Plan::has_remainder) round_to<exact>(p);
+      read(mean, x.extra.average + i, e);
+      for (int j = 0; j < M; ++j) mean[j] = Real(step.keep) * mean[j] + Real(step.take) * p[j];
+      write(x.extra.average + i, mean, e);
+    }
+  }
+}
+
+/// Gives the master or the remainder the value p.
+template <class Plan, class Real, int M>
+DESCENT_HD void start_exact([[maybe_unused]] Real (&p)[M], [[maybe_unused]] buffers<Plan> const& x,
+                            [[maybe_unused]] std::int64_t i, [[maybe_unused]] extent e) {
+  if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
+  if constexpr (Plan::has_master) {
+    write(x.exact + i, p, e);
+    round_to<typename Plan::master>(p);
+  }
+}
+
+/// Gives everything that is owned its first content.
+template <class Plan, class Real, int M = reals<Real>>
+DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, extent e,
+                             [[maybe_unused]] typename Plan::rule const& rule) {
+  Real p[M];
+  packet_state<Plan, Real, M> s;
+  read(p, x.value + i, e);
+  start_exact<Plan, Real, M>(p, x, i, e);
+  if constexpr (Plan::template given<typename Plan::average>) write(x.extra.average + i, p, e);
+  if constexpr (Plan::template given<typename Plan::lookahead>) write(x.extra.slow + i, p, e);
+  for (int j = 0; j < M; ++j) {
+    typename packet_state<Plan, Real, M>::state state{};
+    if constexpr (has_start<typename Plan::rule>) state = rule.start(p[j]);
+    s.part(j, state);
+  }
+  s.template write<true>(x, i, e);
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/packet.hpp>
+
+#include <cstddef>
+
+/// What is done to every packet outside of a step: body.operator()<Plan, Real, M>(buffers, element, extent), with the
+/// plan of the tensor's types.
+namespace descent::detail {
+
+struct zero_all {
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    zero_packet<Plan, Real, M>(x, i, e);
+  }
+};
+
+/// Master or remainder from the value.
+struct reload_all {
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real p[M];
+    read(p, x.value + i, e);
+    start_exact<Plan, Real, M>(p, x, i, e);
+  }
+};
+
+template <class Factor> struct multiply_all {
+  Factor factor;
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real g[M];
+    read(g, x.gradient + i, e);
+    for (auto& one : g) one = one * Real(factor);
+    write(x.gradient + i, g, e);
+  }
+};
+template <class Factor> multiply_all(Factor) -> multiply_all<Factor>;
+
+/// g <- f(g / scale) scale
+template <class F, class Factor> struct transform_all {
+  F f;
+  Factor scale, inverse;
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real g[M];
+    read(g, x.gradient + i, e);
+    for (auto& one : g) one = Real(f(one * inverse)) * scale;
+    write(x.gradient + i, g, e);
+  }
+};
+template <class F, class Factor> transform_all(F, Factor, Factor) -> transform_all<F, Factor>;
+
+/// The room for a value, by its number among all, where the largest type fits.
+template <class Plan> DESCENT_HD typename Plan::value* saved_at(std::byte* saved, std::int64_t element) {
+  std::int64_t const within = element % arena_alignment;
+  return reinterpret_cast<typename Plan::value*>(saved + (element - within) * Plan::largest_value) + within;
+}
+
+/// Where the values go for a while.
+enum class point { average, ahead };
+
+/// saved[..] <- value <- the point, by the numbers of the elements among all. The average is the policy's, or else the
+/// rule's.
+template <class Plan, class Real, int M, point To = point::average>
+DESCENT_HD void swap_in_packet(buffers<Plan> const& x, std::int64_t i, extent e, std::byte* saved,
+                               [[maybe_unused]] typename Plan::rule const& rule, bool stays = false) {
+  Real p[M];
+  read(p, x.value + i, e);
+  write(saved_at<Plan>(saved, x.extra.arena + i), p, e);
+  if (stays) return;
+  if constexpr (To == point::average && Plan::template given<typename Plan::average>) {
+    read(p, x.extra.average + i, e);
+  } else {
+    packet_state<Plan, Real, M> s;
+    read_exact(p, x, i, e);
+    s.template read<true>(x, i, e);
+    for (int j = 0; j < M; ++j) {
+      if constexpr (To == point::ahead) p[j] = rule.ahead(p[j], s.whole(j));
+      else p[j] = rule.averaged(p[j], s.whole(j));
+    }
+  }
+  write(x.value + i, p, e);
+}
+
+/// saved[..] <- value, value <- exact parameter + factor g; a factor of 0 leaves the value as it is.
+template <class Factor> struct ascend_all {
+  std::byte* saved;
+  Factor factor;
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real p[M], g[M];
+    read(p, x.value + i, e);
+    write(saved_at<Plan>(saved, x.extra.arena + i), p, e);
+    if (factor == 0) return;
+    read_exact(p, x, i, e);
+    read(g, x.gradient + i, e);
+    for (int j = 0; j < M; ++j) p[j] = p[j] + Real(factor) * g[j];
+    write(x.value + i, p, e);
+  }
+};
+
+/// value <- saved[..]
+struct restore_all {
+  std::byte* saved;
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+    Real p[M];
+    read(p, saved_at<Plan>(saved, x.extra.arena + i), e);
+    write(x.value + i, p, e);
+  }
+};
+
+}  // namespace descent::detail

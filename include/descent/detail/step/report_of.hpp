@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/terms.hpp>
+#include <descent/report.hpp>
+
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace descent::detail {
+
+/// The totals over the chunks of the tensors that are wanted, added as the step adds all.
+template <class Plan, class Wanted>
+norm_totals totals_of(layout<typename Plan::value, typename Plan::gradient> const& where,
+                      std::vector<double> const& partial, Wanted const& wanted) {
+  return norm_totals_from<Plan>([&](int row) {
+    auto const value = [&](std::int64_t c) {
+      return wanted(where.tensors[std::size_t(where.tensor_of_chunk[std::size_t(c)])])
+                 ? partial[std::size_t(row * where.chunks() + c)]
+                 : 0.0;
+    };
+    return row_total<Plan, total_threads>(row, value, where.chunks());
+  });
+}
+
+/// Every tensor, if the gradients of any are not finite.
+template <class Plan>
+std::vector<gradient_state> diagnosis_of(layout<typename Plan::value, typename Plan::gradient> const& where,
+                                         std::vector<double> const& partial) {
+  if (partial.empty()) return {};
+  std::vector<gradient_state> all;
+  bool finite = true;
+  for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+    auto const x = totals_of<Plan>(where, partial, [&](auto const& tensor) { return &tensor == &where.tensors[t]; });
+    all.push_back({where.names[t], x.finite(), norm_from<Plan>(x)});
+    finite = finite && x.finite();
+  }
+  return finite ? std::vector<gradient_state>{} : all;
+}
+
+/// What was not finite, for people. Given the tensor, where the unit is one.
+inline std::string text_of(term_fault const& f, std::int64_t update, std::string const& type,
+                           std::string const* tensor) {
+  if (f.what == term_fault::divisor)
+    return "the divisor of the gradients, " + number(f.value) + ", has no inverse in " + type;
+  std::string const of = f.what == term_fault::policies ? " of the policies"
+                         : tensor                        ? " of '" + *tensor + "'"
+                                                         : " of group " + std::to_string(f.unit);
+  std::string const at = " not finite in " + type + " at update " + std::to_string(update);
+  if (f.what == term_fault::factor) return "the factor of the gradients" + of + " is" + at;
+  std::string text = (f.what == term_fault::sums ? "the terms of the sums" : "the terms") + of + " are" + at;
+  if (f.index < 0) text += ": lr is " + number(f.value);
+  else if (f.what != term_fault::policies) text += ": number " + std::to_string(f.index) + " is " + number(f.value);
+  return text;
+}
+template <class Plan>
+std::string text_of(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
+                    std::int64_t update) {
+  bool const of_tensor = f.what == term_fault::matrices ||
+                         (f.what == term_fault::sums ? Plan::pending_per_tensor : Plan::unit_per_tensor);
+  return text_of(f, update, type_name<typename Plan::real>(),
+                 of_tensor ? &where.names[std::size_t(f.unit)] : nullptr);
+}
+template <class Plan>
+[[noreturn]] void refuse_terms(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
+                               std::int64_t update) {
+  throw std::invalid_argument(text_of<Plan>(where, f, update));
+}
+
+/// Throws std::invalid_argument where something in update t of groups that are not frozen is not finite in the type of
+/// the arithmetic: the terms, or those of the sums; given what each unit remembers, or nothing at the start.
+template <class Plan>
+void check_terms(layout<typename Plan::value, typename Plan::gradient> const& where,
+                 std::vector<group_entry<typename Plan::rule>> const& groups, typename Plan::policies const& policies,
+                 std::int64_t t, std::vector<memory_of<typename Plan::rule>> const& memories = {},
+                 rate_change const& rates = {}) {
+  constexpr bool of_tensors = Plan::sums ? Plan::pending_per_tensor : Plan::unit_per_tensor;
+  for (std::size_t u = 0; u < (of_tensors ? where.tensors.size() : groups.size()); ++u) {
+    auto const& group = groups[of_tensors ? std::size_t(where.tensors[u].group) : u];
+    if (group.frozen) continue;
+    auto memory = u < memories.size() ? memories[u] : memory_of<typename Plan::rule>{};
+    auto const unit = [&] {
+      if constexpr (Plan::sums) return terms_for_sums<Plan>(group, policies, t, &memory, 0, rates);
+      else return terms_of<Plan>(group, policies, t, 1, &memory, 0, rates);
+    }();
+    if (!is_sound(unit))
+      refuse_terms<Plan>(where,
+                         fault_of(unit, scheduled(group.rule, policies, t - 1, group.number, rates), std::int64_t(u),
+                                  Plan::sums ? term_fault::sums : term_fault::term),
+                         t);
+  }
+  if (!is_sound(find_step_terms<Plan>(groups[0].rule, policies, t)))
+    refuse_terms<Plan>(where, {term_fault::policies}, t);
+}
+
+/// Skips in a row after which a training without a loss scale of its own counts as stuck.
+inline constexpr int usual_patience = 20;
+
+/// Why the last call updated nothing, given what was not finite beside gradients and the loss.
+inline std::string why_not(control_block const& c, std::string const& fault, std::vector<std::string> const& names,
+                           std::vector<std::int32_t> const& tensor_of_chunk, bool stuck, bool scales_loss) {
+  std::string why;
+  if (c.lost) why = "ranks were lost";
+  else if (c.waiting && c.batches > 0) why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
+  else if (c.waiting) why = "no gradients were waiting";
+  else if (c.step + c.skipped == 0) why = "no step was taken yet";
+  else if (!fault.empty()) why = fault;
+  else if (c.bad_chunk < 0) why = "the loss is not finite";
+  else
+    why = "the gradient of '" + names[std::size_t(tensor_of_chunk[std::size_t(c.bad_chunk)])] + "' is not finite";
+  if (stuck)
+    why += "; training is not recovering: " + std::to_string(c.skipped_in_row) + " steps in a row were skipped" +
+           (scales_loss ? ", and the loss scale cannot go lower" : "");
+  return why;
+}
+
+/// What the control block says, for people.
+template <class Plan>
+step_report report_of(layout<typename Plan::value, typename Plan::gradient> const& where,
+                      [[maybe_unused]] typename Plan::policies const& policies, control_block const& c,
+                      loss_scale_state const& scale) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  constexpr bool scales_loss = Plan::template given<typename Plan::loss_scale>;
+  step_report r{c.step, c.skipped, c.applied, {}, c.learning_rate, scale.scale, c.grad_norm, c.clip};
+  if (!has_lr<typename Plan::rule>) r.learning_rate = none;
+  if (!Plan::measures) r.grad_norm = none;
+  r.checked = Plan::measures;
+  if (c.applied) return r;
+  bool stuck = c.skipped_in_row >= usual_patience;
+  if constexpr (Plan::shares_scale) stuck = scale.stuck >= usual_patience;
+  else if constexpr (scales_loss)
+    stuck = static_cast<typename Plan::loss_scale const&>(policies).is_stuck(scale);
+  bool const faulty = c.fault.what != term_fault::none;
+  r.why = why_not(c, faulty ? text_of<Plan>(where, c.fault, c.step + 1) : "", where.names, where.tensor_of_chunk, stuck,
+                  scales_loss);
+  return r;
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/policy.hpp>
+#include <descent/core/rule.hpp>
+#include <descent/schedules/vary.hpp>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+/// Rules with their scheduled fields.
+namespace descent::detail {
+
+/// What the control block says about learning rates, beside the schedules.
+struct rate_change {
+  double scale = 1;  // of on_plateau
+  double fixed = 0;  // instead of any other, if above 0
+};
+
+template <class Policy> concept follows_step = requires(Policy const& p) { p.schedule; };
+
+template <class Policies> inline constexpr bool follows_steps = false;
+template <class... Ps> inline constexpr bool follows_steps<policy_set<Ps...>> = (follows_step<Ps> || ...);
+
+/// The rule of a group with its fields as they are at this step.
+template <class Rule, class Policies>
+DESCENT_HD Rule scheduled(Rule rule, Policies const& policies, std::int64_t step, [[maybe_unused]] int group = 0,
+                          [[maybe_unused]] rate_change const& rate = {}) {
+  policies.each([&](auto const& p) {
+    if constexpr (follows_step<std::remove_cvref_t<decltype(p)>>) p.apply(rule, step, group);
+  });
+  if constexpr (has_lr<Rule>) {
+    rule.lr *= rate.scale;
+    if (rate.fixed > 0) rule.lr = rate.fixed;
+  }
+  return rule;
+}
+
+/// The same of the rule of matrices, which learning_rate() is not for.
+template <class Rule, class Policies>
+DESCENT_HD Rule scheduled_for_matrices(Rule rule, Policies const& policies, std::int64_t step,
+                                       [[maybe_unused]] int group = 0, [[maybe_unused]] rate_change const& rate = {}) {
+  policies.each([&]<class P>(P const& p) {
+    if constexpr (requires { requires P::for_matrices; }) p.apply(rule, step, group);
+  });
+  if constexpr (has_lr<Rule>) rule.lr *= rate.scale;
+  return rule;
+}
+
+/// Throws std::invalid_argument where schedules have taken a field of a group's rule out of its range at this step.
+template <class Rule> void check_scheduled(Rule const& rule, std::int64_t step, int group) {
+  if constexpr (has_check<Rule>) try {
+      rule.check();
+    } catch (std::invalid_argument const& e) {
+      throw std::invalid_argument("schedules at step " + std::to_string(step) + ", group " + std::to_string(group) +
+                                  ": " + e.what());
+    }
+}
+
+/// The rule of a group, or of any, with a value like no other in its scheduled fields.
+template <class Rule, class Policy> void forget(Rule& rule, Policy const& policy, int group) {
+  if constexpr (follows_step<Policy>) policy.forget_in(rule, group);
+}
+template <class Rule, class... Ps>
+Rule unscheduled(Rule rule, [[maybe_unused]] policy_set<Ps...> const& policies, [[maybe_unused]] int group = -1) {
+  (forget(rule, static_cast<Ps const&>(policies), group), ...);
+  return rule;
+}
+
+}  // namespace descent::detail

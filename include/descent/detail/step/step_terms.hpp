@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/plan.hpp>
+
+#include <cstdint>
+
+namespace descent::detail {
+
+/// What the update of an element needs for policies, beside the rule's terms.
+template <class Real> struct step_terms {
+  Real limit, noise, keep, take, pull;  // of clip_value, gradient_noise, the average (e <- keep e + take p), lookahead
+  std::int64_t t;
+  std::uint64_t noise_seed, rounding_seed;
+};
+struct no_step_terms {};
+template <class Plan>
+using step_terms_of = std::conditional_t<Plan::has_step_terms, step_terms<typename Plan::real>, no_step_terms>;
+
+/// Those of update t, given the rule of group 0.
+template <class Plan>
+DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::rule const& rule,
+                                               [[maybe_unused]] typename Plan::policies const& policies,
+                                               [[maybe_unused]] std::int64_t t) {
+  step_terms_of<Plan> k{};
+  if constexpr (Plan::has_step_terms) {
+    using real = typename Plan::real;
+    k.t = t;
+    if constexpr (Plan::template given<typename Plan::clip_value>)
+      k.limit = real(static_cast<typename Plan::clip_value const&>(policies).c);
+    if constexpr (Plan::template given<typename Plan::noise>) {
+      auto const& noise = static_cast<typename Plan::noise const&>(policies);
+      k.noise = real(float(noise.deviation(t - 1)));  // as wide as the normals; no doubt about pow's last bit
+      k.noise_seed = noise.seed;
+    }
+    if constexpr (takes_normal<typename Plan::rule>) k.noise_seed = rule.seed;
+    if constexpr (Plan::template given<typename Plan::rounding>)
+      k.rounding_seed = static_cast<typename Plan::rounding const&>(policies).seed;
+    if constexpr (Plan::template given<typename Plan::average>) {
+      double const weight = static_cast<typename Plan::average const&>(policies).weight(t);
+      k.keep = real(1 - weight);
+      k.take = real(weight);
+    }
+    if constexpr (Plan::template given<typename Plan::lookahead>)
+      k.pull = real(static_cast<typename Plan::lookahead const&>(policies).pull(t));
+  }
+  return k;
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/control.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+/// What an update computes with, on host and device: the terms of each group or tensor, and whether they are finite in
+/// the type of the arithmetic.
+namespace descent::detail {
+
+/// Before a loop on a device whose index would else be one into local memory.
+#if defined(__CUDA_ARCH__)
+#define DESCENT_UNROLL _Pragma("unroll")
+#else
+#define DESCENT_UNROLL
+#endif
+
+/// What the update of a group or tensor reads.
+template <class Rule, class Real> struct alignas(16) unit {
+  typename Rule::template terms<Real> terms;
+  Real factor;  // of every gradient
+  bool frozen;
+};
+
+/// terms<double> to terms<Real>.
+template <class Rule, class Real, class Terms>
+DESCENT_HD unit<Rule, Real> narrowed(Terms const& k, double factor, bool frozen) {
+  unit<Rule, Real> u{{}, Real(factor), frozen};
+  constexpr int n = int(members<Rule::template terms>);
+  for (int i = 0; i < n; ++i)
+    reinterpret_cast<Real*>(&u.terms)[i] = Real(reinterpret_cast<double const*>(&k)[i]);
+  return u;
+}
+
+/// The first of some terms that is not finite, or where that may be one not a number; their number if there is none.
+template <class Rule, class Real> DESCENT_HD int bad_term(unit<Rule, Real> const& x) {
+  constexpr int n = int(members<Rule::template terms>);
+  int first = n;
+  DESCENT_UNROLL
+  for (int i = n - 1; i >= 0; --i) {
+    Real const& k = reinterpret_cast<Real const*>(&x.terms)[i];
+    if (may_be_infinite<Rule>(std::size_t(i)) ? is_nan(k) : !is_finite(k)) first = i;
+  }
+  return first;
+}
+/// Whether a unit may be used.
+template <class Rule, class Real> DESCENT_HD bool is_sound(unit<Rule, Real> const& x) {
+  return x.frozen || (is_finite(x.factor) && bad_term(x) == int(members<Rule::template terms>));
+}
+template <class Real> DESCENT_HD bool is_sound(step_terms<Real> const& k) {
+  return !is_nan(k.limit) && is_finite(k.noise) && is_finite(k.keep) && is_finite(k.take) && is_finite(k.pull);
+}
+DESCENT_HD inline bool is_sound(no_step_terms const&) { return true; }
+
+/// Whether nothing contributes to a unit's sums, nor follows its terms: a tensor without elements, or with no row that
+/// is selected, or a matrix of the matrix rule. Such terms may be 0 / 0.
+template <class Plan>
+DESCENT_HD bool is_idle(bool has_elements, [[maybe_unused]] double const* totals,
+                        [[maybe_unused]] std::int64_t stride) {
+  if (!has_elements) return true;
+  if constexpr (Plan::selects_rows && Plan::sums) {
+    for (int i = 0; i < int(Plan::sum_count); ++i)
+      if (totals[i * stride] != 0) return false;
+    return true;
+  }
+  return false;
+}
+
+/// What is wrong with a unit that is not sound, given its rule as it is at that step.
+template <class Rule, class Real>
+DESCENT_HD term_fault fault_of(unit<Rule, Real> const& x, [[maybe_unused]] Rule const& scheduled, std::int64_t unit,
+                               term_fault::place what = term_fault::term) {
+  if constexpr (has_lr<Rule>)
+    if (what != term_fault::matrices && !is_finite(Real(scheduled.lr))) return {what, -1, unit, scheduled.lr};
+  constexpr int n = int(members<Rule::template terms>);
+  int const first = bad_term(x);
+  term_fault fault{term_fault::factor, 0, unit, double(x.factor)};
+  DESCENT_UNROLL
+  for (int i = 0; i < n; ++i)
+    if (i == first) fault = {what, i, unit, double(reinterpret_cast<Real const*>(&x.terms)[i])};
+  return fault;
+}
+
+struct no_memory {};
+template <class Rule> struct memory_type { using type = no_memory; };
+template <has_memory Rule> struct memory_type<Rule> { using type = typename Rule::memory; };
+template <class Rule> using memory_of = typename memory_type<Rule>::type;
+
+template <class Plan> using unit_of = unit<typename Plan::rule, typename Plan::real>;
+
+/// The terms of update t of one group or tensor of a rule without sums; of a frozen one the memory stays as it is.
+template <class Plan>
+DESCENT_HD unit_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
+                                  typename Plan::policies const& policies, std::int64_t t, double factor,
+                                  [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                  [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
+  using rule = typename Plan::rule;
+  rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
+  if constexpr (has_memory<rule>) {
+    if (group.frozen) return {{}, 0, true};
+    return narrowed<rule, typename Plan::real>(r.at(t, memories[u]), factor, false);
+  } else {
+    return narrowed<rule, typename Plan::real>(r.at(t), factor, group.frozen);
+  }
+}
+
+/// The terms of a row that has been updated so often, this time included, of a rule whose fields are scheduled already.
+template <class Plan>
+DESCENT_HD typename Plan::rule::template terms<typename Plan::real> terms_of_row(typename Plan::rule const& r,
+                                                                                 std::int32_t updates) {
+  return narrowed<typename Plan::rule, typename Plan::real>(r.at(updates), 1, false).terms;
+}
+
+/// What the sums of a group, or of tensor u, in update t need.
+template <class Plan>
+DESCENT_HD unit_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& group,
+                                        typename Plan::policies const& policies, std::int64_t t,
+                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                        [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
+  using rule = typename Plan::rule;
+  rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
+  if constexpr (has_sums_of_memory<rule>)
+    return narrowed<rule, typename Plan::real>(r.at(t, memories[u]), 1, group.frozen);
+  else return narrowed<rule, typename Plan::real>(r.at(t), 1, group.frozen);
+}
+
+/// The terms of update t of one group or tensor, from its sums.
+template <class Plan>
+DESCENT_HD unit_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
+                                  typename Plan::policies const& policies, std::int64_t t, double factor,
+                                  double const* totals, std::int64_t stride,
+                                  [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                  [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
+  using rule = typename Plan::rule;
+  if (Plan::sums_per_tensor && group.frozen) return {{}, 0, true};
+  typename rule::template sums<double> sums;
+  for (int i = 0; i < int(Plan::sum_count); ++i) reinterpret_cast<double*>(&sums)[i] = totals[i * stride];
+  rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
+  auto const narrow = [&](typename rule::template terms<double> const& k) {
+    return narrowed<rule, typename Plan::real>(k, factor, group.frozen);
+  };
+  if constexpr (has_loss<rule>) {
+    double const loss = loss_of<Plan>(policies);
+    if constexpr (has_memory<rule>) return narrow(r.at(t, sums, memories[u], loss));
+    else return narrow(r.at(t, sums, loss));
+  } else {
+    if constexpr (has_memory<rule>) return narrow(r.at(t, sums, memories[u]));
+    else return narrow(r.at(t, sums));
+  }
+}
+
+#undef DESCENT_UNROLL
+
+}  // namespace descent::detail

@@ -1,7 +1,0 @@
-// SPDX-FileCopyrightText: 2026 the descent authors
-// SPDX-License-Identifier: MIT
-#pragma once
-
-/// L-BFGS with the backend cuda{stream}.
-#include <descent/detail/cuda_space.cuh>
-#include <descent/lbfgs.hpp>

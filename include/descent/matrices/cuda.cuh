@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/cuda.cuh>
+#include <descent/detail/cuda/matrix_kernels.cuh>
+#include <descent/policies/matrices.hpp>
+
+#include <cublas_v2.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+/// The policy matrices on CUDA: products come from cuBLAS (link -lcublas). Its handle and workspace are made in the
+/// optimizer's constructor; step() enqueues on the optimizer's stream, allocates nothing and may be captured.
+namespace descent::detail {
+
+inline void require_cublas(cublasStatus_t status, char const* what) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw std::runtime_error(std::string(what) + " failed: " + cublasGetStatusString(status));
+}
+
+/// A handle that works on one stream in a workspace of its own.
+class cublas {
+ public:
+  cublas() = default;
+  explicit cublas(cudaStream_t stream) : workspace_(workspace_bytes) {
+    cublasHandle_t h = nullptr;
+    require_cublas(cublasCreate(&h), "cublasCreate");
+    handle_.reset(h);
+    require_cublas(cublasSetStream(h, stream), "cublasSetStream");
+    require_cublas(cublasSetWorkspace(h, workspace_.get(), workspace_bytes), "cublasSetWorkspace");
+  }
+  cublasHandle_t get() const { return handle_.get(); }
+
+ private:
+  struct destroy {
+    void operator()(cublasHandle_t h) const noexcept { cublasDestroy(h); }
+  };
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // as cuBLAS advises for sm_90
+  device_array<std::byte> workspace_;
+  std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, destroy> handle_;
+};
+
+/// host_work on a device: everything is enqueued. What is not a product only happens where the step goes on.
+template <class Plan> class cuda_work {
+ public:
+  using real = typename Plan::real;
+  using terms = typename Plan::matrix_rule::template terms<real>;
+  static constexpr bool immediate = false;
+
+  std::int64_t rows, columns, updates;
+  real *memory_begin, *scratch_begin;
+  std::vector<std::int64_t> const &memory_parts, &scratch_parts;
+  terms const* k;
+  double *sum_begin, *partials;
+  bool always;
+  matrix_gate gate;
+  cublasHandle_t blas;
+  cudaStream_t stream;
+
+  std::int64_t size() const { return rows * columns; }
+  real* input(int c) const { return scratch_begin + scratch_parts[std::size_t(c)]; }
+  real* scratch(int i) const { return input(input_count<Plan> + i); }
+  real* memory(int i) const { return memory_begin + memory_parts[std::size_t(i)]; }
+  double* sums() const { return sum_begin; }
+  bool due(std::int64_t n) const { return always || (updates - 1) % n == 0; }
+
+  template <class F> void each(std::int64_t n, F const& f) const {
+    launch(matrix_each<F>, blocks(n, elements_of_block), chunk_threads, stream, gate, n, f);
+  }
+  template <class F> void total(std::int64_t n, F const& f, double* to) const {
+    launch(matrix_partials<F>, chunks_of(n), chunk_threads, stream, gate, n, f, partials);
+    launch(add_matrix_partials<>, 1, total_threads, stream, gate, chunks_of(n), partials, to);
+  }
+  template <class F> void each_element(F const& f) const {
+    std::int64_t const parts = blocks(columns, elements_of_block);
+    launch(matrix_elements<F>, rows * parts, chunk_threads, stream, gate, columns, unsigned(parts), f);
+  }
+  template <bool Largest = false, class F, class Store> void each_row(F const& f, Store const& store) const {
+    launch(matrix_rows<Largest, F, Store>, rows, chunk_threads, stream, gate, columns, f, store);
+  }
+  template <bool Largest = false, class F, class Store> void each_column(F const& f, Store const& store) const {
+    std::int64_t const segments = blocks(rows, segment_rows), wide = blocks(columns, chunk_threads);
+    launch(matrix_segments<Largest, F>, segments * wide, chunk_threads, stream, gate, rows, columns, f, partials);
+    launch(matrix_columns<Largest, Store>, wide, chunk_threads, stream, gate, segments, columns, partials, store);
+  }
+
+  template <class F> void teams(std::int64_t n, F const& f) const {
+    launch(matrix_teams<F>, n, chunk_threads, stream, gate, f);
+  }
+
+  /// cuBLAS reads matrices column by column, so it sees transposes: c' = b' a'.
+  void product(dense<real> a, dense<real> b, real* c) const {
+    auto const form = [](dense<real> x) { return x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    int const m = int(a.height()), n = int(b.width()), inner = int(a.width());
+    real const one = 1, zero = 0;
+    ++launches;
+    if constexpr (std::is_same_v<real, double>)
+      require_cublas(cublasDgemm(blas, form(b), form(a), n, m, inner, &one, b.data, int(b.columns), a.data,
+                                 int(a.columns), &zero, c, n), "cublasDgemm");
+    else
+      require_cublas(cublasSgemm(blas, form(b), form(a), n, m, inner, &one, b.data, int(b.columns), a.data,
+                                 int(a.columns), &zero, c, n), "cublasSgemm");
+  }
+
+ private:
+  static std::int64_t blocks(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
+};
+
+template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> : public matrix_groups<Plan> {
+  using base = matrix_groups<Plan>;
+  using real = typename Plan::real;
+  using mrule = typename Plan::matrix_rule;
+  using base::accepted_, base::rules_, base::where_;
+
+ public:
+  template <class Layout>
+  void start(Layout const& where, typename Plan::policies const& policies, device_view<Plan> const& v,
+             cudaStream_t stream) {
+    base::prepare(where, policies);
+    policies_ = &policies, stream_ = stream, view_ = v, rules_at_work_ = rules_;
+    blas_ = cublas(stream);
+    std::vector<std::int32_t> tensor;
+    std::vector<std::int64_t> columns;
+    for (auto const& x : where_->matrices) {
+      tensor.push_back(x.tensor), columns.push_back(x.shape.columns);
+      chunks_.push_back({where.tensors[std::size_t(x.tensor)].first_chunk, chunks_of(x.shape.rows * x.shape.columns)});
+    }
+    tensor_ = {tensor, stream}, columns_ = {columns, stream}, group_rules_ = {rules_, stream};
+    units_ = device_array<matrix_unit<Plan>>(tensor.size());
+    memory_ = zeros<real>(where_->memory), scratch_ = zeros<real>(where_->scratch);
+    partials_ = device_array<double>(std::size_t(where_->partials)), sums_ = zeros<double>(matrix_sums);
+    matrix_states<Plan> states{};
+    states.first = where_->first_arena;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((state_[I] = device_array<std::byte>(
+            where_->used[I] ? std::size_t(where_->arena) * sizeof(typename matrix_plan<Plan>::template slot<I>) : 0),
+        states.at[I] = state_[I].get()), ...);
+    }(typename matrix_plan<Plan>::every_slot{});
+    matrices_ = {tensor_.get(), columns_.get(), int(tensor.size()), group_rules_.get(), units_.get(), states};
+    using body = matrix_start_packets<Plan>;
+    launch(each_packet<body>, v.chunk_count - where.rule_chunks, packet_threads, stream,
+           body{v, states, group_rules_.get(), where.rule_chunks});
+    if constexpr (requires { mrule::starts_memory; })
+      for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
+        auto w = work(u, false);
+        w.gate = {};
+        rules_[0].start_memory(w);
+      }
+  }
+
+  template <class Groups>
+  void step(device_view<Plan> const& v, control_view<Plan> const& w, Groups const& groups, step_call const& call,
+            bool capturing) {
+    captured_ = captured_ || capturing;
+    base::count(w.policies, call);
+    // Who replays a graph follows the micro-batches no longer.
+    if (!base::completes_ && !captured_) return;
+    launch(find_matrix_terms<Plan>, 1, total_threads, stream_, v, w, matrices_);
+    for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
+      auto const g = std::size_t(where_->matrices[u].group);
+      if (groups[g].frozen && !capturing) continue;
+      auto const [first, count] = chunks_[u];
+      auto const work = this->work(u, capturing);
+      matrix_inputs<Plan> inputs{};
+      for (int c = 0; c < input_count<Plan>; ++c) inputs.at[c] = work.input(c);
+      using front = front_packets<Plan>;
+      launch(each_packet<front>, count, packet_threads, stream_,
+             front{v, matrices_.states, units_.get() + u, inputs, first});
+      real* const direction = rules_at_work_[g].transform(work);
+      using back = back_packets<Plan>;
+      launch(each_packet<back>, count, packet_threads, stream_,
+             back{v, matrices_.states, units_.get() + u, direction, first});
+    }
+  }
+
+  /// Changed rules go to the device as kernel parameters.
+  void commit(bool capturing) {
+    if (!base::changed(*policies_)) return;
+    for (std::size_t first = 0; first < rules_.size();) {
+      matrix_rule_batch<mrule> batch{int(first), 0, {}};
+      while (batch.count < batch.capacity && first < rules_.size()) batch.rule[batch.count++] = rules_[first++];
+      launch(set_matrix_rules<mrule>, 1, total_threads, stream_, group_rules_.get(), batch);
+    }
+    rules_at_work_ = rules_;
+    if (!capturing) accepted_ = rules_;
+  }
+
+  matrix_rules_view<Plan> rules_view() const {
+    return {matrices_.tensor, matrices_.columns, matrices_.count, matrices_.rules};
+  }
+  void* state(std::size_t i) const { return state_[i].get(); }
+  real* memory() const { return memory_.get(); }
+
+ private:
+  template <class T> device_array<T> zeros(std::int64_t n) const {
+    device_array<T> x{std::size_t(n)};
+    if (n) require_cuda(cudaMemsetAsync(x.get(), 0, std::size_t(n) * sizeof(T), stream_), "cudaMemsetAsync");
+    return x;
+  }
+
+  cuda_work<Plan> work(std::size_t u, bool capturing) {
+    auto const& x = where_->matrices[u];
+    std::int64_t end = 0;
+    parts_ = where_->scratch_of(rules_at_work_[std::size_t(x.group)], x.shape, end);
+    return {x.shape.rows, x.shape.columns, base::updates_, memory_.get(), scratch_.get(), x.memory, parts_,
+            &(units_.get() + u)->terms, sums_.get(), partials_.get(), capturing,
+            {&view_.control->applied, &view_.groups[x.group].frozen}, blas_.get(), stream_};
+  }
+
+  typename Plan::policies const* policies_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  bool captured_ = false;
+  device_view<Plan> view_{};
+  cublas blas_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> chunks_;  // first and count
+  std::vector<std::int64_t> parts_;
+  std::vector<mrule> rules_at_work_;
+  device_array<std::int32_t> tensor_;
+  device_array<std::int64_t> columns_;
+  device_array<mrule> group_rules_;
+  device_array<matrix_unit<Plan>> units_;
+  device_array<real> memory_, scratch_;
+  device_array<double> partials_, sums_;
+  std::array<device_array<std::byte>, matrix_plan<Plan>::slots> state_;
+  matrix_view<Plan> matrices_{};
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,262 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/host/engine.hpp>
+#include <descent/detail/host/memory.hpp>
+#include <descent/detail/matrix/groups.hpp>
+#include <descent/detail/rule/team.hpp>
+#include <descent/detail/util/reduce.hpp>
+#include <descent/policies/matrices.hpp>
+
+#include <cblas.h>
+
+#include <memory>
+#include <vector>
+
+/// The policy matrices on the host: products come from the BLAS that the program links (any with the CBLAS interface).
+namespace descent::detail {
+
+/// From so many elements on threads are worth it for a matrix.
+inline constexpr std::int64_t matrix_worth = 32 * 1024;
+
+/// What a matrix rule's transform works with, on the host. Functors are called with numbers of elements, and any number
+/// of them at once. Sums are in double and in one order, the same on the host and on a device.
+template <class Plan, class System> class host_work {
+ public:
+  using real = typename Plan::real;
+  using terms = typename Plan::matrix_rule::template terms<real>;
+  static constexpr bool immediate = true;  // sums can be read at once
+
+  std::int64_t rows, columns, updates;
+  real *memory_begin, *scratch_begin;
+  std::vector<std::int64_t> const &memory_parts, &scratch_parts;
+  terms const* k;
+  double *sum_begin, *partials;
+  bool always = false;
+
+  std::int64_t size() const { return rows * columns; }
+  real* input(int c) const { return scratch_begin + scratch_parts[std::size_t(c)]; }
+  real* scratch(int i) const { return input(input_count<Plan> + i); }
+  real* memory(int i) const { return memory_begin + memory_parts[std::size_t(i)]; }
+  /// Sums, for total().
+  double* sums() const { return sum_begin; }
+  /// Whether this update is one of every n, from the first on; on a device in a captured step always.
+  bool due(std::int64_t n) const { return always || (updates - 1) % n == 0; }
+
+  /// f(i) for i in [0, n).
+  template <class F> void each(std::int64_t n, F const& f) const {
+    auto const chunk = [&](std::int64_t c) {
+      for (std::int64_t i = c * chunk_size; i < n && i < (c + 1) * chunk_size; ++i) f(i);
+    };
+    over(n, chunks_of(n), chunk);
+  }
+
+  /// to <- sum of f(i) over [0, n), in double
+  template <class F> void total(std::int64_t n, F const& f, double* to) const {
+    auto const chunk = [&](std::int64_t c) {
+      std::int64_t const begin = c * chunk_size, left = n - begin;
+      auto const value = [&](std::int64_t i) { return f(begin + i); };
+      partials[c] = add_strided<chunk_threads>(value, left < chunk_size ? left : chunk_size);
+    };
+    over(n, chunks_of(n), chunk);
+    *to = add_strided<total_threads>([&](std::int64_t c) { return partials[c]; }, chunks_of(n));
+  }
+
+  /// f(i columns + j, i, j) for all rows i and columns j.
+  template <class F> void each_element(F const& f) const {
+    auto const row = [&](std::int64_t i) {
+      for (std::int64_t j = 0; j < columns; ++j) f(i * columns + j, i, j);
+    };
+    over(size(), rows, row);
+  }
+
+  /// store(i, the sum, or the largest, over row i of f(i columns + j, i, j)), and over columns.
+  template <bool Largest = false, class F, class Store> void each_row(F const& f, Store const& store) const {
+    auto const row = [&](std::int64_t i) {
+      store(i, add_strided<chunk_threads, Largest>([&](std::int64_t j) { return f(i * columns + j, i, j); }, columns));
+    };
+    over(size(), rows, row);
+  }
+  template <bool Largest = false, class F, class Store> void each_column(F const& f, Store const& store) const {
+    std::int64_t const segments = (rows + segment_rows - 1) / segment_rows;
+    auto const segment = [&](std::int64_t s) {
+      double* sum = partials + s * columns;
+      for (std::int64_t j = 0; j < columns; ++j) sum[j] = 0;
+      for (std::int64_t i = s * segment_rows; i < rows && i < (s + 1) * segment_rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) sum[j] = combine<Largest>{}(sum[j], f(i * columns + j, i, j));
+    };
+    over(size(), segments, segment);
+    for (std::int64_t j = 0; j < columns; ++j) {
+      double sum = 0;
+      for (std::int64_t s = 0; s < segments; ++s) sum = combine<Largest>{}(sum, partials[s * columns + j]);
+      store(j, sum);
+    }
+  }
+
+  /// f(team, b) for b in [0, n).
+  template <class F> void teams(std::int64_t n, F const& f) const {
+    auto const one = [&](std::int64_t b) {
+      double sum[team::capacity];
+      f(team{sum}, b);
+    };
+    over(size(), n, one);
+  }
+
+  /// c <- a b. c overlaps neither.
+  void product(dense<real> a, dense<real> b, real* c) const {
+    auto const form = [](dense<real> x) { return x.transposed ? CblasTrans : CblasNoTrans; };
+    int const m = int(a.height()), n = int(b.width()), k = int(a.width());
+    if constexpr (std::is_same_v<real, double>)
+      cblas_dgemm(CblasRowMajor, form(a), form(b), m, n, k, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c, n);
+    else
+      cblas_sgemm(CblasRowMajor, form(a), form(b), m, n, k, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c, n);
+  }
+
+ private:
+  template <class F> static void over(std::int64_t elements, std::int64_t n, F const& f) {
+    each_of<System>(elements, n, f, matrix_worth);
+  }
+};
+
+template <class Plan, class System> requires(Plan::has_matrices) class host_matrices<Plan, System>
+    : public matrix_groups<Plan> {
+  using base = matrix_groups<Plan>;
+  using real = typename Plan::real;
+  using mrule = typename Plan::matrix_rule;
+  using base::accepted_, base::rules_, base::where_;
+
+ public:
+  template <class Engine> void start(Engine& e) {
+    base::prepare(e.where_, e.policies_);
+    policies_ = &e.policies_;
+    auto const zeros = [](std::int64_t n) { return std::vector<real>(std::size_t(n)); };
+    memory_ = zeros(where_->memory), scratch_ = zeros(where_->scratch);
+    partials_.resize(std::size_t(where_->partials)), sums_.resize(matrix_sums);
+    units_.resize(where_->matrices.size());
+    states_.first = where_->first_arena;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((state_[I] = where_->used[I] ? allocate_host(std::size_t(where_->arena) *
+                                                    sizeof(typename matrix_plan<Plan>::template slot<I>))
+                                    : nullptr,
+        states_.at[I] = state_[I].get()), ...);
+    }(typename matrix_plan<Plan>::every_slot{});
+    for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
+      chunks(e, u, start_body<Engine>{&e, this, u});
+      if constexpr (requires { mrule::starts_memory; }) rules_[0].start_memory(work(u));
+    }
+  }
+
+  /// The terms of update t, and what is wrong with them.
+  template <class Engine, class Groups> term_fault find_terms(Engine const& e, Groups const& groups, std::int64_t t) {
+    for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
+      auto const& x = where_->matrices[u];
+      if (groups[std::size_t(x.group)].frozen) continue;
+      units_[u] = terms_of(e, x, t);
+      if (!is_sound(units_[u]))
+        return fault_of(units_[u], accepted_[std::size_t(x.group)], x.tensor, term_fault::matrices);
+    }
+    return {};
+  }
+
+  template <class Engine, class Groups> void step(Engine& e, Groups const& groups) {
+    for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
+      auto const g = std::size_t(where_->matrices[u].group);
+      if (groups[g].frozen) continue;
+      unit_ = units_[u];
+      auto const w = work(u);
+      for (int c = 0; c < input_count<Plan>; ++c) inputs_.at[c] = w.input(c);
+      chunks(e, u, front_body<Engine>{&e, this});
+      real* const direction = accepted_[g].transform(w);
+      chunks(e, u, back_body<Engine>{&e, this, direction});
+    }
+  }
+
+  void commit() {
+    if (base::changed(*policies_)) accepted_ = rules_;
+  }
+
+  void* state(std::size_t i) const { return state_[i].get(); }
+  real* memory() const { return const_cast<real*>(memory_.data()); }
+
+ private:
+  template <class Engine, class Matrix>
+  matrix_unit<Plan> terms_of(Engine const& e, Matrix const& x, std::int64_t t) const {
+    auto const tensor = std::size_t(x.tensor), g = std::size_t(x.group);
+    double factor = e.control_.factor;
+    if constexpr (Plan::clip_over != scope::model) factor = e.factors_[Plan::clip_over == scope::tensor ? tensor : g];
+    return matrix_terms_of<Plan>(accepted_[g], *policies_, t, x.shape, factor, false, x.group, rates_of(e.control_));
+  }
+
+  host_work<Plan, System> work(std::size_t u) {
+    auto const& x = where_->matrices[u];
+    std::int64_t end = 0;
+    parts_ = where_->scratch_of(accepted_[std::size_t(x.group)], x.shape, end);
+    return {x.shape.rows, x.shape.columns, base::updates_, memory_.data(), scratch_.data(), x.memory, parts_,
+            &unit_.terms, sums_.data(), partials_.data()};
+  }
+
+  template <class Engine, class Body> void chunks(Engine& e, std::size_t u, Body const& body) {
+    auto const& t = e.where_.tensors[std::size_t(where_->matrices[u].tensor)];
+    std::int64_t const first = t.first_chunk;
+    chunk_pass<real, Body> const pass{&body, has_lanes()};
+    auto const one = [&](std::int64_t c) { pass(first + c); };
+    each_of<System>(t.count, chunks_of(t.count), one, matrix_worth);
+  }
+
+  template <class Real> auto terms() const {
+    typename mrule::template terms<Real> k{};
+    for (std::size_t i = 0; i < members<mrule::template terms>; ++i)
+      reinterpret_cast<Real*>(&k)[i] = Real(reinterpret_cast<real const*>(&unit_.terms)[i]);
+    return k;
+  }
+
+  template <class Engine> struct start_body {
+    Engine* e;
+    host_matrices* m;
+    std::size_t u;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        using plan = front_plan<Typed>;
+        start_packet<plan, Real>(matrix_buffers<plan>(x, x.gradient, m->states_), i, part, m->rules_[0]);
+      });
+    }
+  };
+  template <class Engine> struct front_body {
+    Engine* e;
+    host_matrices* m;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      auto const k = m->template terms<Real>();
+      Real const factor(m->unit_.factor);
+      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        using plan = front_plan<Typed>;
+        front_packet<plan, Real>(matrix_buffers<plan>(x, x.gradient, m->states_), i, part, factor, k, e->step_terms_,
+                                 m->inputs_.at);
+      });
+    }
+  };
+  template <class Engine> struct back_body {
+    Engine* e;
+    host_matrices* m;
+    real* direction;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      auto const k = m->template terms<Real>();
+      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+        using plan = back_plan<Typed>;
+        update_packet<plan, Real>(matrix_buffers<plan>(x, direction, m->states_), i, part, Real(1), k, e->step_terms_);
+      });
+    }
+  };
+
+  typename Plan::policies const* policies_ = nullptr;
+  std::vector<real> memory_, scratch_;
+  std::vector<double> partials_, sums_;
+  std::vector<std::int64_t> parts_;
+  std::array<host_memory, matrix_plan<Plan>::slots> state_;
+  matrix_states<Plan> states_{};
+  matrix_inputs<Plan> inputs_{};
+  std::vector<matrix_unit<Plan>> units_;
+  matrix_unit<Plan> unit_{};  // of the matrix at hand
+};
+
+}  // namespace descent::detail

@@ -1,0 +1,7 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+/// L-BFGS with the backend cuda{stream}.
+#include <descent/detail/minimizers/cuda_space.cuh>
+#include <descent/minimizers/lbfgs.hpp>

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/error.hpp>
+#include <descent/core/math.hpp>
+#include <descent/core/policy.hpp>
+
+#include <cstdint>
+
+/// Averages of the parameters over the steps, owned by the optimizer in the type of the arithmetic, updated in the same
+/// pass. optimizer::average(name) reads one, swap_average() exchanges them with the values for an evaluation.
+namespace descent {
+
+/// Exponential moving average, from update `start` on; before it the average is the parameter itself.
+///
+///     e <- d e + (1 - d) p                         d = decay, e starts as the parameter
+///     e <- e + (1 - d) / (1 - d^k) (p - e)         bias corrected: Adam's m^ (Kingma & Ba 2015, section 3) of the
+///                                                  k = t - start parameters so far, written without a second buffer
+struct ema {
+  double decay = 0.999;
+  std::int64_t start = 0;
+  bool bias_corrected = false;
+
+  using policy_kind = kind::average;
+  static constexpr bool every_update = true;
+  /// What p counts in the average after update t; e counts the rest.
+  DESCENT_HD double weight(std::int64_t t) const {
+    if (t <= start) return 1;
+    return bias_corrected ? (1 - decay) / (1 - power(decay, t - start)) : 1 - decay;
+  }
+  void check() const {
+    detail::require_fraction("ema", "decay", decay);
+    detail::require(start >= 0, "ema", "start", "at least 0", start);
+  }
+};
+
+/// Stochastic weight averaging (Izmailov et al. 2018, algorithm 1): the mean of the parameters after the updates start,
+/// start + every, start + 2 every, ...; before `start` the average is the parameter itself.
+///
+///     e <- (n e + p) / (n + 1)
+struct swa {
+  std::int64_t start = 1, every = 1;
+
+  using policy_kind = kind::average;
+  static constexpr bool every_update = false;
+  DESCENT_HD double weight(std::int64_t t) const {
+    if (t <= start) return 1;
+    std::int64_t const n = (t - start) / every;
+    return (t - start) % every == 0 ? 1 / double(n + 1) : 0;
+  }
+  void check() const {
+    detail::require(start >= 1, "swa", "start", "at least 1", start);
+    detail::require(every >= 1, "swa", "every", "at least 1", every);
+  }
+};
+
+/// Lookahead (Zhang et al. 2019, algorithm 1): every k-th update pulls slow weights towards the fast ones, which then
+/// go on from there. The slow weights are owned, in the type of the master or value, and start as the parameter.
+///
+///     s <- s + alpha (p - s),  p <- s          at t = k, 2 k, ...
+struct lookahead {
+  int k = 5;
+  double alpha = 0.5;
+
+  using policy_kind = kind::lookahead;
+  DESCENT_HD double pull(std::int64_t t) const { return t % k == 0 ? alpha : 0; }
+  void check() const {
+    detail::require(k >= 1, "lookahead", "k", "at least 1", k);
+    detail::require(alpha > 0 && alpha <= 1, "lookahead", "alpha", "in (0, 1]", alpha);
+  }
+};
+
+}  // namespace descent

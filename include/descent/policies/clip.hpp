@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/error.hpp>
+#include <descent/core/math.hpp>
+#include <descent/core/policy.hpp>
+#include <descent/core/rule.hpp>
+
+#include <cstdint>
+
+/// Clipping. g is the true gradient, free of the loss scale and averaged, so the result does not depend on the scale.
+/// Norms are found in one read-only pass, before any parameter is touched, over all groups that are not frozen.
+namespace descent {
+
+/// Skips the step, with values, masters, states and the step count untouched, when any gradient is not finite. Also
+/// measures the gradient norm for report(). Every policy and rule that needs the read-only pass implies this one.
+struct skip_nonfinite {
+  using policy_kind = kind::finiteness;
+};
+
+enum class norm { l1, l2, inf };
+
+/// PyTorch adds this to the norm in clip_grad_norm_.
+inline constexpr double torch_eps = 1e-6;
+
+/// Clips the norm of all gradients, or of each group's or each tensor's by itself (Pascanu et al. 2013, algorithm 1).
+///
+///     g <- g max / (||g|| + eps)   where ||g|| + eps > max
+template <norm Norm = norm::l2, scope Over = scope::model> struct clip {
+  double max = 1, eps = 0;
+
+  using policy_kind = kind::clip;
+  static constexpr norm of = Norm;
+  static constexpr scope over = Over;
+  DESCENT_HD double factor(double norm) const { return norm + eps > max ? max / (norm + eps) : 1; }
+  void check() const {
+    detail::require(max > 0, "clip_norm", "max", "above 0", max);
+    detail::require_nonnegative("clip_norm", "eps", eps);
+  }
+};
+
+/// The one in daily use: L2, over all gradients, exact.
+using clip_norm = clip<>;
+
+/// Adaptive gradient clipping (Brock et al. 2021, eq. 3), by units: each row of a parameter whose shape has several
+/// columns, and each other parameter as a whole. Norms are Euclidean. The read-only pass reads elements of rows twice,
+/// the second time from the cache.
+///
+///     g <- g c max(||p||, eps) / ||g||   where ||g|| > c max(||p||, eps)
+struct clip_adaptive {
+  double c = 0.01, eps = 1e-3;
+
+  using policy_kind = kind::clip;
+  static constexpr norm of = norm::l2;
+  static constexpr scope over = scope::tensor;
+  DESCENT_HD double factor(double norm, double parameter_norm) const {
+    double const most = c * max(parameter_norm, eps);
+    return norm > most ? most / norm : 1;
+  }
+  void check() const {
+    detail::require(c > 0, "clip_adaptive", "c", "above 0", c);
+    detail::require(eps > 0, "clip_adaptive", "eps", "above 0", eps);
+  }
+};
+
+/// Clips every element, after the norm: g <- min(max(g, -c), c). Also a transform of a chain, where it stands.
+struct clip_value {
+  double c = 1;
+
+  using policy_kind = kind::clip_value;
+  template <class Real> struct terms { Real c; };
+  DESCENT_HD static constexpr bool unbounded(std::size_t) { return true; }
+  DESCENT_HD terms<double> at(std::int64_t) const { return {c}; }
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) {
+    return select(g > k.c, k.c, select(g < -k.c, -k.c, g));
+  }
+  void check() const { detail::require(c > 0, "clip_value", "c", "above 0", c); }
+};
+
+}  // namespace descent

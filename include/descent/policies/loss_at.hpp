@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/policy.hpp>
+
+#include <stdexcept>
+#include <type_traits>
+
+namespace descent {
+
+/// Where the loss of the batch lies, in the backend's memory, for rules that look at it: as the loss function gives it,
+/// without the loss scale. Each update reads it once, in the same stream; captured graphs read what is there at replay.
+/// A step whose loss is not finite is skipped, as one whose gradients are not: means of the loss would never forget it.
+/// The loss is a float or a double. A step size made of f - f_min is no more exact than f: in float the parameters stop
+/// where f - f_min is about 2^-24 f.
+template <class T = float> struct loss_at {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "loss_at: the loss is a float or a double");
+  T const* where = nullptr;
+
+  using policy_kind = kind::loss;
+  void check() const {
+    if (!where) throw std::invalid_argument("loss_at: the pointer must not be null");
+  }
+};
+template <class T> loss_at(T const*) -> loss_at<T>;
+
+}  // namespace descent

@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/rules/adabelief.hpp>
+#include <descent/rules/adabound.hpp>
+#include <descent/rules/adadelta.hpp>
+#include <descent/rules/adagrad.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamax.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/ademamix.hpp>
+#include <descent/rules/amsgrad.hpp>
+#include <descent/rules/heavy_ball.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/layerwise.hpp>
+#include <descent/rules/lion.hpp>
+#include <descent/rules/nadam.hpp>
+#include <descent/rules/novograd.hpp>
+#include <descent/rules/optimistic_adam.hpp>
+#include <descent/rules/qhm.hpp>
+#include <descent/rules/radam.hpp>
+#include <descent/rules/rmsprop.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/rules/sophia.hpp>
+#include <descent/rules/yogi.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
+
+#include <limits>
+
+/// Rules as other frameworks have them, under their names there and with their defaults: what differs from ours is
+/// here and nowhere else. Fields may be changed afterwards.
+namespace descent::preset {
+
+/// torch.optim 2.15. All other rules that it has are ours by default.
+namespace torch {
+constexpr descent::sgd SGD() { return {}; }
+constexpr descent::adam Adam() { return {}; }
+constexpr descent::adamw AdamW() { return {}; }
+constexpr descent::rmsprop RMSprop() { return {}; }
+constexpr descent::adagrad Adagrad() { return {}; }
+constexpr descent::adam SparseAdam() { return {.eps_on_raw = true}; }  // but for its choice of rows
+}  // namespace torch
+
+/// NVIDIA apex. FusedLAMB also clips the norm of all gradients to 1 first: clip_norm{1}.
+namespace apex {
+constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }  // its adam_w_mode is on by default
+constexpr descent::lamb FusedLAMB() { return {.weight_decay = 0.01, .always = false}; }
+constexpr descent::sgd FusedSGD() { return {}; }          // its wd_after_momentum is decoupled
+constexpr descent::adagrad FusedAdagrad() { return {}; }  // its adagrad_w_mode is decoupled
+/// Keeps the norm, whose square is v here. `reg_inside_moment` is raw_moment = false; the infinity norm is not there.
+constexpr descent::novograd FusedNovoGrad() {
+  return {.lr = 1e-3, .beta2 = 0.999, .eps = 1e-8, .averaging = true, .bias_correction = true, .raw_moment = true};
+}
+}  // namespace apex
+
+/// optax 0.2.8; the learning rates are ours, for it has none.
+namespace optax {
+constexpr descent::adamw adamw() { return {.weight_decay = 1e-4}; }
+constexpr descent::adagrad adagrad() { return {.eps = 1e-7, .initial = 0.1, .eps_inside = true}; }
+constexpr descent::adamax adamaxw() { return {.weight_decay = 1e-4, .decoupled = true}; }
+constexpr descent::rmsprop rmsprop() { return {.alpha = 0.9, .eps_inside = true, .lr_inside = true}; }
+constexpr descent::lion lion() { return {.weight_decay = 1e-3}; }
+constexpr descent::lars lars() { return {.joint_norm = true}; }
+constexpr descent::lamb lamb() { return {}; }
+constexpr descent::amsgrad amsgrad() { return {.corrected_max = true}; }
+constexpr descent::nadam nadam() { return {.momentum_decay = std::numeric_limits<double>::infinity()}; }
+constexpr descent::radam radam() { return {.eps_on_raw = false}; }
+/// It blends its estimate of h behind updates 1, 11, 21, ...
+constexpr descent::sophia sophia() {
+  return {.beta1 = 0.965, .eps = 1e-8, .weight_decay = 1e-4, .bias_correction = true};
+}
+}  // namespace optax
+
+/// timm.
+namespace timm {
+constexpr descent::sgd SGDW() { return {.decoupled = true}; }
+/// TensorFlow's. Its weight_decay is L2 unless decoupled.
+constexpr descent::rmsprop RMSpropTF() {
+  return {.alpha = 0.9, .eps = 1e-10, .initial = 1, .eps_inside = true, .lr_inside = true};
+}
+}  // namespace timm
+
+/// ensmallen 2. It sums gradients over the batch and divides lr by its size, which means another lr for rules that do
+/// not depend on the scale of the gradient.
+namespace ensmallen {
+constexpr descent::adam Adam() { return {.eps_on_raw = true}; }
+constexpr descent::rmsprop RMSProp() { return {}; }
+constexpr descent::adagrad AdaGrad() { return {.eps = 1e-8}; }
+constexpr descent::adadelta AdaDelta() { return {.rho = 0.95}; }
+constexpr descent::adamax AdaMax() { return {.lr = 1e-3, .eps_outside = true}; }
+constexpr descent::nadam Nadam() { return {.lr = 1e-3, .beta2 = 0.99, .eps_on_raw = true}; }
+constexpr descent::yogi Yogi() { return {.lr = 1e-3, .eps = 1e-8, .initial = 0, .bias_correction = false}; }
+constexpr descent::adabelief AdaBelief() { return {.eps = 1e-12, .eps_root = 1e-12}; }
+constexpr descent::heavy_ball MomentumSGD() { return {.momentum = 0.5}; }
+constexpr descent::heavy_ball NesterovMomentumSGD() { return {.momentum = 0.5, .nesterov = true}; }
+constexpr descent::qhm QHSGD() { return {.lr = 1e-2}; }
+constexpr descent::amsgrad AMSGrad() { return {.eps_on_raw = true}; }
+constexpr descent::adabound AdaBound() { return {}; }
+constexpr descent::adabound AMSBound() { return {.amsbound = true}; }
+constexpr descent::optimistic_adam OptimisticAdam() { return {.nesterov = false, .full_first = true}; }
+}  // namespace ensmallen
+
+/// llm.c's train_gpt2.
+namespace llmc {
+constexpr descent::adamw AdamW() { return {.lr = 3e-4, .beta2 = 0.95, .weight_decay = 0}; }
+}  // namespace llmc
+
+/// TransformerEngine.
+namespace transformer_engine {
+constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }
+constexpr descent::sgd FusedSGD() { return {}; }
+}  // namespace transformer_engine
+
+/// DeepSpeed 0.19.
+namespace deepspeed {
+constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }
+constexpr descent::adamw CPUAdam() { return {.weight_decay = 0}; }
+constexpr descent::adagrad CPUAdagrad() { return {}; }
+/// The sources after 0.19.6 correct the moments instead: correct_rate = false.
+constexpr descent::lamb FusedLamb() {
+  return {.eps = 1e-8, .min_ratio = 0.01, .max_ratio = 10, .correct_rate = true};
+}
+constexpr descent::lion FusedLion() { return {.lr = 1e-3, .beta2 = 0.999, .at_zero = -1}; }  // climbs at sign 0
+}  // namespace deepspeed
+
+/// bitsandbytes, with states in 32 bits. Adam is AdamW: its decay is decoupled and comes after the step.
+namespace bitsandbytes {
+constexpr descent::adamw Adam() { return {.weight_decay = 0, .decay_after = true}; }
+constexpr descent::adamw AdamW() { return {.decay_after = true}; }
+constexpr descent::sgd SGD() { return {.momentum = 0.9}; }  // it demands a momentum, and ignores dampening and nesterov
+constexpr descent::adagrad Adagrad() { return {}; }
+constexpr descent::rmsprop RMSprop() { return {}; }
+constexpr descent::lion Lion() { return {}; }
+constexpr descent::ademamix AdEMAMix() { return {.weight_decay = 1e-2}; }
+/// Caps of the step's norm at lr max_unorm ||p||, with trust for max_unorm; where p is 0 theirs is 0, and ours is none.
+/// Decay of LARS is an l2 in front; LAMB's, which comes after the step and beside the cap, is not there.
+constexpr descent::layerwise<descent::sgd> LARS() { return {.rule = {.momentum = 0.9}, .trust = 0.02, .max_ratio = 1}; }
+constexpr descent::layerwise<descent::adam> LAMB() { return {.max_ratio = 1}; }
+}  // namespace bitsandbytes
+
+/// MLX. Adam and AdamW do not correct bias unless told so.
+namespace mlx {
+constexpr descent::adam Adam() { return {.bias_correction = false}; }
+constexpr descent::adamw AdamW() { return {.bias_correction = false}; }
+constexpr descent::adamax Adamax() { return {.eps_outside = true, .bias_correction = false}; }
+constexpr descent::adagrad Adagrad() { return {.eps = 1e-8}; }
+constexpr descent::rmsprop RMSprop() { return {}; }
+constexpr descent::adadelta AdaDelta() { return {}; }
+constexpr descent::lion Lion() { return {}; }
+}  // namespace mlx
+
+/// flashlight. Adam's decay has lr, those of the four after it have not.
+namespace flashlight {
+constexpr descent::sgd SGD() { return {}; }
+/// Its velocity follows a new lr.
+constexpr descent::heavy_ball NAG() {
+  return {.momentum = 0.99, .nesterov = true, .correction = true, .decoupled = true};
+}
+constexpr descent::adamw Adam() { return {.weight_decay = 0, .eps_on_raw = true}; }
+constexpr descent::amsgrad AMSgrad() { return {.decoupled = true, .decay_by_lr = false, .bias_correction = false}; }
+constexpr descent::adadelta Adadelta() { return {.eps = 1e-8, .decoupled = true, .decay_by_lr = false}; }
+constexpr descent::adagrad Adagrad() { return {.lr = 1, .eps = 1e-8, .decoupled = true, .decay_by_lr = false}; }
+constexpr descent::rmsprop RMSProp() { return {.decoupled = true, .decay_by_lr = false}; }  // use_first is centered
+}  // namespace flashlight
+
+/// dlib.
+namespace dlib {
+constexpr descent::heavy_ball sgd() { return {.weight_decay = 5e-4}; }
+constexpr descent::adam adam() { return {.weight_decay = 5e-4, .eps_on_raw = true}; }
+}  // namespace dlib
+
+/// tiny-cuda-nn, for matrices; it decays no other parameters. DecoupledAdam is Adam with its relative decay, which is 0
+/// by default, and its L2, which stays. AdaBound is its Adam with adabound. It counts the updates of each element,
+/// which are those of all unless it skips some.
+namespace tcnn {
+constexpr descent::sgd SGD() { return {.weight_decay = 1e-8}; }
+constexpr descent::adam Adam() { return {.weight_decay = 1e-8, .eps_on_raw = true}; }
+constexpr chain<l2, adamw> DecoupledAdam() {
+  return {l2{1e-8}, adamw{.weight_decay = 0, .eps_on_raw = true, .decay_corrected = true}};
+}
+constexpr descent::adabound AdaBound() { return {.weight_decay = 1e-8}; }
+constexpr descent::novograd Novograd() {
+  return {.lr = 1e-3, .beta2 = 0.999, .eps = 1e-8, .averaging = true, .decoupled = true, .whole_first = true};
+}
+}  // namespace tcnn
+
+}  // namespace descent::preset

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/error.hpp>
+#include <descent/core/transform.hpp>
+
+/// Gradient transforms for chain{transforms..., rule}. clip_value and gradient_noise, which are policies, too, are in
+/// policies/clip.hpp and policies/noise.hpp.
+namespace descent {
+
+/// Weight decay in its L2 form: g <- g + wd p.
+struct l2 {
+  double weight_decay = 0;
+  static constexpr bool step_needs_p = true;
+
+  template <class Real> struct terms { Real wd; };
+  DESCENT_HD terms<double> at(std::int64_t) const { return {weight_decay}; }
+  template <class Real> DESCENT_HD static Real apply(Real p, Real g, terms<Real> const& k) { return g + k.wd * p; }
+  void check() const { detail::require_nonnegative("l2", "weight_decay", weight_decay); }
+};
+
+/// The subgradient of an L1 penalty: g <- g + wd sign(p). It does not make parameters exactly 0.
+struct l1 {
+  double weight_decay = 0;
+  static constexpr bool step_needs_p = true;
+
+  template <class Real> struct terms { Real wd; };
+  DESCENT_HD terms<double> at(std::int64_t) const { return {weight_decay}; }
+  template <class Real> DESCENT_HD static Real apply(Real p, Real g, terms<Real> const& k) {
+    return g + k.wd * sign(p);
+  }
+  void check() const { detail::require_nonnegative("l1", "weight_decay", weight_decay); }
+};
+
+/// g <- factor g, as optax.scale.
+struct gradient_scale {
+  double factor = 1;
+
+  template <class Real> struct terms { Real factor; };
+  DESCENT_HD terms<double> at(std::int64_t) const { return {factor}; }
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
+  void check() const { detail::require_finite("gradient_scale", "factor", factor); }
+};
+
+/// g <- sign(g), 0 where g is 0 or not a number; as optax.scale_by_sign.
+struct gradient_sign {
+  template <class Real> struct terms {};
+  DESCENT_HD terms<double> at(std::int64_t) const { return {}; }
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const&) { return sign(g); }
+};
+
+/// Gradients that are not finite become 0, element by element. optax.zero_nans leaves infinities. Whatever measures
+/// gradients in memory (clip_norm, skip_nonfinite, a dynamic loss scale, a part with sums) skips the step first.
+struct zero_nonfinite {
+  template <class Real> struct terms {};
+  DESCENT_HD terms<double> at(std::int64_t) const { return {}; }
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const&) {
+    return select(is_finite(g), g, Real(0));
+  }
+};
+
+/// The sum of past gradients, heavy-ball's velocity in front of any rule, as optax.trace:
+///
+///     b <- decay b + g        g <- b          (Nesterov: g <- g + decay b)
+struct gradient_trace {
+  double decay = 0.9;
+  bool nesterov = false;
+
+  template <class Real> struct state { Real b; };
+  template <class Real> struct terms { Real decay, nesterov; };
+  static constexpr char const* slots[] = {"trace"};
+  DESCENT_HD terms<double> at(std::int64_t) const { return {decay, nesterov ? 1.0 : 0.0}; }
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, state<Real>& s, terms<Real> const& k) {
+    s.b = k.decay * s.b + g;
+    return select(k.nesterov > Real(0), g + k.decay * s.b, s.b);
+  }
+  void check() const { detail::require_fraction("gradient_trace", "decay", decay); }
+};
+
+/// The mean of past gradients, as optax.ema:
+///
+///     m <- decay m + (1 - decay) g        g <- m / (1 - decay^t)      (without debias: g <- m)
+struct gradient_ema {
+  double decay = 0.9;
+  bool debias = true;
+
+  template <class Real> struct state { Real m; };
+  template <class Real> struct terms { Real decay, gain, unbias; };
+  static constexpr char const* slots[] = {"ema"};
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    return {decay, 1 - decay, debias ? 1 / (1 - power(decay, t)) : 1};
+  }
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, state<Real>& s, terms<Real> const& k) {
+    s.m = k.decay * s.m + k.gain * g;
+    return s.m * k.unbias;
+  }
+  void check() const { detail::require_fraction("gradient_ema", "decay", decay); }
+};
+
+// ---- with sums, over each tensor: at most one in a chain ----------------------------------------------------------
+
+/// Centralization (Yong et al. 2020) with the tensor as the unit: g <- g - mean(g). The paper, and optax.centralize,
+/// take the mean over each row of a matrix of {outputs, inputs} and leave vectors alone: for that add each row as a
+/// parameter of its own, and a vector to a group with `on` = 0.
+struct centralize {
+  double on = 1;
+
+  template <class Real> struct terms { Real mean; };
+  template <class Real> struct sums { Real g, count; };
+  static constexpr scope sums_over = scope::tensor;
+  template <class Real> DESCENT_HD static sums<Real> sum(Real, Real g, terms<Real> const&) { return {g, Real(1)}; }
+  DESCENT_HD terms<double> at(std::int64_t) const { return {0}; }
+  DESCENT_HD terms<double> at(std::int64_t, sums<double> const& total) const {
+    return {total.count > 0 ? on * total.g / total.count : 0};
+  }
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return g - k.mean; }
+  void check() const { detail::require_finite("centralize", "on", on); }
+};
+
+/// Clips the root mean square of each tensor's gradient, as optax.clip_by_block_rms: g <- g / max(1, RMS(g) / max).
+struct clip_rms {
+  double max = 1;
+
+  template <class Real> struct terms { Real factor; };
+  template <class Real> struct sums { Real gg, count; };
+  static constexpr scope sums_over = scope::tensor;
+  template <class Real> DESCENT_HD static sums<Real> sum(Real, Real g, terms<Real> const&) { return {g * g, Real(1)}; }
+  DESCENT_HD terms<double> at(std::int64_t) const { return {1}; }
+  DESCENT_HD terms<double> at(std::int64_t, sums<double> const& total) const {
+    double const rms = total.count > 0 ? sqrt(total.gg / total.count) : 0;
+    return {rms > max ? max / rms : 1};
+  }
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
+  void check() const { detail::require(max > 0, "clip_rms", "max", "above 0", max); }
+};
+
+/// g <- scale g / (||g|| + eps), over each tensor, or with scope::model over all, as optax.normalize_by_update_norm.
+template <scope Over = scope::tensor> struct normalize {
+  double scale = 1, eps = 1e-6;
+
+  template <class Real> struct terms { Real factor; };
+  template <class Real> struct sums { Real gg; };
+  static constexpr scope sums_over = Over;
+  template <class Real> DESCENT_HD static sums<Real> sum(Real, Real g, terms<Real> const&) { return {g * g}; }
+  DESCENT_HD terms<double> at(std::int64_t) const { return {1}; }
+  DESCENT_HD terms<double> at(std::int64_t, sums<double> const& total) const {
+    return {scale / (sqrt(total.gg) + eps)};
+  }
+  template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
+  void check() const {
+    detail::require_finite("normalize", "scale", scale);
+    detail::require(eps > 0, "normalize", "eps", "above 0", eps);
+  }
+};
+
+}  // namespace descent

@@ -1,0 +1,43 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""usage: layers.py include-folder
+
+A header includes what lies in its own folder or in a layer below, so includes never run in a circle. Headers at the top
+stand for themselves."""
+import pathlib
+import re
+import sys
+
+layers = """
+core version.hpp report.hpp
+detail/util backends
+parameters.hpp
+policies schedules
+detail/rule detail/step
+rules transforms detail/ranks detail/matrix detail/optimizer
+presets detail/host detail/cuda
+optimizer.hpp cuda.cuh detail/net detail/minimizers
+cost.hpp matrices minimizers training comm
+descent.hpp
+descent.cuh
+"""
+layer_of = {place: i for i, line in enumerate(layers.split("\n")) for place in line.split()}
+root = pathlib.Path(sys.argv[1]) / "descent"
+
+
+def place_of(header):
+    return str(pathlib.PurePosixPath(header).parent) if "/" in header else header
+
+
+problems, count = [], 0
+for path in sorted(root.rglob("*.*")):
+    header = str(path.relative_to(root))
+    for name in re.findall(r"^ *#include <descent/([^>]+)>", path.read_text(encoding="utf-8"), re.M):
+        count += 1
+        here, there = place_of(header), place_of(name)
+        if {here, there} - set(layer_of):
+            problems.append(f"{header} includes {name}: one of them is in no layer")
+        elif here != there and layer_of[there] >= layer_of[here]:
+            problems.append(f"{header} includes {name}, of a layer that is not below")
+print(f"{count} includes", *problems, sep="\n")
+sys.exit(bool(problems) or count < 500)
