@@ -10,7 +10,7 @@ mpi=$(pkg-config --cflags-only-I mpi-c 2>/dev/null) && some= || some='! -name mp
 mpi=$(echo "$mpi" | sed 's/-I */-isystem /g')
 case $kind in
   hpp) unit=cpp warnings='-Wall -Wextra -Werror -fsyntax-only' ;;
-  cuh) unit=cu warnings='-Werror all-warnings -Xcompiler -Wall,-Wextra -c -o /dev/null' ;;
+  cuh) unit=cu warnings='-Werror all-warnings -ptx -o /dev/null' ;;  # the host's compiler sees them in programs
 esac
 cat > "$work/one" <<'EOF'
 # usage: one unit-suffix folder header compiler...

@@ -65,7 +65,7 @@ template <class Value, class... States, class Left> left_overs compare_roundings
 template <class Value, class... States, class Rule> left_overs compare_roundings(Rule rule) {
   return compare_roundings_of<Value, States...>([&]<class T, class... Ps>(T, double lr, Ps... policies) {
     if constexpr (requires { rule.lr; }) rule.lr = lr;
-    return left_over<T>(stall_start<Value>, {2048, 1}, rule, policies...);
+    return left_over<T>(stall_start<Value>, {256, 1}, rule, policies...);
   });
 }
 
