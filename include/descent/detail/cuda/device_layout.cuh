@@ -3,6 +3,8 @@
 #pragma once
 
 #include <descent/backends/cuda.hpp>
+#include <descent/detail/cuda/device_memory.hpp>
+#include <descent/detail/cuda/error.hpp>
 #include <descent/detail/step/layout.hpp>
 
 namespace descent::detail {

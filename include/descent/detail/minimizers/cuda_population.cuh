@@ -4,6 +4,7 @@
 
 #include <descent/detail/cuda/device_layout.cuh>
 #include <descent/detail/minimizers/population.hpp>
+#include <descent/detail/util/reduce.hpp>
 
 /// population.hpp's slots in device memory; everything is enqueued on the backend's stream.
 namespace descent::detail {

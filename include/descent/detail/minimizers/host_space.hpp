@@ -6,6 +6,7 @@
 #include <descent/core/precision.hpp>
 #include <descent/detail/host/check.hpp>
 #include <descent/detail/step/layout.hpp>
+#include <descent/detail/util/reduce.hpp>
 
 #include <cmath>
 #include <utility>

@@ -4,6 +4,7 @@
 
 #include <descent/backends/host.hpp>
 #include <descent/core/rule.hpp>
+#include <descent/detail/step/control.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/plan.hpp>
 #include <descent/detail/step/shares.hpp>
