@@ -25,7 +25,7 @@ namespace detail {
 struct lr_sweeper;
 }
 
-/// The machine: parameters, a rule and policies make a training step.
+/// Applies a rule, with its policies, to a list of parameters, one training step at a time.
 ///
 /// Each step reads the gradients and updates values and the state it owns, in at most one read-only pass and one update
 /// pass over memory (two read-only passes when a rule with sums meets a norm clip). It allocates nothing, copies
@@ -34,11 +34,12 @@ struct lr_sweeper;
 /// the constructor, which waits for it. The caller's memory is used in place and must outlive the optimizer, which
 /// can be moved and not copied.
 ///
-/// A true gradient is what memory holds, divided by the loss scale and averaged over the accumulated micro-batches: all
-/// norms, clipping and rules see that, and nothing is written back. With skip_nonfinite{}, or a policy or rule that
-/// implies it, the whole step is skipped when any is not finite: values, masters, states, averages, t and schedules
-/// stay; gradients are still set to zero where zero_grad{} asks; a dynamic loss scale backs off. Without, nothing reads
-/// the gradients before the update, and NaN gets into the values; explain() and report().checked say which it is.
+/// The true gradient is the gradient in memory, divided by the loss scale and averaged over the accumulated
+/// micro-batches. Norms, clipping and rules use it; the gradients in memory are not changed. With skip_nonfinite{}, or
+/// a policy or rule that implies it, the whole step is skipped when any is not finite: values, masters, states,
+/// averages, t and schedules stay; gradients are still set to zero where zero_grad{} asks; a dynamic loss scale backs
+/// off. Without, nothing reads the gradients before the update, and NaN gets into the values; explain() and
+/// report().checked say which it is.
 template <class Value, class Gradient, class Rule, class... Ps>
 class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
                   public detail::face<Value, Gradient, Rule, Ps...> {
@@ -102,8 +103,8 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     group_at(index).frozen = frozen;
   }
 
-  /// What group() and freeze() changed takes hold from here on, also for graphs captured before: call it between two
-  /// replays. On CUDA enqueued, with nothing to wait for. Throws as step().
+  /// Applies what group() and freeze() changed since the last step. Graphs captured before follow from their next
+  /// replay on. Enqueued on CUDA, without waiting. Throws as step().
   void commit_groups() {
     alive();
     if (std::memcmp(groups_.data(), accepted_.data(), groups_.size() * sizeof(entry)) != 0) accept_groups();
@@ -145,11 +146,11 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     return measured_norm([&](auto const& tensor) { return &tensor == t; }, t->group);
   }
 
-  /// Divides the gradients in memory by the loss scale, to look at or to change before step(), which knows of it. Once
-  /// for each step, and after the last backward pass of it. Throws std::logic_error at the second call. A step, even a
-  /// skipped one, ends it, and so do zero_grad(), load() and broadcast(); captured ones where they are replayed. A
-  /// backward pass that writes the gradients anew does not: call zero_grad() first. Not for half, in which small
-  /// gradients would be lost, nor with accumulate: see transform_gradients.
+  /// Divides the gradients in memory by the loss scale, so that they can be inspected or changed; the next step() does
+  /// not divide again. Call it once per step, after the last backward pass. Throws std::logic_error at the second call.
+  /// A step, even a skipped one, ends it, and so do zero_grad(), load() and broadcast(); captured ones where they are
+  /// replayed. A backward pass that writes the gradients anew does not: call zero_grad() first. Not for half, in which
+  /// small gradients would be lost, nor with accumulate: see transform_gradients.
   void unscale() requires(detail::otherwise("needs a loss scale, not half, no accumulate; see transform_gradients") ||
                           plan::unscales) {
     if (unscaled_)
@@ -174,10 +175,10 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
 
   /// The factor for the next loss; on CUDA waits for the stream.
   double loss_scale() const { return waiting("loss_scale()").read_scale().scale; }
-  /// Where it lies, in the backend's memory: for kernels, also captured ones.
+  /// Pointer to the loss scale in the backend's memory; kernels, also captured ones, may read it.
   float const* loss_scale_pointer() const { return alive().loss_scale_pointer(); }
 
-  /// Masters anew from the values, after something else wrote those.
+  /// Rebuilds the master copies from the values. Call it after something else wrote those.
   void reload_values() {
     engine& e = alive();
     refuse_averages("reload_values()");

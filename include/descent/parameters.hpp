@@ -125,7 +125,7 @@ template <class Value, class Gradient = Value> class parameters {
     add_matrix(std::move(name), value, gradient, s, g, types_of<V, G>());
   }
 
-  /// For its sentence alone.
+  /// Declared for its static_assert alone.
   template <class... Args>
   void add(std::string const&, Args&&...)
     requires(!detail::types<Value>::several && !detail::addable<Value, Gradient, Args...>)

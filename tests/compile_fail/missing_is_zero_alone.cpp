@@ -1,4 +1,4 @@
-// expect: missing_is_zero{} is for overlap{}, which it lacks
+// expect: missing_is_zero{} needs overlap{}
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 

@@ -296,7 +296,7 @@ TEST_CASE("a rank whose signs of life stop does not answer, rank 0 neither") {
   t.await_beats(1800ms);
   std::string const why = t[1].ask(beat::late, "waited 1 s", "", long_enough);
   INFO(why);
-  CHECK(has(why, "rank 1 waited 1 s for rank 2; rank 2 does not answer since "));
+  CHECK(has(why, "rank 1 waited 1 s for rank 2; rank 2 has not answered for "));
   CHECK(why.ends_with(" s, had come to collective 4"));
   t.check_all_hear(why);
   t.of[2]->pauses = false;
@@ -308,7 +308,7 @@ TEST_CASE("a rank whose signs of life stop does not answer, rank 0 neither") {
   CHECK(comes_true([&] {  // once the last that rank 0 has said is heard
     test::clock::advance(1800ms);
     return has(u[2].ask(beat::late, "waited 1 s", "", 300ms),
-               "rank 2 waited 1 s for rank 0; rank 0 does not answer since ");
+               "rank 2 waited 1 s for rank 0; rank 0 has not answered for ");
   }));
 }
 
@@ -554,7 +554,7 @@ TEST_CASE("a process that is stopped is named when another has waited too long, 
   p.shared->asks = 3;
   for (int r : {0, 1, 3}) {
     INFO(p.heard(r));
-    CHECK(has(p.heard(r), "rank 3 waited 1 s for rank 2; rank 2 does not answer since "));
+    CHECK(has(p.heard(r), "rank 3 waited 1 s for rank 2; rank 2 has not answered for "));
   }
   kill(p.ids[2], SIGCONT);
   CHECK(p.heard(2) == p.heard(0));

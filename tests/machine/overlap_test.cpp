@@ -342,7 +342,7 @@ TEST_CASE("sizes of buckets that differ or make no sense are refused") {
     ds::optimizer{m.list(), ds::sgd{}, ds::sharded{comm, ds::overlap{.bucket_bytes = 100 + comm.rank()}}};
   });
   for (auto const& text : thrown)
-    CHECK(text == "ranks are about to train different things: gradients on the wire: bucket_bytes 100 (rank 0); "
+    CHECK(text == "ranks disagree about the training setup: gradients on the wire: bucket_bytes 100 (rank 0); "
                   "gradients on the wire: bucket_bytes 101 (rank 1)");
 }
 

@@ -41,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-/// Ranks that are about to train different things: whatever differs, all are told the same, before any value changes.
+/// Ranks that disagree about the training setup: whatever differs, all are told the same, before any value changes.
 
 namespace ds = descent;
 
@@ -78,7 +78,7 @@ template <class Make> void differ(std::string const& says, Make const& make) {
   });
   auto const& text = thrown[0];
   CHECK(thrown == std::vector<std::string>(team, text));
-  CHECK(text.starts_with("ranks are about to train different things: "));
+  CHECK(text.starts_with("ranks disagree about the training setup: "));
   CHECK(text.find(says) != std::string::npos);
   CHECK(text.find(" (rank 0, 2); ") != std::string::npos);
   CHECK(text.ends_with(" (rank 1)"));

@@ -307,7 +307,7 @@ TEST_CASE("an exception on one rank ends the calls of the others at once, with i
   CHECK((why == "no more data" || has(why, "rank 1 ended with an exception")));
 }
 
-TEST_CASE("ranks that are about to train different things throw the same sentence") {
+TEST_CASE("ranks that disagree about the training setup throw the same sentence") {
   ds::comm::mpi comm{MPI_COMM_WORLD, 60s};
   if (comm.size() == 1) return;
   std::vector<float> p(9), g(9);
@@ -316,5 +316,5 @@ TEST_CASE("ranks that are about to train different things throw the same sentenc
   std::string const why = thrown<std::invalid_argument>([&] {
     ds::optimizer{list, ds::adamw{}, ds::replicated{comm}};
   });
-  CHECK(has(why, "ranks are about to train different things: parameter 0 'w' of 9 elements"));
+  CHECK(has(why, "ranks disagree about the training setup: parameter 0 'w' of 9 elements"));
 }

@@ -210,7 +210,7 @@ TEST_CASE("a rank that is late ends the others' step at the deadline; values are
 }
 
 TEST_CASE("a rank that is stopped is named, whichever it is; values are those of the last complete step") {
-  check_waited_for(ranks::size() - 1, ranks::sharded, is_stopped, "does not answer since ");
+  check_waited_for(ranks::size() - 1, ranks::sharded, is_stopped, "has not answered for ");
 }
 
 TEST_CASE("an exception on one rank ends the others at once; its text reaches them by abort()") {

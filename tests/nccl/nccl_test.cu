@@ -104,7 +104,7 @@ TEST_CASE("devices of several ranks do what one process does on the host, to the
                                                 ds::ema{.decay = 0.9});
 }
 
-TEST_CASE("ranks that are about to train different things throw the same sentence") {
+TEST_CASE("ranks that disagree about the training setup throw the same sentence") {
   joined comm;
   if (comm.size() == 1) return;
   test::stream s;
@@ -119,7 +119,7 @@ TEST_CASE("ranks that are about to train different things throw the same sentenc
     INFO(usual, " and ", odd);
     std::string const why = thrown<std::invalid_argument>([&] { make(comm.rank() == 1); });
     INFO(why);
-    CHECK(why.starts_with("ranks are about to train different things: "));
+    CHECK(why.starts_with("ranks disagree about the training setup: "));
     std::size_t const cut = std::min(why.find(" (rank 0"), why.size());
     CHECK(has(why.substr(0, cut), usual));
     CHECK(has(why.substr(cut), odd));

@@ -98,8 +98,8 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
 
   /// Iterates until there is a reason to stop. evaluate() computes the gradients at the values as they are and
   /// returns the loss; progress(result), after each iteration, may return false to stop. Pairs are kept from call to
-  /// call. In a search a loss that is not finite counts as too high. At the start it stops, and so does a gradient
-  /// that is not finite anywhere; the parameters are then where it was found. When one of the functions throws, the
+  /// call. In a search, a loss that is not finite counts as too high. At the start such a loss ends the call, and so
+  /// does such a gradient anywhere; the parameters are then where it was found. When one of the functions throws, the
   /// values become those at the end of the last complete iteration, from which another call goes on.
   template <class Evaluate, class Progress> lbfgs_result minimize(Evaluate&& evaluate, Progress&& progress) {
     space_.load_values(x_);

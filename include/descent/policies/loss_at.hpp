@@ -11,7 +11,7 @@ namespace descent {
 
 /// Where the loss of the batch lies, in the backend's memory, for rules that look at it: as the loss function gives it,
 /// without the loss scale. Each update reads it once, in the same stream; captured graphs read what is there at replay.
-/// A step whose loss is not finite is skipped, as one whose gradients are not: means of the loss would never forget it.
+/// A step whose loss is not finite is skipped: running means of the loss would stay not finite.
 /// The loss is a float or a double. A step size made of f - f_min is no more exact than f: in float the parameters stop
 /// where f - f_min is about 2^-24 f.
 template <class T = float> struct loss_at {

@@ -79,7 +79,7 @@ template <class... Options> struct parallel_options {
   static constexpr bool overlaps = (std::is_same_v<Options, overlap> || ...);
   static constexpr bool missing_zero = (std::is_same_v<Options, missing_is_zero> || ...);
   static constexpr bool agrees = (is_agreement<Options> || ...);
-  static_assert(overlaps || !missing_zero, "missing_is_zero{} is for overlap{}, which it lacks");
+  static_assert(overlaps || !missing_zero, "missing_is_zero{} needs overlap{}");
 };
 /// The wire type among Options, or void.
 template <class... Options> struct wire_of { using type = void; };

@@ -7,8 +7,9 @@
 
 namespace descent {
 
-/// Signum: the sign of the momentum (Bernstein et al. 2018, algorithm 2), as optax.signum, which leaves the algorithm's
-/// decay to others. sign(0) = 0. The momentum is a mean; one without the factor 1 - b has the same sign.
+/// Signum: the sign of the momentum (Bernstein et al. 2018, algorithm 2), as optax.signum. The decay is that of
+/// algorithm 1 in Bernstein et al. 2019 (signSGD with majority vote, arXiv 1810.05291). sign(0) = 0. The momentum is a
+/// mean; one without the factor 1 - b has the same sign.
 ///
 ///     m <- b m + (1 - b) g
 ///     p <- p - lr (sign(m) + wd p)

@@ -66,7 +66,7 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
 
   /// The scale in force; on CUDA waits for the stream.
   double loss_scale() const { return engine_.read().state.scale; }
-  /// Where it lies, in the backend's memory: for kernels, also captured ones.
+  /// Pointer to the loss scale in the backend's memory; kernels, also captured ones, may read it.
   float const* loss_scale_pointer() const { return &engine_.shared()->state.scale; }
 
  private:

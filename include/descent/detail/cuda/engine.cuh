@@ -184,7 +184,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
   }
   std::int32_t const* row_updates(std::size_t tensor) const { return rows_.updates(tensor); }
 
-  /// Takes over what rows of the old one have become rows of this one, and all that is no element's.
+  /// Copies the state of the rows that stay, and all state that belongs to no element, from `old`.
   void take(cuda_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const& groups) {
     device_scope const scope(device_);
     require_sources(changes, device_, stream_);
@@ -225,7 +225,7 @@ template <class Plan> class cuda_engine : cuda_storage<Plan> {
     if constexpr (Plan::sums) set_groups(groups);
   }
 
-  /// What makes the gradients in memory true.
+  /// The factor from gradients in memory to true ones.
   double inverse(control_block const& c, step_call const& call) const {
     typename Plan::policies policies = policies_;
     agreed now;

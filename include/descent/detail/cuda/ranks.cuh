@@ -44,7 +44,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   static constexpr bool ordered = Plan::reduced::ordered;
 
  public:
-  /// Waits for all ranks. Throws std::invalid_argument where they are about to train different things.
+  /// Waits for all ranks. Throws std::invalid_argument where they disagree about the training setup.
   void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies& policies, cudaStream_t stream) {
     auto& team = static_cast<typename Plan::team&>(policies);
@@ -223,7 +223,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     }
     end();
   }
-  /// Gives all what one rank has: its values, what is in device memory, and in host memory, which waits.
+  /// Broadcasts from `root`: values, device memory, and host memory, which waits.
   void broadcast_values(int root) {
     for (auto const& [value, bytes] : callers_values_) broadcast(value, bytes, root);
   }

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-/// Every pass is one loop, of a system's threads, over the chunks of all tensors, AVX2 where the processor has it, with or
-/// without compiler flags. step() returns when the step is done.
+/// Every pass is one loop, of a system's threads, over the chunks of all tensors, AVX2 where the processor has it, with
+/// or without compiler flags. step() returns when the step is done.
 namespace descent::detail {
 
 template <class Plan, class System> class host_engine : host_gradients<Plan, System> {
@@ -114,7 +114,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
   }
   std::int32_t const* row_updates(std::size_t tensor) const { return rows_[tensor].updates; }
 
-  /// Takes over what rows of the old one have become rows of this one, and all that is no element's.
+  /// Copies the state of the rows that stay, and all state that belongs to no element, from `old`.
   void take(host_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const&) {
     require_sources(changes);
     base::take_rows(old, changes.moves);
@@ -159,7 +159,7 @@ template <class Plan, class System> class host_engine : host_gradients<Plan, Sys
     check_terms<Plan>(where_, groups, policies_, control_.step + 1, memories_, rates_of(control_));
   }
   void refuse_capture(char const*) const {}
-  /// What makes the gradients in memory true.
+  /// The factor from gradients in memory to true ones.
   double inverse(control_block const& c, step_call const& call) const {
     return inverse_of<Plan>(c, policies_, scale(), call);
   }

@@ -42,7 +42,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   explicit host_ranks(typename Plan::policies& policies)
       : comm_(*static_cast<typename Plan::team&>(policies).comm), ranks_(comm_.size()) {}
 
-  /// Waits for all ranks. Throws std::invalid_argument where they are about to train different things.
+  /// Waits for all ranks. Throws std::invalid_argument where they disagree about the training setup.
   void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies& policies) {
     std::string difference;
@@ -131,7 +131,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   bool any_ready() const { return marks_.any(); }
   bool lacks(std::size_t tensor) const { return Plan::overlaps && marks_.lacks(tensor); }
 
-  /// Gives all what one rank has.
+  /// Broadcasts from `root`.
   void broadcast(void* data, std::int64_t bytes, int root) {
     require_root(root, ranks_);
     together([&] { comm_.broadcast(static_cast<std::byte*>(data), bytes, root); });

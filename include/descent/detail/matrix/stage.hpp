@@ -4,8 +4,7 @@
 
 #include <type_traits>
 
-/// Where the backends meet the rule of matrices: nothing without the policy matrices, and a sentence where its header
-/// is missing.
+/// Empty without the policy matrices; a compile-time error where matrices/host.hpp or matrices/cuda.cuh is missing.
 namespace descent::detail {
 
 struct no_matrices {

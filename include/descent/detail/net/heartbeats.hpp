@@ -130,7 +130,7 @@ class heartbeats {
     std::lock_guard const lock(mutex_);
     return with_verdict(doing);
   }
-  /// An end that the others need not wonder about. Who comes late hears the verdict.
+  /// Leaves without an error. Ranks that come late still hear why the job failed.
   void leave() {
     tick();
     for (time_limit limit(std::chrono::seconds(1)); expects_ranks() && !verdict().empty() && !limit.passed();

@@ -76,7 +76,7 @@ struct roll_call {
     std::string const name = "rank " + std::to_string(rank);
     std::string const had_come = r.at.where.empty() ? "" : ", had come to " + r.at.where;
     if (r.is == presence::left) return name + " has left" + had_come;
-    if (is_silent(r)) return name + " does not answer since " + seconds_of(since(r)) + " s" + had_come;
+    if (is_silent(r)) return name + " has not answered for " + seconds_of(since(r)) + " s" + had_come;
     return name + (r.is == presence::here ? " has come to " : " had come to ") + r.at.where;
   }
 

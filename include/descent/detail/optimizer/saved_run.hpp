@@ -20,7 +20,7 @@
 
 namespace descent::detail {
 
-/// The face's part with which a run is saved, and goes on.
+/// Checkpoints: the pieces of a run, save() and load().
 template <class Plan, class Engine> class saved_run : public state_access<Plan, Engine> {
  protected:
   using base = state_access<Plan, Engine>;

@@ -32,7 +32,7 @@ concept checks_schedules =
   throw std::logic_error(std::string(function) + why);
 }
 
-/// What every part of an optimizer's face is made of.
+/// What the bases of an optimizer share.
 template <class Plan, class Engine> class optimizer_core {
  protected:
   using engine = Engine;
@@ -184,7 +184,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     if (!metric) throw std::invalid_argument("observe: the pointer to the metric is null");
     alive().observe(metric, 0, groups_);
   }
-  /// The master copy of one parameter, likewise; a value of the master's type is its own.
+  /// The master copy of one parameter, likewise. If the value already has the master's type, the value itself.
   auto master(std::string const& name) const requires(otherwise("no master: give the policy master<float>{}") ||
                                                       Plan::has_master) {
     return master_of(this->number_of(name));

@@ -39,7 +39,7 @@ inline std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce4
 /// differs, and what which ranks have. `number` becomes that of rank 0. Waits for all ranks.
 template <class Comm>
 std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, std::uint64_t& number,
-                          char const* but = "ranks are about to train different things:") {
+                          char const* but = "ranks disagree about the training setup:") {
   auto const n = std::size_t(comm.size());
   auto const gathered = [&]<class T>(std::vector<T> const& mine) {
     std::vector<T> all(mine.size() * n);

@@ -38,7 +38,7 @@ struct control_block {
   std::int64_t bad_chunk = -1;
   double grad_norm = 0;      ///< of the last call, of the true gradient, before clipping
   double clip = 1;           ///< of groups or tensors that are clipped by themselves, the smallest
-  double factor = 1;         ///< what every gradient in memory is multiplied by, but for such clipping
+  double factor = 1;         ///< from gradients in memory to what the rule sees, without clipping per group or tensor
   double learning_rate = 0;  ///< of group 0, in the last applied update
   bool applied = false;      ///< whether the last call updated the parameters
   bool waiting = false;      ///< whether the last call only counted its gradients

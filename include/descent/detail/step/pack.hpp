@@ -79,7 +79,7 @@ struct pack_mask {
     DESCENT_PACK_DO(lanes() = o.lanes());
     return *this;
   }
-  /// For its sentence alone.
+  /// Declared for its static_assert alone.
   template <class Bool> requires std::is_same_v<Bool, bool> explicit operator Bool() const {
     static_assert(!std::is_same_v<Bool, bool>,
                   "a rule has no branches, as eight elements are computed at once: use select(condition, a, b)");

@@ -180,7 +180,7 @@ DESCENT_HD void read_sum(Sum (&sum)[M], Wire const* parts, std::int64_t stride, 
   }
 }
 
-/// The gradients in memory. Who reads them first may have to add what ranks have sent.
+/// The gradients in memory. The first pass that reads one also adds the parts that ranks have sent.
 template <bool First, class Plan, class Real, int M>
 DESCENT_HD void read_gradient(Real (&g)[M], buffers<Plan> const& x, std::int64_t i, extent e) {
   if constexpr (First && Plan::adds_when_read) {
@@ -309,7 +309,7 @@ DESCENT_HD void start_exact([[maybe_unused]] Real (&p)[M], [[maybe_unused]] buff
   }
 }
 
-/// Gives everything that is owned its first content.
+/// Initializes masters, averages, slow weights and state.
 template <class Plan, class Real, int M = reals<Real>>
 DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, extent e,
                              [[maybe_unused]] typename Plan::rule const& rule) {
