@@ -4,7 +4,7 @@
 # mutants.txt has a change a line: the header, tests of machine/, or of another folder as rules/traps, separated by commas,
 # a name, a sed expression. The change is applied to a copy of include/ and the tests are built against it: one of them must
 # fail when it runs. A change that changes nothing, does not compile or survives is an error. Ends with `N mutants, N
-# killed`; with an argument of 5 every fifth change is tried, with names those. CXX, CXXFLAGS and JOBS (2 at a time) may be
+# killed`; with an argument of 5 every fifth change is tried, with names those, and those of the rules of these names. CXX, CXXFLAGS and JOBS (2 at a time) may be
 # set.
 tests=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(dirname "$tests")
@@ -60,7 +60,9 @@ case ${1:-1} in
   *[!0-9]*) every=1 names=" $* " ;;
   *) every=${1:-1} names= ;;
 esac
-lines=$(awk -v every="$every" -v names="$names" '!/^#/ && NF && (names == "" || index(names, " " $3 " ")) &&
+lines=$(awk -v every="$every" -v names="$names" '
+  function rule(header) { return header ~ /^rules\// && sub(/^rules\//, "", header) && sub(/\.hpp$/, "", header) ? header : "-" }
+  !/^#/ && NF && (names == "" || index(names, " " $3 " ") || index(names, " " rule($1) " ")) &&
   n++ % every == 0 { print NR }' "$tests/mutants.txt")
 [ -n "$lines" ] || { echo "no mutant is called $*" >&2; exit 2; }
 scratch=$(mktemp -d)

@@ -5,6 +5,7 @@
 #        sh tests/run.sh --all       everything that this machine can run
 #        sh tests/run.sh --rest      what --all has beyond quick
 #        sh tests/run.sh NAME...     the tests with one of these in their names; builds only what they need
+#        sh tests/run.sh rule NAME   what concerns one rule, in less than a minute
 #
 # --orders beside any of these runs GPU programs in six orders on a CUDA device in software, instead of in order (quick) or
 # in order and in one that the revision draws (--all).
@@ -19,12 +20,16 @@ while [ $# -gt 0 ]; do
   case $1 in
     --all | --rest) tier=${1#--} ;;
     --orders) orders=all ;;
-    -*) echo "usage: sh tests/run.sh [--all | --rest | NAME...] [--orders], got $1" >&2; exit 2 ;;
+    -*) echo "usage: sh tests/run.sh [--all | --rest | NAME... | rule NAME] [--orders], got $1" >&2; exit 2 ;;
     *) break ;;
   esac
   shift
 done
 [ $# -eq 0 ] || tier=names
+if [ $# -eq 2 ] && [ "$1" = rule ]; then
+  . tests/setup.sh
+  exec sh tests/rule.sh "$2"
+fi
 [ -n "$orders" ] || case $tier in all | rest) orders=ci ;; *) orders=plain ;; esac
 build=${DESCENT_BUILD:-build}
 # For a new build folder: clang++ takes half of GCC's time for much of the tests, see tests/meson.build.

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""usage: new_rule.py NAME [state members]     for example: new_rule.py lion_w m
+
+Begins a rule: a header whose step is that of plain SGD, its row in the list of all rules, its kernel, its include in
+descent.hpp, its row and section in docs/optimizers.md. Says what is left. `sh tests/run.sh rule NAME` then tells how far it is."""
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(__file__).resolve().parent.parent
+if len(sys.argv) < 2 or not all(re.fullmatch(r"[a-z][a-z0-9_]*", word) for word in sys.argv[1:]):
+    sys.exit(__doc__)
+name, members = sys.argv[1], sys.argv[2:]
+header = root / f"include/descent/rules/{name}.hpp"
+if header.exists():
+    sys.exit(f"{header.relative_to(root)} is there already")
+
+
+def edit(path, change):
+    file = root / path
+    text = file.read_text(encoding="utf-8")
+    changed = change(text)
+    if changed == text:
+        sys.exit(f"{path}: there is no place for {name}")
+    file.write_text(changed, encoding="utf-8")
+    print(f"changed  {path}")
+
+
+def among(pattern, line):
+    """Puts a line into the block of lines that match, in order."""
+    def change(text):
+        lines = text.splitlines(keepends=True)
+        places = [i for i, old in enumerate(lines) if re.match(pattern, old)]
+        if places:
+            lines.insert(next((i for i in places if lines[i] > line), places[-1] + 1), line)
+        return "".join(lines)
+    return change
+
+
+state = f"Real {', '.join(members)}; " if members else ""
+slots = f'  static constexpr char const* slots[] = {{{", ".join(f"{chr(34)}{m}{chr(34)}" for m in members)}}};\n' if members else ""
+header.write_text(f"""// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/error.hpp>
+#include <descent/core/rule.hpp>
+
+namespace descent {{
+
+/// What it is (paper, equation), and where it deviates.
+///
+///     p <- p - lr (g + wd p)
+struct {name} {{
+  double lr = 1e-3, weight_decay = 0;
+
+  template <class Real> struct state {{ {state}}};
+  template <class Real> struct terms {{ Real lr, wd; }};
+{slots}
+  DESCENT_HD terms<double> at(std::int64_t) const {{ return {{lr, weight_decay}}; }}
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>&, terms<Real> const& k) {{
+    return p - k.lr * (g + k.wd * p);
+  }}
+
+  void check() const {{
+    detail::require_nonnegative("{name}", "lr", lr);
+    detail::require_nonnegative("{name}", "weight_decay", weight_decay);
+  }}
+}};
+static_assert(update_rule<{name}>);
+
+}}  // namespace descent
+""", encoding="utf-8")
+print(f"made     {header.relative_to(root)}")
+
+edit("include/descent/descent.hpp", among(r"#include <descent/rules/", f"#include <descent/rules/{name}.hpp>\n"))
+rows = "tests/support/rows_more.hpp"
+edit(rows, among(r"#include <descent/rules/", f"#include <descent/rules/{name}.hpp>\n"))
+edit(rows, lambda text: text.replace("more_rows{\n", f'more_rows{{\n    row{{"{name}", descent::{name}{{.lr = 0.01}}}},\n'
+                                     f'    row{{"{name}, decay", descent::{name}{{.lr = 0.01, .weight_decay = 0.1}}}},\n', 1))
+accesses = 2 * len(members)
+edit("tests/cuda/rules.cu", among(r"RULE\(", f"RULE({name})".ljust(27) + f"// guard: loads {4 + accesses} "
+                                  f"stores {2 + accesses} registers {64 if len(members) < 3 else 128}\n"))
+bytes_of_state = 4 * len(members)
+edit("docs/optimizers.md", lambda text: text.replace(
+    "\n| Adaptive, one rate for each element | state |",
+    f"| [`{name}`](#{name}) | {bytes_of_state or 0} | {12 + 2 * bytes_of_state} | paper |\n\n"
+    "| Adaptive, one rate for each element | state |", 1))
+edit("docs/optimizers.md", lambda text: text.replace("\n## Adaptive, one rate for each element\n", f"""
+### {name}
+
+![{name}: paths on two surfaces, and training](pictures/{name}.svg)
+
+```
+p <- p - lr (g + wd p)
+```
+
+State: {f"{', '.join(f'`{m}`' for m in members)}, {bytes_of_state} bytes per parameter" if members else "none, 0 bytes"}. Defaults: lr 1e-3, wd 0.
+
+## Adaptive, one rate for each element
+""", 1))
+print(f"""
+Left:
+- include/descent/rules/{name}.hpp: the paper, the formula, fields, at, update, check
+- {rows}: a row for each branch
+- values of whoever defined it: a case in tests/reference/generate_*.py, `named<ds::{name}>` in the test beside it
+- tests/rules/edges_test.cpp: what those do not reach, and the settings that are refused
+- tests/mutants.txt: one in the formula, one in decay, bias or an edge; sh tests/mutants.sh {name}
+- tests/cuda/rules.cu: what its kernel promises, where it is not what stands there
+- docs/optimizers.md: paper, what others do, when to use it; docs/changelog.md: a line; a picture:
+  a row in examples/pictures, then meson compile -C build pictures && build/examples/pictures docs/pictures
+- sh tests/run.sh rule {name}""")

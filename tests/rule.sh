@@ -1,0 +1,80 @@
+#!/bin/sh
+# usage: rule.sh NAME     (sh tests/run.sh rule NAME)
+# What concerns one rule, in less than a minute: its header by itself; laws, sizes, steps, systems, convergence, storage types
+# and stochastic rounding of its rows; recorded values that name it; the code of its kernel; its section, its rows, its
+# mutants. Whatever else could change is for sh tests/run.sh. Ends with `N passed, N failed`.
+tests=$(cd "$(dirname "$0")" && pwd) && root=$(dirname "$tests") || exit 1
+rule=$1
+CUDA_HOME=${CUDA_HOME:-$(sh "$tests/cuda_home.sh")} || exit 1
+header=$root/include/descent/rules/$rule.hpp
+[ -f "$header" ] || { echo "there is no rule '$rule': include/descent/rules has $(ls "$root/include/descent/rules" |
+  sed 's/\.hpp$//' | tr '\n' ' ')" >&2; exit 2; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM
+compiler=g++
+! sh "$tests/links.sh" clang++ 2>/dev/null || compiler=clang++
+bare="-std=c++20 -I$root/include -isystem $CUDA_HOME/include/cccl -isystem $CUDA_HOME/include"
+flags="$bare -I$tests -fopenmp -Wall -Wextra -Werror -O0"
+export DESCENT_TESTS_DIR="$tests" OMP_WAIT_POLICY="${OMP_WAIT_POLICY-passive}"
+
+cat > "$work/one" <<'END'
+#!/bin/sh
+# usage: one work-folder name command...
+work=$1 name=$2
+shift 2
+if "$@" > "$work/log.$name" 2>&1; then echo "pass $name"; else { echo "FAIL $name"; tail -n 40 "$work/log.$name"; }; fi
+END
+cat > "$work/unit" <<'END'
+#!/bin/sh
+# usage: unit work-folder name compiler arguments...     Compiles and runs work-folder/name.cpp.
+work=$1 name=$2
+shift 2
+"$@" "$work/$name.cpp" "$work/main.o" -o "$work/$name" -ltbb && "$work/$name"
+END
+{
+  # shellcheck disable=SC2086  # lists
+  $compiler $flags -c "$tests/main.cpp" -o "$work/main.o" || exit 1
+  echo "#include <descent/rules/$rule.hpp>" > "$work/header.cpp"
+  echo "header g++ $bare -Wall -Wextra -Werror -fsyntax-only $work/header.cpp"
+  echo "section python3 $tests/docs/optimizers.py $root"
+  echo "lists sh $tests/lists.sh $tests $(cd "$tests" && find . -name '*_test.c*' -o -path './cuda/*.cu' -o -path './contract/*.c*' |
+    sed 's,^\./,,' | tr '\n' ' ')"
+  rows=$(grep -lE "descent::$rule[{<]" "$tests"/support/rows_*.hpp | head -n 1)
+  if [ -n "$rows" ]; then
+    family=$(basename "$rows" .hpp | sed 's/^rows_//')
+    of="-DDESCENT_RULE_FAMILY=$family"
+    # Rules around a rule have as many types as rows.
+    ! grep -qE "^struct $rule( |:|\$)" "$header" || grep -B 1 -E "^struct $rule( |:|\$)" "$header" | grep -q '^template' ||
+      of="$of -DDESCENT_ONE_RULE=descent::$rule"
+    for unit in laws storage stochastic; do
+      case $unit in
+        laws) sources='rules/converge rules/laws rules/sizes rules/steps rules/systems' ;;
+        storage) sources='rules/packs rules/storage' ;;
+        stochastic) sources=rules/stochastic ;;
+      esac
+      # shellcheck disable=SC2046,SC2086  # a list
+      python3 "$tests/unite.py" "$tests" "$work/$unit.cpp" $(printf '%s_test.cpp ' $sources)
+      echo "$unit sh $work/unit $work $unit $compiler $flags $of"
+    done
+  else
+    echo "$rule has no row in tests/support: is it for matrices alone? sh tests/run.sh machine/matrix" >&2
+  fi
+  for source in $(grep -lE "ds::$rule[^a-z_]" "$tests"/rules/reference*_test.cpp); do
+    name=$(basename "$source" _test.cpp)
+    cp "$source" "$work/$name.cpp"
+    echo "$name sh $work/unit $work $name $compiler $flags"
+  done
+  if [ -x "$CUDA_HOME/bin/nvcc" ]; then
+    { grep -v '^RULE(' "$tests/cuda/rules.cu"; grep -E "^RULE\($rule[) ]" "$tests/cuda/rules.cu"; } > "$work/rules.cu"
+    echo "kernel sh $work/kernel"
+    cat > "$work/kernel" <<END
+cd "$work" && sh "$tests/cuda/compile.sh" sm_90 rules.cu rules.d cubin ptx log -- "$CUDA_HOME/bin/nvcc" -std=c++20 "-I$root/include" -O3 &&
+  python3 "$tests/cuda/guard.py" rules.cu ptx log
+END
+  fi
+} > "$work/tests" || exit 1
+sed 's/ *$//' "$work/tests" | xargs -P "$(nproc)" -L 1 sh "$work/one" "$work" | tee "$work/results"
+failed=$(grep -c '^FAIL' "$work/results")
+echo "rule $rule: $(grep -c '^pass' "$work/results") passed, $failed failed"
+[ "$failed" -eq 0 ]
