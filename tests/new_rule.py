@@ -110,5 +110,5 @@ Left:
 - tests/mutants.txt: one in the formula, one in decay, bias or an edge; sh tests/mutants.sh {name}
 - tests/cuda/rules.cu: what its kernel promises, where it is not what stands there
 - docs/optimizers.md: paper, what others do, when to use it; docs/changelog.md: a line; a picture:
-  a row in examples/pictures, then meson compile -C build pictures && build/examples/pictures docs/pictures
+  a row in examples/pictures, then ninja -C build examples/pictures && build/examples/pictures docs/pictures {name}
 - sh tests/run.sh rule {name}""")
