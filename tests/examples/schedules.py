@@ -32,7 +32,7 @@ def table(name, steps):
 
 names = re.search(r"There are (.*)\.$", run().stdout.strip()).group(1).split(", ")
 headers = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/schedules"))}
-others = {"anneal", "preset"}  # no schedules
+others = {"anneal", "on_plateau", "one_cycle_of", "vary"}  # no schedules
 choices = {"any_of", "per_group"}  # of other schedules, at run time or for each group
 check(headers - set(names) == others | choices, f"each schedule is there: {headers - set(names)}")
 beside = {"chained", "one_cycle_momentum", "cyclic_momentum", "gradual_warmup", "batch_growth"}  # in other headers
