@@ -58,7 +58,8 @@ template <has_state Rule> inline constexpr std::size_t slots_of<Rule> = members<
 
 /// The sentences for arguments that do not make an optimizer. A base of it, so that they come before all other errors.
 template <class Rule, class... Ps> struct arguments {
-  static_assert(!policy<Rule>, "the rule stands first, behind the parameters: optimizer{params, rule, policies...}");
+  static_assert(has_state<Rule> || !policy<Rule>,
+                "the rule stands first, behind the parameters: optimizer{params, rule, policies...}");
   static_assert(has_state<Rule>,
                 "an update rule needs 'template <class Real> struct state', whose members are all of type Real");
   static_assert(has_terms<Rule>,
