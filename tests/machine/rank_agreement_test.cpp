@@ -109,7 +109,7 @@ template <class Layout> void layouts_differ(std::string const& says, Layout cons
 TEST_CASE("trap 30: parameters that differ: name, order, size, shape, group, number") {
   layouts_differ("parameter 0 'a'", [](start& s, bool is) { s.add(is ? "x" : "a", 4); });
   layouts_differ("parameter 0 'a'", [](start& s, bool is) { s.add(is ? "b" : "a", 4), s.add(is ? "a" : "b", 4); });
-  layouts_differ("things: parameter 0 'a' of 4 elements in 1 columns, types 0, group 0 (rank 0, 2); "
+  layouts_differ("setup: parameter 0 'a' of 4 elements in 1 columns, types 0, group 0 (rank 0, 2); "
                  "parameter 0 'a' of 5 elements in 1 columns, types 0, group 0 (rank 1)",
                  [](start& s, bool is) { s.add("a", is ? 5 : 4); });
   layouts_differ("'a' of 12 elements in 4 columns", [](start& s, bool is) { s.add("a", is ? 4 : 3, is ? 3 : 4); });
