@@ -24,17 +24,20 @@ int main() {
   cudaMalloc(&dw, sizeof line), cudaMemset(dw, 0, sizeof line);
   cudaStream_t stream;
   cudaStreamCreate(&stream);
+  {
+    ds::parameters<float> params;
+    params.add("line", w, dw, 2);
+    ds::optimizer opt{params, ds::adamw{.lr = 0.05, .weight_decay = 0}, ds::clip_norm{1.0}, ds::zero_grad{},
+                      ds::cuda{stream}};
 
-  ds::parameters<float> params;
-  params.add("line", w, dw, 2);
-  ds::optimizer opt{params, ds::adamw{.lr = 0.05, .weight_decay = 0}, ds::clip_norm{1.0}, ds::zero_grad{}, ds::cuda{stream}};
-
-  for (int i = 0; i < 500; ++i) {
-    backward<<<1, 1, 0, stream>>>(w, dw);
-    opt.step();  // only enqueues: two kernels for any number of tensors, no allocation, no copy, no wait
+    for (int i = 0; i < 500; ++i) {
+      backward<<<1, 1, 0, stream>>>(w, dw);
+      opt.step();  // only enqueues: no allocation, no copy, no wait
+    }
+    cudaMemcpy(line, w, sizeof line, cudaMemcpyDeviceToHost);
+    std::printf("y = %.3f x %+.3f after %lld steps\n", line[0], line[1], static_cast<long long>(opt.report().step));
   }
-  cudaMemcpy(line, w, sizeof line, cudaMemcpyDeviceToHost);
-  std::printf("y = %.3f x %+.3f after %lld steps\n", line[0], line[1], static_cast<long long>(opt.report().step));
+  cudaFree(w), cudaFree(dw), cudaStreamDestroy(stream);
   return std::fabs(line[0] - 3) < 1e-2 && std::fabs(line[1] + 2) < 1e-2 ? 0 : 1;
 }
 // end
