@@ -4,8 +4,8 @@
 # mutants.txt has a change a line: the header, tests of machine/, or of another folder as rules/traps, separated by commas,
 # a name, a sed expression. The change is applied to a copy of include/ and the tests are built against it: one of them must
 # fail when it runs. A change that changes nothing, does not compile or survives is an error. Ends with `N mutants, N
-# killed`; with an argument of 5 every fifth change is tried, with names those, and those of the rules of these names. CXX, CXXFLAGS and JOBS (2 at a time) may be
-# set.
+# killed`; with an argument of 5 every fifth change is tried, with names of changes or of rules those. CXX, CXXFLAGS and
+# JOBS (2 at a time) may be set.
 tests=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(dirname "$tests")
 

@@ -65,10 +65,12 @@ END
     cp "$source" "$work/$name.cpp"
     echo "$name sh $work/unit $work $name $compiler $flags"
   done
-  if [ -x "$CUDA_HOME/bin/nvcc" ]; then
-    { grep -v '^RULE(' "$tests/cuda/rules.cu"; grep -E "^RULE\($rule[) ]" "$tests/cuda/rules.cu"; } > "$work/rules.cu"
+  if [ -n "$rows" ] && [ -x "$CUDA_HOME/bin/nvcc" ]; then
+    # Rules around a rule have names of their own there, such as larc_of_sgd.
+    { grep -v '^RULE(' "$tests/cuda/rules.cu"; grep -E "^RULE\(${rule}(_[a-z_]+)?\)" "$tests/cuda/rules.cu"; } > "$work/rules.cu"
     echo "kernel sh $work/kernel"
     cat > "$work/kernel" <<END
+grep -q '^RULE(' "$work/rules.cu" || { echo "tests/cuda/rules.cu has no line for $rule"; exit 1; }
 cd "$work" && sh "$tests/cuda/compile.sh" sm_90 rules.cu rules.d cubin ptx log -- "$CUDA_HOME/bin/nvcc" -std=c++20 "-I$root/include" -O3 &&
   python3 "$tests/cuda/guard.py" rules.cu ptx log
 END
