@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-/// The policy matrices on CUDA: products come from cuBLAS (link -lcublas). Its handle and workspace are made in the
-/// optimizer's constructor; step() enqueues on the optimizer's stream, allocates nothing and may be captured.
+/// The policy matrices on CUDA, with products by cuBLAS (link -lcublas). The optimizer's constructor makes the handle
+/// and its workspace. step() enqueues on the optimizer's stream, allocates nothing and may be captured.
 namespace descent::detail {
 
 inline void require_cublas(cublasStatus_t status, char const* what) {
@@ -21,7 +21,7 @@ inline void require_cublas(cublasStatus_t status, char const* what) {
     throw std::runtime_error(std::string(what) + " failed: " + cublasGetStatusString(status));
 }
 
-/// A handle that works on one stream in a workspace of its own.
+/// A cuBLAS handle for one stream, with a workspace of its own.
 class cublas {
  public:
   cublas() = default;
@@ -38,12 +38,12 @@ class cublas {
   struct destroy {
     void operator()(cublasHandle_t h) const noexcept { cublasDestroy(h); }
   };
-  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // as cuBLAS advises for sm_90
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // as cuBLAS recommends for sm_90
   device_array<std::byte> workspace_;
   std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, destroy> handle_;
 };
 
-/// host_work on a device: everything is enqueued. What is not a product only happens where the step goes on.
+/// host_work on a device: everything is enqueued. Everything except products runs only if the step is applied.
 template <class Plan> class cuda_work {
  public:
   using real = typename Plan::real;
@@ -91,7 +91,7 @@ template <class Plan> class cuda_work {
     launch(matrix_teams<F>, n, chunk_threads, stream, gate, f);
   }
 
-  /// cuBLAS reads matrices column by column, so it sees transposes: c' = b' a'.
+  /// cuBLAS reads matrices by column, so it sees transposes: c' = b' a'.
   void product(dense<real> a, dense<real> b, real* c) const {
     auto const form = [](dense<real> x) { return x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
     int const m = int(a.height()), n = int(b.width()), inner = int(a.width());
@@ -156,7 +156,7 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> : p
             bool capturing) {
     captured_ = captured_ || capturing;
     base::count(w.policies, call);
-    // Who replays a graph follows the micro-batches no longer.
+    // Replays of a captured step are not seen here, so micro-batches can no longer be counted.
     if (!base::completes_ && !captured_) return;
     launch(find_matrix_terms<Plan>, 1, total_threads, stream_, v, w, matrices_);
     for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
@@ -176,7 +176,7 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> : p
     }
   }
 
-  /// Changed rules go to the device as kernel parameters.
+  /// Sends changed rules to the device as kernel parameters.
   void commit(bool capturing) {
     if (!base::changed(*policies_)) return;
     for (std::size_t first = 0; first < rules_.size();) {

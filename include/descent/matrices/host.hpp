@@ -14,19 +14,19 @@
 #include <memory>
 #include <vector>
 
-/// The policy matrices on the host: products come from the BLAS that the program links (any with the CBLAS interface).
+/// The policy matrices on the host, with products by the BLAS that the program links (any with the CBLAS interface).
 namespace descent::detail {
 
-/// From so many elements on threads are worth it for a matrix.
+/// From this many elements on, threads are worth it for a matrix.
 inline constexpr std::int64_t matrix_worth = 32 * 1024;
 
-/// What a matrix rule's transform works with, on the host. Functors are called with numbers of elements, and any number
-/// of them at once. Sums are in double and in one order, the same on the host and on a device.
+/// What the transform of a matrix rule works with, on the host. Functors get the indices of elements and may be called
+/// concurrently. Sums are in double and in a fixed order, the same on host and device.
 template <class Plan, class System> class host_work {
  public:
   using real = typename Plan::real;
   using terms = typename Plan::matrix_rule::template terms<real>;
-  static constexpr bool immediate = true;  // sums can be read at once
+  static constexpr bool immediate = true;  // sums can be read immediately
 
   std::int64_t rows, columns, updates;
   real *memory_begin, *scratch_begin;
@@ -39,12 +39,12 @@ template <class Plan, class System> class host_work {
   real* input(int c) const { return scratch_begin + scratch_parts[std::size_t(c)]; }
   real* scratch(int i) const { return input(input_count<Plan> + i); }
   real* memory(int i) const { return memory_begin + memory_parts[std::size_t(i)]; }
-  /// Sums, for total().
+  /// Room for the sums of total().
   double* sums() const { return sum_begin; }
-  /// Whether this update is one of every n, from the first on; on a device in a captured step always.
+  /// Whether this update is every n-th one, starting with the first. Always true in a captured step on a device.
   bool due(std::int64_t n) const { return always || (updates - 1) % n == 0; }
 
-  /// f(i) for i in [0, n).
+  /// Calls f(i) for i in [0, n).
   template <class F> void each(std::int64_t n, F const& f) const {
     auto const chunk = [&](std::int64_t c) {
       for (std::int64_t i = c * chunk_size; i < n && i < (c + 1) * chunk_size; ++i) f(i);
@@ -63,7 +63,7 @@ template <class Plan, class System> class host_work {
     *to = add_strided<total_threads>([&](std::int64_t c) { return partials[c]; }, chunks_of(n));
   }
 
-  /// f(i columns + j, i, j) for all rows i and columns j.
+  /// Calls f(i columns + j, i, j) for all rows i and columns j.
   template <class F> void each_element(F const& f) const {
     auto const row = [&](std::int64_t i) {
       for (std::int64_t j = 0; j < columns; ++j) f(i * columns + j, i, j);
@@ -71,7 +71,7 @@ template <class Plan, class System> class host_work {
     over(size(), rows, row);
   }
 
-  /// store(i, the sum, or the largest, over row i of f(i columns + j, i, j)), and over columns.
+  /// Calls store(i, x) for each row i; x is the sum, or the largest, of f(i columns + j, i, j). The same over columns.
   template <bool Largest = false, class F, class Store> void each_row(F const& f, Store const& store) const {
     auto const row = [&](std::int64_t i) {
       store(i, add_strided<chunk_threads, Largest>([&](std::int64_t j) { return f(i * columns + j, i, j); }, columns));
@@ -94,7 +94,7 @@ template <class Plan, class System> class host_work {
     }
   }
 
-  /// f(team, b) for b in [0, n).
+  /// Calls f(team, b) for b in [0, n).
   template <class F> void teams(std::int64_t n, F const& f) const {
     auto const one = [&](std::int64_t b) {
       double sum[team::capacity];
@@ -103,7 +103,7 @@ template <class Plan, class System> class host_work {
     over(size(), n, one);
   }
 
-  /// c <- a b. c overlaps neither.
+  /// c <- a b. c must not overlap a or b.
   void product(dense<real> a, dense<real> b, real* c) const {
     auto const form = [](dense<real> x) { return x.transposed ? CblasTrans : CblasNoTrans; };
     int const m = int(a.height()), n = int(b.width()), k = int(a.width());
@@ -128,8 +128,8 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
 
  public:
   template <class Engine> void start(Engine& e) {
-    base::prepare(e.where_, e.policies_);
-    policies_ = &e.policies_;
+    base::prepare(e.control.where, e.control.policies);
+    policies_ = &e.control.policies;
     auto const zeros = [](std::int64_t n) { return std::vector<real>(std::size_t(n)); };
     memory_ = zeros(where_->memory), scratch_ = zeros(where_->scratch);
     partials_.resize(std::size_t(where_->partials)), sums_.resize(matrix_sums);
@@ -147,7 +147,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     }
   }
 
-  /// The terms of update t, and what is wrong with them.
+  /// Computes the terms of update t. Returns what is wrong with them.
   template <class Engine, class Groups> term_fault find_terms(Engine const& e, Groups const& groups, std::int64_t t) {
     for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
       auto const& x = where_->matrices[u];
@@ -183,9 +183,11 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
   template <class Engine, class Matrix>
   matrix_unit<Plan> terms_of(Engine const& e, Matrix const& x, std::int64_t t) const {
     auto const tensor = std::size_t(x.tensor), g = std::size_t(x.group);
-    double factor = e.control_.factor;
-    if constexpr (Plan::clip_over != scope::model) factor = e.factors_[Plan::clip_over == scope::tensor ? tensor : g];
-    return matrix_terms_of<Plan>(accepted_[g], *policies_, t, x.shape, factor, false, x.group, rates_of(e.control_));
+    double factor = e.control.block.factor;
+    if constexpr (Plan::clip_over != scope::model)
+      factor = e.control.factors[Plan::clip_over == scope::tensor ? tensor : g];
+    rate_change const rates = rates_of(e.control.block);
+    return matrix_terms_of<Plan>(accepted_[g], *policies_, t, x.shape, factor, false, x.group, rates);
   }
 
   host_work<Plan, System> work(std::size_t u) {
@@ -197,7 +199,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
   }
 
   template <class Engine, class Body> void chunks(Engine& e, std::size_t u, Body const& body) {
-    auto const& t = e.where_.tensors[std::size_t(where_->matrices[u].tensor)];
+    auto const& t = e.control.where.tensors[std::size_t(where_->matrices[u].tensor)];
     std::int64_t const first = t.first_chunk;
     chunk_pass<real, Body> const pass{&body, has_lanes()};
     auto const one = [&](std::int64_t c) { pass(first + c); };
@@ -216,10 +218,11 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     host_matrices* m;
     std::size_t u;
     template <class Real> void operator()(std::int64_t chunk) const {
-      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         using plan = front_plan<Typed>;
         start_packet<plan, Real>(matrix_buffers<plan>(x, x.gradient, m->states_), i, part, m->rules_[0]);
-      });
+      };
+      e->storage.template each_packet<Real>(chunk, one);
     }
   };
   template <class Engine> struct front_body {
@@ -228,11 +231,12 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     template <class Real> void operator()(std::int64_t chunk) const {
       auto const k = m->template terms<Real>();
       Real const factor(m->unit_.factor);
-      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         using plan = front_plan<Typed>;
-        front_packet<plan, Real>(matrix_buffers<plan>(x, x.gradient, m->states_), i, part, factor, k, e->step_terms_,
-                                 m->inputs_.at);
-      });
+        front_packet<plan, Real>(matrix_buffers<plan>(x, x.gradient, m->states_), i, part, factor, k,
+                                 e->control.step_terms, m->inputs_.at);
+      };
+      e->storage.template each_packet<Real>(chunk, one);
     }
   };
   template <class Engine> struct back_body {
@@ -241,10 +245,12 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     real* direction;
     template <class Real> void operator()(std::int64_t chunk) const {
       auto const k = m->template terms<Real>();
-      e->template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
         using plan = back_plan<Typed>;
-        update_packet<plan, Real>(matrix_buffers<plan>(x, direction, m->states_), i, part, Real(1), k, e->step_terms_);
-      });
+        update_packet<plan, Real>(matrix_buffers<plan>(x, direction, m->states_), i, part, Real(1), k,
+                                  e->control.step_terms);
+      };
+      e->storage.template each_packet<Real>(chunk, one);
     }
   };
 
@@ -256,7 +262,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
   matrix_states<Plan> states_{};
   matrix_inputs<Plan> inputs_{};
   std::vector<matrix_unit<Plan>> units_;
-  matrix_unit<Plan> unit_{};  // of the matrix at hand
+  matrix_unit<Plan> unit_{};  // of the current matrix
 };
 
 }  // namespace descent::detail

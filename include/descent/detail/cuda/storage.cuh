@@ -16,17 +16,17 @@
 #include <type_traits>
 #include <vector>
 
-/// What the CUDA backend owns, and how its kernels find it.
 namespace descent::detail {
 
-template <class Plan> class cuda_storage {
- protected:
+/// The part of the CUDA engine that owns device memory, shows it to kernels as `view`, and copies.
+template <class Plan> struct cuda_storage {
   using rule = typename Plan::rule;
   using entry = group_entry<rule>;
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
 
-  cuda_storage(typename Plan::policies const& policies, cudaStream_t stream) : stream_(stream), policies_(policies) {
-    require_cuda(cudaGetDevice(&device_), "cudaGetDevice");
+  cuda_storage(cuda_ranks<Plan>& ranks, typename Plan::policies const& policies, cudaStream_t stream)
+      : stream(stream), policies(policies), ranks_(ranks) {
+    require_cuda(cudaGetDevice(&device), "cudaGetDevice");
   }
 
   /// All that is owned of the elements from `first` on.
@@ -48,10 +48,10 @@ template <class Plan> class cuda_storage {
 
   /// The rows of the norm as the last read-only pass left them; none when there was none.
   std::vector<double> norm_partials() const {
-    device_scope const scope(device_);
-    double const* rows = Plan::measures ? partial_.get() : norm_partial_.get();
-    std::vector<double> partial(rows ? Plan::norm_rows * std::size_t(view_.chunk_count) : 0);
-    read_back(partial.data(), rows, partial.size());
+    device_scope const scope(device);
+    double const* there = Plan::measures ? partial_.get() : norm_partial_.get();
+    std::vector<double> partial(there ? Plan::norm_rows * std::size_t(view.chunk_count) : 0);
+    read_back(partial.data(), there, partial.size());
     return partial;
   }
 
@@ -64,15 +64,15 @@ template <class Plan> class cuda_storage {
       auto const& x = changes.now.tensors[t];
       auto const to = owned(x.arena), source = old.owned(before.arena);
       for (std::size_t b = 0; b < to.size(); ++b)
-        if (to[b].at) gather(to[b], source[b], from, changes.now.columns[t], x.count, stream_);
+        if (to[b].at) gather(to[b], source[b], from, changes.now.columns[t], x.count, stream);
       if constexpr (Plan::own_updates)
-        gather(rows_.buffer(t), old.rows_.buffer(std::size_t(o)), from, 1, rows_of(changes.now, t), stream_);
+        gather(rows.buffer(t), old.rows.buffer(std::size_t(o)), from, 1, rows_of(changes.now, t), stream);
       if constexpr (has_memory<rule> && Plan::unit_per_tensor) copy_one(memories_.get() + t, old.memories_.get() + o);
     }
     if constexpr (has_memory<rule> && !Plan::unit_per_tensor)
-      for (std::int32_t g = 0; g < std::min(view_.group_count, old.view_.group_count); ++g)
+      for (std::int32_t g = 0; g < std::min(view.group_count, old.view.group_count); ++g)
         copy_one(memories_.get() + g, old.memories_.get() + g);
-    copy_one(control_.get(), old.control_.get());
+    copy_one(control.get(), old.control.get());
   }
   /// Values, groups and all that is owned become those of one rank.
   void broadcast(std::vector<entry>& groups, int root) {
@@ -82,92 +82,93 @@ template <class Plan> class cuda_storage {
         if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
       if constexpr (has_memory<rule>)
         ranks_.broadcast(memories().data(), std::int64_t(memories().size_bytes()), root);
-      ranks_.broadcast(control_.get(), sizeof(control_block), root);
+      ranks_.broadcast(control.get(), sizeof(control_block), root);
       ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
     });
   }
   /// The fingerprints of all tensors' buffers. Waits for the stream.
   std::vector<std::uint64_t> prints() const {
-    std::vector<std::uint64_t> all(std::size_t(view_.tensor_count) * prints_of_tensor<Plan>);
-    device_array<std::uint64_t> const there(all, stream_);
+    std::vector<std::uint64_t> all(std::size_t(view.tensor_count) * prints_of_tensor<Plan>);
+    device_array<std::uint64_t> const there(all, stream);
     printed<Plan::slots + 4> buffers{};
     std::ranges::copy(owned(0), buffers.buffer);
-    launch(print_chunks<Plan>, view_.chunk_count, packet_threads, stream_, view_, buffers,
+    launch(print_chunks<Plan>, view.chunk_count, packet_threads, stream, view, buffers,
            reinterpret_cast<unsigned long long*>(there.get()));
     read_back(all.data(), there.get(), all.size());
     return all;
   }
 
   void copy(void* to, void const* from, std::size_t bytes) {
-    device_scope const scope(device_);
-    if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
+    device_scope const scope(device);
+    if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
   }
   template <class T> void copy_one(T* to, T const* from) {
-    require_cuda(cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync");
+    require_cuda(cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
   }
   void make_saved() {
-    if (!saved_.get()) saved_ = device_array<std::byte>(arena_ * std::size_t(Plan::largest_value));
+    if (!saved.get()) saved = device_array<std::byte>(arena_ * std::size_t(Plan::largest_value));
   }
   void make_norm_partial() {
-    if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_rows * std::size_t(view_.chunk_count));
+    if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_rows * std::size_t(view.chunk_count));
   }
   /// The view of what measure_norm() found.
   device_view<Plan> norm_view() const {
-    device_view<Plan> view = view_;
-    if (!Plan::measures) view.partial = norm_partial_.get();
-    return view;
+    device_view<Plan> sums = view;
+    if (!Plan::measures) sums.partial = norm_partial_.get();
+    return sums;
   }
 
   /// f(partial sums, how many) for all that a read-only pass leaves, over which ranks add.
-  template <measure What, class F> void each_partial(device_view<Plan> const& view, F const& f) const {
+  template <measure What, class F> void each_partial(F const& f) const {
+    device_view<Plan> const sums = norm_view();
     constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
-    f(view.partial + first * view.chunk_count, std::int64_t(measured<Plan, What>) * view.chunk_count);
+    f(sums.partial + first * sums.chunk_count, std::int64_t(measured<Plan, What>) * sums.chunk_count);
     if constexpr (Plan::clips_rows && What != measure::sums)
-      if (view.clipped.pieces > 0) f(view.clipped.partial, Plan::norm_rows * view.clipped.pieces);
+      if (sums.clipped.pieces > 0) f(sums.clipped.partial, Plan::norm_rows * sums.clipped.pieces);
   }
 
   bool capturing() const {
     cudaStreamCaptureStatus status;
-    require_cuda(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
+    require_cuda(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
     return status != cudaStreamCaptureStatusNone;
   }
 
   template <class T> void read_back(T* to, T const* from, std::size_t count) const {
     if (count == 0) return;
     if constexpr (Plan::parallel) ranks_.wait();  // the copy to pageable memory would wait, too, whatever the deadline
-    require_cuda(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
-    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    require_cuda(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+    require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
 
   control_view<Plan> controls() const {
-    return {policies_, step_terms_.get(), step_terms_.get() + 1, factors_.get(), scale_, late_.get(),
+    return {policies, step_terms_.get(), step_terms_.get() + 1, factors_.get(), scale, late.get(),
             next_memories_.get(), has_elements_};
   }
 
   std::span<memory_of<rule>> memories() const {
-    return {memories_.get(), std::size_t(Plan::unit_per_tensor ? view_.tensor_count : view_.group_count)};
+    return {memories_.get(), std::size_t(Plan::unit_per_tensor ? view.tensor_count : view.group_count)};
   }
 
-  static constexpr int rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
+  static constexpr int partial_rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
-    rule_chunks_ = Plan::shards ? std::ssize(where.own.chunks) : where.rule_chunks;
-    own_chunks_ = Plan::shards ? std::ssize(where.own.chunks) : where.chunks();
+    rule_chunks = Plan::shards ? std::ssize(where.own.chunks) : where.rule_chunks;
+    own_chunks = Plan::shards ? std::ssize(where.own.chunks) : where.chunks();
     auto const rule_arena = std::size_t(Plan::shards ? where.own.size : where.rule_arena);
     std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
     auto const arena = std::size_t(where.own.size), chunks = std::size_t(where.chunks());
     arena_ = std::size_t(where.arena);
     has_elements_ = where.rule_chunks > 0;
-    tensors_ = {where.tensors, stream_};
-    tensor_of_chunk_ = {where.tensor_of_chunk, stream_};
-    groups_ = {groups, stream_};
-    control_ = {std::array{start_of<Plan>(policies_)}, stream_};
+    tensors_ = {where.tensors, stream};
+    tensor_of_chunk_ = {where.tensor_of_chunk, stream};
+    groups_ = {groups, stream};
+    control = {std::array{start_of<Plan>(policies)}, stream};
     units_ = device_array<unit<rule, typename Plan::real>>(units);
-    partial_ = {std::vector<double>(rows * chunks), stream_};
+    partial_ = {std::vector<double>(partial_rows * chunks), stream};
     if constexpr (Plan::sums)
       pending_ = device_array<unit<rule, typename Plan::real>>(Plan::pending_per_tensor ? units : groups.size());
     if constexpr (has_memory<rule>) {
-      memories_ = {std::vector<memory_of<rule>>(units), stream_};
+      memories_ = {std::vector<memory_of<rule>>(units), stream};
       next_memories_ = device_array<memory_of<rule>>(units);
     }
     if constexpr (Plan::totals_per_tensor)
@@ -175,11 +176,11 @@ template <class Plan> class cuda_storage {
     if constexpr (Plan::clip_over != scope::model)
       factors_ = device_array<double>(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size());
     if constexpr (Plan::clips_rows) {
-      all_row_pieces const rows(where);
-      row_pieces_ = {rows.of, stream_};
-      piece_partial_ = device_array<double>(std::size_t(Plan::norm_rows * rows.pieces));
-      row_factors_ = {std::vector<typename Plan::real>(std::size_t(rows.rows + packet_size)), stream_};
-      view_.clipped = {row_pieces_.get(), piece_partial_.get(), row_factors_.get(), rows.pieces};
+      all_row_pieces const all(where);
+      row_pieces_ = {all.of, stream};
+      piece_partial_ = device_array<double>(std::size_t(Plan::norm_rows * all.pieces));
+      row_factors_ = {std::vector<typename Plan::real>(std::size_t(all.rows + packet_size)), stream};
+      view.clipped = {row_pieces_.get(), piece_partial_.get(), row_factors_.get(), all.pieces};
     }
     if constexpr (Plan::has_step_terms) step_terms_ = device_array<step_terms_of<Plan>>(2);
     if constexpr (Plan::has_remainder) remainder_ = device_array<std::uint16_t>(arena);
@@ -191,39 +192,50 @@ template <class Plan> class cuda_storage {
     }(typename Plan::every_slot{});
     if constexpr (Plan::template given<typename Plan::ascent>) {
       make_saved();
-      ascent_ = device_array<double>(1);
+      ascent = device_array<double>(1);
     }
-    report_ = pinned<control_block>();
-    late_ = pinned<late_report>();
+    report = pinned<control_block>();
+    late = pinned<late_report>();
 
-    view_ = {tensors_.get(), tensor_of_chunk_.get(), where.chunks(), std::int32_t(where.tensors.size()),
-             std::int32_t(groups.size()), master_.get(), {}, control_.get(), groups_.get(), units_.get(),
-             pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}, {}, view_.clipped};
-    if constexpr (Plan::parallel) ranks_.show_in(view_);
+    view = {tensors_.get(), tensor_of_chunk_.get(), where.chunks(), std::int32_t(where.tensors.size()),
+             std::int32_t(groups.size()), master_.get(), {}, control.get(), groups_.get(), units_.get(),
+             pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}, {}, view.clipped};
+    if constexpr (Plan::parallel) ranks_.show_in(view);
     if constexpr (Plan::ascends && !Plan::measures) make_norm_partial();
-    if constexpr (Plan::has_extras) view_.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
-    if constexpr (Plan::has_step_terms) view_.extra.step_terms = step_terms_.get();
+    if constexpr (Plan::has_extras) view.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
+    if constexpr (Plan::has_step_terms) view.extra.step_terms = step_terms_.get();
     if constexpr (Plan::selects_rows) {
-      rows_ = {where, groups.size(), stream_};
-      view_.extra.rows = rows_.records();
-      view_.extra.rules = rows_.rules();
+      rows = {where, groups.size(), stream};
+      view.extra.rows = rows.records();
+      view.extra.rules = rows.rules();
     }
-    scale_ = &control_.get()->scale;
+    scale = &control.get()->scale;
     if constexpr (Plan::shares_scale)
-      scale_ = &static_cast<typename Plan::loss_scale const&>(policies_).shared->state;
-    for (std::size_t i = 0; i != Plan::slots; ++i) view_.slot[i] = slot_[i].get();
+      scale = &static_cast<typename Plan::loss_scale const&>(policies).shared->state;
+    for (std::size_t i = 0; i != Plan::slots; ++i) view.slot[i] = slot_[i].get();
   }
 
-  cudaStream_t stream_;
-  int device_ = 0;
-  typename Plan::policies policies_;
+  cudaStream_t stream;
+  int device = 0;
+  typename Plan::policies policies;
+  device_array<control_block> control;
+  device_array<double> ascent;     // the factor of sam
+  device_array<std::byte> saved;   // the values that sam or swap_average() replaces
+  std::int64_t rule_chunks = 0, own_chunks = 0;
+  std::conditional_t<Plan::selects_rows, cuda_rows<Plan>, no_rows> rows;
+  std::unique_ptr<control_block, pinned_delete> report;
+  std::unique_ptr<late_report, pinned_delete> late;
+  device_view<Plan> view{};
+  loss_scale_state const* scale = nullptr;
+
+ private:
+  cuda_ranks<Plan>& ranks_;
   device_array<tensor_record<typename Plan::value, typename Plan::gradient>> tensors_;
   device_array<std::int32_t> tensor_of_chunk_;
   device_array<entry> groups_;
-  device_array<control_block> control_;
   device_array<unit<rule, typename Plan::real>> units_, pending_;
   device_array<memory_of<rule>> memories_, next_memories_;
-  device_array<double> partial_, totals_, factors_, norm_partial_, ascent_, piece_partial_;
+  device_array<double> partial_, totals_, factors_, norm_partial_, piece_partial_;
   device_array<row_pieces> row_pieces_;
   device_array<typename Plan::real> row_factors_;
   device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
@@ -231,17 +243,9 @@ template <class Plan> class cuda_storage {
   device_array<std::uint16_t> remainder_;
   device_array<typename Plan::real> average_;
   device_array<typename Plan::slow> slow_;
-  device_array<std::byte> saved_;
+  std::array<device_array<std::byte>, Plan::slots> slot_;
   std::size_t arena_ = 0;
   bool has_elements_ = true;
-  std::int64_t rule_chunks_ = 0, own_chunks_ = 0;
-  std::array<device_array<std::byte>, Plan::slots> slot_;
-  std::conditional_t<Plan::selects_rows, cuda_rows<Plan>, no_rows> rows_;
-  std::unique_ptr<control_block, pinned_delete> report_;
-  std::unique_ptr<late_report, pinned_delete> late_;
-  cuda_ranks<Plan> ranks_;
-  device_view<Plan> view_{};
-  loss_scale_state const* scale_ = nullptr;
 };
 
 }  // namespace descent::detail

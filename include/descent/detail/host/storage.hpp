@@ -14,28 +14,42 @@
 #include <cstdint>
 #include <vector>
 
-/// What the host backend owns for the elements, and how its passes find them.
+/// The part of the host engine that owns memory for elements (masters, averages, slow weights, state), finds the
+/// buffers of a chunk, and runs loops over chunks.
 namespace descent::detail {
 
-template <class Plan, class System> class host_storage : protected host_control<Plan> {
- protected:
-  using base = host_control<Plan>;
-  using typename base::rule;
-  using typename base::real;
-  using typename base::entry;
-  using typename base::tensors;
-  using base::where_, base::factors_;
+template <class Plan, class System> class host_storage {
+  using rule = typename Plan::rule;
+  using real = typename Plan::real;
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
 
-  host_storage(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies)
-      : base(where, groups, policies), ranks_(base::policies_), rows_(where) {}
+ public:
+  host_storage(host_control<Plan> const& control, host_ranks<Plan> const& ranks, host_rows<Plan> const& rows)
+      : control_(control), where_(control.where), ranks_(ranks), rows_(rows) {}
+
+  void allocate(std::array<bool, Plan::slots> const& used) {
+    if constexpr (Plan::has_master) master_ = of_elements<typename Plan::master>();
+    if constexpr (Plan::has_remainder) remainder_ = of_elements<std::uint16_t>();
+    if constexpr (Plan::template given<typename Plan::average>) average_ = of_elements<real>();
+    if constexpr (Plan::template given<typename Plan::ascent>) make_saved();
+    if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = of_elements<typename Plan::slow>();
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((slot_[I] = used[I] ? allocate_host(std::size_t(Plan::shards ? where_.own.size : where_.rule_arena) *
+                                           sizeof(typename Plan::template slot<I>))
+                           : nullptr), ...);
+    }(typename Plan::every_slot{});
+  }
+  /// Room for the values that sam or swap_average() replaces.
+  void make_saved() {
+    if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
+  }
 
   void* master() const { return master_.get(); }
   void* remainder() const { return remainder_.get(); }
   void* average() const { return average_.get(); }
   void* slow() const { return slow_.get(); }
   void* slot(std::size_t i) const { return slot_[i].get(); }
-
-  template <class T> host_memory allocate() const { return allocate_host(std::size_t(where_.own.size) * sizeof(T)); }
+  std::byte* saved() const { return saved_.get(); }
 
   /// All that is owned of the elements from `first` on.
   std::array<owned_buffer, Plan::slots + 4> owned(std::int64_t first) const {
@@ -58,7 +72,7 @@ template <class Plan, class System> class host_storage : protected host_control<
   unit<rule, real> row_unit(unit<rule, real> const& u, [[maybe_unused]] std::int64_t chunk,
                             [[maybe_unused]] std::int64_t row) const {
     if constexpr (Plan::own_updates) {
-      rule const& r = base::scheduled_[std::size_t(record(chunk).group)];
+      rule const& r = control_.rules[std::size_t(record(chunk).group)];
       return {terms_of_row<Plan>(r, rows_of_chunk(chunk).updates[row]), u.factor, false};
     } else {
       return u;
@@ -76,7 +90,7 @@ template <class Plan, class System> class host_storage : protected host_control<
   }
   std::size_t unit_of(std::int64_t chunk) const { return tensor_or_group(chunk, Plan::unit_per_tensor); }
   double factor_of(std::int64_t chunk) const {
-    return factors_[tensor_or_group(chunk, Plan::clip_over == scope::tensor)];
+    return control_.factors[tensor_or_group(chunk, Plan::clip_over == scope::tensor)];
   }
 
   template <class Real> static auto spread(unit<rule, real> const& u) {
@@ -141,8 +155,8 @@ template <class Plan, class System> class host_storage : protected host_control<
     else if constexpr (std::is_same_v<typename Typed::gradient, typename Plan::gradient>)
       x.gradient = ranks_.gradients() + (Plan::shards ? first : ranks_.place_of(index_of(t))(t.arena));
     if constexpr (Plan::clips_rows)
-      if (row_pieces const& rows = base::row_clip_.rows.of[index_of(t)]; rows.several())
-        x.rows = {base::row_clip_.factors.data() + rows.first_row, rows.columns, rows.inverse, from};
+      if (row_pieces const& rows = control_.row_clip.rows.of[index_of(t)]; rows.several())
+        x.rows = {control_.row_clip.factors.data() + rows.first_row, rows.columns, rows.inverse, from};
     if constexpr (Typed::has_master) at(master_, x.exact);
     else x.exact = x.value;
     if constexpr (Plan::has_extras) {
@@ -158,6 +172,10 @@ template <class Plan, class System> class host_storage : protected host_control<
     return x;
   }
 
+  void copy(void* to, void const* from, std::size_t bytes) {
+    if (bytes) std::memcpy(to, from, bytes);
+  }
+
   /// The body for every chunk that this rank updates, or for the first ones, or for all.
   template <class Body> void for_chunks(Body const& body) { for_chunks(body, where_.chunks()); }
   template <class Body> void for_chunks(Body const& body, std::int64_t chunks) {
@@ -169,8 +187,8 @@ template <class Plan, class System> class host_storage : protected host_control<
     run(shifted<Body>{&body, some.first_chunk}, some.chunks);
   }
 
-  /// Of what rows of the other one have become rows of this one, all that is owned.
-  void take_rows(host_storage const& old, std::vector<row_move> const& moves) {
+  /// Copies all that is owned of the rows that survive from `old`.
+  void take(host_storage const& old, std::vector<row_move> const& moves) {
     for_chunks(take_body{this, &old, moves.data()});
     if constexpr (Plan::own_updates)
       for (std::size_t t = 0; t < moves.size(); ++t)
@@ -243,10 +261,12 @@ template <class Plan, class System> class host_storage : protected host_control<
     chunk_pass<real, Body> const pass{&body, has_lanes()};
     each_of<System>(where_.elements, chunks, pass);
   }
+  template <class T> host_memory of_elements() const { return allocate_host(std::size_t(where_.own.size) * sizeof(T)); }
 
- protected:
-  [[no_unique_address]] host_ranks<Plan> ranks_;
-  [[no_unique_address]] host_rows<Plan> rows_;
+  host_control<Plan> const& control_;
+  tensors const& where_;
+  host_ranks<Plan> const& ranks_;
+  host_rows<Plan> const& rows_;
   host_memory master_, remainder_, average_, slow_, saved_;
   std::array<host_memory, Plan::slots> slot_;
 };

@@ -24,9 +24,10 @@ namespace descent::detail {
 template <class Plan, class Engine> class saved_run : public state_access<Plan, Engine> {
  protected:
   using base = state_access<Plan, Engine>;
-  using base::base, base::alive, base::waiting, base::where_, base::groups_, base::has_plateau;
-  using typename base::rule;
+  using rule = typename Plan::rule;
+  using base::base, base::core_;
 
+  static constexpr bool has_plateau = Plan::template given<typename Plan::plateau>;
   static constexpr bool owns_scale = Plan::template given<typename Plan::loss_scale> && !Plan::shares_scale;
 
  public:
@@ -72,30 +73,30 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   /// another number and, on the host, where a schedule is out of its field's range at t. What a matrix rule does every
   /// n updates goes on as if none had been skipped; load() knows of those that were.
   void set_step(std::int64_t t) {
-    alive();
+    core_.alive();
     check_step(t);
-    alive().set_control(&control_block::step, t, groups_);
-    if constexpr (Plan::has_matrices) alive().matrices().set_updates(t);
+    core_.alive().set_control(&control_block::step, t, core_.groups);
+    if constexpr (Plan::has_matrices) core_.alive().matrices.set_updates(t);
   }
 
   /// The state of the loss scale, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
   /// Throws std::invalid_argument on one in which the policy is never.
-  loss_scale_state scale_state() const { return waiting("scale_state()").read_scale(); }
+  loss_scale_state scale_state() const { return core_.waiting("scale_state()").read_scale(); }
   void set_scale_state(loss_scale_state const& s) requires(otherwise("no scale of its own: set the loss_scaler's") ||
                                                            owns_scale) {
     check_scale(s);
-    alive().set_control(&control_block::scale, s, groups_);
+    core_.alive().set_control(&control_block::scale, s, core_.groups);
   }
 
   /// The state of the plateau, likewise.
   plateau_state plateau() const requires(otherwise("observe(), plateau(): give the policy on_plateau{}") ||
                                          has_plateau) {
-    return waiting("plateau()").read_control().plateau;
+    return core_.waiting("plateau()").read_control().plateau;
   }
   void set_plateau(plateau_state const& s) requires(otherwise("observe(), plateau(): give the policy on_plateau{}") ||
                                                     has_plateau) {
     check_plateau(s);
-    alive().set_control(&control_block::plateau, s, groups_);
+    core_.alive().set_control(&control_block::plateau, s, core_.groups);
   }
 
   /// Values, masters, states, averages, groups, t and loss scale become those of one rank, on which they were put back,
@@ -103,11 +104,11 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   /// either.
   void broadcast(int root = 0) requires(otherwise("it gives all ranks what one of them has: give replicated{comm}") ||
                                         (Plan::parallel && !Plan::shards)) {
-    Engine& e = waiting("broadcast()");
-    this->refuse_averages("broadcast()");
-    this->refuse_elsewhere("broadcast()");
-    e.broadcast(groups_, root);
-    this->end_unscaled();
+    Engine& e = core_.waiting("broadcast()");
+    core_.refuse_averages("broadcast()");
+    core_.refuse_elsewhere("broadcast()");
+    e.broadcast(core_.groups, root);
+    core_.end_unscaled();
   }
 
   /// Throws std::invalid_argument on every rank, with the first difference and which ranks have what, unless all have
@@ -116,7 +117,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   /// once, and 8 bytes for each are compared. Waits for all ranks and, on CUDA, for the stream.
   void agree() requires(otherwise("there is one rank: give the policy replicated{comm} or sharded{comm}") ||
                         Plan::parallel) {
-    waiting("agree()").agree(this->where_, groups_);
+    core_.waiting("agree()").agree(core_.where, core_.groups);
   }
 
  private:
@@ -141,9 +142,9 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
       auto const* const a = static_cast<answer_to<decltype(read()), F> const*>((answer++)->get());
       if (a) put(*this, a->elements());
     });
-    if constexpr (Plan::sums) alive().set_groups(groups_);  // what the next sums need depends on what was put back
-    this->end_unscaled();
-    alive().read_control();  // waits until all is copied
+    if constexpr (Plan::sums) core_.alive().set_groups(core_.groups);  // the next sums depend on what was put back
+    core_.end_unscaled();
+    core_.alive().read_control();  // waits until all is copied
   }
 
   struct anything {
@@ -191,20 +192,20 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   }
 
   void refuse_between(char const* function) const {
-    Engine const& e = waiting(function);
-    this->refuse_averages(function);
-    this->refuse_elsewhere(function);
-    this->refuse_ready(function);
+    Engine const& e = core_.waiting(function);
+    core_.refuse_averages(function);
+    core_.refuse_elsewhere(function);
+    core_.refuse_ready(function);
     if (auto const n = e.read_control().batches)
       throw std::logic_error(std::string(function) + " while micro-batches wait for their update: " +
                              std::to_string(n));
   }
   void check_step(std::int64_t t) const {
     require_steps("set_step", "the step", t, 0);
-    this->check_schedules(t);
+    core_.check_schedules(t);
   }
   void check_scale(loss_scale_state const& s) const {
-    require_scale_state(static_cast<typename Plan::loss_scale const&>(alive().policies()), s);
+    require_scale_state(static_cast<typename Plan::loss_scale const&>(core_.alive().policies()), s);
   }
   static void check_plateau(plateau_state const& s) {
     constexpr char const* name = "set_plateau";
@@ -219,12 +220,12 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
   /// f(name, read, check, put) for each piece: what read() gives now, and what put(optimizer, elements) makes of it,
   /// which throws only where check(optimizer, elements) does.
   template <class Self, class F> static void each_piece(Self& self, F const& f) {
-    f("step", [&] { return std::array{self.alive().read_control().step}; },
+    f("step", [&] { return std::array{self.core_.alive().read_control().step}; },
       [](auto const& of, auto const& x) { of.check_step(x[0]); }, [](auto& to, auto const& x) { to.set_step(x[0]); });
     if constexpr (Plan::has_matrices)
-      f("matrix_updates", [&] { return std::array{self.alive().matrices().updates()}; },
+      f("matrix_updates", [&] { return std::array{self.core_.alive().matrices.updates()}; },
         [](auto const&, auto const& x) { require_steps("load", "'matrix_updates'", x[0], 0); },
-        [](auto& to, auto const& x) { to.alive().matrices().set_updates(x[0]); });
+        [](auto& to, auto const& x) { to.core_.alive().matrices.set_updates(x[0]); });
     if constexpr (owns_scale)
       f("loss_scale", [&] { return std::array{self.scale_state()}; },
         [](auto const& of, auto const& x) { of.check_scale(x[0]); },
@@ -233,7 +234,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
       f("plateau", [&] { return std::array{self.plateau()}; },
         [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
         [](auto& to, auto const& x) { to.set_plateau(x[0]); });
-    for (std::size_t t = 0; t < self.where_.names.size(); ++t) each_piece_of(self, t, f);
+    for (std::size_t t = 0; t < self.core_.where.names.size(); ++t) each_piece_of(self, t, f);
     if constexpr (has_memory<rule> && !Plan::unit_per_tensor) array("memory", [&] { return self.rule_memory(); }, f);
   }
   /// A piece that lies in the backend's memory.
@@ -242,7 +243,8 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
     f(name, read, check, [&read](auto& to, auto const& x) { to.put("load", read(), x); });
   }
   template <class Self, class F> static void each_piece_of(Self& self, std::size_t t, F const& f) {
-    std::string const& name = self.where_.names[t];
+    auto const& storage = self.core_.alive().storage;
+    std::string const& name = self.core_.where.names[t];
     auto const piece = [&](std::string const& what, auto const& read, auto const&... check) {
       array(name + what, read, f, check...);
     };
@@ -252,11 +254,11 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
     if constexpr (Plan::has_matrices) each_matrix_piece(self, t, piece);
     if constexpr (Plan::has_master) piece(".master", [&] { return self.master_of(t); });
     if constexpr (Plan::has_remainder)
-      piece(".remainder", [&] { return self.template view<std::uint16_t>(self.alive().remainder(), t); });
+      piece(".remainder", [&] { return self.template view<std::uint16_t>(storage.remainder(), t); });
     if constexpr (Plan::template given<typename Plan::average>)
-      piece(".average", [&] { return self.template view<typename Plan::real>(self.alive().average(), t); });
+      piece(".average", [&] { return self.template view<typename Plan::real>(storage.average(), t); });
     if constexpr (Plan::template given<typename Plan::lookahead>)
-      piece(".slow", [&] { return self.template view<typename Plan::slow>(self.alive().slow(), t); });
+      piece(".slow", [&] { return self.template view<typename Plan::slow>(storage.slow(), t); });
     if constexpr (has_memory<rule> && Plan::unit_per_tensor)
       piece(".memory", [&] { return self.rule_memory().subspan(t, 1); });
     if constexpr (Plan::own_updates)
@@ -269,7 +271,7 @@ template <class Plan, class Engine> class saved_run : public state_access<Plan, 
       (piece(".matrix." + slot_in_piece<typename Plan::matrix_rule>(I),
              [&] { return self.template matrix_state_of<I>(t); }), ...);
     }(std::make_index_sequence<slots>{});
-    auto const& matrices = self.alive().matrices();
+    auto const& matrices = self.core_.alive().matrices;
     for (std::size_t part = 0; part < matrices.where().parts(t); ++part)
       piece(".matrix." + std::to_string(slots + part), [&] { return matrix_memory<Plan>(matrices, t, part); });
   }

@@ -32,38 +32,36 @@ concept checks_schedules =
   throw std::logic_error(std::string(function) + why);
 }
 
-/// What the bases of an optimizer share.
-template <class Plan, class Engine> class optimizer_core {
- protected:
-  using engine = Engine;
+/// What an optimizer holds, and the checks of the order of calls.
+template <class Plan, class Engine> struct optimizer_core {
   using rule = typename Plan::rule;
   using entry = group_entry<rule>;
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
 
-  optimizer_core(tensors where, rule const& r) : where_(std::move(where)), groups_(std::size_t(where_.groups), {r}) {
-    for (std::size_t g = 0; g < groups_.size(); ++g) groups_[g].number = std::int32_t(g);
+  optimizer_core(tensors of, rule const& r) : where(std::move(of)), groups(std::size_t(where.groups), {r}) {
+    for (std::size_t g = 0; g < groups.size(); ++g) groups[g].number = std::int32_t(g);
   }
 
   Engine& alive() const {
-    if (!engine_) refuse_now("this optimizer", " was moved from");
-    return *engine_;
+    if (!engine) refuse_now("this optimizer", " was moved from");
+    return *engine;
   }
   /// Of a parameter.
   std::size_t number_of(std::string const& name) const {
     alive();
-    return where_.find(name);
+    return where.find(name);
   }
   /// For a function that waits.
   Engine& waiting(char const* function) const {
     alive().refuse_capture(function);
-    return *engine_;
+    return *engine;
   }
 
   void refuse_averages(char const* function) const {
-    if (swapped_) refuse_now(function, " between two calls of swap_average(): the values are the averages now");
+    if (swapped) refuse_now(function, " between two calls of swap_average(): the values are the averages now");
   }
   void refuse_elsewhere(char const* function) const {
-    if (ascended_)
+    if (ascended)
       refuse_now(function, Plan::ascends ? " after ascend(): the values are elsewhere until step()"
                                          : " after move_ahead(): the values are elsewhere until step()");
   }
@@ -75,33 +73,33 @@ template <class Plan, class Engine> class optimizer_core {
 
   /// The gradients have their loss scale, or will have when they are written anew.
   void end_unscaled() {
-    if constexpr (Plan::unscales) engine_->mark_unscaled(false);
-    unscaled_ = false;
+    if constexpr (Plan::unscales) engine->mark_unscaled(false);
+    unscaled = false;
   }
 
   /// On the host, where every schedule can be called: what they make of the groups and of their terms.
   void check_schedules([[maybe_unused]] std::int64_t step) const {
-    if constexpr (checks_schedules<Engine, entry>) engine_->check_schedules(groups_, step);
+    if constexpr (checks_schedules<Engine, entry>) engine->check_schedules(groups, step);
   }
   /// The terms of the next update alone.
   void check_terms() const {
-    if constexpr (checks_schedules<Engine, entry>) engine_->check_next_terms(groups_);
+    if constexpr (checks_schedules<Engine, entry>) engine->check_next_terms(groups);
   }
 
-  self_movable<tensors> where_;
-  self_movable<std::vector<entry>> groups_;
-  std::unique_ptr<Engine> engine_;
-  bool swapped_ = false, ascended_ = false;  // whether the values are the averages, or elsewhere
-  bool unscaled_ = false;                    // whether unscale() was called for the next step
+  self_movable<tensors> where;
+  self_movable<std::vector<entry>> groups;
+  std::unique_ptr<Engine> engine;
+  bool swapped = false, ascended = false;  // whether the values are the averages, or elsewhere
+  bool unscaled = false;                   // whether unscale() was called for the next step
 };
 
 /// The face's part that shows what the optimizer owns, and puts it back.
-template <class Plan, class Engine> class state_access : protected optimizer_core<Plan, Engine> {
+template <class Plan, class Engine> class state_access {
  protected:
   using core = optimizer_core<Plan, Engine>;
-  using core::alive, core::where_, core::groups_;
-  using typename core::rule;
-  using optimizer_core<Plan, Engine>::optimizer_core;
+  using rule = typename Plan::rule;
+
+  state_access(typename core::tensors where, rule const& r) : core_(std::move(where), r) {}
 
   static constexpr bool has_plateau = Plan::template given<typename Plan::plateau>;
   static constexpr bool has_average = Plan::template given<typename Plan::average>;
@@ -113,7 +111,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   template <std::size_t Slot>
   auto state(std::string const& name) const requires(otherwise("the rule's state has fewer members") ||
                                                      Slot < Plan::slots) {
-    return state_of<Slot>(this->number_of(name));
+    return state_of<Slot>(core_.number_of(name));
   }
   auto state(std::string const& name, std::size_t slot) const
       requires(otherwise("the state's members have several types: use state<number>(name)") ||
@@ -121,7 +119,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     if (slot >= Plan::slots)
       throw std::invalid_argument("state of '" + name + "': the rule has " + std::to_string(Plan::slots) +
                                   " members of state, asked for number " + std::to_string(slot));
-    return state_view<typename Plan::template slot<0>>(alive().slot(slot), this->number_of(name));
+    return state_view<typename Plan::template slot<0>>(core_.alive().storage.slot(slot), core_.number_of(name));
   }
   auto state(std::string const& name, std::string_view slot) const requires has_slot_names<rule> {
     for (std::size_t i = 0; i != Plan::slots; ++i)
@@ -134,7 +132,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   template <std::size_t Part>
   auto matrix_state(std::string const& name) const requires(otherwise("give the policy matrices{rule}") ||
                                                             Plan::has_matrices) {
-    return matrix_state_of<Part>(this->number_of(name));
+    return matrix_state_of<Part>(core_.number_of(name));
   }
   template <std::size_t Part>
   void set_matrix_state(std::string const& name, auto const& from) requires(otherwise("give matrices{rule}") ||
@@ -154,7 +152,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// the clipping go over a tensor; in the backend's memory. Putting it back likewise.
   auto rule_memory() const requires(otherwise("rule_memory(): the rule has no memory beside its state") ||
                                     has_memory<rule>) {
-    return std::span<memory_of<rule> const>(alive().memories());
+    return std::span<memory_of<rule> const>(core_.alive().memories());
   }
   void set_rule_memory(auto const& from) requires(otherwise("rule_memory(): the rule has no memory beside its state") ||
                                                   has_memory<rule>) {
@@ -166,28 +164,28 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// said already; otherwise as step().
   void ready(std::size_t parameter, auto... stream) requires(otherwise("give replicated or sharded overlap{}") ||
                                                              Plan::overlaps) {
-    alive().ready(groups_, parameter, stream...);
+    core_.alive().ready(core_.groups, parameter, stream...);
   }
   void ready(std::string const& name, auto... stream) requires(otherwise("give replicated or sharded overlap{}") ||
                                                                Plan::overlaps) {
-    ready(this->number_of(name), stream...);
+    ready(core_.number_of(name), stream...);
   }
 
   /// Shows on_plateau a metric, such as the loss over what it does not train on: one value, or one that is read where
   /// the backend is. On CUDA enqueued; in a capture the value stays as it is, and the memory is read at each replay.
   void observe(double metric) requires(otherwise("observe(), plateau(): give the policy on_plateau{}") ||
                                        has_plateau) {
-    alive().observe(nullptr, metric, groups_);
+    core_.alive().observe(nullptr, metric, core_.groups);
   }
   void observe(float const* metric) requires(otherwise("observe(), plateau(): give the policy on_plateau{}") ||
                                              has_plateau) {
     if (!metric) throw std::invalid_argument("observe: the pointer to the metric is null");
-    alive().observe(metric, 0, groups_);
+    core_.alive().observe(metric, 0, core_.groups);
   }
   /// The master copy of one parameter, likewise. If the value already has the master's type, the value itself.
   auto master(std::string const& name) const requires(otherwise("no master: give the policy master<float>{}") ||
                                                       Plan::has_master) {
-    return master_of(this->number_of(name));
+    return master_of(core_.number_of(name));
   }
 
   /// Puts masters back, to the bit, where reload_values() makes them of the values; likewise average, slow weights,
@@ -200,7 +198,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// The average of one parameter, likewise.
   auto average(std::string const& name) const requires(otherwise("no average: give the policy ema{} or swa{}") ||
                                                        has_average) {
-    return view<typename Plan::real>(alive().average(), this->number_of(name));
+    return view<typename Plan::real>(core_.alive().storage.average(), core_.number_of(name));
   }
   void set_average(std::string const& name, auto const& from) requires(otherwise("give the policy ema{} or swa{}") ||
                                                                        has_average) {
@@ -208,7 +206,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   }
   /// Lookahead's slow weights of one parameter, likewise.
   auto slow(std::string const& name) const requires(otherwise("give the policy lookahead{}") || has_slow) {
-    return view<typename Plan::slow>(alive().slow(), this->number_of(name));
+    return view<typename Plan::slow>(core_.alive().storage.slow(), core_.number_of(name));
   }
   void set_slow(std::string const& name, auto const& from) requires(otherwise("give lookahead{}") || has_slow) {
     put("set_slow of '" + name + "'", slow(name), from);
@@ -216,7 +214,7 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// The 16 bits that each value of one parameter lacks, likewise.
   auto remainder(std::string const& name) const requires(otherwise("give the policy master_remainder{}") ||
                                                          Plan::has_remainder) {
-    return view<std::uint16_t>(alive().remainder(), this->number_of(name));
+    return view<std::uint16_t>(core_.alive().storage.remainder(), core_.number_of(name));
   }
   void set_remainder(std::string const& name, auto const& from) requires(otherwise("give master_remainder{}") ||
                                                                          Plan::has_remainder) {
@@ -228,8 +226,8 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   /// captured ones too. On CUDA enqueued.
   void select_rows(std::string const& name, std::uint8_t const* mask) requires(otherwise("give masked_rows{}") ||
                                                                                Plan::selects_rows) {
-    std::size_t const t = this->number_of(name);
-    this->alive().select_rows(t, rows_of(where_, t), mask);
+    std::size_t const t = core_.number_of(name);
+    core_.alive().select_rows(t, rows_of(core_.where, t), mask);
   }
   /// The same by a list of row numbers in the backend's memory, which is read here and once. A negative number is left
   /// out, so a list may have room; one twice counts once. A number too large throws std::invalid_argument on the host
@@ -238,14 +236,14 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
   void select_rows(std::string const& name, Index const* list, std::int64_t count)
       requires(otherwise("give masked_rows{}") || Plan::selects_rows) {
     require(count >= 0 && count <= most_elements, "select_rows", "count", "in [0, 2^48]", count);
-    std::size_t const t = this->number_of(name);
-    this->alive().select_rows(t, rows_of(where_, t), list, count);
+    std::size_t const t = core_.number_of(name);
+    core_.alive().select_rows(t, rows_of(core_.where, t), list, count);
   }
   /// How often each row of one parameter was updated, in the backend's memory. Counts that are put back are at least 0;
   /// on CUDA those in device memory are not looked at.
   auto row_updates(std::string const& name) const requires(otherwise("give masked_rows<row_step::own>{}") ||
                                                            Plan::own_updates) {
-    return row_updates_of(this->number_of(name));
+    return row_updates_of(core_.number_of(name));
   }
   void set_row_updates(std::string const& name, auto const& from)
       requires(otherwise("give masked_rows<row_step::own>{}") || Plan::own_updates) {
@@ -258,28 +256,28 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
  protected:
   // The same by the number of the parameter.
   template <std::size_t Slot> auto state_of(std::size_t t) const {
-    return state_view<typename Plan::template slot<Slot>>(alive().slot(Slot), t);
+    return state_view<typename Plan::template slot<Slot>>(core_.alive().storage.slot(Slot), t);
   }
   template <std::size_t Part> auto matrix_state_of(std::size_t t) const {
-    return matrix_part<Plan, Part>(alive().matrices(), where_.tensors, t);
+    return matrix_part<Plan, Part>(core_.alive().matrices, core_.where.tensors, t);
   }
   auto master_of(std::size_t t) const {
     using exact = typename Plan::exact;
-    auto const& x = where_.tensors[t];
+    auto const& x = core_.where.tensors[t];
     return with_types<Plan>(x.types, [&]<class Typed>() {
-      if constexpr (Typed::has_master) return view<exact>(this->alive().master(), t);
+      if constexpr (Typed::has_master) return view<exact>(core_.alive().storage.master(), t);
       else return view_of(static_cast<exact const*>(static_cast<void const*>(x.value)), x.count);
     });
   }
-  auto row_updates_of(std::size_t t) const { return view_of(this->alive().row_updates(t), rows_of(where_, t)); }
+  auto row_updates_of(std::size_t t) const { return view_of(core_.alive().row_updates(t), rows_of(core_.where, t)); }
 
   /// What a rank has of a buffer of one parameter; empty where there is no buffer.
   template <class T> std::span<T const> view(void* buffer, std::size_t t) const {
-    auto const& x = where_.tensors[t];
+    auto const& x = core_.where.tensors[t];
     if (!buffer) return {};
     if constexpr (Plan::shards) {
-      auto const [begin, size] = part_in(x, where_.own.runs[t]);
-      return view_of(static_cast<T const*>(buffer) + where_.own.places[t](x.arena + begin), size);
+      auto const [begin, size] = part_in(x, core_.where.own.runs[t]);
+      return view_of(static_cast<T const*>(buffer) + core_.where.own.places[t](x.arena + begin), size);
     } else {
       return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
     }
@@ -294,15 +292,15 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
       static_assert(std::is_same_v<T, typename decltype(elements)::value_type>,
                     "set_...(name, elements): it is stored in another type than the elements'; convert on purpose");
       require_size(what, to.size(), elements.size());
-      alive().copy(const_cast<T*>(to.data()), elements.data(), elements.size_bytes());
+      core_.alive().storage.copy(const_cast<T*>(to.data()), elements.data(), elements.size_bytes());
     }
   }
   void put_memory(std::string const& what, std::span<memory_of<rule> const> to, auto const& from) {
     put(what, to, from);
-    if constexpr (Plan::sums) alive().set_groups(groups_);  // what the next sums need depends on it
+    if constexpr (Plan::sums) core_.alive().set_groups(core_.groups);  // what the next sums need depends on it
   }
   void require_counts(std::string const& what, auto const& counts) const {
-    if (counts.empty() || !alive().on_host(counts.data())) return;
+    if (counts.empty() || !core_.alive().on_host(counts.data())) return;
     for (std::size_t row = 0; row < counts.size(); ++row)
       if (counts[row] < 0)
         throw std::invalid_argument(what + ": the count of row " + std::to_string(row) + " must be at least 0, is " +
@@ -319,8 +317,11 @@ template <class Plan, class Engine> class state_access : protected optimizer_cor
     return {p, std::size_t(count)};
   }
   template <class T> std::span<T const> state_view(void* buffer, std::size_t t) const {
-    return where_.tensors[t].matrix ? std::span<T const>{} : view<T>(buffer, t);
+    return core_.where.tensors[t].matrix ? std::span<T const>{} : view<T>(buffer, t);
   }
+
+ protected:
+  core core_;
 };
 
 }  // namespace descent::detail
