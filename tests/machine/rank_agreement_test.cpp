@@ -258,7 +258,7 @@ struct with_secrets {
   with_secrets() {}
 
  private:
-  double b = 2;
+  [[maybe_unused]] double b = 2;
 };
 
 }  // namespace
