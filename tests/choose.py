@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 """usage: choose.py build-folder yes|no quick|rest|all|NAME...
 
-What tests/run.sh builds and runs: the tests of the suite quick, all others, all, or those with a NAME in theirs; `yes` where
-a CUDA device in software runs those of the suite gpu. Writes into the build folder, a line each:
+Chooses what tests/run.sh builds and runs: the tests of the suite quick, all others, all, or the tests whose names
+contain a NAME. `yes` means that a CUDA device in software runs the suite gpu. Writes these files into the build folder,
+one item per line:
 
-    chosen_targets   what has to be built
-    chosen_tests     names of tests for Meson, and after tabs the files that each needs
+    chosen_targets   the targets to build
+    chosen_tests     names of tests for Meson, each followed by the files it needs, separated by tabs
     chosen_gpu       names of tests for the device in software
-    done_gpu         with `rest`: those that quick has run in order
+    done_gpu         with `rest`: tests that quick has already run in order
     not_chosen       a sentence about the other tests
 """
 import collections

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints where the CUDA Toolkit is: $CUDA_HOME, else /usr/local/cuda, else the toolkit to which nvcc belongs.
+# Prints the folder of the CUDA Toolkit: $CUDA_HOME, else /usr/local/cuda, else the toolkit that nvcc belongs to.
 nvcc=$(command -v nvcc) && nvcc=$(readlink -f "$nvcc")
 for home in "${CUDA_HOME:-/usr/local/cuda}" "${nvcc%/bin/nvcc}"; do
   [ -n "$home" ] && [ -f "$home/include/cuda_fp16.h" ] && echo "$home" && exit

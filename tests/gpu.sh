@@ -3,29 +3,30 @@
 # `N passed, N failed, N skipped`.
 #
 # usage: sh tests/gpu.sh [result-file]
-#        sh tests/gpu.sh --gather FOLDER    copies there what a machine without a network may lack, for GATHERED
+#        sh tests/gpu.sh --gather FOLDER    copies what a machine without a network may lack into FOLDER, for GATHERED
 #
-# Every test runs twice: with floating-point contraction off, where the device agrees with the host
-# bit for bit, and on, within 4 ulp. With it off also under the tools of compute-sanitizer, where
-# that is installed.
+# Every test runs twice: without floating-point contraction, where the device agrees with the host bit for bit, and with
+# contraction, where it agrees within 4 ulp. Without contraction, tests also run under the tools of compute-sanitizer,
+# if it is installed.
 #
-# Needs doctest. Libraries that are not there leave out their tests: NCCL (PyTorch's will do), a BLAS, zlib (the main
-# job). FLAGS may say where they are.
+# Needs doctest. Tests of missing libraries are left out: NCCL (PyTorch's is enough), a BLAS, zlib (the main job). FLAGS
+# may say where the libraries are.
 #
+# Environment variables, with defaults in parentheses:
 #   GATHERED   the folder that --gather filled on a machine with the packages of tests/setup.sh
-#   NVCC    the compiler (nvcc)
-#   FLAGS   its flags for the device (-arch=native)
-#   RUN     a command that runs the programs, for a device in software; it wants
-#           FLAGS='-gencode=arch=compute_80,code=compute_80 --no-compress -cudart=shared'
-#   TESTS   names of the tests, without _test.cu, such as 'step nccl_paths' (all)
-#   SANITIZER  compute-sanitizer, where it is not on the PATH; empty: without it
-#   BUILD   a folder for the programs, to keep them: what is there is not built again (a temporary one)
-#   RUNS    no: only builds
-#   TOOLS   those of compute-sanitizer (memcheck racecheck initcheck synccheck); these runs come last, side by side
-#   LIMIT   seconds for one run (1800)
-#   JOBS    how many compilers, and tools, run at once (as many as there are processors)
+#   NVCC       the compiler (nvcc)
+#   FLAGS      its flags for the device (-arch=native)
+#   RUN        a command that runs the programs, for a device in software, which needs
+#              FLAGS='-gencode=arch=compute_80,code=compute_80 --no-compress -cudart=shared'
+#   TESTS      names of the tests, without _test.cu, such as 'step nccl_paths' (all)
+#   SANITIZER  compute-sanitizer, if it is not on the PATH; empty: do not use it
+#   BUILD      a folder in which the programs are kept and not built again (a temporary folder)
+#   RUNS       no: only builds
+#   TOOLS      tools of compute-sanitizer (memcheck racecheck initcheck synccheck); they run last, in parallel
+#   LIMIT      seconds for one run (1800)
+#   JOBS       number of compilers, and of tools, that run at once (number of processors)
 soname() { objdump -p "$1" | sed -n 's/ *SONAME *//p'; }
-# The name that the linker looks for is no link but a text that it reads.
+# The file that the linker looks for is a linker script instead of a symbolic link.
 gather_library() {
   library=$(g++ -print-file-name="lib$2.so") && name=$(soname "$library") && cp -L "$library" "$1/lib/$name" &&
     echo "INPUT(-l:$name)" > "$1/lib/lib$2.so" || return 1
@@ -66,7 +67,7 @@ say "$(nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv,nohea
   echo 'no GPU')"
 say "$("$nvcc" --version | tail -n 2 | head -n 1)"
 
-# What is built: a line of name, variant, sources and arguments for each program.
+# The programs to build, one per line: name, variant, sources and arguments.
 in_folder() { echo "-I$1/include -L$1/lib -Xlinker=--disable-new-dtags,-rpath,$1/lib"; }
 common="-std=c++20 -O2 -lineinfo -Xcompiler=-ffp-contract=off -I../include -I. ${GATHERED:+$(in_folder "$GATHERED")}"
 wanted() { [ -z "$TESTS" ] || case " $TESTS " in *" $1 "*) ;; *) return 1 ;; esac; }
@@ -78,7 +79,7 @@ if ! with nccl.h && [ -n "$nccl" ]; then
   mkdir -p "$build/lib" && echo "INPUT($nccl/lib/libnccl.so.2)" > "$build/lib/libnccl.so"
   common="$common $(in_folder "$nccl") -L$build/lib"
 fi
-# Code that this device cannot run: without PTX, which the driver would compile.
+# An architecture that this device cannot run. The program has no PTX, which the driver could compile.
 case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
 {
   for source in gpu/*_test.cu; do
@@ -89,7 +90,7 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
       with cblas.h || continue
       libraries='-lcublas -lopenblas'
     fi
-    # All rules in one unit are more than nvcc instantiates.
+    # nvcc cannot instantiate all rules in one unit.
     parts=$name
     [ "$name" != families ] || parts='1 2'
     for part in $parts; do
@@ -99,7 +100,7 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
       echo "$program contracted $source gpu/main.cpp $flags -DDESCENT_CONTRACTED $define $libraries"
     done
   done
-  # Libraries that a machine may lack. Ranks share a device where there are not enough.
+  # NCCL may be missing. Ranks share a device if there are not enough.
   for source in nccl/*_test.cu; do
     name=$(basename "$source" _test.cu)
     ! wanted "$name" || ! with nccl.h || echo "$name exact $source nccl/main.cpp $flags -fmad=false -lnccl"
@@ -113,9 +114,9 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
     done
     ! with cblas.h || echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp" ../examples/parts/*.cpp \
       "$flags -lcublas -lopenblas -lz"
-    # Other launches of the update make the same bits, from grids of any size.
+    # Other launches of the update give the same bits, for grids of any size.
     echo "experiments exact benchmarks/experiments/experiments.cu $flags -fmad=false"
-    # The main job, in each precision; too long for a device in software.
+    # The main job, in each precision. It takes too long on a device in software.
     if [ -z "$RUN" ] && with zlib.h; then
       for source in ../examples/train.cu ../examples/optimizers/*.cu ../examples/parts/*.cpp; do
         echo "$source $flags -c" >> "$build/objects"
@@ -123,7 +124,7 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
       echo "train exact $(sed "s,.*/\([^ ]*\) .*,$build/\1.o," "$build/objects" | tr '\n' ' ') $flags -lcublas -lz"
     fi
   fi
-} | sed 's/ *$//' > "$build/programs"  # to xargs a line that ends in a blank goes on in the next
+} | sed 's/ *$//' > "$build/programs"  # xargs joins a line that ends in a blank with the next one
 for name in $TESTS; do
   grep -Eq "^$name(_[0-9])? " "$build/programs" ||
     { echo FAIL >> "$words"; say "FAIL $name: there is no such test here"; }
@@ -146,7 +147,7 @@ xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
 cat > "$build/run" <<'END'
 name=$1 how=$2 log=$build/log.$$
 shift 2
-timeout "${LIMIT:-1800}" "$@" < /dev/null > "$log" 2>&1  # standard input has the names of the other programs
+timeout "${LIMIT:-1800}" "$@" < /dev/null > "$log" 2>&1  # standard input holds the names of the other programs
 case $? in
   0) word=pass ;;
   77) word=skip ;;
@@ -165,7 +166,7 @@ rm "$log" "$log.said"
 END
 run() { sh "$build/run" "$@"; }
 
-# Training, to at least the 96 % of right answers on the test images that every precision reaches on the CPU, too.
+# Trains to an accuracy of at least 96 % on the test images, which every precision also reaches on the CPU.
 cat > "$build/trains" <<'END'
 "$build/train.exact" --out "$build/results" --precision "$1" &&
   awk -F , 'END { print "MESSAGE: right on the test images: " $7 " %, skipped: " $10; exit !($7 >= 96) }' \

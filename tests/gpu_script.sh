@@ -1,12 +1,12 @@
 #!/bin/sh
-# tests/gpu.sh, whose compiler is a stand-in here: every program is built by a command of its own and runs as often as
-# it should, and what is not built, fails or learns too little is counted.
+# Tests tests/gpu.sh with a stand-in for the compiler: every program is built by its own command and runs as often as it
+# should, and programs that are not built, that fail, or that train to a low accuracy are counted.
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 cat > "$scratch/nvcc" <<'END'
 #!/bin/sh
-# Where NCCL names a folder, nccl.h is found there alone.
+# If NCCL names a folder, nccl.h is found only there.
 case "$*" in -E*" -I$NCCL/include "*) exit 0 ;; esac
 for word in "$@"; do
   case $word in
@@ -66,7 +66,7 @@ expect "2 passed, 0 failed" 0 TESTS=step
 expect "7 passed, 0 failed" 0 TESTS='families overlap'
 expect "6 passed, 0 failed" 0 TESTS=step SANITIZER="$scratch/sanitizer"
 expect "3 passed, 1 failed" 1 TESTS=step SANITIZER="$scratch/sanitizer" TOOLS='memcheck racecheck' HARMED=racecheck
-# Programs that are kept are not built again: here, by a compiler that cannot.
+# Kept programs are not built again: the compiler here always fails.
 env MISSING=none FAILING=none LEARNED=97 NVCC="$scratch/nvcc" FLAGS="$flags" BUILD="$scratch/kept" RUNS=no \
   sh "$here/gpu.sh" "$scratch/result" > "$scratch/log"
 expect "$all passed, 0 failed" 0 BUILD="$scratch/kept" MISSING=_
@@ -75,7 +75,7 @@ expect "0 passed, 1 failed" 1 TESTS=nothing
 mkdir -p "$scratch/python/nvidia/nccl"
 expect "$((all - 3 * ranks)) passed, 0 failed" 0 NCCL="$scratch/python/nvidia/nccl"
 expect "$all passed, 0 failed" 0 NCCL="$scratch/python/nvidia/nccl" PYTHONPATH="$scratch/python"
-# What another machine may lack is gathered so that a program of it is built and runs.
+# After --gather, a program that uses the gathered files is built and runs.
 cat > "$scratch/gathered.cpp" <<'END'
 #define DOCTEST_CONFIG_DISABLE
 #include <cblas.h>

@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: links.sh compiler     Whether it has OpenMP and the sanitizers.
+# usage: links.sh compiler     Succeeds if the compiler can link OpenMP and the sanitizers.
 program=$(mktemp) || exit 1
 trap 'rm -f "$program"' EXIT
 for flags in -fopenmp -fsanitize=address,undefined -fsanitize=thread; do

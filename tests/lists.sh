@@ -1,7 +1,8 @@
 #!/bin/sh
-# usage: lists.sh tests-folder listed sources...     Fails if a test source is in no list of tests/meson.build, if the
-# header of a simple rule has more than 40 lines of code, if a rule has no mutant, or no row in support/rows_*.hpp, by
-# which the tests of every rule find it, or if a mutant is of code that is not there any more.
+# usage: lists.sh tests-folder listed sources...
+# Fails if a test source is in no list of tests/meson.build, if the header of a simple rule has more than 40 lines of
+# code, if a rule has no mutant or no row in support/rows_*.hpp (the tests of every rule use these rows), or if the code
+# that a mutant changes no longer exists.
 cd "$1" || exit 1
 shift
 status=0
@@ -13,7 +14,8 @@ for source in $(find . \( -name '*_test.cpp' -o -name '*_test.cu' -o -path './cu
   esac
 done
 
-# Simple: no sums, no memory, no rule inside, not for matrices. Code: lines that are neither empty nor comment alone.
+# A simple rule has no sums, no memory and no inner rule, and is not for matrices. Lines of code are neither empty nor
+# only a comment.
 simple=0
 for header in ../include/descent/rules/*.hpp; do
   rule=$(basename "$header" .hpp)

@@ -1,11 +1,11 @@
 #!/bin/sh
-# usage: mutants.sh [every | name...]     Breaks the headers on purpose, one change at a time; the tests must notice each.
+# usage: mutants.sh [every | name...]     Breaks the headers on purpose, one change at a time; tests must detect each.
 #
-# mutants.txt has a change a line: the header, tests of machine/, or of another folder as rules/traps, separated by commas,
-# a name, a sed expression. The change is applied to a copy of include/ and the tests are built against it: one of them must
-# fail when it runs. A change that changes nothing, does not compile or survives is an error. Ends with `N mutants, N
-# killed`; with an argument of 5 every fifth change is tried, with names of changes or of rules those. CXX, CXXFLAGS and
-# JOBS (2 at a time) may be set.
+# Each line of mutants.txt is a change: the header; the tests, separated by commas (of machine/, or of another folder,
+# such as rules/traps); a name; a sed expression. The change is applied to a copy of include/, and the tests are built
+# against it. At least one test must fail when it runs. A change that changes nothing, does not compile or survives is
+# an error. Ends with `N mutants, N killed`. With an argument of 5, every fifth change is tried; with names of changes
+# or of rules, only those. CXX, CXXFLAGS and JOBS (2 at a time) may be set.
 tests=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(dirname "$tests")
 
@@ -79,7 +79,7 @@ END
 $compiler -x c++-header "$scratch/common.hpp" -o "$scratch/common.hpp.gch" || exit 1
 $compiler -c "$tests/main.cpp" -o "$scratch/main.o" || exit 1
 
-# A test that fails by itself would kill anything.
+# A test that fails without a change would kill every mutant.
 for line in $lines; do sed -n "${line}p" "$tests/mutants.txt"; done | awk '{ print $2 }' | tr , '\n' | sort -u |
   xargs -n 1 -P "${JOBS:-2}" sh "$0" --sound "$scratch" || exit 1
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """usage: new_rule.py NAME [state members]     for example: new_rule.py lion_w m
 
-Begins a rule: a header whose step is that of plain SGD, its row in the list of all rules, its kernel, its include in
-descent.hpp, its row and section in docs/optimizers.md. Says what is left. `sh tests/run.sh rule NAME` then tells how far it is."""
+Creates a new rule: a header with the step of plain SGD, its row in the list of all rules, its kernel, its include in
+descent.hpp, and its row and section in docs/optimizers.md. Prints what is left to do. `sh tests/run.sh rule NAME` then
+shows the progress."""
 import pathlib
 import re
 import sys
@@ -28,7 +29,7 @@ def edit(path, change):
 
 
 def among(pattern, line):
-    """Puts a line into the block of lines that match, in order."""
+    """Inserts a line into the block of matching lines, in sorted order."""
     def change(text):
         lines = text.splitlines(keepends=True)
         places = [i for i, old in enumerate(lines) if re.match(pattern, old)]
@@ -53,6 +54,7 @@ namespace descent {{
 ///
 ///     p <- p - lr (g + wd p)
 struct {name} {{
+  /// Learning rate lr and weight_decay (wd) at least 0.
   double lr = 1e-3, weight_decay = 0;
 
   template <class Real> struct state {{ {state}}};

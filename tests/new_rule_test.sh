@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: new_rule_test.sh project-root compiler arguments...
-# What new_rule.py begins compiles, with and without state, and is in every list. A name that is taken, or that is none,
-# changes nothing.
+# A rule that new_rule.py creates compiles, with and without state, and is in every list. A name that is taken or
+# invalid changes nothing.
 root=$1 compiler=$2
 shift 2
 work=$(mktemp -d)

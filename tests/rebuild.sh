@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: rebuild.sh build-folder target
-# A changed header rebuilds a target. Those of CUDA before Meson 1.4, and those whose headers are parsed beforehand, need
-# help with that, see tests/meson.build.
+# A changed header rebuilds a target. CUDA targets before Meson 1.4, and targets with precompiled headers, need extra
+# rules for this; see tests/meson.build.
 cd "$1" || exit 1
 target=$2
 header=$(ninja -t deps "$(ninja -t query "$target" | grep -oE "[^ ]*\.(cu|cpp)\.o" | head -n 1)" |

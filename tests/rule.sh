@@ -1,8 +1,9 @@
 #!/bin/sh
 # usage: rule.sh NAME     (sh tests/run.sh rule NAME)
-# What concerns one rule, in less than a minute: its header by itself; laws, sizes, steps, systems, convergence, storage types
-# and stochastic rounding of its rows; recorded values that name it; the code of its kernel; its section, its rows, its
-# mutants. Whatever else could change is for sh tests/run.sh. Ends with `N passed, N failed`.
+# Runs the checks of one rule in less than a minute: its header by itself; laws, sizes, steps, systems, convergence,
+# storage types and stochastic rounding of its rows; the tests of recorded values that name it; the code of its kernel;
+# and whether its section, rows and mutants exist. Use sh tests/run.sh for everything else. Ends with `N passed, N
+# failed`.
 tests=$(cd "$(dirname "$0")" && pwd) && root=$(dirname "$tests") || exit 1
 rule=$1
 CUDA_HOME=${CUDA_HOME:-$(sh "$tests/cuda_home.sh")} || exit 1
@@ -44,7 +45,7 @@ END
   if [ -n "$rows" ]; then
     family=$(basename "$rows" .hpp | sed 's/^rows_//')
     of="-DDESCENT_RULE_FAMILY=$family"
-    # Rules around a rule have as many types as rows.
+    # A rule around another rule has as many types as rows.
     ! grep -qE "^struct $rule( |:|\$)" "$header" || grep -B 1 -E "^struct $rule( |:|\$)" "$header" | grep -q '^template' ||
       of="$of -DDESCENT_ONE_RULE=descent::$rule"
     for unit in laws storage stochastic; do
@@ -66,7 +67,7 @@ END
     echo "$name sh $work/unit $work $name $compiler $flags"
   done
   if [ -n "$rows" ] && [ -x "$CUDA_HOME/bin/nvcc" ]; then
-    # Rules around a rule have names of their own there, such as larc_of_sgd.
+    # A rule around another rule has its own name there, such as larc_of_sgd.
     { grep -v '^RULE(' "$tests/cuda/rules.cu"; grep -E "^RULE\(${rule}(_[a-z_]+)?\)" "$tests/cuda/rules.cu"; } > "$work/rules.cu"
     echo "kernel sh $work/kernel"
     cat > "$work/kernel" <<END

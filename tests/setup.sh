@@ -1,6 +1,6 @@
-# The set-up that tests/run.sh and examples/run.sh share; they read it with `.` from the project's root.
-# Installs missing packages by apt, those of $more_packages too, and those of
-# $wanted_packages if it can; sets CUDA_HOME and the PATH.
+# Setup shared by tests/run.sh and examples/run.sh, which source it with `.` from the project's root.
+# Installs missing packages with apt, including those of $more_packages, and those of $wanted_packages if possible.
+# Sets CUDA_HOME and PATH.
 
 CUDA_HOME=$(sh tests/cuda_home.sh) || exit 1
 PATH=$CUDA_HOME/bin:$PATH
@@ -40,5 +40,5 @@ if [ -n "$missing$wanted" ]; then
   install $missing $wanted || { [ -n "$wanted" ] && echo "Going on without$wanted" >&2 && install $missing; } || exit 1
 fi
 
-# Whether there is a GPU that CUDA can use.
+# Succeeds if there is a GPU that CUDA can use.
 has_gpu() { __nvcc_device_query >/dev/null 2>&1; }

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """usage: times.py build-folder [how-many]
 
-Where the time of a run went: seconds of each kind of target and test, and the dearest of them (20). Read from Ninja's log,
-Meson's log of tests, and what tests/run.sh wrote of the runs on a CUDA device in software. Seconds are of a clock, for one of
-the processes that ran side by side; a build that was interrupted or a machine that does other things makes them longer."""
+Shows where the time of a run went: seconds for each kind of target and test, and for the slowest of them (20). The data
+comes from Ninja's log, Meson's test log, and the log that tests/run.sh writes of the runs on a CUDA device in software.
+Seconds are wall-clock time of one process while others run in parallel. Interrupted builds and a busy machine make them
+longer."""
 import json
 import pathlib
 import re
@@ -13,7 +14,7 @@ import sys
 build = pathlib.Path(sys.argv[1])
 many = int(sys.argv[2]) if len(sys.argv) > 2 else 20
 
-# The first pattern that fits a target names its kind.
+# The first pattern that matches a target gives its kind.
 kinds = [("examples, nvcc", r"examples/.*(_cuda|\.cu\.)"), ("examples, g++", r"examples/"),
          ("architectures", r"\.(cubin|ptx|fatbin)$|tests/cuda"), ("NCCL programs", r"nccl"),
          ("device programs", r"\.cu\.o$|tests/gpu"), ("benchmarks", r"bench"),
@@ -28,7 +29,7 @@ def kind_of(target):
 
 
 def built():
-    """Seconds by the outputs of each command, of the last time that it ran."""
+    """Seconds of the last run of each command, by its outputs."""
     last = {}
     for line in (build / ".ninja_log").read_text().splitlines()[1:]:
         start, end, _, output, command = line.split("\t")

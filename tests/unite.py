@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """usage: unite.py tests-folder unit sources...
 
-Writes a unit of several test sources, which are then compiled as one: what they share is parsed and instantiated once.
-Each source of several is in a namespace of its own; what they include comes first, outside of it."""
+Writes a unit that compiles several test sources together, so that shared code is parsed and instantiated once. If there
+are several sources, each gets its own namespace. Their includes come first, outside of the namespaces."""
 import pathlib
 import re
 import sys
@@ -13,7 +13,7 @@ unit, sources = pathlib.Path(sys.argv[2]), sys.argv[3:]
 
 
 def headers_of(source):
-    """The includes of a source, each inside of the conditions that it stands in."""
+    """The includes of a source, each with the preprocessor conditions around it."""
     conditions = []
     for line in (tests / source).read_text().splitlines():
         if line.startswith("#define"):

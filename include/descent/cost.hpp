@@ -4,12 +4,12 @@
 
 #include <descent/optimizer.hpp>
 
-/// What an optimizer costs, before there is one.
+/// The cost of an optimizer, computed without constructing it.
 namespace descent {
 
-/// Bytes that one step of optimizer{params, rule, policies...} moves for each parameter, where the rule's settings need
-/// every member of its state: 40 for half values and gradients, master<float>, adamw, dynamic_loss_scale, clip_norm,
-/// ema and zero_grad.
+/// Bytes that one step of optimizer{params, rule, policies...} moves per parameter if the rule's settings need every
+/// member of its state. For example 40 for half values and gradients, master<float>, adamw, dynamic_loss_scale,
+/// clip_norm, ema and zero_grad.
 template <class Value, class Gradient, class Rule, class... Ps> constexpr std::int64_t bytes_per_parameter() {
   using plan = typename detail::chosen<Value, Gradient, Rule, Ps...>::plan;
   std::array<bool, plan::slots> used{};

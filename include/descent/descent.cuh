@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// descent.hpp and the CUDA backend; needs nvcc and no flag but the standard.
+/// descent.hpp and the CUDA backend. Needs nvcc, with no flags except the C++ standard.
 #include <descent/cuda.cuh>
 #include <descent/descent.hpp>

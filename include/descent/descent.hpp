@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// What most programs need. In headers of their own stay communicators (comm/), rules for matrices (matrices/),
-/// L-BFGS, evolutionary SGD, the learning-rate finder, the sampler for ranks, and Thrust's host systems.
+/// What most programs need. Separate headers: communicators (comm/), rules for matrices (matrices/), L-BFGS,
+/// evolutionary SGD, the learning-rate finder, the sampler for ranks, and Thrust's host systems.
 #include <descent/backends/host.hpp>
 #include <descent/cost.hpp>
 #include <descent/optimizer.hpp>

@@ -20,17 +20,19 @@ namespace descent {
 
 /// The group of a parameter. Each group has its own copy of the rule; see optimizer::group.
 struct group {
+  /// The number of the group, in [0, 65535].
   int index = 0;
 };
 
-/// A parameter that is a matrix, row by row: of a layer's weights usually {outputs, inputs}, of a convolution {outputs,
-/// all that one output reads}, of an embedding {entries, width}. For rules that look at rows and columns.
+/// The shape of a parameter that is a matrix, stored row by row: usually {outputs, inputs} for a layer's weights,
+/// {outputs, all inputs of one output} for a convolution, {entries, width} for an embedding. Some rules use it.
 struct shape {
+  /// Numbers of elements: rows at least 0, columns at least 1.
   std::int64_t rows = 0, columns = 1;
 };
 
-/// Several types in one list of parameters: parameters<mixed<half, float>> has tensors of half and of float, each with
-/// gradients of its own type; parameters<mixed<half, float>, mixed<half, half>> of float with gradients of half.
+/// Several types in one list of parameters. parameters<mixed<half, float>> has tensors of half and of float, each with
+/// gradients of its own type; in parameters<mixed<half, float>, mixed<half, half>> both have gradients of half.
 template <storage_type... Ts> struct mixed {};
 
 namespace detail {
@@ -61,7 +63,7 @@ template <class Value, class Gradient>
 concept types_of_parameters = storable<Value> && storable<Gradient> && types<Value>::count == types<Gradient>::count &&
                               types<Value>::several == types<Gradient>::several;
 
-/// The number of the pair V, G among the types of values and gradients, or -1.
+/// The index of the pair (V, G) among the types of values and gradients, or -1.
 template <class Value, class Gradient, class V, class G> consteval int number_of_types() {
   return []<int... I>(std::integer_sequence<int, I...>) {
     int found = -1;
@@ -72,7 +74,7 @@ template <class Value, class Gradient, class V, class G> consteval int number_of
   }(std::make_integer_sequence<int, types<Value>::count>{});
 }
 
-/// Whether add(name, arguments...) is meant for a list of one type.
+/// Whether add(name, arguments...) fits a list of one type.
 template <class Value, class Gradient, class V = void, class G = void, class Count = void, class Group = group,
           class... More>
 inline constexpr bool addable = std::is_convertible_v<V, Value*> && std::is_convertible_v<G, Gradient*> &&
@@ -81,26 +83,28 @@ inline constexpr bool addable = std::is_convertible_v<V, Value*> && std::is_conv
 
 }  // namespace detail
 
-/// A list of named views over the caller's values and gradients. Nothing is copied or owned: the memory must stay
-/// where it is for as long as an optimizer built from the list is used. Values need not be finite.
+/// A list of named views over the caller's values and gradients. It copies and owns nothing: the memory must stay where
+/// it is for as long as an optimizer built from the list is used. Values need not be finite.
 template <class Value, class Gradient = Value> class parameters {
   static_assert(
       detail::types_of_parameters<Value, Gradient>,
-      "parameters<Value, Gradient>: each is double, float, half or bfloat16, or both are mixed<...> of as many");
+      "parameters<Value, Gradient>: each must be double, float, half or bfloat16, or both mixed<...> of as many");
 
  public:
+  /// A parameter as it was added.
   struct view {
+    /// What add() was given; count is the number of elements.
     std::string name;
     typename detail::types<Value>::pointer value;
     typename detail::types<Gradient>::pointer gradient;
-    std::int64_t count, columns;  // columns are 1 where no shape was given: each element is a row
+    std::int64_t count, columns;  // columns is 1 if no shape was given: each element is a row
     int group;
-    int types;  // the number of value's and gradient's types, where there are several
+    int types;  // with mixed types, the index of the pair of types
   };
 
-  /// Throws std::invalid_argument, with the list as it was: a name twice, empty or with a NUL character, a negative or
-  /// too large count, a null pointer with a count above 0, a pointer that is not aligned for its type, a group outside
-  /// [0, 65535], a shape without columns.
+  /// Adds a parameter. Throws std::invalid_argument and leaves the list unchanged if the name is already taken, empty
+  /// or contains a NUL character, the count is not in [0, 2^60], a pointer is null (with a count above 0) or not
+  /// aligned for its type, the group is not in [0, 65535], or the shape has no columns.
   template <std::integral Count>
   void add(std::string name, Value* value, Gradient* gradient, Count count, group g = {})
     requires(!detail::types<Value>::several)
@@ -125,7 +129,7 @@ template <class Value, class Gradient = Value> class parameters {
     add_matrix(std::move(name), value, gradient, s, g, types_of<V, G>());
   }
 
-  /// Declared for its static_assert alone.
+  /// Declared only for its static_assert message.
   template <class... Args>
   void add(std::string const&, Args&&...)
     requires(!detail::types<Value>::several && !detail::addable<Value, Gradient, Args...>)
@@ -135,6 +139,7 @@ template <class Value, class Gradient = Value> class parameters {
                   "pointers to the types of parameters<Value, Gradient>, not const, and the group, if any, is a group");
   }
 
+  /// The parameters, in the order in which they were added.
   std::vector<view> const& views() const { return views_; }
 
  private:
@@ -163,7 +168,7 @@ template <class Value, class Gradient = Value> class parameters {
     auto const fail = [&](std::string const& what) { refuse(name, what); };
     if (name.empty()) fail("the name must not be empty");
     if (auto const at = name.find('\0'); at != name.npos)
-      refuse(name.substr(0, at), "the name must not have a NUL character, has one at " + std::to_string(at));
+      refuse(name.substr(0, at), "the name must not contain a NUL character, has one at " + std::to_string(at));
     if (std::cmp_less(count, 0)) fail("count must be at least 0, is " + std::to_string(count));
     if (std::cmp_greater(count, most)) fail("count must be at most 2^60, is " + std::to_string(count));
     if (count != 0 && !value) fail("value is null, but count is " + std::to_string(count));
@@ -171,7 +176,7 @@ template <class Value, class Gradient = Value> class parameters {
     require_aligned(name, "value", value);
     require_aligned(name, "gradient", gradient);
     if (g.index < 0 || g.index > 65535) fail("group must be in [0, 65535], is " + std::to_string(g.index));
-    if (names_.contains(name)) fail("there is a parameter of this name already");
+    if (names_.contains(name)) fail("there is already a parameter of this name");
     if (views_.size() == views_.capacity()) views_.reserve(2 * views_.size() + 1);
     names_.insert(name);
     views_.push_back({std::move(name), value, gradient, std::int64_t(count), columns, g.index, types});
@@ -179,8 +184,8 @@ template <class Value, class Gradient = Value> class parameters {
 
   template <class T> static void require_aligned(std::string const& name, std::string const& what, T const* p) {
     if (auto const beyond = reinterpret_cast<std::uintptr_t>(p) % alignof(T))
-      refuse(name, what + " must lie at a multiple of " + std::to_string(alignof(T)) + " bytes, is " +
-                       std::to_string(beyond) + " beyond one");
+      refuse(name, what + " must be aligned to " + std::to_string(alignof(T)) + " bytes, is " +
+                       std::to_string(beyond) + " past a multiple");
   }
 
   static constexpr std::int64_t most = std::int64_t{1} << 60;

@@ -4,7 +4,7 @@
 
 namespace descent {
 
-/// Of the headers, as in meson.build.
+/// The version of the headers, as in meson.build.
 inline constexpr char version[] = "0.1.0";
 
 }  // namespace descent

@@ -1,4 +1,4 @@
-"""Whether a contestant computes what the oracle does."""
+"""Checks that a contestant computes the same numbers as the oracle."""
 
 import math
 
@@ -8,7 +8,7 @@ check_steps = 3
 
 
 def compare(recipe, got, want):
-    """Raises Refused unless the numbers are those of the oracle, within the rounding of what stores them."""
+    """Raises Refused unless the numbers equal the oracle's, up to the rounding of their storage type."""
     bits = {"adamw_half_o2": 10, "adamw_bf16": 7, "adamw_bf16_clip": 7, "adamw_bf16_sr": 7}.get(recipe, 23)
     random_bits = recipe == "adamw_bf16_sr"
     for stream in "pwe":

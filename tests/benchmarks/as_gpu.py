@@ -1,6 +1,7 @@
-"""A contestant of the host that says it runs on a GPU, for the test of the driver.    usage: as_gpu.py ROOM COMMAND...
+"""A host contestant that claims to run on a GPU, for the test of the driver.    usage: as_gpu.py ROOM COMMAND...
 
-Passes lines to the contestant COMMAND and its answers back, but for what is said of the GPU, which has ROOM bytes.
+Passes lines to the contestant COMMAND and its answers back. Answers room and count itself, for a GPU with ROOM free
+bytes.
 """
 
 import json

@@ -1,6 +1,6 @@
 """A contestant with a fault, for the test of the driver.    usage: broken.py FAULT COMMAND...
 
-Passes lines to the contestant COMMAND and its answers back, but for one fault.
+Passes lines to the contestant COMMAND and its answers back, with one fault.
 """
 
 import json
@@ -9,7 +9,7 @@ import sys
 import time
 
 
-def off(answer):  # one number of one sample, by what a forgotten decay makes of it
+def off(answer):  # one number of one sample, by the effect of a missing weight decay
     answer["p"][7] *= 1 + 2e-4
 
 

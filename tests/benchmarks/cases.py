@@ -1,4 +1,4 @@
-"""The cases of the benchmarks: tensors as models have them, and which of them are measured with which recipe."""
+"""The cases of the benchmarks: lists of tensors as in real models, and the recipes that each is measured with."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 class Case:
     name: str
     what: str
-    tensors: tuple  # of (elements, how often)
+    tensors: tuple  # of (elements, number of such tensors)
     align: int = 16  # of tensors, in elements
-    zeros: float = 0  # share of the gradients
+    zeros: float = 0  # fraction of gradients that are 0
 
     @property
     def elements(self):
@@ -76,7 +76,7 @@ assert by_name["gpt2"].elements == 124_439_808 and by_name["gpt2"].count == 148
 assert by_name["resnet50"].elements == 25_557_032 and by_name["resnet50"].count == 161
 assert by_name["llama2_7b"].elements == 6_738_415_616 and by_name["llama2_7b"].count == 291
 
-# Bytes of a parameter that lie in memory: value, gradient and all that the recipe keeps.
+# Bytes in memory per parameter: value, gradient and everything that the recipe keeps.
 resident = {"sgd": 8, "momentum": 12, "adamw": 16, "adamw_clip": 16, "lion": 12, "lamb": 16, "lars": 12,
             "adamw_bf16": 16, "adamw_bf16_clip": 16, "adamw_half_o2": 20, "adamw_bf16_sr": 8}
 what = {"sgd": "SGD, float", "momentum": "SGD with momentum, float", "adamw": "AdamW, float",
@@ -93,7 +93,7 @@ groups = ["groups_1", "groups_10", "groups_100", "groups_1000"]
 
 
 def plan(name, recipes, device=False):
-    """Pairs of a case and a recipe, of those that there are."""
+    """Pairs of a case and an available recipe."""
     plans = plans_of_device if device else plans_of_host
     if name == "rules":
         return [("flat_100000000", recipe) for recipe in recipes if recipe.startswith("rule_")]

@@ -1,18 +1,19 @@
 """A contestant: a program that answers lines on its standard input, each with one line of JSON:
 
     hello                                      its name, threads, recipes, compiler, flags; see also below
-    load SLOT RECIPE CASE-FILE TABLE-FILE      bytes it owns beside values and gradients, bytes of a step if it says
-    check SLOT STEPS SAMPLE-FILE               so many steps, then numbers of the elements that the file lists
-    sets SLOT COUNT                            from now on steps go round so many copies of the problem
-    time SLOT SAMPLES STEPS                    steps that do not count, then samples of so many: seconds a step for
+    load SLOT RECIPE CASE-FILE TABLE-FILE      bytes it owns beyond values and gradients; bytes of a step, or 0
+    check SLOT STEPS SAMPLE-FILE               takes STEPS steps, then returns the numbers of the elements in the file
+    sets SLOT COUNT                            from now on, steps rotate over COUNT copies of the problem
+    time SLOT SAMPLES STEPS                    warmup steps, then SAMPLES samples of STEPS steps: seconds per step for
                                                each sample, and seconds until the call of a step returned
-    count SLOT                                 launches and synchronisations of a step, if it counts at all
+    count SLOT                                 launches and synchronisations of a step, if it can count them
     room                                       free bytes of its memory
     unload SLOT                                {}
-    quit                                       and ends
+    quit                                       ends the program
 
-An answer with the member `error` says why not. To `hello` it may add `device`, what its GPU is; `counts`, that it can
-count, which spoils times of later steps; `once`, that it is to be started anew for each case; `most_tensors`.
+An answer with the member `error` says what went wrong. The answer to `hello` may also have `device`, which describes
+the GPU; `counts`, if it can count, which spoils the times of later steps; `once`, if it must be restarted for each
+case; and `most_tensors`.
 """
 
 import json
@@ -34,7 +35,7 @@ class Contestant:
         self.start()
 
     def start(self):
-        """Does not wait until it is there."""
+        """Starts the process without waiting until it is ready."""
         self.greeted = False
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=self.environment)
@@ -63,7 +64,7 @@ class Contestant:
         try:
             answer = json.loads(line)
         except ValueError:
-            self.process.kill()  # what it says next would be taken for the next answer
+            self.process.kill()  # further output would be taken for the next answer
             raise Refused(f"{self.id} answers '{words[0]}' with {line.strip()[:200]!r}") from None
         if "error" in answer:
             raise Refused(answer["error"])

@@ -1,5 +1,5 @@
-"""The benchmarks of a CUDA device as a test: the recipes of a small program, as they are and captured, agree with the
-oracle, and their launches and bytes are those that the library states.    usage: device_test.py DEVICE ORACLE
+"""The benchmarks of a CUDA device as a test: the recipes of a small program agree with the oracle, eager and captured,
+and their launches and bytes are those that the library reports.    usage: device_test.py DEVICE ORACLE
 """
 
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks: starts the contestants (see contestant.py), compares the numbers of each with the oracle's, then
-times them turn by turn, and writes all that was measured as JSON, after each case.    usage: drive.py --help
+"""Runs the benchmarks: starts the contestants (see contestant.py), compares the numbers of each with the oracle's,
+times them interleaved, and writes all measurements as JSON after each case.    usage: drive.py --help
 """
 
 import argparse
@@ -35,7 +35,7 @@ class Benchmark:
         self.device = contestants[0].about.get("device")
         self.ceilings = device_ceilings if self.device else ceilings
         self.results, self.skipped = [], []
-        self.most_tensors = {}  # of contestants that took too long with more
+        self.most_tensors = {}  # of contestants that were too slow with more tensors
 
     def skip(self, case, recipe, why):
         self.skipped.append({"case": case.name, "recipe": recipe, "why": why})
@@ -50,15 +50,15 @@ class Benchmark:
         return [c for c in self.contestants if c.has(recipe) and c.lives()]
 
     def spare(self, size):
-        """Bytes of the arrays of the ceilings, which share one arena on a device, and some more."""
+        """Bytes of the arrays of the ceilings, which share one arena on a device, plus a reserve."""
         arenas = min(3 * size, 1 << 30) if self.device else len(self.ceilings) * min(size, 1 << 30)
         return (arenas if self.server_of_ceilings() else 0) + (1 << 28)
 
     def fit(self, own, size):
-        """How many sets of each problem, and which contestants at a time: all, where there is room. On a device steps
-        go round three sets, unless one fits half of its L2 cache: that is to be measured, too."""
+        """The number of sets of each problem, and the batches of contestants that are loaded together: all contestants
+        if there is room. On a device, steps rotate over three sets, unless one set fits into half of the L2 cache."""
         room = self.room() - self.spare(size)
-        def more(c):  # PyTorch has gradients in float, too, and without fused steps temporaries
+        def more(c):  # PyTorch also has gradients in float, and temporaries unless the step is fused
             return 0.02 if not c.id.startswith("torch") else 0.3 if c.id in ("torch_fused", "torch_captured") else 0.6
         def needed(some, sets):
             return sum(int((sets + more(c)) * size) for c in some)
@@ -118,9 +118,9 @@ class Benchmark:
         return self.tell(self.results[-1])
 
     def load(self, batch, case, recipe, path, samples, want, sets, found):
-        """Those that compute what the oracle does, as functions for time_turns."""
+        """Loads a batch, and returns the contestants that agree with the oracle, as functions for time_turns."""
         runs = {}
-        for c in batch:  # the memory that one takes as it starts is not to be counted as another's
+        for c in batch:  # memory that one takes at its start must not be counted as another's
             try:
                 c.greet()
             except Refused as error:
@@ -157,14 +157,14 @@ class Benchmark:
         return times
 
     def unload(self, c, failed):
-        """An error of a device stays with its process."""
+        """Unloads the case. After an error, restarts the process, because an error of a device persists in it."""
         if c.on_device() and (failed or c.about.get("once")):
             c.restart()
         elif c.lives():
             self.forget(c, "case")
 
     def begin_anew(self):
-        """Whatever they have loaded."""
+        """Restarts all contestants, whatever they have loaded."""
         for c in [*self.contestants, self.oracle]:
             c.restart()
 
@@ -176,7 +176,7 @@ class Benchmark:
             c.restart()
 
     def count(self, in_time):
-        """Launches and synchronisations of those that spoil later times by counting: after all times, side by side."""
+        """Counts launches and synchronisations where counting spoils later times: after all timing, in parallel."""
         for result in self.results:
             self.files.case(cases.by_name[result["case"]])
         def each(c):
@@ -207,7 +207,7 @@ class Benchmark:
         return next((c for c in self.contestants if c.has("copy") and c.lives()), None)
 
     def load_ceilings(self, runs, size):
-        """Copy and its like over as much memory as the optimizer of the case uses, in the library's process."""
+        """Loads copy and the other ceilings, over the memory size of the case's optimizer, in the library's process."""
         limits, first = {}, self.server_of_ceilings()
         for name in self.ceilings if first else ():
             try:
@@ -272,7 +272,7 @@ def planned(given, recipes, device):
 
 
 class Results:
-    """A file that holds what is known, whenever the run ends."""
+    """A results file that is complete up to the last case, whenever the run ends."""
 
     def __init__(self, given, benchmark, about):
         root = os.path.dirname(os.path.abspath(__file__))

@@ -1,14 +1,14 @@
-"""The files that contestants read."""
+"""Writes the files that contestants read."""
 
 import array
 import os
 import random
 
-table_size = 65521  # a prime, so that tiles and tensors do not fall together
+table_size = 65521  # a prime, so that tiles and tensors do not coincide
 
 
 class Files:
-    """Cases, the table of numbers, and which elements are compared."""
+    """The cases, the table of numbers, and the lists of elements to compare."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -35,7 +35,7 @@ class Files:
         return self.write("memory.case", f"align 1\nzeros 0\n{size} 1\n")
 
     def samples(self, case):
-        """Ends of tensors, and elements in between."""
+        """The ends of tensors, and elements in between."""
         sizes = [count for count, times in case.tensors for _ in range(times)]
         chosen, numbers = [], random.Random(2)
         for tensor in range(len(sizes)) if len(sizes) <= 200 else numbers.sample(range(len(sizes)), 200):

@@ -1,21 +1,21 @@
 #!/bin/sh
-# Builds the contestants for a CUDA device with nvcc alone, times them against each other and against what its memory
-# can do, and writes the numbers as JSON, a table and pictures.
+# Builds the contestants for a CUDA device with nvcc alone, times them against each other and against its memory
+# bandwidth, and writes the numbers as JSON, tables and pictures.
 # usage: sh tests/benchmarks/gpu.sh [--quick | --all | --growth | --rules | --huge | --whole] [--out DIR] [--compiled]
 #          [options of drive.py, such as --cases gpt2 --recipes adamw --limit 300]
 #
-# Without the first: the default set; --limit SECONDS is when no further case begins (360). --quick: whether it runs,
-# some small cases. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and
+# By default, runs the default set; no case begins after --limit SECONDS (360). --quick: a few small cases, to check
+# that it runs. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and
 # policies. --rules: each element-wise rule. --huge: Llama-2 7B and 10^9 parameters. --whole: the default set, then the
-# launches of tests/benchmarks/experiments, then growth, huge and rules. --compiled: PyTorch's compiled step, too, which
-# takes minutes more. A run that is cut off keeps what it had.
+# launches of tests/benchmarks/experiments, then growth, huge and rules. --compiled: also PyTorch's compiled step, which
+# takes several minutes more. A run that is interrupted keeps the results so far.
 #
 #   NVCC, FLAGS, RUN, JOBS   as in tests/gpu.sh: the compiler, its flags for the device (-arch=native), a command that
 #                            runs programs for a device in software, how many compilers run at once
 #   RUNS                     no: only builds
-#   PYTHON, JAX_PYTHON       with PyTorch (python3), with JAX and optax (the same)
-#   PEERS                    where those run: cuda, cpu, none (cuda; none with RUN)
-#   REVISION                 what the results call the version, where git cannot say it
+#   PYTHON, JAX_PYTHON       Python with PyTorch (python3); Python with JAX and optax (the same)
+#   PEERS                    where these run: cuda, cpu, none (cuda; none with RUN)
+#   REVISION                 the version to record in the results if git cannot tell
 cd "$(dirname "$0")/../.." || exit 1
 command="FLAGS='$FLAGS' RUN='$RUN' sh tests/benchmarks/gpu.sh $*"
 set=default out= compiled=no
@@ -66,7 +66,7 @@ own="serve platform_device ours_device ceiling $units"
   for unit in oracle serve platform_host; do echo "host_$unit -Xcompiler=-fopenmp tests/benchmarks/$unit.cpp"; done
   [ $set != rules ] || echo 'rules examples/parts/rules.cpp'
 } > "$build/units"
-# What has not changed since the last run is not built again.
+# Programs that have not changed since the last run are not built again.
 sum=$({ find include tests/benchmarks examples/parts -name '*.*pp' -o -name '*.cu*' | LC_ALL=C sort | xargs cat
   echo "$common"; } | cksum)
 echo "Building $(wc -l < "$build/units") units"
@@ -110,7 +110,7 @@ if [ "$peers" != none ] && [ $set != rules ]; then
   fi
 fi
 
-# Eleven turns of five samples; in software, where times mean nothing, one of one.
+# Eleven turns of five samples. On a device in software, where times are meaningless, one turn of one sample.
 if [ -n "$RUN" ]; then set -- --least 1 --most 1 --seconds 0.01 "$@"
 elif [ $set = quick ]; then set -- --least 5 --most 5 --per-turn 5 --sample 1e-3 --seconds 1 --limit 200 "$@"
 else set -- --least 55 --most 55 --per-turn 5 --sample 1e-3 --seconds 3 --limit 360 --patience 120 "$@"; fi

@@ -1,7 +1,7 @@
 """JAX with optax as a contestant, in the protocol of drive.py.    usage: jax_peer.py [cpu|cuda]
 
-A step is one function under jit, to which values and state are donated. Python cannot have events of JAX' stream, so
-its time is the clock's, until the last of some steps is done.
+A step is one function under jit, with donated values and state. Python cannot record events on JAX's stream, so steps
+are timed by the clock until the last of them is done.
 """
 
 import functools
@@ -47,7 +47,7 @@ def each(f, *trees):
 
 @functools.cache
 def step_of(name, stored):
-    """Of the contest's numbers and the gradients, which are given back where the recipe sets them to zero."""
+    """The step as a function of the numbers and the gradients; also returns zeroed gradients if the recipe does so."""
     optimizer = rule(name)
     scaled = name == "adamw_half_o2"
     def step(x, g):
@@ -77,7 +77,7 @@ def step_of(name, stored):
 
 
 class Recipe:
-    last = None  # what the step enqueued last gives
+    last = None  # the result of the step that was enqueued last
 
     def __init__(self, name, case):
         stored = types[peer.stored_as(name)]
@@ -118,7 +118,7 @@ class Recipe:
         jax.block_until_ready(Recipe.last)
 
     def time(self, steps, step):
-        """Where steps can go on they do for 20 ms, of which the latency of the first is little."""
+        """Extends the steps to 20 ms if the recipe allows it, so that the latency of the first matters little."""
         if not self.zeroes and self.once:
             steps = max(steps, math.ceil(2e-2 / self.once))
         self.once, host = peer.time_by_clock(steps, step, self.wait)
@@ -143,11 +143,11 @@ class Recipe:
 def main(platform="cpu"):
     jax.config.update("jax_platforms", platform)
     about = {"name": "JAX, optax, jit", "threads": 1, "compiler": f"jax {version('jax')}, optax {version('optax')}",
-             "flags": f"jaxlib {version('jaxlib')}", "most_tensors": 200,  # with more it compiles for minutes
+             "flags": f"jaxlib {version('jaxlib')}", "most_tensors": 200,  # with more, it compiles for minutes
              "recipes": ["sgd", "momentum", "adamw", "adamw_clip", "adamw_bf16", "adamw_bf16_clip", "adamw_half_o2",
                          "adamw_bf16_sr", "lion", "lamb"]}
     if platform != "cpu":
-        about |= {"device": jax.devices()[0].device_kind, "once": True}  # its memory is not given back before the end
+        about |= {"device": jax.devices()[0].device_kind, "once": True}  # it frees its memory only when it ends
     peer.serve(about, Recipe)
 
 

@@ -1,4 +1,4 @@
-"""What the results say of the machine: its processor, its memory, its GPU."""
+"""Describes the machine for the results: its processor, its memory, its GPU."""
 
 import os
 import platform
@@ -42,7 +42,7 @@ def available_memory():
 
 
 def gpu_as_found():
-    """What the driver says of the GPU now, of which nothing is changed."""
+    """The current state of the GPU as the driver reports it; changes nothing."""
     asked = ("driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "clocks.max.mem", "power.draw",
              "power.limit", "temperature.gpu", "clocks_event_reasons.active")
     said = output("nvidia-smi", "--query-gpu=" + ",".join(asked), "--format=csv,noheader").split(", ")

@@ -1,5 +1,5 @@
-"""What contestants in Python share: the numbers of a case, the hyperparameters, and their side of the protocol, which
-contestant.py describes."""
+"""Code shared by the contestants in Python: the numbers of a case, the hyperparameters, and the contestant's side of
+the protocol in contestant.py."""
 
 import array
 import json
@@ -18,7 +18,7 @@ waits = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize
 
 
 class Case:
-    """Sizes of tensors, where they begin in an arena, and the tables with the numbers of their elements."""
+    """The sizes of tensors, their offsets in an arena, and the tables with the numbers of their elements."""
 
     def __init__(self, case_file, table_file):
         with open(case_file, encoding="ascii") as lines:
@@ -48,7 +48,7 @@ def resident(which):
 
 
 class Memory:
-    """How much the peak of the process' memory grows."""
+    """Measures the growth of the process's peak memory."""
 
     def __init__(self):
         with open("/proc/self/clear_refs", "w", encoding="ascii") as clear:
@@ -60,7 +60,7 @@ class Memory:
 
 
 def time_by_clock(steps, step, wait):
-    """Seconds of a step, and until its call returns."""
+    """Seconds per step, and seconds until its call returns."""
     wait()
     start = time.perf_counter()
     for i in range(steps):
@@ -72,7 +72,7 @@ def time_by_clock(steps, step, wait):
 
 
 def counted(trace):
-    """What a trace of the profiler says was given to the device, and how often the host waited for it."""
+    """Counts in a trace of the profiler what was sent to the device, and how often the host waited for it."""
     events = [e for e in trace["traceEvents"] if e.get("ph") == "X"]
     return {"launches": sum(e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") for e in events),
             "synchronisations": sum(e.get("cat") in ("cuda_runtime", "cuda_driver") and e["name"] in waits
@@ -80,7 +80,7 @@ def counted(trace):
 
 
 class Slot:
-    """A contest, on request several times over; they take turns."""
+    """A contest, or several copies of it that take turns."""
 
     def __init__(self, make):
         self.make, self.sets, self.turn, self.warm = make, [make()], 0, 0
@@ -146,10 +146,10 @@ def answer(slots, about, make, command, words):
 
 
 def serve(about, make, unloaded=lambda: None):
-    """Answers the driver until it says quit. `make` gives the contest of a recipe and a case: an object with step,
+    """Answers the driver until it sends quit. `make` returns the contest of a recipe and a case: an object with step,
     refill, wait, time, grown, extra_bytes and streams."""
     slots, out = {}, os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # output of libraries must not be taken for an answer
     for line in sys.stdin:
         command, *words = line.split()
         if command == "quit":
@@ -158,6 +158,6 @@ def serve(about, make, unloaded=lambda: None):
             said = answer(slots, about, make, command, words)
             if command == "unload":
                 unloaded()
-        except Exception as error:  # whatever it is, the driver is to know, and the next case may do
+        except Exception as error:  # the driver must learn of any error; the next case may still work
             said = {"error": f"{type(error).__name__}: {error}"[:2000]}
         print(json.dumps(said), file=out, flush=True)

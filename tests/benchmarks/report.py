@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Tables and pictures from the results of drive.py: each number in them is in the files that are named.
+"""Tables and pictures from the results of drive.py: every number comes from the named files.
 
 usage: report.py RESULT.json... --out DIR               DIR/report.md and pictures
        report.py RESULT.json... --page PAGE --pictures DIR [--check]
 
-A page has the parts of the report between <!-- benchmarks: PART --> and <!-- end -->; PART is machine, targets, rules,
-missing, the name of a recipe, or gpu, which has all that was measured on GPUs. --check changes nothing and fails where
-the page is not what it would be.
+A page contains parts of the report between <!-- benchmarks: PART --> and <!-- end -->. PART is machine, targets, rules,
+missing, the name of a recipe, or gpu, which contains all measurements on GPUs. --check changes nothing, and fails if
+the page or a picture is out of date.
 """
 
 import argparse
@@ -29,9 +29,9 @@ def machine(runs):
         rows.append([run["file"], run["date"], f"{m['cpu']}, {m['cores']} cores, {caches}, "
                      f"{m['memory_bytes'] / 2**30:.0f} GiB, {m['system']}", str(run["threads"]),
                      f"{m['load_at_start']:.1f}", run["revision"]])
-    out = table(["file", "date", "machine", "threads", "load at the start", "revision"], rows) + "\n\n"
+    out = table(["file", "date", "machine", "threads", "initial load", "revision"], rows) + "\n\n"
     peers = {c: about for run in runs for c, about in run["contestants"].items()}
-    return out + table(["contestant", "is", "compiler or version", "flags"],
+    return out + table(["contestant", "description", "compiler or version", "flags"],
                        [[c, about["name"], about["compiler"], f"`{about['flags']}`"] for c, about in peers.items()])
 
 
@@ -51,11 +51,11 @@ def recipe_table(runs, recipe):
                          f"{of['extra_bytes'] / result['elements']:.1f}",
                          shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)])
     return table(["case", "parameters", "contestant", "step, median", "quartiles", "GB/s", "% of copy", "% of triad",
-                  "time, descent = 1", "bytes owned a parameter", "memory grown a parameter"], rows)
+                  "time relative to descent", "bytes owned per parameter", "memory growth per parameter"], rows)
 
 
 def targets(runs):
-    """Each with what was measured and whether it holds."""
+    """Each target with the measured values and whether it is met."""
     rows = []
     def row(*of_target):
         rows.extend(target(*of_target))
@@ -63,16 +63,16 @@ def targets(runs):
     big = [r for r in of if r["case"] in ("flat_10000000", "flat_100000000")]
     def ratios(chosen, peer):
         return [(title(r["case"]), ratio(r, peer)) for r in chosen if ratio(r, peer)]
-    row("AdamW, float, one large tensor: rate against the loop", "at least 0.95", ratios(big, "loop"),
+    row("AdamW, float, one large tensor: rate relative to the loop", "at least 0.95", ratios(big, "loop"),
         lambda x: x >= 0.95)
-    row("the same against PyTorch, fused", "at least 1.2", ratios(big, "torch_fused"), lambda x: x >= 1.2)
-    row("AdamW, float, 1000 tensors of 1024: rate against PyTorch, fused", "at least 3",
+    row("the same, relative to fused PyTorch", "at least 1.2", ratios(big, "torch_fused"), lambda x: x >= 1.2)
+    row("AdamW, float, 1000 tensors of 1024: rate relative to fused PyTorch", "at least 3",
         ratios([r for r in of if r["case"] == "1000x1024"], "torch_fused"), lambda x: x >= 3)
     slow = [(r["recipe"][5:], percent(r, c, "copy") / 100) for r in results(runs) for c in timed(r).values()
             if r["recipe"].startswith("rule_")]
     if slow:
         below = [f"{name}: {x:.2f}" for name, x in sorted(slow, key=lambda pair: pair[1]) if x < 0.9]
-        rows.append(["each element-wise rule: its bytes at the rate of copy", "at least 0.9",
+        rows.append(["each element-wise rule: rate relative to a copy", "at least 0.9",
                      f"{len(slow) - len(below)} of {len(slow)}; below: " + (", ".join(below) or "none"),
                      "no" if below else "yes"])
     return targets_table(rows)
@@ -91,7 +91,7 @@ def number_in(name, result):
 
 
 def growth(runs):
-    """Pictures of cost against numbers: file name, title, labels, and which curves."""
+    """Pictures of cost against numbers: file name, title, labels and curves."""
     chosen = results(runs)
     def curve(fits, x, y):
         of = {}
@@ -139,7 +139,7 @@ def pictures(runs):
 
 
 def filled(page, of):
-    """The page with its parts anew; a part that the results do not have stays."""
+    """The page with its parts replaced; a part that is not in the results stays as it is."""
     def part(match):
         name = match.group(2)
         return f"{match.group(1)}\n{of[name]}\n<!-- end -->" if name in of else match.group(0)
@@ -164,7 +164,7 @@ def main():
     of = parts(on_host) | {"gpu": report_gpu.section(on_gpu, of_gpu, where)}
     files = {}
     if given.out:
-        names = {"machine": "Where", "targets": "Targets", "missing": "What is missing", "rules": "Rules",
+        names = {"machine": "Machine", "targets": "Targets", "missing": "What is missing", "rules": "Rules",
                  "gpu": "On a GPU"}
         files[os.path.join(given.out, "report.md")] = "# Benchmarks\n\n" + "\n\n".join(
             f"## {names.get(part, cases.what.get(part, part))}\n\n{text}" for part, text in of.items()) + "\n"

@@ -1,4 +1,4 @@
-"""The part of the report that says what was measured on GPUs."""
+"""The part of the report with the measurements on GPUs."""
 
 import cases
 from tables import (limit, missing, percent, ratio, results, rules_table, seconds, shown, table, target, targets_table,
@@ -21,10 +21,10 @@ def machine(runs):
                      f"{smi.get('driver_version', '–')}, CUDA {d['cuda']}",
                      f"{clocks(smi)}; {clocks(run.get('gpu_at_end', {}))}", run["machine"]["cpu"], run["revision"],
                      f"`{run['command']}`"])
-    out = table(["file", "date", "GPU", "driver", "clocks as found; at the end", "processor", "revision", "command"],
+    out = table(["file", "date", "GPU", "driver", "clocks at start; at end", "processor", "revision", "command"],
                 rows)
     peers = {c: about for run in runs for c, about in run["contestants"].items()}
-    return out + "\n\n" + table(["contestant", "is", "compiler or version", "flags"], [
+    return out + "\n\n" + table(["contestant", "description", "compiler or version", "flags"], [
         [c, about["name"], about["compiler"], f"`{about['flags']}`"] for c, about in peers.items()])
 
 
@@ -32,7 +32,7 @@ def targets(runs):
     of = {(r["case"], r["recipe"]): r for r in results(runs)}
     large = "flat_100000000"
     def at_rate(case, recipe, own="descent", bytes_each=None):
-        """The rate of the step to that of a copy."""
+        """The rate of the step relative to that of a copy."""
         r = of.get((case, recipe))
         if not r or own not in timed(r) or not limit(r, "copy"):
             return []
@@ -45,22 +45,23 @@ def targets(runs):
         r = of.get((case, recipe))
         ratios = [ratio(r, peer) for peer in timed(r) if peer.startswith("torch")] if r else []
         return [(title(case), min(filter(None, ratios)))] if any(ratios) else []
-    rows = target("AdamW, float, 28 bytes a parameter: rate to a copy's", "at least 0.92", at_rate(large, "adamw"),
-                  lambda x: x >= 0.92)
-    rows += target("the same: rate to PyTorch's fastest", "at least 1", against_torch(large, "adamw"), lambda x: x >= 1)
-    rows += target("AdamW, bfloat16 with float master, 28 bytes: the same", "at least 0.92",
+    rows = target("AdamW, float, 28 bytes per parameter: rate relative to a copy", "at least 0.92",
+                  at_rate(large, "adamw"), lambda x: x >= 0.92)
+    rows += target("the same, relative to PyTorch's fastest", "at least 1", against_torch(large, "adamw"),
+                   lambda x: x >= 1)
+    rows += target("AdamW, bfloat16 with float master, 28 bytes: relative to a copy", "at least 0.92",
                    at_rate(large, "adamw_bf16"), lambda x: x >= 0.92)
-    rows += target("AdamW, all bfloat16, stochastic rounding: the same", "at least 0.88",
+    rows += target("AdamW, all bfloat16, stochastic rounding: relative to a copy", "at least 0.88",
                    at_rate(large, "adamw_bf16_sr"), lambda x: x >= 0.88)
-    rows += target("LAMB, at 40 bytes a parameter: the same", "at least 0.90",
+    rows += target("LAMB, at 40 bytes per parameter: relative to a copy", "at least 0.90",
                    at_rate(large, "lamb", bytes_each=40) + at_rate("gpt2", "lamb", bytes_each=40), lambda x: x >= 0.9)
-    rows += target("AdamW, half, the whole recipe: rate to PyTorch's fastest chain", "at least 2",
+    rows += target("AdamW, half, the whole recipe: rate relative to PyTorch's fastest chain", "at least 2",
                    against_torch("gpt2", "adamw_half_o2"), lambda x: x >= 2)
-    rows += target("AdamW, float, clipped norm, many small tensors: µs of the device", "below 20",
+    rows += target("AdamW, float, clipped norm, many small tensors: device time in µs", "below 20",
                    micro("1000x1024", "adamw_clip", "descent"), lambda x: x < 20)
-    rows += target("the same captured", "below 20", micro("1000x1024", "adamw_clip", "descent_captured"),
+    rows += target("the same, captured", "below 20", micro("1000x1024", "adamw_clip", "descent_captured"),
                    lambda x: x < 20)
-    rows += target("AdamW, float, captured: µs of the device", "below 10",
+    rows += target("AdamW, float, captured: device time in µs", "below 10",
                    micro("flat_100000", "adamw", "descent_captured"), lambda x: x < 10)
     rows += target("the same with clipped norm", "below 10", micro("flat_100000", "adamw_clip", "descent_captured"),
                    lambda x: x < 10)
@@ -87,8 +88,8 @@ def recipe_table(runs, recipe):
                          f"{of['extra_bytes'] / result['elements']:.1f}",
                          shown(of["grown_bytes"] / result["elements"] if result["elements"] >= 10**6 else None, 1)])
     return table(["case", "parameters", "sets", "contestant", "device, median", "quartiles", "host, median", "launches",
-                  "waits", "GB/s", "% of copy", "% of triad", "% of 4 reads, 3 writes", "time, descent = 1",
-                  "bytes owned a parameter", "memory grown a parameter"], rows)
+                  "waits", "GB/s", "% of copy", "% of triad", "% of 4 reads, 3 writes", "time relative to descent",
+                  "bytes owned per parameter", "memory growth per parameter"], rows)
 
 
 def ceilings_table(runs):
@@ -100,7 +101,7 @@ def ceilings_table(runs):
             if "seconds" in of:
                 rows.append([run["file"], name, f"{of['step_bytes'] / 2**20:.0f} MiB", time_of(seconds(of)),
                              f"{of['step_bytes'] / seconds(of) * 1e-9:.1f}"])
-    return table(["file", "of the memory", "moved", "median", "GB/s"], rows)
+    return table(["file", "kernel", "moved", "median", "GB/s"], rows)
 
 
 def section(runs, pictures, folder):
@@ -108,9 +109,9 @@ def section(runs, pictures, folder):
         return nothing
     parts = [f"### {heading}\n\n{text}" for heading, text in (
         ("Targets on a GPU", targets(runs)), ("Which GPU", machine(runs)),
-        ("What its memory does", ceilings_table(runs)))]
+        ("Memory bandwidth", ceilings_table(runs)))]
     if any(run["device"]["name"] == software for run in runs):
-        parts.insert(0, f"Times of {software} mean nothing.")
+        parts.insert(0, f"Times of {software} are meaningless.")
     parts += ["\n".join(f"![{name.removesuffix('.svg')}]({folder}/{name})" for name in pictures)] if pictures else []
     recipes = list(dict.fromkeys(r["recipe"] for r in results(runs)))
     if any(recipe.startswith("rule_") for recipe in recipes):

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs what is missing, builds the contestants, times them against each other and against the memory's limit, and
-# writes the numbers as JSON, a table and pictures.
+# Installs missing packages, builds the contestants, times them against each other and against the memory bandwidth, and
+# writes the numbers as JSON, tables and pictures.
 # usage: sh tests/benchmarks/run.sh [--quick | --all | --growth | --rules | --huge] [--out DIR] [--systems omp,tbb,cpp]
 #          [--no-torch] [options of drive.py, such as --cases gpt2 --recipes adamw --threads 2 --seconds 8]
 #
-# Without the first: the default set, at most 10 minutes on two cores. --quick: a few small cases, some seconds. --all:
-# each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and policies. --rules: each
-# element-wise rule. --huge: 10^9 parameters, the library alone.
+# By default, runs the default set, which takes at most 10 minutes on two cores. --quick: a few small cases, some
+# seconds. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and policies.
+# --rules: each element-wise rule. --huge: 10^9 parameters, only the library.
 cd "$(dirname "$0")/../.." || exit 1
 set=default out= systems=omp torch=yes
 left=$#

@@ -1,5 +1,5 @@
-"""The benchmarks as a test: small cases run, their results parse, the report says them, and a contestant whose numbers
-are wrong is refused. Nothing here depends on a time.    usage: suite_test.py descent loop oracle
+"""The benchmarks as a test: small cases run, their results parse, the report contains them, and a contestant with wrong
+numbers is refused. Nothing here depends on times.    usage: suite_test.py descent loop oracle
 """
 
 import json
@@ -82,7 +82,7 @@ def reported(folder, results):
 
 
 def broken(folder):
-    """All at once: the faulty ones are refused, the others go on."""
+    """Runs all faults at once: faulty contestants are refused, the others continue."""
     faulty = [f"{fault}={sys.executable} {here}/broken.py {fault} {loop}" for fault in ("none", *faults)]
     code, run_, _ = drive(folder, (f"descent={descent}", *faulty), "--cases", "quick_many", "--recipes", "adamw")
     check(code == 1, f"drive.py with refused contestants ended with {code}")
@@ -93,7 +93,7 @@ def broken(folder):
 
 
 def slow_and_mute(folder):
-    """One that does not even say hello takes no part; one that is too slow, in no later case of as many tensors."""
+    """A contestant that does not answer hello takes no part. A slow one skips later cases of as many tensors."""
     def broken(fault):
         return gpu(fault, f"{sys.executable} {here}/broken.py {fault} {loop}")
     code, run_, _ = drive(folder, (gpu("descent", descent), broken("mute"), broken("slow")), "--recipes", "adamw",
@@ -117,7 +117,7 @@ def counted_from_trace():
 
 
 def too_large(folder):
-    """A case that does not fit the memory is skipped, and how much it needs is said."""
+    """A case that does not fit into memory is skipped, with a message that says how much it needs."""
     code, run_, _ = drive(folder, (f"descent={descent}",), "--memory", "0.01", "--cases", "quick_flat", "--recipes",
                           "adamw")
     check(code == 0 and not run_["results"] and len(run_["skipped"]) == 1, "a case without room is skipped")
@@ -125,7 +125,7 @@ def too_large(folder):
 
 
 def nothing_left(folder):
-    """A name that the set does not have ends the run, with those that it has."""
+    """An unknown name ends the run, with a message that lists the known names."""
     out = os.path.join(folder, "nothing.json")
     ended = run("drive.py", "--set", "quick", "--oracle", oracle, "--work", folder, "--out", out, "--contestant",
                 f"descent={descent}", "--cases", "quick_fat")
@@ -138,7 +138,7 @@ def gpu(name, command, room=1 << 40):
 
 
 def on_gpu(folder):
-    """What the driver does for a GPU and the report says of it, with contestants of the host in its place."""
+    """Tests the driver and the report for a GPU, with host contestants in its place."""
     broken_loop = f"{sys.executable} {here}/broken.py off {loop}"
     code, run_, out = drive(folder, (gpu("descent", descent), gpu("descent_captured", loop), gpu("off", broken_loop)),
                             "--cases", "quick_flat,quick_many", "--recipes", "adamw,lars")
@@ -166,7 +166,7 @@ def on_gpu(folder):
 
 
 def little_room(folder):
-    """Where not all contestants fit at a time, they are loaded in turn; one that does not fit is skipped."""
+    """If not all contestants fit at once, they are loaded one after the other; one that does not fit is skipped."""
     most, room = 40003 * 16, (1 << 28) + 3 * 40003 * 16
     def of(free):
         _, run_, _ = drive(folder, (gpu("descent", descent, free), gpu("other", loop, free)), "--cases", "quick_flat",
@@ -184,7 +184,7 @@ def cut_off(folder):
 
 
 def targets(folder):
-    """Of a GPU, from made-up numbers: a copy of 3 TB/s, steps of 1 ms."""
+    """The targets of a GPU, from made-up numbers: a copy of 3 TB/s, steps of 1 ms."""
     def timed(seconds):
         return {"seconds": {"median": seconds, "q1": seconds, "q3": seconds, "samples": [seconds]},
                 "host_seconds": {"median": seconds, "q1": seconds, "q3": seconds, "samples": [seconds]},

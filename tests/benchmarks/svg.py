@@ -1,9 +1,9 @@
-"""Pictures in SVG with the look of the others in docs/pictures: bars against a limit, and curves."""
+"""SVG pictures in the style of docs/pictures: bars against a limit, and curves."""
 
 import math
 from xml.sax.saxutils import escape
 
-# Okabe and Ito's colours, which the colour-blind can tell apart
+# Okabe and Ito's colours, which colour-blind readers can distinguish
 colours = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
@@ -24,7 +24,7 @@ def document(title, width, height, inside):
 
 
 def legend(names, x, y, right):
-    """And how many lines it takes beside the first."""
+    """The legend, and the number of lines it takes beyond the first."""
     out, left, lines = "", x, 0
     for k, name in enumerate(names):
         if x > left and x + 20 + 7.6 * len(name) > right:
@@ -69,7 +69,7 @@ def number(x):
 
 
 def decades(values):
-    """Powers of ten around some values."""
+    """The powers of ten around some values."""
     low, high = math.floor(math.log10(min(values)) + 1e-9), math.ceil(math.log10(max(values)) - 1e-9)
     return [10.0**k for k in range(low, max(high, low + 1) + 1)]
 

@@ -1,4 +1,4 @@
-"""What reports of every kind share: reading results, numbers as text, tables."""
+"""Code shared by all reports: reading results, formatting numbers, tables."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def timed(result):
 
 
 def limit(result, kind):
-    """Bytes a second of copy or triad: the faster way to store."""
+    """Bytes per second of copy or triad, with the faster kind of stores."""
     rates = [of["step_bytes"] / seconds(of) for name, of in result["ceilings"].items()
              if name.startswith(kind) and "seconds" in of]
     return max(rates, default=None)
@@ -63,17 +63,17 @@ def table(head, rows):
 
 
 def target(what, wanted, values, holds):
-    """A row of the targets, or none where nothing of it was measured: values are pairs of a place and a number."""
+    """A row of the targets, or no row if nothing was measured: values are pairs of a place and a number."""
     return [[what, wanted, ", ".join(f"{where}: {value:.2f}" for where, value in values),
              "yes" if all(holds(value) for _, value in values) else "no"]] if values else []
 
 
 def targets_table(rows):
-    return table(["target", "wanted", "measured", "holds"], rows) if rows else "These results have no case of a target."
+    return table(["target", "required", "measured", "met"], rows) if rows else "No case here has a target."
 
 
 def results(runs):
-    """Of a case with a recipe in several files, that of the first."""
+    """All results. If several files have the same case and recipe, the first file counts."""
     of = {}
     for run in runs:
         for result in run["results"]:
@@ -90,7 +90,7 @@ def rules_table(runs):
                 rows.append((-(of_copy or 0), [
                     result["recipe"][5:], title(result["case"]), f"{result['step_bytes'] / result['elements']:.0f}",
                     time_of(seconds(of)), f"{rate * 1e-9:.1f}", shown(of_copy), shown(percent(result, of, "triad"))]))
-    return table(["rule, in float", "parameters", "bytes a parameter", "step, median", "GB/s", "% of copy",
+    return table(["rule, in float", "parameters", "bytes per parameter", "step, median", "GB/s", "% of copy",
                   "% of triad"], [row for _, row in sorted(rows)])
 
 
@@ -99,7 +99,7 @@ def missing(runs):
     said += [f"{run['file']}: {title(s['case'])}, {s['recipe']}: {s['why']}" for run in runs for s in run["skipped"]]
     said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: {name} is refused: {of['refused']}" for run in runs
              for r in run["results"] for name, of in r["contestants"].items() if "refused" in of]
-    said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: not compared with the oracle, for want of memory "
-             "or of the recipe" for run in runs for r in run["results"]
+    said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: not compared with the oracle: too little memory, "
+             "or the oracle lacks the recipe" for run in runs for r in run["results"]
              if not r["checked"] and r["recipe"] in cases.resident]
     return "\n".join("- " + text for text in said) or "Nothing."

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Puts PyTorch into a virtual environment, to be run on the CPU; makes the file `ready` there when it can be imported.
+# Installs PyTorch for the CPU into a virtual environment, and creates the file `ready` there once it can be imported.
 # usage: torch.sh FOLDER
 #
-# The wheel for Linux is built for CUDA and loads CUDA's libraries when it is imported, 4 GB of them if all that it
-# names were installed. Those that the CUDA Toolkit at hand has are linked into a folder, which LD_LIBRARY_PATH is to
-# name; of the rest only what the import needs is installed.
+# The Linux wheel is built for CUDA and loads CUDA's libraries when it is imported. Installing all of its dependencies
+# would take 4 GB. Libraries of the local CUDA Toolkit are linked into a folder, which LD_LIBRARY_PATH must name. Of the
+# others, only those that the import needs are installed.
 folder=$1
 [ ! -f "$folder/ready" ] || exit 0
 say() { echo "PyTorch: $*"; }

@@ -1,8 +1,8 @@
 """PyTorch as a contestant, in the protocol of drive.py.
 usage: torch_peer.py fused|foreach|captured|compiled [cpu|cuda]
 
-Recipes that torch.optim does not have in one call are the chain of public functions that does the same. Captured: fused
-and capturable, all of a step in a CUDA graph. Compiled: the optimizer's step by torch.compile.
+Recipes that torch.optim does not offer in one call are chains of public functions that do the same. Captured: fused and
+capturable, with the whole step in a CUDA graph. Compiled: the optimizer's step under torch.compile.
 """
 
 import gc
@@ -39,7 +39,7 @@ def time_by_events(steps, step, wait):
 
 
 class Recipe:
-    """Tensors of a case, as views of one arena, and the step."""
+    """The tensors of a case, as views of one arena, and the step."""
 
     def __init__(self, name, case, mode, device):
         stored = types[peer.stored_as(name)]
@@ -52,7 +52,7 @@ class Recipe:
         self.g = self.views(arena)
         self.fill(self.w, self.values)
         self.fill(self.g, self.source)
-        # on a GPU gradients are put back by one copy, on the CPU without memory of its own
+        # a GPU restores the gradients with one copy; the CPU needs no extra memory for it
         self.arena, self.kept = arena, arena.clone() if self.on_gpu and self.zeroes else None
         self.memory = DeviceMemory() if self.on_gpu else peer.Memory()
         self.p = [x.float() for x in self.w] if stored != torch.float32 and name != "adamw_bf16_sr" else self.w
@@ -63,7 +63,7 @@ class Recipe:
         self.clips = name.endswith("clip") or scaled
         self.scaler = torch.amp.GradScaler(device, init_scale=loss_scale) if scaled else None
         if scaled:
-            self.scaler.scale(torch.ones((), device=device))  # makes the scale
+            self.scaler.scale(torch.ones((), device=device))  # creates the scale
         self.ema = [p.clone() for p in self.p] if scaled else []
         self.optimize = torch.compile(self.optimizer.step) if mode == "compiled" else self.optimizer.step
         self.graph = None
@@ -81,7 +81,7 @@ class Recipe:
                                                capturable=mode == "captured", **kind)
 
     def capture(self):
-        """After steps that make the states; then all is as before the first."""
+        """Captures a step after some steps that create the states, then resets everything to the start."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -108,7 +108,7 @@ class Recipe:
         return [arena[b : b + n] for b, n in zip(self.case.begins, self.case.counts)]
 
     def fill(self, tensors, table):
-        """Tensor by tensor with the numbers of the table, over and over."""
+        """Fills tensor by tensor with the numbers of the table, repeating it."""
         size, first = len(table), 0
         twice = torch.cat((table, table))
         for x in tensors:
@@ -173,7 +173,7 @@ class Recipe:
         return out | ({"e": of(self.ema)} if self.ema else {})
 
     def count(self):
-        """The difference of three steps and one, half of it: the profiler waits, too."""
+        """Half of the difference between three steps and one, because the profiler itself waits, too."""
         kinds = [torch.profiler.ProfilerActivity.CPU]
         kinds += [torch.profiler.ProfilerActivity.CUDA] if self.on_gpu else []
         found = []
@@ -197,12 +197,12 @@ def unloaded():
 def main(mode, device="cpu"):
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     recipes = ["sgd", "momentum", "adamw", "adamw_clip", "adamw_bf16", "adamw_bf16_clip", "adamw_bf16_sr"]
-    recipes += ["adamw_half_o2"] if mode != "compiled" else []  # GradScaler's step is no plain call
-    recipes += [f"groups_{n}" for n in (1, 10, 100, 1000)]  # AdamW with so many groups
+    recipes += ["adamw_half_o2"] if mode != "compiled" else []  # GradScaler's step is not a plain call
+    recipes += [f"groups_{n}" for n in (1, 10, 100, 1000)]  # AdamW with n groups
     about = {"name": f"PyTorch, {mode}", "threads": torch.get_num_threads(), "recipes": recipes,
              "compiler": f"torch {torch.__version__}", "flags": torch.backends.cpu.get_cpu_capability()}
     if mode == "compiled":
-        about["most_tensors"] = 200  # with more it compiles for minutes
+        about["most_tensors"] = 200  # with more, it compiles for minutes
     if device == "cuda":
         about |= {"device": torch.cuda.get_device_name(), "counts": True, "flags": f"CUDA {torch.version.cuda}"}
     peer.serve(about, lambda recipe, case: Recipe(recipe, case, mode, device), unloaded)

@@ -1,4 +1,4 @@
-"""Times contestants turn by turn."""
+"""Times contestants in an interleaved order."""
 
 import math
 import statistics
@@ -6,7 +6,7 @@ import time
 
 from contestant import Refused
 
-pause = 5e-3  # seconds between turns, in which threads of the last contestant go to sleep
+pause = 5e-3  # seconds between turns, so that the threads of the last contestant go to sleep
 
 
 def quartiles(seconds):
@@ -15,8 +15,8 @@ def quartiles(seconds):
 
 
 def time_turns(runs, single, given):
-    """Quartiles of each contestant, or the word of one that failed: `runs` are functions of samples and steps, and
-    where `single` is not 0, a sample is so many steps."""
+    """Quartiles of each contestant, or the message of one that failed. `runs` are functions of samples and steps. If
+    `single` is not 0, a sample has that many steps."""
     steps, cost, found, failed = {}, 0, {name: {"seconds": [], "host_seconds": []} for name in runs}, {}
     def measure(name, samples, n):
         try:

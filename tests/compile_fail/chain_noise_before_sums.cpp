@@ -1,4 +1,4 @@
-// expect: chain{transforms..., rule}: noise stands before a part with sums
+// expect: chain{transforms..., rule}: noise must not stand before a part with sums
 #include <descent/descent.hpp>
 namespace ds = descent;
 

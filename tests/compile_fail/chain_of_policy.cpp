@@ -1,4 +1,4 @@
-// expect: chain{transforms..., rule}: what stands before the rule are gradient transforms
+// expect: chain{transforms..., rule}: each part before the rule must be a gradient transform
 #include <descent/descent.hpp>
 namespace ds = descent;
 

@@ -1,4 +1,4 @@
-// expect: chain{transforms..., rule}: there is one rule, and it is last
+// expect: chain{transforms..., rule}: only the last part may be a rule
 #include <descent/descent.hpp>
 namespace ds = descent;
 

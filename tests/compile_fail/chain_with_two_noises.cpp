@@ -1,4 +1,4 @@
-// expect: chain{transforms..., rule}: two parts take random normals, which would be the same numbers
+// expect: chain{transforms..., rule}: only one part may take normals; two would get the same numbers
 #include <descent/descent.hpp>
 namespace ds = descent;
 

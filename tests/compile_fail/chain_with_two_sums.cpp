@@ -1,4 +1,4 @@
-// expect: chain{transforms..., rule}: two parts have sums; those of the second would need a further pass
+// expect: chain{transforms..., rule}: only one part may have sums; a second one would need another pass
 #include <descent/descent.hpp>
 namespace ds = descent;
 

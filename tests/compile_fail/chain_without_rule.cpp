@@ -1,4 +1,4 @@
-// expect: chain{transforms..., rule}: the last part is an update rule
+// expect: chain{transforms..., rule}: the last part must be an update rule
 #include <descent/descent.hpp>
 namespace ds = descent;
 

@@ -1,4 +1,4 @@
-// expect: esgd: fitness() returns the loss of the values, a number
+// expect: esgd: fitness() must return the loss, a number
 #include <descent/descent.hpp>
 #include <descent/minimizers/esgd.hpp>
 

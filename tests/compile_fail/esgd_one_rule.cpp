@@ -1,4 +1,4 @@
-// expect: esgd: the rules are a range, such as std::vector{adamw{}, adamw{.lr = 1e-4}}, or of std::variant<...> where there are several types
+// expect: esgd: the rules must be a range, such as std::vector{adamw{}, adamw{.lr = 1e-4}}, or a range of std::variant<...> for several types
 #include <descent/descent.hpp>
 #include <descent/minimizers/esgd.hpp>
 

@@ -1,4 +1,4 @@
-// expect: esgd: train(optimizer) takes the optimizer of any of the rules: [&](auto& optimizer) { ... }
+// expect: esgd: train(optimizer) must take the optimizer of any rule: [&](auto& optimizer) { ... }
 #include <descent/descent.hpp>
 #include <descent/minimizers/esgd.hpp>
 

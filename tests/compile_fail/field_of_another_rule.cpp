@@ -1,4 +1,4 @@
-// expect: vary<&rule::field>(schedule): the field belongs to another rule than the optimizer's
+// expect: vary<&rule::field>(schedule): the field belongs to a rule other than the optimizer's
 #include <descent/descent.hpp>
 namespace ds = descent;
 

@@ -1,4 +1,4 @@
-// expect: find_learning_rate: loss is called as loss(trial) or loss(), and returns the loss
+// expect: find_learning_rate: loss must be callable as loss(trial) or loss() and return the loss
 #include <descent/descent.hpp>
 #include <descent/training/lr_finder.hpp>
 namespace ds = descent;

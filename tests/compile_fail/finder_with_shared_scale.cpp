@@ -1,4 +1,4 @@
-// expect: find_learning_rate: not with a shared loss scale, which other optimizers would see change
+// expect: find_learning_rate: a shared loss scale is not allowed, other optimizers would see it change
 #include <descent/descent.hpp>
 #include <descent/training/lr_finder.hpp>
 namespace ds = descent;

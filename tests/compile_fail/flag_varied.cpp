@@ -1,4 +1,4 @@
-// expect: vary<&rule::field>(schedule): only fields of type double follow a schedule
+// expect: vary<&rule::field>(schedule): only fields of type double can follow a schedule
 #include <descent/descent.hpp>
 namespace ds = descent;
 

@@ -1,4 +1,4 @@
-// expect: rows that come and go on several ranks need an optimizer of their own
+// expect: gathered() does not support several ranks
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 

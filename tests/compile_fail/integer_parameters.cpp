@@ -1,4 +1,4 @@
-// expect: each is double, float, half or bfloat16
+// expect: each must be double, float, half or bfloat16
 #include <descent/parameters.hpp>
 
 descent::parameters<int> params;

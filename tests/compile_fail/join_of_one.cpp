@@ -1,4 +1,4 @@
-// expect: join: at least two schedules, and a step between each two
+// expect: join: needs at least two schedules, and the step between each two
 #include <descent/schedules/constant.hpp>
 #include <descent/schedules/join.hpp>
 

@@ -1,4 +1,4 @@
-// expect: gradient_ahead: the rule does not say where
+// expect: gradient_ahead: the rule needs 'template <class Real> Real ahead(
 #include <descent/descent.hpp>
 
 int main() {

@@ -1,4 +1,4 @@
-// expect: a schedule is trivially copyable and has 'double operator()(std::int64_t step) const'
+// expect: a schedule must be trivially copyable and have 'double operator()(std::int64_t step) const'
 #include <descent/descent.hpp>
 namespace ds = descent;
 

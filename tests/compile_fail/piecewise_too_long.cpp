@@ -1,4 +1,4 @@
-// expect: piecewise_constant<N>: 1 to 128 boundaries: it is a parameter of kernels
+// expect: piecewise_constant<N>: N must be 1 to 128: kernels take it by value
 #include <descent/schedules/piecewise.hpp>
 
 descent::piecewise_constant<129> const too_long{};

@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: run.sh case compiler arguments...
-# The case must not compile, and the compiler must say the sentence of its first line, `// expect: sentence`.
-# A case named *.pass.cpp or *.pass.cu must compile: it shows that what the others lack is their mistake only.
+# The case must not compile, and the compiler must print the sentence of its first line, `// expect: sentence`.
+# A case named *.pass.cpp or *.pass.cu must compile: it shows that the other cases fail only because of their mistake.
 case=$1
 shift
 export LC_ALL=C

@@ -1,4 +1,4 @@
-// expect: multi_step<N>: 1 to 256 steps: it is a parameter of kernels
+// expect: multi_step<N>: N must be 1 to 256: kernels take it by value
 #include <descent/schedules/multi_step.hpp>
 
 descent::multi_step<257> const too_long{};

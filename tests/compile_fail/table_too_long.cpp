@@ -1,4 +1,4 @@
-// expect: table<N>: 1 to 256 values: it is a parameter of kernels
+// expect: table<N>: N must be 1 to 256: kernels take it by value
 #include <descent/schedules/multiplicative.hpp>
 
 auto const too_long = descent::multiplicative<257>(1, [](auto) { return 0.5; });

@@ -1,4 +1,4 @@
-// expect: two options of replicated or sharded exclude each other: one wire<T>, one sum
+// expect: replicated and sharded take at most one wire<T>{} and at most one sum
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 

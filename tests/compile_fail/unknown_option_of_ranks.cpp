@@ -1,4 +1,4 @@
-// expect: an option of replicated or sharded is wire<T>{}, native_sum{}, float_sum{}, ordered_sum{}, overlap{}, missing_is_zero{} or agree_every{updates}
+// expect: an option of replicated or sharded must be wire<T>{}, native_sum{}, float_sum{}, ordered_sum{}, overlap{}, missing_is_zero{} or agree_every{updates}
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: run.sh include|meson|pkg-config|cmake project-root build-folder compiler...
-# Builds and runs the consumer in one of the ways in which a project can use the library.
+# Builds and runs the consumer in one of the ways to use the library.
 set -e
 way=$1 root=$2 build=$3
 shift 3
@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 cp "$here/consumer.cpp" "$here/meson.build" "$here/CMakeLists.txt" "$work"
 cd "$work"
 
-install() {  # into $work/prefix, wherever the project was configured to go
+install() {  # into $work/prefix, whatever prefix the project was configured with
   meson install -C "$build" --no-rebuild --quiet --destdir "$work/destdir"
   mv "$(dirname "$(dirname "$(find "$work/destdir" -path '*/include/descent')")")" "$work/prefix"
 }
@@ -28,7 +28,7 @@ case $way in
     install
     PKG_CONFIG_PATH=$work/prefix/share/pkgconfig
     export PKG_CONFIG_PATH
-    # pkg-config may drop system folders, which -isystem names are not
+    # pkg-config may drop system folders from -I; folders given with -isystem are kept
     "$@" -std=c++20 -fopenmp $(pkg-config --cflags descent) consumer.cpp -o consumer $(pkg-config --libs descent) ;;
   cmake)
     install

@@ -187,7 +187,7 @@ void settings() {
   refuses("clip_norm: max must be above 0", ds::sgd{}, ds::clip_norm{.max = none});
   refuses("scale must be", ds::sgd{}, ds::static_loss_scale{none});
   refuses("scale must be", ds::sgd{}, ds::static_loss_scale{infinite});
-  refuses("initial must be given", ds::sgd{}, ds::learning_rate(ds::exponential{}));
+  refuses("initial must be set to a finite value", ds::sgd{}, ds::learning_rate(ds::exponential{}));
 
   buffer<float> w(numbers<float>(5, 1)), g(numbers<float>(5, 1));
   ds::parameters<float> params;

@@ -1,9 +1,9 @@
 #!/bin/sh
 # usage: check.sh cubin ptx log
-# What the code of a unit promises. The unit has kernels. None reads through a cache that does not see what is written
-# meanwhile, nor has approximate instructions, whose bits are the device's own, but for the reciprocal that pow and log
-# refine. What guard.py demands of kernels holds. Then reports, which fail for no figure: what differs from figures.txt,
-# sizes.txt and the `code:` lines of the source.
+# Checks what the code of a unit promises. The unit has kernels. No kernel reads through a cache that misses concurrent
+# writes, and none has approximate instructions, whose bits depend on the device, except the reciprocal that pow and log
+# refine. The requirements of guard.py hold. Then reports, without failing, what differs from figures.txt, sizes.txt and
+# the `code:` lines of the source.
 cubin=$1 ptx=$2 log=$3
 here=$(dirname "$0")
 folder=$(dirname "$cubin")

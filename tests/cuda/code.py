@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """usage: code.py source cubin arch nvcc-version
 
-Says whether the machine code of the plain updates is that of the `code:` lines of the source, by its hash. A report:
-any change of an update changes its code."""
+Reports whether the hash of the machine code of the plain updates equals the one in the `code:` lines of the source. It
+does not fail, because any change of an update changes its code."""
 import hashlib
 import re
 import sys

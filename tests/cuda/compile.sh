@@ -1,11 +1,11 @@
 #!/bin/sh
 # usage: compile.sh "arch..." source depfile outputs... -- compiler arguments...
-# One run of nvcc leaves the code of each architecture, its PTX and what ptxas says about registers, stack and spills:
-# three files for each, in the order in which the architectures are named.
+# One run of nvcc writes three files for each architecture, in the order of the arguments: its code, its PTX, and what
+# ptxas reports about registers, stack and spills.
 #
-# Each architecture has PTX of its own, as with -arch. CUDA's headers choose by __CUDA_ARCH__ how half and bfloat16 are
-# computed, and the compiler optimizes PTX for one architecture: PTX for sm_80, assembled for sm_100, has other loops
-# and other registers than programs for sm_100 have.
+# Each architecture gets its own PTX, as with -arch. CUDA's headers choose by __CUDA_ARCH__ how half and bfloat16 are
+# computed, and the compiler optimizes PTX for one architecture. PTX for sm_80 that is assembled for sm_100 has
+# different loops and registers than a program for sm_100.
 set -e
 archs=$1 source=$2 depfile=$3 first=$4
 shift 3
@@ -27,7 +27,7 @@ unit=$work/$(basename "$source" .cu)
 set -- $outputs
 for arch in $archs; do
   kept=$unit.compute_${arch#sm_}
-  [ -f "$kept.ptx" ] || kept=$unit  # where there is one architecture
+  [ -f "$kept.ptx" ] || kept=$unit  # if there is one architecture
   cp "$kept.cubin" "$1"
   cp "$kept.ptx" "$2"
   awk -v arch="'$arch'" '/Compiling entry function/ { mine = $NF == arch } mine' "$work/log" > "$3"

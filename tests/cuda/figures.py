@@ -1,17 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""usage: figures.py table folder unit arch      says where the kernels of folder/unit.arch.* differ from the table
-       figures.py --write table folder unit...  writes the table anew
+"""usage: figures.py table folder unit arch      reports where the kernels of folder/unit.arch.* differ from the table
+       figures.py --write table folder unit...  rewrites the table
 
-What kernels over elements cost, for each architecture. A report: it fails for no figure; promises are in guard.py.
+The cost of kernels over elements, for each architecture. Differences are only reported; guard.py checks promises.
 
-    registers      of a thread
+    registers      per thread
     spilled        bytes of spills and stack
-    instructions   of the machine code
-    wide, narrow   accesses of global memory of 16 bytes, and of less
-    f64, i64       operations in PTX on 64-bit floating point, and on 64-bit integers
+    instructions   in the machine code
+    wide, narrow   accesses to global memory of 16 bytes, and of fewer bytes
+    f64, i64       PTX operations on 64-bit floating point, and on 64-bit integers
 
-The table names the compiler that it is of."""
+The table names the compiler that it was recorded with."""
 import re
 import sys
 
@@ -23,7 +23,7 @@ columns = ["registers", "spilled", "instructions", "wide", "narrow", "f64", "i64
 
 
 def short(name):
-    """The body and the plan."""
+    """The name of a kernel's body and its plan."""
     return re.sub(r"^each_packet<(.*)>>$", r"\1", readable(name.split(">(")[0] + ">"))
 
 

@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: MIT
 """usage: guard.py source ptx log
 
-What the code of kernels promises, in their PTX and in what ptxas said of them.
+Checks what the code of kernels promises, in their PTX and in the report of ptxas.
 
-Of every kernel: no local memory in PTX. Of every kernel over elements: no stack and no spills; a `spills:` line in the
-source names an exception, and the bytes of stack that it may have. Of every update: no 64-bit floating point unless
-something of it is stored in double, and no 64-bit division; masked_rows has rows to find, and terms of each in double.
+Every kernel: no local memory in PTX. Every kernel over elements: no stack and no spills; a `spills:` line in the source
+names an exception and the bytes of stack that it may have. Every update: no 64-bit floating point unless one of its
+arrays is stored in double, and no 64-bit division. masked_rows is excepted: it looks up rows and has terms in double.
 
-Of a kernel that a `guard:` line names: so many registers and no more, no generic access, and for whole packets so many
-loads and stores of 16 bytes, no narrower one of elements, and no 64-bit integers but in addresses where it draws no
-random bits. Where it adds what `ranks` have, in a loop that compilers unroll, it has at least so many, and at most so
-many `narrow` stores. In a unit with `guard:` lines for updates, each update has one, and so with measure_chunks."""
+A kernel named by a `guard:` line: at most the given number of registers, and no generic access. For whole packets,
+exactly the given number of 16-byte loads and stores, no narrower access to elements, and 64-bit integers only in
+addresses, unless the kernel draws random bits. With `ranks`, it adds contributions in a loop that compilers unroll, so
+the numbers are minima; `narrow` gives the maximum number of narrower stores. In a unit with `guard:` lines for updates,
+each update must have one; the same holds for measure_chunks."""
 import re
 import sys
 
@@ -19,7 +20,7 @@ from kernels import demangled, ptx_code, ptxas_texts, readable, resources
 
 # These run in one block, whatever the number of elements.
 control = re.compile(r"(control|decide)_step|find_\w*terms|set_\w+")
-# What 64-bit integers do in an address. Bits are drawn with and, or, xor and shr.
+# Operations on 64-bit integers in addresses. Random bits are drawn with and, or, xor and shr.
 addressing = re.compile(r"(add|sub|shl|mul|mad|max|min|cvt|cvta|setp|selp|mov)\.")
 
 
@@ -28,12 +29,12 @@ def operations(text):
 
 
 def body(name):
-    """The function, or what each_packet walks with."""
+    """The name of the function, or of the body that each_packet runs."""
     return re.match(r"(?:each_packet<)?(\w+)", name)[1]
 
 
 def check_all(name, code, log, stack_allowed):
-    """Of every kernel."""
+    """The checks of every kernel."""
     stack, stores, loads, _ = resources(log)
     if not control.fullmatch(body(name)):
         yield stack <= stack_allowed, f"{stack} bytes of stack"
@@ -52,7 +53,7 @@ def check_guard(guard, code, log):
     spaces = [a for a in accesses if not re.search(r"\.(global|shared|param|const)\b", a)]
     yield not spaces, f"{len(spaces)} local or generic accesses {sorted(set(spaces))}"
 
-    # Straight pieces of code: a whole packet is read, and written if at all, in one of them.
+    # Straight-line pieces of code. A whole packet is read, and written if at all, in one of them.
     pieces = re.split(r"^\$L\w+:|\bbra\b", code, flags=re.M)
     whole = [p for p in pieces if re.search(r"(ld|st)\.global\S*\.v4\.", p)]
     if guard["zeroing"]:
@@ -71,7 +72,7 @@ def check_guard(guard, code, log):
         yield count >= promised if ranks else count == promised, f"{count} {what} of 16 bytes"
     narrow = len(stores) - of_16(stores)
     yield narrow <= int(guard["narrow"] or 0), f"{narrow} narrower stores"
-    # The rest are facts about the tensor: pointers, and terms that are the same for all elements.
+    # All other loads are of data about the tensor: pointers, and terms that are the same for all elements.
     elements = [a for a in loads if re.search(r"16$|\.[su]8$", a)]
     terms = [a for a in loads if re.search(r"\.global(\.\w+)*\.[fbu]32$", a) and ".v" not in a]
     yield not elements, f"{len(elements)} loads of single 16-bit elements"
@@ -82,7 +83,7 @@ def check_guard(guard, code, log):
         yield not others, f"64-bit integers beyond addresses: {' '.join(others) or 'none'}"
 
 
-# `RULE(name)  // guard: ...` is of the update of that rule.
+# `RULE(name)  // guard: ...` guards the update of that rule.
 source = re.sub(r"^RULE\((\w+)\) +// guard: ", r"// guard: update_packets \1>  ", open(sys.argv[1]).read(), flags=re.M)
 guard_line = (r"guard: (?P<kernel>\w+) +(?P<plan>\S.*?) +loads (?P<loads>\d+) "
               r"stores (?P<stores>\d+) registers (?P<registers>\d+)(?: zeroing (?P<zeroing>\d+))?"
@@ -115,7 +116,7 @@ def fails(what):
 
 
 def named(line):
-    """The one kernel that a line of the source means."""
+    """The one kernel that a line of the source refers to."""
     plan = re.compile(r"(?<!\w)" + re.escape(line["plan"]))
     found = [name for name in kernels if body(name) == line["kernel"] and plan.search(name.split(">(")[0] + ">")]
     if len(found) != 1:

@@ -1,17 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""What nvcc leaves behind of the kernels of a unit: machine code, PTX, and what ptxas says of each."""
+"""Reads what nvcc writes about the kernels of a unit: machine code, PTX, and the report of ptxas."""
 import re
 import struct
 import subprocess
 
 
 def machine_code(cubin):
-    """Bytes of each kernel, by mangled name; of an object, bytes of each function that has a section."""
+    """The code of each kernel, by mangled name; for an object file, the code of each function with its own section."""
     image = open(cubin, "rb").read()
     (table,) = struct.unpack_from("<Q", image, 0x28)
     size, count, strings = struct.unpack_from("<HHH", image, 0x3A)
-    if count == 0:  # more sections than 16 bits can count
+    if count == 0:  # more sections than fit into 16 bits
         count, strings = struct.unpack_from("<QI", image, table + 32)
     sections = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(count)]
     names = image[sections[strings][4]:][:sections[strings][5]]
@@ -29,7 +29,7 @@ def ptxas_texts(log):
 
 
 def resources(text):
-    """Bytes of stack, of stores and of loads for spilled registers, and the number of registers."""
+    """Bytes of stack, of spill stores and of spill loads, and the number of registers."""
     stack = r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
     used = re.search(r"Used (\d+) registers", text)[1]
     return [int(n) for n in (*re.search(stack, text).groups(), used)]
@@ -41,6 +41,6 @@ def demangled(names):
 
 
 def readable(name):
-    """As people write it: without namespaces, and with the types that CUDA has under other names."""
+    """The name as in source code: without namespaces, and with the library's names for CUDA's types."""
     name = re.sub(r"^void |descent::(detail::)?", "", name)
     return name.replace("__nv_bfloat16", "bfloat16").replace("__half", "half").replace("> >", ">>").replace("> >", ">>")

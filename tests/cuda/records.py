@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""Tables of recorded figures: a line that says which tools they hold for, then groups of rows. A row is some figures
-and the name of what has them:
+"""Tables of recorded figures: a line that names the tools they were recorded with, then groups of rows. A row has some
+figures and the name of the item they belong to:
 
     gcc 12.2.0
 
@@ -37,7 +37,7 @@ def number(text):
 
 
 def report(title, found, recorded, recorded_tools, tools):
-    """Says which figures differ by 2 % or more from those recorded, and how many rows differ at all. Fails for none."""
+    """Reports which figures differ by 2 % or more from the record, and how many rows differ at all. Never fails."""
     differ = 0
     for name in sorted(found.keys() | recorded.keys()):
         was, now = recorded.get(name, {}), found.get(name, {})

@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: single.sh nvcc arguments...
-# Parallelism that is not used costs nothing: with the policy single{} the kernels of a step are, but for their names,
-# those of an optimizer without it, and neither program knows a function of NCCL or MPI.
+# Unused parallelism costs nothing: with the policy single{}, the kernels of a step are those of an optimizer without
+# it, except for their names, and neither program refers to a function of NCCL or MPI.
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 for policy in '' ', ds::single{}'; do
@@ -18,7 +18,7 @@ END
   "$@" -arch=sm_90 --keep --keep-dir "$unit" -c "$unit.cu" -o "$unit.o" || exit 1
   cp "$unit"/*.ptx "$unit.ptx"
   if nm -C "$unit.o" | grep -iE ' U (nccl|MPI_)'; then echo "a program without ranks needs these"; exit 1; fi
-  # Names by the order in which they come.
+  # Replaces names by their order of appearance.
   awk '{
     out = ""
     while (match($0, /[$_]*[A-Za-z0-9_$]*_Z[A-Za-z0-9_$]+/)) {

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""usage: sizes.py table folder unit arch          says where the optimizers of folder/unit.arch.* differ from the table
-       sizes.py --write table folder unit...     writes the table anew
+"""usage: sizes.py table folder unit arch       reports where the optimizers of folder/unit.arch.* differ from the table
+       sizes.py --write table folder unit...  rewrites the table
 
-What one optimizer puts into a program for a device: kernels, and bytes of machine code for each architecture. A report:
-it fails for no figure. The table names the compiler that it is of."""
+What one optimizer adds to a device program: kernels, and bytes of machine code for each architecture. Differences are
+only reported. The table names the compiler that it was recorded with."""
 import sys
 
 import records
@@ -13,7 +13,7 @@ from kernels import demangled, machine_code, readable
 
 
 def plan_in(name):
-    """The plan that a kernel is of, as people write it; what is of none is shared."""
+    """The plan of a kernel, as in source code; kernels without a plan are shared."""
     start = name.find("plan<")
     if start < 0:
         return "what they share"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Every ```c++ block of README.md and docs/ is tested code.
+"""Checks that every ```c++ block of README.md and docs/ is tested code.
 
 usage: check.py project-root compiler arguments...
 
-A block after the comment <!-- snippet: path#name --> equals the lines between `// snippet: name` and `// end` in that
-file, up to indentation. Any other block compiles by itself.
+A block after the comment <!-- snippet: path#name --> must equal the lines between `// snippet: name` and `// end` in
+that file, up to indentation. Any other block must compile by itself.
 """
 import os
 import re
@@ -26,7 +26,7 @@ def pages():
 
 
 def blocks(page):
-    """Line number, snippet reference or None, and text of each block."""
+    """The line number, the snippet reference or None, and the text of each block."""
     reference, start, lines = None, 0, []
     with open(os.path.join(root, page), encoding="utf-8") as text:
         for number, line in enumerate(text, 1):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/optimizers.md has a section for each rule and algorithm, and each section has all of its parts.
+"""Checks that docs/optimizers.md has a section for each rule and algorithm, and that no section lacks a part.
 
 usage: optimizers.py project-root
 """
@@ -11,7 +11,7 @@ root = sys.argv[1]
 with open(os.path.join(root, "docs/optimizers.md"), encoding="utf-8") as page:
     text = page.read()
 rules = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/rules"))}
-around = {"noisy SGD", "SAM", "Lookahead", "gradient_ahead", "L-BFGS", "ESGD"}  # policies, and what evaluates the loss
+around = {"noisy SGD", "SAM", "Lookahead", "gradient_ahead", "L-BFGS", "ESGD"}  # policies and minimizers
 
 others = (r"PyTorch|torch\.optim|optax|pytorch_optimizer|ensmallen|apex|bitsandbytes|DeepSpeed|flashlight|MLX"
           r"|tiny-cuda-nn|authors' code|[Nn]o other framework")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The block of a page after the comment <!-- output: name --> is what a program prints.
+"""Checks that the block of a page after the comment <!-- output: name --> equals the output of a program.
 
 usage: output.py page name program
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""docs/design/traps.md tells the truth: each test that it names is there.
+"""Checks that every test named in docs/design/traps.md exists.
 
 usage: traps.py project-root
 
-In the third column of its tables a test is `file`: name of the test case, several with "; `file`" between them. The file is
-below tests/, and one of compile_fail/ needs no name. Any other third column says why there is none.
+In the third column of its tables, a test is written as `file`: name of the test case. Several tests are separated
+by "; ". The file is relative to tests/; a file of compile_fail/ needs no name. Other text says why there is no test.
 """
 import os
 import re

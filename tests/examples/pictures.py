@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program that draws the rules: what it draws is what it prints, and no rule of the library is without a picture.
+"""Tests the program that draws the rules: its pictures match its output, and every rule of the library has a picture.
 
 usage: pictures.py project-root program
 """
@@ -28,7 +28,7 @@ def numbers(text):
 
 
 def ends(picture):
-    """The last point of each path, in the units of its panel."""
+    """The last point of each path, in the coordinates of its panel."""
     frames = [r for r in picture.iter(svg + "rect") if "data-range" in r.attrib]
     paths = [p for p in picture.iter(svg + "path") if p.get("class") == "path"]
     for frame, path in zip(frames, paths):
@@ -45,7 +45,7 @@ check(set(listed) == rules | around | {"stochastic_rounding"}, f"each rule has a
 with open(os.path.join(root, "docs/optimizers.md"), encoding="utf-8") as page:
     shown = set(re.findall(r"\]\(pictures/(\w+)\.svg\)", page.read()))
 check(rules | around <= shown, f"docs/optimizers.md shows each: {(rules | around) - shown}")
-notes = {  # where settings are not the defaults
+notes = {  # of pictures whose settings are not the defaults
     "qhm": "beta 0.9", "acprop": "eps 0.001, eps_root 1e-6", "sophia": "gamma 1", "dog": "reps 0.01",
     "prodigy": "d0 0.01", "dadapt_adamw": "d0 0.01", "yellowfin": "beta 0.9, first_lr 0.01",
     "lookahead": "sgd, momentum 0.9", "muon": "adam for biases"}
@@ -60,7 +60,7 @@ check(wrong.returncode == 1 and wrong.stderr.startswith('there is no picture "ad
 check(run().returncode == 1, "without a folder it fails")
 
 with tempfile.TemporaryDirectory() as folder:
-    # a rate that is searched, a look at the loss, no rate, two gradients in a step, an algorithm
+    # a searched rate, a rule that uses the loss, a rule without a rate, two gradients per step, a minimizer
     names = ["sgd", "polyak", "dog", "sam", "lbfgs"]
     drawn = run(folder, *names)
     check(drawn.returncode == 0, drawn.stderr)

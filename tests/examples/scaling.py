@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The program that projects: its terms add up to its steps, its inputs are beside them, and the picture of docs/ is
-what it draws of the runs beside it.
+"""Tests the program that projects scaling: its terms add up to its steps, its inputs are listed, and the picture in
+docs/ is what it draws from the recorded runs.
 
 usage: scaling.py project-root program
 """
@@ -50,7 +50,7 @@ with open(os.path.join(root, "docs/data_parallel.md"), encoding="utf-8") as page
 
 
 def cells(mark):
-    """The rows of a table of the page, without its head."""
+    """The rows of a table of the page, without its header."""
     lines = shown.split(f"<!-- {mark} -->\n")[1].split("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program that draws schedules: no schedule is without a curve, tables have its values, the picture is that of docs/.
+"""Tests the program that draws schedules: every schedule has a curve, tables have its values, docs/ has its picture.
 
 usage: schedules.py project-root program
 """
@@ -32,10 +32,10 @@ def table(name, steps):
 
 names = re.search(r"There are (.*)\.$", run().stdout.strip()).group(1).split(", ")
 headers = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/schedules"))}
-others = {"anneal", "on_plateau", "one_cycle_of", "vary"}  # no schedules
-choices = {"any_of", "per_group"}  # of other schedules, at run time or for each group
+others = {"anneal", "on_plateau", "one_cycle_of", "vary"}  # not schedules
+choices = {"any_of", "per_group"}  # they choose among schedules, at run time or for each group
 check(headers - set(names) == others | choices, f"each schedule is there: {headers - set(names)}")
-beside = {"chained", "one_cycle_momentum", "cyclic_momentum", "gradual_warmup", "batch_growth"}  # in other headers
+beside = {"chained", "one_cycle_momentum", "cyclic_momentum", "gradual_warmup", "batch_growth"}  # from other headers
 check(set(names) - headers == beside, f"and nothing else: {set(names) - headers}")
 with open(os.path.join(root, "docs/schedules.md"), encoding="utf-8") as page:
     text = page.read()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The program that trains on ranks: N processes end with the bits of one process that makes N micro-batches of each
-batch, and close to the one that makes a single pass of it; only rank 0 prints and writes; errors end all ranks.
+"""Tests the program that trains on ranks: N processes give the same bits as one process with N micro-batches per batch,
+and nearly the same result as a single pass over each batch. Only rank 0 prints and writes. Errors end all ranks.
 
 usage: train_ranks.py mpirun program
 """
@@ -14,7 +14,7 @@ import tempfile
 mpirun, program = sys.argv[1:]
 as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 environment = {**os.environ, **as_root, "OMP_NUM_THREADS": "1"}
-# batches of 50, and one of 1: with 4 ranks most have nothing of that
+# batches of 50, and one of 1, of which most of 4 ranks get nothing
 training = "--limit 301 --batch 50 --epochs 3 --lr 0.01 --clip 1".split()
 
 
@@ -28,7 +28,7 @@ def run(*command):
 
 
 def on_ranks(*parts):
-    """mpirun with parts of (number of ranks, options)."""
+    """Runs mpirun with several parts, each (number of ranks, options)."""
     command = [mpirun, "--oversubscribe"]
     for ranks, *options in parts:
         command += ([":"] if command[-1] != "--oversubscribe" else []) + ["-np", str(ranks), program, *options]

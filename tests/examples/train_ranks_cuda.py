@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The program that trains on ranks with a GPU each: two processes end with the bits of one process that makes two
-micro-batches of each batch, replicated and sharded. They may share one GPU: each is started as if on a host of its own.
+"""Tests the program that trains on ranks with one GPU each: two processes give the same bits as one process with two
+micro-batches per batch, replicated and sharded. They may share a GPU, because each is started as if on its own host.
 
 usage: train_ranks_cuda.py program-that-tells-of-a-device program
 """

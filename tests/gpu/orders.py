@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Prints the runs of the GPU tests on a CUDA device in software, one a line, as arguments of software.sh.
+"""Prints the runs of the GPU tests on a CUDA device in software, one per line, as arguments of software.sh.
 
 usage: orders.py build-folder cudasim-run [mode] [name...]
 
 Modes:
   plain   each test once, with blocks, threads and streams in order
-  ci      that, and once in an order that the revision draws (the default)
-  all     in six orders that are always the same
-Tests over NCCL have the order of their ranks beside it. Of a test with several numbers of ranks, `plain` and `ci` run
-each number once: odd ones in order, even ones in the drawn order. The benchmarks run once.
-Names select tests, as in shells: 'gpu/*'.
+  ci      the same, and once more in a random order seeded by the revision (the default)
+  all     in six fixed orders
+Tests over NCCL also vary the order of their ranks. If a test has several numbers of ranks, `plain` and `ci` run each
+number once: odd numbers in order, even numbers in the random order. The benchmarks run once.
+Names select tests with shell patterns: 'gpu/*'.
 """
 import fnmatch
 import json
@@ -28,7 +28,7 @@ try:
     revision = subprocess.run(["git", "rev-parse", "HEAD"], cwd=os.path.dirname(os.path.abspath(__file__)), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.strip()
 except (OSError, subprocess.CalledProcessError):
-    revision = "0" * 40  # sources without a history
+    revision = "0" * 40  # sources without Git history
 seed = 1 + int(revision[:8], 16) % 1_000_000
 drawn = f"CUDASIM_SEED={seed} CUDASIM_ASYNC={seed}"
 drawn_ranks = f"{drawn} CUDASIM_NCCL_DELAY={seed}"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# orders.py, beside a stand-in for Meson: each test of a device runs in order and in the drawn one, each number of ranks
-# runs, the revision draws the order, and `all` draws none.
+# Tests orders.py with a stand-in for Meson: each device test runs in order and in the random order, each number of
+# ranks runs, the revision is the seed of the random order, and `all` uses no random order.
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -16,7 +16,7 @@ echo "$REVISION"
 END
 chmod +x "$scratch/meson" "$scratch/git"
 wrong=0
-expect() {  # expect revision arguments...; the lines that are wanted come by stdin
+expect() {  # expect revision arguments...; the expected lines come from stdin
   REVISION=$1 && export REVISION && shift
   PATH="$scratch:$PATH" python3 "$here/orders.py" build sim "$@" > "$scratch/got" || wrong=1
   diff - "$scratch/got" || { echo "orders.py $*: wanted <, got >"; wrong=1; }

@@ -1,8 +1,7 @@
 #!/bin/sh
 # usage: software.sh folder cudasim-run name order command...
-# The folder is the one that the test runs in.
-# Runs one GPU test on a CUDA device in software. Leaks and anything else it complains about are failures, but where a test
-# loses ranks: calls for them may be under way when their streams end.
+# Runs one GPU test in the folder, on a CUDA device in software. Leaks and all other complaints of the device are
+# failures, except in a test that loses ranks: calls for them may be in flight when their streams end.
 folder=$1 simulator=$2 name=$3 order=$4
 shift 4
 cd "$folder" || exit 1

@@ -1,16 +1,16 @@
 #!/bin/sh
 # usage: alone.sh include-folder hpp|cuh compiler arguments...
-# Each header compiles in a unit that includes nothing else (twice, for the include guard).
+# Each header compiles in a unit that includes nothing else. It is included twice, to test the include guard.
 include=$1 kind=$2
 shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# Where MPI's header is; without it ours are left out.
+# The folder of MPI's header. Without it, the library's MPI headers are left out.
 mpi=$(pkg-config --cflags-only-I mpi-c 2>/dev/null) && some= || some='! -name mpi*.hpp'
 mpi=$(echo "$mpi" | sed 's/-I */-isystem /g')
 case $kind in
   hpp) unit=cpp warnings='-Wall -Wextra -Werror -fsyntax-only' ;;
-  cuh) unit=cu warnings='-Werror all-warnings -ptx -o /dev/null' ;;  # the host's compiler sees them in programs
+  cuh) unit=cu warnings='-Werror all-warnings -ptx -o /dev/null' ;;  # programs check the headers with the host compiler
 esac
 cat > "$work/one" <<'EOF'
 # usage: one unit-suffix folder header compiler...

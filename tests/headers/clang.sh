@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: clang.sh project-root compiler arguments...
-# clang++, where there is one, takes all headers and some of what they are for without a warning, what the documentation
-# shows too, and packs are right with it. Unlike GCC, clang 14 deduces no arguments of aggregates, and takes a vector
-# behind a reference for aligned.
+# If clang++ is installed, it compiles all headers, some uses of them and the code in the documentation without a
+# warning, and packs compute correctly. Unlike GCC, clang 14 does not deduce template arguments of aggregates, and
+# assumes that a vector behind a reference is aligned.
 root=$1
 shift
 version=$(clang++ -dumpversion 2>/dev/null) || { echo 'skipped: there is no clang++'; exit 77; }
@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$root/tests"
 python3 docs/check.py "$root" clang++ "$@"
 set -- clang++ "$@" -Wall -Wextra
-[ "${version%%.*}" -gt 14 ] || set -- "$@" -Werror  # later ones may warn of more
+[ "${version%%.*}" -gt 14 ] || set -- "$@" -Werror  # later versions may have more warnings
 sh headers/together.sh "$root/include" cpp "$@"
 for source in headers/optimizers.cpp ../examples/quickstart.cpp ../examples/own_rule.cpp; do
   "$@" -I. -fsyntax-only $source

@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: MIT
 """usage: cost.py [--units | --write | --times] cpp|cu compiler arguments...
 
-What including and compiling cost, in figures that depend on the compiler and its libraries alone:
+Measures the cost of including and compiling, in figures that depend only on the compiler and its libraries:
 
     headers      lines, KiB and files of preprocessed text that each public header brings in
-    units        MB that GCC takes while it compiles, functions and bytes of the object
+    units        MB that GCC needs to compile, functions and bytes of the object file
     optimizers   functions and bytes of code that one more optimizer adds, with -O2: see optimizers.cpp
 
-A report says where they differ from costs_cpp.txt or costs_cu.txt, which name the compiler and the libraries that they
-are of; it fails for no figure. --write records them anew. --units leaves out headers and optimizers. Seconds are
-printed, too, and a unit with an optimizer of every rule has to compile in less than 300. --times writes a table of
-times, for a machine that does nothing else."""
+Reports differences from costs_cpp.txt or costs_cu.txt, which name the compiler and the libraries they were recorded
+with. Differences are not failures. --write records the figures again. --units leaves out headers and optimizers.
+Seconds are printed as well; a unit with an optimizer of every rule must compile in less than 300 s. --times prints a
+table of times; use it on an idle machine."""
 import concurrent.futures
 import os
 import pathlib
@@ -31,7 +31,7 @@ from kernels import demangled, machine_code  # noqa: E402
 
 columns = {"headers": ["lines", "KiB", "files"], "units": ["MB", "functions", "bytes"],
            "optimizers": ["functions", "bytes"]}
-# What these bring in is another library's: of MPI, TBB, NCCL.
+# These bring in text of another library: MPI, TBB, NCCL.
 left_out = {"comm/mpi.hpp", "comm/mpi_session.hpp", "backends/tbb.hpp", "comm/nccl.cuh"}
 
 every_rule = """namespace ds = descent;
@@ -68,7 +68,7 @@ class compiler:
         self.object = f"{self.folder.name}/unit.o"
 
     def run(self, code, *arguments, name="unit"):
-        """What it says, and the seconds that it takes."""
+        """The compiler's output, and the seconds it took."""
         source = pathlib.Path(self.folder.name) / f"{name}.{self.kind}"
         source.write_text(code)
         start = time.monotonic()
@@ -80,7 +80,7 @@ class compiler:
         return done, seconds
 
     def preprocessed(self, header):
-        """Lines that are not empty, KiB of them, and files."""
+        """The number of non-empty lines, their KiB, and the number of files."""
         code, name = unit_of([f"descent/{header}"]), header.replace("/", "_")
         text = self.run(code, "-E", name=name)[0].stdout.splitlines()
         lines = [line for line in text if line.strip() and not line.startswith("#")]
@@ -88,7 +88,7 @@ class compiler:
         return dict(lines=len(lines), KiB=sum(len(line) + 1 for line in lines) // 1024, files=len(files) - 1)
 
     def compile(self, code, *arguments):
-        """What an object of this code took and has, and the seconds."""
+        """Compiles the code to an object file. The memory that it took, and the seconds."""
         report = ["-ftime-report"] if self.kind == "cpp" else []
         done, seconds = self.run(code, *report, *arguments, "-c", "-o", self.object)
         figures = {}
@@ -114,7 +114,7 @@ def size_of(functions):
 
 
 def optimizers(cc):
-    """What each `optimizer:` line of optimizers.cpp names by a word in the names of its functions, and the rest."""
+    """Sizes per optimizer, found by the word in its `optimizer:` line of optimizers.cpp, and the size of the rest."""
     code = (here / "optimizers.cpp").read_text()
     words = re.findall(r"optimizer: (\w+) +(\S+)", code)
     cc.compile(code, "-O2", "-ffunction-sections")
@@ -161,7 +161,7 @@ def write(cc, table):
 
 
 def rows_of(groups):
-    """The figures of each row by their columns; a row is named `name (group)`."""
+    """The figures of each row, by column. Rows are named `name (group)`."""
     for group, rows in groups.items():
         group, names = group.split(": ")
         for *figures, name in rows:
@@ -177,11 +177,11 @@ def check(cc, table, tables):
 
 
 def times(cc, repeats=5):
-    """Medians of processor time, which other work on the machine changes less than the time on a clock."""
+    """Medians of processor time, which depends less on other work on the machine than wall-clock time."""
     cases = [(name, code, []) for name, code in units(cc.kind)]
     thrust = ["thrust/for_each.h", "thrust/iterator/counting_iterator.h"]
     standard = ["vector", "string", "algorithm", "memory"]
-    cases[1:1] = [("the standard's " + ", ".join(standard), unit_of(standard), []),
+    cases[1:1] = [("standard headers: " + ", ".join(standard), unit_of(standard), []),
                   ("Thrust's for_each", unit_of(thrust), [])]
     include, place = ("descent.cuh", ", ds::cuda{}") if cc.kind == "cu" else ("descent.hpp", "")
     body = ("namespace ds = descent;\nvoid train(ds::parameters<float> const& params) "
@@ -200,7 +200,7 @@ def times(cc, repeats=5):
     peak = after.ru_maxrss // 1024
     base = statistics.median(seconds[1])
     print(f"{cc.versions()}; medians of {repeats}; load {os.getloadavg()[0]:.1f}; at most {peak} MiB\n")
-    print("| unit | flags | seconds | lowest to highest | of the standard's |\n|---|---|---|---|---|")
+    print("| unit | flags | seconds | lowest to highest | relative to the standard headers |\n|---|---|---|---|---|")
     for (name, _, flags), of in zip(cases, seconds):
         middle = statistics.median(of)
         flags = " ".join(f"`{flag}`" for flag in flags)

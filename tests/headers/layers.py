@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """usage: layers.py include-folder
 
-A header includes what lies in its own folder or in a layer below, so includes never run in a circle. Headers at the top
-stand for themselves."""
+Checks that a header includes only headers of its own folder or of a layer below, so that there are no include cycles.
+Headers at the top level count as folders of their own."""
 import pathlib
 import re
 import sys

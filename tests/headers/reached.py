@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""descent.hpp reaches every header that a host compiler can build, but those on this list.
+"""Checks that descent.hpp includes every header that a host compiler can build, except those in left_out.
 
 usage: reached.py include-folder
 """
@@ -9,9 +9,9 @@ import sys
 
 root = pathlib.Path(sys.argv[1])
 left_out = {"descent/backends/thrust.hpp", "descent/backends/tbb.hpp", "descent/backends/cuda.hpp"}  # need Thrust, TBB, CUDA
-left_out |= {"descent/minimizers/lbfgs.hpp", "descent/minimizers/esgd.hpp"}  # instead of a step, so few programs want them
-left_out |= {"descent/training/lr_finder.hpp", "descent/training/distributed_sampler.hpp"}  # beside it; the latter reads <random>
-left_out |= {"descent/matrices/host.hpp", "descent/policies/matrices.hpp"}  # need a BLAS, and so do rules for matrices
+left_out |= {"descent/minimizers/lbfgs.hpp", "descent/minimizers/esgd.hpp"}  # replace a step; few programs need them
+left_out |= {"descent/training/lr_finder.hpp", "descent/training/distributed_sampler.hpp"}  # not part of a step
+left_out |= {"descent/matrices/host.hpp", "descent/policies/matrices.hpp"}  # need a BLAS, like the rules for matrices
 left_out |= {f"descent/rules/{name}.hpp" for name in ("adafactor", "muon", "shampoo", "sm3", "soap")}
 
 

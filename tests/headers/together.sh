@@ -1,12 +1,12 @@
 #!/bin/sh
 # usage: together.sh include-folder cpp|cu compiler arguments...
-# Two units that include every header link into one program: nothing is defined twice.
+# Two units that include every header link into one program, so nothing is defined twice.
 set -e
 include=$1 kind=$2
 shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# Where MPI's header is; without it ours are left out.
+# The folder of MPI's header. Without it, the library's MPI headers are left out.
 mpi=$(pkg-config --cflags-only-I mpi-c 2>/dev/null) && some= || some='! -name mpi*.hpp'
 mpi=$(echo "$mpi" | sed 's/-I */-isystem /g')
 case $kind in
@@ -18,5 +18,5 @@ printf '#include <%s>\n' $headers > "$work/first.$kind"
 "$@" $mpi -c "$work/first.$kind" -o "$work/first.o" &
 "$@" $mpi -c "$work/second.$kind" -o "$work/second.o"
 wait $!
-"$@" "$work/first.o" "$work/second.o" -o "$work/program" -ltbb $(pkg-config --libs mpi-c 2>/dev/null)   # of backends/tbb.hpp, comm/mpi.hpp
+"$@" "$work/first.o" "$work/second.o" -o "$work/program" -ltbb $(pkg-config --libs mpi-c 2>/dev/null)  # for tbb.hpp, mpi.hpp
 "$work/program"

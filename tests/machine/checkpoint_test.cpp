@@ -431,7 +431,7 @@ TEST_CASE("checkpoint: load() changes nothing when a piece is missing, too short
     CHECK(test::message<std::exception>([&] { opt.set_scale_state(s); }) == "loss scale: " + sentence);
   };
   constexpr int most = std::numeric_limits<int>::max();
-  scale([](auto& s) { s.scale = -1; }, "the scale must be above 0 and finite in float, as its inverse, is -1");
+  scale([](auto& s) { s.scale = -1; }, "the scale must be above 0 and, like its inverse, finite in float, is -1");
   scale([](auto& s) { s.scale = 0.5f; }, "the scale must be in [1, 1.67772e+07], is 0.5");
   scale([](auto& s) { s.scale = 1e30f; }, "the scale must be in [1, 1.67772e+07], is 1e+30");
   scale([](auto& s) { s.good = most; }, "the count of clean steps must be in [0, 2000], is 2147483647");

@@ -321,7 +321,7 @@ TEST_CASE("esgd stops for every reason there is, and says so") {
   auto r = run({.generations = 3}, go_on);
   CHECK(r.why == ds::esgd_stop::generations);
   CHECK(r.generations == 3);
-  CHECK(r.reason() == "all generations were done");
+  CHECK(r.reason() == "all generations are complete");
   r = run({.generations = 100, .target = 1}, go_on);
   CHECK(r.why == ds::esgd_stop::target);
   CHECK(r.best <= 1);
@@ -332,7 +332,7 @@ TEST_CASE("esgd stops for every reason there is, and says so") {
   r = run({}, [](ds::esgd_result const& now) { return now.generations < 2; });
   CHECK(r.why == ds::esgd_stop::callback);
   CHECK(r.generations == 2);
-  CHECK(r.reason() == "the callback asked for it");
+  CHECK(r.reason() == "the callback requested it");
 
   problem<square> p(3, 3, 2);
   ds::esgd_optimizer still{p.list(), some_rules, ds::esgd{.generations = 100, .patience = 4}};
@@ -340,7 +340,7 @@ TEST_CASE("esgd stops for every reason there is, and says so") {
   r = still.minimize(nothing, [&] { return ++call <= 8 + 3 * 24 ? 100.0 - call : 50; });  // better 3 times
   CHECK(r.why == ds::esgd_stop::patience);
   CHECK(r.generations == 7);
-  CHECK(r.reason() == "the best fitness did not improve for as many generations as patience allows");
+  CHECK(r.reason() == "the best fitness did not improve for `patience` generations");
 
   auto const before = p.x = {2, 3, 4};
   int trained = 0;

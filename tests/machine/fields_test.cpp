@@ -175,13 +175,13 @@ TEST_CASE("a schedule's check runs in the constructor, with the name of its fiel
   CHECK(refused(ds::learning_rate(ds::per_group{checked{}, bad, checked{}})) ==
         "learning_rate: group 1: checked: value must be above 0, is -2");
   CHECK(refused(ds::learning_rate(ds::per_group{checked{}, checked{}})) ==
-        "learning_rate: per_group: must have as many schedules as there are groups, 3, has 2");
+        "learning_rate: per_group: must have one schedule for each group, so 3, has 2");
   CHECK(refused(ds::learning_rate(checked{}).only(ds::group{3})) ==
         "learning_rate: only: the group must be 0 to 2, is 3");
   CHECK(refused(ds::learning_rate(checked{}), ds::on_plateau{{.factor = 1}}) ==
         "plateau: factor must be in (0, 1), is 1");
   CHECK(refused(ds::on_plateau{{.initial = 0.1}}) ==
-        "on_plateau: initial must be left at 1, for it is a factor, is 0.1");
+        "on_plateau: initial must be 1, because it is a factor, is 0.1");
   CHECK(refused(ds::learning_rate(checked{})) == "");
 }
 

@@ -179,7 +179,7 @@ TEST_CASE("launch: launchers that disagree are refused with what each says") {
                                            {"LOCAL_WORLD_SIZE", "1"}}),
         {"srun (SLURM_PROCID, ...) says rank 3 of 4", "torchrun (RANK, ...) says rank 0 of 1", "unset"});
   names(refusal(mpirun + by_hand + variables{{"RANK", "2"}}), {"mpirun", "rank 3 of 4", "rank 2 of 4"});
-  names(refusal(mpirun + by_hand + variables{{"LOCAL_RANK", "0"}}), {"1 of 2 here", "0 of 2 here"});
+  names(refusal(mpirun + by_hand + variables{{"LOCAL_RANK", "0"}}), {"1 of 2 on this node", "0 of 2 on this node"});
   names(refusal(mpirun + mpiexec + variables{{"PMI_SIZE", "5"}}), {"mpirun", "mpiexec", "rank 3 of 5"});
 }
 
@@ -192,8 +192,8 @@ TEST_CASE("launch: half of a launcher's variables is refused with the one that i
         half{mpiexec, {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}},
         half{srun, {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_NODEID"}}})
     for (auto const& name : missing) names(refusal(without(set, name)), {(name + " must be").c_str()});
-  names(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), {"LOCAL_RANK must be set as RANK is"});
-  names(refusal({{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"}}), {"RANK must be set as LOCAL_RANK is"});
+  names(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), {"LOCAL_RANK must be set together with RANK"});
+  names(refusal({{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"}}), {"RANK must be set together with LOCAL_RANK"});
 }
 
 TEST_CASE("launch: what is no number or out of range is refused with variable, value and range") {

@@ -374,7 +374,8 @@ TEST_CASE("a state is put back where the policy could have come by it, and stays
   float const none = std::numeric_limits<float>::quiet_NaN();
   CHECK(refused({.scale = 1}) == "loss scale: the scale must be in [2, 64], is 1");
   CHECK(refused({.scale = 65}) == "loss scale: the scale must be in [2, 64], is 65");
-  CHECK(refused({.scale = none}) == "loss scale: the scale must be above 0 and finite in float, as its inverse, is nan");
+  CHECK(refused({.scale = none}) ==
+        "loss scale: the scale must be above 0 and, like its inverse, finite in float, is nan");
   CHECK(refused({.scale = 4, .good = -1}) == "loss scale: the count of clean steps must be in [0, 2147483647], is -1");
   CHECK(refused({.scale = 4, .left = -5}) == "loss scale: the count of overflows left must be in [0, 3], is -5");
   CHECK(refused({.scale = 4, .left = 4}) == "loss scale: the count of overflows left must be in [0, 3], is 4");

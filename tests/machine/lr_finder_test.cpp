@@ -155,7 +155,7 @@ TEST_CASE("skipped updates are counted; a sweep that has no others is no curve")
   bad = 1000;
   auto const before = x.value;
   CHECK(message<std::runtime_error>([&] { ds::find_learning_rate(opt, x.params, sweep, loss); }) ==
-        "find_learning_rate: every update was skipped; of the last: the gradient of 'a' is not finite");
+        "find_learning_rate: every update was skipped, the last one because the gradient of 'a' is not finite");
   CHECK(same_bits(x.value, before));
 }
 
@@ -242,8 +242,8 @@ TEST_CASE("a curve that never falls suggests nothing, and settings out of range 
   auto const rising =
       ds::find_learning_rate(opt, x.params, {.steps = 5, .diverged = 100}, [&] { return double(++calls); });
   CHECK(message<std::runtime_error>([&] { rising.steepest(); }) ==
-        "lr_curve: the loss never falls over 5 rates; begin with a lower rate, "
-        "or look for a gradient of the wrong sign");
+        "lr_curve: the loss never falls over 5 rates; start with a lower rate, "
+        "or check the sign of the gradient");
   CHECK(message<std::runtime_error>([] { ds::lr_curve{}.minimum(); }) == "lr_curve: there are no points");
   auto const refused = [&](ds::lr_sweep s) {
     return message<std::invalid_argument>([&] { ds::find_learning_rate(opt, x.params, s, [] { return 1.0; }); });

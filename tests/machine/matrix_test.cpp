@@ -447,7 +447,7 @@ TEST_CASE("neither rule's state is allocated for the other's tensors") {
   CHECK(factored.matrix_state<0>("w1").empty());
   factored.matrix_rule().momentum = 0.9;
   CHECK_THROWS_WITH_AS(factored.step(),
-                       "the rule of matrices now needs the state 0, which it did not need at construction, so it was "
+                       "the matrix rule now needs the state 0, which it did not need at construction, so it was "
                        "not allocated", std::invalid_argument);
 }
 
@@ -703,8 +703,8 @@ TEST_CASE("memory of a matrix rule that no 64-bit number counts in bytes is refu
   auto const says = [&](auto rule) {
     return test::message([&] { ds::memory(params, ds::sgd{}, ds::matrices{rule}); });
   };
-  std::string const sentence = "matrices: a part of the rule's memory or scratch, with those before, must be at most "
-                               "2^56 elements, is 4611686014132420609";
+  std::string const sentence = "matrices: a part of the rule's memory or scratch, with the parts before it, must be at "
+                               "most 2^56 elements, is 4611686014132420609";
   CHECK(says(ds::shampoo{}) == sentence);
   CHECK(says(ds::soap{.max_precondition_dim = 2147483647}) == sentence);
   CHECK(says(ds::soap{}) == "");

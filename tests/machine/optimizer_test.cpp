@@ -378,7 +378,7 @@ TEST_CASE("an optimizer and a list of parameters stay as they are when they are 
   m.params = std::move(list);
   CHECK(m.params.views().size() == 4);
   CHECK(message([&] { m.params.add("a", &m.w[190], &m.g[190], 1); }) ==
-        "parameter 'a': there is a parameter of this name already");
+        "parameter 'a': there is already a parameter of this name");
 }
 
 TEST_CASE("zero_grad zeroes all gradients and nothing else") {

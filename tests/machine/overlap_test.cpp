@@ -185,12 +185,12 @@ TEST_CASE("trap 31: a gradient that is marked twice or never is an error that na
     m.set(0, comm.rank(), comm.rank() + 1);
     auto const before = m;
     CHECK(message([&] { opt.ready(count); }) ==
-          "ready(): there is no parameter " + std::to_string(count) + " of " + std::to_string(count));
+          "ready(): the parameter must be in [0, " + std::to_string(count) + "), is " + std::to_string(count));
     for (std::size_t k = count; k-- > 2;) opt.ready(k);
     CHECK(message([&] { opt.ready("w3"); }) ==
-          "ready(): the gradient of 'w3' is ready already, and was not used by a step() since");
-    std::string const missing = "no ready() for the gradient of 'w0', 'w1'; where that is meant, missing_is_zero{} "
-                                "beside overlap{}";
+          "ready(): the gradient of 'w3' is already marked, and no step() has used it since");
+    std::string const missing = "no ready() for the gradient of 'w0', 'w1'; if that is intended, add missing_is_zero{} "
+                                "to overlap{}";
     CHECK(message([&] { opt.step(); }) == "step(): " + missing);
     CHECK(message([&] { opt.gradient_norm(); }) == "gradient_norm(): " + missing);
     for (char const* name : {"zero_grad()", "transform_gradients()", "freeze()"}) {
@@ -327,7 +327,7 @@ TEST_CASE("a look at what was sent and one at what is in memory, of ranks with o
     }
     opt.gradient_norm();
   });
-  for (auto const& text : thrown) CHECK(text.find("is in gradient_norm(), others in another call") != text.npos);
+  for (auto const& text : thrown) CHECK(text.find("is in gradient_norm(), but others are in another") != text.npos);
 }
 
 TEST_CASE("sizes of buckets that differ or make no sense are refused") {

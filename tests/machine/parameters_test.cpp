@@ -84,7 +84,7 @@ TEST_CASE("bad parameters are refused, each with its sentence, and the list stay
   };
   CHECK(refused("", memory, memory, 1) == "parameter '': the name must not be empty");
   CHECK(refused(std::string("x\0y", 3), memory, memory, 1) ==
-        "parameter 'x': the name must not have a NUL character, has one at 1");
+        "parameter 'x': the name must not contain a NUL character, has one at 1");
   CHECK(refused("x", memory, memory, -1) == "parameter 'x': count must be at least 0, is -1");
   CHECK(refused("x", memory, memory, std::numeric_limits<std::int64_t>::min()) ==
         "parameter 'x': count must be at least 0, is -9223372036854775808");
@@ -95,14 +95,14 @@ TEST_CASE("bad parameters are refused, each with its sentence, and the list stay
   CHECK(refused("x", null, memory, 3) == "parameter 'x': value is null, but count is 3");
   CHECK(refused("x", memory, null, 3) == "parameter 'x': gradient is null, but count is 3");
   auto* const beyond = reinterpret_cast<float*>(reinterpret_cast<char*>(memory) + 2);  // of half values before it
-  CHECK(refused("x", beyond, memory, 3) == "parameter 'x': value must lie at a multiple of 4 bytes, is 2 beyond one");
+  CHECK(refused("x", beyond, memory, 3) == "parameter 'x': value must be aligned to 4 bytes, is 2 past a multiple");
   CHECK(refused("x", memory, beyond, 3) ==
-        "parameter 'x': gradient must lie at a multiple of 4 bytes, is 2 beyond one");
+        "parameter 'x': gradient must be aligned to 4 bytes, is 2 past a multiple");
   CHECK(refused("x", memory, memory, 3, -1) == "parameter 'x': group must be in [0, 65535], is -1");
   CHECK(refused("x", memory, memory, 3, 65536) ==
         "parameter 'x': group must be in [0, 65535], is 65536");
   CHECK(refused("w", memory + 50, memory + 60, 3) ==
-        "parameter 'w': there is a parameter of this name already");
+        "parameter 'w': there is already a parameter of this name");
   params.add("x", memory + 50, memory + 60, 3);  // after all that, a good one
   CHECK(params.views().size() == 2);
 }

@@ -793,7 +793,7 @@ TEST_CASE("calls in a wrong order are refused, with the order that is right, and
   problem<float> p(sizes);
   ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 4}};
   CHECK(message([&] { scaler.update(); }) ==
-        "loss scale: update() without a step(); the order is backward, step() of every optimizer, then update() once");
+        "loss scale: update() without a step(); call backward, step() of every optimizer, then update() once");
   ds::optimizer opt{p.parameters(), ds::sgd{}, ds::shared_loss_scale{scaler}, ds::ema{}};
   p.set_gradients(1, 4);
   opt.step();
@@ -809,7 +809,7 @@ TEST_CASE("calls in a wrong order are refused, with the order that is right, and
   opt.unscale();
   auto const gradients = p.grad;
   CHECK(message([&] { opt.unscale(); }) ==
-        "unscale() was called already for this step; the order is backward, unscale(), step()");
+        "unscale() was already called for this step; the order is backward, unscale(), step()");
   CHECK(same_bits(p.grad, gradients));
   opt.swap_average();
   CHECK(message([&] { opt.step(); }) == "step() between two calls of swap_average(): the values are the averages now");

@@ -122,7 +122,7 @@ TEST_CASE("trap 38: two optimizers of one size, in another order on one rank: al
            throw;
          }
        }))
-    for (auto const& text : thrown) CHECK(has(text, "is in step(), others in another call or optimizer"));
+    for (auto const& text : thrown) CHECK(has(text, "is in step(), but others are in another call or optimizer"));
 }
 
 TEST_CASE("another call, t, loss scale, frozen group or field of a rule on one rank is told to all") {
@@ -141,7 +141,7 @@ TEST_CASE("another call, t, loss scale, frozen group or field of a rule on one r
              throw;
            }
          }))
-      for (auto const& text : thrown) CHECK(has(text, "others in another call or optimizer, or with another t"));
+      for (auto const& text : thrown) CHECK(has(text, "but others are in another call or optimizer, or differ in t"));
   };
   check([](auto& opt) { opt.freeze(0); });
   check([](auto& opt) { opt.group(0).lr = 7; });
@@ -169,7 +169,8 @@ TEST_CASE("a step() and a flush() that meet, of ranks with other micro-batches, 
          }
        }))
     for (std::size_t r = 0; r < team; ++r)
-      CHECK(has(thrown[r], r == 1 ? "is in flush(), others in another call" : "is in step(), others in another call"));
+      CHECK(has(thrown[r], r == 1 ? "is in flush(), but others are in another call"
+                                  : "is in step(), but others are in another call"));
 }
 
 TEST_CASE("a schedule that throws on one rank throws before ranks meet: that rank tries again, and all are as before") {

@@ -396,8 +396,8 @@ TEST_CASE("trap 40: nobody reads past a file that is left over, but says at the 
     return error;
   };
   check_names(waiting(answer("before", {1, 2, 3}, id_of(1))), {"another job", f.file("now", 0)});
-  check_names(waiting(answer("now", {1, 2, 3, 4}, id_of(1))), {"it is of 4 ranks, these are 3"});
-  CHECK(waiting(answer("now", {1, 2, 3}, id_of(1))).find("passed over") == std::string::npos);
+  check_names(waiting(answer("now", {1, 2, 3, 4}, id_of(1))), {"it is for 4 ranks instead of 3"});
+  CHECK(waiting(answer("now", {1, 2, 3}, id_of(1))).find("ignored") == std::string::npos);
   check_names(waiting({}), {"truncated"});
 }
 
@@ -416,13 +416,13 @@ TEST_CASE("trap 40: a file that is truncated or altered anywhere is passed over"
   for (std::size_t i = 0; i < sound.size(); i += 5) {
     auto altered = sound;
     altered[i] ^= std::byte{16};
-    check_names(rank0(altered), {"for rank 1", "passed over"});
+    check_names(rank0(altered), {"for rank 1", "ignored"});
   }
   for (std::size_t n = 0; n < sound.size(); n += 30)
-    check_names(rank0({sound.begin(), sound.begin() + std::ptrdiff_t(n)}), {"passed over", "truncated"});
+    check_names(rank0({sound.begin(), sound.begin() + std::ptrdiff_t(n)}), {"ignored", "truncated"});
   auto longer = sound;
   longer.push_back({});
-  check_names(rank0(longer), {"passed over"});
+  check_names(rank0(longer), {"ignored"});
 }
 
 TEST_CASE("trap 40: rank 0's file is read when it is whole and sound, not before") {
@@ -496,7 +496,7 @@ TEST_CASE("by_file: two processes with one rank") {
     CHECK(both.await(1));
     test::clock::advance(400ms);  // for the other one
     auto const errors = both.errors();
-    check_names(errors[0] + errors[1], {"two processes have come as rank " + std::to_string(twin)});
+    check_names(errors[0] + errors[1], {"two processes claim rank " + std::to_string(twin)});
   }
 }
 
@@ -516,13 +516,13 @@ TEST_CASE("rendezvous: bad arguments are refused before anything is touched") {
   check_names(tcp({.port = 4000, .token = "a", .deadline = -1s}, 1, 2),
               {"by_tcp: the deadline must be above 0, is -1 s"});
   check_names(file({f.path, ""}, 0, 2), {"by_file: job must be 1 to 255 characters", "is empty"});
-  check_names(file({f.path, "a/b"}, 0, 2), {"by_file: job must be part of a file's name", "'a/b'"});
+  check_names(file({f.path, "a/b"}, 0, 2), {"by_file: job must be usable in a file name", "'a/b'"});
   check_names(file({f.path, std::string(201, 'a')}, 0, 2), {"up to 200 characters"});
   check_names(tcp({.port = 4000}, 1, 2), {"by_tcp: token must be 1 to 255 characters", "is empty"});
   check_names(tcp({.port = 4000, .token = std::string(256, 'a')}, 1, 2), {"by_tcp: token must be 1 to 255"});
   check_names(tcp({.token = "a"}, 1, 2), {"by_tcp: port must be in [1, 65535], is 0"});
   check_names(tcp({.token = "a"}, 0, 2), {"or 0 with `listening`", "is 0"});
-  check_names(tcp({.address = "", .port = 4000, .token = "a"}, 1, 2), {"by_tcp: address must be rank 0's", "is empty"});
+  check_names(tcp({.address = "", .port = 4000, .token = "a"}, 1, 2), {"by_tcp: address must be an address of rank 0", "is empty"});
   check_names(tcp({.port = 65536, .token = "a"}, 1, 2), {"is 65536"});
   CHECK(f.empty());
   check_names(message<ds::comm_error>([&] { comm::by_file{f.path + "/none", "a", 1s}(1, 2, id); }),
@@ -652,17 +652,17 @@ TEST_CASE("trap 40: wrong token, size or rank, or a rank twice: turned away by n
   check_names(tell(detail::sealed(hello(2, 3, "other"))), {"another job"});
   check_names(tell(detail::sealed(hello(2, 3, "jo"))), {"another job"});
   check_names(tell(detail::sealed(hello(2, 3, "job2"))), {"another job"});
-  check_names(tell(detail::sealed(hello(2, 4, "job"))), {"it is of 4 ranks, these are 3"});
-  check_names(tell(detail::sealed(hello(1, 3, "job"))), {"rank 1 has come already"});
+  check_names(tell(detail::sealed(hello(2, 4, "job"))), {"it is for 4 ranks instead of 3"});
+  check_names(tell(detail::sealed(hello(1, 3, "job"))), {"rank 1 has already connected"});
   check_names(tell(detail::sealed(hello(3, 3, "job"))), {"rank must be in [0, 3), is 3"});
   check_names(tell(detail::sealed(hello(-1, 3, "job"))), {"rank must be in [0, 3), is -1"});
-  check_names(tell(detail::sealed(hello(0, 3, "job"))), {"rank 0 is the one that listens"});
+  check_names(tell(detail::sealed(hello(0, 3, "job"))), {"rank 0 is the listener itself"});
   note other = hello(2, 3, "job");
   other.version = 9;
-  check_names(tell(detail::sealed(other)), {"version 9, this is 1"});
+  check_names(tell(detail::sealed(other)), {"version 9 instead of 1"});
   other = hello(2, 3, "job");
   other.value_bytes = 64;
-  check_names(tell(detail::sealed(other)), {"64 bytes, here 128"});
+  check_names(tell(detail::sealed(other)), {"64 bytes instead of 128"});
   auto altered = detail::sealed(hello(2, 3, "job"));
   altered[offsetof(note, from)] ^= std::byte{1};
   check_names(tell(altered), {"checksum is wrong"});
@@ -672,7 +672,7 @@ TEST_CASE("trap 40: wrong token, size or rank, or a rank twice: turned away by n
   check_names(message<ds::comm_error>([&] {
                 comm::by_tcp{.port = port, .token = "job", .deadline = 5s}(2, 5, id);
               }),
-              {"by_tcp: rank 2: rank 0 turned this rank away: it is of 5 ranks, these are 3"});
+              {"by_tcp: rank 2: rank 0 rejected this rank: it is for 5 ranks instead of 3"});
   CHECK(id == unique_id{});
   comm::by_tcp{.port = port, .token = "job", .deadline = 5s}(2, 3, id);
   CHECK(id == id_of(4));
@@ -700,7 +700,7 @@ TEST_CASE("by_tcp: a rank that does not come is named on every rank, by the dead
   h.thread.join();
   for (auto const& e : {answer_to(one), answer_to(three), h.error})
     check_names(e, {"rank 0 waited 0.4 s", "127.0.0.1 port " + std::to_string(port), "for ranks 2, 4",
-                    "turned away: 127.0.0.1, rank 7: it is of another job"});
+                    "rejected: 127.0.0.1, rank 7: it belongs to another job"});
   CHECK(h.error.starts_with("by_tcp: "));
 
   test::clock const runs(10ms);
@@ -731,7 +731,7 @@ TEST_CASE("by_tcp: a rank that leaves is missing again, and may come back") {
     CHECK((id == id_of(4)) == back);
     CHECK((answer_to(two) == "value") == back);
     if (back) CHECK(h.error == "");
-    else check_names(h.error, {"for rank 1", "rank 1 came and left"});
+    else check_names(h.error, {"for rank 1", "rank 1 connected and left"});
   }
 }
 
@@ -752,13 +752,13 @@ TEST_CASE("trap 40: an answer that is cut off, altered, of another job or none e
   auto const gives = [&](std::vector<std::byte> const& bytes) {
     return guest_of([&](auto const& s) { send(s, bytes); }, 3s, id);
   };
-  check_names(gives({value.begin(), value.end() - 1}), {"the connection ended, 1 bytes were to come"});
+  check_names(gives({value.begin(), value.end() - 1}), {"the connection ended, 1 bytes are missing"});
   check_names(gives({}), {"the answer of rank 0 at 127.0.0.1", "the connection ended"});
   auto altered = value;
   altered.back() ^= std::byte{1};
   check_names(gives(altered), {"checksum is wrong"});
   check_names(gives(value_note("other", id_of(2))), {"another job"});
-  check_names(gives(std::vector<std::byte>(1000, std::byte{'H'})), {"not of descent"});
+  check_names(gives(std::vector<std::byte>(1000, std::byte{'H'})), {"not from descent"});
   note head = hello(0, 2, "job");
   head.kind = note::value;
   check_names(gives(detail::sealed(head, std::vector<std::byte>(100))), {"100 bytes instead of 128"});
@@ -769,7 +769,7 @@ TEST_CASE("trap 40: an answer that is cut off, altered, of another job or none e
                     detail::wait_for(s, POLLIN, detail::time_limit(3s));
                   },
                   100ms, id),
-              {"nothing came in 1.1 s"});
+              {"nothing was received in 1.1 s"});
 }
 
 TEST_CASE("rendezvous: tokens are the same in all characters or not at all") {
@@ -817,13 +817,13 @@ TEST_CASE("trap 43: two ranks with one device are named, and what to do, on ever
   other[2] = place("n2", "s2", "GPU-a");  // the same name on another system
   CHECK(refused(other) == "");
   other[3] = place("n2", "s2", "GPU-a");
-  check_names(refused(other), {"ranks 2 and 3 have taken one device, GPU-a of n2", "cudaSetDevice(local_rank)",
+  check_names(refused(other), {"ranks 2 and 3 use the same device, GPU-a on n2", "cudaSetDevice(local_rank)",
                                "CUDA_VISIBLE_DEVICES"});
   other.push_back(place("container", "s2", "GPU-a"));  // another name of one system
   other.push_back(places[0]);
-  check_names(refused(other), {"ranks 0 and 5 have taken one device, GPU-a of n1"});
+  check_names(refused(other), {"ranks 0 and 5 use the same device, GPU-a on n1"});
   other.pop_back();
-  check_names(refused(other), {"ranks 2, 3 and 4 have taken"});
+  check_names(refused(other), {"ranks 2, 3 and 4 use the same device"});
 
   comm::threads world{4};
   std::vector<std::string> messages(4);
@@ -834,7 +834,7 @@ TEST_CASE("trap 43: two ranks with one device are named, and what to do, on ever
         message<std::invalid_argument>([&] { comm::require_distinct_devices(c, "GPU-" + std::to_string(r % 3)); });
   });
   for (auto const& m : messages) CHECK(m == messages[0]);
-  check_names(messages[0], {"ranks 0 and 3 have taken one device, GPU-0 of "});
+  check_names(messages[0], {"ranks 0 and 3 use the same device, GPU-0 on "});
 
   check_names(message<std::invalid_argument>([&] { place("n", "s", ""); }), {"device must have 1 to 63 characters"});
   check_names(message<std::invalid_argument>([&] { place("n", "s", std::string(64, 'x').c_str()); }), {"device must"});

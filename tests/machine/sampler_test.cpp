@@ -142,7 +142,7 @@ TEST_CASE("batches: as many on every rank") {
     });
   for (auto& one : team) one.join();
   for (auto const& one : said)
-    CHECK(one == "ranks have 7 to 9 batches, rank 1 the fewest: stop all after that many, or repeat some");
+    CHECK(one == "ranks have 7 to 9 batches, rank 1 the fewest: stop all ranks after that many, or repeat some");
 }
 
 TEST_CASE("bad input") {

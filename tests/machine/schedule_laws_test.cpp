@@ -620,7 +620,7 @@ TEST_CASE("bad arguments: which field, what is allowed, what it is") {
   CHECK(complaint(ds::multi_step<2>{1, 0.1}) == "multi_step: at[0] must be at least 1 and not decreasing, is 0");
   CHECK(complaint(ds::exponential{1, 0}) == "exponential: factor must be finite and above 0, is 0");
   CHECK(complaint(ds::exponential{1, 0.5, 1, false, inf}) ==
-        "exponential: limit must be finite, or not a number for none, is inf");
+        "exponential: limit must be finite, or NaN for no limit, is inf");
   CHECK(complaint(ds::inverse_time{1, -1}) == "inverse_time: rate must be finite and at least 0, is -1");
   CHECK(complaint(ds::inverse_sqrt{1, 0}) == "inverse_sqrt: steps must be in [1, 2^62], is 0");
   CHECK(complaint(ds::noam{.warmup = 0}) == "noam: warmup must be in [1, 2^62], is 0");
@@ -667,14 +667,14 @@ TEST_CASE("bad arguments inside others are found, however deep") {
 }
 
 TEST_CASE("schedules: a peak, a start or a number of steps that was forgotten is refused, and is not 0") {
-  CHECK(complaint(ds::cosine{.steps = 10}) == "cosine: peak must be given, and finite, is nan");
+  CHECK(complaint(ds::cosine{.steps = 10}) == "cosine: peak must be set to a finite value, is nan");
   CHECK(complaint(ds::cosine{.peak = 0.1}) == "cosine: steps must be in [1, 2^62], is 0");
   CHECK(complaint(ds::warmup<ds::cosine>{.steps = 5, .then = {.peak = 0.1}}) ==
         "cosine: steps must be in [1, 2^62], is 0");
-  CHECK(complaint(ds::one_cycle{.steps = 10}) == "one_cycle: peak must be given, and finite, is nan");
+  CHECK(complaint(ds::one_cycle{.steps = 10}) == "one_cycle: peak must be set to a finite value, is nan");
   CHECK(complaint(ds::one_cycle{.peak = 0.1}) == "one_cycle: steps must be in [1, 2^62], is 0");
-  CHECK(complaint(ds::wsd{.stable = 10}) == "wsd: peak must be given, and finite, is nan");
-  CHECK(complaint(ds::inverse_sqrt{.steps = 10}) == "inverse_sqrt: peak must be given, and finite, is nan");
-  CHECK(complaint(ds::step{.every = 10}) == "step: initial must be given, and finite, is nan");
-  CHECK(complaint(ds::exponential{.factor = 0.9}) == "exponential: initial must be given, and finite, is nan");
+  CHECK(complaint(ds::wsd{.stable = 10}) == "wsd: peak must be set to a finite value, is nan");
+  CHECK(complaint(ds::inverse_sqrt{.steps = 10}) == "inverse_sqrt: peak must be set to a finite value, is nan");
+  CHECK(complaint(ds::step{.every = 10}) == "step: initial must be set to a finite value, is nan");
+  CHECK(complaint(ds::exponential{.factor = 0.9}) == "exponential: initial must be set to a finite value, is nan");
 }

@@ -211,7 +211,7 @@ TEST_CASE("weights and loss scales have an inverse in the type of the arithmetic
   CHECK(message([&] { opt.step(1e-42); }) == "step: weight must have an inverse in float, is 1e-42");
   CHECK(message([&] { opt.step(1e46); }) == "step: weight must have an inverse in float, is 1e+46");
   CHECK(opt.report().why == "no step was taken yet");
-  std::string const scale = " must be above 0 and finite in float, as its inverse, is 1e-41";
+  std::string const scale = " must be above 0 and, like its inverse, finite in float, is 1e-41";
   CHECK(message([&] { ds::optimizer o{p.parameters(), ds::sgd{}, ds::static_loss_scale{1e-41}}; }) ==
         "static_loss_scale: scale" + scale);
   CHECK(message([&] { ds::optimizer o{p.parameters(), ds::sgd{}, ds::dynamic_loss_scale{.init = 1, .min = 1e-41}}; }) ==

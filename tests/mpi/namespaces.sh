@@ -1,10 +1,10 @@
 #!/bin/sh
-# usage: namespaces.sh program mpirun     Two hosts, each a network namespace, and a cable that is cut.
+# usage: namespaces.sh program mpirun     Two hosts, each a network namespace, and a link that goes down.
 #
-# 4 ranks on 2 hosts train over TCP. First they must end by themselves. Then the link goes down in the middle, and only
-# from there on deadlines pass: each rank must end by itself, with exit code 75, and say who waited how long in which
-# collective for whom.
-# Needs root and iproute2; exit code 77 where namespaces are not allowed.
+# 4 ranks on 2 hosts train over TCP. The first run must finish normally. In the second run, the link goes down in the
+# middle, and deadlines apply only from then on. Each rank must end by itself with exit code 75, and report which rank
+# waited for which other rank, how long and in which collective.
+# Needs root and iproute2. Exits with code 77 if namespaces are not allowed.
 program=$1 mpirun=$2 deadline=2
 skip() { echo "skipped: $1"; exit 77; }
 [ "$(id -u)" -eq 0 ] || skip 'network namespaces need root'
@@ -36,7 +36,7 @@ done
 echo '10.77.0.1 slots=2
 10.77.0.2 slots=2' > "$work/hosts"
 
-# Starts on a host what mpirun says, under the name of that host.
+# Starts on a host the command that mpirun asks for, under the name of that host.
 cat > "$work/agent" << EOF
 #!/bin/sh
 while :; do case \$1 in -*) shift ;; *) break ;; esac; done

@@ -205,8 +205,8 @@ void check_waited_for(int which, PolicyOf const& policy_of, Fault const& fault, 
 }  // namespace
 
 TEST_CASE("a rank that is late ends the others' step at the deadline; values are those of the last complete step") {
-  check_waited_for(ranks::size() - 1, ranks::replicated, is_late, "has come to collective ");
-  check_waited_for(0, ranks::sharded_ordered, is_late, "has come to collective ");
+  check_waited_for(ranks::size() - 1, ranks::replicated, is_late, "has reached collective ");
+  check_waited_for(0, ranks::sharded_ordered, is_late, "has reached collective ");
 }
 
 TEST_CASE("a rank that is stopped is named, whichever it is; values are those of the last complete step") {
@@ -251,7 +251,7 @@ TEST_CASE("a group that is frozen or changed on one rank alone ends the step of 
     });
     INFO("rank ", comm.rank(), ": ", end.why);
     CHECK(end.why != "");
-    CHECK((has(end.why, "others in another call or optimizer, or with another t, loss scale, frozen group or field") ||
+    CHECK((has(end.why, "others are in another call or optimizer, or differ in t, loss scale, frozen groups or ") ||
            has(end.why, "another rank is gone")));
     CHECK(end.value == want);
   };
@@ -412,8 +412,8 @@ TEST_CASE("two ranks on one GPU are refused, with what to do about it") {
   std::string const why = thrown<comm_error>([] { joined comm; });
   INFO("rank ", ranks::rank(), ": ", why);
   CHECK(why.starts_with(name_of(ranks::rank()) + " "));
-  CHECK(has(why, " in joining: NCCL says "));
-  CHECK(why.ends_with("; each rank needs a device of its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES"));
+  CHECK(has(why, " in joining: NCCL reports "));
+  CHECK(why.ends_with("; give each rank a device of its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES"));
 }
 
 TEST_CASE("an abort that hangs ends the process with a code of its own, while the late rank still lives") {
@@ -468,6 +468,6 @@ TEST_CASE("a rank that dies is named by all others at once; they have the values
   CHECK(end.why.starts_with(name_of(comm.rank()) + " waited "));
   CHECK(has(end.why, " s in collective "));
   CHECK(!has(end.why, " waited " + std::to_string(patience.count()) + " s"));
-  CHECK(has(end.why, ": rank 1 is gone; rank 1 had come to "));
+  CHECK(has(end.why, ": rank 1 is gone; rank 1 had reached "));
   CHECK(end.value == want);
 }

@@ -186,9 +186,10 @@ TEST_CASE("a mark that lacks or comes twice is an error that names it, and can b
   m.backward(1, [&](std::size_t k, cudaStream_t maker) {
     if (k > 0) opt.ready(k, maker);
   });
-  CHECK_THROWS_WITH_AS(opt.ready("w3"), "ready(): the gradient of 'w3' is ready already, and was not used by a step() "
+  CHECK_THROWS_WITH_AS(opt.ready("w3"), "ready(): the gradient of 'w3' is already marked, and no step() has used it "
                                         "since", std::logic_error);
-  std::string const why = "no ready() for the gradient of 'w0'; where that is meant, missing_is_zero{} beside overlap{}";
+  std::string const why =
+      "no ready() for the gradient of 'w0'; if that is intended, add missing_is_zero{} to overlap{}";
   CHECK_THROWS_WITH_AS(opt.step(), ("step(): " + why).c_str(), std::logic_error);
   CHECK_THROWS_WITH_AS(opt.gradient_norm(), ("gradient_norm(): " + why).c_str(), std::logic_error);
   CHECK_THROWS_WITH_AS(opt.zero_grad(), "zero_grad() after ready(): gradients are on their way until step()",

@@ -153,7 +153,7 @@ def cases():
     defaults = dict(lr=1.0, reps=1e-6, eps=1e-8, weight_decay=0)
     yield dog, defaults
     yield dog, defaults | dict(lr=0.5)
-    # The two above move by 1e-6 and hardly enlarge r; this one moves visibly and enlarges it.
+    # The two cases above move by 1e-6 and hardly enlarge r. This one moves visibly and enlarges it.
     yield dog, defaults | dict(lr=2.0, reps=0.01, weight_decay=0.05)
     yield dog, defaults | dict(lr=2.0, reps=0.05, eps=0.5, weight_decay=0.05)
 

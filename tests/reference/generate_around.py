@@ -1,6 +1,6 @@
 """Writes values_around.txt: trajectories of SAM, of Lookahead and of torch's maximize around rules, in float64.
 
-Set up as generate.py says, with pip install pytorch_optimizer==4.1.0 timm==1.0.31 besides; then
+Set up as generate.py says, and also pip install pytorch_optimizer==4.1.0 timm==1.0.31; then
 python generate_around.py. The tests read values_around.txt and never run this script.
 """
 
@@ -36,7 +36,7 @@ def gradient(p, k):
 
 
 def run_torch(make, first=lambda optimizer: None, sign=1):
-    """make(params) has step(closure), where closure() computes the gradients at the parameters as they are."""
+    """make(params) returns an object with step(closure); closure() computes the gradients at the current parameters."""
     params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in range(len(shapes))]
     optimizer = make(params)
 
@@ -49,7 +49,7 @@ def run_torch(make, first=lambda optimizer: None, sign=1):
         closure()
         if t == 1:
             first(optimizer)
-        with unittest.mock.patch.object(torch.Tensor, "float", torch.Tensor.double):  # of pytorch_optimizer's SAM
+        with unittest.mock.patch.object(torch.Tensor, "float", torch.Tensor.double):  # for pytorch_optimizer's SAM
             optimizer.step(closure)
         yield t, [p.detach().numpy() for p in params]
 
@@ -65,7 +65,7 @@ def run_optax(optimizer, params=lambda p: p, result=lambda p: p, **more):
 
 
 def in_torch(rule, lr, beta1=0, beta2=0, weight_decay=0, **options):
-    """torch's class of a rule, and its arguments."""
+    """The torch class of a rule, and its arguments."""
     if rule == "sgd":
         options = options | dict(nesterov=bool(options.get("nesterov", 0)))
     if rule in ("adam", "adamw"):
@@ -117,7 +117,7 @@ def cases():
         yield peer, "adamw", adam | {"with": "sam:0.7"}
     for peer in ("optax", "pytorch_optimizer", "timm"):
         yield peer, "sgd", sgd | {"with": "lookahead:7:0.3"}
-        if peer != "timm":  # whose sync_lookahead() before the first step is not for Adam
+        if peer != "timm":  # its sync_lookahead() before the first step does not work with Adam
             yield peer, "adam", adam | {"with": "lookahead:4:0.8"}
     yield "torch", "sgd", sgd | {"nesterov": 1, "with": "maximize"}
     yield "torch", "adamw", adam | {"with": "maximize"}

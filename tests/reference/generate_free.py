@@ -1,7 +1,7 @@
 """Writes values_free.txt, values_free_averages.txt and values_free_quadratic.txt: trajectories of rules without a
 schedule or a learning rate to tune, in float64.
 
-Set up as generate.py says, with pip install pytorch_optimizer==4.1.0 besides; then python generate_free.py. The tests
+Set up as generate.py says, and also pip install pytorch_optimizer==4.1.0; then python generate_free.py. The tests
 read these files and never run this script. Their headers describe the problem and the format.
 """
 
@@ -15,7 +15,7 @@ import torch
 
 from problem import quadratic_gradients, recorded_gradients, run_optax, run_torch, write
 
-torch.set_default_dtype(torch.float64)  # of the peers' own sums
+torch.set_default_dtype(torch.float64)  # for the peers' own sums
 
 what = """\
 # One option is not a number:
@@ -62,7 +62,7 @@ quadratic = """\
 
 
 def run_averages(optimizer):
-    """What optax would have one evaluate after each step."""
+    """The parameters that optax says to evaluate, after each step."""
     return run_optax(optimizer, result=optax.contrib.schedule_free_eval_params)
 
 
@@ -112,7 +112,7 @@ def dadapt_adamw(peer, lr, beta1, beta2, eps, weight_decay, d0, gradients=record
 
 def madgrad(peer, lr, momentum, eps, weight_decay):
     if peer == "optax":
-        # A count of 64 bits, or optax takes the root of t in float32.
+        # Uses a 64-bit count; otherwise optax takes the root of t in float32.
         rule = optax.contrib.madgrad(lr, momentum=momentum, weight_decay=weight_decay, eps=eps)
         wide = lambda x: x.astype(jax.numpy.int64) if x.dtype == jax.numpy.int32 else x
         return run_optax(optax.GradientTransformation(lambda p: jax.tree.map(wide, rule.init(p)), rule.update))
@@ -153,7 +153,7 @@ def cases():
         yield prodigy, peer, defaults
         yield prodigy, peer, strong
         yield prodigy, peer, strong | dict(beta3=0, safeguard_warmup=1)
-        # Here d grows, eightfold.
+        # d grows by a factor of 8 in this case.
         yield prodigy, peer, strong | dict(beta1=0.5, beta2=0.9, beta3=0.5, d0=0.01, d_coef=10.0)
 
     defaults = dict(lr=1.0, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0, d0=1e-6)

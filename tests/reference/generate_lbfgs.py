@@ -100,7 +100,7 @@ def write_line(out, *arguments, **options):
 
 
 few, many = (1, 2, 3, 5, 8, 13, 21), (1, 2, 5, 10, 20, 50, 100)
-before_the_floor = (*few[:-1], 16)  # later rounding of the loss decides how often it is evaluated
+before_the_floor = (*few[:-1], 16)  # after these, rounding of the loss decides how often it is evaluated
 with open(pathlib.Path(__file__).with_name("values_lbfgs.txt"), "w") as out:
     out.write(header.format(python=platform.python_version(), torch=torch.__version__.split("+")[0]))
     for problem, search, lr, history, numbers in [
@@ -120,7 +120,7 @@ with open(pathlib.Path(__file__).with_name("values_lbfgs.txt"), "w") as out:
             (chain, "none", 1, 5, "evaluations", "max_eval", 30),
             (chain, "strong_wolfe", 1, 5, "evaluations", "max_eval", 30),
             (rosenbrock, "strong_wolfe", 1, 10, "evaluations", "max_eval", 9),
-            (rosenbrock, "strong_wolfe", 0.01, 2, "evaluations", "max_eval", 22),  # in the middle of a search
+            (rosenbrock, "strong_wolfe", 0.01, 2, "evaluations", "max_eval", 22),  # in the middle of a line search
             (rosenbrock, "strong_wolfe", 0.01, 2, "evaluations", "max_eval", 23)]:
         out.write(f"\ncase {problem.__name__} search={search} lr={lr} history={history} stop={stop} {option}={value}\n")
         write_line(out, problem, search, lr, history, 200, **{option: value})

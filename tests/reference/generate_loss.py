@@ -1,4 +1,4 @@
-"""Writes values_loss.txt: trajectories of optax optimizers that look at the loss, in float64.
+"""Writes values_loss.txt: trajectories of optax optimizers that use the loss, in float64.
 
 Set up as generate.py says; then python generate_loss.py. The tests read values_loss.txt and never run this script.
 """

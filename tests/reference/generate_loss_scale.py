@@ -38,7 +38,7 @@ def to_float(x):
 
 
 def run(init, growth, backoff, interval, pattern):
-    """Scale and tracker after each step; stops before a scale of 0, which no scaler with a floor follows."""
+    """The scale and tracker after each step. Stops before a scale of 0, which a scaler with a floor cannot follow."""
     scaler = torch.amp.GradScaler("cpu", init_scale=init, growth_factor=growth, backoff_factor=backoff,
                                   growth_interval=interval)
     weight = torch.zeros(1, requires_grad=True)
@@ -85,9 +85,9 @@ def hexadecimal(pattern):
 
 def draw(rng):
     kind = rng.randrange(8)
-    if kind == 0:  # up to what float holds
+    if kind == 0:  # near the largest float
         init = to_float(rng.uniform(0.1, 1) * 3.4e38)
-    elif kind == 1:  # down to what float holds
+    elif kind == 1:  # near the smallest float
         init = to_float(rng.uniform(0.1, 1) * 2.0 ** rng.randrange(-147, -115)) or 1.0
     elif kind == 2:
         init = to_float(rng.uniform(1, 1e6))

@@ -1,7 +1,7 @@
-"""Writes values_matrix.txt: trajectories of other libraries' optimizers of matrices.
+"""Writes values_matrix.txt: trajectories of other libraries' matrix optimizers.
 
-Set up as generate.py says, and pip install pytorch_optimizer==4.1.0; then python generate_matrix.py. The tests read the
-file and never run this script. Its header describes the problem and the format.
+Set up as generate.py says, and also pip install pytorch_optimizer==4.1.0; then python generate_matrix.py. The tests
+read the file and never run this script. Its header describes the problem and the format.
 """
 
 import contextlib
@@ -69,7 +69,7 @@ def gradient(k, t):
 
 
 def of_torch(make, tensors=range(4), **replaced):
-    """replaced: float32=torch.float64 has torch.float32 mean float64 in the steps."""
+    """replaced: float32=torch.float64 makes torch.float32 mean float64 during the steps."""
     params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in tensors]
     optimizer = make(params)
     for t in range(1, steps + 1):
@@ -101,7 +101,7 @@ def scalable_shampoo(params, lr, momentum, beta2, eps, graft, every, weight_deca
         start_preconditioning_step=1, preconditioning_compute_steps=every, shape_interpretation=False,
         graft_type=LayerWiseGrafting.SGD if graft else LayerWiseGrafting.NONE, nesterov=False, matrix_eps=eps,
         use_svd=True)
-    rule.param_groups[0] |= dict(betas=(momentum, beta2), step=every - 1)  # beta2 = 1 is not for the constructor
+    rule.param_groups[0] |= dict(betas=(momentum, beta2), step=every - 1)  # the constructor does not accept beta2 = 1
 
     def add_statistics(self, g, old=PreConditioner.add_statistics):
         old(self, g)
@@ -136,7 +136,7 @@ def cases():
         optax.contrib.muon(0.05, beta=0.9, consistent_rms=0.3, ns_steps=7), 3, True)
     yield "muon", "optax", optax_muon | dict(lr=0.05, ns_steps=6, c1=2, c2=-1.5, c3=0.5), of_optax(
         optax.contrib.muon(0.05, ns_steps=6, ns_coeffs=(2, -1.5, 0.5)), 3, True)
-    # eps1 is given in float64, for the default depends on the type.
+    # eps1 is set explicitly, because its default depends on the type and this is float64.
     yield "adafactor", "torch", dict(lr=0.01, eps1=2.0**-23), of_torch(
         lambda p: t.Adafactor(p, lr=0.01, eps=(2.0**-23, 1e-3)))
     yield "adafactor", "torch", dict(

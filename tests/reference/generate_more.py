@@ -1,6 +1,6 @@
 """Writes values_more.txt: trajectories of optimizers of pytorch_optimizer, PyTorch and optax in float64.
 
-Set up as generate.py says, with pip install pytorch_optimizer==4.1.0 besides; then python generate_more.py.
+Set up as generate.py says, and also pip install pytorch_optimizer==4.1.0; then python generate_more.py.
 The tests read values_more.txt and never run this script. Its header describes the problem and the format.
 """
 
@@ -43,7 +43,7 @@ what = """\
 
 
 def with_step(optimizer, after):
-    """The optimizer, with after(optimizer) following each step."""
+    """The optimizer, with a call of after(optimizer) after each step."""
     def step():
         optimizer.step()
         after(optimizer)
@@ -88,7 +88,7 @@ def padam(lr, partial, beta1, beta2, eps, weight_decay, amsgrad):
 
 
 def curvature(k):
-    """All estimates for tensor k, by t."""
+    """All curvature estimates for tensor k, indexed by t."""
     t, i = np.arange(steps + 1)[:, None], np.arange(start(k).size)
     return jax.numpy.asarray((((i * 13 + k * 5 + t * 7) % 17 - 3) / 16.0).reshape(-1, *shapes[k]))
 

@@ -1,6 +1,6 @@
-"""Writes values_optax.txt: trajectories of the rules that optax has beside the eight of generate.py, in float64.
+"""Writes values_optax.txt: trajectories of optax's rules other than the eight of generate.py, in float64.
 
-Set up as generate.py says, with pip install pytorch_optimizer==4.1.0 besides; then python generate_optax.py. The
+Set up as generate.py says, and also pip install pytorch_optimizer==4.1.0; then python generate_optax.py. The
 tests read values_optax.txt and never run this script. The header of that file describes the problem and the format.
 """
 
@@ -90,7 +90,7 @@ def adopt(lr, beta1, beta2, eps, clip, weight_decay):
 
 
 def ademamix(lr, beta1, beta2, beta3, alpha, eps, weight_decay, schedule=None):
-    if schedule:  # in float64, which optax.linear_schedule is not
+    if schedule:  # in float64; optax.linear_schedule is not
         def way(count):
             return jax.numpy.minimum(1, count.astype(float) / 50)
         last_beta3, last_alpha = beta3, alpha
@@ -149,7 +149,7 @@ def cases():
     yield optimistic_adam, dict(lr=0.01, beta1=0.8, beta2=0.95, eps=1e-3, alpha=0.75, beta=0.4, nesterov=0)
 
     yield fromage, dict(lr=0.02, min_norm=1e-6)
-    # Norms below the least one: that of the second tensor's gradient often, that of its value at first.
+    # Norms below min_norm: often that of the second tensor's gradient, and at first that of its value.
     yield fromage, dict(lr=0.1, min_norm=0.3)
 
     yield novograd, dict(lr=0.02, beta1=0.9, beta2=0.25, eps=1e-6, weight_decay=0)

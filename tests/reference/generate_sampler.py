@@ -2,7 +2,7 @@
 
 case size ranks rank shuffle seed epoch drop_last : indices
 
-and of torch.randperm the ends of the shortest order that it draws in another way:
+and the first and last indices of the shortest permutation that torch.randperm draws in a different way:
 
 order n seed : first second third last
 """

@@ -30,7 +30,7 @@ header = """\
 #
 """
 far = [2**20 + 1, 2**31 + 7, 2**40]
-base = 0.3  # the initial rate
+base = 0.3  # the initial learning rate
 
 
 def make(**more):
@@ -38,7 +38,7 @@ def make(**more):
 
 
 def chained(build, n, field="lr", **more):
-    """The field after each call of step(), from the constructor on."""
+    """The field after the constructor and after each call of step()."""
     optimizer = make(**more)
     scheduler = build(optimizer)
     values = []
@@ -70,7 +70,7 @@ def torch_case(name, n, build, field="lr", closed=False, **more):
 
 
 def torch_far(name, build):
-    """At far steps alone, of schedulers that can be told the step."""
+    """Values at far steps only, of schedulers that can jump to a step."""
     for t in far + [2**40 + 3]:
         optimizer = make()
         scheduler = build(optimizer)
@@ -171,7 +171,7 @@ for name, build in {
     "cosine_far": lambda o: tl.CosineAnnealingLR(o, 2**41 + 1, 0.02),
     "cosine_restarts_far": lambda o: tl.CosineAnnealingWarmRestarts(o, 9, 1, 0.01),
     "cosine_restarts_far_2": lambda o: tl.CosineAnnealingWarmRestarts(o, 5, 2, 0.01),
-    "cyclic_far": lambda o: tl.CyclicLR(o, 0.01, 0.5, 4, 12, cycle_momentum=False),  # 1 / 16 is exact, so x is
+    "cyclic_far": lambda o: tl.CyclicLR(o, 0.01, 0.5, 4, 12, cycle_momentum=False),  # 1 / 16 is exact, so x is exact
     "cyclic_exp_range_far": lambda o: tl.CyclicLR(o, 0.01, 0.5, 3, 13, "exp_range", 1 - 2.0**-41, cycle_momentum=False),
     "one_cycle_far": lambda o: tl.OneCycleLR(o, 0.5, total_steps=2**41, cycle_momentum=False),
     "one_cycle_far_3": lambda o: tl.OneCycleLR(o, 0.5, total_steps=2**41, three_phase=True, cycle_momentum=False),
@@ -228,7 +228,7 @@ optax_case("join", 40, optax.join_schedules(
     [optax.linear_schedule(0.1, 0.3, 10), optax.constant_schedule(0.3), optax.cosine_decay_schedule(0.3, 10)], [10, 20]))
 
 
-# reduce on plateau: a metric that falls, rests, jumps and rises; not a number now and then
+# reduce on plateau: a metric that falls, stays, jumps and rises; sometimes NaN
 def metric(i, seed):
     x = 3.0 / (1 + (i % 37) * 0.2) + 0.01 * ((i * 37 + seed) % 11) - 0.002 * i
     return float("nan") if i % 29 == 17 else x

@@ -1,6 +1,6 @@
 """Writes values_timm.txt: trajectories of timm's optimizers, and of optax's trust ratio around others, in float64.
 
-Set up as generate.py says, with pip install timm==1.0.31 besides; then python generate_timm.py. The tests read
+Set up as generate.py says, and also pip install timm==1.0.31; then python generate_timm.py. The tests read
 values_timm.txt and never run this script. Its header describes the problem and the format.
 """
 
@@ -12,7 +12,7 @@ from timm import optim
 
 from problem import run_optax, run_torch, write
 
-torch.set_default_dtype(torch.float64)  # of the state that timm does not make from the parameters
+torch.set_default_dtype(torch.float64)  # for state that timm does not derive from the parameters
 
 what = """\
 # Options that are no fields:

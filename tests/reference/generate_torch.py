@@ -1,5 +1,5 @@
 """Writes values_torch.txt: trajectories of PyTorch's optimizers, and of optax.adagrad, in float64; and
-values_torch_means.txt: those of the means that PyTorch's ASGD keeps.
+values_torch_means.txt: trajectories of the averages that PyTorch's ASGD keeps.
 
 Set up as generate.py says; then python generate_torch.py. The tests read the two files and never run
 this script. Their headers describe the problem and the format.
@@ -10,7 +10,7 @@ import torch
 
 from problem import run_optax, run_torch, write
 
-# PyTorch keeps NAdam's product and ASGD's eta and mu in the default type, whatever the parameters'.
+# PyTorch keeps NAdam's product and ASGD's eta and mu in the default type, whatever the type of the parameters.
 torch.set_default_dtype(torch.float64)
 
 what = """\
@@ -93,7 +93,7 @@ def asgd(lr, lambd, alpha, t0, weight_decay):
 
 
 def means(**options):
-    """The means that ASGD keeps, instead of the parameters."""
+    """The averages that ASGD keeps, instead of the parameters."""
     made = []
 
     def make(params):
@@ -155,7 +155,7 @@ def cases():
         yield asgd, options
 
     yield rprop, dict(lr=0.01, eta_minus=0.5, eta_plus=1.2, min_step=1e-6, max_step=50)
-    # One that often is at both ends of its range.
+    # In this case the step is often at both ends of its range.
     yield rprop, dict(lr=0.03, eta_minus=0.85, eta_plus=1.6, min_step=0.01, max_step=0.05)
 
     for decoupled in (0, 1):

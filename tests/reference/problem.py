@@ -1,4 +1,4 @@
-"""The problem that every recorded trajectory is about, and how PyTorch and optax are run on it."""
+"""The problem of all recorded trajectories, and how PyTorch and optax run on it."""
 
 import math
 import pathlib
@@ -49,12 +49,12 @@ def recorded_gradients(params, t):
 
 
 def quadratic_gradients(params, t):
-    """Those of (p - 2)^2 / 2^k, at the parameters as they are."""
+    """The gradients of (p - 2)^2 / 2^k at the current parameters."""
     return [(p - 2) * 2 / 2 ** k for k, p in enumerate(params)]
 
 
 def run_torch(make, schedule=None, gradients=recorded_gradients):
-    """The parameters after each step of make(parameters), whose rate schedule(c) multiplies, if given."""
+    """The parameters after each step of make(parameters). If given, schedule(c) multiplies the learning rate."""
     params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in range(len(shapes))]
     optimizer = make(params)
     scheduler = schedule and torch.optim.lr_scheduler.LambdaLR(optimizer, schedule)
@@ -68,7 +68,7 @@ def run_torch(make, schedule=None, gradients=recorded_gradients):
 
 
 def run_optax(optimizer, gradients=recorded_gradients, result=lambda state, params: params, more=lambda t: {}):
-    """result(state, parameters) after each step. more(t) is what else the optimizer is told at step t."""
+    """result(state, parameters) after each step. more(t) returns extra arguments of the optimizer at step t."""
     params = [jax.numpy.asarray(start(k)) for k in range(len(shapes))]
     state = optimizer.init(params)
     for t in range(1, steps + 1):

@@ -462,12 +462,12 @@ TEST_CASE("settings out of range, or that would mean nothing, are refused with a
           "heavy_ball: correction must be off without momentum, is on");
   refused(ds::lamb{.eps_on_raw = true, .correct_rate = true}, "lamb: eps_on_raw must be off with correct_rate, is on");
   refused(ds::lamb{.eps_root = -1}, "lamb: eps_root must be finite and at least 0, is -1");
-  refused(ds::larc<ds::sgd>{.rule = {.lr = 0.3}}, "larc: rule.lr must be left alone, for larc's own counts, is 0.3");
+  refused(ds::larc<ds::sgd>{.rule = {.lr = 0.3}}, "larc: rule.lr must be left unset, because larc has its own, is 0.3");
   refused(ds::larc<ds::adam>{.rule = {.weight_decay = 0.3}},
-          "larc: rule.weight_decay must be left alone, for larc's own counts, is 0.3");
+          "larc: rule.weight_decay must be left unset, because larc has its own, is 0.3");
   refused(ds::larc<ds::adam>{.trust = -1}, "larc: trust must be finite and at least 0, is -1");
   refused(ds::layerwise<ds::adam>{.rule = {.lr = 0.3}},
-          "layerwise: rule.lr must be left alone, for layerwise's own counts, is 0.3");
+          "layerwise: rule.lr must be left unset, because layerwise has its own, is 0.3");
   refused(ds::layerwise<ds::sgd>{.min_ratio = 0.5, .max_ratio = 0.25},
           "layerwise: max_ratio must be at least min_ratio, is 0.25");
   refused(ds::lion{.at_zero = -2}, "lion: at_zero must be in [-1, 1], is -2");

@@ -15,12 +15,12 @@ template <class Policy> class cuda_scaler;
 
 }  // namespace detail
 
-/// Values, gradients and states in the memory of the device that is current when the optimizer is made; all work goes
-/// to `stream`, which the caller keeps alive, and none to the default stream. step() and zero_grad() only enqueue and
-/// may be captured into a graph, which then follows its schedules and its loss scale. A change of a group that is
-/// pending at the capture becomes part of the graph; otherwise a replay uses the groups as the last eager step or
-/// commit_groups() left them. One thread at a time. Spell it with its namespace: `using descent::cuda;` would collide
-/// with the toolkit's own ::cuda.
+/// Values, gradients and states are in the memory of the device that is current when the optimizer is constructed. All
+/// work goes to `stream`, which the caller keeps alive, and none to the default stream. step() and zero_grad() only
+/// enqueue and may be captured into a graph, which then follows its schedules and its loss scale. A change of a group
+/// that is pending at the capture becomes part of the graph; otherwise a replay uses the groups as the last eager step
+/// or commit_groups() left them. Use it from one thread at a time. Write it with its namespace: `using descent::cuda;`
+/// would collide with the toolkit's ::cuda.
 struct cuda {
   cudaStream_t stream;
 

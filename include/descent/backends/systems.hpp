@@ -10,14 +10,14 @@
 #include <omp.h>
 #endif
 
-/// What the host backend's loops run on. each() calls f(i) for i in [0, n), in any order, and returns when all are
-/// done. It need not catch anything: detail::each_of gives it an f that does not throw.
+/// The systems that run the host backend's loops. each() calls f(i) for i in [0, n), in any order, and returns when all
+/// calls are done. It need not catch exceptions: detail::each_of passes an f that does not throw.
 namespace descent {
 
 namespace detail {
 
-/// A loop's body of any type, which must outlive the loop: the loop itself is compiled once for a program, and not once
-/// for every pass of every optimizer.
+/// The body of a loop, of any type. The body must outlive the loop. The loop itself is compiled once per program, not
+/// once for every pass of every optimizer.
 class loop_body {
  public:
   template <class F> loop_body(F const& f) : body_(&f), call_(call<F>) {}
@@ -30,7 +30,7 @@ class loop_body {
   void (*call_)(void const*, std::int64_t);
 };
 
-/// A loop's body of which the first exception is kept: it would end a team of threads, and with them the program.
+/// A loop body that keeps its first exception, which would otherwise end a thread of a team, and with it the program.
 class caught_body {
  public:
   explicit caught_body(loop_body f) : f_(f) {}
@@ -42,7 +42,7 @@ class caught_body {
       if (!stopped_.exchange(true)) first_ = std::current_exception();
     }
   }
-  /// For when the loop has ended.
+  /// Call it when the loop has ended.
   void rethrow() const {
     if (first_) std::rethrow_exception(first_);
   }
@@ -53,18 +53,18 @@ class caught_body {
   mutable std::exception_ptr first_;
 };
 
-/// Whether the next loops are for a team of threads, from how the last one went. Where other programs want the cores, a
-/// team waits for the time slices of its threads: milliseconds, for a loop that takes one thread microseconds.
+/// Decides from how the last loop went whether a team of threads runs the next ones. If other programs want the cores,
+/// a team waits for the time slices of its threads: milliseconds, for a loop that takes one thread microseconds.
 class team_record {
  public:
   team_record() = default;
-  /// What a team's loop took, and what its share took the calling thread. Time that was lost is made up for by eight
-  /// times as much on one thread, so a team that never keeps up costs an eighth.
+  /// Takes the time of a team's loop, and that of the calling thread's share. If time was lost, the next loops run on
+  /// one thread for eight times as long, so a team that never keeps up costs an eighth.
   team_record(double seconds, double share, int threads) {
     double const by_one = share * threads, lost = seconds - by_one;
     if (lost > 0 && by_one > 0) alone_ = std::int64_t(std::min(8 * lost / by_one, 4096.));  // a machine may sleep
   }
-  /// Whether the next loop is the calling thread's alone.
+  /// Whether the calling thread runs the next loop alone.
   bool alone() { return alone_ > 0 && alone_-- > 0; }
 
  private:
@@ -76,8 +76,9 @@ inline constexpr std::int64_t fork_worth = 64 * 1024;
 
 }  // namespace detail
 
-/// The calling thread alone.
+/// The calling thread only.
 struct cpp {
+  /// The name in explain().
   static constexpr char const* name() { return "cpp"; }
   static void each(std::int64_t n, detail::loop_body f) {
     for (std::int64_t i = 0; i < n; ++i) f(i);
@@ -85,15 +86,16 @@ struct cpp {
 };
 
 #if defined(_OPENMP)
-/// OpenMP's threads (OMP_NUM_THREADS), all or one: a team that changes its size ends threads and starts others.
+/// OpenMP's threads (OMP_NUM_THREADS): all or one, because a team that changes its size ends threads and starts others.
 struct omp {
+  /// The name in explain().
   static constexpr char const* name() { return "omp"; }
   static void each(std::int64_t n, detail::loop_body f) {
     static thread_local detail::team_record record;
     if (record.alone()) cpp::each(n, f);
     else record = in_team(n, f);
   }
-  /// The loop on all threads, whatever it costs.
+  /// Runs the loop on all threads, whatever it costs.
   static detail::team_record in_team(std::int64_t n, detail::loop_body f) {
     double const begin = omp_get_wtime();
     double share = 0;
@@ -114,8 +116,8 @@ using default_system = cpp;
 #endif
 
 namespace detail {
-/// A loop whose turns are over `elements` numbers together. Throws the first of what f throws; turns that have not
-/// begun are left out then.
+/// Runs a loop whose iterations cover `elements` numbers in total. Throws the first exception of f; iterations that
+/// have not begun by then are skipped.
 template <class System>
 void each_of(std::int64_t elements, std::int64_t n, loop_body f, std::int64_t worth = fork_worth) {
   if (elements < worth) return cpp::each(n, f);

@@ -10,6 +10,7 @@ namespace descent {
 
 /// oneTBB's threads, through Thrust, for host<tbb>{}. Link with -ltbb.
 struct tbb {
+  /// The name in explain().
   static constexpr char const* name() { return "Thrust tbb"; }
   static void each(std::int64_t n, detail::loop_body f) { detail::each_through(thrust::tbb::par, n, f); }
 };

@@ -11,8 +11,8 @@
 #include <thrust/system/omp/execution_policy.h>
 #endif
 
-/// Thrust's host systems, for host<thrust_cpp>{} and host<thrust_omp>{}: the bits of cpp and omp, which need no Thrust.
-/// TBB's is in tbb.hpp.
+/// Thrust's host systems, for host<thrust_cpp>{} and host<thrust_omp>{}. They give the same bits as cpp and omp, which
+/// need no Thrust. tbb.hpp has the one for TBB.
 namespace descent {
 
 namespace detail {
@@ -21,8 +21,9 @@ template <class Policy> void each_through(Policy const& policy, std::int64_t n, 
 }
 }  // namespace detail
 
-/// The calling thread alone.
+/// The calling thread only.
 struct thrust_cpp {
+  /// The name in explain().
   static constexpr char const* name() { return "Thrust cpp"; }
   static void each(std::int64_t n, detail::loop_body f) { detail::each_through(thrust::cpp::par, n, f); }
 };
@@ -30,6 +31,7 @@ struct thrust_cpp {
 #if defined(_OPENMP)
 /// OpenMP's threads (OMP_NUM_THREADS).
 struct thrust_omp {
+  /// The name in explain().
   static constexpr char const* name() { return "Thrust omp"; }
   static void each(std::int64_t n, detail::loop_body f) { detail::each_through(thrust::omp::par, n, f); }
 };

@@ -23,21 +23,22 @@
 
 namespace descent::comm {
 
-/// Gives rank 0's value to all ranks through files descent-JOB.RANK of a folder that all see and nobody else writes to:
+/// A rendezvous through files descent-JOB.RANK in a folder that all ranks see and nobody else writes to:
 ///
 ///     comm::by_file{.folder = "/scratch/me", .job = at.job}(rank, size, id);
 ///
-/// Rank 0's file has the value and a random number from the file of each rank that has come, so one that is left over
-/// fits nobody, and what is truncated or altered is passed over. A call returns when all have the value, and the files
-/// are gone then. Throws comm_error at the deadline, with the ranks that are missing and what files were passed over.
-/// On NFS a new file may take as long to be seen as directories are cached (acdirmax, 60 s by default).
+/// Rank 0's file holds its value and, for each rank, the random number from that rank's file. A file left over from an
+/// earlier start has other numbers and is ignored, as is a truncated or altered one. A call returns when all ranks have
+/// rank 0's value; the files are then removed. Throws comm_error at the deadline, with the missing ranks and the
+/// ignored files. On NFS a new file may stay invisible for as long as directories are cached (acdirmax, default 60 s).
 struct by_file {
+  /// The folder, the job's name (up to 200 characters without '/', unique among running jobs), and the longest wait.
   std::string folder = {};
   std::string job = {};
   std::chrono::nanoseconds deadline = std::chrono::seconds(120);
 
   template <class T> void operator()(int rank, int size, T& value) const {
-    static_assert(std::is_trivially_copyable_v<T>, "by_file gives a value that is trivially copyable");
+    static_assert(std::is_trivially_copyable_v<T>, "by_file: the value must be trivially copyable");
     exchange(rank, size, std::as_writable_bytes(std::span(&value, 1)));
   }
 
@@ -53,7 +54,7 @@ struct by_file::call {
 
   using reasons = std::map<std::size_t, std::string>;
 
-  /// A file of this call, removed at the end.
+  /// A file of this call. The destructor removes it.
   struct removed {
     std::string path;
     ~removed() { ::unlink(path.c_str()); }
@@ -77,7 +78,7 @@ struct by_file::call {
     removed const mine{path(0)};
     for (bool changed = true;; limit.pause()) {
       bool all = true;
-      bool const last = limit.passed();  // what comes before the deadline is seen, however slow this process is
+      bool const last = limit.passed();  // read once more after the deadline: this process may be slow
       for (std::size_t r = 1; r < size(); ++r) {
         if (has[r]) continue;
         if (auto const t = read(r, 0, passed_over)) {
@@ -133,9 +134,9 @@ struct by_file::call {
       if (!last) continue;
       std::string const waited =
           "by_file: rank " + std::to_string(rank) + " waited " + limit.text() + " in " + by.folder;
-      if (has) throw comm_error(waited + " for rank 0 to hear that all have read the value");
+      if (has) throw comm_error(waited + " for rank 0 to confirm that all have read the value");
       if (come[me] != number) throw comm_error(waited + " for rank 0" + list(passed_over));
-      throw comm_error(waited + " for " + detail::rank_list(zeros(come)) + ", as rank 0 does" + list(passed_over));
+      throw comm_error(waited + " for " + detail::rank_list(zeros(come)) + ", as does rank 0" + list(passed_over));
     }
   }
 
@@ -149,11 +150,11 @@ struct by_file::call {
   std::string list(reasons const& passed_over) const {
     std::string text;
     for (auto const& [r, why] : passed_over)
-      if (text.size() < 1000) text += "; passed over " + path(r) + ": " + why;
+      if (text.size() < 1000) text += "; ignored " + path(r) + ": " + why;
     return text;
   }
 
-  /// The file of rank r if it is one of this job and sound, with so many bytes.
+  /// Reads the file of rank r. Empty unless it belongs to this job, is intact and has a body of `bytes` bytes.
   std::optional<contents> read(std::size_t r, std::size_t bytes, reasons& passed_over) const {
     contents t;
     t.body.resize(sizeof t.head + bytes + 1);
@@ -176,22 +177,22 @@ struct by_file::call {
       why = "it has " + std::to_string(n) + " bytes instead of " + std::to_string(sizeof t.head + bytes);
     t.body.resize(bytes);
     if (why.empty() && t.head.sum != detail::sum_of(t.head, t.body)) why = "its checksum is wrong";
-    if (why.empty() && std::size_t(t.head.rank) != r) why = "it is of rank " + std::to_string(t.head.rank);
+    if (why.empty() && std::size_t(t.head.rank) != r) why = "it is from rank " + std::to_string(t.head.rank);
     if (why.empty()) return t;
     passed_over[r] = why;
     return {};
   }
 
-  /// Throws comm_error where another process has written this rank's file.
+  /// Throws comm_error if another process has written this rank's file.
   void require_alone(std::uint64_t number, std::size_t bytes) const {
     reasons ignored;
     auto const t = read(std::size_t(rank), bytes, ignored);
     if (t && t->head.from != number)
-      throw comm_error("by_file: two processes have come as rank " + std::to_string(rank) + " of job '" + by.job +
-                       "', in " + by.folder);
+      throw comm_error("by_file: two processes claim rank " + std::to_string(rank) + " of job '" + by.job +
+                       "' in " + by.folder);
   }
 
-  /// This rank's file, whole or not at all.
+  /// Writes this rank's file atomically, by renaming a temporary file.
   void write(std::uint64_t from, std::uint64_t to, std::span<std::byte const> body) const {
     detail::note head = own;
     head.kind = rank == 0 ? detail::note::value : detail::note::here;
@@ -220,7 +221,7 @@ inline void by_file::exchange(int rank, int size, std::span<std::byte> value) co
   detail::require_meeting("by_file", rank, size, "job", job, deadline);
   if (size == 1) return;
   if (job.size() > 200 || job.find('/') != job.npos)
-    throw std::invalid_argument("by_file: job must be part of a file's name, up to 200 characters without '/', is '" +
+    throw std::invalid_argument("by_file: job must be usable in a file name, up to 200 characters without '/', is '" +
                                 job + "'");
   call const c{*this, rank, detail::make_note(detail::note::here, rank, size, value.size(), job)};
   if (rank == 0) c.give(value);

@@ -23,25 +23,25 @@
 
 namespace descent::comm {
 
-/// Gives rank 0's value to all ranks over TCP, IPv4 or IPv6: rank 0 listens on the address and port where the others
-/// reach it.
+/// A rendezvous over TCP (IPv4 or IPv6): gives rank 0's value to all ranks. Rank 0 listens on the address and port,
+/// where the other ranks must be able to reach it.
 ///
 ///     comm::by_tcp{.address = at.address, .port = 29600, .token = at.job}(rank, size, id);
 ///
-/// Rank 0 answers when all ranks have come. Who has another token, size or a rank that has come already is turned away,
-/// and the wait goes on. The token keeps jobs apart and is not encryption: it goes over the wire as it is, as all that
-/// NCCL sends does, so use it on trusted networks only. Throws comm_error on every rank at the deadline, with the ranks
-/// that are missing and who was turned away; a rank waits the deadline for rank 0, and as long again, and a second, for
-/// its answer. The system looks up names, with its own time limit.
+/// Rank 0 answers when all ranks have connected. It rejects a connection with another token or size, or from a rank
+/// that has already connected, and keeps waiting. The token only keeps jobs apart: it is sent unencrypted, like
+/// everything that NCCL sends, so use trusted networks only. Throws comm_error on every rank at the deadline, with the
+/// missing ranks and the rejected connections. A rank other than 0 waits up to the deadline to connect, then up to the
+/// deadline plus one second for the answer. The system looks up names, with its own time limit.
 struct by_tcp {
-  std::string address = "127.0.0.1";
-  int port = 0;  // 0 on rank 0: a free one, which `listening` must tell the others
-  std::string token = {};
-  std::chrono::nanoseconds deadline = std::chrono::seconds(120);
-  std::function<void(int port)> listening = {};  // called on rank 0 as soon as the others can come
+  std::string address = "127.0.0.1";  ///< of rank 0
+  int port = 0;                       ///< rank 0 may give 0 for a free port, which `listening` must tell the others
+  std::string token = {};             ///< the same on all ranks of a job
+  std::chrono::nanoseconds deadline = std::chrono::seconds(120);  ///< the longest wait
+  std::function<void(int port)> listening = {};  ///< called on rank 0 as soon as others can connect
 
   template <class T> void operator()(int rank, int size, T& value) const {
-    static_assert(std::is_trivially_copyable_v<T>, "by_tcp gives a value that is trivially copyable");
+    static_assert(std::is_trivially_copyable_v<T>, "by_tcp: the value must be trivially copyable");
     exchange(rank, size, std::as_writable_bytes(std::span(&value, 1)));
   }
 
@@ -55,7 +55,7 @@ struct by_tcp::call {
   int rank;
   detail::note own;
 
-  /// One that has connected; a rank once its head was right.
+  /// A connection. `rank` is set once its header was valid.
   struct guest {
     detail::descriptor socket;
     std::string from;
@@ -63,11 +63,11 @@ struct by_tcp::call {
     std::size_t have = 0;
     int rank = -1;
   };
-  /// What rank 0 knows.
+  /// Rank 0's view of the connections.
   struct hall {
     std::vector<guest> guests;
     std::vector<bool> came, left;
-    std::vector<std::string> refused;  // the first few
+    std::vector<std::string> refused;  // the first eight
 
     std::vector<int> missing() const {
       std::vector<int> ranks;
@@ -92,8 +92,8 @@ struct by_tcp::call {
         std::string why =
             "rank 0 waited " + limit.text() + " at " + place(port) + " for " + detail::rank_list(h.missing());
         for (int r : h.missing())
-          if (h.left[std::size_t(r)]) why += "; rank " + std::to_string(r) + " came and left";
-        for (std::string const& text : h.refused) why += "; turned away: " + text;
+          if (h.left[std::size_t(r)]) why += "; rank " + std::to_string(r) + " connected and left";
+        for (std::string const& text : h.refused) why += "; rejected: " + text;
         fail(h, why);
       }
       std::vector<pollfd> fds{{listener.get(), POLLIN, 0}};
@@ -142,14 +142,14 @@ struct by_tcp::call {
     guest g;
     if (!detail::accept_from(listener, g.socket, g.from)) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-        fail(h, "rank 0 cannot take one more connection, has " + std::to_string(h.guests.size()) + ": " +
+        fail(h, "rank 0 cannot accept another connection, has " + std::to_string(h.guests.size()) + ": " +
                     detail::system_message(errno) + " (ulimit -n)");
       return limit.pause();
     }
     h.guests.push_back(std::move(g));
   }
 
-  /// Reads what has come from guest i. False: it goes.
+  /// Reads what guest i has sent. False: drop the connection.
   bool hear(hall& h, std::size_t i) const {
     guest& g = h.guests[i];
     std::byte more;
@@ -164,9 +164,9 @@ struct by_tcp::call {
     if (g.have < sizeof g.head) return true;
     std::string why = detail::problem_of(g.head, own);
     if (why.empty() && g.head.sum != detail::sum_of(g.head, {})) why = "its checksum is wrong";
-    if (why.empty() && g.head.rank == 0) why = "rank 0 is the one that listens";
+    if (why.empty() && g.head.rank == 0) why = "rank 0 is the listener itself";
     if (why.empty() && h.came[std::size_t(g.head.rank)])
-      why = "rank " + std::to_string(g.head.rank) + " has come already";
+      why = "rank " + std::to_string(g.head.rank) + " has already connected";
     if (why.empty()) {
       g.rank = g.head.rank;
       h.came[std::size_t(g.rank)] = true;
@@ -174,7 +174,7 @@ struct by_tcp::call {
       return true;
     }
     if (h.refused.size() < 8) h.refused.push_back(g.from + ", rank " + std::to_string(g.head.rank) + ": " + why);
-    if (g.head.magic == detail::note::our_magic) turn_away(g, "rank 0 turned this rank away: " + why);
+    if (g.head.magic == detail::note::our_magic) turn_away(g, "rank 0 rejected this rank: " + why);
     return false;
   }
 
@@ -198,7 +198,7 @@ inline void by_tcp::exchange(int rank, int size, std::span<std::byte> value) con
   detail::require_meeting("by_tcp", rank, size, "token", token, deadline);
   if (size == 1) return;
   if (address.empty())
-    throw std::invalid_argument("by_tcp: address must be rank 0's, as all ranks reach it, is empty");
+    throw std::invalid_argument("by_tcp: address must be an address of rank 0 that all ranks can reach, is empty");
   if (port < (rank == 0 && listening ? 0 : 1) || port > 65535)
     throw std::invalid_argument(std::string("by_tcp: port must be in [1, 65535]") +
                                 (rank == 0 ? ", or 0 with `listening` to tell the others" : "") + ", is " +

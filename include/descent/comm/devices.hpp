@@ -19,12 +19,13 @@
 
 namespace descent::comm {
 
-/// Which device a rank has taken, in bytes that ranks can gather.
+/// The device that a rank uses, as plain bytes that ranks can gather.
 struct device_place {
-  char host[64] = {};    // for messages
-  char system[64] = {};  // the running system, also the same in its containers; devices are compared within it
-  char device[64] = {};  // the device's UUID
+  char host[64] = {};    ///< for messages
+  char system[64] = {};  ///< the running kernel, shared by its containers; devices are compared within it
+  char device[64] = {};  ///< the device's UUID
 
+  /// The fields as text.
   std::string_view host_name() const { return of(host); }
   std::string_view system_name() const { return of(system); }
   std::string_view device_name() const { return of(device); }
@@ -34,7 +35,7 @@ struct device_place {
 };
 static_assert(std::is_trivially_copyable_v<device_place>);
 
-/// Throws std::invalid_argument where a text is empty or has more than 63 characters.
+/// Throws std::invalid_argument if a text is empty or has more than 63 characters.
 inline device_place make_device_place(std::string const& host, std::string const& system, std::string const& device) {
   device_place p;
   auto const put = [](char (&to)[64], char const* field, std::string const& text) {
@@ -49,7 +50,7 @@ inline device_place make_device_place(std::string const& host, std::string const
   return p;
 }
 
-/// A device of this machine. The system is the kernel's boot id, and the host's name where there is none.
+/// A device of this machine. The system is the kernel's boot id, or the host name if there is none.
 inline device_place device_place_here(std::string const& device) {
   char host[256] = {};
   if (::gethostname(host, sizeof host - 1) != 0 || !host[0]) host[0] = '?';
@@ -62,8 +63,8 @@ inline device_place device_place_here(std::string const& device) {
   return make_device_place(name, boot[0] ? boot : name, device);
 }
 
-/// Throws std::invalid_argument where two ranks have taken one device: with entry r that of rank r, the same message on
-/// every rank that has all entries.
+/// Throws std::invalid_argument if two ranks use the same device. Entry r is the device of rank r. Ranks that pass the
+/// same entries throw the same message.
 inline void require_distinct_devices(std::span<device_place const> of_rank) {
   auto const same = [&](std::size_t a, std::size_t b) {
     return of_rank[a].system_name() == of_rank[b].system_name() && of_rank[a].device_name() == of_rank[b].device_name();
@@ -85,12 +86,12 @@ inline void require_distinct_devices(std::span<device_place const> of_rank) {
   for (std::size_t i = first + 1; i < end; ++i)
     ranks += (i + 1 == end ? " and " : ", ") + std::to_string(order[i]);
   auto const& place = of_rank[order[first]];
-  throw std::invalid_argument(ranks + " have taken one device, " + std::string(place.device_name()) + " of " +
+  throw std::invalid_argument(ranks + " use the same device, " + std::string(place.device_name()) + " on " +
                               std::string(place.host_name()) +
-                              ": each rank needs its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES");
+                              ": give each rank its own, by cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES");
 }
 
-/// The same over a communicator in host memory, of the device that this rank has taken. Waits for all ranks.
+/// The same for the device that this rank uses, over a communicator in host memory. Waits for all ranks.
 template <communicator Comm>
   requires(!Comm::on_device)
 void require_distinct_devices(Comm& comm, std::string const& device) {
@@ -101,12 +102,12 @@ void require_distinct_devices(Comm& comm, std::string const& device) {
   require_distinct_devices(std::span<device_place const>(all));
 }
 
-/// Throws std::invalid_argument unless there is a device for each rank of this node.
+/// Throws std::invalid_argument if local_rank has no device on this node.
 inline void require_local_device(int local_rank, int devices) {
   if (local_rank < 0 || local_rank >= devices)
     throw std::invalid_argument("local_rank must be in [0, " + std::to_string(devices) + "), the devices that this "
                                 "process sees, is " + std::to_string(local_rank) +
-                                ": start fewer ranks on a node, or let CUDA_VISIBLE_DEVICES have more");
+                                ": start fewer ranks on this node, or list more devices in CUDA_VISIBLE_DEVICES");
 }
 
 }  // namespace descent::comm

@@ -18,25 +18,25 @@
 
 namespace descent::comm {
 
-/// Where a launcher has put this process, by the environment; without a launcher it is alone. Of nested launchers the
-/// inner one counts: torchrun, which says so by TORCHELASTIC_RUN_ID, before mpirun and mpiexec, these before srun.
-/// All others that are set must agree, so that a RANK that was left over does not pass for this start's.
+/// The rank and size that a launcher gave this process, read from the environment. Without a launcher: one rank.
+/// If launchers are nested, the innermost counts: torchrun (if TORCHELASTIC_RUN_ID is set), then mpirun and mpiexec,
+/// then srun. All other variables that are set must agree, so that a stale RANK is not taken for this start's.
 struct launch {
-  int rank = 0, size = 1;              // among all processes
-  int local_rank = 0, local_size = 1;  // among those of this node
-  std::string launcher;                // torchrun, mpirun, mpiexec, srun, or empty
-  /// The same in all processes of a start: up to 200 characters without '/', none where there is no launcher. Where the
-  /// launcher names its starts, another one in each; where it does not, made of what there is (docs/data_parallel.md).
+  int rank = 0, size = 1;              ///< of all processes
+  int local_rank = 0, local_size = 1;  ///< of the processes on this node
+  std::string launcher;                ///< torchrun, mpirun, mpiexec, srun, or empty
+  /// A name shared by all processes of a start: up to 200 characters without '/', empty without a launcher. It is
+  /// unique if the launcher names its starts; otherwise it is made of other variables (docs/data_parallel.md).
   std::string job;
-  std::string address;  // MASTER_ADDR, or empty
-  int port = 0;         // MASTER_PORT, or 0; under torchrun its own store listens there
+  std::string address;  ///< MASTER_ADDR, or empty
+  int port = 0;         ///< MASTER_PORT, or 0; torchrun's own store listens on it
 
-  /// Throws std::invalid_argument, with variable, value and what is allowed, on what is no number, out of range or
-  /// incomplete, and on launchers that disagree.
+  /// Throws std::invalid_argument, with the variable, its value and what is allowed, if a variable is not a number, out
+  /// of range or missing, or if launchers disagree.
   static launch from_environment() {
     return from([](char const* name) { return std::getenv(name); }, hydra());
   }
-  /// The same of get(name), a string or null; `hydra`: where the mpiexec of Hydra listens, or empty.
+  /// The same with get(name), which returns a string or null. `hydra` is where Hydra's mpiexec listens, or empty.
   template <class Get> static launch from(Get const& get, std::string const& hydra = "");
 
  private:
@@ -47,7 +47,7 @@ struct launch {
 
 namespace descent::detail {
 
-/// The variables in which a launcher says rank, size, local rank and local size.
+/// The variables in which a launcher passes rank, size, local rank and local size.
 struct launcher_variables {
   char const *launcher, *rank, *size, *local_rank, *local_size;
 };
@@ -64,7 +64,7 @@ inline constexpr launcher_variables srun_variables{"srun", "SLURM_PROCID", "SLUR
   throw std::invalid_argument("launch: " + name + " must be " + allowed + ", is " + is);
 }
 
-/// An integer in [low, high], nothing before or behind it.
+/// Parses an integer in [low, high], with nothing before or after it.
 inline int variable_number(std::string const& name, std::string_view text, std::int64_t low, std::int64_t high) {
   std::int64_t x = 0;
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
@@ -74,7 +74,7 @@ inline int variable_number(std::string const& name, std::string_view text, std::
   return int(x);
 }
 
-/// Entry `node` of Slurm's "2(x3),1", which is 2, 2, 2, 1.
+/// Entry `node` of a Slurm list: "2(x3),1" stands for 2, 2, 2, 1.
 inline int tasks_of_node(std::string const& name, std::string_view list, int node) {
   std::string const whole(list);
   for (std::int64_t first = 0; !list.empty();) {
@@ -88,10 +88,10 @@ inline int tasks_of_node(std::string const& name, std::string_view list, int nod
     int const tasks = variable_number(name, entry, 1, INT32_MAX);
     if (node < (first += times)) return tasks;
   }
-  refuse_variable(name, "a list that has SLURM_NODEID = " + std::to_string(node), "'" + whole + "'");
+  refuse_variable(name, "a list with an entry for SLURM_NODEID = " + std::to_string(node), "'" + whole + "'");
 }
 
-/// What one launcher says; local_rank is -1 where it says nothing about the node.
+/// What one launcher says. local_rank is -1 if it does not set the local variables.
 struct placed {
   launcher_variables by;
   int rank, size, local_rank = -1, local_size = -1;
@@ -104,7 +104,8 @@ struct placed {
   std::string text() const {
     std::string said = std::string(by.launcher) + " (" + by.rank + ", ...) says rank " + std::to_string(rank) + " of " +
                        std::to_string(size);
-    if (local_rank >= 0) said += ", " + std::to_string(local_rank) + " of " + std::to_string(local_size) + " here";
+    if (local_rank >= 0)
+      said += ", " + std::to_string(local_rank) + " of " + std::to_string(local_size) + " on this node";
     return said;
   }
 };
@@ -116,12 +117,12 @@ template <class Get> std::optional<placed> read_launcher(launcher_variables cons
   if (!rank && !size && !local_rank && !local_size) return {};
   auto const both = [&](char const* a, char const* a_is, char const* b, char const* b_is) {
     if (bool(a_is) != bool(b_is))
-      refuse_variable(a_is ? b : a, std::string("set as ") + (a_is ? a : b) + " is, for a process of " + by.launcher,
-                      "not");
+      refuse_variable(a_is ? b : a, std::string("set together with ") + (a_is ? a : b) + ", by " + by.launcher,
+                      "not set");
   };
   both(by.rank, rank, by.size, size);
   both(by.local_rank, local_rank, by.local_size, local_size);
-  if (!rank) refuse_variable(by.rank, std::string("set as ") + by.local_rank + " is", "not");
+  if (!rank) refuse_variable(by.rank, std::string("set together with ") + by.local_rank, "not set");
   int const n = variable_number(by.size, size, 1, INT32_MAX);
   placed p{by, variable_number(by.rank, rank, 0, n - 1), n};
   if (local_rank) {
@@ -135,8 +136,8 @@ template <class Get> std::optional<placed> read_launcher(launcher_variables cons
   return p;
 }
 
-/// Hydra has no name for a start in the environment, but its mpiexec listens on a port, which the command line of the
-/// proxy on each node has. Empty for another program's command line, whose arguments end with zeros.
+/// Hydra does not put a name of the start into the environment, but its mpiexec listens on a port, which is on the
+/// command line of its proxy on each node. Empty for any other command line. Arguments end with null characters.
 inline std::string hydra_port(std::string_view command_line) {
   auto const next = [&] {
     std::string_view const one = command_line.substr(0, command_line.find('\0'));
@@ -152,7 +153,7 @@ inline std::string contents_of_process(long pid, char const* file) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-/// 0 where it is not known.
+/// The parent process, or 0 if unknown.
 inline long parent_of_process(long pid) {
   std::string const stat = contents_of_process(pid, "stat");  // pid (name) state parent ...
   auto const name_ends = stat.rfind(')');
@@ -161,7 +162,7 @@ inline long parent_of_process(long pid) {
   return parent;
 }
 
-/// A name that a file may have.
+/// Makes a name that can be part of a file name.
 inline std::string as_job(std::string name) {
   for (char& c : name)
     if (c == '/') c = '_';
@@ -171,7 +172,7 @@ inline std::string as_job(std::string name) {
   return name.substr(0, 170) + "." + std::to_string(h);
 }
 
-/// Whether srun started this process, not a batch script or a shell, whose steps have reserved numbers.
+/// Whether srun started this process. It did not if the step number is reserved for batch scripts or shells.
 template <class Get> bool is_srun_step(Get const& get) {
   char const* const step = get("SLURM_STEP_ID");
   return step && std::string_view(step).size() < std::string_view("4294967290").size();
@@ -181,7 +182,7 @@ template <class Get> std::string job_of(std::string_view launcher, Get const& ge
   auto const text = [&](char const* name) { return std::string(get(name) ? get(name) : ""); };
   auto const with = [&](char const* name) { return text(name).empty() ? "" : "." + text(name); };
   if (launcher == "torchrun") {
-    std::string const run = text("TORCHELASTIC_RUN_ID");  // "none" where nobody gave one
+    std::string const run = text("TORCHELASTIC_RUN_ID");  // "none" if the user gave none
     return run.empty() || run == "none" ? "" : run + with("TORCHELASTIC_RESTART_COUNT");
   }
   if (launcher == "mpirun")
@@ -191,7 +192,7 @@ template <class Get> std::string job_of(std::string_view launcher, Get const& ge
   return "";
 }
 
-/// For a start that its launcher has not named: what tells it from others at the same time as far as that is known.
+/// A name for a start that its launcher does not name, from whatever tells it from other starts at the same time.
 template <class Get> std::string made_job(std::string name, std::string const& hydra, Get const& get) {
   auto const add = [&](std::string const& more) {
     if (!more.empty()) name += "." + more;
@@ -209,7 +210,7 @@ namespace descent::comm {
 
 inline std::string launch::hydra() {
   if (!std::getenv(detail::mpiexec_variables.rank)) return "";
-  int most = 32;  // scripts may stand between
+  int most = 32;  // there may be scripts in between
   for (long pid = ::getppid(); pid > 0 && most > 0; pid = detail::parent_of_process(pid), --most)
     if (auto const port = detail::hydra_port(detail::contents_of_process(pid, "cmdline")); !port.empty()) return port;
   return "";
@@ -245,7 +246,8 @@ template <class Get> launch launch::from(Get const& get, std::string const& hydr
   for (detail::placed const& p : said)
     if (p.local_rank >= 0) at.local_rank = p.local_rank, at.local_size = p.local_size;
   if (at.local_rank < 0)
-    detail::refuse_variable(said.front().by.local_rank, "set as " + std::string(said.front().by.rank) + " is", "not");
+    detail::refuse_variable(said.front().by.local_rank, "set together with " + std::string(said.front().by.rank),
+                            "not set");
   for (detail::placed const& p : said)
     if (at.job.empty()) at.job = detail::job_of(p.by.launcher, get);
   if (at.job.empty()) at.job = detail::made_job(at.launcher, hydra, get);

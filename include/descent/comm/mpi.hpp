@@ -22,23 +22,23 @@
 
 namespace descent::comm {
 
-/// Ranks that are processes, over MPI, in host memory. Sums have the bits of comm::threads: in the order of the ranks,
-/// half and bfloat16 in float, rounded once. Data goes by messages between pairs of ranks, so that a deadline can say
-/// which rank is late, and a rank in another collective is told from its header; no piece of data is larger than
-/// `largest` bytes, and counts may be.
+/// A communicator over MPI in host memory: each rank is a process. Sums have the same bits as with comm::threads: they
+/// are added in the order of the ranks, half and bfloat16 in float, and rounded once. Data travels in messages between
+/// pairs of ranks, so that a deadline can name the late rank and a header shows that a rank is in another collective.
+/// Messages have at most `largest` bytes; larger data is split.
 ///
 ///     comm::mpi_session session{argc, argv};
 ///     comm::mpi comm{MPI_COMM_WORLD, std::chrono::seconds(30)};
 ///
-/// A collective is completed by all ranks that are left, or by none: a rank completes it when all have said that they
-/// have everything. If one does not say so until the deadline, the others have a second to object.
-/// Only a network that is cut in two at this moment can part them, and a rank that is stopped, late and then goes on.
+/// Either all surviving ranks complete a collective or none does. A rank completes it once all others have confirmed
+/// that they have all data. If a confirmation is missing at the deadline, the others have one second to object. Ranks
+/// can disagree only if the network splits at this moment, or if a stopped rank continues after the deadline.
 ///
-/// The destructor tells the others, whose next collective ends at once then, and waits up to a second for them to end,
-/// too. The constructor waits for all ranks of `parent`; it and each collective wait no longer than the deadline, a sum
-/// of more than 4096 elements at most twice. Throws std::invalid_argument on arguments, comm_error on lost ranks, the
-/// latter for ever after. Owned: room for what the largest collective so far sends and receives, which stays where
-/// messages were under way when it failed. One thread at a time.
+/// The destructor tells the other ranks, whose next collective then fails at once, and waits up to a second for them to
+/// leave as well. The constructor waits for all ranks of `parent`. It and each collective wait up to the deadline, a
+/// sum of more than 4096 elements up to twice that. Throws std::invalid_argument on bad arguments and comm_error on
+/// lost ranks, the latter also in every later call. Owns buffers for what the largest collective so far sends and
+/// receives; they are leaked if messages are in flight after a failure. For one thread at a time.
 class mpi {
  public:
   static constexpr bool on_device = false;
@@ -51,7 +51,7 @@ class mpi {
       throw std::invalid_argument("comm::mpi: the largest message must be at least 1 byte, is " +
                                   std::to_string(largest));
     if (!detail::mpi_runs())
-      throw std::logic_error("comm::mpi: MPI does not run; a comm::mpi_session must exist as long as this");
+      throw std::logic_error("comm::mpi: MPI is not running; a comm::mpi_session must outlive a comm::mpi");
     comm_ = detail::duplicate(parent, deadline_);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm_, &rank_);
@@ -63,7 +63,7 @@ class mpi {
     if (std::uncaught_exceptions() > exceptions_) abort("rank " + std::to_string(rank_) + " ended with an exception");
     if (!failed_ && memory_->waiting.empty() && detail::mpi_runs()) leave();
     if (failed_ || !memory_->waiting.empty() || left_ + 1 < size_)
-      static_cast<void>(memory_.release());  // messages may still come
+      static_cast<void>(memory_.release());  // messages may still arrive
     else if (detail::mpi_runs()) MPI_Comm_free(&comm_);
   }
 
@@ -81,7 +81,7 @@ class mpi {
     auto const first = [&](int r) { return std::min(r * part, n); };
     auto const length = [&](int r) { return first(r + 1) - first(r); };
     exchange<T>(what, part, part, [&](int r) { return to + first(r); }, length, false);
-    // The sum replaces what was received: `to` is not touched before all ranks have all.
+    // The sum overwrites the receive buffer. `to` stays unchanged until all ranks have all data.
     T* const mine = reinterpret_cast<T*>(memory_->in.data());
     detail::add_in_order(mine, length(rank_), size_, [&](int r) { return received<T>(r, part); });
     exchange<T>(what, part, part, [&](int) { return mine; }, [&](int) { return length(rank_); });
@@ -108,23 +108,23 @@ class mpi {
     if (rank_ != root) copy(data, received<T>(0, 0), n);
   }
 
-  /// Ends the calls of all ranks with this reason, after the collective that this rank has completed.
+  /// Fails the calls of all ranks with this reason, after the last collective that this rank has completed.
   void abort(std::string const& why) noexcept { give_up(why, number_ + 1); }
 
  private:
   using clock = detail::deadline_clock;
   enum : int { header_tag = 1, body_tag, done_tag, notice_tag };
-  /// What this collective waits for: data; that all ranks have it; what one of them says that has not said so.
+  /// What this collective waits for: data; confirmations; or objections, after a confirmation is missing.
   enum class stage { collecting, agreeing, asking };
-  static constexpr std::int64_t small = 4096;  // elements; with more a sum goes in parts, one for each rank to add
+  static constexpr std::int64_t small = 4096;  // elements; in larger sums each rank adds up one part
   static constexpr std::chrono::seconds objections{1}, goodbyes{1};
 
   using notice = detail::mpi_notice;
   struct pending {
     MPI_Request request;
-    int rank;  // the other one
+    int rank;  // the peer
     bool receives;
-    int code;  // MPI's
+    int code;  // MPI's error code
   };
   struct memory {
     std::vector<std::byte> in, out;
@@ -132,7 +132,7 @@ class mpi {
     std::vector<pending> waiting;
   };
 
-  /// Checks and counts a collective; what messages call it.
+  /// Checks the arguments of a collective. Returns its name for messages.
   template <class T> std::string begin(std::string const& name, std::int64_t n) {
     std::string const what = name + " of " + std::to_string(n) + " " + detail::name_of<T>();
     constexpr auto most = std::int64_t(std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T));
@@ -149,20 +149,20 @@ class mpi {
     if (n && to != from) std::memcpy(static_cast<void*>(to), from, std::size_t(n) * sizeof(T));
   }
 
-  /// Sends count(r) numbers, at most `room`, from data(r) to each rank r. Receives what each sends here, rank r's at
-  /// received(r, stride); this rank's own, too, where there is a stride. The last one ends the collective.
+  /// Sends count(r) numbers, at most `room`, from data(r) to each rank r. What rank r sends arrives at
+  /// received(r, stride), also this rank's own data if stride is not 0. The exchange with `last` ends the collective.
   template <class T, class Data, class Count>
   void exchange(std::string const& what, std::int64_t stride, std::int64_t room, Data const& data, Count const& count,
                 bool last = true) {
     memory& m = *memory_;
     std::size_t const most = std::size_t(room) * sizeof(T), ranks = std::size_t(size_);
-    bool const same = size_ > 1 && data(0) == data(1);  // for all ranks
+    bool const same = size_ > 1 && data(0) == data(1);  // all ranks get the same data
     auto const grow = [](auto& x, std::size_t n) { if (x.size() < n) x.resize(n); };
     grow(m.in, (std::size_t(stride) * (ranks - 1) + std::size_t(room)) * sizeof(T));
     grow(m.out, size_ == 1 ? 0 : same ? most : most * ranks);
     m.sent.resize(ranks);
     m.heard.resize(ranks);
-    m.waiting.reserve(2 * ranks * (2 + (most + largest_ - 1) / largest_));  // from here on no allocation fails
+    m.waiting.reserve(2 * ranks * (2 + (most + largest_ - 1) / largest_));  // no allocation fails after this line
     m.waiting.clear();
     if (!halfway_) ++number_;
     halfway_ = !last;
@@ -195,7 +195,7 @@ class mpi {
     m.waiting.clear();
   }
 
-  /// Everything is here. Waits until that holds for all ranks; one that does not say so may still lack something.
+  /// All data is here. Waits until all ranks confirm the same; one that does not may still lack data.
   void agree(clock::time_point start, std::string const& what) {
     stage_ = stage::agreeing;
     for (int r = 0; r < size_; ++r)
@@ -225,7 +225,7 @@ class mpi {
     for (std::size_t at = 0; at < bytes; at += largest_) f(at, std::min(bytes - at, largest_));
   }
 
-  /// Waits for what is received, and for what is sent, too, where asked. Empty, or why it ended before.
+  /// Waits for all receives, and with `sends` for all sends. Returns an empty string, or why the wait ended early.
   std::string wait(clock::time_point start, std::string const& what, bool sends, std::chrono::nanoseconds longest) {
     for (int spins = 0;; ++spins) {
       bool all = true;
@@ -249,7 +249,7 @@ class mpi {
     return "MPI reports an error between ranks " + std::to_string(rank_) + " and " + std::to_string(p.rank) +
            " in collective " + std::to_string(number_) + ": " + detail::mpi_text(p.code);
   }
-  /// Those of whom something is missing; if none, those who do not take what they get.
+  /// The ranks whose data is missing; if there are none, the ranks that do not receive ours.
   std::string late() const {
     std::string names;
     for (bool receives : {true, false}) {
@@ -262,7 +262,7 @@ class mpi {
     }
     return names;
   }
-  /// Reads what other ranks have told. Throws if nobody completes this collective; true if a rank has completed it.
+  /// Reads notices. Throws if no rank completes this collective. True: a rank has completed it and then failed.
   bool hear(std::string const& what) {
     for (bool completed = false;;) {
       int there = 0;
@@ -289,8 +289,8 @@ class mpi {
       completed = true;
     }
   }
-  /// Says that this rank ends, and waits a second for the others to say so: then no message is under way to a
-  /// communicator that is freed. One that goes on fails at its next collective, and says so.
+  /// Announces that this rank leaves and waits up to a second for the others to do the same, so that no message is in
+  /// flight when the communicator is freed. A rank that goes on fails at its next collective and announces that.
   void leave() noexcept try {
     tell(detail::make_notice(number_ + 1, "rank " + std::to_string(rank_) + " has left after collective " +
                      std::to_string(number_), notice::leaves));
@@ -306,7 +306,7 @@ class mpi {
     give_up(why, number_);
     throw comm_error("rank " + std::to_string(rank_) + " in " + what + ": " + why);
   }
-  /// Tells all ranks that nobody completes this collective.
+  /// Tells all ranks that this collective is not completed.
   void give_up(std::string const& why, std::int64_t number) noexcept {
     if (failed_) return;
     failed_ = true;
@@ -317,7 +317,7 @@ class mpi {
     tell(detail::make_notice(number, why, notice::gives_up));
   }
   void tell(notice const& x) noexcept {
-    auto const* text = new (std::nothrow) notice(x);  // stays: messages may leave after this call
+    auto const* text = new (std::nothrow) notice(x);  // leaked: MPI may still send from it
     for (int r = 0; text && r < size_; ++r) {
       MPI_Request request = MPI_REQUEST_NULL;
       if (r != rank_ && MPI_Isend(text, int(sizeof *text), MPI_BYTE, r, notice_tag, comm_, &request) == MPI_SUCCESS)
@@ -330,10 +330,10 @@ class mpi {
   std::chrono::nanoseconds deadline_;
   std::size_t largest_;
   std::unique_ptr<memory> memory_;
-  std::int64_t number_ = 0;  // the collective that this rank is in, or has completed
+  std::int64_t number_ = 0;  // of the collective that this rank is in or has completed
   stage stage_ = stage::collecting;
   bool halfway_ = false, asked_ = false, failed_ = false;
-  int left_ = 0;  // ranks that say that they have left; the first collective without one of them, and what it says
+  int left_ = 0;  // ranks that have left; then the first collective without one of them, and its message
   std::int64_t ends_ = std::numeric_limits<std::int64_t>::max();
   std::string leaver_;
   std::string failure_;

@@ -5,7 +5,7 @@
 #include <descent/core/communicator.hpp>
 #include <descent/detail/net/seconds.hpp>
 
-// MPI's C++ bindings, which were withdrawn, would need a library.
+// MPI's withdrawn C++ bindings would need another library.
 #if !defined(OMPI_SKIP_MPICXX)
 #define OMPI_SKIP_MPICXX 1
 #endif
@@ -33,7 +33,7 @@ inline std::string mpi_text(int code) {
   if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return "error " + std::to_string(code);
   return text;
 }
-/// Between MPI_Init and MPI_Finalize.
+/// Whether this is between MPI_Init and MPI_Finalize.
 inline bool mpi_runs() {
   int begun = 0, ended = 0;
   MPI_Initialized(&begun);
@@ -45,11 +45,11 @@ inline bool mpi_runs() {
 inline MPI_Comm duplicate(MPI_Comm parent, std::chrono::nanoseconds deadline) {
   int between = 0, rank = 0, size = 0, done = 0;
   if (parent == MPI_COMM_NULL || MPI_Comm_test_inter(parent, &between) != MPI_SUCCESS || between)
-    throw std::invalid_argument(std::string("comm::mpi: needs a communicator of one group of ranks, got ") +
-                                (between ? "one between two groups" : "MPI_COMM_NULL"));
+    throw std::invalid_argument(std::string("comm::mpi: needs an intracommunicator, got ") +
+                                (between ? "an intercommunicator" : "MPI_COMM_NULL"));
   MPI_Comm_rank(parent, &rank);
   MPI_Comm_size(parent, &size);
-  auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);  // MPI's own until it is done
+  auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);  // MPI writes here until the request is done
   MPI_Errhandler before;
   MPI_Comm_get_errhandler(parent, &before);
   MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
@@ -72,10 +72,10 @@ inline MPI_Comm duplicate(MPI_Comm parent, std::chrono::nanoseconds deadline) {
 
 namespace comm {
 
-/// MPI from construction to destruction: the first object of main, with its try block inside, so that the message of an
-/// exception is out before the destructor waits for the other ranks. Where they do not come within the grace period,
-/// one of them is gone; then the process ends with exit code 75 and destroys nothing more. stdio is flushed before.
-/// Throws std::runtime_error if MPI has no MPI_THREAD_SERIALIZED, std::logic_error if it was already started.
+/// Initializes MPI and finalizes it in the destructor. Make it the first object of main, with the try block inside its
+/// scope, so that the message of an exception is printed before the destructor waits for the other ranks. If they do
+/// not come within the grace period, it ends the process with exit code 75 after flushing stdio; nothing else is run.
+/// Throws std::runtime_error if MPI has no MPI_THREAD_SERIALIZED, std::logic_error if MPI is already initialized.
 ///
 ///     int main(int argc, char** argv) {
 ///       descent::comm::mpi_session session{argc, argv};
@@ -83,18 +83,19 @@ namespace comm {
 ///     }
 class mpi_session {
  public:
+  /// The exit code if other ranks do not come.
   static constexpr int lost_ranks = 75;
 
   mpi_session(int& argc, char**& argv, std::chrono::nanoseconds grace = std::chrono::seconds(5))
       : grace_(detail::checked_wait("comm::mpi_session", "grace period", grace)) {
     int begun = 0, provided = MPI_THREAD_SINGLE;
     MPI_Initialized(&begun);
-    if (begun) throw std::logic_error("comm::mpi_session: MPI was already started; it starts once in a process");
+    if (begun) throw std::logic_error("comm::mpi_session: MPI is already initialized; a process can do this only once");
     if (int const code = MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided); code != MPI_SUCCESS)
       throw std::runtime_error("comm::mpi_session: MPI_Init_thread: " + detail::mpi_text(code));
     if (provided < MPI_THREAD_SERIALIZED) {
       MPI_Finalize();
-      throw std::runtime_error(std::string("comm::mpi_session: MPI must allow MPI_THREAD_SERIALIZED, has ") +
+      throw std::runtime_error(std::string("comm::mpi_session: MPI must provide MPI_THREAD_SERIALIZED, has ") +
                                (provided == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED"));
     }
   }
@@ -110,8 +111,8 @@ class mpi_session {
     std::thread watch([&] {
       std::unique_lock lock(mutex);
       if (done.wait_for(lock, grace_, [&] { return finished; })) return;
-      std::fprintf(stderr, "descent: MPI does not end, a rank is gone%s\n",
-                   thrown ? "; an exception leaves the scope of mpi_session, catch it inside to see its message" : "");
+      std::fprintf(stderr, "descent: MPI_Finalize does not return, a rank is gone%s\n",
+                   thrown ? "; an exception left the scope of mpi_session, catch it inside to see its message" : "");
       std::_Exit(lost_ranks);
     });
     MPI_Finalize();

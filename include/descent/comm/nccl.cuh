@@ -20,29 +20,30 @@
 
 namespace descent::comm {
 
-/// Ranks that are processes, each with a device of its own, over NCCL. The device that is current when it is made is
-/// the rank's. Collectives are enqueued on the given stream, which may be capturing on all ranks; they are sums, never
+/// A communicator over NCCL: each rank is a process with a device of its own, the current device at construction.
+/// Collectives are enqueued on the given stream, which may be capturing on all ranks. Reductions are always sums, never
 /// averages or maxima: ncclAvg rounds 1/size to the type, and a maximum loses NaN.
 ///
 ///     auto const at = comm::launch::from_environment();
 ///     cudaSetDevice(at.local_rank);
 ///     comm::nccl comm{at.rank, at.size, comm::by_file{"/shared/folder", at.job}, std::chrono::minutes(10)};
 ///
-/// The rendezvous gives every rank the ncclUniqueId of rank 0, and where rank 0 listens. The constructor waits for all
-/// ranks, at most until the deadline. A thread of the communicator watches it: an error that NCCL reports, or a device
-/// that stays in one meeting for longer than the deadline, aborts the communicator, and the next call of any function
-/// throws comm_error with the reason. An abort that hangs, too, ends the process with exit code 76 after the grace
-/// period. One thread at a time; graphs with its collectives must be destroyed before it, and not launched after a
-/// comm_error.
+/// The rendezvous gives every rank the ncclUniqueId of rank 0 and the address where rank 0 listens. The constructor
+/// waits for all ranks, up to the deadline. A watcher thread aborts the communicator if NCCL reports an error or if the
+/// device stays in one meeting (an exchange with the other ranks) for longer than the deadline; the next call of any
+/// function then throws comm_error with the reason. If the abort hangs as well, the process ends with exit code 76
+/// after the grace period. For one thread at a time. Graphs that contain its collectives must be destroyed before it
+/// and must not be launched after a comm_error.
 ///
-/// These threads have a line to that of rank 0, over TCP and beside NCCL, so that every rank says which one is gone,
-/// late or silent, and what one says at its end reaches the others at once. It costs a socket on each rank, on rank 0
-/// one for each of them (ulimit -n), and about 100 bytes a second, ten times as many while ranks get on. Where no
-/// address of rank 0 answers within 5 s, all goes on without, and messages do not know which rank it was. A random
-/// number keeps other jobs out; nothing is encrypted, so use it on trusted networks only.
+/// The watcher threads are connected to that of rank 0 over TCP, besides NCCL, so that every rank can name the rank
+/// that is gone, late or silent and hears at once why another one ended. This costs a socket on each rank, on rank 0
+/// one for each other rank (ulimit -n), and about 100 bytes per second, ten times as many while ranks make progress. If
+/// no address of rank 0 answers within 5 s, training goes on without the connection and messages cannot name the rank.
+/// A random number keeps other jobs out, but nothing is encrypted: use trusted networks only.
 class nccl {
  public:
   static constexpr bool on_device = true;
+  /// The exit code if the abort hangs.
   static constexpr int abort_hangs = detail::guarded_nccl::abort_hangs;
 
   template <rendezvous Meet>
@@ -95,24 +96,24 @@ class nccl {
     });
   }
 
-  /// Throws comm_error once the communicator has failed.
+  /// Throws comm_error if the communicator has failed.
   void check() { guard_.check(); }
-  /// Waits for the stream. Throws comm_error where the communicator fails meanwhile.
+  /// Waits for the stream. Throws comm_error if the communicator fails meanwhile.
   void wait(cudaStream_t stream) {
     for (int spins = 0;; ++spins) {
       cudaError_t const state = cudaStreamQuery(stream);
       if (state == cudaSuccess) return check();
       if (state != cudaErrorNotReady) detail::require_cuda(state, "cudaStreamQuery");
-      cudaGetLastError();  // not ready: not an error for whoever asks next
+      cudaGetLastError();  // clears cudaErrorNotReady, so that no later check reports it
       check();
       if (spins > 1000) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
-  /// Ends all calls of all ranks with this reason. An exception that leaves the scope of the communicator does so
-  /// without its text; catch it inside, and abort(e.what()).
+  /// Fails all calls of all ranks with this reason. An exception that leaves the communicator's scope does the same but
+  /// without its text; to send the text, catch it inside and call abort(e.what()).
   void abort(std::string const& why) noexcept { guard_.abort(why); }
 
-  /// A number for what ranks meet for: kernels on the stream say that they begin and end one.
+  /// Registers a purpose of meetings and returns its number. Kernels on the stream mark the begin and end of a meeting.
   int name_meeting(std::string const& what) { return guard_.name_meeting(what); }
   comm_progress* marks() const { return guard_.marks(); }
 
@@ -123,7 +124,7 @@ class nccl {
     else if constexpr (std::is_same_v<T, half>) return ncclFloat16;
     else if constexpr (std::is_same_v<T, bfloat16>) return ncclBfloat16;
     else {
-      static_assert(std::is_same_v<T, std::byte>, "communicators carry storage types and bytes");
+      static_assert(std::is_same_v<T, std::byte>, "communicators transfer storage types and std::byte");
       return ncclUint8;
     }
   }

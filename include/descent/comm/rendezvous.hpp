@@ -16,9 +16,9 @@
 
 namespace descent {
 
-/// What gives rank 0's value, such as an ncclUniqueId, to all ranks before they have a communicator: every rank calls
-/// meet(rank, size, value) with a value that is trivially copyable. Returns on a rank with its value set, or throws
-/// comm_error by a deadline. comm::by_file, comm::by_tcp, comm::by_ranks and what is like them.
+/// Gives rank 0's value, such as an ncclUniqueId, to all ranks before they have a communicator. Every rank calls
+/// meet(rank, size, value) with a trivially copyable value. The call returns with the value set, or throws comm_error
+/// at a deadline. Models: comm::by_file, comm::by_tcp, comm::by_ranks, or your own.
 template <class Meet>
 concept rendezvous = requires(Meet& meet, int rank, int size, std::array<std::byte, 128>& value) {
   meet(rank, size, value);
@@ -28,14 +28,15 @@ concept rendezvous = requires(Meet& meet, int rank, int size, std::array<std::by
 
 namespace descent::comm {
 
-/// Over a communicator in host memory that is there already, as comm::mpi.
+/// A rendezvous over an existing communicator in host memory, such as comm::mpi.
 template <class Comm> struct by_ranks {
   static_assert(communicator<Comm> && !Comm::on_device, "by_ranks{comm} takes a communicator in host memory");
+  /// Must outlive the rendezvous.
   Comm* comm;
   explicit by_ranks(Comm& c) : comm(&c) {}
 
   template <class T> void operator()(int rank, int size, T& value) const {
-    static_assert(std::is_trivially_copyable_v<T>, "by_ranks gives a value that is trivially copyable");
+    static_assert(std::is_trivially_copyable_v<T>, "by_ranks: the value must be trivially copyable");
     if (rank != comm->rank() || size != comm->size())
       throw std::invalid_argument("by_ranks: rank and size must be the communicator's, " +
                                   std::to_string(comm->rank()) + " of " + std::to_string(comm->size()) + ", are " +

@@ -21,19 +21,19 @@
 
 namespace descent::comm {
 
-/// Ranks that are threads of one process, in host memory: for tests, for teaching, and for what must have the same bits
-/// whatever the number of threads. A sum adds the ranks' numbers in the order of the ranks, half and bfloat16 in float,
-/// and is rounded once.
+/// A communicator in host memory whose ranks are threads of one process: for tests, for teaching, and for results with
+/// the same bits for any number of threads. Sums are added in the order of the ranks, half and bfloat16 in float, and
+/// rounded once.
 ///
 ///     comm::threads world{4};                  // outlives its ranks
 ///     std::thread([&] { auto comm = world.rank(2); ... });
 ///
-/// A call waits for the other ranks until the deadline. A rank's object that is destroyed says so to the others, so an
-/// exception on one rank ends their calls at once, with its number in the message.
+/// A call waits for the other ranks, up to the deadline. The destructor of a member tells the other ranks, so an
+/// exception on one rank fails their calls at once, with its number in the message.
 class threads {
  public:
-  /// What happens to a rank in front of a collective, for tests: nothing; it ends, and the others hear of it; it ends
-  /// and nobody hears of it.
+  /// For tests: what happens to a rank before a collective. Nothing; it ends and the other ranks are told; or it ends
+  /// and they are not told.
   enum class fault { none, killed, vanished };
 
   class member;
@@ -45,15 +45,15 @@ class threads {
 
   int size() const { return int(slots_.size()); }
 
-  /// The communicator of one rank, for one thread at a time. Throws std::invalid_argument on a rank outside [0, size).
+  /// The communicator of one rank, for one thread at a time. Throws std::invalid_argument if r is outside [0, size).
   member rank(int r);
 
-  /// Called in front of each collective of each rank, with the rank and the collective's number, 1, 2, ...; it may
-  /// sleep. Set it before the ranks start.
+  /// Called before each collective of each rank, with the rank and the collective's number 1, 2, ... It may sleep. Set
+  /// it before the ranks start.
   std::function<fault(int rank, std::int64_t number)> before;
 
-  /// For tests that take no time: the deadline passes for those that wait for this rank only, or for more like it.
-  /// Throws std::invalid_argument on a rank outside [0, size).
+  /// For fast tests: the deadline passes at once for ranks that wait only for this rank, or only for ranks marked so.
+  /// Throws std::invalid_argument if `rank` is outside [0, size).
   void comes_too_late(int rank) {
     require_rank(rank);
     std::lock_guard const lock(mutex_);
@@ -64,11 +64,11 @@ class threads {
  private:
   struct slot {
     std::vector<std::byte> sent;
-    std::string what;          // the collective that it is in
-    std::int64_t posted = 0;   // collectives whose numbers it has given
-    std::int64_t finished = 0;  // and those whose result it has
+    std::string what;          // the collective that the rank is in
+    std::int64_t posted = 0;   // collectives to which it has contributed
+    std::int64_t finished = 0;  // collectives whose result it has
     bool left = false;
-    bool late = false;  // comes too late
+    bool late = false;  // see comes_too_late()
   };
 
   void require_rank(int r) const {
@@ -85,11 +85,11 @@ class threads {
   std::chrono::nanoseconds deadline_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string failure_;  // why nothing works any more
-  std::int64_t failed_ = std::numeric_limits<std::int64_t>::max();  // the first collective that nobody completes
+  std::string failure_;  // why collectives fail
+  std::int64_t failed_ = std::numeric_limits<std::int64_t>::max();  // the first one that fails
 };
 
-/// One rank.
+/// The communicator of one rank.
 class threads::member {
  public:
   static constexpr bool on_device = false;
@@ -133,7 +133,7 @@ class threads::member {
     });
   }
 
-  /// Ends the calls of all ranks with this reason.
+  /// Fails the calls of all ranks with this reason.
   void abort(std::string const& why) noexcept {
     if (!world_) return;
     std::lock_guard const lock(world_->mutex_);
@@ -145,7 +145,7 @@ class threads::member {
   member(threads& world, int rank) : world_(&world), rank_(rank) {}
 
   slot& own() { return world_->slots_[std::size_t(rank_)]; }
-  /// Nobody completes this collective, nor a later one.
+  /// Fails this collective and all later ones.
   void fail(std::string const& why, std::int64_t number) {
     if (world_->failure_.empty()) world_->failure_ = why;
     world_->failed_ = std::min(world_->failed_, number);
@@ -182,7 +182,7 @@ class threads::member {
     }
   }
 
-  /// Gives `count` numbers from `data` to the others and calls use(part), where part(r) is what rank r gave.
+  /// Gives `count` numbers from `data` to the other ranks, then calls use(part), where part(r) is what rank r gave.
   template <class T, class Use>
   void collective(std::string const& name, T const* data, std::int64_t count, std::int64_t n, Use const& use) {
     if (!world_) throw comm_error("rank " + std::to_string(rank_) + " is gone");

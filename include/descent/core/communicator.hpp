@@ -10,24 +10,25 @@
 
 namespace descent {
 
-/// A collective that did not happen: a rank that is late, gone or does something else. The communicator cannot be used
-/// any more; parameters are those of the last complete step.
+/// A collective failed because a rank is late, gone or in another call. The communicator can no longer be used; the
+/// parameters are those of the last complete step.
 struct comm_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Where a device is, in memory that the host can read meanwhile: the meetings of ranks that it has begun and ended, and
-/// which one is the last. Kernels of the step write it.
+/// The progress of a device, written by the kernels of a step to memory that the host can read meanwhile: how many
+/// meetings (exchanges with the other ranks) it has begun and ended, and the kind of the last one.
 struct comm_progress {
+  /// Meetings begun and ended, and the kind of the last one.
   std::int64_t begun = 0, ended = 0;
   std::int32_t meeting = 0;
-  std::int32_t differ = 0;  // whether ranks met that were in different calls
+  std::int32_t differ = 0;  // whether ranks met in different calls
 };
 
-/// Ranks that can sum, gather and broadcast. Every rank calls the same functions with the same counts in the same
-/// order. Counts are of elements of T, which is a storage type or std::byte, and 64-bit; n is each rank's part where
-/// there are parts. Sums of half and bfloat16 are rounded to T once or more often, as the communicator says. Every call
-/// has a deadline and throws comm_error behind it. `on_device` says where the memory is; there a stream comes last.
+/// Collective operations over ranks: sum, gather, broadcast. Every rank calls the same functions with the same counts
+/// in the same order. Counts are 64-bit and in elements of T, a storage type or std::byte; n is the size of one rank's
+/// part if data is divided. The communicator decides how often sums of half and bfloat16 are rounded to T. Every call
+/// has a deadline and then throws comm_error. With `on_device` data is in device memory and a stream comes last.
 template <class C>
 concept communicator = requires(C& c, float const* from, float* to, std::byte* bytes, std::int64_t n, int root) {
   { c.rank() } -> std::same_as<int>;

@@ -11,7 +11,7 @@
 
 namespace descent::detail {
 
-/// The shortest usual spelling of a number, for messages; all digits of an integer.
+/// A number as text for messages: %g, or all digits of an integer.
 template <class T> std::string number(T x) {
   if constexpr (std::is_integral_v<T>) return std::to_string(x);
   char text[32];
@@ -22,22 +22,22 @@ template <class T> std::string number(T x) {
 template <class T> [[noreturn]] void refuse(char const* rule, char const* field, char const* allowed, T x) {
   throw std::invalid_argument(std::string(rule) + ": " + field + " must be " + allowed + ", is " + number(x));
 }
-/// is_nan() of what may be an integer.
+/// is_nan() that also accepts an integer.
 template <class T> constexpr bool is_no_number([[maybe_unused]] T const& x) {
   if constexpr (std::is_floating_point_v<T>) return is_nan(x);
   else return false;
 }
-/// Throws "rule: field must be in [low, high), is x" unless x is. Not a number never is, whatever a comparison with it
+/// Throws "rule: field must be allowed, is x" unless `holds`. Always throws if x is NaN, whatever a comparison with it
 /// says: -ffinite-math-only lets x >= 0 be computed as !(x < 0).
 template <class T> constexpr void require(bool holds, char const* rule, char const* field, char const* allowed, T x) {
   if (is_no_number(x) || !holds) refuse(rule, field, allowed, x);
 }
-/// The same of entry i of a field that is a list.
+/// The same for entry i of a field that is a list.
 template <class T>
 void require_entry(bool holds, char const* rule, char const* field, std::size_t i, char const* allowed, T x) {
   if (is_no_number(x) || !holds) refuse(rule, (field + ('[' + std::to_string(i) + ']')).c_str(), allowed, x);
 }
-/// Throws "rule: field must be at least other, is x" with the value of the other unless x is.
+/// Throws "rule: field must be at least other, is x", with the value of `other`, unless x >= least.
 template <class T> void require_least(char const* rule, char const* field, char const* other, T least, T x) {
   if (is_no_number(x) || !(x >= least))
     refuse(rule, field, (std::string("at least ") + other + ", " + number(least)).c_str(), x);
@@ -53,14 +53,14 @@ inline void require_finite(char const* rule, char const* field, double x) {
   require(is_finite(x), rule, field, "finite", x);
 }
 
-/// Throws "rule: field must be off without another, is on", of a flag that would mean nothing, unless it holds.
+/// Throws "rule: field must be allowed, is on" (or off) unless `holds`; for a flag that would have no effect.
 inline void require_flag(bool holds, char const* rule, char const* field, char const* allowed, bool x) {
   if (!holds)
     throw std::invalid_argument(std::string(rule) + ": " + field + " must be " + allowed + ", is " +
                                 (x ? "on" : "off"));
 }
 
-/// The ranges that the rules of Adam's family share.
+/// Checks the ranges shared by the rules of the Adam family.
 template <class Rule> void check_moments(char const* name, Rule const& r) {
   require_nonnegative(name, "lr", r.lr);
   require_fraction(name, "beta1", r.beta1);

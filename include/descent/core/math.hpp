@@ -5,14 +5,14 @@
 #include <cmath>
 #include <cstdint>
 
-/// Marks what runs on host and device; nothing to a host compiler.
+/// Marks a function for host and device. Empty for a host compiler.
 #if defined(__CUDACC__)
 #define DESCENT_HD __host__ __device__
 #else
 #define DESCENT_HD
 #endif
 
-/// Before a DESCENT_HD template that calls its argument, on the side where that lives.
+/// For a DESCENT_HD template that calls its argument: the argument may be callable on one side only.
 #if defined(__CUDACC__)
 #define DESCENT_CALLS _Pragma("nv_exec_check_disable")
 #else
@@ -20,19 +20,20 @@
 #endif
 
 /// The functions that a rule may use, for float and double. detail/step/pack.hpp has them for SIMD packs under the same
-/// names, so an unqualified call (in a user's namespace after `using descent::sqrt;`) suits every number type.
+/// names, so an unqualified call (in a user's namespace after `using descent::sqrt;`) works for every number type.
 namespace descent {
 
+/// The standard functions, for unqualified calls.
 using std::abs;
 using std::sqrt;
 
-/// A choice without a branch: `condition ? a : b`, lane by lane for packs.
+/// A branch-free choice: `condition ? a : b`, lane by lane for packs.
 DESCENT_HD inline float select(bool condition, float a, float b) { return condition ? a : b; }
 DESCENT_HD inline double select(bool condition, double a, double b) { return condition ? a : b; }
 
-/// Whether x is neither infinite nor not a number, and whether it is not a number. By its bits: -ffinite-math-only, a
-/// part of -ffast-math and -Ofast, lets a compiler drop or invert comparisons that only such numbers can fail. Ask
-/// before x is compared with anything: behind x == 0 it takes x for 0.
+/// Whether x is neither infinite nor NaN, and whether x is NaN. They test the bits, because -ffinite-math-only (part of
+/// -ffast-math and -Ofast) lets a compiler drop or invert comparisons that only fail for such numbers. Call them before
+/// you compare x with anything: after a test x == 0, the compiler may take x for 0.
 DESCENT_HD constexpr bool is_finite(float const& x) {
   return (__builtin_bit_cast(std::uint32_t, x) & 0x7f800000u) != 0x7f800000u;
 }
@@ -46,17 +47,17 @@ DESCENT_HD constexpr bool is_nan(double const& x) {
   return (__builtin_bit_cast(std::uint64_t, x) & 0x7fffffffffffffffu) > 0x7ff0000000000000u;
 }
 
-/// The larger and the smaller one; b where either is not a number, if the compiler's flags leave it that.
+/// The larger and the smaller of two; b if either is NaN, unless the compiler's flags assume that there is no NaN.
 template <class Real> DESCENT_HD Real max(Real const& a, Real const& b) { return select(a > b, a, b); }
 template <class Real> DESCENT_HD Real min(Real const& a, Real const& b) { return select(a < b, a, b); }
 
-/// -1, 0 or 1; 0 where x is not a number, likewise.
+/// -1, 0 or 1; 0 if x is NaN, under the same condition.
 template <class Real> DESCENT_HD Real sign(Real const& x) {
   return select(x > Real(0), Real(1), select(x < Real(0), Real(-1), Real(0)));
 }
 
-/// The cube root of a normal x > 0 to 2 ulp: three or four steps of Newton from a guess at the exponent, the same
-/// bits on every host and device. Anything else is returned as it is, so 0 for 0.
+/// The cube root of a normal x > 0, to 2 ulp, by three or four Newton steps from a guess based on the exponent. Gives
+/// the same bits on every host and device. Returns any other x unchanged, so 0 for 0.
 DESCENT_HD inline float cbrt(float x) {
   float y = __builtin_bit_cast(float, __builtin_bit_cast(std::int32_t, x) / 3 + 0x2a5119f2);
   for (int i = 0; i < 3; ++i) y = y - (y - x / (y * y)) * (1 / 3.f);
@@ -68,8 +69,8 @@ DESCENT_HD inline double cbrt(double x) {
   return x > 0 && is_finite(x) ? y : x;
 }
 
-/// x^y, by the mathematical library of host or device: the last bits are theirs. On the host, powers 1/2 and 1/4 of
-/// floats above 0 are square roots, to 0.75 units in the last place, since packs have them.
+/// x^y from the math library of the host or device, so the last bits may differ. On the host, powers 1/2 and 1/4 of
+/// floats above 0 are square roots, to 0.75 ulp, because packs have square roots.
 DESCENT_HD inline float pow(float x, float y) {
 #if !defined(__CUDA_ARCH__)
   if (x > 0 && y == 0.5f) return sqrt(x);
@@ -79,8 +80,8 @@ DESCENT_HD inline float pow(float x, float y) {
 }
 DESCENT_HD inline double pow(double x, double y) { return ::pow(x, y); }
 
-/// x^n for n >= 0, 1 for others, by squaring: the same bits on every host and device, which pow() does not promise. The
-/// relative error stays below n * 2^-53, of which 1 - beta^n keeps only what matters: beta^n is gone before n grows
+/// x^n by squaring for n >= 0, and 1 for n < 0. Unlike pow(), it gives the same bits on every host and device. The
+/// relative error stays below n * 2^-53. This is small enough for 1 - beta^n, since beta^n vanishes before n grows
 /// large.
 DESCENT_HD inline double power(double x, std::int64_t n) {
   double result = 1;
@@ -89,9 +90,9 @@ DESCENT_HD inline double power(double x, std::int64_t n) {
   return result;
 }
 
-/// The same for x > 0 to an error of 2^-53 + n 2^-102, with products in two parts (Dekker 1971): for schedules, where n
-/// counts steps and x is close to 1. Exactly rounded operations alone, none of which a compiler may contract: the same
-/// bits everywhere.
+/// The same for x > 0 with an error of 2^-53 + n 2^-102, by products in two parts (Dekker 1971). For schedules, where n
+/// counts steps and x is close to 1. Uses only exactly rounded operations that no compiler may contract, so the bits
+/// are the same everywhere.
 DESCENT_HD inline double precise_power(double x, std::int64_t n) {
   double result = 1, low = 0, square = x, square_low = 0;
   if (n < 0) return 1;

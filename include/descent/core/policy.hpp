@@ -9,10 +9,11 @@
 #include <type_traits>
 #include <utility>
 
-/// A policy is a value that switches one thing on, handed to the optimizer in any order, each kind at most once. It
-/// names its kind: `using policy_kind = kind::clip;`. Policies of one kind exclude each other.
+/// A policy is a value that switches one feature on. The optimizer takes policies in any order, at most one of a kind.
+/// A policy names its kind: `using policy_kind = kind::clip;`. Policies of the same kind exclude each other.
 namespace descent {
 
+/// The kinds of policies: tags, only declared.
 namespace kind {
 struct backend;
 struct parallel;
@@ -35,9 +36,10 @@ struct rows;
 struct matrices;
 struct plateau;
 template <auto Field> struct field;         // one kind for each scheduled field of the rule
-template <auto Field> struct scaled_field;  // and for each that is multiplied
+template <auto Field> struct scaled_field;  // and one for each scaled field
 }  // namespace kind
 
+/// A policy: an object type with a policy_kind.
 template <class P>
 concept policy = std::is_object_v<P> && requires { typename P::policy_kind; };
 
@@ -54,10 +56,10 @@ template <class Kind, class Default, class P, class... Ps> struct find<Kind, Def
   using type = std::conditional_t<std::is_same_v<Kind, typename kind_of<P>::type>, P,
                                   typename find<Kind, Default, Ps...>::type>;
 };
-/// The policy of a kind among Ps, or Default.
+/// The policy of the given kind among Ps, or Default.
 template <class Kind, class Default, class... Ps> using policy_of = typename find<Kind, Default, Ps...>::type;
 
-/// The policies as one value, also in device code: each is a base.
+/// All policies as one value that can also be used in device code. Each is a base class.
 template <class... Ps> struct policy_set : Ps... {
   DESCENT_CALLS
   template <class F> DESCENT_HD void each([[maybe_unused]] F const& f) const {
@@ -65,16 +67,16 @@ template <class... Ps> struct policy_set : Ps... {
   }
 };
 
-/// Several policies as one argument of the optimizer. One that is also given by itself takes the bundle's place.
+/// Several policies as one argument of the optimizer. A policy that is also given by itself replaces the bundle's.
 template <class... Ps> struct policy_bundle : Ps... {
   using bundle = policy_bundle;
 
  private:
-  using policy_kind = void;  // not a policy itself, also when its only base is one
+  using policy_kind = void;  // a bundle is not a policy, even if its only base is one
 };
 
 template <class... Ps> struct policy_list {
-  /// Those of Ps whose kind none of Qs has.
+  /// The policies of Ps whose kind does not occur in Qs.
   template <class... Qs> static auto without(policy_list<Qs...>) {
     return (policy_list<>{} + ... +
             std::conditional_t<count_of<typename kind_of<Ps>::type, Qs...> == 0, policy_list<Ps>, policy_list<>>{});
@@ -92,10 +94,10 @@ template <policy_bundled P> struct parts_of<P> {
     return decltype(parts(std::declval<typename P::bundle>()))::without(others);
   }
 };
-/// All policies among Ps, those in bundles too.
+/// All policies among Ps, including those in bundles.
 template <class... Ps> using flat_list = decltype((policy_list<>{} + ... + parts_of<Ps>::list(policy_list<Ps...>{})));
 
-/// The argument of type P, or else the bundle that has it.
+/// The argument of type P, or else the bundle that contains it.
 template <class P, class First, class... Rest> P const& policy_in(First const& first, Rest const&... rest) {
   constexpr bool here = std::is_same_v<P, First>, later = (std::is_same_v<P, Rest> || ...);
   if constexpr (here || (!later && std::is_base_of_v<P, First>)) return first;

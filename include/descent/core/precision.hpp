@@ -9,17 +9,20 @@
 
 #include <type_traits>
 
-/// Storage types and the conversions between them and the type of the arithmetic, float or double. Every conversion
-/// rounds once, to nearest, ties to even.
+/// Storage types, and conversions between them and the type of the arithmetic, which is float or double. Every
+/// conversion rounds once, to nearest, ties to even.
 namespace descent {
 
+/// The 16-bit types of CUDA: IEEE half precision, and bfloat16 with the range of float.
 using half = __half;
 using bfloat16 = __nv_bfloat16;
 
+/// The types in which values, gradients and states can be stored.
 template <class T>
 concept storage_type = std::is_same_v<T, double> || std::is_same_v<T, float> || std::is_same_v<T, half> ||
                        std::is_same_v<T, bfloat16>;
 
+/// The name of a storage type, for messages.
 template <class T> constexpr char const* type_name() {
   if constexpr (std::is_same_v<T, double>) return "double";
   else if constexpr (std::is_same_v<T, float>) return "float";
@@ -27,13 +30,14 @@ template <class T> constexpr char const* type_name() {
   else return "bfloat16";
 }
 
-/// Exact, except from double to float.
+/// Converts to the type of the arithmetic. Exact, except from double to float.
 template <class Real, storage_type T> DESCENT_HD Real widen(T x) {
   if constexpr (std::is_same_v<T, half>) return Real(__half2float(x));
   else if constexpr (std::is_same_v<T, bfloat16>) return Real(__bfloat162float(x));
   else return Real(x);
 }
 
+/// Converts to a storage type.
 template <storage_type T, class Real> DESCENT_HD T narrow(Real x) {
   if constexpr (std::is_same_v<T, half> && std::is_same_v<Real, double>) return __double2half(x);
   else if constexpr (std::is_same_v<T, half>) return __float2half_rn(x);

@@ -10,20 +10,20 @@
 #include <type_traits>
 #include <utility>
 
-/// What an update rule is. `Real` is float, double or a SIMD pack of floats; the structs `state`, `terms` and `sums`
-/// are templates over it and have members of type Real only, so that the machine can store each as an array.
+/// Update rules. `Real` is float, double or a SIMD pack of floats. The structs `state`, `terms` and `sums` are
+/// templates over it and have members of type Real only, so that each member can be stored as an array.
 ///
-/// What is called for elements, update, start, sum, averaged, ahead and a transform's apply, has no branches and does
-/// not throw: it runs in packs and in many threads, and on a device. at(), check() and schedules may throw on the host.
-/// Then a step has changed nothing, but of rows that count their own updates (masked_rows<row_step::own>), for which
-/// at() is called as they are updated.
+/// The functions called per element (update, start, sum, averaged, ahead and a transform's apply) must not branch or
+/// throw: they run on packs, in many threads and on devices. at(), check() and schedules may throw on the host. The
+/// step has then changed nothing, except for rows that count their own updates (masked_rows<row_step::own>), for which
+/// at() is called while they are updated.
 namespace descent {
 
 namespace detail {
-/// The number of Real members of such a struct; an empty one has none.
+/// The number of Real members of such a struct; 0 for an empty one.
 template <template <class> class Struct>
 inline constexpr std::size_t members = std::is_empty_v<Struct<double>> ? 0 : sizeof(Struct<double>) / sizeof(double);
-/// Whether the struct's members can all be made from Real, and there are as many as there is room for.
+/// Whether all members of the struct can be made from Real and fill it completely.
 struct mark {};
 template <template <class> class Struct, std::size_t... I> constexpr bool holds_reals(std::index_sequence<I...>) {
   return requires { Struct<mark>{(static_cast<void>(I), mark{})...}; };
@@ -35,12 +35,12 @@ concept struct_of_reals = std::is_trivially_copyable_v<Struct<double>> && std::i
                            sizeof(Struct<float>) == members<Struct> * sizeof(float));
 }  // namespace detail
 
-/// Per element: what the rule remembers of each parameter element. Starts at zero.
+/// State: what the rule stores for each parameter element. Starts at zero.
 template <class R>
 concept has_state = detail::struct_of_reals<R::template state>;
 
-/// Per group and step, in double, for update t = 1, 2, ...: what the update needs beside the element. A rule with
-/// memory (below) and no sums may have `at(t, memory)` instead.
+/// Terms: what the update needs besides the element. `at(t)` computes them once per group and step, in double, for
+/// update t = 1, 2, .... A rule with memory (below) and no sums may have `at(t, memory)` instead.
 namespace detail {
 template <class R>
 concept terms_at_step = requires(R const r, std::int64_t t) {
@@ -70,24 +70,25 @@ concept updates_with_normal =
     };
 }  // namespace detail
 
-/// Normals, an ability: `update(p, g, s, k, z)` gets a standard normal z, another one for each element and update, of
-/// the random numbers of the rule's field `std::uint64_t seed`. Group 0's seed is that of all groups.
+/// Normals, an ability: `update(p, g, s, k, z)` gets a standard normal z, different for each element and update, drawn
+/// with the rule's field `std::uint64_t seed`. All groups use the seed of group 0.
 template <class R>
 concept takes_normal = detail::updates_with_normal<R, float> && detail::updates_with_normal<R, double> &&
                        requires(R const r) {
                          { (r.seed) } -> std::same_as<std::uint64_t const&>;
                        };
 
-/// Per element: the new parameter from parameter p, gradient g, state s (changed in place) and terms k.
+/// Update: computes the new parameter from parameter p, gradient g, state s (changed in place) and terms k.
 template <class R>
 concept has_update = (detail::updates<R, float> && detail::updates<R, double>) || takes_normal<R>;
 
+/// An update rule: trivially copyable, with state, terms and update.
 template <class R>
 concept update_rule = std::is_trivially_copyable_v<R> && has_state<R> && has_terms<R> && has_update<R>;
 
 // ---- abilities: each is optional and found by its name -------------------------------------------------------------
 
-/// Start: the state does not start at zero but at `start(p)`, of the group's rule as the optimizer is given it.
+/// Start: the state starts at `start(p)` instead of zero, by the rule that the optimizer's constructor gets.
 template <class R>
 concept has_start = requires(R const r, float x, double y) {
   { r.start(x) } -> std::same_as<typename R::template state<float>>;
@@ -98,25 +99,25 @@ concept has_start = requires(R const r, float x, double y) {
 template <class R>
 concept has_slot_names = requires { R::slots[0]; };
 
-/// Optional state: `uses(slot)` says whether this setting of the rule needs that member of the state at all. What no
-/// group needs is neither allocated, nor read, nor written; update then sees 0 there.
+/// Optional state: `uses(slot)` says whether the rule with these settings needs that member of the state. A member that
+/// no group needs is not allocated, read or written; update then sees 0 there.
 template <class R>
 concept has_optional_state = requires(R const r, std::size_t slot) {
   { r.uses(slot) } -> std::same_as<bool>;
 };
 
-/// State for the sums alone: `update` neither reads nor changes that member, and sees 0 there.
+/// State for sums only: `update` neither reads nor changes that member, and sees 0 there.
 template <class R>
 concept has_state_for_sums = requires(std::size_t slot) {
   { R::for_sums_only(slot) } -> std::same_as<bool>;
 };
 
-/// What sums and norms run over; a rule's sums over a tensor or the model.
+/// What sums and norms run over. The sums of a rule run over a tensor or the model.
 enum class scope { tensor, group, model };
 
-/// Sums: `sum(p, g, k)`, or `sum(p, g, s, k)` where it needs the state, gives each element's contribution, with s as it
-/// is before the update and k = at(t). They are added in double over each tensor, or over the whole model
-/// (`static constexpr scope sums_over`), before the first element is updated, and update gets `at(t, totals)`.
+/// Sums: `sum(p, g, k)`, or `sum(p, g, s, k)` if it needs the state, returns each element's contribution, with s before
+/// the update and k = at(t). Before the first element is updated, the contributions are added in double over each
+/// tensor or over the whole model (`static constexpr scope sums_over`). update then gets `at(t, totals)`.
 template <class R>
 concept has_sums_of_state =
     requires(float x, typename R::template state<float> const& s, typename R::template terms<float> const& k) {
@@ -131,8 +132,8 @@ concept has_sums = detail::struct_of_reals<R::template sums> &&
                      };
                    };
 
-/// Memory: `struct memory`, scalars that live from step to step: one for each tensor when there are sums over a tensor,
-/// else one for each group. update then gets `at(t, totals, memory)`, or `at(t, memory)` of a rule without sums.
+/// Memory: `struct memory` has scalars that persist from step to step: one per tensor if the sums are over tensors,
+/// else one per group. update then gets `at(t, totals, memory)`, or `at(t, memory)` if the rule has no sums.
 namespace detail {
 template <class R>
 concept terms_of_sums_and_memory =
@@ -147,8 +148,8 @@ template <class R>
 concept has_memory = std::is_trivially_copyable_v<typename R::memory> &&
                      (has_sums<R> ? detail::terms_of_sums_and_memory<R> : detail::terms_of_memory<R>);
 
-/// Loss: a rule with sums that looks at the loss of the batch has `at(t, totals, loss)`, or `at(t, totals, memory,
-/// loss)` where it has memory. Needs the policy loss_at.
+/// Loss: a rule with sums that uses the loss of the batch has `at(t, totals, loss)`, or `at(t, totals, memory, loss)`
+/// if it has memory. It needs the policy loss_at.
 template <class R>
 concept has_loss =
     has_sums<R> && (requires(R const r, std::int64_t t, typename R::template sums<double> const& totals) {
@@ -158,11 +159,11 @@ concept has_loss =
       { r.at(t, totals, memory, 1.0) } -> std::same_as<typename R::template terms<double>>;
     });
 
-/// Sums that need the memory get k = at(t, memory), with the memory as it is before the update and is to stay.
+/// Sums that need the memory get k = at(t, memory). It sees the memory before the update and must not change it.
 template <class R>
 concept has_sums_of_memory = has_sums<R> && has_memory<R> && detail::terms_of_memory<R>;
 
-/// Average: a rule whose state knows the parameters to evaluate has `averaged(p, s)`, for optimizer::swap_average().
+/// Average: a rule whose state determines averaged parameters has `averaged(p, s)`, for optimizer::swap_average().
 template <class R>
 concept has_averaged = requires(R const r, float x, double y, typename R::template state<float> const& s,
                                 typename R::template state<double> const& z) {
@@ -170,7 +171,7 @@ concept has_averaged = requires(R const r, float x, double y, typename R::templa
   { r.averaged(y, z) } -> std::same_as<double>;
 };
 
-/// Ahead: `ahead(p, s)` is the point where the momentum alone would lead, for the policy gradient_ahead.
+/// Ahead: `ahead(p, s)` is the point that the momentum alone would reach, for the policy gradient_ahead.
 template <class R>
 concept has_ahead = requires(R const r, float x, double y, typename R::template state<float> const& s,
                              typename R::template state<double> const& z) {
@@ -178,14 +179,14 @@ concept has_ahead = requires(R const r, float x, double y, typename R::template 
   { r.ahead(y, z) } -> std::same_as<double>;
 };
 
-/// Step that needs p: `static constexpr bool step_needs_p = true;` says that the step depends on p otherwise than by
-/// decay with the field weight_decay. layerwise, which asks for the step at p = 0, does not take such a rule.
+/// Step that needs p: `static constexpr bool step_needs_p = true;` says that the step depends on p other than by decay
+/// with the field weight_decay. layerwise evaluates the step at p = 0 and does not accept such a rule.
 template <class R>
 concept has_step_of_p = requires { requires R::step_needs_p; };
 
 /// Unbounded terms: `static constexpr bool unbounded(std::size_t term)` says that a member of the terms may be
-/// infinite, as a limit that is none. An update with another one that is not finite, in the type of the arithmetic, is
-/// skipped.
+/// infinite, such as a limit that is switched off. If any other term is not finite in the type of the arithmetic, the
+/// update is skipped.
 template <class R>
 concept has_unbounded_terms = requires(std::size_t term) {
   { R::unbounded(term) } -> std::same_as<bool>;
@@ -197,7 +198,7 @@ template <class R> DESCENT_HD constexpr bool may_be_infinite([[maybe_unused]] st
 }
 }  // namespace detail
 
-/// Check: `check()` throws std::invalid_argument on values out of range.
+/// Check: `check()` throws std::invalid_argument if a field is out of range.
 template <class R>
 concept has_check = requires(R const r) { r.check(); };
 

@@ -13,10 +13,10 @@
 
 namespace descent {
 
-/// A schedule is a pure function of the step: the number of updates applied so far, so 0 for the first one. Skipped
-/// steps do not count. It is evaluated in double on host and device, so it is trivially copyable and its operator is
-/// marked DESCENT_HD. Its domain is every step >= 0; those of this library return some number for the others, too.
-/// `void check() const`, if there is one, throws std::invalid_argument where a field is out of range.
+/// A schedule is a pure function of the step, the number of updates applied so far: 0 for the first one. Skipped steps
+/// do not count. It is evaluated in double on host and device, so it must be trivially copyable, with an operator
+/// marked DESCENT_HD. Its domain is every step >= 0; the schedules of this library also return some number for other
+/// steps. An optional `void check() const` throws std::invalid_argument if a field is out of range.
 template <class S>
 concept schedule = std::is_trivially_copyable_v<S> && requires(S const s, std::int64_t step) {
   { s(step) } -> std::same_as<double>;
@@ -31,15 +31,15 @@ constexpr void require_steps(char const* name, char const* field, std::int64_t s
   require(steps >= least && steps <= std::int64_t{1} << 62, name, field,
           least == 0 ? "in [0, 2^62]" : least == 1 ? "in [1, 2^62]" : "in [2, 2^62]", steps);
 }
-/// The default of a field that must be given.
+/// The default of a field that must be set.
 inline constexpr double not_given = std::numeric_limits<double>::quiet_NaN();
 inline void require_given(char const* name, char const* field, double x) {
-  require(is_finite(x), name, field, "given, and finite", x);
+  require(is_finite(x), name, field, "set to a finite value", x);
 }
 inline void require_positive(char const* name, char const* field, double x) {
   require(x > 0 && is_finite(x), name, field, "finite and above 0", x);
 }
-/// Steps in order, the first at least 1.
+/// Requires steps in order, the first at least 1.
 template <std::size_t N>
 void require_order(char const* name, char const* field, std::int64_t const (&at)[N], bool strictly) {
   std::int64_t last = strictly ? 0 : 1;
@@ -51,7 +51,7 @@ template <std::size_t N> void require_all_finite(char const* name, char const* f
   for (std::size_t i = 0; i < N; ++i) require_entry(is_finite(values[i]), name, field, i, "finite", values[i]);
 }
 
-/// initial factor^n, to the last bit or two however large n is.
+/// initial factor^n, accurate to the last bit or two for any n.
 DESCENT_HD inline double decayed(double initial, double factor, std::int64_t n) {
   return initial == 0 ? 0 : initial * precise_power(factor, n);  // not 0 times infinity
 }

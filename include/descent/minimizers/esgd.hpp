@@ -22,19 +22,19 @@
 
 namespace descent {
 
-/// The settings of ESGD; the letters are the paper's.
+/// The settings of ESGD. The letters are those of the paper.
 struct esgd {
   int population = 8;         ///< mu, the sets of parameters that are trained
-  int offspring = 16;         ///< lambda, new ones in each generation
-  int parents = 2;            ///< rho, of one offspring
-  int elite = 4;              ///< m, the best that survive in any case
+  int offspring = 16;         ///< lambda, new sets in each generation
+  int parents = 2;            ///< rho, the parents of one offspring
+  int elite = 4;              ///< m, the best sets, which always survive
   int generations = 20;       ///< K
-  double deviation = 0.01;    ///< sigma_1 of the mutations
+  double deviation = 0.01;    ///< sigma_1, of the mutations in generation 1
   double annealing = 0.9;     ///< sigma_k / sigma_(k-1)
-  double spread = 0.01;       ///< deviation of the first individuals around the values at the start
-  std::uint64_t seed = 0;
-  double target = -std::numeric_limits<double>::infinity();  ///< stops where the best fitness is not above it
-  int patience = 0;           ///< stops after so many generations without a better one; 0 never does
+  double spread = 0.01;       ///< deviation of the first individuals from the initial values
+  std::uint64_t seed = 0;     ///< of all random numbers
+  double target = -std::numeric_limits<double>::infinity();  ///< stops if the best fitness is not above it
+  int patience = 0;           ///< stops after so many generations without improvement; 0: never
 
   void check() const {
     constexpr char const* name = "esgd";
@@ -58,24 +58,25 @@ enum class esgd_stop { generations, target, patience, callback, not_finite };
 namespace detail {
 inline char const* name_of(esgd_stop why) {
   switch (why) {
-    case esgd_stop::generations: return "all generations were done";
+    case esgd_stop::generations: return "all generations are complete";
     case esgd_stop::target: return "the best fitness reached the target";
-    case esgd_stop::patience: return "the best fitness did not improve for as many generations as patience allows";
-    case esgd_stop::callback: return "the callback asked for it";
+    case esgd_stop::patience: return "the best fitness did not improve for `patience` generations";
+    case esgd_stop::callback: return "the callback requested it";
     default: return "no individual has a finite fitness";
   }
 }
 }  // namespace detail
 
-/// Fitness is a loss: smaller is better. One that is not finite counts as infinite.
+/// Fitness is a loss: smaller is better. A value that is not finite counts as infinite.
 struct esgd_result {
-  esgd_stop why;
-  double best;        ///< fitness of the best individual so far, which the values hold in the end
-  double mean;        ///< of the population's finite fitnesses
-  double elite_mean;  ///< of the m best: never increases
-  int generations, evaluations;
+  esgd_stop why;      ///< why it stopped
+  double best;        ///< fitness of the best individual so far, which the values hold at the end
+  double mean;        ///< of the finite fitness values in the population
+  double elite_mean;  ///< of the m best individuals; never increases
+  int generations, evaluations;  ///< so far
   int backed_off;     ///< individuals that the last generation's training made worse
   double deviation;   ///< sigma_k of the last generation; 0 before the first
+  /// `why` as text.
   std::string reason() const { return detail::name_of(why); }
 };
 
@@ -84,7 +85,7 @@ namespace detail {
 inline constexpr double worst = std::numeric_limits<double>::infinity();
 inline constexpr int parents_stream = 246, survivors_stream = 247, rules_stream = 248;
 
-/// Moves `count` of the elements from `first` on to the front of them, each drawn at random from those that are left.
+/// Draws `count` of the elements from index `first` on, without replacement, and moves them to index `first` and up.
 template <class T>
 void draw_to_front(std::vector<T>& all, int first, int count, std::uint64_t seed, std::int64_t step, int stream) {
   for (int i = first; i < first + count; ++i) {
@@ -95,13 +96,13 @@ void draw_to_front(std::vector<T>& all, int first, int count, std::uint64_t seed
 
 template <class Range> struct rule_in {
   static_assert(std::ranges::range<Range const>,
-                "esgd: the rules are a range, such as std::vector{adamw{}, adamw{.lr = 1e-4}}, or of std::variant<...> "
-                "where there are several types");
+                "esgd: the rules must be a range, such as std::vector{adamw{}, adamw{.lr = 1e-4}}, or a range of "
+                "std::variant<...> for several types");
   using type = void;
 };
 template <std::ranges::range Range> struct rule_in<Range> { using type = std::ranges::range_value_t<Range const>; };
 
-/// The rules of one type or of several; with(rule, f) is f of what it is.
+/// Rules of one type or of several. with(rule, f) calls f with the rule itself.
 template <class Rule> struct alternatives {
   using first = Rule;
   template <template <class> class Holds> static constexpr bool all = Holds<Rule>::value;
@@ -119,19 +120,19 @@ struct mutated_copies {};
 }  // namespace detail
 
 /// Evolutionary stochastic gradient descent (Cui et al. 2018, algorithm 1 with K_s = K_v = 1): mu sets of parameters
-/// are trained by rules that compete, and recombined. Generation k = 1, 2, ..., K:
+/// are trained by competing rules and recombined. Generation k = 1, 2, ..., K:
 ///
-///     SGD:        each theta_j is trained with a rule drawn from the list; put back if its fitness became worse
+///     SGD:        each theta_j is trained with a rule drawn from the list; restored if its fitness became worse
 ///     evolution:  theta_i <- (1/rho) sum of rho parents + N(0, sigma_k^2)    lambda offspring, parents drawn at random
 ///                 sigma_k = sigma_1 a^(k-1)
-///     selection:  of parents and offspring the m best, and mu - m drawn from all others
+///     selection:  the m best of parents and offspring, and mu - m drawn from all others
 ///
-/// The best fitness never increases. The caller keeps one set of values, into which an individual is put to be trained
-/// or evaluated; the mu + lambda individuals are kept in the backend's memory, in the type of the values, to the bit:
-/// memory() says how much. On top there is the state of one optimizer at a time. All random numbers depend on seed,
-/// generation, individual and element alone. Host and device make the same offspring to the bit where neither
-/// contracts a * b + c. On CUDA everything is enqueued on the stream; training begins with allocations, as an
-/// optimizer's constructor does.
+/// The best fitness never increases. The caller keeps one set of values; an individual is copied into it to be trained
+/// or evaluated. The mu + lambda individuals are kept in the backend's memory, bit for bit in the type of the values;
+/// memory() says how much. The state of one optimizer at a time is added to that. All random numbers depend only on
+/// seed, generation, individual and element. Host and device make the same offspring bit for bit if neither contracts
+/// a * b + c. On CUDA all work goes to the stream. Each recombination waits for it, and each training begins with
+/// allocations, as an optimizer's constructor does.
 template <class Value, class Gradient, class Rule, class... Ps> class esgd_optimizer {
   template <class R> using chosen = detail::chosen<Value, Gradient, R, Ps...>;
   template <class R> struct makes_optimizer { static constexpr bool value = sizeof(typename chosen<R>::checked) > 0; };
@@ -140,7 +141,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
   using backend = typename chosen<typename rule_types::first>::backend;
 
  public:
-  /// Throws std::invalid_argument, as optimizer does and on settings out of range, no rule and no element.
+  /// Throws std::invalid_argument like optimizer, and if a setting is out of range or there is no rule or no element.
   template <class Rules>
   esgd_optimizer(parameters<Value, Gradient> const& params, Rules const& rules, esgd settings, Ps... policies)
       : set_((settings.check(), settings)), params_(params), rules_(std::begin(rules), std::end(rules)),
@@ -160,17 +161,17 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
   esgd_optimizer(parameters<Value, Gradient> const& params, Rules const& rules) requires(sizeof...(Ps) == 0)
       : esgd_optimizer(params, rules, esgd{}) {}
 
-  /// Starts from the values as they are and evolves until there is a reason to stop; then the values are the best
-  /// individual so far, to the bit. train(optimizer) makes steps on the values with an optimizer of its own, fitness()
-  /// returns their loss, on the same data for all; progress(result), after each generation, may return false to stop.
-  /// Individual 0 is the values at the start. initialize(i) sets the values of individual i = 1, ..., mu - 1, which
-  /// are those of the start when it is called; without it they are mutated by N(0, spread^2). When one of the
-  /// functions throws, the values become the best individual so far, or those of the start.
+  /// Evolves from the current values until there is a reason to stop. The values are then the best individual so far,
+  /// bit for bit. train(optimizer) takes steps on the values with an optimizer of its own. fitness() returns their
+  /// loss, on the same data for all. progress(result), called after each generation, may return false to stop.
+  /// Individual 0 is the initial values. initialize(i), called with the initial values in place, sets the values of
+  /// individual i = 1, ..., mu - 1; without it they are mutated by N(0, spread^2). If one of the functions throws, the
+  /// values become the best individual so far, or the initial values.
   template <class Train, class Fitness, class Progress, class Initialize>
   esgd_result minimize(Train&& train, Fitness&& fitness, Progress&& progress, Initialize&& initialize) {
-    static_assert(std::is_invocable_r_v<double, Fitness&>, "esgd: fitness() returns the loss of the values, a number");
+    static_assert(std::is_invocable_r_v<double, Fitness&>, "esgd: fitness() must return the loss, a number");
     static_assert(std::is_invocable_r_v<bool, Progress&, esgd_result const&>,
-                  "esgd: progress(result) returns whether to go on");
+                  "esgd: progress(result) must return whether to continue");
     population_.save(0);
     best_ = {0, detail::worst};
     try {
@@ -190,7 +191,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
     return minimize(train, fitness, [](esgd_result const&) { return true; });
   }
 
-  /// The population; the same in every call of minimize().
+  /// The memory of the population; the same for every call of minimize().
   memory_report memory() const {
     std::int64_t const bytes = (set_.population + set_.offspring) * population_.bytes_of_slot();
     return {{{"population", bytes}}, population_.elements(), bytes};
@@ -267,7 +268,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
     }
   }
 
-  /// A number for every individual of every generation.
+  /// A unique number for each individual of each generation.
   static std::int64_t step_of(int generation, int individual) {
     return std::int64_t(generation) << 16 | individual;
   }
@@ -282,7 +283,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
     rule_types::with(rules_[std::size_t(word * rules_.size() >> 32)], [&]<class R>(R const& rule) {
       using trained = optimizer<Value, Gradient, R, Ps...>;
       static_assert(std::is_invocable_v<Train&, trained&>,
-                    "esgd: train(optimizer) takes the optimizer of any of the rules: [&](auto& optimizer) { ... }");
+                    "esgd: train(optimizer) must take the optimizer of any rule: [&](auto& optimizer) { ... }");
       trained one = std::apply([&](auto const&... p) { return trained{params_, rule, p...}; }, policies_);
       train(one);
     });

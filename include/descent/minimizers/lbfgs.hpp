@@ -16,19 +16,19 @@
 
 namespace descent {
 
-/// How far a step goes along its direction: lr times it; halved until the loss falls enough (Armijo); or until it also
-/// levels off (strong Wolfe), by cubic interpolation.
+/// How the length of a step along its direction is found: it is lr; halved from lr until the loss falls enough
+/// (Armijo); by cubic interpolation until the slope is also small enough (strong Wolfe).
 enum class line_search { none, backtracking, strong_wolfe };
 
-/// The settings of L-BFGS. With line_search::none or strong_wolfe it is torch.optim.LBFGS, whose history is 100 and
-/// whose search is none by default.
+/// The settings of L-BFGS. With line_search::none or strong_wolfe it matches torch.optim.LBFGS, where by default the
+/// history is 100 and the search is none.
 struct lbfgs {
-  double lr = 1;  ///< the first length that is tried
-  int history = 10;
-  int max_iterations = 20, max_evaluations = 25;  ///< of one call; a search may do one evaluation more, as PyTorch's
-  double tolerance_gradient = 1e-7;               ///< stops where no element of the gradient is larger
-  double tolerance_change = 1e-9;                 ///< stops where the loss or every element changed by less
-  line_search search = line_search::strong_wolfe;
+  double lr = 1;     ///< the first length that is tried, above 0
+  int history = 10;  ///< pairs of s and y that are kept
+  int max_iterations = 20, max_evaluations = 25;  ///< per call; a search may take one evaluation more, as in PyTorch
+  double tolerance_gradient = 1e-7;               ///< stops if no |g| of an element is larger
+  double tolerance_change = 1e-9;                 ///< stops if the loss or every element changes by less
+  line_search search = line_search::strong_wolfe;  ///< how a length is found
   double decrease = 1e-4, curvature = 0.9;        ///< c1 and c2 of the search
   int max_search = 25;                            ///< evaluations in one search
 
@@ -53,21 +53,23 @@ namespace detail {
 inline char const* name_of(lbfgs_stop why) {
   switch (why) {
     case lbfgs_stop::gradient: return "the gradient is smaller than tolerance_gradient";
-    case lbfgs_stop::change: return "loss or parameters change by less than tolerance_change";
+    case lbfgs_stop::change: return "the loss or the parameters changed by less than tolerance_change";
     case lbfgs_stop::slope: return "the direction does not descend by more than tolerance_change";
-    case lbfgs_stop::iterations: return "max_iterations were done";
-    case lbfgs_stop::evaluations: return "max_evaluations were done";
-    case lbfgs_stop::callback: return "the callback asked for it";
-    default: return "loss or gradient are not finite";
+    case lbfgs_stop::iterations: return "max_iterations was reached";
+    case lbfgs_stop::evaluations: return "max_evaluations was reached";
+    case lbfgs_stop::callback: return "the callback requested it";
+    default: return "the loss or the gradient is not finite";
   }
 }
 }  // namespace detail
 
+/// The result of one call of minimize(), or so far.
 struct lbfgs_result {
-  lbfgs_stop why;
-  double loss;          ///< at the parameters as they are now, where that was evaluated
-  double gradient_max;  ///< the largest |g| of an element, likewise
-  int iterations, evaluations;
+  lbfgs_stop why;       ///< why it stopped
+  double loss;          ///< at the current parameters, if it was evaluated there
+  double gradient_max;  ///< the largest |g| of an element at that point
+  int iterations, evaluations;  ///< of this call
+  /// `why` as text.
   std::string reason() const { return detail::name_of(why); }
 };
 
@@ -77,12 +79,12 @@ struct lbfgs_result {
 ///     r <- h q;     from the oldest pair on:    b   <- <y_i, r> / <y_i, s_i>,   r <- r + (a_i - b) s_i
 ///     d <- -r;  p <- p + t d;  s <- t d;  y <- g(p) - g         kept where <y, s> > 1e-10;  h <- <y, s> / <y, y>
 ///
-/// At first d = -g and t = lr min(1, 1 / ||g||_1): with many parameters in 16 bits choose a larger lr, or that step
-/// is lost in their rounding. Parameters, pairs and directions are kept in float, or in double where the values are
-/// that: 2 history + 5 vectors. Dot products are in double and deterministic. On CUDA each of them waits for the
+/// The first step has d = -g and t = lr min(1, 1 / ||g||_1). With many 16-bit parameters choose a larger lr, or
+/// rounding removes that step. Parameters, pairs and directions are kept in float, or in double if the values are
+/// double: 2 history + 5 vectors. Dot products are in double and deterministic. On CUDA each of them waits for the
 /// stream.
 template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
-  static_assert(!detail::types<Value>::several, "lbfgs: all parameters are of one type");
+  static_assert(!detail::types<Value>::several, "lbfgs: all parameters must have one type");
   using space = detail::space<Value, Gradient, Backend>;
   using vector = detail::self_movable<typename space::vector>;
   struct pair {
@@ -91,16 +93,16 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
   };
 
  public:
-  /// Throws std::invalid_argument as optimizer does.
+  /// Throws std::invalid_argument like optimizer.
   explicit lbfgs_optimizer(parameters<Value, Gradient> const& params, lbfgs settings = {}, Backend backend = {})
       : set_((settings.check(), settings)), space_(params, backend), x_(space_.zeros()), d_(space_.zeros()),
         g_(space_.zeros()), last_g_(space_.zeros()), best_g_(space_.zeros()) {}
 
-  /// Iterates until there is a reason to stop. evaluate() computes the gradients at the values as they are and
-  /// returns the loss; progress(result), after each iteration, may return false to stop. Pairs are kept from call to
-  /// call. In a search, a loss that is not finite counts as too high. At the start such a loss ends the call, and so
-  /// does such a gradient anywhere; the parameters are then where it was found. When one of the functions throws, the
-  /// values become those at the end of the last complete iteration, from which another call goes on.
+  /// Iterates until there is a reason to stop. evaluate() computes the gradients at the current values and returns the
+  /// loss; progress(result), called after each iteration, may return false to stop. Pairs are kept between calls.
+  /// During a search, a non-finite loss counts as too high. A non-finite loss at the start, or a non-finite gradient
+  /// anywhere, ends the call and leaves the parameters where it was found. If one of the functions throws, the values
+  /// become those at the end of the last complete iteration, from which another call continues.
   template <class Evaluate, class Progress> lbfgs_result minimize(Evaluate&& evaluate, Progress&& progress) {
     space_.load_values(x_);
     try {
@@ -115,7 +117,7 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
   }
 
  private:
-  /// From the values, which are x_.
+  /// Iterates from the values, which are x_.
   template <class Evaluate, class Progress> lbfgs_result iterate(Evaluate& evaluate, Progress& progress) {
     int evaluations = 0;
     auto const loss_here = [&] {
@@ -158,7 +160,7 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
     }
   }
 
-  /// The two-loop recursion, after the pair of the last step has joined the others.
+  /// Adds the pair of the last step, then finds d by the two-loop recursion.
   void find_direction() {
     if (t_ != 0) add_pair();
     space_.combine(-1, g_, 0, d_);
@@ -190,7 +192,7 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
     pairs_.push_back(std::move(now));
   }
 
-  /// The point on the line that the search settles for; values and g_ are those of it.
+  /// The point on the line that the search returns. The values and g_ are then those at this point.
   template <class Along>
   detail::line_point search(detail::line_point const& start, double first, int left, Along const& along) {
     if (set_.search == line_search::none) return along(first);

@@ -8,23 +8,24 @@
 
 #include <cstdint>
 
-/// Averages of the parameters over the steps, owned by the optimizer in the type of the arithmetic, updated in the same
-/// pass. optimizer::average(name) reads one, swap_average() exchanges them with the values for an evaluation.
+/// Averages of the parameters over the steps. The optimizer owns them in the type of the arithmetic and updates them in
+/// the same pass. optimizer::average(name) reads one; swap_average() exchanges them with the values for evaluation.
 namespace descent {
 
-/// Exponential moving average, from update `start` on; before it the average is the parameter itself.
+/// Exponential moving average from update `start` on. Before that the average is the parameter itself.
 ///
 ///     e <- d e + (1 - d) p                         d = decay, e starts as the parameter
 ///     e <- e + (1 - d) / (1 - d^k) (p - e)         bias corrected: Adam's m^ (Kingma & Ba 2015, section 3) of the
 ///                                                  k = t - start parameters so far, written without a second buffer
 struct ema {
-  double decay = 0.999;
-  std::int64_t start = 0;
-  bool bias_corrected = false;
+  double decay = 0.999;         ///< d, in [0, 1)
+  std::int64_t start = 0;       ///< updates before averaging starts
+  bool bias_corrected = false;  ///< uses the second formula
 
   using policy_kind = kind::average;
+  /// Every update changes the average.
   static constexpr bool every_update = true;
-  /// What p counts in the average after update t; e counts the rest.
+  /// The weight of p in the average after update t; e has the rest.
   DESCENT_HD double weight(std::int64_t t) const {
     if (t <= start) return 1;
     return bias_corrected ? (1 - decay) / (1 - power(decay, t - start)) : 1 - decay;
@@ -35,14 +36,15 @@ struct ema {
   }
 };
 
-/// Stochastic weight averaging (Izmailov et al. 2018, algorithm 1): the mean of the parameters after the updates start,
-/// start + every, start + 2 every, ...; before `start` the average is the parameter itself.
+/// Stochastic weight averaging (Izmailov et al. 2018, algorithm 1): the mean of the parameters after updates start,
+/// start + every, start + 2 every, .... Before `start` the average is the parameter itself.
 ///
 ///     e <- (n e + p) / (n + 1)
 struct swa {
-  std::int64_t start = 1, every = 1;
+  std::int64_t start = 1, every = 1;  ///< the first update that is averaged, and the interval, in updates
 
   using policy_kind = kind::average;
+  /// Only some updates change the average. weight() is the weight of p after update t, 0 if t is none of them.
   static constexpr bool every_update = false;
   DESCENT_HD double weight(std::int64_t t) const {
     if (t <= start) return 1;
@@ -56,14 +58,15 @@ struct swa {
 };
 
 /// Lookahead (Zhang et al. 2019, algorithm 1): every k-th update pulls slow weights towards the fast ones, which then
-/// go on from there. The slow weights are owned, in the type of the master or value, and start as the parameter.
+/// continue from there. The slow weights are owned, have the type of the master or value, and start as the parameter.
 ///
 ///     s <- s + alpha (p - s),  p <- s          at t = k, 2 k, ...
 struct lookahead {
-  int k = 5;
-  double alpha = 0.5;
+  int k = 5;           ///< updates between two pulls
+  double alpha = 0.5;  ///< size of a pull, in (0, 1]
 
   using policy_kind = kind::lookahead;
+  /// The size of the pull at update t, 0 between two pulls.
   DESCENT_HD double pull(std::int64_t t) const { return t % k == 0 ? alpha : 0; }
   void check() const {
     detail::require(k >= 1, "lookahead", "k", "at least 1", k);

@@ -9,28 +9,30 @@
 
 #include <cstdint>
 
-/// Clipping. g is the true gradient, free of the loss scale and averaged, so the result does not depend on the scale.
-/// Norms are found in one read-only pass, before any parameter is touched, over all groups that are not frozen.
+/// Clipping. g is the true gradient, averaged and without the loss scale, so the result does not depend on the scale.
+/// Norms are measured over all groups that are not frozen, in one read-only pass before any parameter changes.
 namespace descent {
 
-/// Skips the step, with values, masters, states and the step count untouched, when any gradient is not finite. Also
+/// Skips the step if any gradient is not finite: values, masters, states and the step count do not change. Also
 /// measures the gradient norm for report(). Every policy and rule that needs the read-only pass implies this one.
 struct skip_nonfinite {
   using policy_kind = kind::finiteness;
 };
 
+/// The sum of |g|, the Euclidean norm, or the largest |g|.
 enum class norm { l1, l2, inf };
 
-/// PyTorch adds this to the norm in clip_grad_norm_.
+/// The eps that PyTorch adds to the norm in clip_grad_norm_.
 inline constexpr double torch_eps = 1e-6;
 
-/// Clips the norm of all gradients, or of each group's or each tensor's by itself (Pascanu et al. 2013, algorithm 1).
+/// Clips the norm of all gradients, or of each group or tensor separately (Pascanu et al. 2013, algorithm 1).
 ///
 ///     g <- g max / (||g|| + eps)   where ||g|| + eps > max
 template <norm Norm = norm::l2, scope Over = scope::model> struct clip {
-  double max = 1, eps = 0;
+  double max = 1, eps = 0;  ///< the largest norm, above 0; eps as in the formula
 
   using policy_kind = kind::clip;
+  /// The norm, its scope, and the factor of g.
   static constexpr norm of = Norm;
   static constexpr scope over = Over;
   DESCENT_HD double factor(double norm) const { return norm + eps > max ? max / (norm + eps) : 1; }
@@ -40,18 +42,19 @@ template <norm Norm = norm::l2, scope Over = scope::model> struct clip {
   }
 };
 
-/// The one in daily use: L2, over all gradients, exact.
+/// The usual one: the L2 norm of all gradients, with eps = 0.
 using clip_norm = clip<>;
 
-/// Adaptive gradient clipping (Brock et al. 2021, eq. 3), by units: each row of a parameter whose shape has several
-/// columns, and each other parameter as a whole. Norms are Euclidean. The read-only pass reads elements of rows twice,
-/// the second time from the cache.
+/// Adaptive gradient clipping (Brock et al. 2021, eq. 3) by units. A unit is a row of a parameter whose shape has
+/// several columns, or any other parameter as a whole. Norms are Euclidean. The read-only pass reads elements of rows
+/// twice, the second time from the cache.
 ///
 ///     g <- g c max(||p||, eps) / ||g||   where ||g|| > c max(||p||, eps)
 struct clip_adaptive {
-  double c = 0.01, eps = 1e-3;
+  double c = 0.01, eps = 1e-3;  ///< both above 0
 
   using policy_kind = kind::clip;
+  /// The norm, its scope, and the factor of g in a unit with these norms.
   static constexpr norm of = norm::l2;
   static constexpr scope over = scope::tensor;
   DESCENT_HD double factor(double norm, double parameter_norm) const {
@@ -64,9 +67,9 @@ struct clip_adaptive {
   }
 };
 
-/// Clips every element, after the norm: g <- min(max(g, -c), c). Also a transform of a chain, where it stands.
+/// Clips every element, after the norm: g <- min(max(g, -c), c). In a chain it is a transform and clips at its place.
 struct clip_value {
-  double c = 1;
+  double c = 1;  ///< the largest |g|, above 0
 
   using policy_kind = kind::clip_value;
   template <class Real> struct terms { Real c; };

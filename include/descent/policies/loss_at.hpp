@@ -9,13 +9,14 @@
 
 namespace descent {
 
-/// Where the loss of the batch lies, in the backend's memory, for rules that look at it: as the loss function gives it,
-/// without the loss scale. Each update reads it once, in the same stream; captured graphs read what is there at replay.
-/// A step whose loss is not finite is skipped: running means of the loss would stay not finite.
-/// The loss is a float or a double. A step size made of f - f_min is no more exact than f: in float the parameters stop
-/// where f - f_min is about 2^-24 f.
+/// Pointer to the loss of the batch, in the backend's memory, for rules that use it: the loss as the loss function
+/// returns it, without the loss scale. Each update reads it once, in the same stream; captured graphs read it at
+/// replay. A step whose loss is not finite is skipped, because running means of the loss would stay non-finite. The
+/// loss is a float or a double. A step size computed from f - f_min is only as exact as f: in float, the parameters
+/// stop where f - f_min is about 2^-24 f.
 template <class T = float> struct loss_at {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "loss_at: the loss is a float or a double");
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "loss_at: the loss must be a float or a double");
+  /// Not null.
   T const* where = nullptr;
 
   using policy_kind = kind::loss;

@@ -11,29 +11,30 @@
 #include <string>
 
 /// Loss scaling (Micikevicius et al. 2018, section 3.2): the loss is multiplied by a scale before the backward pass, so
-/// that small gradients survive in half, and the gradients are divided by it. A step whose gradients are not all finite
-/// is skipped.
+/// that small gradients survive in half, and the gradients are divided by the scale. A step is skipped if any gradient
+/// is not finite.
 namespace descent {
 
-/// When all overflows are forgiven again: after every clean step, as in apex, or when the scale grows, as in Megatron.
+/// When the count of tolerated overflows is reset: after every clean step, as in apex, or at growth, as in Megatron.
 enum class refill { clean_step, growth };
 
+/// The state of a loss scale. It may be copied, saved and restored.
 struct loss_scale_state {
-  float scale = 1;
-  std::int32_t good = 0;   ///< clean steps since the scale last grew or a step was skipped; not of a static scale
-  std::int32_t left = 1;   ///< overflows until one lowers the scale; 0: each one does
-  std::int32_t stuck = 0;  ///< skips in a row at the smallest scale
+  float scale = 1;         ///< the factor of the next loss
+  std::int32_t good = 0;   ///< clean steps since the scale last grew or a step was skipped; dynamic scales only
+  std::int32_t left = 1;   ///< overflows until one lowers the scale; at 0 each one does
+  std::int32_t stuck = 0;  ///< skipped steps in a row at the smallest scale
 };
 
 namespace detail {
-/// Throws unless gradients can be multiplied by x and divided by it.
+/// Throws unless gradients can be both multiplied and divided by x.
 inline void require_scale(char const* name, char const* field, double x) {
   bool const positive = is_finite(x) && x > 0 && is_finite(float(x)) && is_finite(float(1 / double(float(x))));
-  require(positive, name, field, "above 0 and finite in float, as its inverse", x);
+  require(positive, name, field, "above 0 and, like its inverse, finite in float", x);
 }
 inline void require_scale(double x) { require_scale("loss scale", "the scale", x); }
 DESCENT_HD inline void count_stuck(loss_scale_state& s) { s.stuck += s.stuck < 0x7fffffff; }
-/// Throws std::invalid_argument on a state in which the policy is never.
+/// Throws std::invalid_argument if the policy can never have this state.
 template <class Policy> void require_scale_state(Policy const& policy, loss_scale_state const& s) {
   require_scale(s.scale);
   require(s.stuck >= 0, "loss scale", "the count of skips in a row", "at least 0", s.stuck);
@@ -41,27 +42,27 @@ template <class Policy> void require_scale_state(Policy const& policy, loss_scal
 }
 }  // namespace detail
 
-/// A scale that follows the gradients: times `backoff` after a step with a gradient that is not finite, times `growth`
-/// after every `interval` clean steps in a row, and always within [min, max].
+/// A scale that adapts to the gradients: times `backoff` after a step with a gradient that is not finite, times
+/// `growth` after every `interval` clean steps in a row, and always within [min, max].
 ///
-///     scale <- scale * backoff      after an overflow, but for the first hysteresis - 1 that are forgiven
-///     scale <- scale * growth       after `interval` clean steps, if that is finite
+///     scale <- scale * backoff      after an overflow, except the first hysteresis - 1, which are tolerated
+///     scale <- scale * growth       after `interval` clean steps, if the result is finite
 ///
-/// It is torch.amp.GradScaler, bit for bit, where min and max are out of the way; apex's update_scale_hysteresis; and
-/// Megatron's DynamicGradScaler with refill::growth.
+/// It equals torch.amp.GradScaler bit for bit if min and max are never reached. It also equals apex's
+/// update_scale_hysteresis and, with refill::growth, Megatron's DynamicGradScaler.
 struct dynamic_loss_scale {
-  double init = 65536, growth = 2, backoff = 0.5;
-  int interval = 2000;
-  double min = 1, max = 16777216;
-  int hysteresis = 1;
-  descent::refill refill = descent::refill::clean_step;
-  int patience = 20;  ///< skips in a row at `min` that mean that the training is stuck
+  double init = 65536, growth = 2, backoff = 0.5;  ///< the first scale; factors, above 1 and in (0, 1)
+  int interval = 2000;                             ///< clean steps in a row before the scale grows
+  double min = 1, max = 16777216;                  ///< limits of the scale
+  int hysteresis = 1;                              ///< overflows until one lowers the scale
+  descent::refill refill = descent::refill::clean_step;  ///< when hysteresis is reset
+  int patience = 20;  ///< skipped steps in a row at `min` after which the training counts as stuck
 
   using policy_kind = kind::loss_scale;
 
   DESCENT_HD loss_scale_state start() const { return {float(init), 0, hysteresis, 0}; }
 
-  /// After a step, given whether all gradients were finite. Products are in double, then rounded to float.
+  /// Updates the state after a step, given whether all gradients were finite. Products are in double, rounded to float.
   DESCENT_HD void next(loss_scale_state& s, bool finite) const {
     float const lowest = float(min), highest = float(max);
     if (!finite) {
@@ -82,6 +83,7 @@ struct dynamic_loss_scale {
     if (grows || refill == descent::refill::clean_step) s.left = hysteresis;
   }
 
+  /// Whether `patience` steps in a row were skipped.
   DESCENT_HD bool is_stuck(loss_scale_state const& s) const { return s.stuck >= patience; }
 
   void check() const {
@@ -96,7 +98,7 @@ struct dynamic_loss_scale {
     detail::require(hysteresis >= 1, name, "hysteresis", "at least 1", hysteresis);
     detail::require(patience >= 1, name, "patience", "at least 1", patience);
   }
-  /// Of a state that is put back.
+  /// Checks a state that is to be restored.
   void check(loss_scale_state const& s) const {
     auto const within = [](auto x, auto low, auto high, char const* field) {
       std::string const range = "in [" + detail::number(low) + ", " + detail::number(high) + "]";
@@ -108,18 +110,20 @@ struct dynamic_loss_scale {
   }
 };
 
-/// The same scale for ever.
+/// A scale that never changes.
 struct static_loss_scale {
-  double scale = 128;
-  int patience = 20;  ///< skips in a row that mean that the training is stuck
+  double scale = 128;  ///< above 0 and, like its inverse, finite in float
+  int patience = 20;   ///< skipped steps in a row after which the training counts as stuck
 
   using policy_kind = kind::loss_scale;
 
   DESCENT_HD loss_scale_state start() const { return {float(scale), 0, 1, 0}; }
+  /// Counts the steps that are skipped in a row.
   DESCENT_HD void next(loss_scale_state& s, bool finite) const {
     if (finite) s.stuck = 0;
     else detail::count_stuck(s);
   }
+  /// Whether `patience` steps in a row were skipped.
   DESCENT_HD bool is_stuck(loss_scale_state const& s) const { return s.stuck >= patience; }
 
   void check() const {

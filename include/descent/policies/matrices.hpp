@@ -11,21 +11,21 @@
 #include <type_traits>
 #include <vector>
 
-/// Matrices follow a rule of their own. Include matrices/host.hpp or matrices/cuda.cuh, which have the products.
+/// A separate rule for matrices. Include matrices/host.hpp or matrices/cuda.cuh, which provide the matrix products.
 namespace descent {
 
-/// What an update rule for matrices is: three parts, of which the machine calls the first and the last for every
-/// element, as it does with other rules, and the second for every matrix in between.
+/// An update rule for matrices has three parts. The first and the last are called for every element, as in other rules;
+/// the second is called for every matrix in between.
 ///
-///     direction(p, g, s, k)     the true gradient's way into the scratch matrices: `inputs<Real>`, one matrix a member
-///     transform(work)           the direction of the whole matrix, from these matrices and a memory of its own
+///     direction(p, g, s, k)     from the true gradient to the scratch matrices: `inputs<Real>`, one matrix per member
+///     transform(work)           the direction of the whole matrix, from these matrices and the rule's memory
 ///     update(p, d, s, k)        the new parameter from the direction's element d
 ///
-/// `state`, `terms`, `check`, `start` and `uses` are as in core/rule.hpp, but for at(t, shape). A member of the state
-/// belongs to direction, or to update if `after(slot)` says so. `memory(shape)` and `scratch(shape)` are the sizes of
-/// what transform works with (detail::host_work); memory lives from step to step, starts at zero, or with
-/// `starts_memory` as `start_memory(work)` leaves it, and changes only in steps that are not skipped. Of these at() may
-/// throw, and the step has changed nothing; the others run when elements have changed, and must not.
+/// `state`, `terms`, `check`, `start` and `uses` are as in core/rule.hpp, but terms come from at(t, shape). A member of
+/// the state belongs to direction, or to update if `after(slot)` returns true. `memory(shape)` and `scratch(shape)` are
+/// the sizes of the arrays that transform works with (detail::host_work). The memory persists between steps, starts at
+/// zero, or with `starts_memory` as `start_memory(work)` leaves it, and changes only in steps that are not skipped.
+/// at() may throw: the step has then changed nothing. The others run after elements have changed and must not throw.
 template <class R>
 concept matrix_rule =
     std::is_trivially_copyable_v<R> && has_state<R> && detail::struct_of_reals<R::template terms> &&
@@ -40,7 +40,7 @@ concept matrix_rule =
 
 namespace detail {
 
-/// A matrix in memory, row by row.
+/// A matrix in memory, stored row by row.
 template <class Real> struct dense {
   Real* data;
   std::int64_t rows, columns;
@@ -50,10 +50,10 @@ template <class Real> struct dense {
   std::int64_t width() const { return transposed ? rows : columns; }
 };
 
-/// The largest number, in device code, too, where nvcc does not call numeric_limits.
+/// The largest number. Also for device code, where nvcc cannot call numeric_limits.
 template <class Real> inline constexpr Real largest = std::numeric_limits<Real>::max();
 
-// What several rules do to elements of matrices.
+// Operations on matrix elements that several rules use.
 template <class Real> struct square_of {
   Real const* x;
   DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(x[i]); }
@@ -70,33 +70,35 @@ template <class Real> struct identity_of {
   DESCENT_HD void operator()(std::int64_t i) const { x[i] = i % (n + 1) == 0 ? Real(1) : Real(0); }
 };
 
-/// A rule that has other terms, state and update for matrices names that one `for_matrices`.
+/// A rule with other terms, state and update for matrices names that matrix rule `for_matrices`.
 template <class R> struct rule_for_matrices { using type = R; };
 template <class R> requires requires { typename R::for_matrices; }
 struct rule_for_matrices<R> { using type = typename R::for_matrices; };
 }  // namespace detail
 
 /// Parameters with a shape of at least 2 x 2 follow `rule` and have its state; the others follow the optimizer's rule.
-/// Everything else is shared: t, the norm, the clip factor, the skip, the loss scale, masters and averages. Where a
-/// group is given, only its matrices. Embeddings and output layers, which matrix rules do not suit, are added without a
-/// shape or to another group.
+/// Everything else is shared: t, the norm, the clip factor, the skip, the loss scale, masters and averages. If a group
+/// is given, only its matrices follow `rule`. Matrix rules do not suit embeddings and output layers: add those without
+/// a shape or to another group.
 ///
-/// States are stored in the type of states<T>, or in the type of the arithmetic where that names several. Products are
-/// in the type of the arithmetic: float, or double. optimizer::matrix_rule is the rule of one group;
-/// vary<&muon::lr>(schedule) is understood, while learning_rate(schedule) is for the optimizer's rule.
+/// States are stored in the type of states<T>, or in the type of the arithmetic if that policy names several. Products
+/// are in the type of the arithmetic: float or double. optimizer::matrix_rule() is the rule of one group. Schedules:
+/// vary<&muon::lr>(schedule) works; learning_rate(schedule) applies to the optimizer's rule only.
 ///
-/// Matrices are done one after the other in scratch that is as large as the largest needs. On CUDA step() enqueues all
-/// of it, also where the device will find that the step is skipped: then the products run for nothing.
+/// Matrices are processed one after the other, in scratch memory of the size that the largest needs. On CUDA step()
+/// enqueues all of it, even if the device then finds that the step is skipped: the products are then wasted.
 template <class Rule> struct matrices {
   using policy_kind = kind::matrices;
+  /// `Rule`, or the rule for matrices that it names.
   using matrix_rule = typename detail::rule_for_matrices<Rule>::type;
 
   matrix_rule rule;
-  int only = -1;
+  int only = -1;  ///< the group whose matrices follow the rule; -1 for all
 
   constexpr matrices(Rule r) : rule{r} {}
   constexpr matrices(Rule r, group g) : rule{r}, only(g.index) {}
 
+  /// Fails to compile if the rule is not for matrices.
   template <class> static constexpr void require_rule() {
     static_assert(descent::matrix_rule<matrix_rule>,
                   "matrices{rule}: a rule for matrices needs state, terms, inputs, at(t, shape), direction, update, "
@@ -106,6 +108,7 @@ template <class Rule> struct matrices {
     if constexpr (has_check<matrix_rule>) rule.check();
   }
 
+  /// Whether a parameter follows the matrix rule.
   template <class View> bool routes(View const& v) const {
     return v.columns > 1 && v.count > v.columns && (only < 0 || v.group == only);
   }

@@ -6,7 +6,7 @@
 
 namespace descent {
 
-/// Ascends: the rule sees -g. Decay still draws to zero, as in PyTorch.
+/// Maximizes the loss: the rule sees -g. Weight decay still pulls towards zero, as in PyTorch.
 struct maximize {
   using policy_kind = kind::maximize;
 };

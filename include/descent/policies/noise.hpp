@@ -9,26 +9,27 @@
 #include <cmath>
 #include <cstdint>
 
-/// Noise on gradients and on losses. The random numbers depend on seed, step and element (or example) alone.
+/// Noise on gradients and on losses. The random numbers depend only on seed, step and element (or example).
 namespace descent {
 
-/// Annealed Gaussian noise on the gradient (Neelakantan et al. 2015, eq. 1 and 2), t being the updates applied so far,
-/// from 0. The authors try eta of 0.01, 0.3 and 1.
+/// Annealed Gaussian noise on the gradient (Neelakantan et al. 2015, eq. 1 and 2). t is the number of updates applied
+/// so far, from 0. The authors try eta of 0.01, 0.3 and 1.
 ///
 ///     g <- g + N(0, s^2)          s^2 = eta / (1 + t)^gamma
 ///
-/// Also a transform of a chain, where it stands. With gamma = 0 and eta = 2 T / lr in front of sgd it is Langevin
-/// dynamics (Welling & Teh 2011) at temperature T: p <- p - lr g + N(0, 2 lr T).
+/// In a chain it is a transform and adds the noise at its place. In front of sgd, with gamma = 0 and eta = 2 T / lr, it
+/// gives Langevin dynamics (Welling & Teh 2011) at temperature T: p <- p - lr g + N(0, 2 lr T).
 struct gradient_noise {
-  double eta = 0.01, gamma = 0.55;
-  std::uint64_t seed = 0;
+  double eta = 0.01, gamma = 0.55;  ///< initial variance and its decay, both at least 0
+  std::uint64_t seed = 0;           ///< of the random numbers
 
   using policy_kind = kind::noise;
 
+  /// s after t updates.
   DESCENT_HD double deviation(std::int64_t t) const { return sqrt(eta / ::pow(1 + double(t), gamma)); }
 
   template <class Real> struct terms { Real deviation; };
-  DESCENT_HD terms<double> at(std::int64_t t) const { return {float(deviation(t - 1))}; }  // float: as the policy
+  DESCENT_HD terms<double> at(std::int64_t t) const { return {float(deviation(t - 1))}; }  // float, as in the policy
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k, Real z) {
     return g + k.deviation * z;
   }
@@ -41,7 +42,7 @@ struct gradient_noise {
 
 namespace detail {
 
-// The functions below use + - * and sqrt alone, so that host and device agree bit for bit where neither contracts
+// The functions below use only + - * and sqrt, so that host and device agree bit for bit if neither contracts
 // a * b + c.
 
 /// log x for positive normal x, to 1.5 ulp: x = m 2^e with m in [sqrt(1/2), sqrt(2)), and Cephes' logf for m.
@@ -76,7 +77,7 @@ DESCENT_HD inline sine_cosine sincos_of_turn(std::uint32_t turn) {
   return {__builtin_bit_cast(float, sin_bits), __builtin_bit_cast(float, cos_bits)};
 }
 
-/// Two independent standard normals of two random words (Box & Muller 1958); none is beyond 6.7.
+/// Two independent standard normals from two random words (Box & Muller 1958). Their magnitudes stay below 6.7.
 DESCENT_HD inline sine_cosine two_normals(std::uint32_t a, std::uint32_t b) {
   float const u = float(std::int32_t(a >> 1)) * 0x1p-31f + 0x1p-32f;  // in (0, 1]
   float const r = descent::sqrt(-2 * normals_log(u));
@@ -86,7 +87,7 @@ DESCENT_HD inline sine_cosine two_normals(std::uint32_t a, std::uint32_t b) {
 
 inline constexpr int noise_stream = 252, weight_stream = 254;
 
-/// Standard normals for the 8 elements of a packet (element / 8) at a step; they take two streams.
+/// Standard normals for the 8 elements of a packet (element / 8) at a step. They use two streams.
 DESCENT_HD inline void normals(float (&z)[8], std::uint64_t seed, std::int64_t step, std::int64_t packet,
                                int stream = noise_stream) {
   random_words const a = random_at(seed, step, packet, stream);
@@ -101,9 +102,9 @@ DESCENT_HD inline void normals(float (&z)[8], std::uint64_t seed, std::int64_t s
 }  // namespace detail
 
 /// The weight of one example's loss, 1 + deviation z with z ~ N(0, 1), which may be negative: multiplicative noise
-/// (Hoffer et al. 2017, section 4). As each example has a weight of its own, the noise of the mean gradient has the
-/// covariance of the examples' gradients: a batch of M imitates one of about M / (1 + deviation^2). One factor for the
-/// mean gradient would not: it only makes the step longer or shorter.
+/// (Hoffer et al. 2017, section 4). Each example has its own weight, so the noise of the mean gradient has the
+/// covariance of the examples' gradients: a batch of M acts like one of about M / (1 + deviation^2). One factor for the
+/// mean gradient would not do that: it only makes the step longer or shorter.
 DESCENT_HD inline float loss_weight(std::uint64_t seed, std::int64_t step, std::int64_t example, float deviation) {
   detail::random_words const random = detail::random_at(seed, step, example, detail::weight_stream);
   return 1 + deviation * detail::two_normals(random.word[0], random.word[1]).sin;

@@ -12,47 +12,47 @@
 #include <string>
 #include <type_traits>
 
-/// Data parallelism as a policy. Every rank has the same parameters and its own part of each batch; a step sees the
-/// mean of the ranks' gradients,
+/// Data parallelism as a policy. Every rank has the same parameters and its own part of each batch. A step uses the
+/// mean of the ranks' gradients:
 ///
 ///     g = (sum over ranks of the gradients in memory) / (sum over ranks of the weights of step(weight))
 ///
-/// so with weight 1 the mean over ranks, and with the number of examples or tokens that each rank's loss was summed
-/// over the mean over all of them. Ranks only ever add: division, loss scale and clipping are one factor in the update.
-/// Norm, skipping and loss scale are those of the sum, the same on all ranks. Every call of a member function that is
-/// not const or that changes a group must be made on every rank, in the same order.
+/// With weight 1 this is the mean over ranks. If each rank's weight is the number of examples or tokens that its loss
+/// was summed over, it is the mean over all of those. Collectives only add: division, loss scale and clipping are one
+/// factor in the update. Norm, skipping and loss scale follow from the sum, so they are the same on all ranks. Every
+/// call of a non-const member function, and every change of a group, must be made on every rank in the same order.
 namespace descent {
 
-/// One rank: the default, which compiles to nothing.
+/// One rank. The default; it adds no code.
 struct single {
   using policy_kind = kind::parallel;
 };
 
-/// The type that gradients have on the wire; without it their own, or float where they have several. In half they are
-/// divided by a power of two of at least sqrt(ranks) and multiplied again in the update; gradients that agree on many
-/// ranks may still overflow, and then the step is skipped.
+/// The type of gradients on the wire. The default is the gradients' own type, or float if they have several. In half
+/// they are divided by a power of two of at least sqrt(ranks), which the update undoes. Gradients that agree on many
+/// ranks may still overflow; the step is then skipped.
 template <storage_type T> struct wire { using type = T; };
 
 /// How gradients are added up.
-struct native_sum {};  ///< as the communicator does it, in the type on the wire
+struct native_sum {};  ///< as the communicator does it, in the wire type
 struct float_sum {};   ///< as the communicator does it, in float (in double for gradients in double)
-/// In float (or double), in the order of the ranks: the same bits whatever is underneath. Ranks send as many bytes as
-/// native_sum does, with replicated up to twice as many, and each needs room for a part from every rank.
+/// In float (or double), in the order of the ranks: the same bits for every communicator. Ranks send as many bytes as
+/// with native_sum, with replicated up to twice as many. Each rank needs a buffer for one part from every rank.
 struct ordered_sum {};
 
-/// Gradients go over the wire while the backward pass still makes others. opt.ready(parameter) says that one is
-/// complete; in any order, each once before a step(), from one thread at a time; those of frozen groups may be left out.
-/// A bucket is sent when it is complete and those before it are. Buckets hold whole tensors, from the last parameter to
-/// the first, and their cut is the same on all ranks; with ordered_sum it changes no bit. On cuda a mark enqueues on the
-/// producer's stream and on one of the optimizer's own, which step() joins; on the host ready() itself sends.
+/// Sends gradients while the backward pass still computes others. opt.ready(parameter) marks a gradient as complete: in
+/// any order, once for each parameter before a step(), from one thread at a time; optional for frozen groups. A bucket
+/// is sent once it and all buckets before it are complete. Buckets hold whole tensors, from the last parameter to the
+/// first, and are the same on all ranks; with ordered_sum their size changes no bit of the result. On CUDA a mark
+/// enqueues on the producer's stream and on an internal stream that step() joins; on the host ready() itself sends.
 struct overlap {
-  std::int64_t bucket_bytes = 25 << 20;  ///< of gradients on the wire; one tensor may have more
+  std::int64_t bucket_bytes = 25 << 20;  ///< of gradients on the wire; a single tensor may be larger
 };
-/// With overlap{}: a gradient without ready() is zero on this rank. Otherwise step() throws, naming it.
+/// With overlap{}: a gradient without ready() counts as zero on this rank. Otherwise step() throws and names it.
 struct missing_is_zero {};
 
-/// Every so many updates ranks compare what agree() compares, in front of the update: step() throws as agree() does,
-/// and nothing has changed. Such a step waits for the device, the others do not; on cuda step() cannot be captured.
+/// Before every `updates`-th update ranks compare what agree() compares. If they differ, step() throws like agree() and
+/// nothing has changed. Only such a step waits for the device. On CUDA step() cannot be captured with this option.
 struct agree_every {
   std::int64_t updates = 1000;
 };
@@ -69,10 +69,10 @@ inline constexpr bool is_sum =
 
 template <class... Options> struct parallel_options {
   static_assert(((is_wire<Options> || is_sum<Options> || is_overlap<Options> || is_agreement<Options>) && ...),
-                "an option of replicated or sharded is wire<T>{}, native_sum{}, float_sum{}, ordered_sum{}, overlap{}, "
-                "missing_is_zero{} or agree_every{updates}");
+                "an option of replicated or sharded must be wire<T>{}, native_sum{}, float_sum{}, ordered_sum{}, "
+                "overlap{}, missing_is_zero{} or agree_every{updates}");
   static_assert((std::size_t{0} + ... + is_wire<Options>) <= 1 && (std::size_t{0} + ... + is_sum<Options>) <= 1,
-                "two options of replicated or sharded exclude each other: one wire<T>, one sum");
+                "replicated and sharded take at most one wire<T>{} and at most one sum");
 
   static constexpr bool in_float = (std::is_same_v<Options, float_sum> || ...);
   static constexpr bool ordered = (std::is_same_v<Options, ordered_sum> || ...);
@@ -86,31 +86,30 @@ template <class... Options> struct wire_of { using type = void; };
 template <class T, class... Rest> struct wire_of<wire<T>, Rest...> { using type = T; };
 template <class First, class... Rest> struct wire_of<First, Rest...> : wire_of<Rest...> {};
 
-/// What the ranks agree on in each step, in the memory of the backend: four sums over the ranks, in one collective.
+/// What the ranks add up in each step, in the backend's memory: four sums over the ranks in one collective.
 struct agreed {
-  double weights = 1, losses = 0;  // of a loss, its weight times what rules look at
+  double weights = 1, losses = 0;  // losses: weight times the loss that rules use
   double present = 1;              // ranks whose gradients are in the sum
-  double calls = 0;                // of what each is in
+  double calls = 0;                // of `call`
 
-  double call = 0;                 // what this rank is in
-  std::uint64_t groups = 0;        // a part of it: its groups
-  double ranks = 1, shrink = 1;    // what gradients on the wire are divided by
+  double call = 0;                 // identifies the call that this rank is in
+  std::uint64_t groups = 0;        // the part of `call` that stands for the groups
+  double ranks = 1, shrink = 1;    // shrink: the divisor of gradients on the wire
 
-  /// This rank's part.
+  /// Sets this rank's contribution.
   DESCENT_HD void enter(double weight, double loss, double what) {
     weights = weight, losses = weight > 0 ? weight * loss : 0, present = 1;
     calls = call = what;
   }
-  /// What the sum of the gradients in memory is divided by, and the mean loss.
+  /// The divisor of the sum of the gradients, and the mean loss.
   DESCENT_HD double weight() const { return weights / shrink; }
   DESCENT_HD double loss() const { return losses / weights; }
-  /// Whether the sums are those of all ranks, in the same call: a collective that is given up on a device leaves others
-  /// behind.
+  /// Whether all ranks are in the sums, in the same call. An aborted collective leaves arbitrary values on a device.
   DESCENT_HD bool complete() const { return same(present, ranks) && same(calls, call * ranks); }
   DESCENT_HD bool differ() const { return same(present, ranks) && !same(calls, call * ranks); }
 
  private:
-  /// What a collective leaves behind that was given up may be not a number, and is then the same as nothing.
+  /// Compares bits, because an aborted collective may leave NaN.
   DESCENT_HD static bool same(double const& a, double const& b) {
     return __builtin_bit_cast(std::uint64_t, a) == __builtin_bit_cast(std::uint64_t, b);
   }
@@ -127,8 +126,8 @@ template <class Comm, class... Options> struct parallel_policy : parallel_option
 
   Comm* comm;
   std::int64_t bucket_bytes = 0;
-  std::int64_t updates_between = 0;  // two agreements
-  agreed* now = nullptr;  // the engine's, as the next
+  std::int64_t updates_between = 0;  // between two calls of agree()
+  agreed* now = nullptr;             // owned by the engine, like `progress`
   comm_progress* progress = nullptr;
 
   explicit parallel_policy(Comm& c, Options const&... options) : comm(&c) {
@@ -147,21 +146,23 @@ template <class Comm, class... Options> struct parallel_policy : parallel_option
 };
 }  // namespace detail
 
-/// Every rank has all of the optimizer's state and makes the whole step, as Horovod's DistributedOptimizer and
-/// PyTorch's DistributedDataParallel do: `replicated{comm, options...}`. The communicator must outlive the optimizer.
-/// Gradients in memory stay each rank's own. The constructor waits for all ranks: it compares what they are about to
-/// train, down to the first difference, and gives them the values of rank 0. Owned besides: the sum of the gradients.
+/// `replicated{comm, options...}`: every rank holds the whole optimizer state and makes the whole step, like Horovod's
+/// DistributedOptimizer and PyTorch's DistributedDataParallel. The communicator must outlive the optimizer. Gradients
+/// in memory remain local to each rank. The constructor waits for all ranks, compares their training setups, reports
+/// the first difference, and broadcasts the values of rank 0. Also owns a buffer for the sum of the gradients.
 template <class Comm, class... Options> struct replicated : detail::parallel_policy<Comm, Options...> {
+  /// Whether each rank owns only its shard of the state.
   static constexpr bool shards = false;
   explicit replicated(Comm& comm, Options... options) : detail::parallel_policy<Comm, Options...>(comm, options...) {}
 };
 template <class Comm, class... Options> replicated(Comm&, Options...) -> replicated<Comm, Options...>;
 
-/// Every rank owns the state of its part of the parameters, updates that part and gets the others' values (ZeRO stage
-/// 1, Rajbhandari et al. 2020): `sharded{comm, options...}`. As many bytes go over the wire as with replicated, and
-/// state, master and averages take 1/size of the memory on each rank. Parts are runs of chunks of 4096 elements of a
-/// tensor, whatever the sizes. state(name) and the like show the part that this rank has.
+/// `sharded{comm, options...}`: every rank owns the state of its shard of the parameters, updates that shard and
+/// receives the values of the others (ZeRO stage 1, Rajbhandari et al. 2020). The wire carries as many bytes as with
+/// replicated; state, master copies and averages take 1/size of the memory on each rank. A shard is a run of chunks of
+/// 4096 elements of a tensor, whatever the tensors' sizes. state(name) and similar functions return this rank's shard.
 template <class Comm, class... Options> struct sharded : detail::parallel_policy<Comm, Options...> {
+  /// Whether each rank owns only its shard of the state.
   static constexpr bool shards = true;
   explicit sharded(Comm& comm, Options... options) : detail::parallel_policy<Comm, Options...>(comm, options...) {}
 };

@@ -9,17 +9,17 @@
 #include <cstdint>
 #include <type_traits>
 
-/// Stochastic rounding of what a step stores in 16 bits.
+/// Stochastic rounding of the values and states that a step stores in 16 bits.
 namespace descent {
 
-/// Rounds values that are stored as half or bfloat16 up or down at random, so that each is right on average (Gupta et
-/// al. 2015, section 3): updates far below half a unit in the last place still add up, without a master copy.
+/// Rounds values stored as half or bfloat16 up or down at random, so that each is correct on average (Gupta et al.
+/// 2015, section 3). Updates far below half a unit in the last place then still add up, without a master copy.
 ///
 ///     x -> the neighbour above with probability (x - below) / (above - below), else the one below
 ///
-/// The random numbers depend on seed, step and element alone, never on launch geometry, devices or ranks.
+/// The random numbers depend only on seed, step and element, never on launch geometry, devices or ranks.
 struct stochastic_rounding {
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  ///< of the random numbers
 
   using policy_kind = kind::rounding;
 };
@@ -30,9 +30,9 @@ struct random_packet {
   alignas(32) std::uint32_t bits[8];  // each in [0, 65536)
 };
 
-/// Random numbers for the 8 elements of a packet (element / 8) at a step, from one call of philox, whose rounds are a
-/// part of the instructions of a step. A value that is rounded and each member of its state have a stream of their own,
-/// below 240.
+/// Random numbers for the 8 elements of a packet (element / 8) at a step, from one philox call. It has only 7 rounds,
+/// because they take a noticeable part of a step's instructions. Each rounded value and each member of its state has
+/// its own stream, below 240.
 DESCENT_HD inline random_packet random_bits(std::uint64_t seed, std::int64_t step, std::int64_t packet, int stream) {
   random_words const random = random_at<7>(seed, step, packet, stream);
   random_packet r;
@@ -44,19 +44,19 @@ DESCENT_HD inline random_packet random_bits(std::uint64_t seed, std::int64_t ste
 }
 
 /// x rounded to one of its neighbours in T, half or bfloat16, by `random`, uniform in [0, 65536): away from zero with
-/// a probability of the dropped fraction, exact for bfloat16 and half's normal numbers, to 2^-16 among half's
-/// subnormal ones. What T represents stays as it is, zeros with their sign. Beyond the largest finite T, x rounds to
-/// nearest: to that number or to infinity. Not a number stays that.
+/// the probability of the dropped fraction. That is exact for bfloat16 and for half's normal numbers, and accurate to
+/// 2^-16 for half's subnormal numbers. Numbers that T represents are unchanged, including the sign of zero. Beyond the
+/// largest finite T, x rounds to nearest: to that number or to infinity. NaN stays NaN.
 template <class T> DESCENT_HD T narrow_stochastic(float x, std::uint32_t random) {
-  static_assert(std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, "stochastic rounding is to half or bfloat16");
+  static_assert(std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, "stochastic rounding needs half or bfloat16");
   std::uint32_t const bits = __builtin_bit_cast(std::uint32_t, x);
-  std::int32_t const magnitude = std::int32_t(bits & 0x7fffffff);  // signed comparisons are the cheap ones in SIMD
+  std::int32_t const magnitude = std::int32_t(bits & 0x7fffffff);  // signed: cheaper to compare in SIMD
   std::int32_t rounded;
   if constexpr (std::is_same_v<T, bfloat16>) {
     std::uint32_t const kept = magnitude < 0x7f7f0000 ? random : 0x8000;
     rounded = std::int32_t((std::uint32_t(magnitude) + kept) >> 16);
   } else {
-    // |x| = below + rest, of which below, at most 2^-14, has the fixed point of half's subnormal numbers.
+    // |x| = below + rest. below is at most 2^-14 and uses the fixed point of half's subnormal numbers.
     std::int32_t const below = magnitude < 0x38800000 ? magnitude : 0x38800000;
     std::int32_t const fixed = std::int32_t(__builtin_bit_cast(float, below) * 0x1p40f);
     std::int32_t const kept = magnitude < 0x477fe000 ? std::int32_t(random) : 0x8000;

@@ -6,8 +6,8 @@
 
 namespace descent {
 
-/// Sets the gradients to zero in the pass that reads them last, also when the step is skipped. Those of frozen groups
-/// are left alone.
+/// Sets the gradients to zero in the last pass that reads them, even if the step is skipped. Leaves the gradients of
+/// frozen groups alone.
 struct zero_grad {
   using policy_kind = kind::zero_grad;
 };

@@ -10,38 +10,43 @@
 #include <string_view>
 #include <type_traits>
 
-/// Automatic mixed precision, at compile time: NVIDIA apex's opt levels as bundles of policies, and PyTorch's autocast
-/// as a function of types.
+/// Automatic mixed precision at compile time: the opt levels of NVIDIA apex as bundles of policies, and PyTorch's
+/// autocast as a function of types.
 namespace descent {
 
+/// The opt levels O0 to O3, and the types that autocast gives to each operation.
 namespace amp {
 
-/// A row of apex.amp's table. Empty where apex says None; an empty loss scale is dynamic.
+/// A row of apex.amp's table. A field is empty where apex has None; an empty loss scale is dynamic.
 struct properties {
+  /// As in apex.amp.frontend.Properties.
   bool enabled = true;
   std::optional<std::string_view> cast_model_type{};
-  bool cast_functions = false;  ///< apex's patch_torch_functions: each operation chooses its type, see compute_t
+  bool cast_functions = false;  ///< apex's patch_torch_functions: each operation has its own type, see compute_t
   std::optional<bool> keep_batchnorm_fp32{}, master_weights{};
   std::optional<double> loss_scale{};
 };
 
 /// O0: everything in float.
 struct O0 : descent::detail::policy_bundle<> {
-  using value = float;       // of the parameters
-  using norm_value = float;  // of the parameters of batch normalization
+  using value = float;       ///< of the parameters
+  using norm_value = float;  ///< of the parameters of batch normalization
+  /// The row of apex.amp's table.
   static constexpr amp::properties properties{.cast_model_type = "float", .master_weights = false, .loss_scale = 1};
 };
 
 /// O1: parameters in float, each operation in the type of compute_t, a dynamic loss scale.
 template <class Low = half> struct O1_of : descent::detail::policy_bundle<dynamic_loss_scale> {
+  /// As in O0.
   using value = float;
   using norm_value = float;
-  using low = Low;  // of compute_t
+  using low = Low;  ///< of compute_t
   static constexpr amp::properties properties{.cast_functions = true};
 };
 
-/// O2: parameters in low precision but for batch normalization's, a master copy in float, a dynamic loss scale.
+/// O2: parameters in low precision, except those of batch normalization; a master copy in float, a dynamic loss scale.
 template <class Low = half> struct O2_of : descent::detail::policy_bundle<master<float>, dynamic_loss_scale> {
+  /// As in O0.
   using value = Low;
   using norm_value = float;
   static constexpr amp::properties properties{
@@ -50,18 +55,20 @@ template <class Low = half> struct O2_of : descent::detail::policy_bundle<master
 
 /// O3: everything in low precision, the "speed of light".
 template <class Low = half> struct O3_of : descent::detail::policy_bundle<> {
+  /// As in O0.
   using value = Low;
   using norm_value = Low;
   static constexpr amp::properties properties{
       .cast_model_type = type_name<Low>(), .keep_batchnorm_fp32 = false, .master_weights = false, .loss_scale = 1};
 };
 
+/// The levels with half.
 using O1 = O1_of<>;
 using O2 = O2_of<>;
 using O3 = O3_of<>;
 
-/// The operations that PyTorch 2.15's autocast has on a list for CUDA (aten/src/ATen/autocast_mode.h), without the
-/// overloads and private ones, and `other` for those on none, as addition, relu and batch normalization.
+/// The operations that are on a list of PyTorch 2.15's autocast for CUDA (aten/src/ATen/autocast_mode.h), without
+/// overloads and private ones. `other` is any operation on no list, such as addition, relu and batch normalization.
 enum class op {
   // low precision
   conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d, convolution, prelu, addmm,
@@ -87,6 +94,7 @@ enum class op {
 /// What autocast does to the inputs of an operation.
 enum class cast { low, to_float, promote, banned, none };
 
+/// The list that an operation is on.
 constexpr cast list_of(op o) {
   if (o <= op::scaled_dot_product_attention) return cast::low;
   if (o <= op::norm) return cast::to_float;
@@ -99,7 +107,7 @@ constexpr cast list_of(op o) {
 
 namespace detail {
 
-/// The narrowest type that holds the values of all; half and bfloat16 meet in float.
+/// The narrowest type that holds the values of all; float for half and bfloat16 together.
 template <class T, class... Ts> struct widest { using type = T; };
 template <class A, class B, class... Ts> struct widest<A, B, Ts...> {
   using wider = std::conditional_t<(sizeof(A) > sizeof(B)), A, B>;
@@ -110,7 +118,7 @@ template <class A, class B, class... Ts> struct widest<A, B, Ts...> {
 template <amp::op O, class Low, class... Inputs> struct compute {
   static constexpr amp::cast rule = amp::list_of(O);
   static_assert(rule != amp::cast::banned,
-                "binary_cross_entropy is banned under autocast, as its gradients leave the range of half: "
+                "binary_cross_entropy is banned under autocast, because its gradients exceed the range of half: "
                 "use binary_cross_entropy_with_logits, before the sigmoid");
   using widest = typename detail::widest<Inputs...>::type;
   using cast = std::conditional_t<rule == amp::cast::low, Low,
@@ -123,19 +131,19 @@ template <amp::op O, class Low> struct compute<O, Low> : compute<O, Low, Low> {}
 
 namespace amp {
 
-/// The type in which an operation computes and which it returns, under autocast to Low and given the types of its
-/// floating-point inputs; without any they are all Low.
+/// The type in which an operation computes and which it returns under autocast to Low, given the types of its
+/// floating-point inputs. If no types are given, all are Low.
 ///
 ///     low          Low
 ///     to_float     float
 ///     promote      the widest of the inputs
 ///     none         the widest of the inputs
-///     any of them  double, where an input is double: double is never cast
+///     any of them  double, if an input is double: double is never cast
 ///     banned       does not compile
 template <op O, storage_type Low, storage_type... Inputs>
 using compute_t = typename descent::detail::compute<O, Low, Inputs...>::type;
 
-/// The type of the sums inside that operation.
+/// The type of the sums inside the operation.
 template <op O, storage_type Low, storage_type... Inputs>
 using accumulate_t = std::conditional_t<std::is_same_v<compute_t<O, Low, Inputs...>, double>, double, float>;
 

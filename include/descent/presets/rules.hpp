@@ -30,33 +30,33 @@
 
 #include <limits>
 
-/// Rules as other frameworks have them, under their names there and with their defaults: what differs from ours is
-/// here and nowhere else. Fields may be changed afterwards.
+/// The rules of other frameworks, under their names there and with their defaults. All differences from our defaults
+/// are here. Fields may be changed afterwards.
 namespace descent::preset {
 
-/// torch.optim 2.15. All other rules that it has are ours by default.
+/// torch.optim 2.15. Its other rules have our defaults.
 namespace torch {
 constexpr descent::sgd SGD() { return {}; }
 constexpr descent::adam Adam() { return {}; }
 constexpr descent::adamw AdamW() { return {}; }
 constexpr descent::rmsprop RMSprop() { return {}; }
 constexpr descent::adagrad Adagrad() { return {}; }
-constexpr descent::adam SparseAdam() { return {.eps_on_raw = true}; }  // but for its choice of rows
+constexpr descent::adam SparseAdam() { return {.eps_on_raw = true}; }  // except its choice of rows
 }  // namespace torch
 
-/// NVIDIA apex. FusedLAMB also clips the norm of all gradients to 1 first: clip_norm{1}.
+/// NVIDIA apex. FusedLAMB first clips the norm of all gradients to 1: add clip_norm{1}.
 namespace apex {
 constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }  // its adam_w_mode is on by default
 constexpr descent::lamb FusedLAMB() { return {.weight_decay = 0.01, .always = false}; }
 constexpr descent::sgd FusedSGD() { return {}; }          // its wd_after_momentum is decoupled
 constexpr descent::adagrad FusedAdagrad() { return {}; }  // its adagrad_w_mode is decoupled
-/// Keeps the norm, whose square is v here. `reg_inside_moment` is raw_moment = false; the infinity norm is not there.
+/// It stores the norm; our v is its square. `reg_inside_moment` is raw_moment = false. There is no infinity norm.
 constexpr descent::novograd FusedNovoGrad() {
   return {.lr = 1e-3, .beta2 = 0.999, .eps = 1e-8, .averaging = true, .bias_correction = true, .raw_moment = true};
 }
 }  // namespace apex
 
-/// optax 0.2.8; the learning rates are ours, for it has none.
+/// optax 0.2.8. It has no default learning rates, so they are ours.
 namespace optax {
 constexpr descent::adamw adamw() { return {.weight_decay = 1e-4}; }
 constexpr descent::adagrad adagrad() { return {.eps = 1e-7, .initial = 0.1, .eps_inside = true}; }
@@ -68,7 +68,7 @@ constexpr descent::lamb lamb() { return {}; }
 constexpr descent::amsgrad amsgrad() { return {.corrected_max = true}; }
 constexpr descent::nadam nadam() { return {.momentum_decay = std::numeric_limits<double>::infinity()}; }
 constexpr descent::radam radam() { return {.eps_on_raw = false}; }
-/// It blends its estimate of h behind updates 1, 11, 21, ...
+/// optax blends its estimate of h after updates 1, 11, 21, ...
 constexpr descent::sophia sophia() {
   return {.beta1 = 0.965, .eps = 1e-8, .weight_decay = 1e-4, .bias_correction = true};
 }
@@ -77,14 +77,14 @@ constexpr descent::sophia sophia() {
 /// timm.
 namespace timm {
 constexpr descent::sgd SGDW() { return {.decoupled = true}; }
-/// TensorFlow's. Its weight_decay is L2 unless decoupled.
+/// TensorFlow's version. Its weight_decay is L2 unless decoupled.
 constexpr descent::rmsprop RMSpropTF() {
   return {.alpha = 0.9, .eps = 1e-10, .initial = 1, .eps_inside = true, .lr_inside = true};
 }
 }  // namespace timm
 
-/// ensmallen 2. It sums gradients over the batch and divides lr by its size, which means another lr for rules that do
-/// not depend on the scale of the gradient.
+/// ensmallen 2. It sums gradients over the batch and divides lr by the batch size. Rules that do not depend on the
+/// scale of the gradient therefore need another lr.
 namespace ensmallen {
 constexpr descent::adam Adam() { return {.eps_on_raw = true}; }
 constexpr descent::rmsprop RMSProp() { return {}; }
@@ -119,29 +119,29 @@ namespace deepspeed {
 constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }
 constexpr descent::adamw CPUAdam() { return {.weight_decay = 0}; }
 constexpr descent::adagrad CPUAdagrad() { return {}; }
-/// The sources after 0.19.6 correct the moments instead: correct_rate = false.
+/// Versions after 0.19.6 correct the moments instead: correct_rate = false.
 constexpr descent::lamb FusedLamb() {
   return {.eps = 1e-8, .min_ratio = 0.01, .max_ratio = 10, .correct_rate = true};
 }
-constexpr descent::lion FusedLion() { return {.lr = 1e-3, .beta2 = 0.999, .at_zero = -1}; }  // climbs at sign 0
+constexpr descent::lion FusedLion() { return {.lr = 1e-3, .beta2 = 0.999, .at_zero = -1}; }  // moves up at sign 0
 }  // namespace deepspeed
 
-/// bitsandbytes, with states in 32 bits. Adam is AdamW: its decay is decoupled and comes after the step.
+/// bitsandbytes, with 32-bit states. Its Adam is AdamW: the decay is decoupled and comes after the step.
 namespace bitsandbytes {
 constexpr descent::adamw Adam() { return {.weight_decay = 0, .decay_after = true}; }
 constexpr descent::adamw AdamW() { return {.decay_after = true}; }
-constexpr descent::sgd SGD() { return {.momentum = 0.9}; }  // it demands a momentum, and ignores dampening and nesterov
+constexpr descent::sgd SGD() { return {.momentum = 0.9}; }  // requires a momentum; ignores dampening and nesterov
 constexpr descent::adagrad Adagrad() { return {}; }
 constexpr descent::rmsprop RMSprop() { return {}; }
 constexpr descent::lion Lion() { return {}; }
 constexpr descent::ademamix AdEMAMix() { return {.weight_decay = 1e-2}; }
-/// Caps of the step's norm at lr max_unorm ||p||, with trust for max_unorm; where p is 0 theirs is 0, and ours is none.
-/// Decay of LARS is an l2 in front; LAMB's, which comes after the step and beside the cap, is not there.
+/// They cap the norm of the step at lr max_unorm ||p||; trust is max_unorm. If p is 0, their cap is 0 and ours is off.
+/// For the decay of LARS put an l2 in front. LAMB's, which comes after the step and outside the cap, is not available.
 constexpr descent::layerwise<descent::sgd> LARS() { return {.rule = {.momentum = 0.9}, .trust = 0.02, .max_ratio = 1}; }
 constexpr descent::layerwise<descent::adam> LAMB() { return {.max_ratio = 1}; }
 }  // namespace bitsandbytes
 
-/// MLX. Adam and AdamW do not correct bias unless told so.
+/// MLX. Adam and AdamW correct bias only on request.
 namespace mlx {
 constexpr descent::adam Adam() { return {.bias_correction = false}; }
 constexpr descent::adamw AdamW() { return {.bias_correction = false}; }
@@ -152,10 +152,10 @@ constexpr descent::adadelta AdaDelta() { return {}; }
 constexpr descent::lion Lion() { return {}; }
 }  // namespace mlx
 
-/// flashlight. Adam's decay has lr, those of the four after it have not.
+/// flashlight. The decay of Adam is multiplied by lr; that of the four rules after it is not.
 namespace flashlight {
 constexpr descent::sgd SGD() { return {}; }
-/// Its velocity follows a new lr.
+/// Its velocity is rescaled when lr changes.
 constexpr descent::heavy_ball NAG() {
   return {.momentum = 0.99, .nesterov = true, .correction = true, .decoupled = true};
 }
@@ -172,9 +172,9 @@ constexpr descent::heavy_ball sgd() { return {.weight_decay = 5e-4}; }
 constexpr descent::adam adam() { return {.weight_decay = 5e-4, .eps_on_raw = true}; }
 }  // namespace dlib
 
-/// tiny-cuda-nn, for matrices; it decays no other parameters. DecoupledAdam is Adam with its relative decay, which is 0
-/// by default, and its L2, which stays. AdaBound is its Adam with adabound. It counts the updates of each element,
-/// which are those of all unless it skips some.
+/// tiny-cuda-nn, for matrices; it does not decay other parameters. DecoupledAdam is Adam with its relative decay, which
+/// is 0 by default, and still with its L2 decay. AdaBound is its Adam with adabound. It counts updates per element; all
+/// elements have the same count unless it skips some.
 namespace tcnn {
 constexpr descent::sgd SGD() { return {.weight_decay = 1e-8}; }
 constexpr descent::adam Adam() { return {.weight_decay = 1e-8, .eps_on_raw = true}; }

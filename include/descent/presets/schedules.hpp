@@ -12,7 +12,7 @@
 
 namespace descent::detail {
 
-/// A scale whose boundary is 0 holds from the start; its entry is left over, and lies beyond every step.
+/// A scale whose boundary is 0 applies from the start. The entry that this leaves unused lies beyond every step.
 template <class Pieces, std::size_t N>
 constexpr Pieces pieces(Pieces s, double init_value, std::int64_t const (&boundaries)[N], double const (&scales)[N]) {
   std::size_t n = 0;
@@ -25,14 +25,14 @@ constexpr Pieces pieces(Pieces s, double init_value, std::int64_t const (&bounda
   for (std::size_t i = 0; i < N; ++i) s.values[i + 1] *= s.values[i];
   return s;
 }
-/// The fraction of peak_value that init_value is.
+/// init_value as a fraction of peak_value.
 constexpr double part_of_peak(double init_value, double peak_value, char const* name) {
-  require(peak_value != 0 || init_value == 0, name, "peak_value", "other than 0, for the warm-up is a part of it",
+  require(peak_value != 0 || init_value == 0, name, "peak_value", "other than 0, because the warmup is a part of it",
           peak_value);
   return peak_value != 0 ? init_value / peak_value : 0;
 }
 
-/// So many of the steps, rounded down.
+/// That part of the steps, rounded down.
 constexpr std::int64_t part_of_steps(char const* name, char const* field, double part, std::int64_t steps) {
   require_steps(name, "transition_steps", steps, 1);
   require(part >= 0 && part <= 1, name, field, "in [0, 1]", part);
@@ -41,12 +41,12 @@ constexpr std::int64_t part_of_steps(char const* name, char const* field, double
 
 }  // namespace descent::detail
 
-/// Schedules under their names in other libraries, with the arguments there, where the mapping of fields is not
+/// Schedules of other libraries, under their names and with their arguments, where the mapping to our fields is not
 /// obvious. docs/schedules.md has a table of all.
 namespace descent::preset {
 
-/// torch.optim.lr_scheduler 2.15; `lr` is the optimizer's. LinearLR and PolynomialLR of 0 steps stay at their start, as
-/// there; our own schedules are then at their end.
+/// torch.optim.lr_scheduler 2.15; `lr` is the optimizer's. With 0 steps, LinearLR and PolynomialLR stay at their start,
+/// as in PyTorch; our own schedules are then at their end.
 namespace torch {
 constexpr descent::piecewise_constant<1> ConstantLR(double lr, double factor = 1. / 3, std::int64_t total_iters = 5) {
   return {.at = {total_iters}, .values = {lr * factor, lr}};
@@ -64,7 +64,7 @@ constexpr descent::cosine CosineAnnealingLR(double lr, std::int64_t T_max, doubl
 }
 }  // namespace torch
 
-/// optax 0.2.8. A transition of 0 steps stays at the start, as there; our own schedules are then at their end.
+/// optax 0.2.8. With 0 steps, a transition stays at its start, as in optax; our own schedules are then at their end.
 namespace optax {
 constexpr delayed<descent::polynomial> polynomial_schedule(double init_value, double end_value, double power,
                                                            std::int64_t transition_steps,
@@ -89,7 +89,7 @@ constexpr descent::cosine cosine_decay_schedule(double init_value, std::int64_t 
   return {init_value, alpha * init_value, decay_steps, exponent};
 }
 
-/// The scales multiply one another from each boundary on.
+/// From each boundary on, its scale multiplies the value; the scales accumulate.
 template <std::size_t N>
 constexpr piecewise_constant<N> piecewise_constant_schedule(double init_value, std::int64_t const (&boundaries)[N],
                                                             double const (&scales)[N]) {
@@ -122,11 +122,12 @@ constexpr piecewise_interpolated<2> cosine_onecycle_schedule(std::int64_t transi
       {div_factor, 1 / (div_factor * final_div_factor)});
 }
 
+/// Rises linearly to peak_value and stays there.
 constexpr delayed<descent::linear> warmup_constant_schedule(double init_value, double peak_value,
                                                             std::int64_t warmup_steps) {
   return linear_schedule(init_value, peak_value, warmup_steps);
 }
-/// decay_steps counts the warm-up, too. Throws std::invalid_argument where peak_value is 0 and init_value is not.
+/// decay_steps includes the warmup. Throws std::invalid_argument if peak_value is 0 and init_value is not.
 constexpr warmup<descent::cosine> warmup_cosine_decay_schedule(double init_value, double peak_value,
                                                                std::int64_t warmup_steps, std::int64_t decay_steps,
                                                                double end_value = 0, double exponent = 1) {

@@ -7,14 +7,16 @@
 
 namespace descent {
 
-/// ACProp: AdaBelief that divides by what it believed before this gradient (Zhuang et al. 2021), with decoupled
-/// decay. As optax.contrib.acprop, which measures g from the old m, where its text and the paper have the new one.
+/// ACProp: AdaBelief that divides g by the estimate from before this gradient (Zhuang et al. 2021), with decoupled
+/// decay. As optax.contrib.acprop, whose code takes g - m with the old m; its description and the paper take the new m.
 ///
 ///     u <- g / (sqrt(v / (1 - b2^(t-1))) + eps)           (v = 0, as at t = 1: g / (1 + eps))
 ///     v <- b2 v + (1 - b2) (g - m)^2 + eps_root
 ///     m <- b1 m + (1 - b1) g
 ///     p <- p - lr (u + wd p)
 struct acprop {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, eps_root and weight_decay (wd) at least
+  /// 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-16, eps_root = 1e-16, weight_decay = 0;
 
   template <class Real> struct state { Real m, v; };

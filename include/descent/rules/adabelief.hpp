@@ -7,13 +7,15 @@
 
 namespace descent {
 
-/// AdaBelief (Zhuang et al. 2020, algorithm 2): the step is long where the gradient is near its mean. As
-/// optax.adabelief: eps_root is added at every step and stays in s. optax has no decay; the one here is AdamW's.
+/// AdaBelief (Zhuang et al. 2020, algorithm 2): steps are long where the gradient is close to its mean. As in
+/// optax.adabelief, eps_root is added at every step and stays in s. optax has no decay; the one here is AdamW's.
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     s <- b2 s + (1 - b2) (g - m)^2 + eps_root           with the new m
 ///     p <- p - lr (m^ / (sqrt(s^) + eps) + wd p)          x^ = x / (1 - b^t)
 struct adabelief {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of s, in [0, 1); eps, eps_root and weight_decay (wd) at least
+  /// 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-16, eps_root = 1e-16, weight_decay = 0;
 
   template <class Real> struct state { Real m, s; };

@@ -7,9 +7,9 @@
 
 namespace descent {
 
-/// AdaBound: Adam whose rate of each element is clipped to bounds that close in on final_lr, SGD's rate (Luo et al.
-/// 2019, algorithm 2), with the bias correction and the bounds of its authors' code. `amsbound` takes the largest v so
-/// far. eps is added to the uncorrected root. Weight decay in its L2 form, or `decoupled` as AdamW's.
+/// AdaBound: Adam with per-element rates clipped to bounds that converge to final_lr, SGD's rate (Luo et al. 2019,
+/// algorithm 2). Bias correction and bounds are those of the authors' code, and eps is added to the uncorrected root.
+/// `amsbound` uses the largest v so far. Weight decay is in its L2 form, or `decoupled` as in AdamW.
 ///
 ///     g <- g + wd p                                              (decoupled: p <- p - lr wd p instead)
 ///     m <- b1 m + (1 - b1) g
@@ -17,9 +17,11 @@ namespace descent {
 ///     r <- lr sqrt(1 - b2^t) / (1 - b1^t) / (sqrt(v) + eps)      (amsbound: v_max <- max(v_max, v) for v)
 ///     p <- p - clip(r, f (1 - 1 / (gamma t + 1)), f (1 + 1 / (gamma t))) m          f = final_lr lr / base_lr
 ///
-/// base_lr is lr as the rule is written down, so that a schedule of lr scales the bounds: else none would slow late
-/// steps down.
+/// base_lr is the value of lr when the rule is created, so that a schedule of lr also scales the bounds. Otherwise no
+/// schedule would slow down late steps.
 struct adabound {
+  /// Learning rate lr, final_lr and base_lr at least 0; gamma, the speed at which the bounds close, above 0; decay
+  /// rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
   double lr = 1e-3, final_lr = 0.1, base_lr = lr, gamma = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8,
          weight_decay = 0;
   bool amsbound = false, decoupled = false;

@@ -7,7 +7,7 @@
 
 namespace descent {
 
-/// Adadelta (Zeiler 2012, algorithm 1), as torch.optim.Adadelta: u remembers the steps before lr multiplies them.
+/// Adadelta (Zeiler 2012, algorithm 1), as torch.optim.Adadelta: u averages the steps before they are multiplied by lr.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead, with the old p)
 ///     v <- rho v + (1 - rho) g^2
@@ -15,8 +15,9 @@ namespace descent {
 ///     u <- rho u + (1 - rho) d^2
 ///     p <- p - lr d
 ///
-/// Without `decay_by_lr` lr is left out of the decoupled decay, as flashlight.
+/// If `decay_by_lr` is false, the decoupled decay is not multiplied by lr, as in flashlight.
 struct adadelta {
+  /// Learning rate lr; decay rate rho of both averages, in [0, 1); eps above 0; weight_decay (wd) at least 0.
   double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
   bool decoupled = false, decay_by_lr = true;
 

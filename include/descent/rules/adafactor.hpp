@@ -13,9 +13,9 @@ namespace descent {
 
 struct factored_adafactor;
 
-/// Adafactor (Shazeer & Stern 2018). `matrices{adafactor{...}}` keeps one number for each row and column instead of
-/// one for each element (factored_adafactor, algorithm 4); as the optimizer's rule it keeps v, for vectors (algorithm
-/// 5). By default as torch.optim.Adafactor, with eps1 that of float; the decay rate of v is t^-beta2_decay.
+/// Adafactor (Shazeer & Stern 2018). `matrices{adafactor{...}}` keeps one number per row and column (algorithm 4, see
+/// factored_adafactor). As the optimizer's rule it keeps v for each element, for vectors (algorithm 5). The defaults
+/// are those of torch.optim.Adafactor, with eps1 for float. v decays at the rate t^-beta2_decay.
 ///
 ///     v <- v + t^-decay (g^2 - v)
 ///     u <- g / sqrt(max(v, eps1^2))
@@ -23,12 +23,15 @@ struct factored_adafactor;
 ///     a <- max(eps2, rms(p)) min(lr, 1 / sqrt(t))                    rms over the tensor
 ///     p <- p - lr wd p - a u
 ///
-/// As in optax: `eps_added` has g^2 + eps1 and no floors; without `capped` lr itself; without `decay_by_lr` wd alone;
-/// with `momentum` m <- mu m + (1 - mu) a u takes a u's place. Without `relative` a is not multiplied by rms(p).
+/// optax's options: `eps_added` uses g^2 + eps1 and no floors; `capped` = false uses lr itself; `decay_by_lr` = false
+/// decays by wd alone; `momentum` replaces a u by m <- mu m + (1 - mu) a u. `relative` = false drops rms(p) from a.
 struct adafactor {
+  /// Learning rate lr; beta2_decay, the exponent of v's decay rate; eps1 and eps2, the floors of sqrt(v) and rms(p);
+  /// weight_decay (wd): all at least 0. clip, the limit of rms(u), above 0; momentum (mu) in [0, 1).
   double lr = 1e-2, beta2_decay = 0.8, eps1 = 0x1p-23, eps2 = 1e-3, clip = 1, weight_decay = 0, momentum = 0;
   bool eps_added = false, capped = true, relative = true, decay_by_lr = true;
 
+  /// The rule for matrices.
   using for_matrices = factored_adafactor;
 
   template <class Real> struct state { Real v, m; };
@@ -39,6 +42,7 @@ struct adafactor {
 
   bool uses(std::size_t slot) const { return slot == 0 || momentum != 0; }
 
+  /// lr or, with `capped`, min(lr, 1 / sqrt(t)).
   DESCENT_HD double step_size(std::int64_t t) const { return capped ? min(lr, 1 / sqrt(double(t))) : lr; }
   DESCENT_HD terms<double> at(std::int64_t t) const {
     return {pow(double(t), -beta2_decay), eps_added ? eps1 : 0, eps_added ? 0 : eps1 * eps1, step_size(t),
@@ -76,7 +80,7 @@ static_assert(update_rule<adafactor> && has_sums<adafactor>);
 
 namespace detail {
 
-/// The square of an element, and what is added to it.
+/// g^2, plus the eps of `eps_added`.
 template <class Real, class Terms> struct adafactor_square {
   Real const* g;
   Terms const* k;
@@ -84,7 +88,7 @@ template <class Real, class Terms> struct adafactor_square {
     return double(g[i]) * double(g[i]) + double(k->added);
   }
 };
-/// mean <- mean + a2 (sum / n - mean), where sum / n is at most the largest number
+/// mean <- mean + a2 (sum / n - mean), with sum / n limited to the largest finite number
 template <class Real, class Terms> struct adafactor_mean {
   Real* mean;
   Terms const* k;
@@ -93,7 +97,7 @@ template <class Real, class Terms> struct adafactor_mean {
     mean[i] = mean[i] + k->a2 * (Real(min(sum / n, double(largest<Real>))) - mean[i]);
   }
 };
-/// g <- u = g / sqrt(v), v the product of the row's and the column's mean by the mean of all
+/// g <- u = g / sqrt(v), where v = row mean * column mean / overall mean
 template <class Real, class Terms> struct adafactor_direction {
   Real *g, *row, *column;
   double const* rows_total;
@@ -102,7 +106,7 @@ template <class Real, class Terms> struct adafactor_direction {
   DESCENT_HD void operator()(std::int64_t i, std::int64_t r, std::int64_t c) const {
     Real mean = Real(*rows_total / double(rows));
     if (k->floor != 0 && !(mean > k->eps1)) mean = k->eps1;
-    Real const v = row[r] / mean * column[c];  // row[r] * column[c] may be too small or too large
+    Real const v = row[r] / mean * column[c];  // row[r] * column[c] may underflow or overflow
     g[i] = g[i] / sqrt(v > k->floor ? v : k->floor);
   }
 };
@@ -125,9 +129,9 @@ template <class Real, class Terms> struct adafactor_scale {
 
 }  // namespace detail
 
-/// Adafactor's rule for matrices, with r_i and c_j the means over rows and columns instead of v:
+/// Adafactor for matrices, with the means r_i over rows and c_j over columns in place of v:
 ///
-///     r_i <- r_i + t^-decay (mean_j(g_ij^2) - r_i),  c_j likewise
+///     r_i <- r_i + t^-decay (mean_j(g_ij^2) - r_i),  and c_j in the same way
 ///     v_ij = r_i c_j / max(mean(r), eps1)
 struct factored_adafactor : adafactor {
   template <class Real> struct state { Real m; };
@@ -175,7 +179,7 @@ struct factored_adafactor : adafactor {
 static_assert(matrix_rule<factored_adafactor>);
 
 namespace preset::optax {
-/// optax.adafactor 0.2.8; the learning rate is ours, for it has none.
+/// optax.adafactor 0.2.8. optax has no default learning rate; this one is ours.
 constexpr descent::adafactor adafactor() {
   return {.eps1 = 1e-30, .eps_added = true, .capped = false, .decay_by_lr = false};
 }

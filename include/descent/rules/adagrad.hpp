@@ -7,17 +7,19 @@
 
 namespace descent {
 
-/// Adagrad (Duchi, Hazan & Singer 2011, figure 1, diagonal), as torch.optim.Adagrad. The update is 0 where s is 0, also
-/// with eps = 0, for which PyTorch divides 0 by 0.
+/// Adagrad (Duchi, Hazan & Singer 2011, figure 1, diagonal), as torch.optim.Adagrad. The update is 0 where s is 0, even
+/// with eps = 0, where PyTorch divides 0 by 0.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead, with the old p)
 ///     s <- s + g^2                                        s = initial before the first step
 ///     p <- p - lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
 ///
-/// `eps_inside` divides by sqrt(s + eps) instead, as optax.adagrad does (whose eps is 1e-7 and initial is 0.1).
-/// `decoupled` is apex's adagrad_w_mode; there lr is that of the step, with lr_decay. Without `decay_by_lr` lr is left
-/// out of the decoupled decay, as flashlight.
+/// `eps_inside` divides by sqrt(s + eps) instead, as in optax.adagrad (which has eps 1e-7 and initial 0.1).
+/// `decoupled` is apex's adagrad_w_mode; its lr is that of the step, including lr_decay. If `decay_by_lr` is false,
+/// the decoupled decay is not multiplied by lr, as in flashlight.
 struct adagrad {
+  /// Learning rate lr and its decay lr_decay per update; eps; weight_decay (wd); initial, the first value of s: all at
+  /// least 0.
   double lr = 1e-2, lr_decay = 0, eps = 1e-10, weight_decay = 0, initial = 0;
   bool eps_inside = false, decoupled = false, decay_by_lr = true;
 

@@ -7,17 +7,18 @@
 
 namespace descent {
 
-/// Adam (Kingma & Ba 2015, algorithm 1), with weight decay in its L2 form as torch.optim.Adam.
+/// Adam (Kingma & Ba 2015, algorithm 1), with L2 weight decay as in torch.optim.Adam.
 ///
 ///     g <- g + wd p
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) g^2
 ///     p <- p - lr m^ / (sqrt(v^) + eps)        x^ = x / (1 - b^t)
 ///
-/// With `eps_on_raw` eps is added to sqrt(v), before its correction, as in the paper's last remark of section 2, in
-/// TensorFlow and in torch.optim.SparseAdam: sqrt(v^) + eps / sqrt(1 - b2^t). Without `bias_correction` x^ = x, as by
+/// `eps_on_raw` adds eps to sqrt(v) before the bias correction, as in the last remark of section 2 of the paper, in
+/// TensorFlow and in torch.optim.SparseAdam: sqrt(v^) + eps / sqrt(1 - b2^t). Without `bias_correction` x^ = x, the
 /// default in MLX.
 struct adam {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool eps_on_raw = false, bias_correction = true;
 

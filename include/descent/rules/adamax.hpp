@@ -7,8 +7,8 @@
 
 namespace descent {
 
-/// Adamax: Adam with the infinity norm (Kingma & Ba 2015, algorithm 2), as torch.optim.Adamax: eps stands inside the
-/// maximum; the paper has none. `eps_outside` divides by u + eps instead, as ensmallen and MLX; without
+/// Adamax: Adam with the infinity norm (Kingma & Ba 2015, algorithm 2), as torch.optim.Adamax, with eps inside the
+/// maximum; the paper has no eps. `eps_outside` divides by u + eps instead, as in ensmallen and MLX. Without
 /// `bias_correction` the step is not divided by 1 - b1^t, as in MLX. `decoupled` is optax.adamaxw.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead, with the old p)
@@ -16,6 +16,7 @@ namespace descent {
 ///     u <- max(b2 u, |g| + eps)
 ///     p <- p - lr / (1 - b1^t) m / u
 struct adamax {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of u, in [0, 1); eps and weight_decay (wd) at least 0.
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool eps_outside = false, bias_correction = true, decoupled = false;
 

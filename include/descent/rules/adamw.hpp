@@ -7,17 +7,18 @@
 
 namespace descent {
 
-/// AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2), with the decay scaled by lr as in
-/// torch.optim.AdamW.
+/// AdamW: Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2). The decay is multiplied by lr, as
+/// in torch.optim.AdamW.
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) g^2
 ///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 ///
-/// `eps_on_raw` and `bias_correction` as in adam. Other orders of the decay: `decay_after` shrinks what the
-/// step has made, p <- (p - lr u) (1 - lr wd), as bitsandbytes; `decay_corrected` has wd sqrt(1 - b2^t) / (1 - b1^t),
-/// as tiny-cuda-nn.
+/// `eps_on_raw` and `bias_correction` are as in adam. Two options change the decay. `decay_after` decays the result of
+/// the step, p <- (p - lr u) (1 - lr wd), as in bitsandbytes. `decay_corrected` uses wd sqrt(1 - b2^t) / (1 - b1^t), as
+/// in tiny-cuda-nn.
 struct adamw {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
   bool eps_on_raw = false, bias_correction = true, decay_after = false, decay_corrected = false;
 

@@ -7,8 +7,8 @@
 
 namespace descent {
 
-/// Adan: adaptive Nesterov momentum (Xie et al. 2022, algorithm 1 with b = 1 - beta), as optax.adan, whose decay is
-/// additive.
+/// Adan: adaptive Nesterov momentum (Xie et al. 2022, algorithm 1 with b = 1 - beta), as optax.adan, with additive
+/// decay.
 ///
 ///     d <- g - old;  old <- g                                    t = 1: d <- 0
 ///     m <- b1 m + (1 - b1) g
@@ -16,8 +16,10 @@ namespace descent {
 ///     n <- b3 n + (1 - b3) (g + c d)^2
 ///     p <- p - lr ((m^ + c v^) / (sqrt(n^ + eps_root) + eps) + wd p)          x^ = x / (1 - b^t)
 ///
-/// c = 1 - b2, which is optax's reading; with `paper_weight` c = b2, as in the paper and its authors' code.
+/// c = 1 - b2, as in optax. With `paper_weight` c = b2, as in the paper and its authors' code.
 struct adan {
+  /// Learning rate lr; decay rates beta1 of m, beta2 of v and beta3 of n, in [0, 1); eps, eps_root and weight_decay
+  /// (wd) at least 0.
   double lr = 1e-3, beta1 = 0.98, beta2 = 0.92, beta3 = 0.99, eps = 1e-8, eps_root = 1e-8, weight_decay = 0;
   bool paper_weight = false;
 

@@ -8,14 +8,16 @@
 namespace descent {
 
 /// AdEMAMix: Adam with a second, slow momentum (Pagliardini, Ablin & Grangier 2024, algorithm 1), as
-/// optax.contrib.ademamix: m2 is not corrected for bias. The paper lets alpha and beta3 grow over the first steps; here
-/// they are constant unless vary<&ademamix::alpha>(schedule) and vary<&ademamix::beta3>(schedule) are given.
+/// optax.contrib.ademamix, without bias correction of m2. The paper lets alpha and beta3 grow over the first steps;
+/// here they are constant unless vary<&ademamix::alpha>(schedule) and vary<&ademamix::beta3>(schedule) are given.
 ///
 ///     m1 <- b1 m1 + (1 - b1) g
 ///     m2 <- b3 m2 + (1 - b3) g
 ///     v  <- b2 v + (1 - b2) g^2
 ///     p  <- p - lr ((m1^ + alpha m2) / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 struct ademamix {
+  /// Learning rate lr; decay rates beta1 of m1, beta2 of v and beta3 of m2, in [0, 1); alpha, the weight of m2, eps and
+  /// weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, beta3 = 0.9999, alpha = 5, eps = 1e-8, weight_decay = 0;
 
   template <class Real> struct state { Real m1, m2, v; };

@@ -7,15 +7,16 @@
 
 namespace descent {
 
-/// ADOPT: Adam that divides by the v before this gradient, and averages after the division (Taniguchi et al. 2024,
-/// algorithm 2; without `clip` its first version), as optax.contrib.adopt: the first step only sets v, nothing moves.
-/// optax has no decay; the one here is AdamW's, from the second step on.
+/// ADOPT: Adam that divides by v from before this gradient, and averages after the division (Taniguchi et al. 2024,
+/// algorithm 2; without `clip`, the paper's first version). As in optax.contrib.adopt, the first step only sets v and
+/// moves nothing. optax has no decay; the one here is AdamW's, from the second step on.
 ///
 ///     u <- g / max(sqrt(v), eps), clipped to +-(t - 1)^(1/4)     with the old v
 ///     v <- b2 v + (1 - b2) g^2                                   t = 1: v <- g^2
 ///     m <- b1 m + (1 - b1) u                                     t = 1: m stays 0
 ///     p <- p - lr (m + wd p)                                     t = 1: p stays
 struct adopt {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0; weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.9999, eps = 1e-6, weight_decay = 0;
   bool clip = true;
 

@@ -7,11 +7,11 @@
 
 namespace descent {
 
-/// AMSGrad (Reddi, Kale & Kumar 2018, algorithm 2), with Adam's bias correction as torch.optim.Adam(amsgrad=True): the
-/// maximum is over v as it is stored (optax: over the corrected v^; the paper corrects nothing). Both are there:
-/// `corrected_max`, and `bias_correction` = false. `eps_on_raw` adds eps to the raw sqrt(x), as ensmallen.
-/// `decoupled` has the decay of torch.optim.AdamW(amsgrad=True), whose
-/// default is 1e-2; without `decay_by_lr` lr is left out of it, as flashlight.
+/// AMSGrad (Reddi, Kale & Kumar 2018, algorithm 2) with Adam's bias correction, as torch.optim.Adam(amsgrad=True). The
+/// maximum is over the stored v. `corrected_max` takes it over v^, as in optax; `bias_correction` = false corrects
+/// nothing, as in the paper. `eps_on_raw` adds eps to the uncorrected sqrt(x), as in ensmallen. `decoupled` decays as
+/// torch.optim.AdamW(amsgrad=True), whose default is 1e-2. If `decay_by_lr` is false, that decay is not multiplied by
+/// lr, as in flashlight.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead)
 ///     m <- b1 m + (1 - b1) g
@@ -19,6 +19,7 @@ namespace descent {
 ///     x <- max(x, v)
 ///     p <- p - lr m^ / (sqrt(x^) + eps)                   x^ = x / (1 - b2^t),  m^ = m / (1 - b1^t)
 struct amsgrad {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false, decay_by_lr = true, corrected_max = false, bias_correction = true, eps_on_raw = false;
 

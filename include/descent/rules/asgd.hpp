@@ -8,15 +8,17 @@
 namespace descent {
 
 /// ASGD: averaged stochastic gradient descent (Polyak & Juditsky 1992), with the decay and the rate of Bottou's and
-/// Xu's (2011) programs, as torch.optim.ASGD. ax, the mean of the parameters since update t0, is there for
-/// swap_average(): until then it is the parameter, and the update does not use it.
+/// Xu's (2011) programs, as torch.optim.ASGD. ax is the mean of the parameters since update t0; until then it is the
+/// parameter itself. swap_average() uses it; the update does not.
 ///
 ///     g  <- g + wd p
 ///     p  <- (1 - lambd eta) p - eta g                     eta = lr / (1 + lambd lr (t - 1))^alpha
 ///     ax <- ax + mu (p - ax)                              mu  = 1 / max(1, t - 1 - t0)
 ///
-/// A schedule of lr holds at once; PyTorch's eta follows lr one step later.
+/// A schedule of lr takes effect at once; PyTorch's eta follows lr one step later.
 struct asgd {
+  /// Learning rate lr; lambd, the decay of p; alpha, the exponent of the decay of eta; t0, the update at which
+  /// averaging starts; weight_decay (wd): all at least 0.
   double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0;
 
   template <class Real> struct state { Real ax; };

@@ -8,8 +8,8 @@
 namespace descent {
 
 /// COCOB-Backprop: each element bets on the sign of its next gradient, and no learning rate is needed (Orabona &
-/// Tommasi 2017, algorithm 2). As optax.contrib.cocob, where lr multiplies the gradients: the bets do not depend on
-/// their scale, so a constant lr only weakens eps, and a schedule gives some gradients more weight than others.
+/// Tommasi 2017, algorithm 2). As in optax.contrib.cocob, lr multiplies the gradients. The bets do not depend on their
+/// scale, so a constant lr changes only the weight of eps; a schedule gives some gradients more weight than others.
 ///
 ///     g <- lr (g + wd p)
 ///     L <- max(L, |g|)                                    L = eps before the first step
@@ -18,6 +18,8 @@ namespace descent {
 ///     C <- C - g
 ///     p <- p0 + C / (L max(G + L, alpha L)) (L + R)
 struct cocob {
+  /// lr, the factor of the gradients, and alpha, which limits the first bets, at least 0; eps above 0; weight_decay
+  /// (wd) at least 0.
   double lr = 1, alpha = 100, eps = 1e-8, weight_decay = 0;
 
   template <class Real> struct state { Real L, G, R, C, p0; };

@@ -7,10 +7,10 @@
 
 namespace descent {
 
-/// AdamW by D-Adaptation: it estimates the distance to the solution and takes that as its learning rate (Defazio &
-/// Mishchenko 2023, algorithm 5). d, the estimate, only grows; the sums run over all tensors that are not frozen; lr
-/// multiplies the step and is best left at 1. As optax.contrib.dadapt_adamw, which corrects the bias of the moments;
-/// the authors' code does on request only.
+/// AdamW with D-Adaptation: it estimates the distance to the solution and uses it as the learning rate (Defazio &
+/// Mishchenko 2023, algorithm 5). The estimate d only grows. The sums are over all tensors that are not frozen. lr
+/// multiplies the step; keep it at 1. As optax.contrib.dadapt_adamw, which corrects the bias of the moments; the
+/// authors' code does so only on request.
 ///
 ///     e <- lr d sqrt(1 - b2^t) / (1 - b1^t)               d = d0 before the first step
 ///     r <- b r + (1 - b) e <g, s / (sqrt(v) + eps)>       b = sqrt(b2)
@@ -18,10 +18,12 @@ namespace descent {
 ///     v <- b2 v + (1 - b2) g^2
 ///     s <- b s + (1 - b) e g
 ///     p <- p - m / (sqrt(v) + eps) - e wd p
-///     d <- max(d, r / ((1 - b) ||s||_1))                  the new s
+///     d <- max(d, r / ((1 - b) ||s||_1))                  with the new s
 ///
-/// A step takes d as it was before; r has v and s as they were before, like the authors' code.
+/// A step uses d, and r uses v and s, from before the step, as in the authors' code.
 struct dadapt_adamw {
+  /// lr, the factor of the step, at least 0; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0;
+  /// weight_decay (wd) at least 0; d0, the first estimate, above 0.
   double lr = 1, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, d0 = 1e-6;
 
   template <class Real> struct state { Real m, v, s; };

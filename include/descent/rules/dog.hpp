@@ -7,15 +7,17 @@
 
 namespace descent {
 
-/// DoG: distance over gradients, SGD without a learning rate to tune (Ivgi, Hinder & Carmon 2023, eq. 1, section 3.3).
-/// The sums run over all tensors that are not frozen; lr multiplies the step size and is 1 in the paper, which has no
-/// decay either. As optax.contrib.dog.
+/// DoG: distance over gradients, SGD without a learning rate to tune (Ivgi, Hinder & Carmon 2023, eq. 1, section 3.3),
+/// as optax.contrib.dog. The sums are over all tensors that are not frozen. lr multiplies the step size; the paper has
+/// lr = 1 and no decay.
 ///
 ///     g <- g + wd p
 ///     r <- max(r, ||p - p0||)                             r = reps (1 + ||p0||) before the first step
 ///     G <- G + ||g||^2
 ///     p <- p - lr r / sqrt(G + eps) g
 struct dog {
+  /// lr, the factor of the step size, and reps, the size of the first step relative to 1 + ||p0||, at least 0; eps
+  /// above 0; weight_decay (wd) at least 0.
   double lr = 1, reps = 1e-6, eps = 1e-8, weight_decay = 0;
 
   template <class Real> struct state { Real p0; };

@@ -7,15 +7,17 @@
 
 namespace descent {
 
-/// DoWG: distance over weighted gradients, normalised SGD without a learning rate to tune (Khaled, Mishchenko & Jin
-/// 2023, algorithm 1). The sums run over all tensors that are not frozen; lr multiplies the step size and is 1 in the
-/// paper, which has neither decay nor eps. As optax.contrib.dowg, whose init_estim_sq_dist is reps^2.
+/// DoWG: distance over weighted gradients, normalized SGD without a learning rate to tune (Khaled, Mishchenko & Jin
+/// 2023, algorithm 1), as optax.contrib.dowg, whose init_estim_sq_dist is reps^2. The sums are over all tensors that
+/// are not frozen. lr multiplies the step size; the paper has lr = 1, and neither decay nor eps.
 ///
 ///     g <- g + wd p
 ///     r <- max(r, ||p - p0||)                             r = reps before the first step
 ///     G <- G + r^2 ||g||^2
 ///     p <- p - lr r^2 / (sqrt(G) + eps) g
 struct dowg {
+  /// lr, the factor of the step size, and reps, the first estimate of the distance, at least 0; eps above 0;
+  /// weight_decay (wd) at least 0.
   double lr = 1, reps = 1e-2, eps = 1e-4, weight_decay = 0;
 
   template <class Real> struct state { Real p0; };

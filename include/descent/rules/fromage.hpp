@@ -7,12 +7,13 @@
 
 namespace descent {
 
-/// Fromage: Frobenius matched gradient descent (Bernstein et al. 2020, algorithm 1). A layer is a tensor of the
-/// parameters; lr is how far it moves relative to its norm. As optax.fromage: norms below min_norm count as min_norm,
-/// and with min_norm = 0 the ratio is 1 where a norm is 0. A tensor shrinks even when its gradient is zero.
+/// Fromage: Frobenius matched gradient descent (Bernstein et al. 2020, algorithm 1). Each tensor is a layer, and lr is
+/// its relative change. As in optax.fromage, norms below min_norm count as min_norm. With min_norm = 0 the ratio is 1
+/// where a norm is 0. A tensor shrinks even if its gradient is zero.
 ///
 ///     p <- (p - lr ||p|| / ||g|| g) / sqrt(1 + lr^2)      norms over the tensor
 struct fromage {
+  /// lr, the length of a step relative to ||p||, and min_norm, the floor of both norms, at least 0.
   double lr = 1e-2, min_norm = 1e-6;
 
   template <class Real> struct state {};

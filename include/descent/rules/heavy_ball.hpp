@@ -7,20 +7,21 @@
 
 namespace descent {
 
-/// The heavy ball (Polyak 1964): momentum with lr inside the buffer, so that b is the last step, and a new lr reaches
-/// the momentum only as b forgets. sgd has lr outside; while lr stays the same, both are one.
+/// The heavy ball method (Polyak 1964): momentum with lr inside the buffer. b is the last step, and a new lr affects
+/// the momentum only as b forgets the old steps. sgd has lr outside; both are the same while lr is constant.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead, with the old p)
 ///     b <- mu b + lr g                                    (correction: b <- mu lr / lr_ b + lr g, lr_ the last lr)
 ///     p <- p - b                                          (Nesterov: p <- p - (mu b + lr g))
 ///
-/// `correction` is the momentum correction of Goyal et al. 2017, section 3: with it a changing lr acts as in sgd, but
-/// that a step with lr = 0 empties the buffer.
+/// `correction` is the momentum correction of Goyal et al. 2017, section 3. With it a changing lr acts as in sgd,
+/// except that a step with lr = 0 resets b to zero.
 ///
 /// Nesterov's form takes g at the shifted variable p = w - mu b (Sutskever et al. 2013, eq. 7-8). The literal form
-/// (eq. 3-4) has w itself and looks ahead from it: b <- mu b + lr g(w - mu b), w <- w - b. While mu stays the same both
-/// make the same b, and w = p + mu b. The policy gradient_ahead is the literal form.
+/// (eq. 3-4) stores w and looks ahead from it: b <- mu b + lr g(w - mu b), w <- w - b. While mu is constant, both give
+/// the same b, and w = p + mu b. The policy gradient_ahead implements the literal form.
 struct heavy_ball {
+  /// Learning rate lr, momentum (mu) and weight_decay (wd) at least 0, momentum above 0 with nesterov.
   double lr = 1e-2, momentum = 0.9, weight_decay = 0;
   bool nesterov = false, correction = false, decoupled = false;
 

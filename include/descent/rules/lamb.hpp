@@ -9,20 +9,22 @@
 
 namespace descent {
 
-/// LAMB: layer-wise Adam for large batches (You et al. 2020, algorithm 2, with phi(x) = x). A layer is a tensor of the
-/// parameters. As optax.lamb: the ratio is 1 where a norm is 0, and gradients are not clipped first (the paper's code
-/// clips their global norm to 1: add clip_norm{1.0}).
+/// LAMB: layer-wise Adam for large batches (You et al. 2020, algorithm 2, with phi(x) = x). Each tensor is a layer. As
+/// in optax.lamb, the ratio is 1 where a norm is 0, and gradients are not clipped first. The paper's code clips their
+/// global norm to 1; add clip_norm{1.0} for that.
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) g^2
 ///     u <- m^ / (sqrt(v^ + eps_root) + eps) + wd p        x^ = x / (1 - b^t)
 ///     p <- p - lr ||p|| / ||u|| u                         norms over the tensor
 ///
-/// The ratio is kept in [min_ratio, max_ratio]; where both are 1, as in a group of biases, the step is AdamW's. Other
-/// implementations' choices: without `always` it is 1 where there is no decay, without `averaging` m <- b1 m + g, and
-/// `eps_on_raw` as in adam. `correct_rate` has the raw moments in u and its norm, and lr sqrt(1 - b2^t) / (1 - b1^t)
-/// for lr, as DeepSpeed.
+/// The ratio is clamped to [min_ratio, max_ratio]. If both are 1, for example in a group of biases, the step is
+/// AdamW's. Other implementations: without `always` the ratio is 1 where there is no decay; without `averaging`
+/// m <- b1 m + g; `eps_on_raw` is as in adam. `correct_rate` uses the raw moments in u and its norm, and
+/// lr sqrt(1 - b2^t) / (1 - b1^t) in place of lr, as in DeepSpeed.
 struct lamb {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, eps_root and weight_decay (wd) at least
+  /// 0; 0 <= min_ratio <= max_ratio, the limits of the ratio.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0, eps_root = 0;
   double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
   bool always = true, averaging = true, eps_on_raw = false, correct_rate = false;

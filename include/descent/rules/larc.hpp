@@ -6,20 +6,22 @@
 
 namespace descent {
 
-/// LARC: layer-wise adaptive rate control around any rule with lr and without sums, as NVIDIA apex: LARS (You et al.
-/// 2017), but on the gradient. With `clip` a layer's rate is the smaller one of lr and the trust ratio, without it
-/// their product. A layer is a tensor of the parameters.
+/// LARC: layer-wise adaptive rate control around any rule that has lr and no sums, as in NVIDIA apex. It is LARS (You
+/// et al. 2017) applied to the gradient. Each tensor is a layer. With `clip` a layer's rate is the smaller of lr and
+/// the trust ratio, otherwise their product.
 ///
 ///     a <- trust ||p|| / (||g|| + wd ||p|| + eps)         over the tensor
 ///     a <- min(a / lr, 1)                                 (clip)
 ///     g <- a (g + wd p)                                   a = 1 where ||p|| or ||g|| is 0, and without `adapt`
-///     p <- rule(p, g)                                     with this lr and without decay of its own
+///     p <- rule(p, g)                                     with larc's lr and without decay in the rule
 ///
-/// apex leaves out the decay, too, where a norm is 0. `larc<sgd>{.rule = {.momentum = 0.9}, .lr = 0.1}`.
+/// Where a norm is 0, apex also skips the decay. Example: `larc<sgd>{.rule = {.momentum = 0.9}, .lr = 0.1}`.
 template <class Rule> struct larc {
   static_assert(detail::inner_rule<Rule>,
                 "larc<Rule>: Rule is an update rule with a field lr that has no sums and takes no normals");
 
+  /// The inner rule, its learning rate lr, the trust coefficient trust, eps and weight_decay (wd), the last four at
+  /// least 0.
   Rule rule{};
   double lr = Rule{}.lr, trust = 0.02, eps = 1e-8, weight_decay = 0;
   bool clip = true, adapt = true;
@@ -40,7 +42,7 @@ template <class Rule> struct larc {
 
   template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real g, terms<Real> const&) { return {p * p, g * g}; }
 
-  DESCENT_HD terms<double> at(std::int64_t) const { return {{}, 1, weight_decay}; }  // of the sums
+  DESCENT_HD terms<double> at(std::int64_t) const { return {{}, 1, weight_decay}; }  // for the sums
 
   template <class... Memory>
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total, Memory&... old) const

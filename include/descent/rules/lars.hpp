@@ -7,15 +7,17 @@
 
 namespace descent {
 
-/// LARS: layer-wise adaptive rate scaling (You et al. 2017, algorithm 1). A layer is a tensor of the parameters.
+/// LARS: layer-wise adaptive rate scaling (You et al. 2017, algorithm 1). Each tensor is a layer.
 ///
 ///     r <- trust ||p|| / (||g|| + wd ||p|| + eps)         over the tensor; 1 where ||p|| or ||g|| is 0
 ///     b <- mu b + lr r (g + wd p)                         lr inside the buffer, as in the paper
 ///     p <- p - b                                          (Nesterov: p <- p - (mu b + lr r (g + wd p)))
 ///
-/// `joint_norm` divides by ||g + wd p|| + eps instead, as optax.lars does (r is 1 where that or ||p|| is 0). Without
-/// `adapt` r is 1: for biases and norms, in a group of their own (optax's trust_ratio_mask).
+/// `joint_norm` divides by ||g + wd p|| + eps instead, as in optax.lars (r is 1 where that norm or ||p|| is 0). Without
+/// `adapt` r is 1, for biases and norms in a separate group (optax's trust_ratio_mask).
 struct lars {
+  /// Learning rate lr, momentum (mu), weight_decay (wd), the trust coefficient trust and eps at least 0; momentum above
+  /// 0 with nesterov.
   double lr = 0.1, momentum = 0.9, weight_decay = 0, trust = 1e-3, eps = 0;
   bool nesterov = false, joint_norm = false, adapt = true;
 

@@ -8,21 +8,23 @@
 
 namespace descent {
 
-/// The trust ratio (You et al. 2020, algorithm 1, with phi(x) = x) around any rule with lr and without sums whose step
-/// depends on p through its decay only, which is taken over here: a step has the length of the tensor times lr. As
-/// optax.scale_by_trust_ratio after decay: the ratio is 1 where a norm is 0. On request it is clamped.
+/// The trust ratio (You et al. 2020, algorithm 1, with phi(x) = x) around any rule that has lr and no sums, and whose
+/// step depends on p only through its decay, which layerwise applies itself. A step has length lr ||p||. As in
+/// optax.scale_by_trust_ratio after the decay, the ratio is 1 where a norm is 0. It can be clamped.
 ///
-///     u <- -rule(0, g) + wd p                             with lr 1 and without decay of its own
+///     u <- -rule(0, g) + wd p                             with lr 1 and without decay in the rule
 ///     r <- clamp(trust ||p|| / ||u||, min_ratio, max_ratio)     over the tensor; 1 where ||p|| or ||u|| is 0
 ///     p <- p - lr r u
 ///
-/// layerwise<adam> is lamb. With max_ratio = 1 it is a cap of the step at trust ||p||, bitsandbytes' max_unorm.
+/// layerwise<adam> is lamb. With max_ratio = 1 it caps the step at trust ||p||, bitsandbytes' max_unorm.
 template <class Rule> struct layerwise {
   static_assert(detail::inner_rule<Rule>,
                 "layerwise<Rule>: Rule is an update rule with a field lr that has no sums and takes no normals");
   static_assert(!has_step_of_p<Rule>,
                 "layerwise<Rule>: the step of Rule is made of the parameter itself, so it has no direction at p = 0");
 
+  /// The inner rule; learning rate lr, weight_decay (wd) and the trust coefficient trust at least 0; 0 <= min_ratio <=
+  /// max_ratio, the limits of r.
   Rule rule{};
   double lr = Rule{}.lr, weight_decay = 0, trust = 1;
   double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
@@ -50,7 +52,7 @@ template <class Rule> struct layerwise {
     return {p * p, u * u};
   }
 
-  /// Of the sums: a memory stays as it is.
+  /// For the sums; does not change the memory.
   template <class... Memory> DESCENT_HD terms<double> at(std::int64_t t, Memory... old) const
     requires detail::has_terms_of<Rule, Memory...>
   {

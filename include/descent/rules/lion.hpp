@@ -7,13 +7,15 @@
 
 namespace descent {
 
-/// Lion: evolved sign momentum (Chen et al. 2023, program 1). sign(0) = at_zero, 0 but in DeepSpeed, whose kernel has
-/// -1: it climbs where there never was a gradient. The paper leaves the weight decay to the
-/// task; here it is 0 unless given (optax: 1e-3).
+/// Lion: evolved sign momentum (Chen et al. 2023, program 1). sign(0) = at_zero, which is 0 everywhere except in
+/// DeepSpeed. Its kernel has -1, which moves p by +lr where there was never a gradient. The paper leaves the weight
+/// decay to the task; the default here is 0 (optax: 1e-3).
 ///
 ///     p <- p - lr (sign(b1 m + (1 - b1) g) + wd p)
 ///     m <- b2 m + (1 - b2) g
 struct lion {
+  /// Learning rate lr; beta1, the weight of m in the step, and beta2, the decay rate of m, in [0, 1); weight_decay (wd)
+  /// at least 0; at_zero, the sign of 0, in [-1, 1].
   double lr = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0, at_zero = 0;
 
   template <class Real> struct state { Real m; };

@@ -8,8 +8,8 @@
 namespace descent {
 
 /// MADGRAD: momentumized, adaptive dual averaging (Defazio & Jelassi 2022, arXiv 2021, algorithm 1). The iterate is the
-/// start less all gradients so far, over the cube root of their squares. As optax.contrib.madgrad, with weight decay in
-/// its L2 form; but a step at lr = 0 adds nothing to s and v, as in the authors' code, where optax adds eps g.
+/// start minus the sum of all gradients over the cube root of the sum of their squares. As optax.contrib.madgrad, with
+/// L2 weight decay, except that a step at lr = 0 adds nothing to s and v, as in the authors' code; optax adds eps g.
 ///
 ///     g <- g + wd p
 ///     l <- (lr + eps) sqrt(t)                             (lr = 0: l <- 0)
@@ -18,8 +18,9 @@ namespace descent {
 ///     z <- p0 - s / (cbrt(v) + eps)
 ///     p <- mu p + (1 - mu) z
 ///
-/// The momentum belongs to the iterates: where lr reaches 0, p still moves towards z.
+/// The momentum is applied to the iterates: if lr reaches 0, p still moves towards z.
 struct madgrad {
+  /// Learning rate lr; momentum (mu) of the iterates, in [0, 1); eps above 0; weight_decay (wd) at least 0.
   double lr = 1e-2, momentum = 0.9, eps = 1e-6, weight_decay = 0;
 
   template <class Real> struct state { Real s, v, p0; };

@@ -7,7 +7,7 @@
 
 namespace descent {
 
-/// MoMo: momentum with a step size from a model of the loss f, of which a lower bound is known (Schaipp et al. 2024,
+/// MoMo: momentum with a step size from a model of the loss f, for which a lower bound is known (Schaipp et al. 2024,
 /// algorithm 1). Needs the policy loss_at. As optax.contrib.momo; averages start at the first gradient and loss.
 ///
 ///     m     <- b m + (1 - b) g
@@ -17,13 +17,15 @@ namespace descent {
 ///     rate  <- min(lr, max(h, 0) / ||m||^2)                   0 where ||m||^2 <= 2^-52
 ///     p     <- p / (1 + lr wd) - rate m
 ///
-/// The last line is optax's. The authors' code has (p - rate m) / (1 + lr wd), the least point of the model of the loss
-/// with the decay as wd / 2 ||p||^2; without decay both are one.
+/// The last line is optax's. The authors' code has (p - rate m) / (1 + lr wd), which minimizes the model of the loss
+/// with the decay as wd / 2 ||p||^2. Without decay both are the same.
 ///
-/// `adapt` estimates the lower bound on the way (section 4, eq. 16 and 17): where h + (1 + lr wd) lower is below
-/// (1 + lr wd) lower, that becomes max(h', lower_bound) with h' half of the former; after the step the bound is
-/// max(f_ + <m, p> - gamma - rate ||m||^2 / 2, lower_bound).
+/// `adapt` estimates the lower bound during training (section 4, eq. 16 and 17). If h + (1 + lr wd) lower is below
+/// (1 + lr wd) lower, lower becomes max(h' / (1 + lr wd), lower_bound), where h' is half of the former. After the step
+/// it is max(f_ + <m, p> - gamma - rate ||m||^2 / 2, lower_bound).
 struct momo {
+  /// lr, the largest step size, and weight_decay (wd) at least 0; beta, the decay rate of all averages, in [0, 1);
+  /// lower_bound of the loss, finite.
   double lr = 1, beta = 0.9, lower_bound = 0, weight_decay = 0;
   bool adapt = false;
 

@@ -12,7 +12,7 @@ namespace descent {
 
 namespace detail {
 
-/// x <- x / ||x||
+/// x <- x / max(||x||, eps), or x / (||x|| + eps) with eps_added
 template <class Real, class Terms> struct divide_by_norm {
   Real* x;
   double const* squares;
@@ -23,7 +23,7 @@ template <class Real, class Terms> struct divide_by_norm {
   }
 };
 
-/// b <- b + a1 I + a2 a, all n x n
+/// b <- a3 b + a2 a + a1 I, all n x n
 template <class Real> struct add_polynomial {
   Real* b;
   Real const* a;
@@ -34,27 +34,29 @@ template <class Real> struct add_polynomial {
 
 }  // namespace detail
 
-/// Muon: momentum, orthogonalised (Jordan et al. 2024). For matrices: `matrices{muon{...}}`. By default as
-/// torch.optim.Muon, but with the products in the type of the arithmetic instead of bfloat16.
+/// Muon: orthogonalized momentum (Jordan et al. 2024). For matrices: `matrices{muon{...}}`. The defaults are those of
+/// torch.optim.Muon, but the products are in the type of the arithmetic instead of bfloat16.
 ///
 ///     m <- mu m + (1 - mu) g
 ///     d <- mu m + (1 - mu) g  with nesterov, else m
 ///     X <- d / max(||d||, eps)                                       the Frobenius norm
-///     X <- a X + b (X X') X + c (X X')^2 X                           ns_steps times: the singular values go to about 1
+///     X <- a X + b (X X') X + c (X X')^2 X                           ns_steps times: singular values approach 1
 ///     p <- p - lr (s X + wd p)                                       s: see `adjust`
 ///
-/// `bias_correction` and `eps_added` as in optax: mu m / (1 - mu^(t+1)) + (1 - mu) g / (1 - mu^t), without nesterov
-/// m / (1 - mu^t), and ||d|| + eps. The decay there has lr as well. `coefficients` and `ns_steps` are read when step()
-/// is called, also of a captured one.
+/// `bias_correction` and `eps_added` are as in optax: d is mu m / (1 - mu^(t+1)) + (1 - mu) g / (1 - mu^t), or without
+/// nesterov m / (1 - mu^t), and the divisor is ||d|| + eps. optax's decay is also multiplied by lr. `coefficients` and
+/// `ns_steps` are read when step() is called, so a captured step keeps them.
 struct muon {
-  /// s for a matrix of r rows (outputs) and c columns.
+  /// The factor s for a matrix of r rows (outputs) and c columns.
   enum class adjust_by {
     original,         ///< sqrt(max(1, r / c))
-    match_rms_adamw,  ///< rms sqrt(max(r, c)): each element moves about as much as by AdamW
+    match_rms_adamw,  ///< rms sqrt(max(r, c)): each element moves about as much as with AdamW
     spectral,         ///< sqrt(r / c)
     nothing           ///< 1
   };
 
+  /// Learning rate lr; momentum (mu) in [0, 1); weight_decay (wd), eps and rms, the target of match_rms_adamw, at least
+  /// 0; ns_steps in [0, 99]; coefficients a, b and c.
   double lr = 1e-3, momentum = 0.95, weight_decay = 0.1, eps = 1e-7, rms = 0.2;
   bool nesterov = true, bias_correction = false, eps_added = false;
   adjust_by adjust = adjust_by::original;
@@ -90,7 +92,7 @@ struct muon {
     return {s.rows * s.columns, n * n, n * n};
   }
 
-  /// Three products in every pass: 2 n^2 (2 m + n) operations, n <= m the sides.
+  /// Each pass has three products, 2 n^2 (2 m + n) operations for sides n <= m.
   template <class Work> auto* transform(Work const& w) const {
     using real = typename Work::real;
     real *x = w.input(0), *y = w.scratch(0), *a = w.scratch(1), *b = w.scratch(2);
@@ -132,7 +134,7 @@ struct muon {
 static_assert(matrix_rule<muon>);
 
 namespace preset::optax {
-/// optax.contrib.muon 0.2.8, whose matrices are the transposes of ours.
+/// optax.contrib.muon 0.2.8. Its matrices are the transposes of ours.
 constexpr descent::muon muon() {
   return {.weight_decay = 0, .eps = 1e-8, .bias_correction = true, .eps_added = true};
 }

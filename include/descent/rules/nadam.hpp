@@ -7,9 +7,9 @@
 
 namespace descent {
 
-/// NAdam: Adam with Nesterov's momentum (Dozat 2016, algorithm 2), as torch.optim.NAdam: with the paper's schedule of
-/// the momentum, whose product over the updates is M. With momentum_decay = infinity mu_t = b1, as optax.nadam;
-/// `eps_on_raw` as in adam, as ensmallen.
+/// NAdam: Adam with Nesterov's momentum (Dozat 2016, algorithm 2), as torch.optim.NAdam, with the paper's momentum
+/// schedule. M is the product of mu_t over the updates. With momentum_decay = infinity mu_t = b1, as in optax.nadam.
+/// `eps_on_raw` is as in adam, and as in ensmallen.
 ///
 ///     mu_t = b1 (1 - 0.96^(psi t) / 2)                    psi = momentum_decay
 ///     M <- mu_t M                                         M = 1 before the first step
@@ -18,6 +18,8 @@ namespace descent {
 ///     v <- b2 v + (1 - b2) g^2
 ///     p <- p - lr ((1 - mu_t) / (1 - M) g + mu_t+1 / (1 - M mu_t+1) m) / (sqrt(v^) + eps)     v^ = v / (1 - b2^t)
 struct nadam {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, weight_decay (wd) and momentum_decay
+  /// (psi) at least 0.
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
   bool decoupled = false, eps_on_raw = false;
 
@@ -26,6 +28,7 @@ struct nadam {
   struct memory { double M = 1; };
   static constexpr char const* slots[] = {"m", "v"};
 
+  /// The momentum mu_t of update t.
   DESCENT_HD double mu(std::int64_t t) const { return beta1 * (1 - 0.5 * ::pow(0.96, momentum_decay * double(t))); }
 
   DESCENT_HD terms<double> at(std::int64_t t, memory& old) const {

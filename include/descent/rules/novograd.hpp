@@ -7,30 +7,31 @@
 
 namespace descent {
 
-/// NovoGrad (Ginsburg et al. 2019, algorithm 1): one v for a layer, which is a tensor of the parameters. As
-/// optax.novograd: decay inside the momentum, no factor 1 - b1, and nothing is corrected for bias.
+/// NovoGrad (Ginsburg et al. 2019, algorithm 1), with one v per layer. Each tensor is a layer. As in optax.novograd,
+/// the decay is inside the momentum, there is no factor 1 - b1, and nothing is corrected for bias.
 ///
 ///     v <- b2 v + (1 - b2) ||g||^2                        first step of the tensor: v <- ||g||^2
 ///     m <- b1 m + (g / (sqrt(v) + eps) + wd p)
 ///     p <- p - lr m
 ///
-/// apex's choices: `init_zero` starts v at 0; `averaging` multiplies what m gets by 1 - b1; `bias_correction` takes m^
-/// and v^, also where v started at the first norm, which makes the first steps short; and `raw_moment` divides
-/// m, not g:
+/// apex's options: `init_zero` starts v at 0. `averaging` multiplies what is added to m by 1 - b1. `bias_correction`
+/// uses m^ and v^; if v started at the first norm, this makes the first steps short. `raw_moment` divides m, not g:
+///
 ///
 ///     m <- b1 m + g
 ///     p <- p - lr (m / (sqrt(v) + eps) + wd p)
 ///
-/// tiny-cuda-nn's: `decoupled` has its decay in p <- p - lr (m + wd p); `whole_first` does not average the first m.
+/// tiny-cuda-nn's options: `decoupled` uses p <- p - lr (m + wd p); `whole_first` does not average the first m.
 struct novograd {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0; weight_decay (wd) at least 0.
   double lr = 1e-2, beta1 = 0.9, beta2 = 0.25, eps = 1e-6, weight_decay = 0;
   bool averaging = false, bias_correction = false, init_zero = false, raw_moment = false;
   bool decoupled = false, whole_first = false;
 
   template <class Real> struct state { Real m; };
-  template <class Real> struct terms { Real rate, b1, gain, wd, decay; };  // wd inside, decay outside the momentum
+  template <class Real> struct terms { Real rate, b1, gain, wd, decay; };  // wd is inside the momentum, decay outside
   template <class Real> struct sums { Real gg; };                          // ||g||^2
-  struct memory { double v = -1; };                                        // -1: no step yet
+  struct memory { double v = -1; };                                        // -1: before the first step
   static constexpr char const* slots[] = {"m"};
   static constexpr scope sums_over = scope::tensor;
 

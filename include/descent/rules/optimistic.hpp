@@ -7,12 +7,13 @@
 
 namespace descent {
 
-/// Optimistic gradient descent, for games and saddle points (Daskalakis et al. 2018, where alpha = beta = 1; with both
-/// free Mokhtari, Ozdaglar & Pattathil 2020, generalized OGDA), as optax.optimistic_gradient_descent.
+/// Optimistic gradient descent, for games and saddle points (Daskalakis et al. 2018, with alpha = beta = 1; Mokhtari,
+/// Ozdaglar & Pattathil 2020, generalized OGDA, with both free), as optax.optimistic_gradient_descent.
 ///
 ///     p   <- p - lr ((alpha + beta) g - beta old)         t = 1: p <- p - lr alpha g
 ///     old <- g
 struct optimistic {
+  /// Learning rate lr, and the weights alpha of the gradient and beta of its change, at least 0.
   double lr = 1e-3, alpha = 1, beta = 1;
 
   template <class Real> struct state { Real old; };

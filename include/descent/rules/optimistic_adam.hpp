@@ -7,17 +7,19 @@
 
 namespace descent {
 
-/// Optimistic Adam (Daskalakis et al. 2018, algorithm 1), as optax.optimistic_adam_v2, where Nesterov's form is the
-/// default; the paper has none.
+/// Optimistic Adam (Daskalakis et al. 2018, algorithm 1), as optax.optimistic_adam_v2. The default is Nesterov's form,
+/// as in optax; the paper does not have it.
 ///
 ///     m   <- b1 m + (1 - b1) g
 ///     v   <- b2 v + (1 - b2) g^2
 ///     u   <- m^ / (sqrt(v^) + eps)                        x^ = x / (1 - b^t)
-///     p   <- p - lr ((alpha + beta) u - beta old)         t = 1: p <- p - lr alpha u, but with full_first
+///     p   <- p - lr ((alpha + beta) u - beta old)         t = 1 without full_first: p <- p - lr alpha u
 ///     old <- u
 ///
 /// Nesterov: m^ = b1 m / (1 - b1^(t + 1)) + (1 - b1) g / (1 - b1^t).
 struct optimistic_adam {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, and the weights alpha of the step and
+  /// beta of its change, at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, alpha = 1, beta = 1;
   bool nesterov = true, full_first = false;
 

@@ -8,8 +8,8 @@
 namespace descent {
 
 /// Padam: partially adaptive momentum, between SGD (partial = 0) and AMSGrad (partial = 1/2) (Chen et al. 2018,
-/// algorithm 1), with the bias correction of its authors' code, where eps is added to the uncorrected root. `amsgrad`
-/// takes the largest v so far; without it v itself. Weight decay in its L2 form.
+/// algorithm 1). Bias correction is that of the authors' code, where eps is added to the uncorrected root. `amsgrad`
+/// uses the largest v so far, otherwise v itself. Weight decay is in its L2 form.
 ///
 ///     g     <- g + wd p
 ///     m     <- b1 m + (1 - b1) g
@@ -17,6 +17,8 @@ namespace descent {
 ///     v_max <- max(v_max, v)
 ///     p     <- p - lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v_max) + eps)^(2 partial)
 struct padam {
+  /// Learning rate lr; partial in [0, 1/2]; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0; weight_decay
+  /// (wd) at least 0.
   double lr = 0.1, partial = 0.25, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool amsgrad = true;
 

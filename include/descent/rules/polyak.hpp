@@ -8,14 +8,16 @@
 namespace descent {
 
 /// Gradient descent with Polyak's step size, for a loss f whose smallest value is known or bounded (Polyak 1987; capped
-/// as SPS_max, Loizou et al. 2021, eq. 2, with c = 1). Needs the policy loss_at. As optax.polyak_sgd with its scaling
-/// of 1; that scales g already in the norm, so that its step shrinks as its scaling grows.
+/// as SPS_max, Loizou et al. 2021, eq. 2, with c = 1). Needs the policy loss_at. As optax.polyak_sgd with scaling 1;
+/// optax's scaling also enters the norm, so its step shrinks as scaling grows.
 ///
 ///     rate <- min((f - f_min) / (||g||^2 + eps), max_lr)      over the model; 0 where ||g||^2 + eps <= 2^-52
 ///     p    <- p - lr rate g
 ///
-/// `plus` takes max(f - f_min, 0) (SPS+).
+/// `plus` uses max(f - f_min, 0) (SPS+).
 struct polyak {
+  /// lr, the factor of the step, max_lr, the largest rate, and eps at least 0; f_min, the smallest value of the loss,
+  /// finite.
   double lr = 1, max_lr = 1, f_min = 0, eps = 0;
   bool plus = false;
 

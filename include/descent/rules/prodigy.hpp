@@ -7,9 +7,9 @@
 
 namespace descent {
 
-/// Prodigy: AdamW that estimates its learning rate as it goes (Mishchenko & Defazio 2023, algorithm 4). d, the
-/// estimate, only grows; the sums run over all tensors that are not frozen; lr multiplies the step and is best left
-/// at 1. As optax.contrib.prodigy, which corrects the bias of the moments; the authors' code does on request only.
+/// Prodigy: AdamW that estimates its learning rate (Mishchenko & Defazio 2023, algorithm 4). The estimate d only grows.
+/// The sums are over all tensors that are not frozen. lr multiplies the step; keep it at 1. As optax.contrib.prodigy,
+/// which corrects the bias of the moments; the authors' code does so only on request.
 ///
 ///     e <- lr d sqrt(1 - b2^t) / (1 - b1^t)               d = d0 before the first step
 ///     m <- b1 m + (1 - b1) d g
@@ -19,9 +19,11 @@ namespace descent {
 ///     d <- max(d, d_coef r / ||s||_1)
 ///     p <- p - e (m / (sqrt(v) + d eps) + wd p)
 ///
-/// The last line has the new d beside eps and the old one in e, m and v, as the authors' code; the paper has the old
-/// one everywhere. v and s scale with d^2 and d^2/d0, which half does not hold for small d0; bfloat16 does.
+/// The last line uses the new d with eps, and the old one in e, m and v, as in the authors' code; the paper uses the
+/// old one everywhere. v and s scale with d^2 and d^2/d0. half cannot hold them if d0 is small; bfloat16 can.
 struct prodigy {
+  /// lr, the factor of the step, at least 0; decay rates beta1 of m, beta2 of v and beta3 of r and s, in [0, 1); eps
+  /// and the first estimate d0 above 0; weight_decay (wd) and d_coef, the factor of the estimate, at least 0.
   double lr = 1, beta1 = 0.9, beta2 = 0.999, beta3 = 0, eps = 1e-8, weight_decay = 0;  // beta3 = 0: sqrt(beta2)
   double d0 = 1e-6, d_coef = 1;
   bool safeguard_warmup = false;

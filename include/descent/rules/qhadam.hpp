@@ -7,14 +7,16 @@
 
 namespace descent {
 
-/// QHAdam: Adam whose moments are averaged with what enters them (Ma & Yarats 2019). nu1 = nu2 = 1 is Adam. Weight
-/// decay in its L2 form, or `decoupled` as AdamW's.
+/// QHAdam: Adam that averages each moment with its newest term (Ma & Yarats 2019). nu1 = nu2 = 1 is Adam. Weight decay
+/// is in its L2 form, or `decoupled` as in AdamW.
 ///
 ///     g <- g + wd p                                            (decoupled: p <- p - lr wd p instead)
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) g^2
 ///     p <- p - lr ((1 - nu1) g + nu1 m^) / (sqrt((1 - nu2) g^2 + nu2 v^) + eps)     x^ = x / (1 - b^t)
 struct qhadam {
+  /// Learning rate lr; nu1 and nu2, the weights of the averages, in [0, 1]; decay rates beta1 of m and beta2 of v, in
+  /// [0, 1); eps and weight_decay (wd) at least 0.
   double lr = 1e-3, nu1 = 0.7, nu2 = 1, beta1 = 0.995, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false;
 
@@ -34,7 +36,7 @@ struct qhadam {
     g = g + k.l2 * p;
     s.m = k.b1 * s.m + k.a1 * g;
     s.v = k.b2 * s.v + k.a2 * g * g;
-    Real const v = select(k.v_nu > Real(0), k.v_nu * s.v, Real(0));  // s.v may have overflowed
+    Real const v = select(k.v_nu > Real(0), k.v_nu * s.v, Real(0));  // s.v may be infinite
     Real const u = (k.g_nu * g + k.m_nu * s.m) / (sqrt(k.gg_nu * g * g + v) + k.eps);
     return p - k.lr * (u + k.wd * p);
   }

@@ -7,14 +7,16 @@
 
 namespace descent {
 
-/// QHM: quasi-hyperbolic momentum, the average of a momentum step and a plain one (Ma & Yarats 2019, eq. 3-4), with
-/// weight decay in its L2 form. nu = 0 is gradient descent, nu = 1 momentum whose buffer is a mean. That buffer starts
-/// at 0 and is not corrected.
+/// QHM: quasi-hyperbolic momentum, the average of a momentum step and a plain step (Ma & Yarats 2019, eq. 3-4), with L2
+/// weight decay. nu = 0 is gradient descent; nu = 1 is momentum whose buffer is a mean. The buffer starts at 0 and is
+/// not corrected for bias.
 ///
 ///     g <- g + wd p
 ///     m <- beta m + (1 - beta) g
 ///     p <- p - lr ((1 - nu) g + nu m)
 struct qhm {
+  /// Learning rate lr; nu, the weight of the average, in [0, 1]; decay rate beta of m, in [0, 1); weight_decay (wd) at
+  /// least 0.
   double lr = 1e-3, nu = 0.7, beta = 0.999, weight_decay = 0;
 
   template <class Real> struct state { Real m; };

@@ -7,9 +7,9 @@
 
 namespace descent {
 
-/// RAdam: rectified Adam (Liu et al. 2020, algorithm 2), as torch.optim.RAdam: it adapts once rho_t > 5 (the paper:
-/// 4; optax: >= 5), and eps stands beside the root of v before its bias is corrected (optax: after it,
-/// `eps_on_raw` = false).
+/// RAdam: rectified Adam (Liu et al. 2020, algorithm 2), as torch.optim.RAdam. It adapts where rho_t > 5 (paper: > 4;
+/// optax: >= 5), and adds eps to the root of v before the bias correction. `eps_on_raw` = false adds it after, as in
+/// optax.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead)
 ///     m <- b1 m + (1 - b1) g
@@ -19,6 +19,7 @@ namespace descent {
 ///     rho_t = rho - 2 t b2^t / (1 - b2^t)                 rho = 2 / (1 - b2) - 1,  m^ = m / (1 - b1^t)
 ///     r = sqrt((rho_t - 4) (rho_t - 2) rho / ((rho - 4) (rho - 2) rho_t))
 struct radam {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false, eps_on_raw = true;
 

@@ -7,10 +7,10 @@
 
 namespace descent {
 
-/// RMSprop (Tieleman & Hinton 2012, lecture 6e), centered (Graves 2013, eq. 38-45) and with momentum on request, as
-/// torch.optim.RMSprop: eps stands outside the root, lr outside the buffer. `eps_inside` puts it into the root
-/// instead, as optax and TensorFlow do. `lr_inside` has lr in the buffer, as they do, so that a new lr reaches the
-/// momentum only as b forgets: b <- mu b + lr g / ..., p <- p - b. TensorFlow's `initial` is 1.
+/// RMSprop (Tieleman & Hinton 2012, lecture 6e), optionally centered (Graves 2013, eq. 38-45) and with momentum, as
+/// torch.optim.RMSprop, with eps outside the root and lr outside the buffer. `eps_inside` and `lr_inside` put them
+/// inside, as in optax and TensorFlow. With `lr_inside`, b <- mu b + lr g / ..., p <- p - b: a new lr affects the
+/// momentum only as b forgets the old steps. TensorFlow's `initial` is 1.
 ///
 ///     g  <- g + wd p                                      (decoupled: p <- p - lr wd p instead, with the old p)
 ///     v  <- alpha v + (1 - alpha) g^2                     v = initial before the first step
@@ -18,15 +18,17 @@ namespace descent {
 ///     b  <- mu b + g / (sqrt(v - g_^2) + eps)             (g_ = 0 unless centered)
 ///     p  <- p - lr b
 ///
-/// v - g_^2, a variance, is kept from falling below 0 by rounding, and is v where that has overflowed; PyTorch lets it
-/// become not a number there.
-/// Without `decay_by_lr` lr is left out of the decoupled decay, as flashlight.
+/// v - g_^2, a variance, is clamped at 0, because rounding can make it negative (PyTorch's result is then NaN). It is v
+/// where v has overflowed.
+/// If `decay_by_lr` is false, the decoupled decay is not multiplied by lr, as in flashlight.
 struct rmsprop {
+  /// Learning rate lr; decay rate alpha of v, in [0, 1); eps, weight_decay (wd), momentum (mu) and initial, the first
+  /// value of v, at least 0.
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, initial = 0;
   bool centered = false, eps_inside = false, lr_inside = false, decoupled = false, decay_by_lr = true;
 
   template <class Real> struct state { Real v, g_, b; };
-  template <class Real> struct terms {  // rest = 1 - alpha; lr in the buffer or outside
+  template <class Real> struct terms {  // rest = 1 - alpha; lr is inside the buffer or outside
     Real lr, lr_b, alpha, rest, outside, inside, wd, decay, mu, centered;
   };
   static constexpr char const* slots[] = {"v", "g_", "b"};

@@ -7,17 +7,19 @@
 
 namespace descent {
 
-/// Rprop: resilient backpropagation (Riedmiller & Braun 1993), as torch.optim.Rprop: after a change of sign the step
-/// shrinks and the gradient counts as 0, here and in the next update (iRprop-, Igel & Huesken 2000). For full batches:
-/// only signs matter.
+/// Rprop: resilient backpropagation (Riedmiller & Braun 1993), as torch.optim.Rprop. After a change of sign the step
+/// size shrinks, and the gradient counts as 0 in this and in the next update (iRprop-, Igel & Huesken 2000). Use full
+/// batches, because only signs matter.
 ///
 ///     d <- eta_plus d  where g g_ > 0,  eta_minus d  where g g_ < 0,  then min_step <= d <= max_step
 ///     g <- 0           where g g_ < 0                     d = lr, g_ = 0 before the first step
 ///     p <- p - sign(g) d
 ///     g_ <- g
 ///
-/// lr is the first step size and nothing else: once the optimizer is made, neither lr nor a schedule of it matters.
+/// lr is only the first step size: after construction, neither a new lr nor a schedule of it has any effect.
 struct rprop {
+  /// First step size lr at least 0; factors eta_minus in (0, 1) and eta_plus above 1; limits 0 <= min_step <= max_step
+  /// of the step size.
   double lr = 1e-2, eta_minus = 0.5, eta_plus = 1.2, min_step = 1e-6, max_step = 50;
 
   template <class Real> struct state { Real g_, d; };

@@ -7,9 +7,9 @@
 
 namespace descent {
 
-/// Schedule-free AdamW (Defazio et al. 2024, algorithm 1): the parameters hold y, where gradients are taken. What to
-/// evaluate and to keep is x, the average of z: x = (y - (1 - b1) z) / b1, by swap_average(). As
-/// optax.contrib.schedule_free_adamw: decay at y, and no warm-up but that of lr's schedule.
+/// Schedule-free AdamW (Defazio et al. 2024, algorithm 1), as optax.contrib.schedule_free_adamw. The parameters hold y,
+/// where gradients are taken. Evaluate and keep x = (y - (1 - b1) z) / b1, the average of z, through swap_average().
+/// The decay uses y. There is no warmup in the rule: use a schedule of lr.
 ///
 ///     v <- b2 v + (1 - b2) g^2
 ///     u <- g / (sqrt(v / (1 - b2^t)) + eps) + wd y
@@ -18,6 +18,8 @@ namespace descent {
 ///     y <- y + c (z - y) - lr (1 - b1 (1 - c)) u          which is: x <- (1 - c) x + c (z - lr u),
 ///     z <- z - lr u                                                 y <- b1 x + (1 - b1) (z - lr u)
 struct schedule_free_adamw {
+  /// Learning rate lr; beta1, the weight of x in y, in (0, 1); decay rate beta2 of v, in [0, 1); eps, weight_decay (wd)
+  /// and power at least 0.
   double lr = 0.0025, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, power = 2;
 
   template <class Real> struct state { Real z, v; };
@@ -44,7 +46,7 @@ struct schedule_free_adamw {
     return y;
   }
 
-  /// x of an element.
+  /// The average x of an element.
   template <class Real> DESCENT_HD Real averaged(Real y, state<Real> const& s) const {
     return (y - Real(1 - beta1) * s.z) / Real(beta1);
   }

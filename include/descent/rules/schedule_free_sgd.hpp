@@ -7,9 +7,9 @@
 
 namespace descent {
 
-/// Schedule-free SGD (Defazio et al. 2024, eq. 1-3, averaged with the weights w of algorithm 1): the parameters hold y,
-/// where gradients are taken. What to evaluate and to keep is x, the average of z: x = (y - (1 - b1) z) / b1, by
-/// `averaged`. As optax.contrib.schedule_free_sgd.
+/// Schedule-free SGD (Defazio et al. 2024, eq. 1-3, averaged with the weights w of algorithm 1), as
+/// optax.contrib.schedule_free_sgd. The parameters hold y, where gradients are taken. Evaluate and keep
+/// x = (y - (1 - b1) z) / b1, the average of z, through `averaged`.
 ///
 ///     g <- g + wd y
 ///     w <- (max of all lr)^power
@@ -17,8 +17,9 @@ namespace descent {
 ///     y <- y + c (z - y) - lr (1 - b1 (1 - c)) g          which is: x <- (1 - c) x + c (z - lr g),
 ///     z <- z - lr g                                                 y <- b1 x + (1 - b1) (z - lr g)
 ///
-/// A warm-up of lr is all the schedule that the paper wants: w keeps its first steps out of the average.
+/// The paper needs no schedule except a warmup of lr; w keeps the first steps out of the average.
 struct schedule_free_sgd {
+  /// Learning rate lr; beta1, the weight of x in y, in (0, 1); weight_decay (wd) and power at least 0.
   double lr = 1, beta1 = 0.9, weight_decay = 0, power = 2;
 
   template <class Real> struct state { Real z; };
@@ -44,7 +45,7 @@ struct schedule_free_sgd {
     return y;
   }
 
-  /// x of an element.
+  /// The average x of an element.
   template <class Real> DESCENT_HD Real averaged(Real y, state<Real> const& s) const {
     return (y - Real(1 - beta1) * s.z) / Real(beta1);
   }

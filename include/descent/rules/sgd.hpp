@@ -8,15 +8,17 @@
 namespace descent {
 
 /// Gradient descent with momentum (Polyak 1964), Nesterov's form (Sutskever et al. 2013, eq. 7-8, in the shifted
-/// variable) and L2 decay, as torch.optim.SGD: lr stays outside the buffer, the first step is not dampened.
+/// variable) and L2 decay, as torch.optim.SGD: lr is outside the buffer, and the first step is not dampened.
 ///
 ///     g <- g + wd p                           (decoupled: p <- p - lr wd p instead, with the old p)
 ///     b <- mu b + (1 - dampening) g           (t = 1: b <- g)
 ///     p <- p - lr b                           (Nesterov: p <- p - lr (g + mu b))
 ///
-/// `decoupled` is SGDW (Loshchilov & Hutter 2019, algorithm 1, with its alpha in lr), apex's wd_after_momentum. Without
-/// momentum there is no buffer and no dampening.
+/// `decoupled` is SGDW (Loshchilov & Hutter 2019, algorithm 1, with its alpha in lr) and apex's wd_after_momentum.
+/// Without momentum there is no buffer and no dampening.
 struct sgd {
+  /// Learning rate lr, momentum (mu) and weight_decay (wd) at least 0; dampening finite. With nesterov, momentum is
+  /// above 0 and dampening 0.
   double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
   bool nesterov = false, decoupled = false;
 

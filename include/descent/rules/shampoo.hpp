@@ -21,7 +21,7 @@ template <class Real, class Terms> struct shampoo_statistics {
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i) const { s[i] = k->b2 * s[i] + k->a2 * x[i]; }
 };
-/// a = s + eps I, n x n, and its square
+/// a = s + eps I, n x n; operator() is the square of an element
 template <class Real, class Terms> struct shampoo_matrix {
   Real const* s;
   Terms const* k;
@@ -49,7 +49,7 @@ template <class Real> struct root_error {
     return e * e;
   }
 };
-/// f <- (5 I - m) / 4, or I where m is I already
+/// f <- (5 I - m) / 4, or I once m has converged to I
 template <class Real> struct root_factor {
   Real* f;
   Real const* m;
@@ -61,7 +61,7 @@ template <class Real> struct root_factor {
     f[i] = *error < enough ? one : Real(1.25) * one - Real(0.25) * m[i];
   }
 };
-/// root <- x, unless m is so far from I that the iterations have not found it
+/// root <- x, unless m is far from I: then the iterations have not converged
 template <class Real> struct found_root {
   Real* root;
   Real const* x;
@@ -84,18 +84,20 @@ template <class Real> struct graft {
 
 /// Shampoo (Gupta, Koren & Singer 2018, algorithm 1). For matrices: `matrices{shampoo{...}}`.
 ///
-///     L <- b2 L + (1 - b2) g g',  R <- b2 R + (1 - b2) g' g,   or sums with b2 = 1
+///     L <- b2 L + (1 - b2) g g',  R <- b2 R + (1 - b2) g' g;   b2 = 1: sums, without the factor 1 - b2
 ///     u <- (L + eps I)^(-1/4) g (R + eps I)^(-1/4)
-///     u <- ||g|| / ||u|| u                                     with graft: the step is as long as SGD's
+///     u <- ||g|| / ||u|| u                                     with `graft`: the step has the length of SGD's
 ///     m <- mu m + u
 ///     p <- p - lr (m + wd p)
 ///
-/// The roots are found anew in every `every`-th update, from the first on, skipped updates counted; until they are
-/// found they are I. In a captured step they are found anew in every replay. Coupled Newton iterations, products only
-/// (Higham, Functions of Matrices, 2008, section 7.3): as many as it takes and at most `iterations`; a device does all
-/// of them. In float let eps be above 1e-6 of the largest eigenvalue: where the iterations diverge, for a matrix that
-/// is singular but for rounding or has overflowed, the root stays as it was.
+/// The roots start as I and are recomputed in every `every`-th update, from the first on, counting skipped updates; a
+/// captured step recomputes them in every replay. They are computed by coupled Newton iterations, which need only
+/// products (Higham, Functions of Matrices, 2008, section 7.3). The host stops at convergence, and after `iterations`
+/// at the latest; a device runs all of them. In float, eps should be above 1e-6 of the largest eigenvalue. If the
+/// matrix is singular up to rounding or has overflowed, the iterations diverge and the root keeps its old value.
 struct shampoo {
+  /// Learning rate lr; momentum (mu) in [0, 1); beta2, the decay rate of L and R, in [0, 1]; eps above 0; weight_decay
+  /// (wd) at least 0; every and iterations at least 1.
   double lr = 1e-2, momentum = 0.9, beta2 = 1, eps = 1e-4, weight_decay = 0;
   bool graft = false;
   int every = 1, iterations = 40;
@@ -117,7 +119,7 @@ struct shampoo {
     return {g};
   }
 
-  /// L, R and their roots.
+  /// L and R, then their roots.
   static std::vector<std::int64_t> memory(shape s) {
     std::int64_t const l = s.rows * s.rows, r = s.columns * s.columns;
     return {l, r, l, r};
@@ -165,7 +167,7 @@ struct shampoo {
   }
 
  private:
-  /// The statistics of one side from a b, and its root when it is due.
+  /// Updates the statistics of one side with a b, and its root if it is due.
   template <class Work, class Matrix>
   void side(Work const& w, Matrix a, Matrix b, int part, std::int64_t n) const {
     using real = typename Work::real;
@@ -175,7 +177,7 @@ struct shampoo {
     w.product(a, b, t1);
     w.each(n * n, detail::shampoo_statistics<real, terms>{s, t1, w.k});
     if (!w.due(every)) return;
-    // M <- F^4 M, X <- X F with F = (5 I - M) / 4: M goes to I, and X to A^(-1/4)
+    // M <- F^4 M, X <- X F with F = (5 I - M) / 4: M converges to I, and X to A^(-1/4)
     auto const square = [&](real* p) { return detail::dense<real>{p, n, n}; };
     double const digit = std::is_same_v<real, double> ? 1e-13 : 1e-5, enough = digit * digit * double(n);
     detail::shampoo_matrix<real, terms> const A{s, w.k, n};

@@ -7,11 +7,12 @@
 
 namespace descent {
 
-/// signSGD (Bernstein et al. 2018, algorithm 1), as optax.sign_sgd: sign(0) = 0. Neither has a decay; the one here is
-/// signum's.
+/// signSGD (Bernstein et al. 2018, algorithm 1), as optax.sign_sgd, with sign(0) = 0. Neither has weight decay; the one
+/// here is signum's.
 ///
 ///     p <- p - lr (sign(g) + wd p)
 struct signsgd {
+  /// Learning rate lr and weight_decay (wd) at least 0.
   double lr = 1e-4, weight_decay = 0;
 
   template <class Real> struct state {};

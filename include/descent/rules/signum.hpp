@@ -9,11 +9,12 @@ namespace descent {
 
 /// Signum: the sign of the momentum (Bernstein et al. 2018, algorithm 2), as optax.signum. The decay is that of
 /// algorithm 1 in Bernstein et al. 2019 (signSGD with majority vote, arXiv 1810.05291). sign(0) = 0. The momentum is a
-/// mean; one without the factor 1 - b has the same sign.
+/// mean; a sum without the factor 1 - b has the same sign.
 ///
 ///     m <- b m + (1 - b) g
 ///     p <- p - lr (sign(m) + wd p)
 struct signum {
+  /// Learning rate lr; decay rate beta (b) of m, in [0, 1); weight_decay (wd) at least 0.
   double lr = 1e-4, beta = 0.9, weight_decay = 0;
 
   template <class Real> struct state { Real m; };

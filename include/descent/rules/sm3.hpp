@@ -12,16 +12,18 @@ namespace descent {
 
 struct sm3_for_matrices;
 
-/// SM3 (Anil et al. 2019, algorithm SM3-II): Adagrad whose accumulators are shared. `matrices{sm3{...}}` keeps one for
-/// each row and column (sm3_for_matrices); as the optimizer's rule it is Adagrad, for vectors. As optax.sm3.
+/// SM3 (Anil et al. 2019, algorithm SM3-II): Adagrad with shared accumulators, as optax.sm3. `matrices{sm3{...}}` keeps
+/// one for each row and column (sm3_for_matrices). As the optimizer's rule it is Adagrad, for vectors.
 ///
-///     v <- b2 v + (1 - b2) g^2, or v + g^2 with b2 = 1
+///     v <- b2 v + (1 - b2) g^2;   b2 = 1: v <- v + g^2
 ///     u <- g / sqrt(v + eps), 0 where v is 0
 ///     m <- mu m + (1 - mu) u
 ///     p <- p - lr m
 struct sm3 {
+  /// Learning rate lr; momentum (mu) in [0, 1); beta2, the decay rate of v, in [0, 1]; eps at least 0.
   double lr = 1e-3, momentum = 0.9, beta2 = 1, eps = 1e-8;
 
+  /// The rule for matrices.
   using for_matrices = sm3_for_matrices;
 
   template <class Real> struct state { Real v, m; };
@@ -82,7 +84,7 @@ template <class Real> struct copy_elements {
 
 }  // namespace detail
 
-/// SM3's rule for matrices:
+/// SM3 for matrices:
 ///
 ///     v_ij <- b2 min(r_i, c_j) + (1 - b2) g_ij^2,  r_i <- max_j v_ij,  c_j <- max_i v_ij
 struct sm3_for_matrices : sm3 {

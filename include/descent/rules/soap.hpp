@@ -30,7 +30,7 @@ template <class Real, class Terms> struct soap_direction {
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i) const { m[i] = m[i] / (sqrt(v[i]) + k->eps); }
 };
-/// s <- b s + a x, or s as it was where products of a row of s would overflow
+/// s <- b s + a x; s is kept where products of a row of s would overflow
 template <class Real, class Terms> struct soap_statistics {
   Real* s;
   Real const* x;
@@ -48,7 +48,7 @@ template <class Real> struct copy_unsolved {
     if (*solved == 0) to[i] = from[i];
   }
 };
-/// solved <- 1 if s is not 0, by the sum of its squares
+/// solved <- 1 if s is not 0; `squares` is the sum of the squares of s
 template <class Real> struct set_solved {
   Real* solved;
   double const* squares;
@@ -60,20 +60,22 @@ template <class Real> struct set_solved {
 }  // namespace detail
 
 /// SOAP (Vyas et al. 2024, algorithm 3): Adam in the eigenbases of Shampoo's L and R. For matrices:
-/// `matrices{soap{...}}`. By default as the authors' code and pytorch_optimizer's SOAP.
+/// `matrices{soap{...}}`. The defaults are those of the authors' code and pytorch_optimizer's SOAP.
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     v <- b2 v + (1 - b2) (Q_L' g Q_R)^2
 ///     p <- p - a Q_L ((Q_L' m Q_R) / (sqrt(v) + eps)) Q_R',  a = lr sqrt(1 - b2^(t-1)) / (1 - b1^(t-1))
 ///     p <- p - lr wd p
 ///     L <- b L + (1 - b) g g',  R <- b R + (1 - b) g' g
-///     Q <- qr(L Q), every k-th time, columns by falling diag(Q' L Q), those of v with them
+///     Q <- qr(L Q), every k-th time, columns of Q and v sorted by falling diag(Q' L Q)
 ///
-/// k is `every` and counts skipped updates. The first update sets L, R and Q alone: eigenvectors, by Jacobi rotations
-/// until nothing changes. If it was skipped, the first of the 2nd, 4th, 8th ... that is not finds them; until then qr
-/// goes on from Q = I. In a captured step qr is in every replay; capture after the first updates. Where L is singular,
-/// Q keeps the columns it has. A side longer than `max_precondition_dim` has no L, and Q = I.
+/// k is `every`; skipped updates count. The first update only sets L, R and Q, with eigenvectors from Jacobi rotations
+/// run to convergence. If it is skipped, the first of updates 2, 4, 8, ... that is not skipped computes them; until
+/// then qr starts from Q = I. A captured step runs qr in every replay; capture after the first updates. Where L is
+/// singular, Q keeps its columns. A side longer than `max_precondition_dim` has no L, and Q = I.
 struct soap {
+  /// Learning rate lr; decay rates beta1 of m, beta2 of v and shampoo_beta (b) of L and R, in [0, 1); eps above 0;
+  /// weight_decay (wd) and max_precondition_dim at least 0; every at least 1.
   double lr = 3e-3, beta1 = 0.95, beta2 = 0.95, shampoo_beta = 0.95, eps = 1e-8, weight_decay = 1e-2;
   bool bias_correction = true;
   int every = 10;
@@ -96,7 +98,7 @@ struct soap {
     return {g, s.m};
   }
 
-  /// L, R, Q_L', Q_R', v, and whether eigenvectors were found, for each side.
+  /// L, R, Q_L', Q_R', v, and for each side whether its eigenvectors have been computed.
   std::vector<std::int64_t> memory(shape s) const {
     std::int64_t const l = side(s.rows), r = side(s.columns);
     return {l * l, r * r, l * l, r * r, s.rows * s.columns, 2};
@@ -145,10 +147,10 @@ struct soap {
   }
 
  private:
-  /// 0 where there is no basis.
+  /// The side of the basis; 0 if there is none.
   std::int64_t side(std::int64_t n) const { return n <= max_precondition_dim ? n : 0; }
 
-  /// Q_L' x Q_R, or Q_L x Q_R' if back. It lies in y with both sides, in t with one, and in x itself with none.
+  /// Q_L' x Q_R, or Q_L x Q_R' if back. The result is in y with both sides, in t with one, and in x with none.
   template <class Work, class Real> Real* turned(Work const& w, Real* x, Real* t, Real* y, bool back) const {
     auto const basis = [&](int part, std::int64_t n) {
       detail::dense<Real> const Q{w.memory(part), n, n};
@@ -165,7 +167,7 @@ struct soap {
     return x;
   }
 
-  /// The statistics of one side from a b, and its basis when it is due.
+  /// Updates the statistics of one side with a b, and its basis if it is due.
   template <class Work, class Matrix>
   void follow(Work const& w, Matrix a, Matrix b, int part, std::int64_t n) const {
     using real = typename Work::real;

@@ -7,15 +7,17 @@
 
 namespace descent {
 
-/// Sophia: momentum over the diagonal curvature, clipped (Liu et al. 2023, algorithm 3). The rule reads h and leaves it
-/// alone: every k steps, say 10, the caller takes an estimate of the Hessian's diagonal (Hutchinson's, or that of
-/// Gauss-Newton-Bartlett), blends it, h <- b2 h + (1 - b2) estimate with b2 = 0.99, and writes it with
-/// optimizer::set_state<1>. As long as h is 0, a step is that of clipped m / eps. `bias_correction` as optax.
-/// What is not a number in m or h is not clipped away.
+/// Sophia: clipped momentum over the diagonal curvature (Liu et al. 2023, algorithm 3). The rule only reads h. Every k
+/// steps, for example 10, the caller estimates the diagonal of the Hessian (Hutchinson or Gauss-Newton-Bartlett),
+/// averages it, h <- b2 h + (1 - b2) estimate with b2 = 0.99, and writes h with optimizer::set_state<1>. While h is 0,
+/// a step is m / eps, clipped. `bias_correction` is as in optax.
+/// Clipping does not remove a NaN in m or h.
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     p <- p - lr (clip(m / max(gamma h, eps), -rho, rho) + wd p)       (bias_correction: m / (1 - b1^t) instead of m)
 struct sophia {
+  /// Learning rate lr; decay rate beta1 of m, in [0, 1); gamma, the factor of h, and rho, the limit of the step, at
+  /// least 0; eps above 0; weight_decay (wd) at least 0.
   double lr = 1e-4, beta1 = 0.96, gamma = 0.01, rho = 1, eps = 1e-12, weight_decay = 0;
   bool bias_correction = false;
 

@@ -9,11 +9,11 @@
 
 namespace descent {
 
-/// YellowFin: momentum SGD that tunes one rate and momentum for the model (Zhang & Mitliagkas 2017, algorithms 1-4), in
-/// its details as the authors' code: the smallest curvature is averaged as a logarithm, the first step has the rate
-/// first_lr and no momentum, the rate rises to its own over 200 steps. lr multiplies the tuned rate (there lr_factor).
+/// YellowFin: momentum SGD that tunes one rate and momentum for the model (Zhang & Mitliagkas 2017, algorithms 1-4).
+/// Details are those of the authors' code: the smallest curvature is averaged as a logarithm, the first step has rate
+/// first_lr and no momentum, and the rate ramps up over 200 steps. lr multiplies the tuned rate (there lr_factor).
 ///
-///     m     <- beta m + (1 - beta) g                      this and each mean below is over beta; ^ corrects its start
+///     m     <- beta m + (1 - beta) g                      all means below also use beta; ^ is bias correction
 ///     h_min <- exp(mean^ of log(min of the last 20 ||g||^2 + eps))
 ///     h_max <- mean^ of max of the last 20 ||g||^2
 ///     C     <- max(mean^ of ||g||^2 - ||m^||^2, eps)
@@ -23,8 +23,10 @@ namespace descent {
 ///     b     <- y^2 b + g + wd p
 ///     p     <- p - lr (1 - y)^2 / (h_min + eps) min(t / 200, 1) b
 ///
-/// That code clips gradients by its h_max besides: add clip_norm. It also adds eps to a divisor below 0 in x.
+/// That code also clips gradients by its h_max: add clip_norm. In x it also adds eps to a negative divisor.
 struct yellowfin {
+  /// lr, the factor of the tuned rate, at least 0; decay rate beta of all averages, in [0, 1); first_lr and
+  /// weight_decay (wd) at least 0; eps above 0.
   double lr = 1, beta = 0.999, first_lr = 1e-4, eps = 1e-6, weight_decay = 0;
 
   template <class Real> struct state { Real m, b; };

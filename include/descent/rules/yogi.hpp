@@ -7,15 +7,17 @@
 
 namespace descent {
 
-/// Yogi (Zaheer et al. 2018, algorithm 2): v moves by the size of g^2, not of its distance to g^2. As optax.yogi: m and
-/// v both start at `initial`, so that an element moves a little before its first gradient, and both are corrected for
-/// bias; the paper corrects neither. optax has no decay; the one here is AdamW's.
-/// Without `bias_correction` x^ = x, as in the paper and ensmallen.
+/// Yogi (Zaheer et al. 2018, algorithm 2): v changes by the size of g^2, not by its distance from g^2. As in
+/// optax.yogi, m and v start at `initial`, so that an element moves a little before its first gradient, and both are
+/// corrected for bias. Without `bias_correction` x^ = x, as in the paper and ensmallen. optax has no decay; the one
+/// here is AdamW's.
 ///
 ///     m <- b1 m + (1 - b1) g
 ///     v <- v - (1 - b2) sign(v - g^2) g^2                 unless v has overflowed
 ///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 struct yogi {
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, initial (the first value of m and v) and
+  /// weight_decay (wd) at least 0.
   double lr = 1e-2, beta1 = 0.9, beta2 = 0.999, eps = 1e-3, initial = 1e-6, weight_decay = 0;
   bool bias_correction = true;
 

@@ -31,7 +31,7 @@ template <class S> struct call_schedule {
   DESCENT_HD double operator()(auto const& s) const { return s(step); }
 };
 
-/// The number of T among Ts.
+/// The index of T among Ts.
 template <class T, class... Ts> constexpr int index_of() {
   int index = 0;
   bool found = false;
@@ -40,8 +40,8 @@ template <class T, class... Ts> constexpr int index_of() {
 }
 }  // namespace detail
 
-/// One of several schedules, chosen at run time: std::variant for host and device. `learning_rate` and its like take a
-/// std::variant, too, and make this of it.
+/// One of several schedules, chosen at run time: a std::variant for host and device. `learning_rate` and similar
+/// functions also accept a std::variant and convert it to this type.
 template <schedule... S> class any_of {
   static_assert(sizeof...(S) > 0, "any_of<S...>: name the schedules to choose from");
 
@@ -50,7 +50,7 @@ template <schedule... S> class any_of {
   constexpr any_of(T const& s) : index_(detail::index_of<T, S...>()), one_(s) {}
   constexpr any_of(std::variant<S...> const& v) : any_of(std::visit([](auto const& s) { return any_of(s); }, v)) {}
 
-  constexpr int index() const { return index_; }
+  constexpr int index() const { return index_; }  ///< of the chosen schedule in S...
 
   DESCENT_HD double operator()(std::int64_t step) const {
     return one_.visit(index_, detail::call_schedule<any_of>{step});

@@ -9,6 +9,7 @@ namespace descent {
 /// factor s(t)
 template <class S> struct scaled {
   static_assert(schedule<S>, "scaled<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
+  /// factor is finite; inner is s.
   double factor = 1;
   S inner{};
 
@@ -23,6 +24,7 @@ template <class S> struct scaled {
 /// s(t), but at least `low` and at most `high`
 template <class S> struct clamped {
   static_assert(schedule<S>, "clamped<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
+  /// low <= high, both finite; inner is s.
   double low = 0, high = 0;
   S inner{};
 
@@ -41,6 +43,7 @@ template <class S> struct clamped {
 /// s(0) for `steps` steps, then s from its own step 0: s(max(t - steps, 0))
 template <class S> struct delayed {
   static_assert(schedule<S>, "delayed<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
+  /// steps is at least 0; inner is s.
   std::int64_t steps = 0;
   S inner{};
 
@@ -52,10 +55,11 @@ template <class S> struct delayed {
   }
 };
 
-/// A schedule of epochs, which changes between epochs only: s(floor(t / steps_per_epoch)). One whose lengths are given
-/// in steps, epochs times steps_per_epoch, is the same at fractional epochs.
+/// A schedule of epochs, which changes only between epochs: s(floor(t / steps_per_epoch)). To use fractional epochs,
+/// give the schedule its lengths in steps instead: epochs times steps_per_epoch.
 template <class S> struct per_epoch {
   static_assert(schedule<S>, "per_epoch<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
+  /// inner is s; steps_per_epoch is at least 1.
   S inner{};
   std::int64_t steps_per_epoch = 1;
 
@@ -71,6 +75,7 @@ template <class S> struct per_epoch {
 template <class F> struct fractional_epochs {
   static_assert(std::is_trivially_copyable_v<F> && std::is_invocable_r_v<double, F const&, double>,
                 "fractional_epochs<F>: F must be trivially copyable and have 'double operator()(double epoch) const'");
+  /// function is f; steps_per_epoch is at least 1.
   F function{};
   std::int64_t steps_per_epoch = 1;
 

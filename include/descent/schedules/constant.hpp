@@ -8,6 +8,7 @@ namespace descent {
 
 /// The same value at every step.
 struct constant {
+  /// Finite.
   double value = 0;
 
   DESCENT_HD double operator()(std::int64_t) const { return value; }

@@ -7,13 +7,15 @@
 
 namespace descent {
 
-/// Cosine annealing (Loshchilov & Hutter 2017, eq. 5), once: `peak` at step 0, `floor` at `steps`. Afterwards it holds
-/// `floor`; with `after = swing` it goes up to `peak` and down again, as PyTorch's CosineAnnealingLR does after T_max.
+/// Cosine annealing (Loshchilov & Hutter 2017, eq. 5) without restarts: `peak` at step 0, `floor` at `steps`. Then it
+/// stays at `floor` or, with `after = swing`, swings up to `peak` and back, as in PyTorch's CosineAnnealingLR.
 ///
 ///     s(t) = floor + (peak - floor) ((1 + cos(pi t / steps)) / 2)^exponent
 struct cosine {
+  /// What follows at step `steps`.
   enum end { hold, swing };
 
+  /// Finite values, of which peak must be given; at least 1 step; exponent above 0.
   double peak = detail::not_given, floor = 0;
   std::int64_t steps = 0;
   double exponent = 1;

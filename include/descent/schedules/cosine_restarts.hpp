@@ -8,8 +8,8 @@
 namespace descent {
 
 /// Cosine annealing with warm restarts, SGDR (Loshchilov & Hutter 2017, eq. 5): from `peak` towards `floor` in `steps`
-/// steps, then from the peak again in `multiplier` times as many. Each restart multiplies peak - floor by `decay`.
-/// A cycle ends one step before `floor`: the step that would reach it is the restart.
+/// steps, then from the peak again in `multiplier` times as many. Each restart multiplies peak - floor by `decay`. A
+/// cycle does not reach `floor`: the step that would reach it is the restart.
 ///
 ///     s(t) = floor + decay^i (peak - floor) (1 + cos(pi u / T)) / 2     at step u of cycle i, T = steps multiplier^i
 struct cosine_restarts {

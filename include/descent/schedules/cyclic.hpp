@@ -6,12 +6,12 @@
 
 namespace descent {
 
-/// A cyclic schedule's height at each cycle: the same; half of that before; gamma^t of the first.
+/// How the height of a cyclic schedule changes: not at all; halved in each cycle; multiplied by gamma^t.
 enum class cycles { triangular, triangular2, exp_range };
 
 namespace detail {
 
-/// How high a cycle of up + down steps is at step t, in [0, 1].
+/// The height, in [0, 1], of a cycle of up + down steps at step t.
 DESCENT_HD inline double cycle_height(std::int64_t t, std::int64_t up, std::int64_t down, cycles mode, double gamma) {
   if (down == 0) down = up;
   std::int64_t const cycle = t / (up + down), u = t % (up + down);
@@ -25,17 +25,18 @@ DESCENT_HD inline double cycle_height(std::int64_t t, std::int64_t up, std::int6
 inline void check_cyclic(char const* name, std::int64_t up, std::int64_t down, double gamma) {
   constexpr std::int64_t most = std::int64_t{1} << 61;
   require(up >= 1 && up <= most, name, "up", "in [1, 2^61]", up);
-  require(down >= 0 && down <= most, name, "down", "in [0, 2^61], 0 for as many as up", down);
+  require(down >= 0 && down <= most, name, "down", "in [0, 2^61], where 0 means as many as up", down);
   require(gamma > 0 && gamma <= 1, name, "gamma", "in (0, 1]", gamma);
 }
 
 }  // namespace detail
 
-/// Cyclical rates (Smith 2017): from `base` to `peak` in `up` steps and back in `down` (0: as many), for ever. `gamma`
-/// is for exp_range alone.
+/// Cyclical learning rates (Smith 2017): from `base` to `peak` in `up` steps and back in `down` steps (0 means as
+/// many), repeatedly. Only exp_range uses `gamma`.
 ///
 ///     s(t) = base + (peak - base) h f,  h the height in the triangle, f = 1, 1 / 2^cycle or gamma^t
 struct cyclic {
+  /// Finite values; up at least 1 and down at least 0 steps; gamma in (0, 1].
   double base = 0, peak = 0;
   std::int64_t up = 2000, down = 0;
   cycles mode = cycles::triangular;
@@ -53,8 +54,9 @@ struct cyclic {
 };
 static_assert(schedule<cyclic>);
 
-/// The momentum (or beta1) that goes with it: `high` where the rate is lowest.
+/// The momentum (or beta1) for a cyclic rate: `high` where the rate is lowest.
 struct cyclic_momentum {
+  /// Values in [0, 1); the others as in cyclic.
   double low = 0.8, high = 0.9;
   std::int64_t up = 2000, down = 0;
   cycles mode = cycles::triangular;

@@ -7,16 +7,17 @@
 
 namespace descent {
 
-/// ensmallen's CyclicalDecay, whose defaults these are. Its counters count updates, whatever they are called there,
-/// and a restart comes when a second counter says so, so that the rate also stands still:
+/// ensmallen's CyclicalDecay, with its defaults. Its counters count updates, despite their names. A second counter
+/// triggers the restarts, so the rate is also constant for some time:
 ///
 ///     initial                                       up to update E_0, E_i = restart multiplier^i
-///     initial (1 + cos(pi b / period)) / 2          b = 0, 1, ... from E_i or the end of the cycle before, the later,
+///     initial (1 + cos(pi b / period)) / 2          b = 0, 1, ... from E_i or, if later, the end of the cycle before,
 ///                                                   to N_i = E_0 + ... + E_i
 ///     the last value                                from there to the next cycle
 ///
-/// Its step sizes are those of the update after, so step t has what it computes at t - 1. cosine_restarts is SGDR.
+/// It computes a step size for the next update, so step t has what it computes at t - 1. For SGDR use cosine_restarts.
 struct cyclical_decay {
+  /// A finite rate, which must be given; restart, multiplier at least 1; period above 0.
   double initial = detail::not_given;
   std::int64_t restart = 50, multiplier = 2;
   double period = 1;
@@ -34,7 +35,7 @@ struct cyclical_decay {
         std::int64_t const start = last + 1 > length ? last + 1 : length;
         if (start > u) break;
         first = start;
-        last = last > u - length ? u : last + length;  // behind u it does not matter where
+        last = last > u - length ? u : last + length;  // beyond u the exact value does not matter
       }
     }
     return initial * detail::cosine_wave(double((u < last ? u : last) - first) / period);

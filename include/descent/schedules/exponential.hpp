@@ -8,13 +8,14 @@
 
 namespace descent {
 
-/// Exponential decay, or growth where `factor` is above 1: multiplied by `factor` in every `steps` steps, evenly or,
-/// with `staircase`, at their end. `limit`, if given, is the lowest value of a decay and the highest of a growth.
+/// Exponential decay, or growth if `factor` is above 1: multiplied by `factor` over every `steps` steps, evenly or,
+/// with `staircase`, at their end. `limit`, if set, is the lowest value of a decay or the highest of a growth.
 ///
 ///     s(t) = initial factor^(t / steps)
 struct exponential {
-  static constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  static constexpr double none = std::numeric_limits<double>::quiet_NaN();  ///< no limit
 
+  /// A finite initial value, which must be given; factor above 0; at least 1 step; limit finite or none.
   double initial = detail::not_given, factor = 1;
   std::int64_t steps = 1;
   bool staircase = false;
@@ -32,7 +33,7 @@ struct exponential {
     detail::require_positive("exponential", "factor", factor);
     detail::require_steps("exponential", "steps", steps, 1);
     if (!is_nan(limit))
-      detail::require(is_finite(limit), "exponential", "limit", "finite, or not a number for none", limit);
+      detail::require(is_finite(limit), "exponential", "limit", "finite, or NaN for no limit", limit);
   }
 };
 static_assert(schedule<exponential>);

@@ -6,11 +6,12 @@
 
 namespace descent {
 
-/// A staircase that begins and ends, as tiny-cuda-nn's ExponentialDecay, whose defaults these are: multiplied by
-/// `factor` at step `begin`, then after every `every` steps up to and with step `end`.
+/// A staircase with a begin and an end, as tiny-cuda-nn's ExponentialDecay, with its defaults: multiplied by `factor`
+/// at step `begin` and then every `every` steps, up to and including step `end`.
 ///
 ///     s(t) = initial factor^k,  k = 1 + floor((min(t, end) - begin) / every) for t >= begin, else 0
 struct interval_decay {
+  /// A finite initial value, which must be given; factor above 0; every at least 1; 0 <= begin <= end.
   double initial = detail::not_given, factor = 0.1;
   std::int64_t every = 10000, begin = 10000, end = 10000000;
 

@@ -6,9 +6,9 @@
 
 namespace descent {
 
-/// Decay with the inverse square root of time: `peak` at step 0, half of it after 3 `steps`. With a warm-up of as many
-/// steps before it this is Megatron's and fairseq's schedule, peak sqrt(steps / t) at step t of the whole; with
-/// delayed{steps, ...} it is that of T5.
+/// Decay with the inverse square root of time: `peak` at step 0, half of it after 3 `steps`. After a warmup of as many
+/// steps, this is the schedule of Megatron and fairseq: peak sqrt(steps / t) at step t of the whole. In
+/// delayed{steps, ...} it is the schedule of T5.
 ///
 ///     s(t) = peak sqrt(steps / (t + steps))
 struct inverse_sqrt {

@@ -6,11 +6,12 @@
 
 namespace descent {
 
-/// Decay with the inverse of time (Robbins & Monro 1951): divided by 1 + rate after `steps` steps, by 1 + 2 rate after
-/// twice as many; with `staircase` at their end only. Its sum is infinite, that of its squares is not.
+/// Decay with the inverse of time (Robbins & Monro 1951): divided by 1 + rate after `steps` steps and by 1 + 2 rate
+/// after twice as many; with `staircase` only at their end. Its sum is infinite, but that of its squares is not.
 ///
 ///     s(t) = initial / (1 + rate t / steps)
 struct inverse_time {
+  /// A finite initial value, which must be given; rate at least 0; at least 1 step.
   double initial = detail::not_given, rate = 1;
   std::int64_t steps = 1;
   bool staircase = false;

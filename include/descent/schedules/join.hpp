@@ -8,7 +8,7 @@ namespace descent {
 
 namespace detail {
 
-/// Schedules side by side, trivially copyable as std::tuple is not.
+/// A list of schedules. Unlike std::tuple, it is trivially copyable.
 template <class... S> struct schedule_list {};
 template <class First, class... Rest> struct schedule_list<First, Rest...> {
   static_assert(schedule<First>, "join and chained: each must be a schedule, 'double operator()(std::int64_t) const'");
@@ -18,7 +18,7 @@ template <class First, class... Rest> struct schedule_list<First, Rest...> {
   constexpr schedule_list() = default;
   DESCENT_HD constexpr schedule_list(First f, Rest... r) : first(f), rest(r...) {}
 
-  /// The piece of step t, whose steps begin at `start`.
+  /// The value at step t. The first piece begins at step `start`, the others at the steps `at`.
   DESCENT_HD double piece(std::int64_t t, std::int64_t start, [[maybe_unused]] std::int64_t const* at) const {
     if constexpr (sizeof...(Rest) > 0)
       if (t >= *at) return rest.piece(t, *at, at + 1);
@@ -36,10 +36,11 @@ template <class First, class... Rest> struct schedule_list<First, Rest...> {
 
 }  // namespace detail
 
-/// One schedule after the other: `join{{10, 30}, a, b, c}` is a before step 10, b from its own step 0 at step 10, c
-/// from its own step 0 at step 30.
+/// Schedules one after the other: `join{{10, 30}, a, b, c}` is a before step 10, b from step 10 and c from step 30 on.
+/// Each piece starts at its own step 0.
 template <class... S> struct join {
-  static_assert(sizeof...(S) >= 2, "join: at least two schedules, and a step between each two");
+  static_assert(sizeof...(S) >= 2, "join: needs at least two schedules, and the step between each two");
+  /// The steps at which the pieces after the first begin, above 0 and increasing.
   std::int64_t at[sizeof...(S) - 1] = {};
   detail::schedule_list<S...> pieces{};
 
@@ -59,6 +60,7 @@ template <std::size_t N, class... S> join(std::int64_t const (&)[N], S...) -> jo
 
 /// The product of schedules, each from step 0, as PyTorch's ChainedScheduler: one has the value, the others factors.
 template <class... S> struct chained {
+  /// The schedules.
   detail::schedule_list<S...> factors{};
 
   constexpr chained() = default;

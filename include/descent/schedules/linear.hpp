@@ -6,7 +6,7 @@
 
 namespace descent {
 
-/// A straight line: `from` at step 0, `to` from `steps` on; with 0 steps `to` from the start.
+/// A straight line: `from` at step 0, `to` from step `steps` on. With 0 steps, `to` from the start.
 ///
 ///     s(t) = from + (to - from) min(t, steps) / steps
 struct linear {

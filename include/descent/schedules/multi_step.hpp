@@ -6,12 +6,13 @@
 
 namespace descent {
 
-/// A staircase with stairs of any length: multiplied by `factor` at each of the N steps in `at`, which do not
-/// decrease; a step that is there twice counts twice.
+/// A staircase with stairs of any length: multiplied by `factor` at each of the N steps in `at`. They must not
+/// decrease; a step that is listed twice counts twice.
 ///
-///     s(t) = initial factor^k,  k = how many of at are <= t
+///     s(t) = initial factor^k,  k = the number of entries of at that are <= t
 template <std::size_t N> struct multi_step {
-  static_assert(N >= 1 && N <= 256, "multi_step<N>: 1 to 256 steps: it is a parameter of kernels");
+  static_assert(N >= 1 && N <= 256, "multi_step<N>: N must be 1 to 256: kernels take it by value");
+  /// A finite initial value, which must be given; factor above 0; steps of at least 1, not decreasing.
   double initial = detail::not_given, factor = 0.1;
   std::int64_t at[N] = {};
 

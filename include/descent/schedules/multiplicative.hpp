@@ -6,9 +6,10 @@
 
 namespace descent {
 
-/// The first N values from a table, and the last one from then on: for what only a recurrence gives.
+/// A table of the first N values; the last one holds from then on. For values that only a recurrence defines.
 template <std::size_t N> struct table {
-  static_assert(N >= 1 && N <= 256, "table<N>: 1 to 256 values: it is a parameter of kernels");
+  static_assert(N >= 1 && N <= 256, "table<N>: N must be 1 to 256: kernels take it by value");
+  /// Finite.
   double values[N] = {};
 
   DESCENT_HD double operator()(std::int64_t t) const {
@@ -21,7 +22,7 @@ template <std::size_t N> struct table {
 };
 static_assert(schedule<table<2>>);
 
-/// PyTorch's MultiplicativeLR for N steps: factor(t) is what step t > 0 multiplies the value before by.
+/// PyTorch's MultiplicativeLR for N steps: step t > 0 multiplies the value before it by factor(t).
 ///
 ///     s(0) = initial,  s(t) = s(t - 1) factor(t)
 template <std::size_t N, class Factor> table<N> multiplicative(double initial, Factor const& factor) {

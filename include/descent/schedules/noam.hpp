@@ -6,11 +6,12 @@
 
 namespace descent {
 
-/// The transformer's schedule (Vaswani et al. 2017, eq. 3), whose steps count from 1: a linear rise over `warmup`
-/// steps, then the inverse square root. Its peak is scale / sqrt(d_model warmup), at step warmup - 1 here.
+/// The schedule of the transformer (Vaswani et al. 2017, eq. 3), which counts steps from 1: a linear rise over `warmup`
+/// steps, then decay with the inverse square root. Its peak is scale / sqrt(d_model warmup), at step warmup - 1 here.
 ///
 ///     s(t) = scale d_model^(-1/2) min(n^(-1/2), n warmup^(-3/2)),  n = t + 1
 struct noam {
+  /// A finite scale; the model's width d_model above 0; warmup of at least 1 step.
   double scale = 1, d_model = 512;
   std::int64_t warmup = 4000;
 

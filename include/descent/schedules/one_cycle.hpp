@@ -9,7 +9,7 @@ namespace descent {
 
 namespace detail {
 
-/// Where step t is: in which phase, and at which fraction of it.
+/// The phase that step t is in, and the fraction of it that has passed.
 struct cycle_place {
   int phase;
   double x;
@@ -30,12 +30,13 @@ inline void check_cycle(char const* name, std::int64_t steps, double rise, bool 
 
 }  // namespace detail
 
-/// One cycle (Smith & Topin 2019) as PyTorch's OneCycleLR, whose defaults these are: up from peak / start_div to
-/// `peak` in the fraction `rise` of the steps, down to the start divided by end_div at step steps - 1, and constant
-/// from there. With `three_phases` down to the start in as many steps as up, then to the end.
+/// One cycle (Smith & Topin 2019) as PyTorch's OneCycleLR, with its defaults: up from peak / start_div to `peak` in the
+/// fraction `rise` of the steps, down to the start value divided by end_div at step steps - 1, and constant from there.
+/// With `three_phases` it first goes down to the start value, in as many steps as up, and then to the end value.
 ///
 ///     phases end at rise steps - 1, (2 rise steps - 2,) steps - 1
 struct one_cycle {
+  /// A finite peak, which must be given; steps at least 1; rise in [0, 1], [0, 1/2] with three_phases; divisors > 0.
   double peak = detail::not_given;
   std::int64_t steps = 0;
   double rise = 0.3, start_div = 25, end_div = 1e4;
@@ -58,8 +59,9 @@ struct one_cycle {
 };
 static_assert(schedule<one_cycle>);
 
-/// The momentum (or beta1) that goes with one_cycle: down while the rate goes up, up while it goes down, then `high`.
+/// The momentum (or beta1) for one_cycle: it falls while the rate rises, rises while it falls, then stays at `high`.
 struct one_cycle_momentum {
+  /// Values in [0, 1); the others as in one_cycle.
   double low = 0.85, high = 0.95;
   std::int64_t steps = 1;
   double rise = 0.3;

@@ -11,7 +11,7 @@
 
 namespace descent {
 
-/// A schedule that knows for which group of parameters it is asked: `double operator()(std::int64_t step, int group)`.
+/// A schedule that also depends on the group of parameters: `double operator()(std::int64_t step, int group)`.
 template <class S>
 concept group_schedule = std::is_trivially_copyable_v<S> && requires(S const s, std::int64_t step, int group) {
   { s(step, group) } -> std::same_as<double>;
@@ -29,8 +29,8 @@ struct in_order<std::index_sequence<I...>, S...> : numbered<I, S>... {
 };
 }  // namespace detail
 
-/// A schedule for each group, in the order of the groups: `learning_rate(per_group{slow, fast})`. There are as many as
-/// the parameters have groups. A group that gathered() adds follows the first.
+/// One schedule for each group, in the order of the groups: `learning_rate(per_group{slow, fast})`. There must be as
+/// many schedules as groups. A group that gathered() adds follows the first.
 template <schedule... S> class per_group : detail::in_order<std::index_sequence_for<S...>, S...> {
   using base = detail::in_order<std::index_sequence_for<S...>, S...>;
 
@@ -49,10 +49,10 @@ template <schedule... S> class per_group : detail::in_order<std::index_sequence_
   void check() const {
     base::each([](int i, auto const& s) { check_one(i, s); });
   }
-  /// groups is 0 where their number is not known yet.
+  /// Throws std::invalid_argument if the numbers differ. groups is 0 if it is not known yet.
   void check_groups(int groups) const {
     if (groups > 0 && groups != int(sizeof...(S)))
-      throw std::invalid_argument("per_group: must have as many schedules as there are groups, " +
+      throw std::invalid_argument("per_group: must have one schedule for each group, so " +
                                   std::to_string(groups) + ", has " + std::to_string(sizeof...(S)));
   }
 

@@ -7,9 +7,10 @@
 
 namespace descent {
 
-/// The value of the interval: values[0] before step at[0], values[i] from at[i - 1] on, values[N] from at[N - 1] on.
+/// A constant for each interval: values[0] before step at[0], values[i] from at[i - 1] on, values[N] from at[N - 1] on.
 template <std::size_t N> struct piecewise_constant {
-  static_assert(N >= 1 && N <= 128, "piecewise_constant<N>: 1 to 128 boundaries: it is a parameter of kernels");
+  static_assert(N >= 1 && N <= 128, "piecewise_constant<N>: N must be 1 to 128: kernels take it by value");
+  /// Steps above 0, increasing, and finite values.
   std::int64_t at[N] = {};
   double values[N + 1] = {};
 
@@ -26,10 +27,11 @@ template <std::size_t N> struct piecewise_constant {
 };
 static_assert(schedule<piecewise_constant<2>>);
 
-/// Through the points (0, values[0]), (at[0], values[1]), ..., (at[N - 1], values[N]), by lines or half waves of a
-/// cosine; constant from the last one on.
+/// Interpolates the points (0, values[0]), (at[0], values[1]), ..., (at[N - 1], values[N]) by lines or half cosine
+/// waves. Constant from the last point on.
 template <std::size_t N> struct piecewise_interpolated {
-  static_assert(N >= 1 && N <= 128, "piecewise_interpolated<N>: 1 to 128 boundaries: it is a parameter of kernels");
+  static_assert(N >= 1 && N <= 128, "piecewise_interpolated<N>: N must be 1 to 128: kernels take it by value");
+  /// Steps above 0, increasing, and finite values.
   std::int64_t at[N] = {};
   double values[N + 1] = {};
   anneal shape = anneal::linear;

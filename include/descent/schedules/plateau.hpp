@@ -11,47 +11,47 @@
 
 namespace descent {
 
-/// What a plateau remembers. It may be copied, saved and put back.
+/// The state of a plateau. It may be copied, saved and restored.
 struct plateau_state {
   double value;            ///< of the hyperparameter
-  double best, mean;       ///< metric
-  std::int64_t bad;        ///< metrics in a row that were no improvement
-  std::int64_t cooldown;   ///< metrics for which bad ones do not count yet
+  double best, mean;       ///< the best metric so far, and the mean of those collected
+  std::int64_t bad;        ///< metrics in a row without improvement
+  std::int64_t cooldown;   ///< metrics left during which bad ones do not count
   std::int64_t collected;  ///< metrics in the mean
 };
 static_assert(std::is_trivially_copyable_v<plateau_state>);
 
-/// Reduces a value when a metric stops improving: ReduceLROnPlateau of PyTorch, whose defaults these are, and
-/// reduce_on_plateau of optax, which is `.eps = 0, .fires = plateau::at_patience`. A metric m is better than the best
-/// one if
+/// Reduces a value when a metric stops improving: PyTorch's ReduceLROnPlateau, with its defaults, or optax's
+/// reduce_on_plateau, with `.eps = 0, .fires = plateau::at_patience`. A metric m is better than the best one so far if
 ///
 ///     m < best (1 - relative) - absolute     for smaller_is_better
 ///     m > best (1 + relative) + absolute     for larger_is_better
 ///
-/// so where metrics may be negative use `absolute`. One that is not a number is bad. After more than `patience` bad
-/// ones in a row (or as many: at_patience)
+/// For metrics that may be negative use `absolute`. A metric that is NaN is bad. After more than `patience` bad metrics
+/// in a row (with at_patience: after `patience` of them)
 ///
-///     value = max(factor value, floor)       if that takes off more than eps
+///     value = max(factor value, floor)       if this reduces it by more than eps
 ///
-/// and the next `cooldown` metrics do not count as bad. With `every` > 1 the mean of so many counts as one.
+/// and the next `cooldown` metrics do not count as bad. With `every` > 1, the mean of `every` metrics counts as one.
 struct plateau {
+  /// What counts as better, and after how many bad metrics the value is reduced.
   enum order { smaller_is_better, larger_is_better };
   enum moment { above_patience, at_patience };
 
-  double initial = 1;  ///< a learning rate, or 1 for a factor of it
-  double factor = 0.1;
-  std::int64_t patience = 10, cooldown = 0, every = 1;
-  double relative = 1e-4, absolute = 0;
-  double floor = 0, eps = 1e-8;
-  order metric = smaller_is_better;
-  moment fires = above_patience;
+  double initial = 1;                                   ///< a learning rate, or 1 for a factor of it
+  double factor = 0.1;                                  ///< in (0, 1)
+  std::int64_t patience = 10, cooldown = 0, every = 1;  ///< in metrics: at least 0, 0 and 1
+  double relative = 1e-4, absolute = 0;                 ///< thresholds, in [0, 1) and at least 0
+  double floor = 0, eps = 1e-8;                         ///< the lowest value, up to initial; the least reduction
+  order metric = smaller_is_better;                     ///< what counts as better
+  moment fires = above_patience;                        ///< with at_patience, patience is at least 1
 
   DESCENT_HD plateau_state start() const {
     constexpr double infinity = __builtin_inf();
     return {initial, metric == smaller_is_better ? infinity : -infinity, 0, 0, 0, 0};
   }
 
-  /// Takes one metric; whether the value was reduced.
+  /// Takes one metric. Returns whether the value was reduced.
   DESCENT_HD bool next(plateau_state& s, double m) const {
     s.mean = (double(s.collected) * s.mean + m) / double(s.collected + 1);
     if (++s.collected < every) return false;
@@ -70,6 +70,7 @@ struct plateau {
     return true;
   }
 
+  /// Whether a metric is better than the best one so far.
   DESCENT_HD bool is_better(double m, double best) const {
     if (is_nan(m)) return false;
     return metric == smaller_is_better ? m < best * (1 - relative) - absolute : m > best * (1 + relative) + absolute;

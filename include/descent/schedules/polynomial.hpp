@@ -7,10 +7,11 @@
 
 namespace descent {
 
-/// Polynomial decay: `from` at step 0, `to` from `steps` on; with 0 steps `to` from the start.
+/// Polynomial decay: `from` at step 0, `to` from step `steps` on. With 0 steps, `to` from the start.
 ///
 ///     s(t) = to + (from - to) (1 - min(t, steps) / steps)^power
 struct polynomial {
+  /// Finite values; power above 0; at least 0 steps.
   double from = 0, to = 0, power = 1;
   std::int64_t steps = 1;
 

@@ -6,10 +6,11 @@
 
 namespace descent {
 
-/// A staircase: multiplied by `factor` after every `every` steps.
+/// A staircase: multiplied by `factor` every `every` steps.
 ///
 ///     s(t) = initial factor^floor(t / every)
 struct step {
+  /// A finite initial value, which must be given; factor above 0; every at least 1.
   double initial = detail::not_given, factor = 0.1;
   std::int64_t every = 1;
 

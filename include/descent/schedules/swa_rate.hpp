@@ -7,14 +7,15 @@
 
 namespace descent {
 
-/// The rate of stochastic weight averaging (Izmailov et al. 2018; torch.optim.swa_utils.SWALR): another schedule up to
-/// step `begin`, from whose value there it goes to `rate` in `steps` steps and stays; with 0 steps it is there at once.
+/// The learning rate of stochastic weight averaging (Izmailov et al. 2018; torch.optim.swa_utils.SWALR): follows
+/// another schedule up to step `begin`, then goes from its value there to `rate` in `steps` steps (at once if 0).
 ///
 ///     s(t) = before(t)                                for t < begin
 ///     s(t) = from before(begin) to rate at x          x = min(1, (t - begin) / steps)
 template <class Before> struct swa_rate {
   static_assert(schedule<Before>, "swa_rate<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
 
+  /// The schedule before; begin and steps at least 0; a finite rate.
   Before before{};
   std::int64_t begin = 0;
   double rate = 0;

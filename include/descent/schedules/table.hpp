@@ -12,20 +12,21 @@
 
 namespace descent {
 
-enum class between_knots { linear, constant };
+enum class between_knots { linear, constant };  ///< the shape of the curve between two knots
 
-/// A curve through knots that are known at run time only, read from a file say: at most N of them, in the schedule
-/// itself. Before the first knot it has the first value, from the last on the last.
+/// A curve through knots that are only known at run time, for example read from a file. The schedule itself stores at
+/// most N knots. Before the first knot it has the first value; from the last knot on, it has the last value.
 ///
 ///     linear:      s(t) = v_i + (v_i+1 - v_i) (t - t_i) / (t_i+1 - t_i)     for t_i <= t < t_i+1
 ///     constant:    s(t) = v_i
 ///
-/// The constructor throws std::invalid_argument on no or too many knots, steps that are negative or do not rise, and
-/// values that are not finite.
+/// The constructor throws std::invalid_argument if there are no knots or too many, if a step is negative or does not
+/// exceed the one before, or if a value is not finite.
 template <int N = 16> class table_schedule {
-  static_assert(N >= 1 && N <= 128, "table_schedule<N>: N knots, 1 to 128: it is a parameter of kernels");
+  static_assert(N >= 1 && N <= 128, "table_schedule<N>: N must be 1 to 128: kernels take it by value");
 
  public:
+  /// A step and the value there.
   using knot = std::pair<std::int64_t, double>;
 
   explicit table_schedule(std::span<knot const> knots, between_knots between = between_knots::linear)
@@ -45,6 +46,7 @@ template <int N = 16> class table_schedule {
   table_schedule(std::initializer_list<knot> knots, between_knots between = between_knots::linear)
       : table_schedule(std::span<knot const>(knots.begin(), knots.size()), between) {}
 
+  /// The number of knots.
   int knots() const { return count_; }
 
   DESCENT_HD double operator()(std::int64_t t) const {

@@ -12,9 +12,9 @@
 #include <stdexcept>
 #include <string>
 
-/// Scheduled hyperparameters. `vary` and `learning_rate` replace a field by the schedule's value at the current step,
-/// `scale` and `scale_learning_rate` multiply each group's own value by it, in every group or only in one. Evaluated
-/// on the device when the optimizer is there, so a captured graph follows its schedule.
+/// Scheduled hyperparameters. `vary` and `learning_rate` replace a field by the schedule's value at the current step;
+/// `scale` and `scale_learning_rate` multiply each group's own value by it. They apply to every group or to only one.
+/// The schedule is evaluated on the device if the optimizer is there, so a captured graph follows it.
 namespace descent {
 
 namespace detail {
@@ -26,7 +26,7 @@ template <class Rule> concept has_lr = requires(Rule r) { { r.lr } -> std::same_
 
 enum class way { replace, multiply };
 
-/// What all policies about fields share: the schedule, and the group that follows it, or -1 for all.
+/// What all policies for fields have in common: the schedule, and the group that follows it, or -1 for all.
 template <class Schedule, way Way> struct follows {
   Schedule schedule;
   int group = -1;
@@ -38,8 +38,8 @@ template <class Schedule, way Way> struct follows {
     else value = schedule(step);
     field = Way == way::multiply ? field * value : value;
   }
-  /// Gives the field a value like no other, of any group where `of` is -1. Not a number would be as good, if
-  /// -ffinite-math-only did not let it be equal to 0.
+  /// Sets the field to an unusual value, for any group if `of` is -1. NaN would also do, but -ffinite-math-only may let
+  /// it be equal to 0.
   void forget(double& field, int of) const {
     if (group >= 0 && of >= 0 && group != of) return;
     if (Way == way::replace || field != 0) field = 0x1.2345678p-1;
@@ -62,11 +62,11 @@ template <auto Field, class Schedule, way Way = way::replace> struct varied : fo
   template <class Rule>
   static constexpr bool belongs = std::is_base_of_v<typename member_pointer<decltype(Field)>::rule, Rule>;
 
-  /// Other is the rule of matrices, if there is one.
+  /// Other is the matrix rule, if there is one.
   template <class Rule, class Other = void> static constexpr void require_rule() {
     static_assert(belongs<Rule> || belongs<Other>,
-                  "vary<&rule::field>(schedule): the field belongs to another rule than the optimizer's, or to a "
-                  "policy, whose fields follow no schedule");
+                  "vary<&rule::field>(schedule): the field belongs to a rule other than the optimizer's, or to a "
+                  "policy; the fields of policies cannot follow a schedule");
   }
   template <class Rule>
   DESCENT_HD void apply([[maybe_unused]] Rule& rule, [[maybe_unused]] std::int64_t step,
@@ -78,11 +78,11 @@ template <auto Field, class Schedule, way Way = way::replace> struct varied : fo
   }
   void check_groups(int groups) const { this->check_as(field_name<Field>(), groups); }
 
-  /// The same for this group alone.
+  /// The same for this group only.
   constexpr varied only(descent::group g) const { return {{this->schedule, g.index}}; }
 };
 
-/// The field `lr` of whatever rule the optimizer has; the scaled one of the rule of matrices, too.
+/// The field `lr` of the optimizer's rule; if it is multiplied, also that of the matrix rule.
 template <class Schedule, way Way = way::replace> struct varied_lr : follows<Schedule, Way> {
   using policy_kind = std::conditional_t<Way == way::replace, kind::field<nullptr>, kind::scaled_field<nullptr>>;
   static constexpr bool for_matrices = Way == way::multiply;
@@ -103,14 +103,14 @@ template <class Schedule, way Way = way::replace> struct varied_lr : follows<Sch
     this->check_as(Way == way::replace ? "learning_rate" : "scale_learning_rate", groups);
   }
 
-  /// The same for this group alone.
+  /// The same for this group only.
   constexpr varied_lr only(descent::group g) const { return {{this->schedule, g.index}}; }
 };
 
-/// The schedule that a policy keeps: any_of for a std::variant.
+/// The schedule that a policy stores: any_of for a std::variant.
 template <class S> constexpr auto kept(S const& s) {
   static_assert(schedule<S> || group_schedule<S>,
-                "a schedule is trivially copyable and has 'double operator()(std::int64_t step) const'");
+                "a schedule must be trivially copyable and have 'double operator()(std::int64_t step) const'");
   return s;
 }
 template <class... S> constexpr auto kept(std::variant<S...> const& v) { return any_of<S...>(v); }
@@ -118,35 +118,35 @@ template <class S> using kept_type = decltype(kept(std::declval<S const&>()));
 
 template <auto Field> constexpr void require_double() {
   static_assert(std::is_same_v<typename member_pointer<decltype(Field)>::field, double>,
-                "vary<&rule::field>(schedule): only fields of type double follow a schedule");
+                "vary<&rule::field>(schedule): only fields of type double can follow a schedule");
 }
 
 }  // namespace detail
 
-/// Any double field of the rule: `vary<&adamw::weight_decay>(linear{...})`. `.only(group{1})` leaves the others alone;
-/// per_group{...} has a schedule for each.
+/// A schedule for any double field of the rule: `vary<&adamw::weight_decay>(linear{...})`. `.only(group{1})` restricts
+/// it to one group; per_group{...} has a schedule for each.
 template <auto Field, class Schedule> constexpr auto vary(Schedule const& schedule) {
   detail::require_double<Field>();
   return detail::varied<Field, detail::kept_type<Schedule>>{{detail::kept(schedule)}};
 }
 
-/// The same as a factor of each group's own value, which group() may change meanwhile.
+/// The same as a factor: multiplies each group's own value, which group() may change during training.
 template <auto Field, class Schedule> constexpr auto scale(Schedule const& schedule) {
   detail::require_double<Field>();
   return detail::varied<Field, detail::kept_type<Schedule>, detail::way::multiply>{{detail::kept(schedule)}};
 }
 
-/// The field lr of the optimizer's rule.
+/// A schedule for the field lr of the optimizer's rule.
 template <class Schedule> constexpr auto learning_rate(Schedule const& schedule) {
   return detail::varied_lr<detail::kept_type<Schedule>>{{detail::kept(schedule)}};
 }
 
-/// The same as a factor of each group's own lr; that of the rule of matrices follows, too.
+/// The same as a factor: multiplies each group's own lr, also that of the matrix rule.
 template <class Schedule> constexpr auto scale_learning_rate(Schedule const& schedule) {
   return detail::varied_lr<detail::kept_type<Schedule>, detail::way::multiply>{{detail::kept(schedule)}};
 }
 
-/// Several policies as one value, such as the rate and the momentum of one cycle:
+/// Several policies as one value, such as the learning rate and the momentum of one cycle:
 /// `together(learning_rate(up_and_down), vary<&sgd::momentum>(down_and_up))`.
 template <policy... Ps> constexpr detail::policy_bundle<Ps...> together(Ps... policies) { return {policies...}; }
 

@@ -7,11 +7,11 @@
 
 namespace descent {
 
-/// A rise over `steps` steps from the fraction `from` of the first value of `then` to all of it, or a fall where that
-/// is above 1; `then` follows from its own step 0 (Goyal et al. 2017, section 2.2). The fraction is r(x), with
+/// A rise over `steps` steps from the fraction `from` of the first value of `then` to all of it (a fall if `from` is
+/// above 1). Then `then` follows from its own step 0 (Goyal et al. 2017, section 2.2). The fraction is r(x) with
 /// x = (t + 1) / steps at step t: the first update already uses a part, and update number `steps` all. With
-/// `first = at_start` x = t / steps: the first update uses `from` (0 by default, so that it does not move), as in
-/// PyTorch, optax and Megatron. With 0 steps there is no warm-up.
+/// `first = at_start`, x = t / steps: the first update uses `from` (0 by default, so nothing moves), as in PyTorch,
+/// optax and Megatron. With 0 steps there is no warmup.
 ///
 ///     s(t) = then(0) r(x)       for t < steps
 ///     s(t) = then(t - steps)    afterwards
@@ -22,9 +22,11 @@ namespace descent {
 ///     logarithmic  r(t) = from + (1 - from) ln(t + 1) / ln(steps)     DeepSpeed's: from at step 0, 1 at steps - 1
 template <class Then> struct warmup {
   static_assert(schedule<Then>, "warmup<S>: S must be a schedule, 'double operator()(std::int64_t step) const'");
+  /// The form of r, and whether x is above 0 at step 0.
   enum form { linear, cosine, exponential, logarithmic };
   enum offset { past_start, at_start };
 
+  /// At least 0 steps (not 1 if logarithmic); from at least 0, above 0 if exponential.
   std::int64_t steps = 0;
   Then then{};
   form shape = linear;

@@ -8,8 +8,8 @@
 namespace descent {
 
 /// Warmup, stable, decay (Hu et al. 2024, section 4): a linear rise to `peak`, whose first update uses 1 / warmup of
-/// it; `peak` for `stable` steps; a fall to `floor` in `decay` steps, and `floor` from there. The fall begins with a
-/// step of `peak`, x = 0.
+/// it; `peak` for `stable` steps; a fall to `floor` in `decay` steps; then `floor`. The first step of the fall still
+/// has the value `peak`, x = 0.
 ///
 ///     linear       1 - x
 ///     cosine       (1 + cos(pi x)) / 2
@@ -18,8 +18,10 @@ namespace descent {
 ///
 ///     s(t) = floor + (peak - floor) f(x),  x = (t - warmup - stable) / decay
 struct wsd {
+  /// The form f of the fall.
   enum form { linear, cosine, sqrt, exponential };
 
+  /// Finite values, of which peak must be given; warmup and stable at least 0 steps, decay at least 1.
   double peak = detail::not_given, floor = 0;
   std::int64_t warmup = 0, stable = 0, decay = 1;
   form tail = sqrt;
@@ -30,6 +32,7 @@ struct wsd {
     if (u <= 0) return peak;
     return u < decay ? floor + (peak - floor) * left(double(u) / double(decay)) : floor;
   }
+  /// f(x).
   DESCENT_HD double left(double x) const {
     switch (tail) {
       case linear: return 1 - x;

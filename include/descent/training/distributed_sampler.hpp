@@ -15,16 +15,16 @@
 #include <utility>
 #include <vector>
 
-/// Which examples of a data set each rank sees: pure functions of their arguments, the same on every rank.
+/// Which examples of a data set each rank sees: pure functions of their arguments, so all ranks get the same result.
 namespace descent {
 
 namespace detail {
-/// Of an order, which is in memory.
+/// The limit of an order, which is held in memory.
 inline constexpr std::int64_t most_examples = std::int64_t{1} << 48;
 }  // namespace detail
 
-/// 0 to n - 1 in the order of torch.randperm(n) with a CPU generator of this seed: Fisher and Yates with MT19937, where
-/// n is so large that the remainder of 32 bits would not be uniform inside out and with 64.
+/// 0 to n - 1 in the order of torch.randperm(n) with a CPU generator of this seed: a Fisher-Yates shuffle with MT19937.
+/// For large n, where a 32-bit remainder would not be uniform, it is the inside-out variant with 64 bits.
 inline std::vector<std::int64_t> random_order(std::int64_t n, std::uint64_t seed) {
   detail::require(n >= 0 && n <= detail::most_examples, "random_order", "n", "in [0, 2^48]", n);
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
@@ -42,41 +42,41 @@ inline std::vector<std::int64_t> random_order(std::int64_t n, std::uint64_t seed
   return order;
 }
 
-/// What a rank does with the examples that do not divide by the ranks.
-enum class uneven { pad, drop };  ///< some twice, from the beginning of the order; or the last ones not at all
+/// What to do if the number of examples is not a multiple of the number of ranks.
+enum class uneven { pad, drop };  ///< repeat some from the beginning of the order, or drop the last ones
 
-/// From where each rank draws.
+/// What each rank draws from.
 enum class sampling {
-  parts,  ///< each example is one rank's, as torch.utils.data.DistributedSampler: rank, rank + ranks, ... of the order
-  whole   ///< each rank draws its number from all of them in an order of its own, as with one sampler for each rank
+  parts,  ///< each example goes to one rank: rank, rank + ranks, ... of the order, as in PyTorch's sampler
+  whole   ///< each rank draws from all examples in an order of its own, as with one sampler per rank
 };
 
-/// The examples of one rank in an epoch. Every rank has count() of them, so every rank has as many batches. With parts
-/// the indices are those of PyTorch's DistributedSampler with shuffle, seed and set_epoch(epoch).
+/// The examples of one rank in an epoch. Every rank has count() examples, hence the same number of batches. With
+/// sampling::parts the indices are those of PyTorch's DistributedSampler with shuffle, seed and set_epoch(epoch).
 ///
-/// `consumed` leaves out examples that all ranks together have seen of this epoch, in its order, and divides what is
-/// left anew, as Horovod's ElasticSampler: after a restart in the middle, also with another number of ranks.
+/// `consumed` is the number of examples of this epoch that the ranks together have already seen. They are left out and
+/// the rest is divided, as in Horovod's ElasticSampler: for a restart within an epoch, also with another rank count.
 struct distributed_sampler {
-  std::int64_t size = 0;  ///< of the data set
-  int ranks = 1, rank = 0;
-  bool shuffle = true;
-  std::uint64_t seed = 0;
-  descent::uneven uneven = descent::uneven::pad;
-  descent::sampling sampling = descent::sampling::parts;
+  std::int64_t size = 0;    ///< examples in the data set
+  int ranks = 1, rank = 0;  ///< at least 1 rank; rank in [0, ranks)
+  bool shuffle = true;      ///< a new order in each epoch, of the seed and the epoch; else that of the data set
+  std::uint64_t seed = 0;   ///< the same on all ranks
+  descent::uneven uneven = descent::uneven::pad;  ///< for examples that do not divide evenly
+  descent::sampling sampling = descent::sampling::parts;  ///< whole needs shuffle
 
-  /// The examples of each rank. Throws as indices().
+  /// The number of examples of each rank. Throws like indices().
   std::int64_t count(std::int64_t consumed = 0) const {
     check(consumed);
     return parts_of(size - consumed, ranks, uneven == descent::uneven::drop);
   }
 
-  /// The batches of each rank; the last may be smaller, or is left out.
+  /// The number of batches of each rank. The last one may be smaller, or is left out.
   std::int64_t batches(std::int64_t batch, bool drop_last_batch = false, std::int64_t consumed = 0) const {
     detail::require(batch >= 1, "distributed_sampler", "the batch", "at least 1", batch);
     return parts_of(count(consumed), batch, drop_last_batch);
   }
 
-  /// Throws std::invalid_argument on values out of range.
+  /// The indices of this rank's examples. Throws std::invalid_argument if a field or argument is out of range.
   std::vector<std::int64_t> indices(std::int64_t epoch, std::int64_t consumed = 0) const {
     check(consumed);
     bool const parts = sampling == descent::sampling::parts;
@@ -102,7 +102,7 @@ struct distributed_sampler {
     detail::require(rank >= 0 && rank < ranks, "distributed_sampler", "rank",
                     ("in [0, " + std::to_string(ranks) + ")").c_str(), rank);
     detail::require(shuffle || sampling == descent::sampling::parts, "distributed_sampler", "shuffle",
-                    "true where each rank draws from the whole", shuffle);
+                    "true if each rank draws from the whole data set", shuffle);
   }
 
  private:
@@ -114,20 +114,21 @@ struct distributed_sampler {
   static std::int64_t parts_of(std::int64_t n, std::int64_t of, bool down) { return n / of + (!down && n % of != 0); }
 };
 
-/// How many batches the ranks have that did not come from one sampler.
+/// How many batches the ranks have, if they do not come from one sampler.
 struct batch_counts {
-  std::int64_t fewest, most;
-  int rank_of_fewest;
+  std::int64_t fewest, most;  ///< batches of a rank
+  int rank_of_fewest;         ///< the first rank with the fewest
 
+  /// Whether all ranks have the same number.
   bool equal() const { return fewest == most; }
-  /// For people: empty when they are equal.
+  /// A text for the user, empty if all are equal.
   std::string warning() const {
     if (equal()) return {};
     return "ranks have " + std::to_string(fewest) + " to " + std::to_string(most) + " batches, rank " +
-           std::to_string(rank_of_fewest) + " the fewest: stop all after that many, or repeat some";
+           std::to_string(rank_of_fewest) + " the fewest: stop all ranks after that many, or repeat some";
   }
 };
-/// Waits for all ranks; the same on each.
+/// Gathers the number of batches of all ranks. Waits for all ranks and returns the same on each.
 template <class Comm> batch_counts count_batches(Comm& comm, std::int64_t mine) {
   std::vector<std::int64_t> all(std::size_t(comm.size()));
   comm.all_gather(reinterpret_cast<std::byte const*>(&mine), reinterpret_cast<std::byte*>(all.data()),

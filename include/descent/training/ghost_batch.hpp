@@ -9,19 +9,18 @@
 #include <cstdint>
 
 /// Ghost batch normalization (Hoffer et al. 2017, algorithm 1): a large batch is normalized in parts of the size of a
-/// small one, each by its own mean and variance, so that what the network sees stays as noisy. Host memory, row by row.
+/// small batch, each with its own mean and variance, which keeps the noise of small batches. Host memory, row-major.
 namespace descent {
 
-/// Parts of `part` rows; the last one may have fewer.
+/// The number of parts of `part` rows. The last part may have fewer.
 constexpr std::int64_t ghost_parts(std::int64_t rows, std::int64_t part) {
   detail::require(rows >= 0, "ghost_parts", "rows", "at least 0", rows);
   detail::require(part > 0, "ghost_parts", "part", "above 0", part);
   return rows / part + (rows % part != 0);
 }
 
-/// The mean and the variance over n rows, not n - 1, of each of `features` columns in each part:
-/// mean[p * features + j].
-/// In double, by two passes over a part.
+/// The mean and the variance (divided by n, not n - 1) of each of the `features` columns in each part p:
+/// mean[p * features + j]. Computed in double, in two passes over a part.
 template <class Real>
 void ghost_statistics(Real const* x, std::int64_t rows, std::int64_t features, std::int64_t part, double* mean,
                       double* variance) {
@@ -44,8 +43,9 @@ void ghost_statistics(Real const* x, std::int64_t rows, std::int64_t features, s
   }
 }
 
-/// The running statistics that inference uses, after the parts of a batch one after the other, as if each had been a
-/// batch:   run <- (1 - momentum) run + momentum part
+/// Updates the running statistics for inference with the parts of a batch in turn, as if each part were a batch:
+///
+///     run <- (1 - momentum) run + momentum part
 inline void ghost_running(double const* of_parts, std::int64_t parts, std::int64_t features, double momentum,
                           double* run) {
   detail::require(parts >= 0, "ghost_running", "parts", "at least 0", parts);
@@ -56,7 +56,7 @@ inline void ghost_running(double const* of_parts, std::int64_t parts, std::int64
       run[j] = (1 - momentum) * run[j] + momentum * of_parts[p * features + j];
 }
 
-/// y <- (x - mean) / sqrt(variance + eps), each part by its own; y may be x.
+/// y <- (x - mean) / sqrt(variance + eps), with the mean and variance of each part. y may be x.
 template <class Real>
 void ghost_normalize(Real const* x, std::int64_t rows, std::int64_t features, std::int64_t part, double const* mean,
                      double const* variance, double eps, Real* y) {

@@ -12,12 +12,12 @@
 #include <cmath>
 #include <cstdint>
 
-/// Training with large batches: what changes when the batch is k times as large. A batch is what one update averages
+/// Training with large batches: what to change if the batch is k times as large. The batch is what one update averages
 /// over: micro-batch times ranks times accumulated micro-batches.
 namespace descent {
 
 namespace detail {
-/// How many times as large, k.
+/// k, the ratio of the two batches.
 constexpr double times_the_batch(char const* name, double batch, double base_batch) {
   require(batch > 0 && batch < __builtin_inf(), name, "batch", "above 0 and finite", batch);
   require(base_batch > 0 && base_batch < __builtin_inf(), name, "base_batch", "above 0 and finite", base_batch);
@@ -30,6 +30,7 @@ constexpr void require_micro(char const* name, std::int64_t micro, std::int64_t 
 }
 }  // namespace detail
 
+/// The batch of one update, in examples. Throws std::invalid_argument if it exceeds 2^62 or a factor is not in range.
 constexpr std::int64_t whole_batch(std::int64_t micro, std::int64_t ranks = 1, std::int64_t accumulated = 1) {
   detail::require_micro("whole_batch", micro, ranks);
   detail::require(accumulated >= 1, "whole_batch", "accumulated", "at least 1", accumulated);
@@ -38,24 +39,24 @@ constexpr std::int64_t whole_batch(std::int64_t micro, std::int64_t ranks = 1, s
   return micro * ranks * accumulated;
 }
 
-/// Linear scaling (Goyal et al. 2017, section 2.1), which keeps the noise of SGD, lr / batch:   lr' = lr batch / base
+/// Linear scaling (Goyal et al. 2017, section 2.1). Keeps the noise of SGD, lr / batch:   lr' = lr batch / base
 constexpr double linear_scaled(double lr, double batch, double base_batch) {
   return lr * detail::times_the_batch("linear_scaled", batch, base_batch);
 }
 
-/// Square-root scaling (Krizhevsky 2014, section 5; Hoffer et al. 2017, section 4), which keeps the covariance of an
-/// update:   lr' = lr sqrt(batch / base)
+/// Square-root scaling (Krizhevsky 2014, section 5; Hoffer et al. 2017, section 4). Keeps the covariance of an update:
+/// lr' = lr sqrt(batch / base)
 inline double sqrt_scaled(double lr, double batch, double base_batch) {
   return lr * std::sqrt(detail::times_the_batch("sqrt_scaled", batch, base_batch));
 }
 
-/// Gradual warm-up (Goyal et al. 2017, section 2.2): from the rate of the small batch, the scaled one divided by `k`,
-/// by a constant amount a step to the scaled one, the first of `then`, in `steps` steps. `then` counts from the start
-/// of training, as the paper's epochs do.
+/// Gradual warm-up (Goyal et al. 2017, section 2.2): rises linearly in `steps` steps from then(0) / k, the rate of the
+/// small batch, to then(0), the scaled rate. `then` counts steps from the start of training, like the paper's epochs.
 ///
 ///     s(t) = then(0) (1 / k + (1 - 1 / k) t / steps)     for t < steps
 ///     s(t) = then(t)                                     afterwards
 template <schedule Then> struct gradual_warmup {
+  /// k is above 0, steps at least 0.
   double k = 1;
   std::int64_t steps = 0;
   Then then{};
@@ -70,18 +71,19 @@ template <schedule Then> struct gradual_warmup {
   }
 };
 
-/// LEGW, linear epochs of gradual warm-up (You et al. 2019, section 3): for k times the batch the rate times sqrt(k)
-/// and k times the epochs of warm-up, which are as many updates.
+/// LEGW, linear-epoch gradual warm-up (You et al. 2019, section 3): for k times the batch, the rate times sqrt(k) and k
+/// times the warm-up epochs, which is the same number of updates.
 struct legw {
-  double lr, warmup_epochs;
+  double lr, warmup_epochs;  ///< of the batch that they are for
 
+  /// Scales both from one batch to another, in examples.
   legw for_batch(double batch, double base_batch) const {
     double const k = detail::times_the_batch("legw", batch, base_batch);
     return {lr * std::sqrt(k), warmup_epochs * k};
   }
 };
 
-/// Updates in so many epochs over `samples`, of which the last of an epoch may be smaller.
+/// The number of updates in `epochs` epochs over `samples` examples. The last batch of an epoch may be smaller.
 inline std::int64_t updates_in(double epochs, std::int64_t samples, std::int64_t batch) {
   detail::require_nonnegative("updates_in", "epochs", epochs);
   detail::require(samples > 0, "updates_in", "samples", "above 0", samples);
@@ -91,17 +93,17 @@ inline std::int64_t updates_in(double epochs, std::int64_t samples, std::int64_t
   return std::llround(updates);
 }
 
-/// Training longer (Hoffer et al. 2017, section 5): the epochs in which k times the batch makes as many updates. A
-/// schedule of updates then needs no change.
+/// Training longer (Hoffer et al. 2017, section 5): the number of epochs in which k times the batch makes the same
+/// number of updates. A schedule that counts updates then needs no change.
 constexpr double epochs_of_equal_updates(double epochs, double batch, double base_batch) {
   return epochs * detail::times_the_batch("epochs_of_equal_updates", batch, base_batch);
 }
 
-/// A growing batch in micro-batches: n(t) = batch(t) / (micro ranks), rounded, below 2^31, for accumulate_by. `batch`
-/// may be any schedule; step{256, 5, 1000} is five times as much every 1000 updates.
+/// Converts a schedule of the batch to micro-batches for accumulate_by: n(t) = batch(t) / (micro ranks), rounded, below
+/// 2^31. `batch` may be any schedule; step{256, 5, 1000} multiplies it by five every 1000 updates.
 template <schedule Batch> struct micro_batches {
   Batch batch{};
-  std::int64_t micro = 1, ranks = 1;
+  std::int64_t micro = 1, ranks = 1;  ///< examples in a micro-batch, and ranks, both in [1, 2^31)
 
   DESCENT_HD double operator()(std::int64_t t) const {
     return double(detail::whole_micro_batches(batch(t) / double(micro * ranks)));
@@ -113,20 +115,20 @@ template <schedule Batch> struct micro_batches {
 };
 template <class Batch> micro_batches(Batch, std::int64_t, std::int64_t = 1) -> micro_batches<Batch>;
 
-/// Growing the batch instead of decaying the rate (Smith et al. 2018, section 2): the noise of SGD is lr N / batch, so
-/// where `rate` would fall to a part the batch grows by as much, up to `largest`, and only from there on does the rate
-/// fall. `batch` is the one up to step `begin`, to be set to the end of a warm-up: there rate(t) stays as it is.
+/// Growing the batch instead of decaying the rate (Smith et al. 2018, section 2). The noise of SGD is about
+/// lr N / batch for N samples. If `rate` would fall by a factor, the batch grows by it instead, up to `largest`; only
+/// then does the rate fall. Up to step `begin`, the end of a warm-up, the batch is `batch` and the rate is rate(t).
 ///
 ///     B(t) = batch                                                      for t <= begin
 ///     B(t) = batch rate(begin) / rate(t), in [batch, largest]           afterwards, in whole micro-batches
 ///     lr(t) = rate(t) B(t) / batch                                      so that lr / B is rate / batch
 ///
-/// `grow_batch(growth)` is both policies. A grown batch needs more data for an update: `rate` is a schedule of updates,
-/// and its milestones are that many epochs of the small batch no longer.
+/// `grow_batch(growth)` returns both policies. Updates with a grown batch use more data. `rate` counts updates, so its
+/// milestones no longer fall at the same epochs as with the small batch.
 template <schedule Rate> struct batch_growth {
   Rate rate{};
   double batch = 1, largest = 1;
-  std::int64_t micro = 1, ranks = 1, begin = 0;
+  std::int64_t micro = 1, ranks = 1, begin = 0;  ///< as in micro_batches; begin is at least 0
 
   DESCENT_HD double operator()(std::int64_t t) const {
     if (t <= begin) return batch;
@@ -145,12 +147,12 @@ template <schedule Rate> struct batch_growth {
   }
 };
 
-/// Its micro-batches n(t).
+/// The micro-batches n(t) of `growth`.
 template <class Rate> constexpr micro_batches<batch_growth<Rate>> accumulated(batch_growth<Rate> const& growth) {
   return {growth, growth.micro, growth.ranks};
 }
 
-/// Its lr(t).
+/// The rate lr(t) of `growth`.
 template <schedule Rate> struct remaining_rate {
   batch_growth<Rate> growth;
 
@@ -162,7 +164,7 @@ template <schedule Rate> struct remaining_rate {
 };
 template <class Rate> remaining_rate(batch_growth<Rate>) -> remaining_rate<Rate>;
 
-/// The policies accumulate_by and learning_rate of a growing batch.
+/// The policies accumulate_by and learning_rate for a growing batch.
 template <class Rate> constexpr auto grow_batch(batch_growth<Rate> const& growth) {
   return together(accumulate_by{accumulated(growth)}, learning_rate(remaining_rate{growth}));
 }

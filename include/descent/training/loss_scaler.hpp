@@ -13,7 +13,7 @@
 namespace descent {
 
 namespace detail {
-/// An iteration of the loop around a shared loss scale, as the host sees it.
+/// The current iteration of a loop with a shared loss scale, as the host sees it.
 struct scale_round {
   std::int64_t number = 0;
   bool stepped = false;
@@ -22,31 +22,31 @@ struct scale_round {
 
 struct shared_loss_scale;
 
-/// One loss scale for several optimizers and losses. In an iteration every loss is multiplied by it, every optimizer
-/// takes its step, judging its own gradients, and update() ends the iteration: when any of them found a gradient that
-/// is not finite the scale backs off, otherwise the iteration counts towards its growth. An iteration in which all
-/// optimizers only accumulated counts for nothing.
+/// One loss scale for several optimizers and losses. In each iteration, every loss is multiplied by the scale, every
+/// optimizer steps and checks its own gradients, and update() ends the iteration: if any optimizer found a non-finite
+/// gradient the scale backs off, otherwise the iteration counts towards its growth. An iteration in which all
+/// optimizers only accumulated does not count.
 ///
 ///     loss_scaler scaler{dynamic_loss_scale{}, cuda{stream}};
 ///     optimizer a{..., shared_loss_scale{scaler}, cuda{stream}}, b{..., shared_loss_scale{scaler}, cuda{stream}};
 ///     for (...) { ... a.step(); b.step(); scaler.update(); }
 ///
-/// The scale lives in the memory of the backend and must outlive its optimizers. update() only enqueues on the scaler's
-/// stream and may be captured with the steps; optimizers on other streams need the caller's events around it.
+/// The scale is in the backend's memory. The scaler must outlive its optimizers. update() only enqueues on the scaler's
+/// stream and may be captured with the steps; for optimizers on other streams the caller must add events around it.
 template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_scaler {
  public:
   explicit loss_scaler(Policy policy = {}, Backend backend = {}) : policy_(checked(policy)), engine_(policy, backend) {}
   loss_scaler(loss_scaler const&) = delete;
   loss_scaler& operator=(loss_scaler const&) = delete;
 
-  /// Throws std::logic_error when no optimizer took a step since the last update().
+  /// Throws std::logic_error if no optimizer has stepped since the last update().
   void update() {
     end_round();
     engine_.next(policy_);
   }
 
-  /// The same with a scale of the caller's choice instead; what counts towards the next growth stays. Throws
-  /// std::invalid_argument when it is not above 0 and finite in float, and in the policy's range.
+  /// The same, but sets the scale to new_scale and keeps the count towards the next growth. Throws
+  /// std::invalid_argument unless it is above 0, finite in float and in the policy's range.
   void update(double new_scale) {
     detail::require_scale(new_scale);
     loss_scale_state s = state();
@@ -56,15 +56,15 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
     engine_.set({s});
   }
 
-  /// All there is to save, and to put back; on CUDA state() waits for the stream and set_state() is enqueued. Throws
-  /// std::invalid_argument on a state in which the policy is never.
+  /// The complete state, to save and restore. On CUDA state() waits for the stream and set_state() only enqueues.
+  /// Throws std::invalid_argument if the policy cannot be in that state.
   loss_scale_state state() const { return engine_.read().state; }
   void set_state(loss_scale_state const& s) {
     detail::require_scale_state(policy_, s);
     engine_.set({s});
   }
 
-  /// The scale in force; on CUDA waits for the stream.
+  /// The current scale. On CUDA waits for the stream.
   double loss_scale() const { return engine_.read().state.scale; }
   /// Pointer to the loss scale in the backend's memory; kernels, also captured ones, may read it.
   float const* loss_scale_pointer() const { return &engine_.shared()->state.scale; }
@@ -78,7 +78,7 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
 
   void end_round() {
     if (!round_.stepped)
-      throw std::logic_error("loss scale: update() without a step(); the order is backward, step() of every optimizer, "
+      throw std::logic_error("loss scale: update() without a step(); call backward, step() of every optimizer, "
                              "then update() once");
     ++round_.number;
     round_.stepped = false;
@@ -89,8 +89,9 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
   mutable detail::scale_round round_;
 };
 
-/// The loss scale is that of a loss_scaler.
+/// Policy: the loss scale of a loss_scaler.
 struct shared_loss_scale {
+  /// In the loss_scaler, which must outlive the optimizer.
   descent::shared_scale* shared;
   detail::scale_round* round;
 

@@ -8,7 +8,7 @@
 namespace descent {
 
 namespace detail {
-/// The parts as bases, each with its number, so that two may be of one type.
+/// The parts as base classes, numbered so that two parts may have the same type.
 template <std::size_t I, class Part> struct chain_part : Part {};
 template <class Numbers, class... Parts> struct chain_parts;
 template <std::size_t... I, class... Parts>
@@ -18,14 +18,14 @@ struct chain_parts<std::index_sequence<I...>, Parts...> : chain_part<I, Parts>..
 };
 }  // namespace detail
 
-/// Gradient transforms in front of a rule: a rule again, and one kernel, in which nothing is stored in between.
+/// Gradient transforms in front of a rule. A chain is itself a rule and runs as one kernel, storing nothing in between.
 ///
 ///     g <- first(p, g),  g <- second(p, g),  ...,  p <- rule(p, g)         p: before the update
 ///
-/// `chain{clip_value{1.0}, l2{1e-4}, adam{}}`. Abilities of the rule are the chain's. One part may have sums, and one
-/// may take normals, but not before that. Each field of a part is a field of the chain; where two parts have one of the
-/// same name, write whose: `opt.group(0).l2::weight_decay`, or `opt.group(0).get<1>().weight_decay`. Schedules find
-/// them, too: `learning_rate(...)`, `vary<&clip_value::c>(...)`.
+/// `chain{clip_value{1.0}, l2{1e-4}, adam{}}`. The chain has the abilities of its rule. One part may have sums, and one
+/// may take normals, but not before the one with sums. Each field of a part is a field of the chain. If two parts have
+/// fields of the same name, name the part: `opt.group(0).l2::weight_decay`, or `opt.group(0).get<1>().weight_decay`.
+/// Schedules work, too: `learning_rate(...)`, `vary<&clip_value::c>(...)`.
 template <class... Parts>
 class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Parts...> {
   using plan = detail::chain_plan<Parts...>;
@@ -45,12 +45,12 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     return static_cast<detail::chain_part<I, part<I>> const&>(*this);
   }
 
-  /// f(part) for each part, in order.
+  /// Calls f(part) for each part, in order.
   template <class F> void each_part(F const& f) const {
     [&]<std::size_t... I>(std::index_sequence<I...>) { (f(get<I>()), ...); }(std::make_index_sequence<plan::count>{});
   }
 
-  template <class Real> using state = detail::numbers<Real, plan::slots>;  // the rule's, then those of the transforms
+  template <class Real> using state = detail::numbers<Real, plan::slots>;  // the rule's, then the transforms'
   template <class Real> using terms = detail::numbers<Real, plan::terms>;
   static constexpr auto slots = plan::names();
   static constexpr bool step_needs_p = (has_step_of_p<Parts> || ...);
@@ -75,7 +75,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     return get<plan::last>().averaged(p, detail::cut<inner::template state, 0>(s));
   }
 
-  /// at(t), and with facts as the parts ask for them.
+  /// at(t) of all parts. `facts` (totals, memory, loss) go to the parts that need them.
   template <class... Facts> DESCENT_HD terms<double> at(std::int64_t t, Facts&&... facts) const
     requires(plan::template finds<Facts...>())
   {
@@ -121,7 +121,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     return detail::cut<part<I>::template terms, plan::template terms_at<I>>(k);
   }
 
-  /// The gradient behind the first N parts.
+  /// The gradient after the first N parts.
   template <std::size_t N, class Real, class... Normal>
   DESCENT_HD static Real transformed(Real p, Real g, state<Real>& s, terms<Real> const& k, Normal... z) {
     detail::unrolled<N>([&]<std::size_t I>(detail::constant<I>) {
@@ -150,7 +150,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
 
   template <std::size_t I> DESCENT_HD auto terms_of(std::int64_t t) const {
     if constexpr (I < plan::last || detail::terms_at_step<inner>) return get<I>().at(t);
-    else return typename inner::template terms<double>{};  // of a rule with memory; a transform's sums do not need them
+    else return typename inner::template terms<double>{};  // the rule has memory; a transform's sums do not use them
   }
   template <std::size_t I, class Fact, class... Rest>
   DESCENT_HD auto terms_of(std::int64_t t, Fact& fact, Rest&... rest) const {

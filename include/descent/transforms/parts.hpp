@@ -5,13 +5,13 @@
 #include <descent/core/error.hpp>
 #include <descent/core/transform.hpp>
 
-/// Gradient transforms for chain{transforms..., rule}. clip_value and gradient_noise, which are policies, too, are in
+/// Gradient transforms for chain{transforms..., rule}. clip_value and gradient_noise, which are also policies, are in
 /// policies/clip.hpp and policies/noise.hpp.
 namespace descent {
 
 /// Weight decay in its L2 form: g <- g + wd p.
 struct l2 {
-  double weight_decay = 0;
+  double weight_decay = 0;  ///< wd, at least 0
   static constexpr bool step_needs_p = true;
 
   template <class Real> struct terms { Real wd; };
@@ -22,7 +22,7 @@ struct l2 {
 
 /// The subgradient of an L1 penalty: g <- g + wd sign(p). It does not make parameters exactly 0.
 struct l1 {
-  double weight_decay = 0;
+  double weight_decay = 0;  ///< wd, at least 0
   static constexpr bool step_needs_p = true;
 
   template <class Real> struct terms { Real wd; };
@@ -33,9 +33,9 @@ struct l1 {
   void check() const { detail::require_nonnegative("l1", "weight_decay", weight_decay); }
 };
 
-/// g <- factor g, as optax.scale.
+/// g <- factor g, as in optax.scale.
 struct gradient_scale {
-  double factor = 1;
+  double factor = 1;  ///< finite
 
   template <class Real> struct terms { Real factor; };
   DESCENT_HD terms<double> at(std::int64_t) const { return {factor}; }
@@ -43,15 +43,15 @@ struct gradient_scale {
   void check() const { detail::require_finite("gradient_scale", "factor", factor); }
 };
 
-/// g <- sign(g), 0 where g is 0 or not a number; as optax.scale_by_sign.
+/// g <- sign(g), 0 if g is 0 or NaN, as in optax.scale_by_sign.
 struct gradient_sign {
   template <class Real> struct terms {};
   DESCENT_HD terms<double> at(std::int64_t) const { return {}; }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const&) { return sign(g); }
 };
 
-/// Gradients that are not finite become 0, element by element. optax.zero_nans leaves infinities. Whatever measures
-/// gradients in memory (clip_norm, skip_nonfinite, a dynamic loss scale, a part with sums) skips the step first.
+/// Sets gradients that are not finite to 0, element by element; optax.zero_nans keeps infinities. Whatever measures the
+/// gradients in memory (clip_norm, skip_nonfinite, a dynamic loss scale, a part with sums) skips the step before that.
 struct zero_nonfinite {
   template <class Real> struct terms {};
   DESCENT_HD terms<double> at(std::int64_t) const { return {}; }
@@ -60,12 +60,12 @@ struct zero_nonfinite {
   }
 };
 
-/// The sum of past gradients, heavy-ball's velocity in front of any rule, as optax.trace:
+/// The sum of past gradients, as in optax.trace: the velocity of heavy ball in front of any rule.
 ///
 ///     b <- decay b + g        g <- b          (Nesterov: g <- g + decay b)
 struct gradient_trace {
-  double decay = 0.9;
-  bool nesterov = false;
+  double decay = 0.9;     ///< in [0, 1)
+  bool nesterov = false;  ///< uses the second formula for g
 
   template <class Real> struct state { Real b; };
   template <class Real> struct terms { Real decay, nesterov; };
@@ -78,12 +78,12 @@ struct gradient_trace {
   void check() const { detail::require_fraction("gradient_trace", "decay", decay); }
 };
 
-/// The mean of past gradients, as optax.ema:
+/// The mean of past gradients, as in optax.ema:
 ///
 ///     m <- decay m + (1 - decay) g        g <- m / (1 - decay^t)      (without debias: g <- m)
 struct gradient_ema {
-  double decay = 0.9;
-  bool debias = true;
+  double decay = 0.9;  ///< in [0, 1)
+  bool debias = true;  ///< corrects the bias of m
 
   template <class Real> struct state { Real m; };
   template <class Real> struct terms { Real decay, gain, unbias; };
@@ -98,13 +98,13 @@ struct gradient_ema {
   void check() const { detail::require_fraction("gradient_ema", "decay", decay); }
 };
 
-// ---- with sums, over each tensor: at most one in a chain ----------------------------------------------------------
+// ---- with sums over each tensor: at most one in a chain -----------------------------------------------------------
 
-/// Centralization (Yong et al. 2020) with the tensor as the unit: g <- g - mean(g). The paper, and optax.centralize,
-/// take the mean over each row of a matrix of {outputs, inputs} and leave vectors alone: for that add each row as a
-/// parameter of its own, and a vector to a group with `on` = 0.
+/// Centralization (Yong et al. 2020) over each tensor: g <- g - mean(g). The paper and optax.centralize take the mean
+/// over each row of an {outputs, inputs} matrix and do not change vectors. To do that, add each row as a parameter of
+/// its own, and put vectors into a group with `on` = 0.
 struct centralize {
-  double on = 1;
+  double on = 1;  ///< factor of the mean; 0 switches it off
 
   template <class Real> struct terms { Real mean; };
   template <class Real> struct sums { Real g, count; };
@@ -118,9 +118,9 @@ struct centralize {
   void check() const { detail::require_finite("centralize", "on", on); }
 };
 
-/// Clips the root mean square of each tensor's gradient, as optax.clip_by_block_rms: g <- g / max(1, RMS(g) / max).
+/// Clips the root mean square of each tensor's gradient, as in optax.clip_by_block_rms: g <- g / max(1, RMS(g) / max).
 struct clip_rms {
-  double max = 1;
+  double max = 1;  ///< above 0
 
   template <class Real> struct terms { Real factor; };
   template <class Real> struct sums { Real gg, count; };
@@ -135,9 +135,9 @@ struct clip_rms {
   void check() const { detail::require(max > 0, "clip_rms", "max", "above 0", max); }
 };
 
-/// g <- scale g / (||g|| + eps), over each tensor, or with scope::model over all, as optax.normalize_by_update_norm.
+/// g <- scale g / (||g|| + eps) over each tensor, or with scope::model over all, as in optax.normalize_by_update_norm.
 template <scope Over = scope::tensor> struct normalize {
-  double scale = 1, eps = 1e-6;
+  double scale = 1, eps = 1e-6;  ///< scale is finite, eps above 0
 
   template <class Real> struct terms { Real factor; };
   template <class Real> struct sums { Real gg; };

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Ranks that are processes end at random places of a training; the others must end, in time, with the right values.
+"""Rank processes end at random points of a training run; the other ranks must end in time and with the right values.
 
 usage: run.py program mpirun [rounds [seed]]
 
-Each kind of end in each phase of the program is tried `rounds` times, with 3 and 4 ranks, replicated and sharded.
-The deadline passes by a clock that stands still while a rank that is left may still go on (support/shared_clock.hpp).
-Asserted of each rank that is left: it ends with exit code 1, or 75 where MPI_Finalize cannot end; its message names the
-rank, the collective and how long it waited; all have come equally far, and their values are those of a training without
-faults at this point.
+Each kind of end is tried `rounds` times in each phase of the program, with 3 and 4 ranks, replicated and sharded. The
+clock of the deadline stands still while a remaining rank can still make progress (support/shared_clock.hpp). Each
+remaining rank must end with exit code 1, or 75 if MPI_Finalize cannot return. Its message must name the rank, the
+collective and how long it waited. All remaining ranks must have come equally far, with the values of a run without
+faults at that point.
 """
 import collections
 import contextlib
@@ -25,11 +25,11 @@ from concurrent.futures import ThreadPoolExecutor
 program, mpirun = sys.argv[1], shlex.split(sys.argv[2])
 rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
 chance = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 2026)
-DEADLINE = 2  # of ranks.cpp
+DEADLINE = 2  # as in ranks.cpp
 PHASES = {"replicated": ["constructor", "step", "gradient_norm"],
           "sharded": ["constructor", "step", "gather", "gradient_norm", "swap_average"]}
-KINDS = {"kill": 137, "stop": 137, "exit": 3, "throw": 1, "leave": 2}  # and the exit code of that rank
-# mpirun leaves the other ranks alone
+KINDS = {"kill": 137, "stop": 137, "exit": 3, "throw": 1, "leave": 2}  # kind of end, and the exit code of that rank
+# mpirun does not end the other ranks
 OPTIONS = ["-quiet", "--oversubscribe", "--bind-to", "none", "--enable-recovery", "-mca",
            "orte_abort_on_non_zero_status", "0", "-mca", "orte_allowed_exit_without_sync", "1"]
 SHELL = '"$@"; code=$?; cd "$2"; rank=$OMPI_COMM_WORLD_RANK; echo $code > part.$rank; mv part.$rank code.$rank'
@@ -39,7 +39,7 @@ Case = collections.namedtuple("Case", "policy kind phase ranks victim sends poll
 
 
 class Rank:
-    """What one rank has written."""
+    """The output of one rank."""
 
     def __init__(self, folder, rank):
         self.points, self.meetings, self.sent, self.fault, self.end = {0: None}, {0: 0}, {}, False, None
@@ -59,12 +59,12 @@ class Rank:
 
 
 def train(case, folder):
-    """Runs it. The exit codes of the ranks."""
+    """Runs the program and returns the exit codes of the ranks."""
     command = [*mpirun, *OPTIONS, "-np", str(case.ranks), "sh", "-c", SHELL, "rank", program, folder, *map(str, (
         case.policy, case.kind, case.victim, case.phase, case.sends, case.polls))]
     with open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
         run = subprocess.Popen(command, env=ENV, stdout=log, stderr=log, start_new_session=True)
-    codes, limit = {}, time.monotonic() + 100  # which nothing takes that goes well
+    codes, limit = {}, time.monotonic() + 100  # runs without errors take less
     try:
         while len(codes) < case.ranks and time.monotonic() < limit:
             for rank in set(range(case.ranks)) - set(codes):
@@ -106,7 +106,7 @@ def wrong_message(text, rank, case):
 
 
 def problems(case, want, meetings):
-    """What is wrong. want: values after each part of the program; meetings: parts so far in which ranks meet."""
+    """The problems of a run. want: values after each part of the program; meetings: parts so far where ranks met."""
     with tempfile.TemporaryDirectory() as folder:
         codes = train(case, folder)
         try:

@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
-/// The host's side of the matrix rule: its copies for the groups, what lies where, and what is due.
+/// The host's part of the matrix rule: its copies for the groups, the layout of its memory, and which updates are due.
 namespace descent::detail {
 
-/// Columns are summed over segments of so many rows, then over the segments.
+/// Columns are summed over segments of this many rows, then over the segments.
 inline constexpr std::int64_t segment_rows = 64;
 inline constexpr int matrix_sums = 8;
 
-/// Where the matrices, their memory and the scratch lie. All in elements of the type of the arithmetic.
+/// The layout of the matrices, their memory and the scratch memory, in elements of the type of the arithmetic.
 template <class Plan> struct matrix_layout {
   using rule = typename Plan::matrix_rule;
   static constexpr std::size_t slots = matrix_plan<Plan>::slots;
@@ -51,7 +51,7 @@ template <class Plan> struct matrix_layout {
     else return unscheduled(r, policies).uses(slot);
   }
 
-  /// Begins of the inputs, and behind them of the rule's scratch.
+  /// The offsets of the inputs, followed by those of the rule's scratch.
   static std::vector<std::int64_t> scratch_of(rule const& r, descent::shape s, std::int64_t& end) {
     std::vector<std::int64_t> begins;
     end = 0;
@@ -61,32 +61,32 @@ template <class Plan> struct matrix_layout {
     return begins;
   }
 
-  /// They are in the order of the tensors.
+  /// The index of a tensor's matrix, or their number if it has none. Matrices are in the order of the tensors.
   std::size_t find(std::size_t tensor) const {
     auto const before = [&](record const& x) { return std::size_t(x.tensor) < tensor; };
     auto const u = std::partition_point(matrices.begin(), matrices.end(), before);
     bool const is_one = u != matrices.end() && std::size_t(u->tensor) == tensor;
     return is_one ? std::size_t(u - matrices.begin()) : matrices.size();
   }
-  /// Of a tensor's memory; 0 for what is no matrix.
+  /// The number of parts of a tensor's memory; 0 if it is not a matrix.
   std::size_t parts(std::size_t tensor) const {
     std::size_t const u = find(tensor);
     return u < matrices.size() ? matrices[u].sizes.size() : 0;
   }
 
  private:
-  /// In bytes, too, a 64-bit number.
+  /// Makes room for a part. The limit also keeps sizes in bytes within 64 bits.
   static void add_room(std::int64_t& end, std::int64_t size) {
     constexpr std::int64_t most = std::int64_t{1} << 56;
     require(size <= most && end <= most - size, "matrices",
-            "a part of the rule's memory or scratch, with those before,", "at most 2^56 elements", size);
+            "a part of the rule's memory or scratch, with the parts before it,", "at most 2^56 elements", size);
     end += arena_of(size);
   }
   void add(std::int32_t tensor, std::int32_t group, descent::shape s, rule const& r, std::string const& name) {
     constexpr std::int64_t most = std::numeric_limits<int>::max();
     if (s.rows > most || s.columns > most)
-      throw std::invalid_argument("parameter '" + name + "': a matrix has at most " + std::to_string(most) +
-                                  " rows or columns, this one " + std::to_string(s.rows) + " x " +
+      throw std::invalid_argument("parameter '" + name + "': a matrix must have at most " + std::to_string(most) +
+                                  " rows and columns, has " + std::to_string(s.rows) + " x " +
                                   std::to_string(s.columns));
     record x{tensor, group, s, {}, r.memory(s)};
     for (std::int64_t size : x.sizes) x.memory.push_back(memory), add_room(memory, size);
@@ -105,12 +105,12 @@ template <class Plan> class matrix_groups {
   using rule = typename Plan::matrix_rule;
 
   rule& rule_at(std::size_t group) { return rules_[group]; }
-  /// The updates so far, skipped or not, by which it is known what is due.
+  /// The number of updates so far, skipped or not. It determines what is due.
   std::int64_t updates() const { return updates_; }
   void set_updates(std::int64_t n) { updates_ = n; }
   matrix_layout<Plan> const& where() const { return *where_; }
 
-  /// Follows the micro-batches as the control block does, which may be out of reach.
+  /// Counts micro-batches as the control block does, because that may be on a device.
   void count(typename Plan::policies const& policies, step_call const& call) {
     completes_ = true;
     if constexpr (Plan::template given<typename Plan::accumulation>) {
@@ -130,7 +130,7 @@ template <class Plan> class matrix_groups {
     accepted_ = rules_;
   }
 
-  /// Whether a rule was changed; throws when the change cannot be.
+  /// Whether a rule was changed. Throws std::invalid_argument if the change is not allowed.
   bool changed(typename Plan::policies const& policies) const {
     if (std::memcmp(rules_.data(), accepted_.data(), rules_.size() * sizeof(rule)) == 0) return false;
     for (std::size_t g = 0; g < rules_.size(); ++g) {
@@ -141,7 +141,7 @@ template <class Plan> class matrix_groups {
       }
       for (std::size_t i = 0; i < matrix_layout<Plan>::slots; ++i)
         if (!where_->used[i] && where_->needs(rules_[g], policies, i))
-          throw std::invalid_argument("the rule of matrices now needs the state " + std::to_string(i) +
+          throw std::invalid_argument("the matrix rule now needs the state " + std::to_string(i) +
                                       ", which it did not need at construction, so it was not allocated");
     }
     for (auto const& x : where_->matrices) {
@@ -149,7 +149,7 @@ template <class Plan> class matrix_groups {
       std::int64_t end = 0;
       matrix_layout<Plan>::scratch_of(r, x.shape, end);
       if (end > where_->scratch || r.memory(x.shape) != x.sizes)
-        throw std::invalid_argument("group " + std::to_string(x.group) + ": the rule of matrices now needs " +
+        throw std::invalid_argument("group " + std::to_string(x.group) + ": the matrix rule now needs " +
                                     "more memory than at construction");
     }
     return true;
@@ -162,7 +162,7 @@ template <class Plan> class matrix_groups {
   bool completes_ = true;
 };
 
-/// A part of a matrix's memory; empty for what is no matrix, and behind the last.
+/// A part of a matrix's memory; empty if the tensor is not a matrix or has no such part.
 template <class Plan, class Stage> auto matrix_memory(Stage const& stage, std::size_t t, std::size_t part) {
   using element = typename Plan::real;
   auto const& where = stage.where();
@@ -171,7 +171,7 @@ template <class Plan, class Stage> auto matrix_memory(Stage const& stage, std::s
   return std::span<element const>(stage.memory() + x.memory[part], std::size_t(x.sizes[part]));
 }
 
-/// A member of a matrix's state, or a part of its memory behind those.
+/// A member of a matrix's state or, with a number beyond those, a part of its memory.
 template <class Plan, std::size_t Part, class Stage, class Tensors>
 auto matrix_part(Stage const& stage, Tensors const& tensors, std::size_t t) {
   using plan = matrix_plan<Plan>;
@@ -185,7 +185,7 @@ auto matrix_part(Stage const& stage, Tensors const& tensors, std::size_t t) {
   }
 }
 
-/// What is owned for matrices, for memory().
+/// Adds the buffers that are owned for matrices, for memory().
 template <class Plan, class Layout, class Add>
 void add_matrix_buffers(Layout const& layout, typename Plan::policies const& policies, Add const& add) {
   using plan = matrix_plan<Plan>;

@@ -28,12 +28,12 @@ template <class Typed> struct matrix_plan : Typed {
   }
 };
 
-/// From the gradient to the scratch matrices.
+/// The part from the gradient to the scratch matrices.
 template <class Typed> struct front_plan : matrix_plan<Typed> {
   template <std::size_t I> static constexpr bool updates = !matrix_plan<Typed>::after(I);
 };
 
-/// From the direction, a scratch matrix in place of the gradient, to the parameter.
+/// The part from the direction, a scratch matrix that takes the place of the gradient, to the parameter.
 template <class Typed> struct back_plan : matrix_plan<Typed> {
   using gradient = typename Typed::real;
   using clip_value = void;
@@ -47,10 +47,10 @@ template <class Plan> inline constexpr int input_count = int(members<Plan::matri
 /// The scratch matrices that direction fills.
 template <class Plan> struct matrix_inputs { typename Plan::real* at[input_count<Plan>]; };
 
-/// The arrays of the matrix rule's state. The first element is that of the first matrix.
+/// The arrays of the matrix rule's state. Element 0 belongs to the first matrix.
 template <class Plan> struct matrix_states {
   void* at[matrix_plan<Plan>::slots + 1];
-  std::int64_t first;  // in the arenas of all tensors
+  std::int64_t first;  // offset of the first matrix in the arenas of all tensors
 };
 
 /// A tensor's buffers with the matrix rule's state.
@@ -66,7 +66,7 @@ DESCENT_HD buffers<To> matrix_buffers(buffers<From> const& x, typename To::gradi
   return y;
 }
 
-/// Eight elements in stores of 16 bytes on a device, whatever its compiler would rather do.
+/// Writes eight elements. On a device it uses 16-byte stores, which the compiler would not do by itself.
 template <class Real, int M, class T> DESCENT_HD void write_input(T* p, Real const (&r)[M], extent e) {
 #if defined(__CUDA_ARCH__)
   if constexpr (M == packet_size) {
@@ -80,7 +80,7 @@ template <class Real, int M, class T> DESCENT_HD void write_input(T* p, Real con
   write(p, r, e);
 }
 
-/// The matrix rule's packet before the transform: gradient and state to inputs.
+/// The matrix rule's packet before the transform: computes the inputs from gradient and state.
 template <class Plan, class Real, int M = reals<Real>>
 DESCENT_HD void front_packet(buffers<Plan> const& x, std::int64_t i, extent e, Real const& factor,
                              typename Plan::rule::template terms<Real> const& k,

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-/// Empty without the policy matrices; a compile-time error where matrices/host.hpp or matrices/cuda.cuh is missing.
+/// Empty without the policy matrices; otherwise a compile error if matrices/host.hpp or matrices/cuda.cuh is missing.
 namespace descent::detail {
 
 struct no_matrices {

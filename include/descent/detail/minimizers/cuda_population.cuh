@@ -6,10 +6,10 @@
 #include <descent/detail/minimizers/population.hpp>
 #include <descent/detail/util/reduce.hpp>
 
-/// population.hpp's slots in device memory; everything is enqueued on the backend's stream.
+/// The slots of population.hpp in device memory. All work goes to the backend's stream.
 namespace descent::detail {
 
-/// body on every packet of every tensor.
+/// Applies body to every packet of every tensor.
 template <class Value, class Record, class Body>
 __global__ __launch_bounds__(chunk_threads) void on_packets(Record const* tensors, std::int32_t const* tensor_of_chunk,
                                                             Body body) {
@@ -41,7 +41,7 @@ template <class Value, class Gradient> class population<Value, Gradient, cuda> {
     require_cuda(cudaMemcpyAsync(parents_.get(), parents.data(), parents.size() * sizeof(int), cudaMemcpyHostToDevice,
                                  where_.stream),
                  "cudaMemcpyAsync");
-    // Pageable memory is not always copied before this returns.
+    // cudaMemcpyAsync may return before pageable memory is copied.
     require_cuda(cudaStreamSynchronize(where_.stream), "cudaStreamSynchronize");
     using body = recombine_packet<Value>;
     enqueue(body{view(), slot, int(parents.size()), parents_.get(), typename body::real(deviation), seed, step});

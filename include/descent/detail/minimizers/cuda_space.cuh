@@ -6,11 +6,11 @@
 #include <descent/detail/cuda/device_layout.cuh>
 #include <descent/detail/minimizers/host_space.hpp>
 
-/// host_space.hpp's vectors in device memory. Sums are in double, over chunks by blocks and then over their sums in
-/// order on the host: the same bits for any device.
+/// The vectors of host_space.hpp in device memory. Sums are in double: blocks sum over chunks, and the host adds those
+/// sums in order, so the bits are the same on every device.
 namespace descent::detail {
 
-/// f(x, i) for every element i of every tensor x.
+/// Calls f(x, i) for every element i of every tensor x.
 template <class Record, class F>
 __global__ __launch_bounds__(chunk_threads) void each_element(Record const* tensors,
                                                               std::int32_t const* tensor_of_chunk, F f) {
@@ -19,13 +19,13 @@ __global__ __launch_bounds__(chunk_threads) void each_element(Record const* tens
   for (int i = int(threadIdx.x); i < size; i += chunk_threads) f(t, begin + i);
 }
 
-/// f(i) for every i below n.
+/// Calls f(i) for every i below n.
 template <class F> __global__ __launch_bounds__(chunk_threads) void each_number(std::int64_t n, F f) {
   std::int64_t const begin = std::int64_t(blockIdx.x) * chunk_size;
   for (std::int64_t i = begin + threadIdx.x; i < n && i < begin + chunk_size; i += chunk_threads) f(i);
 }
 
-/// element(i) for every i below n, combined over each chunk.
+/// Combines element(i) for every i below n, over each chunk.
 template <class Element, class Combine>
 __global__ __launch_bounds__(chunk_threads) void reduce_chunks(std::int64_t n, double* partial, Element element,
                                                                Combine combine) {

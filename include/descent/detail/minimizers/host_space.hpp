@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-/// Vectors over all elements of a list of parameters, for algorithms that own the evaluation. Sums are in double, over
-/// chunks and then over their sums in order: the same bits for any number of threads.
+/// Vectors over all elements of a list of parameters, for algorithms that control the evaluation. Sums are in double,
+/// over chunks and then over their sums in order, so the bits are the same for any number of threads.
 namespace descent::detail {
 
 template <class Value, class Gradient, class Backend> class space;
@@ -36,7 +36,7 @@ template <class Value, class Gradient, class System> class space<Value, Gradient
   void load_gradients(vector& to) const {
     each_element([&](auto const& t, std::int64_t i) { at(to, t.arena + i) = widen<real>(t.gradient[i]); });
   }
-  /// The values become x, or x + a d, rounded to their type.
+  /// Sets the values to x, or to x + a d, rounded to their type.
   void store_values(vector const& x) const {
     each_element([&](auto const& t, std::int64_t i) { t.value[i] = narrow<Value>(at(x, t.arena + i)); });
   }

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <utility>
 
-/// Searches along a line for a length t with a loss f(t) that is low enough. evaluate(t) gives the point there and
-/// leaves its gradient behind; keep() saves that gradient, for it belongs to the best point so far.
+/// Searches along a line for a length t with a loss f(t) that is low enough. evaluate(t) returns the point there and
+/// leaves its gradient in place; keep() saves that gradient, because it belongs to the best point so far.
 namespace descent::detail {
 
 struct line_point {
@@ -17,7 +17,7 @@ struct line_point {
 
 struct line_rules {
   double decrease, curvature;  // c1, c2
-  double least_width;          // of a bracket
+  double least_width;          // smallest width of a bracket
   int evaluations;
 };
 
@@ -32,14 +32,14 @@ inline double cubic_minimum(line_point const& a, line_point const& b, double low
   return is_nan(t) ? low : min(max(t, low), high);
 }
 
-/// One where f is not a number is too high, as infinity is, whatever comparisons say.
+/// Replaces a loss that is NaN by infinity, so that comparisons find it too high.
 inline line_point comparable(line_point x) {
   if (is_nan(x.f)) x.f = __builtin_inf();
   return x;
 }
 
 /// A point with f(t) <= f(0) + c1 t f'(0) and |f'(t)| <= -c2 f'(0) (strong Wolfe conditions; Nocedal & Wright 2006,
-/// algorithms 3.5 and 3.6), else the lowest one found; t is the first length.
+/// algorithms 3.5 and 3.6), or else the lowest point found. t is the first length that is tried.
 template <class Evaluate, class Keep>
 line_point search_strong_wolfe(line_rules const& rules, line_point const& start, double t, Evaluate const& evaluate,
                                Keep const& keep) {
@@ -91,7 +91,7 @@ line_point search_strong_wolfe(line_rules const& rules, line_point const& start,
   return low;
 }
 
-/// The first of t, t/2, t/4, ... with f(t) <= f(0) + c1 t f'(0) (Armijo), else the start.
+/// The first of t, t/2, t/4, ... with f(t) <= f(0) + c1 t f'(0) (Armijo), or else the start.
 template <class Evaluate, class Keep>
 line_point search_backtracking(line_rules const& rules, line_point const& start, double t, Evaluate const& evaluate,
                                Keep const& keep) {

@@ -13,12 +13,12 @@
 #include <cstddef>
 #include <vector>
 
-/// Copies of all values, to the bit, each in a slot of its own; for algorithms that keep several sets of parameters.
+/// Exact copies of all values, each in a slot of its own, for algorithms that keep several sets of parameters.
 namespace descent::detail {
 
 inline constexpr int mutation_stream = 244;  // and 245
 
-/// Memory of all slots. The values of a tensor lie at its place in the arena, where the largest type fits.
+/// The memory of all slots. A tensor's values are at its offset in the arena, which has room for the largest type.
 template <class Value> struct slots_view {
   static constexpr std::int64_t largest = std::ranges::max(types<Value>::sizes);
   using real = std::conditional_t<types<Value>::any_double, double, float>;
@@ -31,8 +31,8 @@ template <class Value> struct slots_view {
   }
 };
 
-/// What is done to a packet of the tensor whose values are `value` and whose place in the arena is `tensor`: to the
-/// elements from i on, n of them.
+/// Operations on a packet: the n elements from i on of the tensor whose values are `value` and whose offset in the
+/// arena is `tensor`.
 template <class Value> struct save_packet {
   slots_view<Value> slots;
   int slot;
@@ -69,7 +69,7 @@ template <class Value> struct recombine_packet {
   }
 };
 
-/// body on a packet of a tensor, with the type of its values.
+/// Applies body to a packet of a tensor, with the type of its values.
 template <class Value, int I = 0, class Record, class Body>
 DESCENT_HD void on_packet(Record const& t, std::int64_t i, int n, Body const& body) {
   if constexpr (I + 1 < types<Value>::count) {
@@ -82,7 +82,7 @@ template <class Value, class Gradient, class Backend> class population;
 
 template <class Value, class Gradient, class System> class population<Value, Gradient, host<System>> {
  public:
-  /// Throws std::invalid_argument as the optimizer does.
+  /// Throws std::invalid_argument like optimizer.
   population(parameters<Value, Gradient> const& params, int slots, host<System> const&) : where_(params) {
     require_host_tensors(where_);
     slots_view<Value> const view{nullptr, where_.arena};
@@ -93,7 +93,7 @@ template <class Value, class Gradient, class System> class population<Value, Gra
   std::int64_t bytes_of_slot() const { return view().bytes_of_slot(); }
   void save(int slot) const { on_packets(save_packet<Value>{view(), slot}); }
   void load(int slot) const { on_packets(load_packet<Value>{view(), slot}); }
-  /// The slot becomes the mean of the parents, which are other slots, plus noise of this deviation.
+  /// Sets the slot to the mean of the parents, which are other slots, plus noise of this deviation.
   void recombine(int slot, std::vector<int> const& parents, double deviation, std::uint64_t seed, std::int64_t step) {
     using body = recombine_packet<Value>;
     on_packets(body{view(), slot, int(parents.size()), parents.data(), typename body::real(deviation), seed, step});

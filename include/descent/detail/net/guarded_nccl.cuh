@@ -27,7 +27,7 @@
 
 namespace descent::detail {
 
-/// A communicator of NCCL that ends by itself: at an error, when others are late or gone, and by its deadline.
+/// An NCCL communicator with a watcher thread that aborts it after an error, a lost or late rank, or its deadline.
 class guarded_nccl {
  public:
   static constexpr int abort_hangs = 76;
@@ -72,8 +72,8 @@ class guarded_nccl {
     return int(known);
   }
 
-  /// The next collective, of that name: f(communicator). Where it fails on its way the next call throws: the others may
-  /// have what it brings, this device too, and what the caller enqueues behind it finds out.
+  /// Runs the next collective, f(communicator), under this name. If it fails while it is being enqueued, the next call
+  /// throws, not this one: the data may have arrived, and the kernels that the caller enqueues after it detect that.
   template <class Call> void call(std::string const& name, Call const& f) {
     std::unique_lock calls(calls_);
     ncclComm_t comm;
@@ -87,7 +87,7 @@ class guarded_nccl {
       settle(calls, f(comm), "collective " + std::to_string(number_) + ", " + name);
     } catch (comm_error const&) {}
   }
-  /// Throws comm_error once it has failed.
+  /// Throws comm_error if the communicator has failed.
   void check() {
     if (seen(progress_->differ)) abort(in_different_calls());
     std::lock_guard const lock(mutex_);
@@ -104,26 +104,26 @@ class guarded_nccl {
 
  private:
   using clock = deadline_clock;
-  static constexpr std::chrono::seconds reach_limit{5};       // for a line to rank 0
-  static constexpr std::chrono::milliseconds first_pause{5};  // while ranks make them
-  static constexpr std::chrono::milliseconds rest{500};       // after which a device does not get on
-  /// What all ranks have from rank 0.
+  static constexpr std::chrono::seconds reach_limit{5};       // for the connection to rank 0
+  static constexpr std::chrono::milliseconds first_pause{5};  // while ranks are connecting
+  static constexpr std::chrono::milliseconds rest{500};       // a device that stands still this long makes no progress
+  /// What rank 0 gives to all ranks in the rendezvous.
   struct first_words {
     ncclUniqueId id;
     contact beats;
   };
-  /// What the watcher has seen.
+  /// What the watcher has observed.
   struct sight {
     ncclResult_t state = ncclSuccess;
     std::string reason;
     rank_position at;
-    std::string doing;  // and how long it has
+    std::string doing;  // and for how long
     clock::time_point since = now();
     bool late = false;
   };
 
   static clock::time_point now() { return clock::now(); }
-  /// What a device has written, and with it what it wrote before.
+  /// Reads what the device has written. An acquire load, so that earlier writes of the device are visible too.
   template <class T> static T seen(T const& x) { return __atomic_load_n(&x, __ATOMIC_ACQUIRE); }
   std::string me() const { return "rank " + std::to_string(rank_); }
   bool failed() {
@@ -162,7 +162,7 @@ class guarded_nccl {
     if (comm) ncclCommDestroy(comm);
   }
 
-  /// Waits until NCCL has taken a call.
+  /// Waits until NCCL has accepted a call.
   void settle(std::unique_lock<std::timed_mutex>& calls, ncclResult_t result, std::string const& what) {
     auto const start = now();
     {
@@ -188,7 +188,7 @@ class guarded_nccl {
     lock.unlock();
     fail(calls, [&] { return explain(result, waited(now() - start) + what, "in " + what, why); });
   }
-  /// Who lets this rank wait is found without the lock.
+  /// Finds out without the lock which rank is the cause.
   template <class Why> [[noreturn]] void fail(std::unique_lock<std::timed_mutex>& calls, Why const& find) {
     auto const until = now() + grace_;
     calls.unlock();
@@ -202,7 +202,7 @@ class guarded_nccl {
   std::string ask(beat::kinds kind, std::string const& doing, std::string const& more = "") {
     return beats_.ask(kind, doing, more, std::min<std::chrono::nanoseconds>(grace_ / 2, std::chrono::seconds(1)));
   }
-  /// An error of NCCL that other ranks may have caused, or one of this rank.
+  /// The message for an NCCL error, caused by other ranks or by this one.
   std::string explain(ncclResult_t result, std::string const& doing, std::string const& where, std::string const& why) {
     if (result == ncclRemoteError || result == ncclSystemError || result == ncclInternalError)
       return ask(beat::hurt, doing, ": " + why);
@@ -216,9 +216,9 @@ class guarded_nccl {
 
   std::string reason(ncclResult_t result) const {
     char const* detail = ncclGetLastError(comm_);
-    return std::string("NCCL says ") + ncclGetErrorString(result) +
+    return std::string("NCCL reports ") + ncclGetErrorString(result) +
            (detail && *detail ? std::string(", ") + detail : "") +
-           (joining_ && result == ncclInvalidUsage ? "; each rank needs a device of its own, by "
+           (joining_ && result == ncclInvalidUsage ? "; give each rank a device of its own, by "
                                                      "cudaSetDevice(local_rank) or CUDA_VISIBLE_DEVICES"
                                                    : "");
   }
@@ -229,8 +229,8 @@ class guarded_nccl {
     return me() + " is in meeting " + std::to_string(progress_->begun) + another_call;
   }
 
-  /// Until the end: asks NCCL for errors, looks at how far the device is, and talks to the others. No CUDA call, which
-  /// a capture might forbid.
+  /// The watcher thread: polls NCCL for errors and the device for progress, and exchanges messages with the other
+  /// ranks. Makes no CUDA call, because a capture might forbid it.
   void watch(std::stop_token stop) {
     auto const pause = std::min<std::chrono::nanoseconds>(deadline_ / 20, std::chrono::milliseconds(100));
     std::unique_lock lock(mutex_);
@@ -246,7 +246,7 @@ class guarded_nccl {
       changed_.wait_for(lock, stop, next, [] { return false; });
     }
   }
-  /// With the lock.
+  /// Called with the lock held.
   void look(sight& s) {
     s.state = ncclSuccess;
     if (comm_) {
@@ -260,8 +260,8 @@ class guarded_nccl {
     s.late = now() - s.since > deadline_;
     std::string where = calling_;
     if (where.empty()) where = number_ ? "collective " + std::to_string(number_) : "no collective yet";
-    if (begun) where += (meets ? ", meeting " : ", behind meeting ") + std::to_string(begun);
-    if (meets) where += " for " + meetings_[std::size_t(seen(progress_->meeting))];
+    if (begun) where += (meets ? ", meeting " : ", after meeting ") + std::to_string(begun);
+    if (meets) where += " (" + meetings_[std::size_t(seen(progress_->meeting))] + ")";
     auto const since = calling_.empty() ? s.since : std::min(s.since, called_);
     s.doing = (meets || !calling_.empty() ? waited(s.late ? deadline_ : now() - since) : "in ") + where;
     s.at = {number_, begun, ended, where};
@@ -276,13 +276,13 @@ class guarded_nccl {
     else if (s.late) why = ask(beat::late, s.doing), forgivable = beats_.verdict().empty();
     if (why.empty()) return;
     await_device(until);
-    // A call that does not return is given up, too; one that went on meanwhile is not.
+    // Gives up also if a call does not return, but not if the device has ended the meeting meanwhile.
     std::unique_lock calls(calls_, std::defer_lock);
     static_cast<void>(calls.try_lock_for(grace_ / 4));
     if (!forgivable || seen(progress_->ended) == s.at.ended) give_up(why, until);
   }
 
-  /// While a device gets on, it ends a meeting that the others may have ended already: all shall have the same values.
+  /// Lets a device that makes progress finish a meeting that the other ranks may have finished, so that values agree.
   void await_device(clock::time_point until) {
     std::int64_t begun = -1, ended = -1;
     for (auto since = now(); now() < until - grace_ / 2; std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
@@ -294,7 +294,7 @@ class guarded_nccl {
     }
   }
 
-  /// The first reason stays. With the lock of the calls, where it can be had.
+  /// Keeps the first reason. Called with the lock of the calls if it could be taken.
   void give_up(std::string const& why, clock::time_point until) noexcept {
     ncclComm_t comm;
     {
@@ -317,7 +317,7 @@ class guarded_nccl {
     });
     std::unique_lock lock(mutex);
     if (!done.wait_for(lock, until - now(), [&] { return finished; })) {
-      std::fprintf(stderr, "descent: %s; NCCL's abort does not end\n", failure_.c_str());
+      std::fprintf(stderr, "descent: %s; ncclCommAbort does not return\n", failure_.c_str());
       std::_Exit(abort_hangs);
     }
     lock.unlock();
@@ -334,8 +334,8 @@ class guarded_nccl {
   bool joining_ = true;
   std::vector<std::string> meetings_{"nothing"};
   heartbeats beats_;
-  std::timed_mutex calls_;  // during NCCL's functions; taken before the other
-  std::mutex mutex_;        // for what is above, but the beats
+  std::timed_mutex calls_;  // held during calls of NCCL; taken before mutex_
+  std::mutex mutex_;        // for the members above except beats_
   std::condition_variable_any changed_;
   int exceptions_ = std::uncaught_exceptions();
   std::jthread watch_;

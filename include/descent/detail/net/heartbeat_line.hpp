@@ -22,10 +22,10 @@
 #include <type_traits>
 #include <vector>
 
-/// Lines from all ranks to rank 0, beside the communicator: where rank 0 is, and messages that do not block.
+/// The connection of each rank to rank 0, besides the communicator: rank 0's addresses, and non-blocking messages.
 namespace descent::detail {
 
-/// Where rank 0 listens, and how the two know each other: a rank says `asks` and hears `answers`.
+/// Where rank 0 listens, and the keys by which both sides recognize each other: a rank sends `asks`, rank 0 `answers`.
 struct contact {
   using key = std::array<std::uint64_t, 2>;
   struct address {
@@ -39,18 +39,18 @@ struct contact {
 };
 static_assert(std::is_trivially_copyable_v<contact>);
 
-/// The first words of a rank.
+/// The first message of a rank.
 struct introduction {
   contact::key asks{};
   std::int32_t rank = 0, size = 0;
 };
 
-/// In a time that does not depend on where they differ.
+/// Compares keys in constant time.
 inline bool same_key(contact::key const& a, contact::key const& b) {
   return ((a[0] ^ b[0]) | (a[1] ^ b[1])) == 0;
 }
 
-/// Those of this machine that others may reach, and its loopback behind them.
+/// Lists the addresses of this machine that others may reach, followed by its loopback addresses.
 inline void list_addresses(contact& to) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return;
@@ -63,12 +63,12 @@ inline void list_addresses(contact& to) {
         std::memcpy(a.bytes, &reinterpret_cast<sockaddr_in const*>(i->ifa_addr)->sin_addr, 4);
       } else if (a.family == AF_INET6) {
         in6_addr const& ip = reinterpret_cast<sockaddr_in6 const*>(i->ifa_addr)->sin6_addr;
-        if (IN6_IS_ADDR_LINKLOCAL(&ip)) continue;  // another machine calls its interface otherwise
+        if (IN6_IS_ADDR_LINKLOCAL(&ip)) continue;  // valid only with an interface name of this machine
         std::memcpy(a.bytes, &ip, 16);
       } else {
         continue;
       }
-      // The last place is for a loopback.
+      // The last entry is reserved for a loopback address.
       if (loopback || to.count + 1u < to.at.size()) to.at[to.count++] = a;
     }
   ::freeifaddrs(all);
@@ -89,7 +89,7 @@ inline socklen_t socket_address(contact::address const& a, int port, sockaddr_st
   return sizeof in;
 }
 
-/// On a free port of all interfaces, of IPv6 and IPv4 where the machine has both. None, and why.
+/// Listens on a free port of all interfaces, IPv6 and IPv4 if the machine has both. On failure empty, with `why`.
 inline descriptor listen_everywhere(int backlog, std::string& why) {
   for (std::uint32_t family : {std::uint32_t(AF_INET6), std::uint32_t(AF_INET)}) {
     descriptor s(::socket(int(family), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -104,7 +104,7 @@ inline descriptor listen_everywhere(int backlog, std::string& why) {
   return descriptor();
 }
 
-/// One of several connections of which the first that answers is taken.
+/// One of several connection attempts, of which the first that is answered is used.
 struct attempt {
   descriptor socket;
   bool spoke = false;
@@ -124,16 +124,16 @@ struct attempt {
   }
   outcome listen(contact const& to, std::string& why) {
     std::ptrdiff_t const n = receive_some(socket, std::as_writable_bytes(std::span(heard)).subspan(have));
-    if (n == 0) return why = "turned away", fails;
+    if (n == 0) return why = "rejected", fails;
     if (n > 0) have += std::size_t(n);
     if (have < sizeof heard) return goes_on;
     if (same_key(heard, to.answers)) return works;
-    return why = "somebody else listens there", fails;
+    return why = "another program listens there", fails;
   }
 };
 
-/// Tries rank 0's addresses, the next one where none has answered for a quarter of a second, until one is right or the
-/// limit has passed or stopped() is true. None, and why.
+/// Connects to rank 0. Tries the next address if none has answered for 250 ms, until one answers with the right key,
+/// the limit has passed or stopped() is true. On failure empty, with `why`.
 template <class Stopped>
 descriptor reach(contact const& to, introduction const& me, time_limit& limit, Stopped const& stopped,
                  std::string& why) {
@@ -173,7 +173,7 @@ descriptor reach(contact const& to, introduction const& me, time_limit& limit, S
   return descriptor();
 }
 
-/// A message; `bytes` of text follow.
+/// The header of a message; `bytes` of text follow.
 struct beat {
   enum kinds : std::uint32_t { alive = 1, failed, late, hurt, verdict, goodbye };
   static constexpr std::uint32_t most = 4000;
@@ -183,7 +183,7 @@ struct beat {
 };
 static_assert(std::has_unique_object_representations_v<beat>);
 
-/// Messages in both directions. Nothing waits: what cannot be sent now is sent later.
+/// Messages in both directions. No call blocks: what cannot be sent now is sent later.
 class heartbeat_line {
  public:
   enum class reads { nothing, message, end, nonsense };
@@ -208,10 +208,10 @@ class heartbeat_line {
       ssize_t const n = ::send(socket_.get(), out_.data(), out_.size(), MSG_NOSIGNAL);
       if (n >= 0) out_.erase(out_.begin(), out_.begin() + n);
       else if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      else if (errno != EINTR) out_.clear();  // reading says that it has ended, and what came before
+      else if (errno != EINTR) out_.clear();  // read() will report the end and what came before
     }
   }
-  /// The next message; the line is closed behind its end.
+  /// Reads the next message. Closes the socket at its end.
   reads read(beat& b, std::string& text) {
     if (!socket_) return reads::nothing;
     bool ended = false;

@@ -23,20 +23,20 @@
 
 namespace descent::detail {
 
-/// Each rank tells rank 0 over a line of its own how far it is, and rank 0 tells all of them why they cannot go on: the
-/// verdict. Several threads may call; nothing waits but reach_rank_0() and ask().
+/// Each rank reports its position to rank 0 over its own connection (a line). Rank 0 sends all ranks the verdict, the
+/// reason why they cannot go on. Thread-safe. Only reach_rank_0(), fail(), ask() and leave() wait.
 class heartbeats {
   using clock = deadline_clock;
 
  public:
-  /// Signs of life come every second, ten times before a deadline, and at most 1000 a second from all ranks together.
+  /// Heartbeats are sent every second, or every deadline / 10 if shorter; all ranks together send at most 1000/s.
   heartbeats(int rank, int size, std::chrono::nanoseconds deadline)
       : rank_(rank), pause_(std::chrono::milliseconds(size)),
         interval_(std::max(pause_, std::min<std::chrono::nanoseconds>(deadline / 10, std::chrono::seconds(1)))),
         me_{{}, rank, size}, lines_(std::size_t(rank == 0 ? size : 1)),
         roll_{std::vector<rank_record>(lines_.size()), 3 * interval_} {}
 
-  /// Rank 0: what the others need.
+  /// Rank 0: starts to listen and returns what the other ranks need to connect.
   contact listen() {
     std::lock_guard const lock(mutex_);
     contact c;
@@ -47,7 +47,7 @@ class heartbeats {
     list_addresses(c);
     return contact_ = c;
   }
-  /// Other ranks: somebody will reach_rank_0().
+  /// Other ranks: reach_rank_0() is about to be called.
   void expect_line() {
     std::lock_guard const lock(mutex_);
     reaching_ = true;
@@ -55,12 +55,12 @@ class heartbeats {
   template <class Stopped> void reach_rank_0(contact const& c, time_limit limit, Stopped const& stopped) {
     introduction me = me_;
     me.asks = c.asks;
-    std::string why = "rank 0 does not listen";
+    std::string why = "rank 0 is not listening";
     descriptor s = c.port ? reach(c, me, limit, stopped, why) : descriptor();
     std::lock_guard const lock(mutex_);
     reaching_ = false;
     if (!s) {
-      why_no_line_ = "no line to rank 0: " + why;
+      why_no_line_ = "no connection to rank 0: " + why;
       return;
     }
     lines_[0] = heartbeat_line(std::move(s));
@@ -69,7 +69,7 @@ class heartbeats {
     changed_ = true;
     tell_position();
   }
-  /// Rank 0: whether ranks may still be coming.
+  /// Rank 0: whether some ranks have not connected yet.
   bool expects_ranks() const {
     std::lock_guard const lock(mutex_);
     return bool(listener_) && came_ + 1 < lines_.size();
@@ -80,7 +80,7 @@ class heartbeats {
     changed_ = changed_ || p != position_;
     position_ = p;
   }
-  /// Sends and hears what there is.
+  /// Sends and receives what is pending.
   void tick() {
     std::lock_guard const lock(mutex_);
     if (rank_ == 0) {
@@ -93,7 +93,7 @@ class heartbeats {
     if (now - told_at_ < (changed_ && rank_ != 0 ? pause_ : interval_)) return;
     tell_position();
   }
-  /// This rank cannot go on, whatever the others do.
+  /// Reports that this rank cannot go on, for a reason of its own.
   void fail(std::string const& why) {
     await_line(time_limit(std::chrono::seconds(1)));
     std::lock_guard const lock(mutex_);
@@ -102,8 +102,8 @@ class heartbeats {
     if (rank_ == 0) conclude(text);
     else if (verdict_.empty()) say(beat::failed, text);
   }
-  /// This rank cannot go on because of others: they let it wait (beat::late), or NCCL says so (beat::hurt). What it
-  /// was doing, and more; the sentence with what rank 0 knows about it.
+  /// Reports that this rank cannot go on because of others: they are late (beat::late), or NCCL reports an error
+  /// (beat::hurt). `doing` and `more` say what it was doing. Returns the message, with what rank 0 knows.
   std::string ask(beat::kinds kind, std::string const& doing, std::string const& more, std::chrono::nanoseconds most) {
     std::string const text = name(rank_) + " " + doing + more;
     time_limit limit(most);
@@ -118,19 +118,19 @@ class heartbeats {
     if (!verdict_.empty()) return with_verdict(doing);
     return kind == beat::late ? text + unknown() : text;
   }
-  /// What this rank knows about the others.
+  /// What this rank knows about the other ranks.
   roll_call knows() const { return std::lock_guard(mutex_), roll_; }
-  /// Why all ranks end, or nothing.
+  /// Why all ranks end, or empty.
   std::string verdict() const {
     std::lock_guard const lock(mutex_);
     return verdict_;
   }
-  /// What a rank says that was doing this when the verdict came.
+  /// The verdict as the message of a rank that was doing this when it arrived.
   std::string verdict_for(std::string const& doing) const {
     std::lock_guard const lock(mutex_);
     return with_verdict(doing);
   }
-  /// Leaves without an error. Ranks that come late still hear why the job failed.
+  /// Leaves without an error. Rank 0 waits up to a second to tell late ranks why the job failed.
   void leave() {
     tick();
     for (time_limit limit(std::chrono::seconds(1)); expects_ranks() && !verdict().empty() && !limit.passed();
@@ -147,13 +147,13 @@ class heartbeats {
   }
 
  private:
-  /// One that has connected to rank 0.
+  /// A connection to rank 0.
   struct guest {
     descriptor socket;
     clock::time_point since = clock::now();
     introduction said{};
     std::size_t have = 0;
-    heartbeat_line line{};  // once the introduction was right
+    heartbeat_line line{};  // once the introduction was valid
   };
 
   static std::string name(int r) { return "rank " + std::to_string(r); }
@@ -191,7 +191,7 @@ class heartbeats {
     for (;;) {
       auto const got = lines_[0].read(b, text);
       if (got == heartbeat_line::reads::nothing) return;
-      if (got == heartbeat_line::reads::nonsense) zero.is = presence::unknown, why_no_line_ = "rank 0 sent nonsense";
+      if (got == heartbeat_line::reads::nonsense) zero.is = presence::unknown, why_no_line_ = "rank 0 sent garbage";
       if (got == heartbeat_line::reads::end && zero.is == presence::here) {
         zero.is = presence::gone;
         if (verdict_.empty()) verdict_ = "rank 0 is gone";
@@ -206,16 +206,16 @@ class heartbeats {
     std::string const mine = name(rank_) + " " + doing;
     return verdict_.starts_with(mine) ? verdict_ : mine + ": " + verdict_;
   }
-  /// For whom a rank waits that has heard nothing about it.
+  /// For whom this rank waits, if it has not received a verdict.
   std::string unknown() const {
     if (rank_ != 0 && roll_.is_silent(roll_[0])) return " for rank 0; " + roll_.state_of(0);
-    return " for other ranks; which is not known: " + (why_no_line_.empty() ? "rank 0 did not say it" : why_no_line_);
+    return " for other ranks; which ones is unknown: " + (why_no_line_.empty() ? "rank 0 did not say" : why_no_line_);
   }
 
   // ---- rank 0
 
   void serve() {
-    std::vector<pollfd> fds{{listener_.get(), POLLIN, 0}};  // no more than there are: poll() counts empty ones, too
+    std::vector<pollfd> fds{{listener_.get(), POLLIN, 0}};  // only open ones: poll() counts empty entries, too
     for (guest const& g : guests_) fds.push_back({g.line ? g.line.get() : g.socket.get(), POLLIN, 0});
     std::vector<int> who;
     for (int r = 1; r < me_.size; ++r)
@@ -245,12 +245,12 @@ class heartbeats {
       }
       bool const full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       if (full && !std::exchange(is_full_, true))
-        std::fprintf(stderr, "descent: rank 0 cannot take one more line of a rank, has %zu: %s (ulimit -n)\n", came_,
+        std::fprintf(stderr, "descent: rank 0 cannot accept another connection, has %zu: %s (ulimit -n)\n", came_,
                      system_message(errno).c_str());
       return;
     }
   }
-  /// False: it goes. A rank has come with its first message, for it may have tried several addresses.
+  /// False: drop the guest. A rank counts as present after its first message, because it may try several addresses.
   bool hear_guest(guest& g) {
     if (!g.line) {
       auto const room = std::as_writable_bytes(std::span(&g.said, 1)).subspan(g.have);
@@ -308,13 +308,13 @@ class heartbeats {
     if (first.empty()) first = text, complained_ = clock::now();
   }
 
-  /// The cause before what follows from it: a rank that is gone, or late, before what NCCL says about it.
+  /// Prefers causes to consequences: a rank that is gone, then one that is late, then an error from NCCL.
   void decide() {
     if (!verdict_.empty()) return;
     auto const now = clock::now();
     roll_[0] = {presence::here, now, position_};
     if (gone_since_ != clock::time_point::max()) {
-      if (now - gone_since_ < std::chrono::milliseconds(100)) return;  // others may go with it
+      if (now - gone_since_ < std::chrono::milliseconds(100)) return;  // more ranks may disappear at the same time
       conclude(roll_.gone());
     } else if (!late_.empty()) {
       conclude(late_ + " for " + roll_.blamed());
@@ -322,7 +322,7 @@ class heartbeats {
       conclude(hurt_);
     }
   }
-  /// The first reason stays.
+  /// Keeps the first reason.
   void conclude(std::string const& text) {
     if (!verdict_.empty()) return;
     verdict_ = text;
@@ -332,9 +332,9 @@ class heartbeats {
   int rank_;
   std::chrono::nanoseconds pause_, interval_;
   introduction me_;
-  std::vector<heartbeat_line> lines_;  // rank 0's to each rank, the own one empty; on other ranks that to rank 0
-  bool reaching_ = false;              // that to rank 0 is to come
-  roll_call roll_;                     // of the same
+  std::vector<heartbeat_line> lines_;  // rank 0: one for each rank, its own empty; others: the one to rank 0
+  bool reaching_ = false;              // reach_rank_0() has not returned yet
+  roll_call roll_;                     // with the same indices as lines_
   contact contact_{};
   descriptor listener_;
   std::vector<guest> guests_;

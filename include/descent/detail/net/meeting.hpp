@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-/// What ranks tell each other before there is a communicator.
+/// What ranks exchange before there is a communicator.
 namespace descent::detail {
 
-/// A file or socket, closed at the end.
+/// Owns a file descriptor or socket.
 class descriptor {
  public:
   explicit descriptor(int fd = -1) : fd_(fd) {}
@@ -44,17 +44,17 @@ class descriptor {
 
 inline std::string system_message(int error) { return std::generic_category().message(error); }
 
-/// A moment after which nobody waits any more.
+/// A point in time at which a wait ends.
 class time_limit {
  public:
   explicit time_limit(std::chrono::nanoseconds of) : of_(cut_wait(of)), end_(deadline_clock::now() + of_) {}
   bool passed() const { return deadline_clock::now() >= end_; }
-  /// For poll(), at least 0 and at most 100.
+  /// The time left, for poll(): in [0, 100].
   int milliseconds() const {
     auto const left = std::chrono::ceil<std::chrono::milliseconds>(end_ - deadline_clock::now());
     return int(std::clamp<std::int64_t>(left.count(), 0, 100));
   }
-  /// Longer each time, up to 50 ms.
+  /// Sleeps, longer each time, up to 50 ms.
   void pause() {
     std::this_thread::sleep_for(pause_);
     pause_ = std::min(2 * pause_, std::chrono::milliseconds(50));
@@ -67,7 +67,7 @@ class time_limit {
   std::chrono::milliseconds pause_{1};
 };
 
-/// "rank 2", "ranks 2, 3", at most eight of them.
+/// "rank 2" or "ranks 2, 3", with at most eight numbers.
 inline std::string rank_list(std::vector<int> const& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < std::min<std::size_t>(ranks.size(), 8); ++i)
@@ -80,13 +80,13 @@ inline std::uint64_t random_number() {
   return std::uint64_t{device()} << 32 | device() | 1;
 }
 
-/// FNV-1a: another byte anywhere is another sum.
+/// FNV-1a: a change of any byte changes the sum.
 inline std::uint64_t checksum(std::span<std::byte const> bytes, std::uint64_t h = 0xcbf29ce484222325) {
   for (std::byte b : bytes) h = (h ^ std::uint64_t(b)) * 0x100000001b3;
   return h;
 }
 
-/// The head of a message or file; `bytes` of a body follow. In the byte order of the machine, which `magic` tells.
+/// The header of a message or file; a body of `bytes` follows. In the machine's byte order, which `magic` reveals.
 struct note {
   static constexpr std::uint64_t our_magic = 0x6d656574696e6731;
   static constexpr std::uint32_t our_version = 1;
@@ -96,8 +96,8 @@ struct note {
   std::uint64_t magic = our_magic;
   std::uint32_t version = our_version, kind = here;
   std::int32_t rank = 0, size = 0;
-  std::uint64_t value_bytes = 0;  // of what rank 0 gives
-  std::uint64_t from = 0, to = 0;  // random numbers of the sender's call and of the one it has heard of
+  std::uint64_t value_bytes = 0;  // of rank 0's value
+  std::uint64_t from = 0, to = 0;  // random numbers of the sender's call, and of the peer's call it answers
   std::uint64_t bytes = 0;
   char token[most] = {};
   std::uint64_t sum = 0;
@@ -127,7 +127,7 @@ inline std::vector<std::byte> sealed(note n, std::span<std::byte const> body = {
   return all;
 }
 
-/// Whether the tokens are the same, in a time that does not depend on where they differ.
+/// Compares the tokens in constant time.
 inline bool same_token(note const& a, note const& b) {
   unsigned char difference = 0;
   for (std::size_t i = 0; i < note::most; ++i)
@@ -135,22 +135,22 @@ inline bool same_token(note const& a, note const& b) {
   return difference == 0;
 }
 
-/// What is wrong with a head for one that expects `own`'s job, or nothing. Its checksum is not looked at.
+/// What is wrong with a header for a call with the header `own`, or empty. Does not check the checksum.
 inline std::string problem_of(note const& n, note const& own) {
-  if (n.magic != note::our_magic) return "it is not of descent, or of a machine with another byte order";
+  if (n.magic != note::our_magic) return "it is not from descent, or from a machine with another byte order";
   if (n.version != note::our_version)
-    return "it has version " + std::to_string(n.version) + ", this is " + std::to_string(note::our_version);
-  if (!same_token(n, own)) return "it is of another job";
+    return "it has version " + std::to_string(n.version) + " instead of " + std::to_string(note::our_version);
+  if (!same_token(n, own)) return "it belongs to another job";
   if (n.size != own.size)
-    return "it is of " + std::to_string(n.size) + " ranks, these are " + std::to_string(own.size);
+    return "it is for " + std::to_string(n.size) + " ranks instead of " + std::to_string(own.size);
   if (n.rank < 0 || n.rank >= n.size)
     return "its rank must be in [0, " + std::to_string(n.size) + "), is " + std::to_string(n.rank);
   if (n.value_bytes != own.value_bytes)
-    return "its value has " + std::to_string(n.value_bytes) + " bytes, here " + std::to_string(own.value_bytes);
+    return "its value has " + std::to_string(n.value_bytes) + " bytes instead of " + std::to_string(own.value_bytes);
   return "";
 }
 
-/// Throws std::invalid_argument on what no meeting can do anything with.
+/// Throws std::invalid_argument if the arguments of a rendezvous are not valid.
 inline void require_meeting(std::string const& who, int rank, int size, std::string const& field,
                             std::string const& token, std::chrono::nanoseconds deadline) {
   auto const refuse = [&](std::string const& what, std::string const& allowed, std::string const& is) {

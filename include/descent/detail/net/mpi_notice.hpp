@@ -8,14 +8,14 @@
 #include <string>
 #include <thread>
 
-/// What ranks of comm::mpi tell each other beside the data, and how they wait for it.
+/// Control messages of comm::mpi and its polling wait.
 namespace descent::detail {
 
-/// The collective that a rank is in, that nobody completes one, the question who lacks something of it, or that a rank
-/// takes part in this one and later ones no more.
+/// A header (the collective that a rank is in and the bytes that follow), or a notice: a collective is given up, a rank
+/// asks who lacks data of it, or a rank takes no part in it and later ones.
 struct mpi_notice {
   enum : std::int64_t { gives_up = -1, asks = -2, leaves = -3 };
-  std::int64_t number, bytes;  // or one of the above
+  std::int64_t number, bytes;  // `bytes` may be one of the above
   char text[240];
 };
 
@@ -25,7 +25,7 @@ inline mpi_notice make_notice(std::int64_t number, std::string const& text, std:
   return x;
 }
 
-/// Between two looks for messages: not at first, then shortly, after a while for longer.
+/// Pauses between two polls: not at all at first, then 20 us, later 500 us.
 inline void rest(int spins) {
   if (spins > 100) std::this_thread::sleep_for(std::chrono::microseconds(spins > 10000 ? 500 : 20));
 }

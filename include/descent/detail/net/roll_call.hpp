@@ -14,7 +14,7 @@
 
 namespace descent::detail {
 
-/// How far a rank is: collectives that its host has begun, meetings that its device has begun and ended; and as text.
+/// The progress of a rank: collectives its host has begun, meetings its device has begun and ended, and a text.
 struct rank_position {
   std::int64_t collective = 0, begun = 0, ended = 0;
   std::string where = {};
@@ -30,10 +30,10 @@ struct rank_record {
   rank_position at{};
 };
 
-/// What rank 0 knows about all ranks, and whom it blames when one of them has waited too long.
+/// What rank 0 knows about all ranks, and which of them it blames if one has waited too long.
 struct roll_call {
   std::vector<rank_record> ranks;
-  std::chrono::nanoseconds silence;  // after which a rank does not answer
+  std::chrono::nanoseconds silence;  // a rank that is silent for longer does not answer
 
   rank_record& operator[](int r) { return ranks[std::size_t(r)]; }
   rank_record const& operator[](int r) const { return ranks[std::size_t(r)]; }
@@ -50,7 +50,7 @@ struct roll_call {
     auto const ranks_gone = those([](auto const& r) { return r.is == presence::gone; });
     return rank_list(ranks_gone) + (ranks_gone.size() == 1 ? " is gone; " : " are gone; ") + state_of(ranks_gone[0]);
   }
-  /// Those that are behind the others; else those that are silent; else those of which nothing is known.
+  /// The ranks that are behind the others; if none, those that are silent; if none, those about which nothing is known.
   std::string blamed() const {
     auto const known = [](auto const& r) { return r.is == presence::here || r.is == presence::left; };
     rank_position most;
@@ -62,22 +62,22 @@ struct roll_call {
       meets = meets || r.at.begun != r.at.ended;
     }
     auto found = those([&](auto const& r) { return known(r) && r.at.begun < most.begun; });
-    // In a meeting hosts are ahead of their devices by any number of collectives.
+    // During a meeting hosts may be ahead of their devices by any number of collectives.
     if (found.empty() && !meets)
       found = those([&](auto const& r) { return known(r) && r.at.collective < most.collective; });
     if (found.empty()) found = those([&](auto const& r) { return is_silent(r); });
     if (!found.empty()) return rank_list(found) + "; " + state_of(found[0]);
     auto const others = those([&](auto const& r) { return !known(r); });
-    if (!others.empty()) return "other ranks; there is no line from " + rank_list(others);
-    return "other ranks; all of them have come as far";
+    if (!others.empty()) return "other ranks; there is no connection to " + rank_list(others);
+    return "other ranks; all of them have reached the same point";
   }
   std::string state_of(int rank) const {
     rank_record const& r = (*this)[rank];
     std::string const name = "rank " + std::to_string(rank);
-    std::string const had_come = r.at.where.empty() ? "" : ", had come to " + r.at.where;
+    std::string const had_come = r.at.where.empty() ? "" : ", had reached " + r.at.where;
     if (r.is == presence::left) return name + " has left" + had_come;
     if (is_silent(r)) return name + " has not answered for " + seconds_of(since(r)) + " s" + had_come;
-    return name + (r.is == presence::here ? " has come to " : " had come to ") + r.at.where;
+    return name + (r.is == presence::here ? " has reached " : " had reached ") + r.at.where;
   }
 
  private:

@@ -10,18 +10,18 @@
 
 namespace descent::detail {
 
-/// A time for messages, with three digits and without its unit.
+/// A duration for messages, in seconds with three digits, without the unit.
 inline std::string seconds_of(std::chrono::nanoseconds d) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", std::chrono::duration<double>(d).count());
   return text;
 }
 
-/// What longer waits are cut to: nobody sees its end, and it can be added to any time.
+/// Longer waits are cut to this. It is practically infinite and can be added to any time point without overflow.
 inline constexpr std::chrono::nanoseconds longest_wait = std::chrono::hours(24 * 365 * 100);
 inline std::chrono::nanoseconds cut_wait(std::chrono::nanoseconds d) { return d < longest_wait ? d : longest_wait; }
 
-/// The wait that a caller asks for, cut. Throws std::invalid_argument unless it is above 0.
+/// Cuts a wait that the caller asks for. Throws std::invalid_argument unless it is above 0.
 inline std::chrono::nanoseconds checked_wait(std::string const& who, std::string const& what,
                                              std::chrono::nanoseconds d) {
   if (d <= std::chrono::nanoseconds(0))
@@ -29,7 +29,7 @@ inline std::chrono::nanoseconds checked_wait(std::string const& who, std::string
   return cut_wait(d);
 }
 
-/// The steady clock, by which deadlines pass. A test may put another in its place.
+/// The clock of all deadlines: the steady clock, which tests may replace.
 struct deadline_clock {
   using time_point = std::chrono::steady_clock::time_point;
   static inline std::atomic<time_point (*)()> source{[] { return std::chrono::steady_clock::now(); }};

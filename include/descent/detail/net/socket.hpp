@@ -19,12 +19,12 @@
 #include <sys/socket.h>
 #include <vector>
 
-/// TCP with a time limit on everything but the look-up of names. Sockets do not block.
+/// TCP with a time limit on everything except name lookup. Sockets are non-blocking.
 namespace descent::detail {
 
 using addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-/// What the name stands for; none, and why.
+/// Looks up a name. On failure empty, with `why`.
 inline addresses addresses_of(std::string const& name, int port, bool to_listen, std::string& why) {
   addrinfo hints{}, *first = nullptr;
   hints.ai_socktype = SOCK_STREAM;
@@ -40,7 +40,7 @@ inline descriptor socket_for(addrinfo const& a) {
   return descriptor(::socket(a.ai_family, a.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a.ai_protocol));
 }
 
-/// Waits for the socket. False: the limit has passed.
+/// Waits for events on the socket. False: the limit has passed.
 inline bool wait_for(descriptor const& socket, short events, time_limit const& limit) {
   for (pollfd fd{socket.get(), events, 0};;) {
     if (::poll(&fd, 1, limit.milliseconds()) > 0) return true;
@@ -48,13 +48,13 @@ inline bool wait_for(descriptor const& socket, short events, time_limit const& l
   }
 }
 
-/// Throws comm_error where nobody can listen there.
+/// Listens at an address. Throws comm_error if that is not possible.
 inline descriptor listen_at(std::string const& who, std::string const& name, int port, int backlog) {
   std::string why;
   addresses const all = addresses_of(name, port, true, why);
   for (addrinfo const* a = all.get(); a; a = a->ai_next) {
     descriptor s = socket_for(*a);
-    int const on = 1;  // a port whose connections have just ended is free; not one where somebody listens
+    int const on = 1;  // allows a port with recently closed connections, but not one with a listener
     if (s && ::setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
         ::bind(s.get(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(s.get(), backlog) == 0)
       return s;
@@ -74,7 +74,7 @@ inline int port_of(descriptor const& socket) {
   return port_in(a);
 }
 
-/// The next connection and where it comes from. False: none, by errno.
+/// Accepts the next connection and tells where it comes from. False: there is none, see errno.
 inline bool accept_from(descriptor const& listener, descriptor& to, std::string& from) {
   sockaddr_storage a{};
   socklen_t n = sizeof a;
@@ -86,7 +86,7 @@ inline bool accept_from(descriptor const& listener, descriptor& to, std::string&
   return true;
 }
 
-/// A connection to itself, which TCP makes where a port without a listener is also the one that it comes from.
+/// Whether a socket is connected to itself. TCP does this if the source port equals a target port without a listener.
 inline bool to_itself(descriptor const& socket) {
   sockaddr_storage here{}, there{};
   socklen_t n = sizeof here, m = sizeof there;
@@ -95,7 +95,7 @@ inline bool to_itself(descriptor const& socket) {
          std::memcmp(&here, &there, n) == 0;
 }
 
-/// Tries until somebody listens. None: the limit has passed; why it failed last.
+/// Retries until the connection succeeds. Empty if the limit has passed; `why` is then the last error.
 inline descriptor connect_to(std::string const& name, int port, time_limit& limit, std::string& why) {
   for (;; limit.pause()) {
     addresses const all = addresses_of(name, port, false, why);
@@ -118,19 +118,19 @@ inline descriptor connect_to(std::string const& name, int port, time_limit& limi
   }
 }
 
-/// Up to so many bytes: 0 where the other has left, negative where there is nothing yet.
+/// Receives up to to.size() bytes. Returns 0 if the peer has closed, a negative number if there is no data yet.
 inline std::ptrdiff_t receive_some(descriptor const& socket, std::span<std::byte> to) {
   ssize_t const n = ::recv(socket.get(), to.data(), to.size(), 0);
   if (n >= 0) return n;
   return errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK ? -1 : 0;
 }
 
-/// All bytes, however they come. Why not, or nothing.
+/// Receives exactly to.size() bytes. Returns an error, or an empty string.
 inline std::string receive_all(descriptor const& socket, std::span<std::byte> to, time_limit const& limit) {
   while (!to.empty()) {
-    if (!wait_for(socket, POLLIN, limit)) return "nothing came in " + limit.text();
+    if (!wait_for(socket, POLLIN, limit)) return "nothing was received in " + limit.text();
     std::ptrdiff_t const n = receive_some(socket, to);
-    if (n == 0) return "the connection ended, " + std::to_string(to.size()) + " bytes were to come";
+    if (n == 0) return "the connection ended, " + std::to_string(to.size()) + " bytes are missing";
     if (n > 0) to = to.subspan(std::size_t(n));
   }
   return "";
@@ -141,7 +141,7 @@ inline std::string send_all(descriptor const& socket, std::span<std::byte const>
     ssize_t const n = ::send(socket.get(), from.data(), from.size(), MSG_NOSIGNAL);
     if (n >= 0) from = from.subspan(std::size_t(n));
     else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(socket, POLLOUT, limit)) return "nothing was taken in " + limit.text();
+      if (!wait_for(socket, POLLOUT, limit)) return "nothing could be sent in " + limit.text();
     } else if (errno != EINTR)
       return system_message(errno);
   }

@@ -35,8 +35,8 @@ inline std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce4
   return h;
 }
 
-/// The same sentence on every rank unless all have the same facts, and nothing if they do: which is the first that
-/// differs, and what which ranks have. `number` becomes that of rank 0. Waits for all ranks.
+/// Compares facts over all ranks. Empty if they are equal, otherwise a message, the same on every rank: the first fact
+/// that differs and who has what. Sets `number` to that of rank 0. Waits for all ranks.
 template <class Comm>
 std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, std::uint64_t& number,
                           char const* but = "ranks disagree about the training setup:") {
@@ -89,7 +89,7 @@ std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, st
   return message;
 }
 
-/// The name of a type as people write it, where the compiler's library can say it.
+/// The demangled name of a type, if the compiler's library can demangle it.
 inline std::string readable(char const* name) {
 #if __has_include(<cxxabi.h>)
   std::unique_ptr<char, decltype(&std::free)> const text(abi::__cxa_demangle(name, nullptr, nullptr, nullptr),
@@ -107,15 +107,15 @@ inline std::string exact(double x) {
 
 inline std::string fact_of_shared(loss_scale_state const& s) { return "shared loss scale " + exact(double(s.scale)); }
 
-/// Another one for each optimizer of this process.
+/// A new number for each optimizer of this process.
 inline std::uint64_t next_number() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
 }
 
-/// What ranks must have in common when they meet in a call: what it is, t, how many updates were skipped, the plateau's
-/// factor, a sweep's rate, the loss scale and whether gradients are free of it, and hash_of_groups(). 32 bits, of which
-/// a sum over ranks is exact.
+/// A hash of what must be equal on all ranks in a call: the call itself, t, the number of skipped updates, the
+/// plateau's factor, a sweep's rate, the loss scale, whether gradients are unscaled, and hash_of_groups(). It has 32
+/// bits, so that a sum over ranks is exact.
 DESCENT_HD inline double hash_of_call(std::uint64_t call, control_block const& c, loss_scale_state const& scale,
                                       std::uint64_t groups) {
   std::uint64_t h = call;
@@ -126,18 +126,18 @@ DESCENT_HD inline double hash_of_call(std::uint64_t call, control_block const& c
   add(c.step), add(c.skipped), add(c.plateau.value), add(c.sweep), add(c.unscaled), add(scale.scale), add(groups);
   return double(h >> 32);
 }
-/// The call of a function of that name, of an optimizer of that number.
+/// Identifies a call by the function's name and the optimizer's number.
 inline std::uint64_t call_of(char const* name, std::uint64_t number) {
   return hash_of(name) ^ number * 0x9e3779b97f4a7c15;
 }
 inline constexpr char const* another_call =
-    ", others in another call or optimizer, or with another t, loss scale, frozen group or field of a group's rule";
+    ", but others are in another call or optimizer, or differ in t, loss scale, frozen groups or fields of a rule";
 
-/// Where rule, schedules and policies are compared: hyperparameters that matter later than in the last of these, or
-/// only between two of them, are not.
+/// The updates at which rule, schedules and policies are compared. Differences that only show at other updates, between
+/// these or later, are not found.
 inline constexpr std::int64_t compared_updates[] = {1, 2, 3, 10, 100, 1000, 10000, 100000, 1000000};
 
-/// The terms of an update of one group for some sums and a loss of 1, and what the state starts with beside p = 1.
+/// The terms of an update of one group for given sums and a loss of 1, and the initial state of a parameter of 1.
 template <class Plan>
 std::string terms_as_text(group_entry<typename Plan::rule> const& g, typename Plan::policies const& policies,
                           std::int64_t t, [[maybe_unused]] int which) {
@@ -148,7 +148,7 @@ std::string terms_as_text(group_entry<typename Plan::rule> const& g, typename Pl
     if constexpr (Plan::sums) {
       typename rule::template sums<double> sums;
       for (int i = 0; i < int(Plan::sum_count); ++i)
-        reinterpret_cast<double*>(&sums)[i] = which == 2 + i ? 1e12 : 1;  // all 1, or one of them large
+        reinterpret_cast<double*>(&sums)[i] = which == 2 + i ? 1e12 : 1;  // all 1, or one large
       if constexpr (has_loss<rule> && has_memory<rule>) return r.at(t, sums, memory, 1.0);
       else if constexpr (has_loss<rule>) return r.at(t, sums, 1.0);
       else if constexpr (has_memory<rule>) return r.at(t, sums, memory);
@@ -171,8 +171,8 @@ std::string terms_as_text(group_entry<typename Plan::rule> const& g, typename Pl
   return text;
 }
 
-/// All numbers in the groups' rules, and which are frozen, as one; of a rule with fields that cannot be looked at, what
-/// its terms come to.
+/// A hash of the groups: which are frozen, and all numbers in their rules, or the terms of a rule whose fields cannot
+/// be inspected.
 template <class Plan>
 std::uint64_t hash_of_groups(std::vector<group_entry<typename Plan::rule>> const& groups,
                              typename Plan::policies const& policies) {
@@ -190,7 +190,7 @@ std::uint64_t hash_of_groups(std::vector<group_entry<typename Plan::rule>> const
   return h;
 }
 
-/// The fields of a policy that do not show in an update.
+/// The fields of a policy that are not visible in the terms of an update.
 template <class P> std::string settings_as_text(P const& p) {
   std::string text;
   auto const add = [&](char const* name, auto x) { text += std::string(" ") + name + " " + exact(double(x)); };
@@ -220,7 +220,7 @@ template <class P> std::string settings_as_text(P const& p) {
   return text;
 }
 
-/// The library, types, tensors, and what the rule's groups and the policies come to at a few steps.
+/// The training setup as facts: library version, types, tensors, and rules and policies at a few updates.
 template <class Plan>
 std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gradient> const& where,
                                   std::vector<group_entry<typename Plan::rule>> const& groups,
@@ -262,15 +262,15 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
   return facts;
 }
 
-/// Bits of an element and its place as a number: the sum over a buffer's elements, modulo 2^64, is its fingerprint, in
-/// whatever order they are added.
+/// Mixes the bits and the index of an element. A buffer's fingerprint is the sum over its elements modulo 2^64, which
+/// does not depend on the order of addition.
 DESCENT_HD inline std::uint64_t print_of(std::uint64_t bits, std::int64_t place) {
   std::uint64_t x = bits ^ (std::uint64_t(place) * 0x9e3779b97f4a7c15 + 0x632be59bd9b4e019);
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;
   return x ^ x >> 31;
 }
-/// Element i of a buffer of elements of 2, 4 or 8 bytes.
+/// The bits of element i of a buffer with elements of 2, 4 or 8 bytes.
 DESCENT_HD inline std::uint64_t bits_at(void const* buffer, std::int64_t i, std::int64_t size) {
   auto const* const at = static_cast<std::byte const*>(buffer) + i * size;
   auto const as = [&](auto x) {
@@ -284,16 +284,16 @@ DESCENT_HD inline std::uint64_t bits_at(void const* buffer, std::int64_t i, std:
   return size == 2 ? as(std::uint16_t{}) : size == 4 ? as(std::uint32_t{}) : as(std::uint64_t{});
 }
 
-/// Fingerprints of a tensor: its value's; behind it those of what is owned where each rank has all of it.
+/// Fingerprints of a tensor: its value, then the owned buffers if each rank has all of them.
 template <class Plan> inline constexpr std::size_t prints_of_tensor = 1 + (Plan::shards ? 0 : Plan::slots + 4);
-/// Whether a tensor of these types has that one of what owned() lists: its memory is not set otherwise.
+/// Whether a tensor of these types has this buffer of owned(). If not, its memory is uninitialized.
 template <class Typed> DESCENT_HD constexpr bool has_owned(std::size_t buffer) {
   if (buffer == Typed::slots) return Typed::has_remainder;
   if (buffer == Typed::slots + 1) return Typed::has_master;
   return true;
 }
 
-/// What the optimizer has on this rank, as sentences: first what is no parameter's, then each parameter's buffers.
+/// The current state of the optimizer on this rank as facts: first the global state, then each parameter's buffers.
 template <class Plan>
 std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::gradient> const& where,
                                    std::vector<group_entry<typename Plan::rule>> const& groups, control_block const& c,

@@ -10,7 +10,7 @@
 
 namespace descent::detail {
 
-/// to[i] <- the sum of part(0)[i], part(1)[i], ... in this order, in float or double, rounded once. `to` may be a part.
+/// to[i] <- part(0)[i] + part(1)[i] + ..., in this order, in float or double, rounded once. `to` may alias a part.
 template <class T, class Part> void add_in_order(T* to, std::int64_t n, int parts, Part const& part) {
   using real = std::conditional_t<std::is_same_v<T, double>, double, float>;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -20,9 +20,9 @@ template <class T, class Part> void add_in_order(T* to, std::int64_t n, int part
   }
 }
 
-/// What messages call a type.
+/// The name of a type in messages.
 template <class T> constexpr char const* name_of() {
-  static_assert(storage_type<T> || std::is_same_v<T, std::byte>, "communicators carry storage types and bytes");
+  static_assert(storage_type<T> || std::is_same_v<T, std::byte>, "communicators transfer storage types and std::byte");
   if constexpr (std::is_same_v<T, std::byte>) return "bytes";
   else return type_name<T>();
 }

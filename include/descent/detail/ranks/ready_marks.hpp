@@ -13,17 +13,17 @@
 /// Which gradients are ready to be sent.
 namespace descent::detail {
 
-/// Which gradients ranks meet for: those in memory, or those that are marked; a look leaves the marks.
+/// Which gradients are summed: those in memory or those that are marked. `to_look`: only measure, and keep the marks.
 enum class sending { all, all_to_look, marked, marked_to_look };
 inline bool by_marks(sending how) { return how == sending::marked || how == sending::marked_to_look; }
 inline bool looks(sending how) { return how == sending::all_to_look || how == sending::marked_to_look; }
-/// Added to the number of a call: a look at what was sent is none at what is in memory.
+/// Added to the number of a call: measuring what was sent and measuring what is in memory are different calls.
 template <class Plan> std::uint64_t kind_of_look(sending how) {
   return Plan::overlaps && how == sending::marked_to_look;
 }
 
-/// The marks of one backward pass, and the buckets that were sent because of them, in their order. Tensors of frozen
-/// groups and those without elements need no mark.
+/// The marks of one backward pass, and which buckets have been sent. Buckets are sent in order. Tensors of frozen
+/// groups and tensors without elements need no mark.
 class ready_marks {
  public:
   template <class Layout> void start(Layout const& where, division const& all) {
@@ -34,15 +34,15 @@ class ready_marks {
   }
   void mark(std::size_t tensor) {
     if (tensor >= marked_.size())
-      throw std::invalid_argument("ready(): there is no parameter " + std::to_string(tensor) + " of " +
-                                  std::to_string(marked_.size()));
+      throw std::invalid_argument("ready(): the parameter must be in [0, " + std::to_string(marked_.size()) +
+                                  "), is " + std::to_string(tensor));
     if (marked_[tensor])
-      throw std::logic_error("ready(): the gradient of '" + names_[tensor] + "' is ready already, and was not used " +
-                             "by a step() since");
+      throw std::logic_error("ready(): the gradient of '" + names_[tensor] + "' is already marked, and no step() has " +
+                             "used it since");
     marked_[tensor] = any_ = zero_unmarked_ = true;
   }
   bool any() const { return any_; }
-  /// Whether a gradient counts as zero.
+  /// Whether this gradient counts as zero.
   bool lacks(std::size_t tensor) const { return zero_unmarked_ && !marked_[tensor]; }
 
   template <class Groups> bool next_is_complete(Groups const& groups) {
@@ -57,7 +57,7 @@ class ready_marks {
     return sent_++;
   }
 
-  /// Throws std::logic_error where marks lack.
+  /// Throws std::logic_error if marks are missing.
   template <class Groups> void require_all(Groups const& groups, char const* call) const {
     std::string missing;
     int count = 0;
@@ -66,7 +66,7 @@ class ready_marks {
     if (count > 0)
       throw std::logic_error(std::string(call) + ": no ready() for the gradient of " + missing +
                              (count > 5 ? " and " + std::to_string(count - 5) + " more" : "") +
-                             "; where that is meant, missing_is_zero{} beside overlap{}");
+                             "; if that is intended, add missing_is_zero{} to overlap{}");
   }
   void begin(sending how) {
     zero_unmarked_ = by_marks(how);
@@ -92,7 +92,7 @@ class ready_marks {
   std::vector<std::int32_t> group_;
   std::vector<bool> marked_;
   bool any_ = false, zero_unmarked_ = false;
-  std::size_t sent_ = 0, there_ = 0;  // buckets, and tensors of the next one that are known not to be waited for
+  std::size_t sent_ = 0, there_ = 0;  // buckets; tensors of the next one that are known to be complete
 };
 
 }  // namespace descent::detail

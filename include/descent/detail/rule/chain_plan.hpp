@@ -9,14 +9,14 @@
 #include <numeric>
 #include <tuple>
 
-/// What a chain is made of, decided from the types of its parts.
+/// The layout of a chain, computed from the types of its parts.
 namespace descent::detail {
 
-/// Numbers of several structs side by side.
+/// The numbers of several structs, side by side.
 template <class Real, std::size_t N> struct numbers { Real member[N]; };
 template <class Real> struct numbers<Real, 0> {};
 
-/// The struct whose members begin with number At, and back.
+/// cut() reads the struct whose members begin at number At; paste() writes it.
 template <template <class> class Struct, std::size_t At, class Real, std::size_t N>
 DESCENT_HD Struct<Real> cut([[maybe_unused]] numbers<Real, N> const& from) {
   Struct<Real> to{};
@@ -40,10 +40,10 @@ template <class... Parts> struct chain_plan {
   template <std::size_t I> using part = std::tuple_element_t<I, std::tuple<Parts...>>;
   using rule = part<last>;
 
-  static_assert(update_rule<rule>, "chain{transforms..., rule}: the last part is an update rule");
-  static_assert((0 + ... + update_rule<Parts>) <= 1, "chain{transforms..., rule}: there is one rule, and it is last");
+  static_assert(update_rule<rule>, "chain{transforms..., rule}: the last part must be an update rule");
+  static_assert((0 + ... + update_rule<Parts>) <= 1, "chain{transforms..., rule}: only the last part may be a rule");
   static_assert((std::size_t(0) + ... + gradient_transform<Parts>) >= last,
-                "chain{transforms..., rule}: what stands before the rule are gradient transforms, with 'template "
+                "chain{transforms..., rule}: each part before the rule must be a gradient transform, with 'template "
                 "<class Real> struct terms', 'terms<double> at(std::int64_t t) const' and 'template <class Real> "
                 "static Real apply(Real p, Real g, terms<Real> const& k)'");
 
@@ -63,13 +63,13 @@ template <class... Parts> struct chain_plan {
 
  public:
   static constexpr std::size_t slots = sum_of(slot_counts, count), terms = sum_of(term_counts, count);
-  /// Where the part's numbers begin. The rule's state comes first: its members keep the numbers that they have without
-  /// the chain.
+  /// The first number of a part. The rule's state comes first, so that its members keep the numbers that they have
+  /// without the chain.
   template <std::size_t I>
   static constexpr std::size_t slot_at = I == last ? 0 : slot_counts[last] + sum_of(slot_counts, I);
   template <std::size_t I> static constexpr std::size_t terms_at = sum_of(term_counts, I);
 
-  /// Whether a term may be infinite, as its part says.
+  /// Whether a term may be infinite, according to its part.
   DESCENT_HD static constexpr bool unbounded(std::size_t term) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return ((term - terms_at<I> < members<part<I>::template terms> &&
@@ -81,23 +81,23 @@ template <class... Parts> struct chain_plan {
   static constexpr std::size_t summing = first_of(sums), noisy = first_of(normal);
   static constexpr bool transform_sums = summing < last;
   using summing_part = part<summing == none ? last : summing>;
-  /// Whether the sums need the state: the rule's, or that of a transform before them.
+  /// Whether the sums need the state: that of the rule, or that of a transform before them.
   static constexpr bool sums_of_state = [] {
     if constexpr (summing == none) return false;
     else return has_sums_of_state<summing_part> || sum_of(slot_counts, summing) > 0;
   }();
 
   static_assert(std::count(sums.begin(), sums.end(), true) <= 1,
-                "chain{transforms..., rule}: two parts have sums; those of the second would need a further pass");
+                "chain{transforms..., rule}: only one part may have sums; a second one would need another pass");
   static_assert(!transform_sums || transform_has_sums<summing_part>,
-                "chain{transforms..., rule}: a transform with sums has 'sum(p, g, k)' and 'at(t, totals)'");
+                "chain{transforms..., rule}: a transform with sums needs 'sum(p, g, k)' and 'at(t, totals)'");
   static_assert(std::count(normal.begin(), normal.end(), true) <= 1,
-                "chain{transforms..., rule}: two parts take random normals, which would be the same numbers");
+                "chain{transforms..., rule}: only one part may take normals; two would get the same numbers");
   static_assert(summing == none || noisy >= summing,
-                "chain{transforms..., rule}: noise stands before a part with sums, which do not see it; use the policy "
-                "gradient_noise");
+                "chain{transforms..., rule}: noise must not stand before a part with sums, which would not see it; use "
+                "the policy gradient_noise");
 
-  /// The names of the state's members, or 0 where a part has none.
+  /// The names of the state's members, or 0 if a part has none.
   static constexpr auto names() {
     if constexpr (slots == 0 || std::count(named.begin(), named.end(), false) > 0) return 0;
     else {
@@ -112,7 +112,7 @@ template <class... Parts> struct chain_plan {
     }
   }
 
-  /// Whether at(t, facts...) finds the terms of all parts. A transform with sums takes the totals, the rule the rest.
+  /// Whether at(t, facts...) gives the terms of all parts. A transform with sums takes the totals, the rule the rest.
   template <class... Facts> static constexpr bool finds() {
     if constexpr (!transform_sums) return finds_terms<rule, Facts...>;
     else if constexpr (sizeof...(Facts) == 0) return true;

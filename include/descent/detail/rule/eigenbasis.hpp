@@ -10,11 +10,11 @@
 /// Eigenvectors of a symmetric positive semidefinite matrix by one-sided Jacobi rotations.
 namespace descent::detail {
 
-/// Rows p and q of w = v a, and of v, turned so that those of w are orthogonal. Pair b of a round of a tournament, in
-/// which every row meets every other one once in n - 1 rounds, n even, or n.
+/// Rotates rows p and q of w = v a, and of v, so that those of w become orthogonal. They are pair b of one round of a
+/// tournament, in which every row meets every other row once, in n - 1 rounds if n is even, or n if it is odd.
 template <class Real> struct turn_rows {
   Real *w, *v;
-  Real const* solved;     // nothing is to be done where it is 1
+  Real const* solved;     // there is nothing to do unless it is 0
   double const* squares;  // of all elements of a
   double* turned;         // [sweep % 2]: whether a sweep changed something
   std::int64_t n, round;
@@ -55,9 +55,9 @@ struct clear_turned {
 
 inline constexpr int jacobi_sweeps = 16;
 
-/// w <- v a and v <- eigenvectors of a as rows, in any order, where *solved is 0; the rows of w are then as long as
-/// the eigenvalues. Sweeps until nothing changes; at most jacobi_sweeps, all of which a device enqueues. Two of
-/// w.sums() from `sum` on are used, and one before for the squares.
+/// If *solved is 0: w <- v a and v <- eigenvectors of a as rows, in any order; the lengths of the rows of w are then
+/// the eigenvalues. Sweeps until nothing changes, at most jacobi_sweeps times; a device enqueues all of them. Uses
+/// three of work.sums() from `sum` on: one for the squares and two for the sweeps.
 template <class Work, class Real>
 void eigenvectors(Work const& work, Real const* a, Real* w, Real* v, Real const* solved, std::int64_t n, double* sum) {
   work.total(n * n, square_of<Real>{a}, sum);
@@ -83,7 +83,7 @@ template <class Real> struct row_products {
     all.each(1, [&](std::int64_t) { values[r] = Real(all.sum[0]); });
   }
 };
-/// rank[i] <- how many come before i when the largest comes first
+/// rank[i] <- the number of values before values[i] if the largest comes first
 template <class Real> struct rank_of {
   Real* rank;
   Real const* values;
@@ -95,7 +95,7 @@ template <class Real> struct rank_of {
     rank[i] = Real(before);
   }
 };
-/// The rows of `from`, `columns` wide, in the order of their ranks.
+/// Puts the rows of `from`, `columns` wide, in the order of their ranks.
 template <class Real> struct ranked_rows {
   Real* to;
   Real const *from, *rank;

@@ -7,7 +7,7 @@
 
 #include <string>
 
-/// Rules that are made of another one, `rule`. The outer rule has fields lr and weight_decay of its own.
+/// Rules that wrap another one, `rule`. The outer rule has its own fields lr and weight_decay.
 namespace descent::detail {
 
 template <class R>
@@ -18,7 +18,7 @@ concept inner_rule = update_rule<R> && !has_sums<R> && !takes_normal<R> && requi
 template <class R, class... Memory>
 concept has_terms_of = requires(R const r, std::int64_t t, Memory&... old) { r.at(t, old...); };
 
-/// Of a rule without memory it is void.
+/// The memory of the inner rule; void if it has none.
 template <class Rule> struct inner_memory { using type = void; };
 template <has_memory Rule> struct inner_memory<Rule> { using type = typename Rule::memory; };
 template <class Rule> using memory_of_inner = typename inner_memory<Rule>::type;
@@ -30,16 +30,16 @@ template <class Rule> DESCENT_HD Rule with_lr(Rule rule, double lr) {
   return rule;
 }
 
-/// The names of its slots; 0 where it has none.
+/// The names of the inner rule's slots; 0 if it has none.
 template <class Rule> constexpr auto slots_of_inner() {
   if constexpr (has_slot_names<Rule>) return &Rule::slots[0];
   else return 0;
 }
 
-/// Also throws where the inner rule has an lr or a decay, for they would not count.
+/// Also throws if the inner rule's lr or decay is set, because both would be ignored.
 template <class Rule> void check_inner(char const* name, Rule const& rule) {
   if constexpr (has_check<Rule>) rule.check();
-  std::string const instead = std::string("left alone, for ") + name + "'s own counts";
+  std::string const instead = std::string("left unset, because ") + name + " has its own";
   require(rule.lr == Rule{}.lr, name, "rule.lr", instead.c_str(), rule.lr);
   if constexpr (requires { rule.weight_decay; })
     require(rule.weight_decay == 0 || rule.weight_decay == Rule{}.weight_decay, name, "rule.weight_decay",

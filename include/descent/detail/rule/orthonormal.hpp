@@ -8,13 +8,13 @@
 
 #include <cstdint>
 
-/// An orthonormal basis from products and one block of threads for each panel of rows: what a QR factorisation of the
-/// transpose would give, but for signs.
+/// An orthonormal basis from matrix products and one block of threads for each panel of rows. Except for signs it is
+/// what a QR factorization of the transpose would give.
 namespace descent::detail {
 
 inline constexpr int panel_rows = team::capacity;
 
-/// x_r <- x_r / ||x_r|| for row r, or 0 if all of it is rounding.
+/// x_r <- x_r / ||x_r|| for row r, or 0 if the row is nothing but rounding error.
 template <class Real> struct divide_row {
   Real* x;
   double const* squares;
@@ -34,9 +34,9 @@ template <class Real> struct subtract {
   DESCENT_HD void operator()(std::int64_t i) const { x[i] -= y[i]; }
 };
 
-/// Gram-Schmidt within one panel, of rows that are orthogonal to all rows before the panel and were of length 1 before
-/// that was so. What little is left of a dependent row is rounding: it gives way to the row of `instead`, or if that is
-/// dependent, too, to a random one. The next pass makes these orthogonal to the rows before the panel.
+/// Gram-Schmidt within one panel. Its rows had length 1 and were then made orthogonal to all rows before the panel.
+/// What is left of a dependent row is rounding error: the row is replaced by that of `instead` or, if that is dependent
+/// too, by a random one. The next pass makes these orthogonal to the rows before the panel.
 template <class Real> struct orthonormal_panel {
   Real* p;
   Real const* instead;
@@ -47,7 +47,7 @@ template <class Real> struct orthonormal_panel {
     if (pass == 0 && tries == 0 && instead) return instead[i];
     return Real(double(random_at(0, pass, i, tries).word[0]) * 0x1p-31 - 1) / sqrt(Real(n));
   }
-  /// The row's length after it was made orthogonal to the r rows before it.
+  /// Makes the row orthogonal to the r rows before it. Returns its length.
   DESCENT_HD double orthogonal(team const& all, Real* x, int r, int times) const {
     for (int again = 0; r > 0 && again < times; ++again) {
       all.sums(r, n, [&](int i, std::int64_t j) { return double(p[i * n + j]) * double(x[j]); });
@@ -74,10 +74,10 @@ template <class Real> struct orthonormal_panel {
   }
 };
 
-/// The n rows of x become orthonormal: row r, made orthogonal to those before it. c and y have panel_rows n elements
-/// each. `instead`, n x n, may be null, and so may `squares`: x is a product with a matrix whose elements have squares
-/// of this sum. Blocked Gram-Schmidt in four passes: one is not enough (Giraud, Langou &
-/// Rozloznik 2005), the second follows rows that were replaced, the third their replacements.
+/// Makes the n rows of x orthonormal: row r is made orthogonal to those before it. c and y have panel_rows n elements
+/// each. `instead`, n x n, may be null. `squares` may be null, or x is a product with a matrix whose elements have this
+/// sum of squares. Blocked Gram-Schmidt in four passes: one is not enough (Giraud, Langou & Rozloznik 2005), another
+/// one follows for rows that were replaced, and another one for their replacements.
 template <class Work, class Real>
 void orthonormal_rows(Work const& w, Real* x, Real const* instead, double const* squares, std::int64_t n, Real* c,
                       Real* y) {

@@ -10,18 +10,18 @@
 
 namespace descent::detail {
 
-/// What products of n x n matrices may be off by, relative to the largest rows: 16 eps sqrt(n).
+/// The error of products of n x n matrices, at most, relative to the largest rows: 16 eps sqrt(n).
 template <class Real> DESCENT_HD double rounding(std::int64_t n) {
   return (std::is_same_v<Real, double> ? 0x1p-48 : 0x1p-19) * sqrt(double(n));
 }
 
-/// What works on some rows together: a block of `chunk_threads` threads on a device, one thread on the host. All
-/// threads call the same functions in the same order; each function ends when all are done.
+/// Threads that work on some rows together: a block of `chunk_threads` threads on a device, one thread on the host. All
+/// threads call the same functions in the same order; each function returns when all are done.
 struct team {
   static constexpr int capacity = 32;
-  double* sum;  // `capacity` of them, which all threads see
+  double* sum;  // `capacity` of them, shared by all threads
 
-  /// f(i) for i in [0, n).
+  /// Calls f(i) for i in [0, n).
   DESCENT_CALLS
   template <class F> DESCENT_HD void each(std::int64_t n, F const& f) const {
 #if defined(__CUDA_ARCH__)

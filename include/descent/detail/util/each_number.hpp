@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-/// The fields of an aggregate, whatever it is, in order: for what is compared between ranks.
+/// The fields of any aggregate, in order, for comparisons between ranks.
 namespace descent::detail {
 
 /// Stands for a field of any type, but not for a base class.
@@ -22,19 +22,19 @@ template <class Whole, std::size_t> using numbered_field = any_field<Whole>;
 template <class T, std::size_t... I> constexpr bool takes_fields(std::index_sequence<I...>) {
   return requires { T{numbered_field<T, I>{}...}; };
 }
-/// The same with braces around each field: an array is one of them then.
+/// The same with braces around each field, so that an array counts as one field.
 template <class T, std::size_t... I> constexpr bool takes_braced_fields(std::index_sequence<I...>) {
   return requires { T{{numbered_field<T, I>{}}...}; };
 }
 
 inline constexpr std::size_t most_fields = 20;
 
-/// The most fields that T can be made of, up to N.
+/// The largest number of fields, up to N, that can initialize T.
 template <class T, std::size_t N> constexpr std::size_t count_taken() {
   if constexpr (N == 0 || takes_fields<T>(std::make_index_sequence<N>{})) return N;
   else return count_taken<T, N - 1>();
 }
-/// How many fields there are; most_fields + 1 where they cannot be told: private ones, bases, arrays, too many.
+/// The number of fields; most_fields + 1 if it cannot be found: private fields, bases, arrays, too many fields.
 template <class T> constexpr std::size_t count_fields() {
   constexpr std::size_t unknown = most_fields + 1;
   if constexpr (!std::is_aggregate_v<T> || std::is_array_v<T>) return unknown;
@@ -111,8 +111,8 @@ template <std::size_t N, class T> constexpr auto tied(T const& x) {
   }
 }
 
-/// f(number) for every number in x, through aggregates, arrays and a chain's parts; pointers are left out, for each
-/// rank has its own. False, with f called for some, where x has something that cannot be looked into.
+/// Calls f(number) for every number in x, also in aggregates, arrays and a chain's parts. Skips pointers, because each
+/// rank has its own. Returns false, after f for some numbers, if x has a member that cannot be inspected.
 template <class T, class F> bool each_number(T const& x, F const& f) {
   if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
     f(x);

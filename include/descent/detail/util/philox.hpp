@@ -13,8 +13,8 @@ struct random_words {
   std::uint32_t word[4];
 };
 
-/// Philox4x32 (Salmon et al. 2011, section 3.3): four random words of a 64-bit key and a 128-bit counter. With 7 rounds
-/// it passes BigCrush, 10 leave a margin (table 2 there).
+/// Philox4x32 (Salmon et al. 2011, section 3.3): four random words from a 64-bit key and a 128-bit counter. With 7
+/// rounds it passes BigCrush; 10 leave a margin (table 2 there).
 ///
 ///     (c0, c1, c2, c3) <- (hi(M1 c2) ^ c1 ^ k0, lo(M1 c2), hi(M0 c0) ^ c3 ^ k1, lo(M0 c0))      in each round
 ///     (k0, k1)         <- (k0 + W0, k1 + W1)                                                    between them
@@ -35,8 +35,8 @@ DESCENT_HD inline random_words philox(std::uint64_t key, std::uint64_t low, std:
   return {{c0, c1, c2, c3}};
 }
 
-/// The words of one index at one step. Streams are independent sequences, 0 <= stream < 256: rounding counts its own
-/// from 0, noise takes the last ones, esgd those from 244 on. No two (step, index, stream) share a counter for
+/// The random words of one index at one step. Streams, 0 <= stream < 256, are independent sequences: rounding uses
+/// those from 0 on, noise the last ones, esgd those from 244 on. No two (step, index, stream) share a counter for
 /// 0 <= step < 2^56.
 template <int Rounds = 10>
 DESCENT_HD inline random_words random_at(std::uint64_t seed, std::int64_t step, std::int64_t index, int stream) {

@@ -6,21 +6,21 @@
 
 #include <cstdint>
 
-/// The order in which partial sums are added, the same on host and device whatever the number of threads or blocks.
-/// A chunk is summed by `chunk_threads` lanes, packet q by lane q mod chunk_threads; the chunks' sums by
-/// `total_threads` lanes, chunk c by lane c mod total_threads; a tensor's by one warp. Lanes are then added neighbours
-/// first within a warp, then warps in order. These are the host's versions; block_reduce.cuh has the device's.
+/// The order in which partial sums are added: the same on host and device for any number of threads or blocks. A chunk
+/// is summed by `chunk_threads` lanes, packet q by lane q mod chunk_threads; the sums of chunks by `total_threads`
+/// lanes, chunk c by lane c mod total_threads; those of a tensor by one warp. Lanes are added within a warp, neighbours
+/// first, then warps in order. This is the host's part; block_reduce.cuh has the device's.
 namespace descent::detail {
 
 inline constexpr int chunk_threads = 256, total_threads = 512, warp = 32;
 
-/// The larger one of two that are +0 or above; not a number if either is, whose bits are the largest of all. Signed, as
-/// SIMD compares.
+/// The larger of two numbers that are +0 or above. NaN if either is NaN, because its bits are the largest of all. The
+/// comparison is signed, as in SIMD.
 DESCENT_HD inline double larger(double a, double b) {
   return __builtin_bit_cast(std::int64_t, a) > __builtin_bit_cast(std::int64_t, b) ? a : b;
 }
 
-/// How two partial results of one row become one: the first row of an infinity norm keeps the larger, all others add.
+/// Combines two partial results of a row: the first row of an infinity norm keeps the larger one, all others add.
 template <bool Largest> struct combine {
   DESCENT_HD double operator()(double a, double b) const {
     if constexpr (Largest) return larger(a, b);
@@ -28,21 +28,21 @@ template <bool Largest> struct combine {
   }
 };
 
-/// One of the four accumulators of a lane.
+/// Combines the four accumulators of a lane.
 template <bool Largest = false> DESCENT_HD double fold(double const (&a)[4]) {
   combine<Largest> const both;
   return both(both(a[0], a[2]), both(a[1], a[3]));
 }
 
-/// Of four neighbours.
+/// The same for four neighbouring lanes.
 template <bool Largest = false>
 DESCENT_HD double fold_four(double const (&a)[4], double const (&b)[4], double const (&c)[4], double const (&d)[4]) {
   combine<Largest> const both;
   return both(both(fold<Largest>(a), fold<Largest>(b)), both(fold<Largest>(c), fold<Largest>(d)));
 }
 
-/// Neighbours first: after each round half as many are left. Where they are sums of neighbours already, a warp has
-/// fewer.
+/// Adds neighbours first, so each round halves the number of lanes. If the lanes are already sums of neighbours, a warp
+/// has fewer of them.
 template <bool Largest = false> double add_block(double* lane, int lanes, int warp_size = warp) {
   int const warps = lanes / warp_size;
   for (int left = lanes / 2; left >= warps; left /= 2)
@@ -52,14 +52,14 @@ template <bool Largest = false> double add_block(double* lane, int lanes, int wa
   return sum;
 }
 
-/// Combines count values by Lanes lanes; value(i) is one of them.
+/// Combines value(i) for i in [0, count) with Lanes lanes.
 template <int Lanes, bool Largest = false, class Value> double add_strided(Value const& value, std::int64_t count) {
   double lane[Lanes] = {};
   for (std::int64_t i = 0; i < count; ++i) lane[i % Lanes] = combine<Largest>{}(lane[i % Lanes], value(i));
   return add_block<Largest>(lane, Lanes);
 }
 
-// Squares of doubles overflow: those above a threshold are added apart, made smaller; no sum of the rest overflows.
+// Squares of doubles may overflow: large values are scaled down and summed separately; the sum of the rest is finite.
 inline constexpr double large_threshold = 0x1p480, large_scale = 0x1p-600;
 
 }  // namespace descent::detail

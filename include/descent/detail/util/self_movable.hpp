@@ -6,7 +6,7 @@
 
 namespace descent::detail {
 
-/// T, which stays as it is when it is moved to itself: a container may end empty.
+/// A T that a move to itself does not change; a container could be left empty.
 template <class T> struct self_movable : T {
   using T::T;
   self_movable() = default;

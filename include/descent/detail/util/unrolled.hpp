@@ -9,7 +9,7 @@
 
 namespace descent::detail {
 
-/// std::integral_constant, on devices too.
+/// std::integral_constant that also works on devices.
 template <std::size_t I> struct constant {
   DESCENT_HD constexpr operator std::size_t() const { return I; }
 };
@@ -19,7 +19,7 @@ template <class F, std::size_t... I> DESCENT_HD void call_each(F const& f, std::
   (f(constant<I>{}), ...);
 }
 
-/// f(0), ..., f(N - 1), each with a constant: a loop that every compiler unrolls, so that what it indexes stays in
+/// Calls f(0), ..., f(N - 1), each with a constant. Every compiler unrolls this loop, so what it indexes stays in
 /// registers.
 DESCENT_CALLS
 template <std::size_t N, class F> DESCENT_HD void unrolled(F const& f) {
