@@ -36,7 +36,8 @@ def legend(names, x, y, right):
 
 
 def bars(title, names, groups, limit=100, unit="%"):
-    """Horizontal bars: groups of (label, {name: value}); the limit is a line. Bars are cut at 1.5 times the limit."""
+    """Horizontal bars: groups of (label, {name: value}); the limit is a line. Bars are cut at 1.5 times the limit, and
+    two strokes across a bar show that it is cut."""
     left, right, top, bar = 330, 70, 76, 13
     width, most = 1000, 1.5 * limit
     scale = (width - left - right) / most
@@ -49,6 +50,9 @@ def bars(title, names, groups, limit=100, unit="%"):
             long = min(value, most) * scale
             inside += (f'<rect x="{left}" y="{y + 1:.1f}" width="{long:.1f}" height="{bar - 2}" '
                        f'fill="{colours[k % len(colours)]}"/>\n')
+            if value > most:
+                for at in (left + long - 16, left + long - 10):
+                    inside += line(at, y + bar, at + 5, y, 'stroke="#fff" stroke-width="2.5"')
             digits = 0 if value >= 10 else 1
             inside += text(left + long + 4, y + bar - 2.5, f"{value:.{digits}f} {unit}", 'font-size="11"')
             y += bar
