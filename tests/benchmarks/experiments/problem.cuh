@@ -67,17 +67,17 @@ template <class T> __global__ void add_distance(unsigned long long* result, T co
 }
 
 /// One set of buffers for a plan of one type.
-template <class Plan> class problem : public detail::cuda_storage<Plan> {
-  using base = detail::cuda_storage<Plan>;
+template <class Plan> class problem {
+  using storage_type = detail::cuda_storage<Plan>;
   using value = typename Plan::value;
-  using entry = typename base::entry;
-  using where_type = typename base::tensors;
+  using entry = typename storage_type::entry;
+  using where_type = typename storage_type::tensors;
 
  public:
   /// With odd, every third tensor starts at an element that is not aligned.
   problem(std::vector<std::int64_t> const& sizes, typename Plan::policies const& policies, cudaStream_t stream,
           bool odd = false)
-      : base(policies, stream), sizes_(sizes) {
+      : storage_(ranks_, policies, stream), sizes_(sizes) {
     std::int64_t at = 0;
     for (std::size_t t = 0; t < sizes.size(); ++t) {
       offsets_.push_back(at + (odd && t % 3 == 2));
@@ -89,7 +89,7 @@ template <class Plan> class problem : public detail::cuda_storage<Plan> {
     where_type const where(parameters());
     std::array<bool, Plan::slots> used;
     used.fill(true);
-    base::allocate(where, {entry{}}, used);
+    storage_.allocate(where, {entry{}}, used);
     arena_size_ = where.arena;
     reset();
   }
@@ -107,21 +107,21 @@ template <class Plan> class problem : public detail::cuda_storage<Plan> {
     require_cuda(cudaMemsetAsync(values_.get(), 0, std::size_t(room_) * sizeof(value), stream()), "cudaMemsetAsync");
     launch(fill<value>, blocks_for(room_), 256, stream(), values_.get(), room_, 1, 0.05f);
     launch(fill<value>, blocks_for(room_), 256, stream(), gradients_.get(), room_, 2, 0.05f);  // are clipped
-    ds::control_block const c = start_of<Plan>(this->policies_);
-    this->late_->slot[0] = c;
-    require_cuda(cudaMemcpyAsync(this->control_.get(), &c, sizeof c, cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
-    for (auto const& b : this->owned(0))
+    ds::control_block const c = start_of<Plan>(storage_.policies);
+    storage_.late->slot[0] = c;
+    require_cuda(cudaMemcpyAsync(storage_.control.get(), &c, sizeof c, cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
+    for (auto const& b : storage_.owned(0))
       if (b.at)
         require_cuda(cudaMemsetAsync(b.at, 0, std::size_t(arena_size_ * b.size), stream()), "cudaMemsetAsync");
-    launch(each_packet<start_packets<Plan>>, this->rule_chunks_, packet_threads, stream(),
-           start_packets<Plan>{this->view_});
+    launch(each_packet<start_packets<Plan>>, storage_.rule_chunks, packet_threads, stream(),
+           start_packets<Plan>{storage_.view});
     require_cuda(cudaStreamSynchronize(stream()), "reset");
   }
 
-  detail::device_view<Plan> const& view() const { return this->view_; }
-  detail::control_view<Plan> controls() const { return base::controls(); }
-  cudaStream_t stream() const { return this->stream_; }
-  std::int64_t chunks() const { return this->rule_chunks_; }
+  detail::device_view<Plan> const& view() const { return storage_.view; }
+  detail::control_view<Plan> controls() const { return storage_.controls(); }
+  cudaStream_t stream() const { return storage_.stream; }
+  std::int64_t chunks() const { return storage_.rule_chunks; }
   std::int64_t elements() const {
     std::int64_t n = 0;
     for (auto size : sizes_) n += size;
@@ -163,7 +163,7 @@ template <class Plan> class problem : public detail::cuda_storage<Plan> {
     };
     add(values_.get(), room_);
     if (all && Plan::measures) add(reinterpret_cast<float const*>(view().partial), 2 * view().chunk_count);
-    for (auto const& b : this->owned(0)) {
+    for (auto const& b : storage_.owned(0)) {
       if (!all || !b.at) continue;
       if (b.size == 4) add(reinterpret_cast<float const*>(b.at), arena_size_);
       else add(reinterpret_cast<ds::bfloat16 const*>(b.at), arena_size_);
@@ -173,6 +173,8 @@ template <class Plan> class problem : public detail::cuda_storage<Plan> {
     return result;
   }
 
+  detail::cuda_ranks<Plan> ranks_;
+  storage_type storage_;
   std::vector<std::int64_t> sizes_, offsets_;
   std::int64_t room_ = 0, arena_size_ = 0;
   detail::device_array<value> values_, gradients_;
