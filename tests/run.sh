@@ -1,20 +1,21 @@
 #!/bin/sh
 # Installs what is missing, builds and runs tests, and ends with `N passed, N failed, N skipped`.
 #
-# usage: sh tests/run.sh             the suite quick: what matters, in ten minutes on two processors
+# usage: sh tests/run.sh             the suite quick: the most important tests, in ten minutes on two processors
 #        sh tests/run.sh --all       everything that this machine can run
-#        sh tests/run.sh --rest      what --all has beyond quick
+#        sh tests/run.sh --rest      the tests of --all that are not in quick
 #        sh tests/run.sh NAME...     the tests with one of these in their names; builds only what they need
-#        sh tests/run.sh rule NAME   what concerns one rule, in less than a minute
+#        sh tests/run.sh rule NAME   the tests of one rule, in less than a minute
 #
-# --orders beside any of these runs GPU programs in six orders on a CUDA device in software, instead of in order (quick) or
-# in order and in one that the revision draws (--all).
+# Add --orders to run GPU programs in six orders on a CUDA device in software. Without it they run in order (quick), or in
+# order and in one order drawn from the revision (--all).
 #
 # DESCENT_BUILD names the build folder. DESCENT_CUDA_SIMULATOR names a folder with a program cudasim-run, a CUDA device in
-# software, which takes the place of a missing GPU. With ccache, what was compiled before, in another clone too, is not
-# compiled again. `python3 tests/times.py build` says where the time went.
+# software, which takes the place of a missing GPU. With ccache, nothing is compiled twice, not even in another clone.
+# `python3 tests/times.py build` says where the time went.
 cd "$(dirname "$0")/.." || exit 1
-trap 'exit 130' HUP INT TERM
+software=  # the process that runs tests on the device in software
+trap '[ -z "$software" ] || kill "$software"; exit 130' HUP INT TERM
 tier=quick orders=
 while [ $# -gt 0 ]; do
   case $1 in
@@ -80,7 +81,7 @@ IFS='
 '
 set -- $(sed -n 's/^built: //p' "$build/programs")
 unset IFS
-# Runs on the device in software and the other tests go on beside each other: each has stretches that one processor waits in.
+# Tests on the device in software run at the same time as the other tests, so that no processor idles.
 if [ -s "$build/chosen_gpu" ]; then
   runs() { tr '\n' '\0' < "$build/$1" | xargs -0 python3 tests/gpu/orders.py "$build" "$simulator" "$2"; }
   runs chosen_gpu $orders > "$build/software_runs"
@@ -91,6 +92,7 @@ if [ -s "$build/chosen_gpu" ]; then
   fi
   sh "$simulator" true || failed=$((failed + 1))
   xargs -P "$(nproc)" -L 1 sh tests/gpu/software.sh < "$build/software_runs" > "$build/software.log" &
+  software=$!
 fi
 if [ $# -gt 0 ]; then
   meson test -C "$build" --no-rebuild --print-errorlogs "$@" 2>&1 | tee "$build/test.log"
@@ -103,7 +105,7 @@ if [ $# -gt 0 ]; then
 fi
 
 if [ -s "$build/chosen_gpu" ]; then
-  wait
+  wait "$software"
   echo 'On a CUDA device in software:'
   cat "$build/software.log"
   ok=$(grep -c '^pass ' "$build/software.log")

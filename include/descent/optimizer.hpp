@@ -70,9 +70,9 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// Takes one training step on the current gradients. accumulate, replicated and sharded document what weight means.
   /// Throws std::invalid_argument if a group is out of range or needs a member of the state that no group needed at
   /// construction, std::logic_error if calls around a shared scale or an average come in the wrong order, and on the
-  /// host whatever a user's schedule, clip policy or at() throws. Nothing has changed then, and values moved by
-  /// ascend() or move_ahead() are back. With ranks, waits for all of them; if one is missing, throws comm_error, leaves
-  /// values and t as they were, and allows no further step.
+  /// host whatever a user's schedule, clip policy or at() throws. Nothing has changed then; values moved by
+  /// ascend() or move_ahead() are back unless commit_groups() threw. With ranks, waits for all of them; if one is
+  /// missing, throws comm_error, leaves values and t as they were, and allows no further step.
   void step(double weight = 1) {
     chosen::check_weight(weight);
     run({weight, false});

@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
-/// The part of the host engine that decides a step: the control block, the totals of what was measured, the clip factors
-/// and the terms of each group or tensor. It reads and writes no parameter.
+/// The part of the host engine that decides a step: the control block, the totals of the read-only passes, the clip
+/// factors and the terms of each group or tensor. It reads and writes no parameter.
 namespace descent::detail {
 
 template <class Plan> struct host_control {

@@ -5,10 +5,10 @@
 #include <descent/backends/host.hpp>
 #include <descent/detail/host/check.hpp>
 #include <descent/detail/host/gradients.hpp>
+#include <descent/detail/host/passes.hpp>
 #include <descent/detail/host/scaler.hpp>
 #include <descent/detail/matrix/stage.hpp>
 #include <descent/detail/step/control.hpp>
-#include <descent/detail/step/passes.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -19,8 +19,8 @@
 
 namespace descent::detail {
 
-/// The engine of the backend host. A pass is one loop over the chunks of all tensors by the threads of System, with AVX2
-/// if the processor has it, whatever the compiler flags. step() returns when the step is done.
+/// The engine of the backend host. A pass is one loop of System's threads over the chunks of all tensors. It uses AVX2 if
+/// the processor has it, whatever the compiler flags. step() returns when the step is done.
 template <class Plan, class System> class host_engine {
   using rule = typename Plan::rule;
   using real = typename Plan::real;
@@ -33,6 +33,7 @@ template <class Plan, class System> class host_engine {
   [[no_unique_address]] host_rows<Plan> rows;
   host_storage<Plan, System> storage{control, ranks, rows};
   host_gradients<Plan, System> gradients{control, storage, ranks};
+  host_passes<Plan, System> passes{control, storage};
   stage_of<Plan, host_matrices<Plan, System>> matrices;
 
   host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
@@ -47,7 +48,7 @@ template <class Plan, class System> class host_engine {
     if constexpr (Plan::sums)
       control.pending.reserve(Plan::pending_per_tensor ? where.tensors.size() : groups.size());
     storage.allocate(used);
-    storage.for_chunks(start_body{storage, groups.data()}, control.where.rule_chunks);
+    passes.start(groups);
     matrices.start(*this);
     ranks.start();
   }
@@ -77,30 +78,30 @@ template <class Plan, class System> class host_engine {
   /// Whether some are on their way.
   bool any_ready() const { return gradients.any_ready(); }
 
-  void zero_gradients() { storage.for_all_chunks(own_packets<zero_all>{storage, {}}); }
+  void zero_gradients() { passes.each_own(zero_all{}); }
   void unscale_gradients() {
-    storage.for_all_chunks(own_packets<multiply_all<real>>{storage, {real(1 / double(control.scale().scale))}});
+    passes.each_own(multiply_all<real>{real(1 / double(control.scale().scale))});
   }
   void mark_unscaled(bool is) { control.block.unscaled = is; }
   template <class F> void transform_gradients(F const& f) {
     real const s = control.block.unscaled ? real(1) : real(control.scale().scale);
-    scalar_packets<transform_all<F, real>> const body{storage, {f, s, 1 / s}};
-    if constexpr (std::is_nothrow_invocable_v<F const&, real>) storage.for_all_chunks(body);
-    else gradients.change_gradients([&] { storage.for_all_chunks(body); });
+    transform_all<F, real> const body{f, s, 1 / s};
+    if constexpr (std::is_nothrow_invocable_v<F const&, real>) passes.each_own_scalar(body);
+    else gradients.change_gradients([&] { passes.each_own_scalar(body); });
   }
-  void reload_values() { storage.for_chunks(packets(reload_all{})); }
+  void reload_values() { passes.each(reload_all{}); }
   void ascend(std::vector<entry> const& groups) {
     measure_norm(groups, "ascend()");
     norm_totals const totals = norm_totals_from<Plan>([&](int row) { return control.total(row); });
-    storage.for_chunks(ascend_body{storage, groups.data(), real(ascent_factor<Plan>(control.policies, totals))});
+    passes.ascend(groups, real(ascent_factor<Plan>(control.policies, totals)));
   }
   template <point To> void swap_in(std::vector<entry> const& groups) {
     storage.make_saved();
     control.find_rules(groups, control.block.step);
-    share_values([&] { storage.for_chunks(swap_in_body<To>{*this, groups.data()}); });
+    share_values([&] { passes.template swap_in<To>(groups); });
   }
   void restore_values() {
-    share_values([&] { storage.for_chunks(packets(restore_all{storage.saved()})); });
+    share_values([&] { passes.each(restore_all{storage.saved()}); });
   }
 
   void select_rows(std::size_t tensor, std::int64_t rows, auto... selection) {
@@ -198,11 +199,11 @@ template <class Plan, class System> class host_engine {
     matrices.count(control.policies, call);
     if (!control.block.applied) {
       if constexpr (Plan::zeroes)
-        if (!control.block.waiting) storage.for_chunks(zero_body{storage, groups.data()});
+        if (!control.block.waiting) passes.zero(groups);
       return;
     }
-    if constexpr (Plan::own_updates) storage.for_chunks(count_body{storage, control});
-    share_values([&] { storage.for_chunks(update_body{storage, control}, control.where.rule_chunks); });
+    if constexpr (Plan::own_updates) passes.count_updates_of_rows();
+    share_values([&] { passes.update(); });
     matrices.step(*this, groups);
   }
 
@@ -234,117 +235,6 @@ template <class Plan, class System> class host_engine {
   }
 
   auto const& team() const { return static_cast<typename Plan::team const&>(control.policies); }
-  /// body() on every packet of a chunk, with the caller's gradients or those that the step reads.
-  template <class Body, bool Callers = false> struct every_packet {
-    host_storage<Plan, System> const& storage;
-    Body body;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        body.template operator()<Typed, Real, reals<Real>>(x, i, part);
-      };
-      if constexpr (Callers) storage.template each_own_packet<Real>(chunk, one);
-      else storage.template each_packet<Real>(chunk, one);
-    }
-  };
-  template <class Body> using own_packets = every_packet<Body, true>;
-  /// The same for what cannot be done in packs.
-  template <class Body> struct scalar_packets {
-    host_storage<Plan, System> const& storage;
-    Body body;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      own_packets<Body>{storage, body}.template operator()<real>(chunk);
-    }
-  };
-  template <class Body> every_packet<Body> packets(Body const& body) { return {storage, body}; }
-
-  struct start_body {
-    host_storage<Plan, System> const& storage;
-    entry const* groups;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      rule const& r = groups[std::size_t(storage.record(chunk).group)].rule;
-      storage.template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        start_packet<Typed, Real>(x, i, part, r);
-      });
-    }
-  };
-
-  template <point To> struct swap_in_body {
-    host_engine const& e;
-    entry const* groups;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      auto const g = std::size_t(e.storage.record(chunk).group);
-      rule const& r = e.control.rules[g];
-      bool const stays = To == point::ahead && groups[g].frozen;
-      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        swap_in_packet<Typed, Real, reals<Real>, To>(x, i, part, e.storage.saved(), r, stays);
-      };
-      e.storage.template each_packet<Real>(chunk, one);
-    }
-  };
-
-  struct update_body {
-    host_storage<Plan, System> const& storage;
-    host_control<Plan> const& control;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      auto const& u = control.units[storage.unit_of(chunk)];
-      if (u.frozen) return;
-      auto const k = storage.template spread<Real>(u);
-      Real const factor(u.factor);
-      auto const step = control.step_terms;  // a copy that no store can change
-      storage.template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        if constexpr (Plan::selects_rows) {
-          auto const one = [&](int j, std::int64_t row) {
-            update_packet<Typed, real, 1>(x, i + j, {1, true}, u.factor, storage.row_unit(u, chunk, row).terms, step);
-          };
-          auto const all = [&](std::int64_t row) {
-            if constexpr (!Plan::own_updates) update_packet<Typed, Real>(x, i, part, factor, k, step);
-            else
-              update_packet<Typed, Real>(x, i, part, factor,
-                                         storage.template spread<Real>(storage.row_unit(u, chunk, row)), step);
-          };
-          each_selected<Plan::own_updates>(storage.rows_of_chunk(chunk), i, part.size, all, one);
-        } else {
-          update_packet<Typed, Real>(x, i, part, factor, k, step);
-        }
-      });
-    }
-  };
-
-  /// Gradients of a step that is skipped.
-  struct zero_body {
-    host_storage<Plan, System> const& storage;
-    entry const* groups;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      if (groups[std::size_t(storage.record(chunk).group)].frozen) return;
-      storage.template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        auto const all = [&](std::int64_t) { zero_packet<Typed, Real>(x, i, part); };
-        if constexpr (Plan::selects_rows)
-          each_selected<false>(storage.rows_of_chunk(chunk), i, part.size, all,
-                               [&](int j, std::int64_t) { zero_packet<Typed, real, 1>(x, i + j, {1, true}); });
-        else all(0);
-      });
-    }
-  };
-  struct count_body {
-    host_storage<Plan, System> const& storage;
-    host_control<Plan> const& control;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      if (control.units[storage.unit_of(chunk)].frozen) return;
-      auto const [begin, size] = span_of(chunk, storage.record(chunk));
-      count_rows(storage.rows_of_chunk(chunk), begin, size, 0, 1);
-    }
-  };
-
-  struct ascend_body {
-    host_storage<Plan, System> const& storage;
-    entry const* groups;
-    real factor;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      bool const frozen = groups[std::size_t(storage.record(chunk).group)].frozen;
-      every_packet<ascend_all<real>> const one{storage, {storage.saved(), frozen ? real(0) : factor}};
-      one.template operator()<Real>(chunk);
-    }
-  };
 
   std::int64_t updates_ = 0;  // in which ranks met
 };
