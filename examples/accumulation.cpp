@@ -32,8 +32,8 @@ template <class... Policies> struct problem {
   ds::optimizer<float, float, ds::adamw, Policies..., decltype(d.backend())> opt;
 
   problem(linear_data const& data, Policies... policies)
-      : x(data.x), y(data.y), w(std::vector<float>(columns)), g(std::vector<float>(columns)),
-        params(view(w, g)), opt(params, ds::adamw{.lr = 0.1}, policies..., d.backend()) {}
+      : x(data.x), y(data.y), w(std::vector<float>(columns)), g(std::vector<float>(columns)), params(view(w, g)),
+        opt(params, ds::adamw{.lr = 0.1}, policies..., d.backend()) {}
 
   static ds::parameters<float> view(device::array<float>& w, device::array<float>& g) {
     ds::parameters<float> p;
@@ -117,8 +117,7 @@ void run() {
   compare("3 micro-batches of 5, 11, 16 or 20, 1, 11", in_parts(data, 3, unequal), in_batches(data, unequal));
 
   cut const incomplete{{8, 8, 8, 8}, {8, 8, 8, 8}, {4, 2}};
-  compare("4 micro-batches of 8, the last two of 4 and 2", in_parts(data, 4, incomplete),
-          in_batches(data, incomplete));
+  compare("4 micro-batches of 8, the last two of 4 and 2", in_parts(data, 4, incomplete), in_batches(data, incomplete));
 }
 
 }  // namespace

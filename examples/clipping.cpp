@@ -60,9 +60,7 @@ bool same_bits(std::vector<float> const& x, std::vector<float> const& y) {
 }
 
 /// Clipped elements of a, b and c that are expected, the norm that clipping looks at, and the smallest factor.
-struct expected {
-  double a, b, c, norm, factor;
-};
+struct expected { double a, b, c, norm, factor; };
 
 template <class... Policies> void show(std::string const& name, expected const& want, Policies... policies) {
   auto const o = step_with(1, policies...), scaled = step_with(1024, policies...);

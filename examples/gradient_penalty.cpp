@@ -87,17 +87,14 @@ struct parameter_gradients {
       for (int i = 0; i < inputs; ++i) wq += p[j * inputs + i] * factor * float(ur[i]);
 
       da += error * t + slope * wq;
-      for (int i = 0; i < inputs; ++i)
-        dw[i] += a * slope * ((error - 2 * t * wq) * xr[i] + factor * float(ur[i]));
+      for (int i = 0; i < inputs; ++i) dw[i] += a * slope * ((error - 2 * t * wq) * xr[i] + factor * float(ur[i]));
     }
     for (int i = 0; i < inputs; ++i) g[j * inputs + i] = ds::half(scale * dw[i]);
     g[units * inputs + j] = ds::half(scale * da);
   }
 };
 
-struct measures {
-  double loss, mean_norm;
-};
+struct measures { double loss, mean_norm; };
 
 /// The loss in double, on the host.
 measures measured(std::vector<double> const& p, std::vector<float> const& x, std::vector<float> const& y) {

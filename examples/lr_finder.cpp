@@ -52,8 +52,8 @@ template <class Rule> void show(std::string const& name, Rule rule, panel& pictu
   // snippet: find
   ds::optimizer opt{params, rule, t.d.backend()};
   auto const before = t.net.layers()[0].weight;
-  auto const curve = ds::find_learning_rate(opt, params, {.lowest = 1e-6, .highest = 100, .steps = 120},
-                                            [&] { return t.backward(); });
+  auto const curve =
+      ds::find_learning_rate(opt, params, {.lowest = 1e-6, .highest = 100, .steps = 120}, [&] { return t.backward(); });
   opt.group(0).lr = curve.steepest();
   // end
   claim(t.net.layers()[0].weight == before && opt.report().step == 0, name + " goes on where it was");

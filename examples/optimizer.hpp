@@ -14,13 +14,12 @@ namespace example {
 /// The optimizer of this program. Types of 16 bits get master weights in float, since most updates
 /// are too small for them: 1 + 0.001 is 1 in bfloat16.
 template <class Value, class Rule, class Backend, class... Policies>
-auto make_optimizer(ds::parameters<Value> const& parameters, Rule const& rule,
-                    rate_schedule const& rate, double clip, Backend backend, Policies... policies) {
+auto make_optimizer(ds::parameters<Value> const& parameters, Rule const& rule, rate_schedule const& rate, double clip,
+                    Backend backend, Policies... policies) {
   if constexpr (sizeof(Value) < sizeof(float))
-    return ds::optimizer{parameters,          rule,        ds::learning_rate(rate), ds::clip_norm{clip},
-                         ds::master<float>{}, policies..., backend};
-  else
-    return ds::optimizer{parameters, rule, ds::learning_rate(rate), ds::clip_norm{clip}, policies..., backend};
+    return ds::optimizer{parameters, rule, ds::learning_rate(rate), ds::clip_norm{clip}, ds::master<float>{},
+                         policies..., backend};
+  else return ds::optimizer{parameters, rule, ds::learning_rate(rate), ds::clip_norm{clip}, policies..., backend};
 }
 
 /// An optimizer of some rule. Each rule is an optimizer of its own type; this forgets which.
@@ -41,8 +40,8 @@ struct optimizers<Value, Backend, rule_group<Rules...>> {
 
 /// The optimizer of a rule that is known at run time only; with 16 bits, of a common one.
 template <class Value, class Backend>
-any_optimizer make_optimizer(ds::parameters<Value> const& parameters, any_rule const& rule,
-                             rate_schedule const& rate, double clip, Backend backend) {
+any_optimizer make_optimizer(ds::parameters<Value> const& parameters, any_rule const& rule, rate_schedule const& rate,
+                             double clip, Backend backend) {
   any_optimizer made;
   each_rule_group<sizeof(Value) < sizeof(float)>([&]<class Group>(Group) {
     optimizers<Value, Backend, Group>::make(made, parameters, rule, rate, clip, backend);

@@ -167,9 +167,8 @@ void draw_rule(std::filesystem::path const& folder, shown_rule const& rule, data
   auto const on = rule.on_surface || rule.walk ? surfaces() : std::vector<surface>{};
   std::vector<path> paths;
   for (surface const& s : on) {
-    paths.push_back(rule.walk ? rule.walk(s) : best_of(rule.searched, [&](double lr) {
-      return descend(s, rule.on_surface, lr);
-    }));
+    paths.push_back(rule.walk ? rule.walk(s)
+                              : best_of(rule.searched, [&](double lr) { return descend(s, rule.on_surface, lr); }));
     path const& p = paths.back();
     std::printf("%-20s %-14s lr %-7g loss %-10.3g at %.6g %.6g\n", rule.name.c_str(), s.name.c_str(), p.lr, p.value,
                 p.points.back().x, p.points.back().y);
@@ -184,10 +183,10 @@ void draw_rule(std::filesystem::path const& folder, shown_rule const& rule, data
 }
 
 void draw_stochastic_rounding(std::filesystem::path const& folder) {
-  write_file(folder / "stochastic_rounding.svg",
-        example::draw("Loss of 16-bit parameters without a master",
-                      {stalls("sgd, lr 0.01", ds::sgd{.lr = 0.01}), stalls("adam, lr 0.0005", ds::adam{.lr = 5e-4}),
-                       stalls("lion, lr 0.0005", ds::lion{.lr = 5e-4})}));
+  write_file(folder / "stochastic_rounding.svg", example::draw("Loss of 16-bit parameters without a master",
+                                                               {stalls("sgd, lr 0.01", ds::sgd{.lr = 0.01}),
+                                                                stalls("adam, lr 0.0005", ds::adam{.lr = 5e-4}),
+                                                                stalls("lion, lr 0.0005", ds::lion{.lr = 5e-4})}));
 }
 
 void run(std::vector<std::string> arguments) {

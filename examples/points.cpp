@@ -23,9 +23,7 @@ double place(int i) { return (i + 0.5) / samples; }
 /// The curve: a chirp, which needs more points on the right.
 double curve(int i) { return std::sin(20 * place(i) * place(i)); }
 
-struct point {
-  float m, log_s, a;
-};
+struct point { float m, log_s, a; };
 static_assert(sizeof(point) == 3 * sizeof(float));
 
 struct cloud {

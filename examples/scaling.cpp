@@ -51,8 +51,8 @@ void print(cluster const& c, model m) {
                 "most besides compute\n",
                 name, m.payload() / 1e9);
     for (int n : sizes)
-      for (auto const& [label, w] : {std::pair{"replicated, ring", way::ring}, {"replicated, tree", way::tree},
-                                     {"sharded", way::sharded}}) {
+      for (auto const& [label, w] :
+           {std::pair{"replicated, ring", way::ring}, {"replicated, tree", way::tree}, {"sharded", way::sharded}}) {
         if (n == 1 && w != way::tree) continue;
         step const s = step_of(c, m, n, w);
         std::printf("%6d  %-17s %8.2f %8.2f %8.2f %8.3f %8.2f %7.2f  %9.2f%%  %s\n", n, n == 1 ? "" : label,

@@ -9,6 +9,4 @@
 
 #include "parts/cpu.hpp"
 
-int main(int argc, char** argv) {
-  return example::run_program(argc, argv, example::train_with_options<example::cpu>);
-}
+int main(int argc, char** argv) { return example::run_program(argc, argv, example::train_with_options<example::cpu>); }

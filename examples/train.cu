@@ -6,6 +6,4 @@
 
 #include "parts/gpu.cuh"
 
-int main(int argc, char** argv) {
-  return example::run_program(argc, argv, example::train_with_options<example::gpu>);
-}
+int main(int argc, char** argv) { return example::run_program(argc, argv, example::train_with_options<example::gpu>); }

@@ -24,11 +24,10 @@ namespace ds = descent;
 
 /// Mean loss and percentage of right answers over all of some images.
 template <class Device, class Value>
-std::pair<double, double> test(network<Device, Value>& net, image_source<Device> const& images,
-                               int batch, share const& mine) {
+std::pair<double, double> test(network<Device, Value>& net, image_source<Device> const& images, int batch,
+                               share const& mine) {
   auto const [first, count] = mine.all_pieces(images.count);
-  for (int done = 0; done < count; done += batch)
-    net.forward(images, first + done, std::min(batch, count - done));
+  for (int done = 0; done < count; done += batch) net.forward(images, first + done, std::min(batch, count - done));
   auto const [loss, correct] = net.take_totals();
   return {mine.sum(loss) / images.count, 100 * mine.sum(double(correct)) / images.count};
 }
@@ -102,16 +101,15 @@ history train(Device& device, network<Device, Value>& net, options const& o, std
 
 /// ... of a new network.
 template <class Value, class Device, class Rule>
-history train(Device& device, options const& o, std::string const& name, Rule const& rule,
-              dataset const& data, console& out) {
+history train(Device& device, options const& o, std::string const& name, Rule const& rule, dataset const& data,
+              console& out) {
   auto net = initial_network<Value>(device, o, data);
   return train(device, net, o, name, rule, data, out);
 }
 
 /// ... with a storage type that is known at run time only.
 template <class Device>
-history train_with_options(options const& o, optimizer_choice const& optimizer, dataset const& data,
-                           console& out) {
+history train_with_options(options const& o, optimizer_choice const& optimizer, dataset const& data, console& out) {
   Device device;
   auto const run = [&]<class Value>(Value) {
     return train<Value>(device, o, optimizer.label, optimizer.rule, data, out);

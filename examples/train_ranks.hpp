@@ -74,8 +74,8 @@ template <class Device, class Comm> double sum_over_ranks(Device& device, Comm& 
 /// The training loop of train with one policy more.
 // snippet: ranks
 template <class Device, class Comm>
-history train_on_ranks(Device& device, Comm& comm, network<Device, float>& net, rank_options const& r,
-                       options const& o, ds::adamw const& rule, dataset const& data, console& out) {
+history train_on_ranks(Device& device, Comm& comm, network<Device, float>& net, rank_options const& r, options const& o,
+                       ds::adamw const& rule, dataset const& data, console& out) {
   auto const sum = [&](double x) { return sum_over_ranks(device, comm, x); };
   share const mine{comm.rank(), comm.size(), r.micro_batches, sum};
 

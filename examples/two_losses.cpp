@@ -59,10 +59,10 @@ void run() {
 
   // snippet: two_losses
   ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 4096, .interval = 1000}, d.backend()};
-  ds::optimizer a{first.parameters(), ds::adamw{.lr = 0.05}, ds::master<float>{}, ds::zero_grad{},
-                  ds::shared_loss_scale{scaler}, d.backend()};
-  ds::optimizer b{second.parameters(), ds::adamw{.lr = 0.05}, ds::master<float>{}, ds::zero_grad{},
-                  ds::shared_loss_scale{scaler}, d.backend()};
+  ds::optimizer a{first.parameters(), ds::adamw{.lr = 0.05}, ds::master<float>{},
+                  ds::zero_grad{}, ds::shared_loss_scale{scaler}, d.backend()};
+  ds::optimizer b{second.parameters(), ds::adamw{.lr = 0.05}, ds::master<float>{},
+                  ds::zero_grad{}, ds::shared_loss_scale{scaler}, d.backend()};
   // end
 
   std::puts("iteration  loss scale     first loss            second loss");

@@ -1,17 +1,16 @@
 #!/bin/sh
 # usage: mutants.sh [every | name...]     Breaks the headers on purpose, one change at a time; tests must detect each.
 #
-# Each line of mutants.txt is a change: the header; the tests, separated by commas (of machine/, or of another folder,
-# such as rules/traps); a name; a sed expression. The change is applied to a copy of include/, and the tests are built
-# against it. At least one test must fail when it runs. A change that changes nothing, does not compile or survives is
-# an error. Ends with `N mutants, N killed`. With an argument of 5, every fifth change is tried; with names of changes
-# or of rules, only those. CXX, CXXFLAGS and JOBS (2 at a time) may be set.
+# Each line of mutants.txt is a change: the header; the tests, such as rules/traps, separated by commas; a name; a sed
+# expression. The change is applied to a copy of include/, and the tests are built against it. At least one test must
+# fail when it runs. A change that changes nothing, does not compile or survives is an error. Ends with
+# `N mutants, N killed`. With an argument of 5, every fifth change is tried; with names of changes or of rules, only
+# those. CXX, CXXFLAGS and JOBS (2 at a time) may be set.
 tests=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(dirname "$tests")
 
 build() {  # build program test include-folder
-  case $2 in */*) source=$2 ;; *) source=machine/$2 ;; esac
-  $compiler -include "$scratch/common.hpp" -I"$3" "$tests/${source}_test.cpp" "$scratch/main.o" -o "$1" -lopenblas -ltbb
+  $compiler -include "$scratch/common.hpp" -I"$3" "$tests/${2}_test.cpp" "$scratch/main.o" -o "$1" -lopenblas -ltbb
 }
 
 try() {  # try line-number

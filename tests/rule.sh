@@ -59,7 +59,7 @@ END
       echo "$unit sh $work/unit $work $unit $compiler $flags $of"
     done
   else
-    echo "$rule has no row in tests/support: is it for matrices alone? sh tests/run.sh machine/matrix" >&2
+    echo "$rule has no row in tests/support: is it for matrices alone? sh tests/run.sh matrices/matrices" >&2
   fi
   for source in $(grep -lE "ds::$rule[^a-z_]" "$tests"/rules/reference*_test.cpp); do
     name=$(basename "$source" _test.cpp)

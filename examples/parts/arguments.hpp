@@ -18,8 +18,8 @@ template <class Number>
 Number integer(std::string const& name, std::string const& text, Number low, Number high) {
   Number x{};
   if (!read(text, x) || x < low || x > high)
-    fail(name + " must be an integer from " + std::to_string(low) + " to " + std::to_string(high) +
-         ", is " + quoted(text));
+    fail(name + " must be an integer from " + std::to_string(low) + " to " + std::to_string(high) + ", is " +
+         quoted(text));
   return x;
 }
 

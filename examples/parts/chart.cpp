@@ -16,8 +16,7 @@ constexpr double left = 62, right = 14, top = 80, bottom = 48;
 constexpr double legend_line = 24, legend_dash = 28, letter = 7.6;
 
 // Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow
-constexpr char const* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                   "#e69f00", "#56b4e9", "#000000"};
+constexpr char const* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"};
 constexpr char const* dashes[] = {"", "7 3", "2 3", "10 3 2 3", "14 5", "1 5"};
 
 template <class... T> std::string format(char const* form, T... values) {
@@ -29,11 +28,7 @@ template <class... T> std::string format(char const* form, T... values) {
 std::string escaped(std::string const& text) {
   std::string result;
   for (char const c : text)
-    result += c == '<'   ? "&lt;"
-              : c == '>' ? "&gt;"
-              : c == '&' ? "&amp;"
-              : c == '"' ? "&quot;"
-                         : std::string{c};
+    result += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string{c};
   return result;
 }
 
@@ -57,8 +52,7 @@ struct range {
   /// What is left of an empty range can still be drawn.
   range with_margin(double share) const {
     if (!(low <= high)) return {0, 1};
-    double const margin =
-        high > low ? share * (high - low) : std::max(0.05 * std::abs(high), 1e-12);
+    double const margin = high > low ? share * (high - low) : std::max(0.05 * std::abs(high), 1e-12);
     return {low - margin, high + margin};
   }
   double fraction(double x) const { return (x - low) / (high - low); }
@@ -71,8 +65,7 @@ std::vector<double> round_numbers(range r, int parts) {
   double const ratio = rough / power;
   double const step = power * (ratio > 5 ? 10 : ratio > 2 ? 5 : ratio > 1 ? 2 : 1);
   std::vector<double> ticks;
-  for (double k = std::ceil(r.low / step); k * step <= r.high; ++k)
-    ticks.push_back(k * step + 0.0);  // no -0
+  for (double k = std::ceil(r.low / step); k * step <= r.high; ++k) ticks.push_back(k * step + 0.0);  // no -0
   return ticks;
 }
 
@@ -93,13 +86,11 @@ std::vector<double> logarithmic_numbers(range r) {
 
 /// Values at which an axis is marked.
 std::vector<double> ticks(axis scale, range r) {
-  auto marked =
-      scale == axis::linear ? round_numbers(r, 5)
-      : scale == axis::logarithmic
-          ? logarithmic_numbers(r)
-          : std::vector{0., 50., 80., 90., 95., 98., 99., 99.5, 99.8, 99.9, 99.95, 99.98, 99.99};
-  std::erase_if(marked,
-                [&](double y) { return along(scale, y) < r.low || along(scale, y) > r.high; });
+  auto marked = scale == axis::linear ? round_numbers(r, 5)
+                : scale == axis::logarithmic
+                    ? logarithmic_numbers(r)
+                    : std::vector{0., 50., 80., 90., 95., 98., 99., 99.5, 99.8, 99.9, 99.95, 99.98, 99.99};
+  std::erase_if(marked, [&](double y) { return along(scale, y) < r.low || along(scale, y) > r.high; });
   return marked;
 }
 
@@ -113,8 +104,7 @@ std::string superscript(int x) {
 /// 0.002, 50 or, where zeros would have to be counted, 2×10⁻⁵
 std::string tick_label(double y) {
   double const size = std::abs(y);
-  if (size == 0 || (size >= 0.999e-3 && size < 0.999e5))
-    return format("%g", std::round(y * 1e6) / 1e6);
+  if (size == 0 || (size >= 0.999e-3 && size < 0.999e5)) return format("%g", std::round(y * 1e6) / 1e6);
   int const power = int(std::floor(std::log10(size * 1.000001)));
   auto const mantissa = format("%g", y / std::pow(10, power));
   return (mantissa == "1" ? "" : mantissa + "×") + "10" + superscript(power);
@@ -131,19 +121,16 @@ std::vector<std::string> names_of(std::vector<panel> const& panels) {
 /// Attributes of the line with that number in the legend.
 std::string stroke(std::size_t number) {
   auto const dash = dashes[number / std::size(colours) % std::size(dashes)];
-  return format("stroke=\"%s\" stroke-width=\"2\" fill=\"none\"",
-                colours[number % std::size(colours)]) +
+  return format("stroke=\"%s\" stroke-width=\"2\" fill=\"none\"", colours[number % std::size(colours)]) +
          (*dash ? format(" stroke-dasharray=\"%s\"", dash) : "");
 }
 
 std::string text(double x, double y, char const* attributes, std::string const& content) {
-  return format("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes) + escaped(content) +
-         "</text>\n";
+  return format("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes) + escaped(content) + "</text>\n";
 }
 
 std::string line(double x1, double y1, double x2, double y2, char const* attributes) {
-  return format("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1, y1, x2, y2,
-                attributes);
+  return format("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1, y1, x2, y2, attributes);
 }
 
 std::string draw_panel(panel const& p, double offset, std::vector<std::string> const& names) {
@@ -158,8 +145,7 @@ std::string draw_panel(panel const& p, double offset, std::vector<std::string> c
   auto const at_x = [&](double x) { return x0 + (x1 - x0) * xs.fraction(x); };
   auto const at_y = [&](double y) { return y0 + (y1 - y0) * ys.fraction(along(p.scale, y)); };
 
-  std::string svg =
-      text((x0 + x1) / 2, top - 14, "text-anchor=\"middle\" font-weight=\"bold\"", p.title);
+  std::string svg = text((x0 + x1) / 2, top - 14, "text-anchor=\"middle\" font-weight=\"bold\"", p.title);
   for (double y : ticks(p.scale, ys)) {
     svg += line(x0, at_y(y), x1, at_y(y), "stroke=\"#e2e2e2\"");
     svg += text(x0 - 7, at_y(y) + 4.5, "text-anchor=\"end\"", tick_label(y));
@@ -181,8 +167,7 @@ std::string draw_panel(panel const& p, double offset, std::vector<std::string> c
     }
     auto const number = std::size_t(std::ranges::find(names, c.name) - names.begin());
     if (!path.empty())
-      svg += "<path d=\"" + path + "\" " + stroke(number) +
-             " stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n";
+      svg += "<path d=\"" + path + "\" " + stroke(number) + " stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n";
     for (auto const [x, y] : c.marks)
       svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" ", at_x(x), at_y(y)) + stroke(number) + "/>\n";
   }
@@ -198,8 +183,7 @@ std::string draw(std::string const& title, std::vector<panel> const& panels) {
   for (auto const& name : names) longest = std::max(longest, name.size());
   double const entry = legend_dash + 44 + letter * double(longest);
   auto const columns = std::max<std::size_t>(1, std::size_t((width - left) / entry));
-  double const height =
-      panel_height + legend_line * (1 + std::ceil(double(names.size()) / double(columns)));
+  double const height = panel_height + legend_line * (1 + std::ceil(double(names.size()) / double(columns)));
 
   std::string svg = format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
@@ -209,8 +193,7 @@ std::string draw(std::string const& title, std::vector<panel> const& panels) {
   svg += "<title>" + escaped(title) + "</title>\n";
   svg += format("<rect width=\"%.0f\" height=\"%.0f\" fill=\"#fff\"/>\n", width, height);
   svg += text(width / 2, 30, "text-anchor=\"middle\" font-size=\"17\"", title);
-  for (std::size_t k = 0; k < panels.size(); ++k)
-    svg += draw_panel(panels[k], panel_width * double(k), names);
+  for (std::size_t k = 0; k < panels.size(); ++k) svg += draw_panel(panels[k], panel_width * double(k), names);
 
   for (std::size_t k = 0; k < names.size(); ++k) {
     double const x = left + entry * double(k % columns);

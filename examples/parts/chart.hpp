@@ -7,9 +7,7 @@
 
 namespace example {
 
-struct point {
-  double x, y;
-};
+struct point { double x, y; };
 
 struct curve {
   std::string name;

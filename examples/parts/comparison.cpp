@@ -80,10 +80,8 @@ std::vector<trial> search_rate(comparison_options const& c, options const& o, op
     auto const rate = [&](std::size_t k) { return trials[k].rate; };
     if (double const found = best(trials).rate; found == rate(0))
       trials.insert(trials.begin(), try_rate(rate(0) * rate(1) / rate(2)));
-    else if (found == rate(n - 1))
-      trials.push_back(try_rate(rate(n - 1) * rate(n - 2) / rate(n - 3)));
-    else
-      break;
+    else if (found == rate(n - 1)) trials.push_back(try_rate(rate(n - 1) * rate(n - 2) / rate(n - 3)));
+    else break;
     out.say("  " + optimizer.label + ": the best rate is on the edge of the grid, which goes on");
   }
   return trials;

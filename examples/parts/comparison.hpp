@@ -32,9 +32,7 @@ std::string comparison_help();
 dataset hold_out(dataset const& data, std::uint64_t seed);
 
 /// A learning rate that was tried, and the loss of the images held out; infinite where it is not a number.
-struct trial {
-  double rate, loss;
-};
+struct trial { double rate, loss; };
 
 /// A network trained with an optimizer at the rate that was found, once with each seed.
 struct comparison {
@@ -53,8 +51,7 @@ std::vector<trial> search_rate(comparison_options const& c, options const& o, op
                                dataset const& held_out, trainer const& train, console& out);
 
 /// Search and final runs of all networks and optimizers.
-std::vector<comparison> compare(comparison_options const& c, dataset const& data, trainer const& train,
-                                console& out);
+std::vector<comparison> compare(comparison_options const& c, dataset const& data, trainer const& train, console& out);
 
 /// Markdown: the results of each network, then what the search saw.
 std::string to_markdown(comparison_options const& c, std::vector<comparison> const& all);

@@ -80,9 +80,8 @@ comparison_options parse_comparison(std::vector<std::string> const& arguments) {
   comparison_options c;
   auto const is_option = [](std::string const& name) { return setters.contains(name); };
   setters.at("--optimizers")(c, "--optimizers", all_optimizers);
-  c.help = !each_option(arguments, is_option, [&](std::string const& name, std::string const& value) {
-    setters.at(name)(c, name, value);
-  });
+  c.help = !each_option(arguments, is_option,
+                        [&](std::string const& name, std::string const& value) { setters.at(name)(c, name, value); });
   return c;
 }
 

@@ -33,7 +33,7 @@ statistics over(std::vector<double> const& xs) {
 }
 
 /// Mean and standard deviation over the seeds after the last epoch.
-std::string at_the_end(comparison const& c, double epoch_record::*what, int digits) {
+std::string at_the_end(comparison const& c, double epoch_record::* what, int digits) {
   std::vector<double> xs;
   for (auto const& run : c.runs) xs.push_back(run.last().*what);
   auto const [mean, deviation] = over(xs);
@@ -84,7 +84,7 @@ std::string search_table(std::vector<comparison> const& results) {
 }
 
 /// The mean over the seeds, epoch by epoch.
-curve mean_curve(comparison const& c, double epoch_record::*what) {
+curve mean_curve(comparison const& c, double epoch_record::* what) {
   curve result{c.optimizer + ", lr " + short_number(c.rate), {}};
   for (std::size_t e = 0; e < c.runs[0].epochs.size(); ++e) {
     std::vector<double> xs;

@@ -39,19 +39,17 @@ void console::progress(std::int64_t step) {
   double const done = double(step) / double(total_steps_);
   double const passed = std::chrono::duration<double>(drawn_ - started_).count();
   std::string const bar(std::size_t(bar_width * done), '=');
-  std::fprintf(to_, "\r  [%-*s] step %lld of %lld, %.0f s to go ", bar_width, bar.c_str(),
-               static_cast<long long>(step), static_cast<long long>(total_steps_),
-               passed * (1 - done) / done);
+  std::fprintf(to_, "\r  [%-*s] step %lld of %lld, %.0f s to go ", bar_width, bar.c_str(), static_cast<long long>(step),
+               static_cast<long long>(total_steps_), passed * (1 - done) / done);
   std::fflush(to_);
 }
 
 void console::end_epoch(epoch_record const& e) {
   if (!to_) return;
   clear_bar();
-  std::fprintf(to_, "%5d  %11.4f  %6.2f  %10.4f  %6.2f  %8.3g  %8.3g  %7lld  %7.2f  %6.1f\n",
-               e.epoch, e.train_loss, e.train_accuracy, e.test_loss, e.test_accuracy,
-               e.learning_rate, e.gradient_norm, static_cast<long long>(e.skipped), e.seconds,
-               100 * e.optimizer_seconds / e.seconds);
+  std::fprintf(to_, "%5d  %11.4f  %6.2f  %10.4f  %6.2f  %8.3g  %8.3g  %7lld  %7.2f  %6.1f\n", e.epoch, e.train_loss,
+               e.train_accuracy, e.test_loss, e.test_accuracy, e.learning_rate, e.gradient_norm,
+               static_cast<long long>(e.skipped), e.seconds, 100 * e.optimizer_seconds / e.seconds);
   std::fflush(to_);
 }
 
@@ -62,16 +60,13 @@ void console::summary(std::vector<history> const& runs) {
   for (auto const& run : runs) longest = std::max(longest, run.name.size());
   int const width = int(longest);
 
-  std::fprintf(
-      to_,
-      "\n%-*s  train: loss  test: loss   acc %%  best %%  in epoch  skipped  seconds  step %%\n",
-      width, title.c_str());
+  std::fprintf(to_, "\n%-*s  train: loss  test: loss   acc %%  best %%  in epoch  skipped  seconds  step %%\n", width,
+               title.c_str());
   for (auto const& run : runs) {
     auto const& e = run.last();
-    std::fprintf(to_, "%-*s  %11.4f  %10.4f  %6.2f  %6.2f  %8d  %7lld  %7.2f  %6.1f\n", width,
-                 run.name.c_str(), e.train_loss, e.test_loss, e.test_accuracy,
-                 run.best().test_accuracy, run.best().epoch, static_cast<long long>(e.skipped),
-                 run.seconds(), 100 * run.optimizer_share());
+    std::fprintf(to_, "%-*s  %11.4f  %10.4f  %6.2f  %6.2f  %8d  %7lld  %7.2f  %6.1f\n", width, run.name.c_str(),
+                 e.train_loss, e.test_loss, e.test_accuracy, run.best().test_accuracy, run.best().epoch,
+                 static_cast<long long>(e.skipped), run.seconds(), 100 * run.optimizer_share());
   }
   std::fflush(to_);
 }

@@ -52,15 +52,9 @@ class cpu {
     }
   }
 
-  template <class T> std::vector<T> const& to_host(std::vector<T> const& data) const {
-    return data;
-  }
-  template <class T> void set_zero(std::vector<T>& data) const {
-    std::fill(data.begin(), data.end(), T{});
-  }
-  template <class T> void assign(std::vector<T>& to, std::vector<T> const& from) const {
-    to = from;
-  }
+  template <class T> std::vector<T> const& to_host(std::vector<T> const& data) const { return data; }
+  template <class T> void set_zero(std::vector<T>& data) const { std::fill(data.begin(), data.end(), T{}); }
+  template <class T> void assign(std::vector<T>& to, std::vector<T> const& from) const { to = from; }
 
   /// Adds up the time between starts and stops.
   class stopwatch {
@@ -70,9 +64,7 @@ class cpu {
     explicit stopwatch(cpu&) {}
     void start() { start_ = clock::now(); }
     void stop() { total_ += clock::now() - start_; }
-    double take_seconds() {
-      return std::chrono::duration<double>(std::exchange(total_, {})).count();
-    }
+    double take_seconds() { return std::chrono::duration<double>(std::exchange(total_, {})).count(); }
 
    private:
     clock::time_point start_;
@@ -96,16 +88,16 @@ class cpu {
   }
 
   template <class A, class B, class C>
-  static void gemm(float alpha, A const& a, float const* a_data, B const& b, float const* b_data,
-                   C const& c, float* c_data) {
-    cblas_sgemm(CblasRowMajor, form(a), form(b), c.rows, c.columns, a.width(), alpha, a_data,
-                a.columns, b_data, b.columns, 0, c_data, c.columns);
+  static void gemm(float alpha, A const& a, float const* a_data, B const& b, float const* b_data, C const& c,
+                   float* c_data) {
+    cblas_sgemm(CblasRowMajor, form(a), form(b), c.rows, c.columns, a.width(), alpha, a_data, a.columns, b_data,
+                b.columns, 0, c_data, c.columns);
   }
   template <class A, class B, class C>
-  static void gemm(double alpha, A const& a, double const* a_data, B const& b, double const* b_data,
-                   C const& c, double* c_data) {
-    cblas_dgemm(CblasRowMajor, form(a), form(b), c.rows, c.columns, a.width(), alpha, a_data,
-                a.columns, b_data, b.columns, 0, c_data, c.columns);
+  static void gemm(double alpha, A const& a, double const* a_data, B const& b, double const* b_data, C const& c,
+                   double* c_data) {
+    cblas_dgemm(CblasRowMajor, form(a), form(b), c.rows, c.columns, a.width(), alpha, a_data, a.columns, b_data,
+                b.columns, 0, c_data, c.columns);
   }
 
   template <class T> static CBLAS_TRANSPOSE form(matrix<T> const& m) {

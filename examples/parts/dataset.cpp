@@ -18,9 +18,8 @@ labelled_images load_images(std::string const& images_path, std::string const& l
   auto images = read_idx(images_path, 3);
   auto labels = read_idx(labels_path, 1);
   if (images.sizes[0] != labels.sizes[0])
-    throw std::runtime_error(images_path + " has " + std::to_string(images.sizes[0]) +
-                             " images, but " + labels_path + " has " +
-                             std::to_string(labels.sizes[0]) + " labels");
+    throw std::runtime_error(images_path + " has " + std::to_string(images.sizes[0]) + " images, but " + labels_path +
+                             " has " + std::to_string(labels.sizes[0]) + " labels");
   if (images.bytes.empty()) throw std::runtime_error(images_path + ": has no images");
   return {.pixels = std::move(images.bytes),
           .labels = std::move(labels.bytes),
@@ -37,9 +36,8 @@ dataset load_idx_directory(std::string const& directory) {
   };
   dataset data{.name = directory, .train = load("train"), .test = load("t10k"), .classes = 0};
   if (data.train.features != data.test.features)
-    throw std::runtime_error(directory + ": the training images have " +
-                             std::to_string(data.train.features) + " pixels, the test images " +
-                             std::to_string(data.test.features));
+    throw std::runtime_error(directory + ": the training images have " + std::to_string(data.train.features) +
+                             " pixels, the test images " + std::to_string(data.test.features));
   data.classes = 1 + std::max(*std::max_element(data.train.labels.begin(), data.train.labels.end()),
                               *std::max_element(data.test.labels.begin(), data.test.labels.end()));
   return data;
@@ -56,8 +54,7 @@ dataset load_dataset(std::string const& name) {
     return data;
   }
   if (!std::filesystem::is_directory(name))
-    throw std::runtime_error("no data in \"" + name +
-                             "\": neither \"digits\" nor \"fashion\" nor a directory");
+    throw std::runtime_error("no data in \"" + name + "\": neither \"digits\" nor \"fashion\" nor a directory");
   return load_idx_directory(name);
 }
 

@@ -79,19 +79,12 @@ template <class Device, class Value> struct dense {
   array<real> output, output_gradient;
 
   dense(int inputs, int outputs, activation function, int batch, random_source& random)
-      : inputs{inputs},
-        outputs{outputs},
-        function{function},
-        weight(initial_weight(inputs, outputs, function, random)),
-        weight_gradient(weight.size()),
-        bias(outputs),
-        bias_gradient(outputs),
-        output(std::size_t(batch) * outputs),
+      : inputs{inputs}, outputs{outputs}, function{function}, weight(initial_weight(inputs, outputs, function, random)),
+        weight_gradient(weight.size()), bias(outputs), bias_gradient(outputs), output(std::size_t(batch) * outputs),
         output_gradient(std::size_t(batch) * outputs) {}
 
   void forward(Device& device, real const* x, int rows) {
-    device.multiply(1, matrix{x, rows, inputs}, weights().t(),
-                    matrix{output.data(), rows, outputs});
+    device.multiply(1, matrix{x, rows, inputs}, weights().t(), matrix{output.data(), rows, outputs});
     device.each(std::int64_t{rows} * outputs,
                 add_bias_and_activate<real, Value>{output.data(), bias.data(), outputs, function});
   }
@@ -117,8 +110,7 @@ template <class Device, class Value> struct dense {
 
   /// Uniform, of the width that keeps the signal's variance from layer to layer: Glorot and Bengio
   /// 2010, four times as wide for the logistic sigmoid (slope 1/4), and He et al. 2015 for relu.
-  static std::vector<Value> initial_weight(int inputs, int outputs, activation f,
-                                           random_source& random) {
+  static std::vector<Value> initial_weight(int inputs, int outputs, activation f, random_source& random) {
     double const glorot = std::sqrt(6.0 / (inputs + outputs));
     double const width = f == activation::relu      ? std::sqrt(6.0 / inputs)
                          : f == activation::sigmoid ? 4 * glorot

@@ -22,8 +22,7 @@ dataset embedded_digits() {
   for (char const* line : digits) {
     auto& part = ++number % 5 == 0 ? data.test : data.train;
     for (int row = 0; row < 8; ++row, ++line)
-      for (int column = 0; column < 8; ++column)
-        part.pixels.push_back(std::uint8_t(pixel(*line++)));
+      for (int column = 0; column < 8; ++column) part.pixels.push_back(std::uint8_t(pixel(*line++)));
     part.labels.push_back(std::uint8_t(*line - '0'));
   }
   return data;

@@ -21,8 +21,7 @@
 namespace example {
 
 inline void check(cudaError_t status) {
-  if (status != cudaSuccess)
-    throw std::runtime_error(std::string{"CUDA: "} + cudaGetErrorString(status));
+  if (status != cudaSuccess) throw std::runtime_error(std::string{"CUDA: "} + cudaGetErrorString(status));
 }
 inline void check(cublasStatus_t status) {
   if (status != CUBLAS_STATUS_SUCCESS)
@@ -77,9 +76,7 @@ class gpu {
   descent::cuda backend() const { return descent::cuda{stream_}; }
 
   /// f(i) for every i in [0, n), in any order. Does not synchronise.
-  template <class F> void each(std::int64_t n, F f) const {
-    check(cub::DeviceFor::Bulk(n, f, stream_));
-  }
+  template <class F> void each(std::int64_t n, F f) const { check(cub::DeviceFor::Bulk(n, f, stream_)); }
 
   /// c = alpha a b. cuBLAS reads matrices column by column, so it sees transposes: c^T = b^T a^T.
   /// Does not synchronise.
@@ -87,9 +84,9 @@ class gpu {
   void multiply(double alpha, matrix<A> a, matrix<B> b, matrix<C> c) const {
     float const scale = float(alpha), zero = 0;
     auto const form = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
-    check(cublasGemmEx(blas_, form(b.transposed), form(a.transposed), c.columns, c.rows, a.width(),
-                       &scale, b.data, type<C>, b.columns, a.data, type<C>, a.columns, &zero,
-                       c.data, type<C>, c.columns, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+    check(cublasGemmEx(blas_, form(b.transposed), form(a.transposed), c.columns, c.rows, a.width(), &scale, b.data,
+                       type<C>, b.columns, a.data, type<C>, a.columns, &zero, c.data, type<C>, c.columns,
+                       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   }
 
   /// Synchronises.

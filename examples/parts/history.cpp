@@ -32,10 +32,9 @@ std::string to_csv(std::vector<history> const& runs) {
       << std::setprecision(9);
   for (auto const& run : runs)
     for (auto const& e : run.epochs)
-      csv << run.name << ',' << e.epoch << ',' << e.steps << ',' << e.train_loss << ','
-          << e.train_accuracy << ',' << e.test_loss << ',' << e.test_accuracy << ','
-          << e.learning_rate << ',' << e.gradient_norm << ',' << e.skipped << ',' << e.seconds
-          << ',' << e.optimizer_seconds << '\n';
+      csv << run.name << ',' << e.epoch << ',' << e.steps << ',' << e.train_loss << ',' << e.train_accuracy << ','
+          << e.test_loss << ',' << e.test_accuracy << ',' << e.learning_rate << ',' << e.gradient_norm << ','
+          << e.skipped << ',' << e.seconds << ',' << e.optimizer_seconds << '\n';
   return csv.str();
 }
 

@@ -65,8 +65,7 @@ idx_array read_idx(std::string const& path, int dimensions) {
     if (size > 0x7fff'ffff) fail("announces more than 2 GiB of data");
   }
   std::uint64_t const found = contents.size() - header;
-  auto const sizes = "its header announces " + std::to_string(size) + " bytes of data, it has " +
-                     std::to_string(found);
+  auto const sizes = "its header announces " + std::to_string(size) + " bytes of data, it has " + std::to_string(found);
   if (found < size) fail("is truncated: " + sizes);
   if (found > size) fail("is too long: " + sizes);
   result.bytes.assign(contents.begin() + std::ptrdiff_t(header), contents.end());

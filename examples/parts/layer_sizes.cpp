@@ -19,8 +19,8 @@ std::vector<layer_size> parse_network(std::string_view text) {
     auto const digits = std::min(layer.find_first_of("0123456789"), layer.size());
     auto const name = layer.substr(0, digits);
     int units = 0;
-    if ((name != "sigmoid" && name != "relu") ||
-        !read(std::string_view{layer}.substr(digits), units) || units < 1 || units > 65536)
+    if ((name != "sigmoid" && name != "relu") || !read(std::string_view{layer}.substr(digits), units) || units < 1 ||
+        units > 65536)
       throw std::invalid_argument(
           "a network must be softmax, shallow, deep, or a list of hidden layers such as "
           "sigmoid300,relu100; " +

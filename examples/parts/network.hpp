@@ -31,12 +31,8 @@ template <class Device> struct image_source {
   float scale;
 
   explicit image_source(labelled_images const& images)
-      : pixels(images.pixels),
-        labels(images.labels),
-        order(in_order(images.count())),
-        count{images.count()},
-        features{images.features},
-        scale{1.f / images.brightest} {}
+      : pixels(images.pixels), labels(images.labels), order(in_order(images.count())), count{images.count()},
+        features{images.features}, scale{1.f / images.brightest} {}
 };
 
 /// Row r of x becomes image order[r], with pixels from 0 to 1.
@@ -63,13 +59,9 @@ template <class Device, class Value> class network {
   float loss_weight = 1;              // factor of the loss that backward sees; the totals are without it
   float const* loss_scale = nullptr;  // another, in the device's memory
 
-  network(Device& device, int features, std::vector<layer_size> const& hidden, int classes,
-          int batch, random_source& random)
-      : device_{device},
-        classes_{classes},
-        input_(std::size_t(batch) * features),
-        loss_(batch),
-        correct_(batch) {
+  network(Device& device, int features, std::vector<layer_size> const& hidden, int classes, int batch,
+          random_source& random)
+      : device_{device}, classes_{classes}, input_(std::size_t(batch) * features), loss_(batch), correct_(batch) {
     int inputs = features;
     for (auto const& [outputs, function] : hidden) {
       layers_.emplace_back(inputs, outputs, function, batch, random);
@@ -98,16 +90,14 @@ template <class Device, class Value> class network {
   void forward(image_source<Device> const& source, int first, int rows) {
     auto const order = source.order.data() + first;
     device_.each(std::int64_t{rows} * source.features,
-                 read_images<real>{input_.data(), source.pixels.data(), order, source.features,
-                                   source.scale});
+                 read_images<real>{input_.data(), source.pixels.data(), order, source.features, source.scale});
     rows_ = rows;
     for (std::size_t k = 0; k < layers_.size(); ++k) layers_[k].forward(device_, input_of(k), rows);
 
     auto& last = layers_.back();
-    device_.each(rows, softmax_cross_entropy<real>{last.output.data(), last.output_gradient.data(),
-                                                   source.labels.data(), order, classes_,
-                                                   loss_.data(), correct_.data(), loss_weight,
-                                                   loss_scale});
+    device_.each(
+        rows, softmax_cross_entropy<real>{last.output.data(), last.output_gradient.data(), source.labels.data(), order,
+                                          classes_, loss_.data(), correct_.data(), loss_weight, loss_scale});
   }
 
   /// Overwrites all gradients with those of the mean loss of the batch that went forward last.
@@ -157,9 +147,7 @@ template <class Device, class Value> class network {
   }
 
  private:
-  real const* input_of(std::size_t k) const {
-    return k > 0 ? layers_[k - 1].output.data() : input_.data();
-  }
+  real const* input_of(std::size_t k) const { return k > 0 ? layers_[k - 1].output.data() : input_.data(); }
 
   Device& device_;
   int classes_, rows_ = 0;

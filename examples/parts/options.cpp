@@ -48,8 +48,7 @@ void require_some_use(std::string const& name, std::vector<optimizer_choice> con
   auto const has_it = [&](optimizer_choice const& choice) {
     return std::ranges::count(hyperparameters(choice.rule), name) > 0;
   };
-  if (std::ranges::none_of(optimizers, has_it))
-    fail("no chosen optimizer has a hyperparameter " + quoted(name));
+  if (std::ranges::none_of(optimizers, has_it)) fail("no chosen optimizer has a hyperparameter " + quoted(name));
 }
 
 /// weight_decay for --weight-decay or --weight_decay; nothing for what is no option.
@@ -65,21 +64,15 @@ std::map<std::string, setter> const setters{
     {"--data", [](auto& o, auto&, auto& text) { o.data = text; }},
     {"--limit", [](auto& o, auto& name, auto& text) { o.limit = integer(name, text, 1, 1 << 30); }},
     {"--network", [](auto& o, auto&, auto& text) { o.hidden = parse_network(o.network = text); }},
-    {"--precision",
-     [](auto& o, auto& name, auto& text) { o.storage = one_of(precisions, name, text); }},
-    {"--schedule",
-     [](auto& o, auto& name, auto& text) { o.schedule = one_of(schedules, name, text); }},
-    {"--warmup",
-     [](auto& o, auto& name, auto& text) { o.warmup = integer(name, text, 0, 1 << 30); }},
+    {"--precision", [](auto& o, auto& name, auto& text) { o.storage = one_of(precisions, name, text); }},
+    {"--schedule", [](auto& o, auto& name, auto& text) { o.schedule = one_of(schedules, name, text); }},
+    {"--warmup", [](auto& o, auto& name, auto& text) { o.warmup = integer(name, text, 0, 1 << 30); }},
     {"--clip", [](auto& o, auto& name, auto& text) { o.clip = positive(name, text); }},
     {"--batch", [](auto& o, auto& name, auto& text) { o.batch = integer(name, text, 1, 65536); }},
-    {"--epochs",
-     [](auto& o, auto& name, auto& text) { o.epochs = integer(name, text, 1, 1'000'000); }},
+    {"--epochs", [](auto& o, auto& name, auto& text) { o.epochs = integer(name, text, 1, 1'000'000); }},
     {"--steps", [](auto& o, auto& name, auto& text) { o.steps = integer(name, text, 1, 1 << 30); }},
     {"--seed",
-     [](auto& o, auto& name, auto& text) {
-       o.seed = integer(name, text, std::uint64_t{0}, ~std::uint64_t{0});
-     }},
+     [](auto& o, auto& name, auto& text) { o.seed = integer(name, text, std::uint64_t{0}, ~std::uint64_t{0}); }},
     {"--out", [](auto& o, auto&, auto& text) { o.out = text; }},
 };
 
@@ -93,8 +86,7 @@ optimizer_choice parse_optimizer(std::string const& text, hyperparameter_values 
   for (std::size_t k = 1; k < parts.size(); ++k) {
     auto const equals = parts[k].find('=');
     auto const name = parts[k].substr(0, equals);
-    if (equals == std::string::npos)
-      fail(quoted(parts[k]) + " in " + quoted(text) + " must be HYPERPARAMETER=VALUE");
+    if (equals == std::string::npos) fail(quoted(parts[k]) + " in " + quoted(text) + " must be HYPERPARAMETER=VALUE");
     if (!set(choice.rule, name, number(name, parts[k].substr(equals + 1))))
       fail(parts[0] + " has no hyperparameter " + quoted(name) + "; it has " +
            joined(hyperparameters(choice.rule), ", "));
@@ -118,8 +110,7 @@ options parse_options(std::vector<std::string> const& arguments) {
     if (auto const setter = setters.find(name); setter != setters.end()) {
       setter->second(o, name, value);
     } else if (chooses(name)) {
-      if (!optimizers.empty())
-        fail("--optimizer and --compare can be given only once, and not together");
+      if (!optimizers.empty()) fail("--optimizer and --compare can be given only once, and not together");
       optimizers = value;
     } else {
       for_all[hyperparameter_of(name)] = number(name, value);
@@ -188,8 +179,7 @@ optimizers, with their hyperparameters, which are options of the same name, and 
     if (common && !is_common(rule)) text << "  ---- for float only:\n";
     common = is_common(rule);
     text << "  " << name << std::string(name.size() < 20 ? 20 - name.size() : 1, ' ');
-    for (auto const& parameter : hyperparameters(rule))
-      text << " --" << parameter << ' ' << get(rule, parameter);
+    for (auto const& parameter : hyperparameters(rule)) text << " --" << parameter << ' ' << get(rule, parameter);
     text << '\n';
   }
   text << R"(

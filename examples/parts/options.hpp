@@ -49,8 +49,7 @@ struct options {
 
   /// The rate of an optimizer as it falls over so many steps.
   rate_schedule rate(any_rule const& rule, std::int64_t total) const {
-    return {.steps = warmup,
-            .then = {.shape = schedule, .peak = get(rule, "lr"), .steps = total - warmup}};
+    return {.steps = warmup, .then = {.shape = schedule, .peak = get(rule, "lr"), .steps = total - warmup}};
   }
 };
 

@@ -29,15 +29,14 @@ void refuse_diverged(std::vector<history> const& runs) {
 }
 
 /// A curve over the epochs.
-curve over_epochs(std::string name, history const& run, double epoch_record::*what) {
+curve over_epochs(std::string name, history const& run, double epoch_record::* what) {
   curve c{std::move(name), {}};
   for (auto const& e : run.epochs) c.points.push_back({double(e.epoch), e.*what});
   return c;
 }
 
 /// The schedule itself, as far as it is not below `least`.
-curve rate_curve(std::string name, rate_schedule const& rate, double least, std::int64_t steps,
-                 double epochs) {
+curve rate_curve(std::string name, rate_schedule const& rate, double least, std::int64_t steps, double epochs) {
   constexpr int parts = 200;
   curve c{std::move(name), {}};
   for (int k = 0; k <= parts; ++k) {
@@ -59,10 +58,8 @@ std::string draw_runs(options const& o, dataset const& data, std::vector<history
   double const epochs = double(steps) * o.batch / data.train.count();
   for (std::size_t k = 0; k < runs.size(); ++k) {
     auto const& run = runs[k];
-    loss.curves.push_back(
-        over_epochs(alone ? "training" : run.name, run, &epoch_record::train_loss));
-    accuracy.curves.push_back(
-        over_epochs(alone ? "test" : run.name, run, &epoch_record::test_accuracy));
+    loss.curves.push_back(over_epochs(alone ? "training" : run.name, run, &epoch_record::train_loss));
+    accuracy.curves.push_back(over_epochs(alone ? "test" : run.name, run, &epoch_record::test_accuracy));
 
     auto const schedule = o.rate(o.optimizers[k].rule, steps);
     // The last percent of the way to zero would take up half of a logarithmic axis.
@@ -73,8 +70,7 @@ std::string draw_runs(options const& o, dataset const& data, std::vector<history
     loss.curves.push_back(over_epochs("test", runs[0], &epoch_record::test_loss));
     accuracy.curves.push_back(over_epochs("training", runs[0], &epoch_record::train_accuracy));
   }
-  return draw(data.name + ", " + o.network + " network, " + to_string(o.storage) +
-                  (alone ? ", " + runs[0].name : ""),
+  return draw(data.name + ", " + o.network + " network, " + to_string(o.storage) + (alone ? ", " + runs[0].name : ""),
               {loss, accuracy, rate});
 }
 
@@ -87,10 +83,9 @@ std::string describe(options const& o, dataset const& data) {
     inputs = layer.units;
   }
   return data.name + ": " + std::to_string(data.train.count()) + " images to train, " +
-         std::to_string(data.test.count()) + " to test; " + o.network +
-         " network: " + std::to_string(parameters) + " parameters in " + to_string(o.storage) +
-         "; batches of " + std::to_string(o.batch) + ", " + to_string(o.schedule) +
-         " schedule, seed " + std::to_string(o.seed);
+         std::to_string(data.test.count()) + " to test; " + o.network + " network: " + std::to_string(parameters) +
+         " parameters in " + to_string(o.storage) + "; batches of " + std::to_string(o.batch) + ", " +
+         to_string(o.schedule) + " schedule, seed " + std::to_string(o.seed);
 }
 
 }  // namespace
@@ -143,10 +138,8 @@ int exit_status(std::string const& program, std::function<void()> const& run) tr
 int run_program(int argc, char** argv, trainer const& train) {
   return exit_status("train", [&] {
     auto const o = parse_options({argv + 1, argv + argc});
-    if (o.help)
-      std::fputs(help_text().c_str(), stdout);
-    else
-      train_and_draw(o, train);
+    if (o.help) std::fputs(help_text().c_str(), stdout);
+    else train_and_draw(o, train);
   });
 }
 

@@ -14,8 +14,7 @@
 namespace example {
 
 /// Trains one network with one optimizer.
-using trainer =
-    std::function<history(options const&, optimizer_choice const&, dataset const&, console&)>;
+using trainer = std::function<history(options const&, optimizer_choice const&, dataset const&, console&)>;
 
 /// All of the program but the training: command line, data, tables and pictures. Returns the exit
 /// status: 0, 1 for what went wrong on the way, 2 for a command line that makes no sense.

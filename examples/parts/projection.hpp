@@ -40,13 +40,11 @@ inline cost ring_all_reduce(cluster const& c, int n, double bytes) {
 /// 2 S / (0.92 B), with 2 [(g - 1) link + log2(nodes) network].
 inline cost tree_all_reduce(cluster const& c, int n, double bytes) {
   if (n == 1) return {0, 0};
-  return {2 * bytes / (c.tree * c.bus),
-          2 * ((c.in_node(n) - 1) * c.tree_link + std::log2(c.nodes(n)) * c.network)};
+  return {2 * bytes / (c.tree * c.bus), 2 * ((c.in_node(n) - 1) * c.tree_link + std::log2(c.nodes(n)) * c.network)};
 }
 /// A few bytes to all.
 inline double tiny(cluster const& c, int n) {
-  return n == 1 ? 0
-                : c.tiny_base + 2 * ((c.in_node(n) - 1) * c.tiny_link + std::log2(c.nodes(n)) * c.tiny_network);
+  return n == 1 ? 0 : c.tiny_base + 2 * ((c.in_node(n) - 1) * c.tiny_link + std::log2(c.nodes(n)) * c.tiny_network);
 }
 
 /// Each GPU has its own tokens, whatever their number. An H100's peak in bfloat16 and memory bandwidth are those of its

@@ -21,9 +21,7 @@ class random_source {
   }
 
   /// Uniform in [from, to): the upper 53 bits of a draw are the fraction of a double.
-  double uniform(double from, double to) {
-    return from + (to - from) * (double(engine_() >> 11) * 0x1p-53);
-  }
+  double uniform(double from, double to) { return from + (to - from) * (double(engine_() >> 11) * 0x1p-53); }
 
   /// Uniform in [0, n). Draws below 2^64 mod n are rejected, for they would favour small results.
   std::uint64_t below(std::uint64_t n) {

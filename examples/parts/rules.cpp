@@ -107,7 +107,7 @@ template <class Rule, class Visit> void fields(Rule& r, Visit v) {
   if constexpr (requires { r.correction; }) v("correction", r.correction);
   if constexpr (requires { r.centered; }) v("centered", r.centered);
   if constexpr (requires { r.eps_inside; }) v("eps_inside", r.eps_inside);
-  if constexpr (requires { r.eps_on_raw; }) v("eps_on_raw", r.eps_on_raw);
+  if constexpr (requires { r.eps_hat; }) v("eps_hat", r.eps_hat);
   if constexpr (requires { r.eps_outside; }) v("eps_outside", r.eps_outside);
   if constexpr (requires { r.bias_correction; }) v("bias_correction", r.bias_correction);
   if constexpr (requires { r.lr_inside; }) v("lr_inside", r.lr_inside);
@@ -116,8 +116,8 @@ template <class Rule, class Visit> void fields(Rule& r, Visit v) {
   if constexpr (requires { r.decay_corrected; }) v("decay_corrected", r.decay_corrected);
   if constexpr (requires { r.corrected_max; }) v("corrected_max", r.corrected_max);
   if constexpr (requires { r.init_zero; }) v("init_zero", r.init_zero);
-  if constexpr (requires { r.whole_first; }) v("whole_first", r.whole_first);
-  if constexpr (requires { r.full_first; }) v("full_first", r.full_first);
+  if constexpr (requires { r.undampened_first_step; }) v("undampened_first_step", r.undampened_first_step);
+  if constexpr (requires { r.full_first_step; }) v("full_first_step", r.full_first_step);
   if constexpr (requires { r.raw_moment; }) v("raw_moment", r.raw_moment);
   if constexpr (requires { r.joint_norm; }) v("joint_norm", r.joint_norm);
   if constexpr (requires { r.clip; }) v("clip", r.clip);
@@ -150,8 +150,7 @@ std::vector<std::string> common_rule_names() {
 any_rule rule_named(std::string_view wanted) {
   for (auto const& [name, rule] : rules)
     if (name == wanted) return rule;
-  throw std::invalid_argument("there is no optimizer " + quoted(wanted) + "; there are " +
-                              joined(rule_names(), ", "));
+  throw std::invalid_argument("there is no optimizer " + quoted(wanted) + "; there are " + joined(rule_names(), ", "));
 }
 
 std::vector<std::string> hyperparameters(any_rule const& rule) {
@@ -171,9 +170,7 @@ bool is_common(any_rule const& rule) { return holds_one(rule, common_rules{}); }
 
 double get(any_rule const& rule, std::string_view hyperparameter) {
   double value = 0;
-  auto const visit = [&](std::string_view name, auto x) {
-    value = name == hyperparameter ? x : value;
-  };
+  auto const visit = [&](std::string_view name, auto x) { value = name == hyperparameter ? x : value; };
   std::visit([&](auto r) { fields(r, visit); }, rule);
   return value;
 }

@@ -58,8 +58,8 @@ namespace ds = descent;
 template <class... Rules> struct rule_group {};
 
 using common_rules = rule_group<ds::sgd, ds::adam, ds::adamw, ds::rmsprop, ds::lion, ds::lars, ds::lamb, ds::dog>;
-using torch_rules = rule_group<ds::heavy_ball, ds::adagrad, ds::adadelta, ds::adamax, ds::nadam, ds::radam,
-                               ds::amsgrad, ds::asgd, ds::rprop>;
+using torch_rules = rule_group<ds::heavy_ball, ds::adagrad, ds::adadelta, ds::adamax, ds::nadam, ds::radam, ds::amsgrad,
+                               ds::asgd, ds::rprop>;
 using adaptive_rules = rule_group<ds::yogi, ds::adabelief, ds::acprop, ds::adabound, ds::padam, ds::adan, ds::adopt,
                                   ds::ademamix, ds::qhadam>;
 using momentum_rules = rule_group<ds::qhm, ds::signsgd, ds::signum, ds::optimistic, ds::optimistic_adam, ds::fromage,

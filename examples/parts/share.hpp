@@ -8,9 +8,7 @@
 namespace example {
 
 /// Consecutive images of some.
-struct run_of_images {
-  int first, count;
-};
+struct run_of_images { int first, count; };
 
 /// What this process does of each batch: all of it, or one rank's part, in pieces with a backward pass each. Images are
 /// cut into parts() runs, of which rank r has those from r * pieces; their sizes differ by at most one.

@@ -43,8 +43,8 @@ void simplify(line const& all, std::size_t first, std::size_t last, double toler
     double const x = all[i].x - a.x, y = all[i].y - a.y;
     // beside the segment; in a closed line, from its end
     double const along = length > 0 ? std::fmin(std::fmax((x * (b.x - a.x) + y * (b.y - a.y)) / length, 0), length) : 0;
-    double const off = length > 0 ? std::hypot(x - along * (b.x - a.x) / length, y - along * (b.y - a.y) / length)
-                                  : std::hypot(x, y);
+    double const off =
+        length > 0 ? std::hypot(x - along * (b.x - a.x) / length, y - along * (b.y - a.y) / length) : std::hypot(x, y);
     if (off > farthest) farthest = off, where = i;
   }
   if (farthest > tolerance) {

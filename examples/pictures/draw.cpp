@@ -28,8 +28,7 @@ struct frame {
   point low, high;
 
   point at(point p) const {
-    return {x + panel_width * (p.x - low.x) / (high.x - low.x),
-            top + panel_height * (high.y - p.y) / (high.y - low.y)};
+    return {x + panel_width * (p.x - low.x) / (high.x - low.x), top + panel_height * (high.y - p.y) / (high.y - low.y)};
   }
   line at(line const& points) const {
     line result;
@@ -81,11 +80,10 @@ std::string draw_surface(frame const& f, int number, surface const& s, path cons
          moves(way, 0.25) + "\"/>\n";
   svg += format("<path stroke=\"%s\" stroke-width=\"4\" stroke-linecap=\"round\" d=\"", own_colour);
   std::size_t const mark = p.told.empty() ? std::size_t(s.mark) : 1;
-  for (std::size_t i = mark; i < way.size(); i += mark)
-    svg += format("M%.1f %.1fh0", way[i].x, way[i].y);
+  for (std::size_t i = mark; i < way.size(); i += mark) svg += format("M%.1f %.1fh0", way[i].x, way[i].y);
   point const start = f.at(s.start), end = f.at(s.minimum);
-  svg += format("\"/>\n<path stroke=\"#000\" stroke-width=\"1.4\" d=\"M%.1f %.1fh9m-4.5-4.5v9\"/>\n", end.x - 4.5,
-                end.y);
+  svg +=
+      format("\"/>\n<path stroke=\"#000\" stroke-width=\"1.4\" d=\"M%.1f %.1fh9m-4.5-4.5v9\"/>\n", end.x - 4.5, end.y);
   svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"#fff\" stroke=\"#000\" stroke-width=\"1.4\"/>\n",
                 start.x, start.y) + "</g>\n";
   svg += under(f, 16, p.told.empty() ? format("%d steps, a dot every %d", s.steps, s.mark) : p.told);

@@ -31,11 +31,8 @@ template <class Rule> shown_rule of_matrices(std::string name, Rule rule) {
 
 std::vector<shown_rule> matrix_rules() {
   return {
-      of_matrices("muon", ds::muon{}),
-      of_matrices("adafactor", ds::adafactor{}),
-      of_matrices("sm3", ds::sm3{}),
-      of_matrices("shampoo", ds::shampoo{}),
-      of_matrices("soap", ds::soap{}),
+      of_matrices("muon", ds::muon{}), of_matrices("adafactor", ds::adafactor{}), of_matrices("sm3", ds::sm3{}),
+      of_matrices("shampoo", ds::shampoo{}), of_matrices("soap", ds::soap{}),
   };
 }
 

@@ -58,8 +58,8 @@ template <class Rule, class... Ps> starter start_of(Rule rule, Ps... policies) {
     Rule r = rule;
     r.lr = lr;
     if constexpr (ds::has_loss<Rule>) {
-      auto const opt = std::make_shared<ds::optimizer<float, float, Rule, ds::loss_at<>>>(p.parameters, r,
-                                                                                         ds::loss_at{p.loss});
+      auto const opt =
+          std::make_shared<ds::optimizer<float, float, Rule, ds::loss_at<>>>(p.parameters, r, ds::loss_at{p.loss});
       return [opt] { opt->step(); };
     } else {
       auto const opt = std::make_shared<ds::optimizer<float, float, Rule, Ps...>>(p.parameters, r, policies...);

@@ -11,7 +11,7 @@ namespace descent {
 /// member of its state. For example 40 for half values and gradients, master<float>, adamw, dynamic_loss_scale,
 /// clip_norm, ema and zero_grad.
 template <class Value, class Gradient, class Rule, class... Ps> constexpr std::int64_t bytes_per_parameter() {
-  using plan = typename detail::chosen<Value, Gradient, Rule, Ps...>::plan;
+  using plan = typename detail::optimizer_traits<Value, Gradient, Rule, Ps...>::plan;
   std::array<bool, plan::slots> used{};
   for (bool& one : used) one = true;
   return detail::bytes_of_step<plan>(used);

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/detail/host/engine.hpp>
-#include <descent/detail/optimizer/arguments.hpp>
-#include <descent/detail/optimizer/saved_run.hpp>
+#include <descent/detail/optimizer/checkpoint.hpp>
+#include <descent/detail/optimizer/optimizer_traits.hpp>
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/report_of.hpp>
@@ -41,29 +41,30 @@ struct lr_sweeper;
 /// backs off. Otherwise nothing checks the gradients before the update, and a NaN reaches the values. explain() and
 /// report().checked say which case applies.
 template <class Value, class Gradient, class Rule, class... Ps>
-class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
-                  public detail::face<Value, Gradient, Rule, Ps...> {
-  using chosen = detail::chosen<Value, Gradient, Rule, Ps...>;
-  using plan = typename chosen::plan;
-  using face = detail::face<Value, Gradient, Rule, Ps...>;
-  using engine = typename chosen::backend::template engine<plan>;
+class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checked,
+                  public detail::optimizer_base<Value, Gradient, Rule, Ps...> {
+  using optimizer_traits = detail::optimizer_traits<Value, Gradient, Rule, Ps...>;
+  using plan = typename optimizer_traits::plan;
+  using optimizer_base = detail::optimizer_base<Value, Gradient, Rule, Ps...>;
+  using engine = typename optimizer_traits::backend::template engine<plan>;
   using entry = group_entry<Rule>;
   using tensors = detail::layout<Value, typename plan::gradient>;
-  using face::core_;
+  using optimizer_base::core_;
 
  public:
   /// Throws std::invalid_argument if views overlap, memory is out of the backend's reach, a setting is out of range, or
   /// a term of the first update is not finite in the type of the arithmetic (on the host also with schedules). Throws
   /// cuda_error if the device fails.
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
-      : face(chosen::layout_of(params, policies...), rule), accepted_(core_.groups),
-        policies_(chosen::set(policies...)), used_(detail::used_slots<plan>(core_.groups, policies_)) {
+      : optimizer_base(optimizer_traits::layout_of(params, policies...), rule), accepted_(core_.groups),
+        policies_(optimizer_traits::set(policies...)), used_(detail::used_slots<plan>(core_.groups, policies_)) {
     if constexpr (has_check<Rule>) rule.check();
-    chosen::check(policies_, core_.where.groups);
+    optimizer_traits::check(policies_, core_.where.groups);
     // On the host, check_schedules() below checks all terms. On a device, only terms without schedules can be checked.
     if constexpr (!detail::checks_schedules<engine, entry> && !detail::follows_steps<typename plan::policies>)
       detail::check_terms<plan>(core_.where, core_.groups, policies_, 1);
-    core_.engine = std::make_unique<engine>(core_.where, core_.groups, policies_, used_, chosen::backend_in(policies_));
+    core_.engine =
+        std::make_unique<engine>(core_.where, core_.groups, policies_, used_, optimizer_traits::backend_in(policies_));
     core_.check_schedules(0);
   }
 
@@ -74,13 +75,13 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// ascend() or move_ahead() are back unless commit_groups() threw. With ranks, waits for all of them; if one is
   /// missing, throws comm_error, leaves values and t as they were, and allows no further step.
   void step(double weight = 1) {
-    chosen::check_weight(weight);
+    optimizer_traits::check_weight(weight);
     run({weight, false});
   }
 
   /// Updates with the micro-batches accumulated so far, if any, as if there were n of them. Every rank must call
   /// flush(): a rank without micro-batches adds nothing and keeps its gradients, even with zero_grad{}.
-  void flush() requires(plan::template given<typename plan::accumulation>) {
+  void flush() requires(detail::has<plan, kind::accumulation>) {
     core_.refuse_ready("flush()");
     run({0, true});
   }
@@ -193,7 +194,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   }
 
   /// Moves the values uphill, as described at sam; the next step() puts them back first. On CUDA enqueued.
-  void ascend() requires(plan::ascends || detail::otherwise("ascend(): give the policy sam{}")) {
+  void ascend() requires(plan::is_sam || detail::otherwise("ascend(): give the policy sam{}")) {
     engine& e = core_.alive();
     core_.refuse_averages("ascend()");
     if (core_.ascended) throw std::logic_error("ascend() twice; the order is backward, ascend(), backward, step()");
@@ -208,18 +209,18 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
     core_.refuse_averages("move_ahead()");
     if (core_.ascended) throw std::logic_error("move_ahead() twice; the order is move_ahead(), backward, step()");
     commit_groups();
-    e.template swap_in<detail::point::ahead>(core_.groups);
+    e.template swap_in<detail::swap_target::ahead>(core_.groups);
     core_.ascended = true;
   }
 
   /// Replaces the values by their averages, rounded: those of the policy, or else those that the rule keeps
   /// (schedule-free rules, asgd). The next call restores the values bit for bit. Between the two calls step() throws.
   /// The first call allocates memory for the saved values.
-  void swap_average() requires(detail::otherwise("there is no average: give the policy ema{} or swa{}") ||
-                               plan::averages) {
+  void swap_average()
+      requires(detail::otherwise("there is no average: give the policy ema{} or swa{}") || plan::averages) {
     core_.refuse_elsewhere("swap_average()");
     if (core_.swapped) core_.alive().restore_values();
-    else commit_groups(), core_.alive().template swap_in<detail::point::average>(core_.groups);
+    else commit_groups(), core_.alive().template swap_in<detail::swap_target::average>(core_.groups);
     core_.swapped = !core_.swapped;
   }
 
@@ -230,8 +231,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// optimizer does not change. On CUDA waits for the stream. Throws std::invalid_argument if a row does not exist or a
   /// shape has changed, and like step().
   optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const
-      requires((detail::otherwise("gathered() does not support several ranks") ||
-                !plan::parallel) &&
+      requires((detail::otherwise("gathered() does not support several ranks") || !plan::parallel) &&
                (detail::otherwise("gathered() does not support matrix rules") || !plan::has_matrices)) {
     engine const& old = core_.waiting("gathered()");
     if (core_.swapped) throw std::logic_error("gathered() between two calls of swap_average()");
@@ -247,9 +247,9 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
   /// The memory that the optimizer owns. descent::memory(params, rule, policies...) computes it without an optimizer.
   memory_report memory() const { return detail::owned<plan>(core_.where, used_, policies_); }
   static memory_report memory(parameters<Value, Gradient> const& params, Rule const& rule, Ps const&... policies) {
-    auto const set = chosen::set(policies...);
+    auto const set = optimizer_traits::set(policies...);
     auto const used = detail::used_slots<plan>({entry{rule}}, set);
-    return detail::owned<plan>(chosen::layout_of(params, policies...), used, set);
+    return detail::owned<plan>(optimizer_traits::layout_of(params, policies...), used, set);
   }
 
   /// Bytes that one step moves per parameter that is not frozen; the mean over all types, if there are several.
@@ -266,13 +266,14 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
  private:
   friend struct detail::lr_sweeper;
   optimizer(parameters<Value, Gradient> const& params, optimizer const& old)
-      : face(tensors(params), old.core_.groups[0].rule), accepted_(core_.groups), policies_(old.policies_),
+      : optimizer_base(tensors(params), old.core_.groups[0].rule), accepted_(core_.groups), policies_(old.policies_),
         used_(old.used_), round_(old.round_) {
     auto const& groups = old.core_.groups;
     std::copy_n(groups.begin(), std::min(core_.groups.size(), groups.size()), core_.groups.begin());
     accepted_ = core_.groups;
-    chosen::check(policies_, core_.where.groups);
-    core_.engine = std::make_unique<engine>(core_.where, core_.groups, policies_, used_, chosen::backend_in(policies_));
+    optimizer_traits::check(policies_, core_.where.groups);
+    core_.engine =
+        std::make_unique<engine>(core_.where, core_.groups, policies_, used_, optimizer_traits::backend_in(policies_));
   }
 
   void run(step_call const& call) {
@@ -284,7 +285,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
             "step() twice without update() of the loss scale; the order is backward, step() of every "
             "optimizer once, then update()");
     commit_groups();
-    if constexpr (plan::template given<typename plan::ascent>) {
+    if constexpr (detail::has<plan, kind::perturbation>) {
       if (core_.ascended) e.restore_values();
       core_.ascended = false;
     }
@@ -325,7 +326,7 @@ class optimizer : detail::chosen<Value, Gradient, Rule, Ps...>::checked,
       } catch (std::invalid_argument const& e) {
         detail::refuse_group(g, e.what());
       }
-    chosen::check_slots(core_.groups, policies_, used_);
+    optimizer_traits::check_slots(core_.groups, policies_, used_);
   }
 
   void accept_groups() {

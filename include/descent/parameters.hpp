@@ -107,33 +107,26 @@ template <class Value, class Gradient = Value> class parameters {
   /// aligned for its type, the group is not in [0, 65535], or the shape has no columns.
   template <std::integral Count>
   void add(std::string name, Value* value, Gradient* gradient, Count count, group g = {})
-    requires(!detail::types<Value>::several)
-  {
+      requires(!detail::types<Value>::several) {
     add_view(std::move(name), value, gradient, count, 1, g, 0);
   }
   template <storage_type V, storage_type G, std::integral Count>
-  void add(std::string name, V* value, G* gradient, Count count, group g = {})
-    requires(detail::types<Value>::several)
-  {
+  void add(std::string name, V* value, G* gradient, Count count, group g = {}) requires(detail::types<Value>::several) {
     add_view(std::move(name), value, gradient, count, 1, g, types_of<V, G>());
   }
   void add(std::string name, Value* value, Gradient* gradient, shape s, group g = {})
-    requires(!detail::types<Value>::several)
-  {
+      requires(!detail::types<Value>::several) {
     add_matrix(std::move(name), value, gradient, s, g, 0);
   }
   template <storage_type V, storage_type G>
-  void add(std::string name, V* value, G* gradient, shape s, group g = {})
-    requires(detail::types<Value>::several)
-  {
+  void add(std::string name, V* value, G* gradient, shape s, group g = {}) requires(detail::types<Value>::several) {
     add_matrix(std::move(name), value, gradient, s, g, types_of<V, G>());
   }
 
   /// Declared only for its static_assert message.
   template <class... Args>
   void add(std::string const&, Args&&...)
-    requires(!detail::types<Value>::several && !detail::addable<Value, Gradient, Args...>)
-  {
+      requires(!detail::types<Value>::several && !detail::addable<Value, Gradient, Args...>) {
     static_assert(detail::addable<Value, Gradient, Args...>,
                   "add(name, value, gradient, count or shape{rows, columns}, group{i}): value and gradient are "
                   "pointers to the types of parameters<Value, Gradient>, not const, and the group, if any, is a group");
@@ -158,8 +151,8 @@ template <class Value, class Gradient = Value> class parameters {
     if (s.rows < 0) refuse(name, "rows must be at least 0, are " + std::to_string(s.rows));
     if (s.columns < 1) refuse(name, "columns must be at least 1, are " + std::to_string(s.columns));
     if (s.rows > most / s.columns)
-      refuse(name, "rows x columns must be at most 2^60, are " + std::to_string(s.rows) + " x " +
-                       std::to_string(s.columns));
+      refuse(name,
+             "rows x columns must be at most 2^60, are " + std::to_string(s.rows) + " x " + std::to_string(s.columns));
     add_view(std::move(name), value, gradient, s.rows * s.columns, s.columns, g, types);
   }
 
@@ -184,8 +177,8 @@ template <class Value, class Gradient = Value> class parameters {
 
   template <class T> static void require_aligned(std::string const& name, std::string const& what, T const* p) {
     if (auto const beyond = reinterpret_cast<std::uintptr_t>(p) % alignof(T))
-      refuse(name, what + " must be aligned to " + std::to_string(alignof(T)) + " bytes, is " +
-                       std::to_string(beyond) + " past a multiple");
+      refuse(name, what + " must be aligned to " + std::to_string(alignof(T)) + " bytes, is " + std::to_string(beyond) +
+                       " past a multiple");
   }
 
   static constexpr std::int64_t most = std::int64_t{1} << 60;

@@ -19,15 +19,15 @@ struct step_report {
   double loss_scale = 1;     ///< for the next backward pass
   double grad_norm = 0;      ///< of the true gradients of all groups in the last update, before clipping; the clip
                              ///< policy's norm, or L2; NaN if nothing measures it
-  double clip_factor = 1;    ///< of the last applied update; the smallest if groups or tensors are clipped separately
-  bool checked = false;      ///< whether a gradient that is not finite skips the step (skip_nonfinite, or implied)
+  double clip_factor = 1;  ///< of the last applied update; the smallest if groups or tensors are clipped separately
+  bool checked = false;  ///< whether a gradient that is not finite skips the step (skip_nonfinite, or implied)
 };
 
 /// One tensor's gradient, as the last read-only pass saw it.
 struct gradient_state {
   std::string name;  ///< of the parameter
-  bool finite;       ///< whether all of its elements are finite
-  double norm;       ///< of the gradient in memory, so with the loss scale and the weights of the micro-batches
+  bool finite;  ///< whether all of its elements are finite
+  double norm;  ///< of the gradient in memory, so with the loss scale and the weights of the micro-batches
 };
 
 /// The memory that an optimizer owns.

@@ -96,9 +96,7 @@ struct contest {
 using maker = std::function<std::unique_ptr<contest>(problem const&)>;
 
 /// Each unit adds the recipes that it has.
-struct recipe {
-  recipe(std::string name, maker make);
-};
+struct recipe { recipe(std::string name, maker make); };
 
 /// The maker of a recipe, or an empty one.
 maker find_recipe(std::string const& name);

@@ -35,8 +35,7 @@ template <class T, bool Clip> class adamw : public contest {
   explicit adamw(problem const& p)
       : numbers_(p), master_(copies ? p.arena : 0), m_(p.arena), v_(p.arena),
         partial_(std::size_t(omp_get_max_threads())) {
-    if constexpr (copies)
-      fill(master_, p, [&](std::int64_t i) { return float(T(p.value(i))); });
+    if constexpr (copies) fill(master_, p, [&](std::int64_t i) { return float(T(p.value(i))); });
   }
 
   void step() override {
@@ -94,8 +93,8 @@ template <class T, bool Clip> class adamw : public contest {
   BENCH_AVX2 void range(std::int64_t begin, std::int64_t end, terms const& one) const {
     wide_terms const k = widen(one);
     std::int64_t i = begin;
-    for (; i + 8 <= end; i += 8) eight(exact() + i, numbers_.gradients.get() + i, m_.get() + i, v_.get() + i,
-                                       numbers_.values.get() + i, k);
+    for (; i + 8 <= end; i += 8)
+      eight(exact() + i, numbers_.gradients.get() + i, m_.get() + i, v_.get() + i, numbers_.values.get() + i, k);
     std::size_t const rest = std::size_t(end - i);
     if (rest == 0) return;
     float p[8] = {}, m[8] = {}, v[8] = {};

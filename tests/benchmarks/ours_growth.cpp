@@ -20,8 +20,8 @@ recipe const recipes[] = {
     {"policies_1", make<float>(1, 1, rule, rate)},
     {"policies_2", make<float>(1, 1, rule, rate, ds::clip_norm{clip})},
     {"policies_3", make<float>(1, 1, rule, rate, ds::clip_norm{clip}, ds::static_loss_scale{.scale = 1})},
-    {"policies_4", make<float>(1, 1, rule, rate, ds::clip_norm{clip}, ds::static_loss_scale{.scale = 1},
-                               ds::ema{.decay = ema})},
+    {"policies_4",
+     make<float>(1, 1, rule, rate, ds::clip_norm{clip}, ds::static_loss_scale{.scale = 1}, ds::ema{.decay = ema})},
     {"policies_5", make<float>(1, 1, rule, rate, ds::clip_norm{clip}, ds::static_loss_scale{.scale = 1},
                                ds::ema{.decay = ema}, ds::zero_grad{})},
 };

@@ -58,9 +58,7 @@ timing time_steps(int steps, std::function<void()> const& step) {
 
 void wait() { check(cudaStreamSynchronize(stream())); }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::int64_t free_memory() {
   std::size_t free = 0, total = 0;

@@ -33,9 +33,7 @@ timing time_steps(int steps, std::function<void()> const& step) {
 
 void wait() {}
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void mark_memory() {
   std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM starts anew

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "ours.hpp"
 #include "../../examples/parts/rules.hpp"
+#include "ours.hpp"
 
 /// Every element-wise rule of the examples' list in float, as a recipe rule_<name>.
 namespace bench {

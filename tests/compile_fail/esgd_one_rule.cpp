@@ -2,6 +2,4 @@
 #include <descent/descent.hpp>
 #include <descent/minimizers/esgd.hpp>
 
-void f(descent::parameters<float> const& params) {
-  descent::esgd_optimizer opt{params, descent::sgd{}};
-}
+void f(descent::parameters<float> const& params) { descent::esgd_optimizer opt{params, descent::sgd{}}; }

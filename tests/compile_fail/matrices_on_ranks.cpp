@@ -5,6 +5,5 @@
 #include <descent/rules/muon.hpp>
 
 void f(descent::parameters<float> const& params, descent::comm::threads::member& comm) {
-  descent::optimizer opt{params, descent::adamw{}, descent::matrices{descent::muon{}},
-                         descent::replicated{comm}};
+  descent::optimizer opt{params, descent::adamw{}, descent::matrices{descent::muon{}}, descent::replicated{comm}};
 }

@@ -2,6 +2,4 @@
 #include <descent/descent.hpp>
 namespace ds = descent;
 
-void f(ds::parameters<float> const& params) {
-  ds::optimizer opt{params, ds::lion{}, ds::states<float, float>{}};
-}
+void f(ds::parameters<float> const& params) { ds::optimizer opt{params, ds::lion{}, ds::states<float, float>{}}; }

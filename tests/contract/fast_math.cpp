@@ -16,7 +16,7 @@
 namespace ds = descent;
 
 // From memory that the compiler cannot see into, or it would rely on these not being there.
-std::uint64_t volatile const bits_of_bad[] = {0x7ff8000000000000, 0xfff8000000000000, 0x7ff0000000000000,
+std::uint64_t const volatile bits_of_bad[] = {0x7ff8000000000000, 0xfff8000000000000, 0x7ff0000000000000,
                                               0xfff0000000000000};
 double bad_number(int which) { return __builtin_bit_cast(double, std::uint64_t(bits_of_bad[which])); }
 constexpr int bad_count = 4;
@@ -192,8 +192,7 @@ void settings() {
   buffer<float> w(numbers<float>(5, 1)), g(numbers<float>(5, 1));
   ds::parameters<float> params;
   params.add("w", w.data(), g.data(), 5);
-  auto opt = make(params, ds::sgd{}, ds::accumulate{2},
-                  ds::vary<&ds::sgd::momentum>(broken{none}));
+  auto opt = make(params, ds::sgd{}, ds::accumulate{2}, ds::vary<&ds::sgd::momentum>(broken{none}));
   REQUIRE(opt.state<0>("w").size() == 5, "%s", "a momentum that follows a schedule needs its state");
   for (double weight : {none, infinite, -infinite})
     REQUIRE(message([&] { opt.step(weight); }).find("weight must be") != std::string::npos, "step(%g)", weight);

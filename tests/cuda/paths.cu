@@ -36,9 +36,7 @@ namespace detail = descent::detail;
 
 template <class Plan>
 void reach(detail::device_view<Plan> const& v, detail::control_view<Plan> const& w) {
-  auto const go = [](auto kernel, auto const&... arguments) {
-    detail::launch(kernel, 1, 1, nullptr, arguments...);
-  };
+  auto const go = [](auto kernel, auto const&... arguments) { detail::launch(kernel, 1, 1, nullptr, arguments...); };
   auto const all = [&]<class Body>(Body body) {
     go(detail::each_packet<detail::all_packets<Plan, Body>>, detail::all_packets<Plan, Body>{v, body});
   };
@@ -46,16 +44,16 @@ void reach(detail::device_view<Plan> const& v, detail::control_view<Plan> const&
   all(detail::zero_all{});
   if constexpr (Plan::has_master || Plan::has_remainder) all(detail::reload_all{});
   if constexpr (Plan::averages) {
-    using body = detail::swap_in_packets<Plan, detail::point::average>;
+    using body = detail::swap_in_packets<Plan, detail::swap_target::average>;
     go(detail::each_packet<body>, body{v});
     all(detail::restore_all{});
   }
-  if constexpr (Plan::template given<typename Plan::loss_scale>) {
+  if constexpr (ds::detail::has<Plan, ds::kind::loss_scale>) {
     using body = detail::scaled_packets<Plan, detail::unscale_body>;
     go(detail::each_packet<body>, body{v, nullptr, {}});
   }
   go(detail::each_packet<detail::update_packets<Plan>>, detail::update_packets<Plan>{v});
-  if constexpr (Plan::own_updates) go(detail::count_updates<Plan>, v);
+  if constexpr (Plan::per_row_step) go(detail::count_updates<Plan>, v);
   go(detail::set_step_groups<Plan>, v, w, detail::group_batch<typename Plan::rule>{});
   if constexpr (Plan::norm_first) {
     go(detail::measure_chunks<Plan, detail::measure::norm>, v, w, descent::step_call{});
@@ -88,15 +86,14 @@ REACH(ds::bfloat16, ds::half, ds::lion, ds::skip_nonfinite, ds::states<ds::bfloa
 REACH(ds::half, ds::half, ds::rmsprop, ds::clip_norm, ds::master<float>)
 REACH(ds::half, ds::half, ds::lars, ds::master<float>, rate)
 REACH(float, float, ds::lars, ds::clip_norm)
-REACH(ds::bfloat16, ds::bfloat16, ds::lamb, ds::clip_norm, ds::master<float>,
-      ds::states<ds::bfloat16>)
+REACH(ds::bfloat16, ds::bfloat16, ds::lamb, ds::clip_norm, ds::master<float>, ds::states<ds::bfloat16>)
 REACH(float, float, ds::lamb)
 REACH(float, float, ds::dog)
 REACH(ds::half, ds::half, ds::dog, ds::clip_norm, ds::master<float>, ds::states<ds::half>)
 
 // the whole step
-REACH(ds::half, ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm, ds::ema,
-      ds::zero_grad, rate)
+REACH(ds::half, ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm, ds::ema, ds::zero_grad,
+      rate)
 REACH(ds::bfloat16, ds::bfloat16, ds::adamw, ds::stochastic_rounding, ds::states<ds::bfloat16>, ds::clip_norm)
 REACH(ds::half, ds::half, ds::lion, ds::stochastic_rounding, ds::states<ds::half>, ds::static_loss_scale,
       ds::accumulate)

@@ -71,14 +71,12 @@ using plain_half = detail::plan<ds::half, ds::half, ds::adamw, ds::master<float>
 using plain_bfloat16 = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::states<ds::bfloat16>>;
 using in_float = detail::plan<float, float, ds::adamw, ds::clip_norm>;
 using in_half = detail::plan<ds::half, ds::half, ds::adamw, ds::clip_norm, ds::master<float>>;
-using in_bfloat16 =
-    detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::clip_norm, ds::states<ds::bfloat16>>;
+using in_bfloat16 = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::clip_norm, ds::states<ds::bfloat16>>;
 using with_remainder = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::master_remainder>;
 using at_random =
     detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::stochastic_rounding, ds::states<ds::bfloat16>>;
-using whole_step =
-    detail::plan<ds::half, ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm, ds::ema,
-                 ds::zero_grad>;
+using whole_step = detail::plan<ds::half, ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm,
+                                ds::ema, ds::zero_grad>;
 
 template <class Plan>
 constexpr auto update_bytes = Plan::update_bytes({true, true}) * detail::packet_size;

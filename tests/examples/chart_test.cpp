@@ -42,8 +42,7 @@ std::size_t count(std::string const& text, std::string const& part) {
 TEST_CASE("chart: all scales and names give well-formed SVG with a line per curve and a legend") {
   for (auto const scale : {axis::linear, axis::logarithmic, axis::nines}) {
     curve const a{"a < b & \"c\"", {{1, 30}, {2, 90}, {3, 99.5}}}, b{"b", {{1, 20}, {3, 100}}, {{3, 100}}};
-    auto const svg =
-        draw("title", {{"left", "epoch", scale, {a, b}}, {"right", "epoch", scale, {b, a}}});
+    auto const svg = draw("title", {{"left", "epoch", scale, {a, b}}, {"right", "epoch", scale, {b, a}}});
     CHECK(well_formed(svg));
     CHECK(count(svg, "<path") == 4);
     CHECK(count(svg, "<circle") == 2);
@@ -61,8 +60,7 @@ TEST_CASE("chart: points that cannot be shown interrupt a line") {
 
 TEST_CASE("chart: one point, equal values or none at all still give a picture") {
   for (auto const scale : {axis::linear, axis::logarithmic, axis::nines})
-    for (auto const& points :
-         std::vector<std::vector<point>>{{}, {{1, 50}}, {{1, 50}, {2, 50}}, {{1, NAN}}})
+    for (auto const& points : std::vector<std::vector<point>>{{}, {{1, 50}}, {{1, 50}, {2, 50}}, {{1, NAN}}})
       CHECK(well_formed(draw("few", {{"panel", "x", scale, {{"c", points}}}})));
 }
 

@@ -195,7 +195,7 @@ TEST_CASE("compare: mistakes are named, with what is allowed") {
   rejects({"--networks", "deep,deep"}, "--networks has \"deep\" twice");
   rejects({"--optimizers", "sgd,sgd"}, "--optimizers has \"sgd\" twice");
   rejects({"--optimizers", "adam:rho=1"},
-          "adam has no hyperparameter \"rho\"; it has lr, beta1, beta2, eps, weight_decay, eps_on_raw, bias_correction");
+          "adam has no hyperparameter \"rho\"; it has lr, beta1, beta2, eps, weight_decay, eps_hat, bias_correction");
   rejects({"--rates", "0.1,1"}, "--rates must be at least 3 rates that rise, is \"0.1,1\"");
   rejects({"--rates", "0.1,1,0.5"}, "--rates must be at least 3 rates that rise, is \"0.1,1,0.5\"");
   rejects({"--rates", "0.1,0.1,1"}, "--rates must be at least 3 rates that rise, is \"0.1,0.1,1\"");

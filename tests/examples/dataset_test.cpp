@@ -27,19 +27,15 @@ struct temporary_directory {
 
 std::string idx(std::vector<unsigned> const& sizes, std::string const& data) {
   std::string text{0, 0, 8, char(sizes.size())};
-  for (unsigned const size : sizes)
-    text += {char(size >> 24), char(size >> 16), char(size >> 8), char(size)};
+  for (unsigned const size : sizes) text += {char(size >> 24), char(size >> 16), char(size >> 8), char(size)};
   return text + data;
 }
 
-void write(std::string const& path, std::string const& contents) {
-  std::ofstream{path, std::ios::binary} << contents;
-}
+void write(std::string const& path, std::string const& contents) { std::ofstream{path, std::ios::binary} << contents; }
 
-void write_set(temporary_directory const& directory, std::string const& part, unsigned images,
-               unsigned labels, unsigned size = 2) {
-  write(directory / part + "-images-idx3-ubyte",
-        idx({images, size, size}, std::string(images * size * size, 'p')));
+void write_set(temporary_directory const& directory, std::string const& part, unsigned images, unsigned labels,
+               unsigned size = 2) {
+  write(directory / part + "-images-idx3-ubyte", idx({images, size, size}, std::string(images * size * size, 'p')));
   write(directory / part + "-labels-idx1-ubyte", idx({labels}, std::string(labels, '\3')));
 }
 
@@ -80,8 +76,7 @@ TEST_CASE("idx: what is wrong with a file is said in one sentence") {
     write(path, contents);
     CHECK_THROWS_WITH_AS(read_idx(path, 1), (path + ": " + why).c_str(), std::runtime_error);
   };
-  CHECK_THROWS_WITH_AS(read_idx(path, 1), (path + ": No such file or directory").c_str(),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(read_idx(path, 1), (path + ": No such file or directory").c_str(), std::runtime_error);
   rejects("", "is not an IDX file of unsigned bytes with 1 dimension");
   rejects("a text", "is not an IDX file of unsigned bytes with 1 dimension");
   rejects(idx({1, 1}, "a"), "is not an IDX file of unsigned bytes with 1 dimension");
@@ -102,8 +97,7 @@ TEST_CASE("idx: a compressed file that was cut off is truncated") {
   gzwrite(file, contents.data(), unsigned(contents.size()));
   gzclose(file);
   fs::resize_file(path, 3000);
-  CHECK_THROWS_WITH_AS(read_idx(path, 1),
-                       doctest::Contains("is truncated: its header announces 5000 bytes"),
+  CHECK_THROWS_WITH_AS(read_idx(path, 1), doctest::Contains("is truncated: its header announces 5000 bytes"),
                        std::runtime_error);
 }
 
@@ -116,8 +110,8 @@ TEST_CASE("idx: the four files of a directory must fit each other") {
   rejects(directory / "t10k-images-idx3-ubyte: No such file or directory");
 
   write_set(directory, "t10k", 2, 1);
-  rejects(directory / "t10k-images-idx3-ubyte has 2 images, but " +
-          (directory / "t10k-labels-idx1-ubyte") + " has 1 labels");
+  rejects(directory / "t10k-images-idx3-ubyte has 2 images, but " + (directory / "t10k-labels-idx1-ubyte") +
+          " has 1 labels");
   write_set(directory, "t10k", 2, 2, 3);
   rejects(directory.path.string() + ": the training images have 4 pixels, the test images 9");
   write_set(directory, "t10k", 0, 0);
@@ -132,8 +126,7 @@ TEST_CASE("idx: the four files of a directory must fit each other") {
 }
 
 TEST_CASE("data: an unknown name is neither a set nor a directory") {
-  CHECK_THROWS_WITH_AS(
-      load_dataset("/no/such/place"),
-      "no data in \"/no/such/place\": neither \"digits\" nor \"fashion\" nor a directory",
-      std::runtime_error);
+  CHECK_THROWS_WITH_AS(load_dataset("/no/such/place"),
+                       "no data in \"/no/such/place\": neither \"digits\" nor \"fashion\" nor a directory",
+                       std::runtime_error);
 }

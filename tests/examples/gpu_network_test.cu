@@ -39,11 +39,8 @@ template <class Value, class Device> results one_batch(std::vector<layer_size> c
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("gpu: loss and gradients are those of the host", Value, float, descent::half,
-                   descent::bfloat16) {
-  double const tolerance = std::is_same_v<Value, float>           ? 1e-5
-                           : std::is_same_v<Value, descent::half> ? 4e-3
-                                                                  : 3e-2;
+TEST_CASE_TEMPLATE("gpu: loss and gradients are those of the host", Value, float, descent::half, descent::bfloat16) {
+  double const tolerance = std::is_same_v<Value, float> ? 1e-5 : std::is_same_v<Value, descent::half> ? 4e-3 : 3e-2;
   std::vector<layer_size> const hidden{{6, activation::sigmoid}, {5, activation::relu}};
   auto const host = one_batch<float, cpu>(hidden), device = one_batch<Value, gpu>(hidden);
   CHECK(device.loss == doctest::Approx(host.loss).epsilon(tolerance));

@@ -68,8 +68,7 @@ TEST_CASE("softmax: the gradient is that of the loss, also for large inputs") {
   check_gradient(z, gradient, loss);
 }
 
-TEST_CASE(
-    "softmax: the loss of equal inputs is log(classes), and the largest input is the answer") {
+TEST_CASE("softmax: the loss of equal inputs is log(classes), and the largest input is the answer") {
   std::vector<double> z{0, 0, 0, 0, 0, 2}, dz(6), loss(2);
   std::vector<std::uint8_t> const labels{1, 2};
   std::vector<std::int64_t> correct(2);
@@ -87,6 +86,5 @@ TEST_CASE("cpu: products of 16-bit matrices are those in float, rounded once") {
   std::vector<float> const b{1, 2, 3, 4, 5, 6};                          // 2x3
   std::vector<descent::half> c(4);
   device.multiply(0.5, matrix{a.data(), 2, 3}, matrix{b.data(), 2, 3}.t(), matrix{c.data(), 2, 2});
-  CHECK(std::vector<float>(c.begin(), c.end()) ==
-        std::vector<float>{-0.875f, -1.25f, 14.5f, 32.5f});
+  CHECK(std::vector<float>(c.begin(), c.end()) == std::vector<float>{-0.875f, -1.25f, 14.5f, 32.5f});
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include "../../examples/parts/network.hpp"
 #include "../../examples/parts/cpu.hpp"
+#include "../../examples/parts/network.hpp"
 #include "gradient_check.hpp"
 
 using namespace example;
@@ -16,8 +16,7 @@ TEST_CASE("network: every gradient of the three networks is that of the mean los
     CAPTURE(name);
     cpu device;
     random_source random{3};
-    network<cpu, double> net{
-        device, digits.train.features, parse_network(name), digits.classes, batch, random};
+    network<cpu, double> net{device, digits.train.features, parse_network(name), digits.classes, batch, random};
     net.forward(images, 0, batch);
     net.backward();
     net.take_totals();
@@ -34,8 +33,7 @@ TEST_CASE("network: every gradient of the three networks is that of the mean los
 }
 
 TEST_CASE("network: images are read in the given order, with pixels from 0 to 1") {
-  labelled_images const images{
-      .pixels = {0, 16, 8, 4, 2, 1}, .labels = {0, 1, 2}, .features = 2, .brightest = 16};
+  labelled_images const images{.pixels = {0, 16, 8, 4, 2, 1}, .labels = {0, 1, 2}, .features = 2, .brightest = 16};
   image_source<cpu> source{images};
   source.order = {2, 0, 1};
   std::vector<double> x(4);

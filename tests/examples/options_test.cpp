@@ -17,10 +17,8 @@ namespace {
 std::vector<std::string> words(std::string const& text) {
   std::vector<std::string> result(1);
   for (char const c : text) {
-    if (c == ' ')
-      result.emplace_back();
-    else
-      result.back() += c;
+    if (c == ' ') result.emplace_back();
+    else result.back() += c;
   }
   return result;
 }
@@ -45,9 +43,8 @@ TEST_CASE("options: nothing given is adamw on the digits") {
 }
 
 TEST_CASE("options: values follow their name after a space or =") {
-  for (auto const* text :
-       {"--epochs 7 --precision half --schedule linear --network relu8,sigmoid4",
-        "--epochs=7 --precision=half --schedule=linear --network=relu8,sigmoid4"}) {
+  for (auto const* text : {"--epochs 7 --precision half --schedule linear --network relu8,sigmoid4",
+                           "--epochs=7 --precision=half --schedule=linear --network=relu8,sigmoid4"}) {
     auto const o = parse_options(words(text));
     CHECK(o.epochs == 7);
     CHECK(o.storage == precision::half);
@@ -61,8 +58,7 @@ TEST_CASE("options: values follow their name after a space or =") {
 }
 
 TEST_CASE("options: hyperparameters go to every optimizer that has them, its own come last") {
-  auto const o =
-      parse_options(words("--compare sgd:lr=0.5:nesterov=true,adam --lr 0.25 --momentum 0.8"));
+  auto const o = parse_options(words("--compare sgd:lr=0.5:nesterov=true,adam --lr 0.25 --momentum 0.8"));
   REQUIRE(o.optimizers.size() == 2);
   CHECK(o.optimizers[0].label == "sgd lr=0.5 nesterov=true");
   CHECK(get(o.optimizers[0].rule, "lr") == 0.5);
@@ -116,8 +112,7 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
   rejects("--lr fast", "--lr must be a number, is \"fast\"");
   rejects("--lr -1", "adamw: lr must be finite and at least 0, is -1");
   rejects("--precision fp8", "--precision must be one of float, half, bfloat16, is \"fp8\"");
-  rejects("--schedule slow",
-          "--schedule must be one of constant, linear, cosine, step, is \"slow\"");
+  rejects("--schedule slow", "--schedule must be one of constant, linear, cosine, step, is \"slow\"");
   rejects("--optimizer sgdd", "there is no optimizer \"sgdd\"; there are " + joined(rule_names(), ", "));
   rejects("--optimizer adam,nadam --precision half",
           "nadam is compiled for float only; for half there are sgd, adam, adamw, rmsprop, lion, lars, lamb, dog");
@@ -125,8 +120,7 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
           "sgd has no hyperparameter \"beta1\"; it has lr, momentum, dampening, weight_decay, "
           "nesterov, decoupled");
   rejects("--optimizer sgd:lr", "\"lr\" in \"sgd:lr\" must be HYPERPARAMETER=VALUE");
-  rejects("--optimizer sgd --compare adam",
-          "--optimizer and --compare can be given only once, and not together");
+  rejects("--optimizer sgd --compare adam", "--optimizer and --compare can be given only once, and not together");
   rejects("--optimizer sgd --beta1 0.5", "no chosen optimizer has a hyperparameter \"beta1\"");
   rejects("--network tanh3",
           "a network must be softmax, shallow, deep, or a list of hidden layers such as "
@@ -144,8 +138,8 @@ TEST_CASE("options: the help names every rule and every hyperparameter") {
 }
 
 TEST_CASE("schedule: every shape starts at the peak after the warm-up; all but `constant` fall") {
-  for (auto const shape : {schedule_shape::constant, schedule_shape::linear, schedule_shape::cosine,
-                           schedule_shape::step}) {
+  for (auto const shape :
+       {schedule_shape::constant, schedule_shape::linear, schedule_shape::cosine, schedule_shape::step}) {
     options o;
     o.schedule = shape;
     o.warmup = 10;

@@ -31,10 +31,8 @@ history pretend(options const&, optimizer_choice const& optimizer, dataset const
 
 }  // namespace
 
-TEST_CASE(
-    "program: pictures and numbers are written to a directory that need not exist, status 0") {
-  auto const directory =
-      fs::temp_directory_path() / ("descent-program-" + std::to_string(getpid()));
+TEST_CASE("program: pictures and numbers are written to a directory that need not exist, status 0") {
+  auto const directory = fs::temp_directory_path() / ("descent-program-" + std::to_string(getpid()));
   CHECK(run({"--compare", "sgd,adam", "--out", (directory / "new").string()}, pretend) == 0);
   CHECK(fs::file_size(directory / "new" / "curves.svg") > 1000);
   CHECK(fs::file_size(directory / "new" / "curves.csv") > 100);

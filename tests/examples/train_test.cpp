@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include "../../examples/train.hpp"
 #include "../../examples/parts/cpu.hpp"
+#include "../../examples/train.hpp"
 
 #include <doctest/doctest.h>
 #include <omp.h>
@@ -30,23 +30,20 @@ template <class Value> history train_digits(std::vector<std::string> const& argu
   auto const log = temporary_file();
   console out{log.get()};
   cpu device;
-  return train<Value>(device, o, "adamw", std::get<descent::adamw>(o.optimizers[0].rule), data,
-                      out);
+  return train<Value>(device, o, "adamw", std::get<descent::adamw>(o.optimizers[0].rule), data, out);
 }
 
 bool same_bits(history const& a, history const& b) {
   return std::ranges::equal(a.epochs, b.epochs, [](epoch_record const& x, epoch_record const& y) {
-    return x.train_loss == y.train_loss && x.train_accuracy == y.train_accuracy &&
-           x.test_loss == y.test_loss && x.test_accuracy == y.test_accuracy &&
-           x.gradient_norm == y.gradient_norm;
+    return x.train_loss == y.train_loss && x.train_accuracy == y.train_accuracy && x.test_loss == y.test_loss &&
+           x.test_accuracy == y.test_accuracy && x.gradient_norm == y.gradient_norm;
   });
 }
 
 }  // namespace
 
-TEST_CASE_TEMPLATE(
-    "train: one seed gives the same bits for any number of threads, another seed does not", Value,
-    float, descent::half, descent::bfloat16) {
+TEST_CASE_TEMPLATE("train: one seed gives the same bits for any number of threads, another seed does not", Value, float,
+                   descent::half, descent::bfloat16) {
   std::vector<std::string> const arguments{"--epochs", "2", "--batch", "128", "--seed", "5"};
   omp_set_num_threads(1);
   auto const alone = train_digits<Value>(arguments);
@@ -66,8 +63,7 @@ TEST_CASE("train: the digits are learned") {
 }
 
 TEST_CASE("train: --steps ends within an epoch, --limit shortens it") {
-  auto const run = train_digits<float>(
-      {"--network", "relu4", "--limit", "100", "--batch", "32", "--steps", "6"});
+  auto const run = train_digits<float>({"--network", "relu4", "--limit", "100", "--batch", "32", "--steps", "6"});
   REQUIRE(run.epochs.size() == 2);
   CHECK(run.epochs[0].steps == 4);
   CHECK(run.epochs[1].steps == 6);

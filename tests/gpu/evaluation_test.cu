@@ -34,9 +34,7 @@ struct bowl {
   }
 };
 
-__global__ void evaluate(bowl b, double* loss) {
-  *loss = b.evaluate();
-}
+__global__ void evaluate(bowl b, double* loss) { *loss = b.evaluate(); }
 
 }  // namespace
 
@@ -84,8 +82,7 @@ TEST_CASE("lbfgs: half values over several chunks, one of them a tail, fall to t
   }
 }
 
-TEST_CASE("lbfgs: memory of the host is refused on the device" *
-          doctest::skip(!test::host_memory_is_out_of_reach())) {
+TEST_CASE("lbfgs: memory of the host is refused on the device" * doctest::skip(!test::host_memory_is_out_of_reach())) {
   test::stream s;
   test::tensors<float> x{{{5}}, s};
   CHECK_THROWS_AS(descent::lbfgs_optimizer(x.on_host(), descent::lbfgs{}, descent::cuda{s}), std::invalid_argument);

@@ -125,8 +125,8 @@ TEST_CASE("an observed metric reaches the next sums of a rule, and set_plateau p
 }
 
 TEST_CASE("a growing batch updates after as many calls as on the host, also when replayed") {
-  auto const growth = ds::grow_batch(ds::batch_growth<ds::step>{
-      .rate = {.initial = 0.5, .factor = 0.5, .every = 2}, .batch = 1, .largest = 2});
+  auto const growth = ds::grow_batch(
+      ds::batch_growth<ds::step>{.rate = {.initial = 0.5, .factor = 0.5, .every = 2}, .batch = 1, .largest = 2});
   auto both = test::twins_of<float>(model, ds::sgd{}, growth);
   auto runs = test::replayed_of<float>(model, test::one_step, ds::sgd{}, growth);
   for (std::uint64_t t = 1; t <= 9; ++t) {

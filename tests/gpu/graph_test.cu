@@ -91,8 +91,7 @@ TEST_CASE("what waits for the stream throws during a capture and leaves the capt
   test::graph const recorded(s, [&] {
     opt.step();
     auto const refuses = [](std::string const& name, auto call) {
-      auto const sentence =
-          name + " waits for the stream, which is capturing: call it after the graph has run";
+      auto const sentence = name + " waits for the stream, which is capturing: call it after the graph has run";
       CHECK_THROWS_WITH_AS(call(), sentence.c_str(), std::logic_error);
     };
     refuses("report()", [&] { opt.report(); });
@@ -146,11 +145,11 @@ TEST_CASE("optimizers on two streams do not disturb each other") {
 
 TEST_CASE("many replays of the whole step skip what overflows now and then, and end at the eager bits") {
   std::uint64_t const steps = test::in_software() ? 200 : 1000, overflow_in = steps / 25;
-  auto runs = test::replayed_of<half>({{300}, {31, 0, 1, 2}}, test::one_step, ds::adamw{},
-                                      ds::learning_rate(ds::cosine{.peak = 1e-2, .steps = std::int64_t(steps)}),
-                                      ds::master<float>{}, ds::dynamic_loss_scale{.init = 16, .interval = 5},
-                                      ds::clip_norm{1}, ds::ema{.decay = 0.99, .start = 2}, ds::lookahead{.k = 3},
-                                      ds::zero_grad{});
+  auto runs =
+      test::replayed_of<half>({{300}, {31, 0, 1, 2}}, test::one_step, ds::adamw{},
+                              ds::learning_rate(ds::cosine{.peak = 1e-2, .steps = std::int64_t(steps)}),
+                              ds::master<float>{}, ds::dynamic_loss_scale{.init = 16, .interval = 5}, ds::clip_norm{1},
+                              ds::ema{.decay = 0.99, .start = 2}, ds::lookahead{.k = 3}, ds::zero_grad{});
   CHECK(runs.recorded.nodes == 3);
   int overflows = 0;
   for (std::uint64_t t = 1; t <= steps; ++t) {

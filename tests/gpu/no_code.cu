@@ -52,8 +52,7 @@ TEST_CASE(
   }
   INFO(text);
   CHECK(text.starts_with("this program carries code for the architectures "));
-  CHECK(text.ends_with(", but device 0 is of compute capability " + device +
-                       ": compile with -arch=" + arch));
+  CHECK(text.ends_with(", but device 0 is of compute capability " + device + ": compile with -arch=" + arch));
   CHECK(descent::detail::launches == 0);
   CHECK(cudaGetLastError() == cudaSuccess);
   test::cuda(cudaStreamSynchronize(s));

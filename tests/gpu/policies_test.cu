@@ -71,9 +71,9 @@ namespace ds = descent;
 // Policies that do not affect each other are tested together: each optimizer takes long to compile.
 TEST_CASE("a loss scale, static or dynamic, grows, backs off and skips alike") {
   agrees<ds::half>(ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 64, .interval = 2},
-                             ds::clip_norm{1}, ds::ema{.decay = 0.5}, ds::zero_grad{});
-  agrees<ds::half>(ds::sgd{.momentum = 0.5}, ds::static_loss_scale{8}, ds::zero_grad{},
-                             ds::stochastic_rounding{8}, ds::states<ds::half>{}, ds::lookahead{.k = 3});
+                   ds::clip_norm{1}, ds::ema{.decay = 0.5}, ds::zero_grad{});
+  agrees<ds::half>(ds::sgd{.momentum = 0.5}, ds::static_loss_scale{8}, ds::zero_grad{}, ds::stochastic_rounding{8},
+                   ds::states<ds::half>{}, ds::lookahead{.k = 3});
 }
 TEST_CASE("norms of every kind clip alike, over everything, groups and tensors") {
   agrees<double>(ds::adam{}, ds::clip<ds::norm::l1>{1});
@@ -83,12 +83,12 @@ TEST_CASE("norms of every kind clip alike, over everything, groups and tensors")
 TEST_CASE("rules with sums clip alike") {
   agrees<float>(ds::lamb{}, ds::clip_adaptive{}, ds::dynamic_loss_scale{.init = 4});
   agrees<float>(ds::lars{}, ds::clip<ds::norm::l2, ds::scope::group>{1, ds::torch_eps}, ds::clip_value{0.1},
-                       ds::gradient_noise{.eta = 1, .seed = 9});
+                ds::gradient_noise{.eta = 1, .seed = 9});
   agrees<ds::half>(ds::dog{.reps = 0.1}, ds::dynamic_loss_scale{.init = 4}, ds::master<float>{});
 }
 TEST_CASE("averages and lookahead agree") {
   agrees<float>(ds::adamw{}, ds::ema{.decay = 0.9, .start = 2, .bias_corrected = true}, ds::lookahead{.k = 2},
-                       ds::clip_value{0.25}, ds::gradient_noise{.eta = 1, .seed = 9}, ds::skip_nonfinite{});
+                ds::clip_value{0.25}, ds::gradient_noise{.eta = 1, .seed = 9}, ds::skip_nonfinite{});
   agrees<ds::half>(ds::adamw{}, ds::master<float>{}, ds::swa{.start = 2, .every = 2}, ds::skip_nonfinite{});
 }
 TEST_CASE("random rounding and noise draw the same numbers") {

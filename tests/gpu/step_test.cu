@@ -42,8 +42,7 @@ template <class Value> void same_on_device(std::vector<test::tensor> const& list
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("tensors of every awkward size are updated, and nothing beside them", Value,
-                   float, descent::half) {
+TEST_CASE_TEMPLATE("tensors of every awkward size are updated, and nothing beside them", Value, float, descent::half) {
   for (std::int64_t const size : std::vector<std::int64_t>{0, 1, 7, 8, 9, chunk - 1, chunk, chunk + 1, 2 * chunk + 5}) {
     CAPTURE(size);
     same_on_device<Value>({{size}});
@@ -51,8 +50,7 @@ TEST_CASE_TEMPLATE("tensors of every awkward size are updated, and nothing besid
   }
 }
 
-TEST_CASE_TEMPLATE("values and gradients may lie anywhere, together or not", Value, float,
-                   descent::half) {
+TEST_CASE_TEMPLATE("values and gradients may lie anywhere, together or not", Value, float, descent::half) {
   std::vector<test::tensor> list;
   for (int value = 0; value < 8; ++value)
     for (int gradient = 0; gradient < 8; ++gradient)
@@ -61,8 +59,7 @@ TEST_CASE_TEMPLATE("values and gradients may lie anywhere, together or not", Val
   same_on_device<Value>(list);
 }
 
-TEST_CASE_TEMPLATE("empty tensors may be first, in the middle, last, or all there is", Value, float,
-                   descent::half) {
+TEST_CASE_TEMPLATE("empty tensors may be first, in the middle, last, or all there is", Value, float, descent::half) {
   same_on_device<Value>({{0}, {0}, {5}, {0}, {chunk + 3}, {0}, {0}});
   same_on_device<Value>({{0}, {0}});
   same_on_device<Value>({});
@@ -90,21 +87,17 @@ constexpr std::int64_t count = (std::int64_t{1} << 31) + 4096 + 5;
 
 bool fits() {
   std::size_t free = 0, total = 0;
-  return !test::in_software() && cudaMemGetInfo(&free, &total) == cudaSuccess &&
-         free > (std::size_t{40} << 30);
+  return !test::in_software() && cudaMemGetInfo(&free, &total) == cudaSuccess && free > (std::size_t{40} << 30);
 }
 
 __global__ void fill(float* p, float value) {
   std::int64_t const threads = std::int64_t(gridDim.x) * blockDim.x;
-  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += threads)
-    p[i] = value;
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += threads) p[i] = value;
 }
 
 __global__ void count_others(float const* p, float value, unsigned long long* others) {
   std::int64_t const threads = std::int64_t(gridDim.x) * blockDim.x;
-  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += threads)
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += threads)
     if (p[i] != value) atomicAdd(others, 1ull);
 }
 
@@ -132,8 +125,7 @@ TEST_CASE("a tensor of more than 2^31 elements is updated to its end" * doctest:
   CHECK(others.get(s)[0] == 0);
 
   float const bad = INFINITY;
-  test::cuda(
-      cudaMemcpyAsync(gradient.get() + count - 1, &bad, sizeof bad, cudaMemcpyHostToDevice, s));
+  test::cuda(cudaMemcpyAsync(gradient.get() + count - 1, &bad, sizeof bad, cudaMemcpyHostToDevice, s));
   opt.step();
   CHECK(!opt.report().applied);
 }
@@ -158,8 +150,7 @@ template <class Value, class Rule, class... Ps> void skips(Rule rule, Ps... poli
   auto& x = both.x;
   both.steps(1);
   std::pair<std::size_t, std::int64_t> const places[] = {
-      {0, 0}, {2, 0},  {2, 7}, {2, 4095}, {2, 4096}, {2, 2 * 4096}, {2, 2 * 4096 + 8},
-      {3, 0}, {3, 16}, {4, 7}};
+      {0, 0}, {2, 0}, {2, 7}, {2, 4095}, {2, 4096}, {2, 2 * 4096}, {2, 2 * 4096 + 8}, {3, 0}, {3, 16}, {4, 7}};
   float const bad_ones[] = {infinity, -infinity, not_a_number};
   int skipped = 0;
   auto const skips_at = [&](std::pair<std::size_t, std::int64_t> place, float bad) {
@@ -217,8 +208,7 @@ TEST_CASE("finite gradients whose squares add up to infinity are no reason to sk
 
 TEST_CASE("the norm has the same bits as on the host, for gradients of all magnitudes") {
   // Few elements show the order within a thread, many the order of threads, chunks and tensors.
-  std::vector<test::tensor> const sizes[] = {
-      {{16}}, {{300}}, {{1}, {5000}, {33, 0, 0, 5}, {3 * 4096}}};
+  std::vector<test::tensor> const sizes[] = {{{16}}, {{300}}, {{1}, {5000}, {33, 0, 0, 5}, {3 * 4096}}};
   for (auto const& list : sizes) {
     auto both = test::twins_of<float>(list, descent::adamw{}, descent::skip_nonfinite{});
     for (std::uint64_t seed = 1; seed <= 9; ++seed) {  // each scale with each pattern, and zero
@@ -392,17 +382,14 @@ template <class Exception, class F> std::string message(F const& f) {
 
 }  // namespace
 
-TEST_CASE("host memory on the CUDA backend is refused by name" *
-          doctest::skip(!test::host_memory_is_out_of_reach())) {
+TEST_CASE("host memory on the CUDA backend is refused by name" * doctest::skip(!test::host_memory_is_out_of_reach())) {
   test::stream s;
   test::tensors<float> x{{{5}, {9}}, s};
   auto const make = [&](float* value, float* gradient) {
     descent::parameters<float> p;
     p.add("good", x.device_value.data() + 16, x.device_gradient.data() + 16, 5);
     p.add("bad", value, gradient, 9);
-    return message<std::invalid_argument>([&] {
-      descent::optimizer{p, adamw{}, descent::cuda{s}};
-    });
+    return message<std::invalid_argument>([&] { descent::optimizer{p, adamw{}, descent::cuda{s}}; });
   };
   CHECK(make(&x.value_of(1, 0), x.device_gradient.data() + 32) ==
         "parameter 'bad': its value is host memory, which device 0 cannot reach, or was freed; for host memory use the "
@@ -499,9 +486,7 @@ TEST_CASE("what does not fit into the device's memory throws what CUDA says, and
     descent::detail::device_array<float> const value(count), gradient(count);
     descent::parameters<float> list;
     list.add("w", value.get(), gradient.get(), count);
-    auto const text = message<descent::cuda_error>([&] {
-      descent::optimizer{list, adamw{}, descent::cuda{s}};
-    });
+    auto const text = message<descent::cuda_error>([&] { descent::optimizer{list, adamw{}, descent::cuda{s}}; });
     CHECK(text.starts_with("cudaMalloc failed: cudaErrorMemoryAllocation, out of memory"));
   }
   test::cuda(cudaMemGetInfo(&later, &total));

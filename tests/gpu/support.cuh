@@ -157,8 +157,8 @@ void expect_same(std::vector<T> const& host, std::vector<T> const& device, std::
         !(std::abs(number(host[i]) - number(device[i])) <= tolerance && tolerance > 0))
       ++wrong, first = i;
   INFO(what, ": ", wrong, " of ", host.size(), " differ; element ", first, " is ",
-       host.empty() ? 0 : number(host[first]), " on the host, ",
-       device.empty() ? 0 : number(device[first]), " on the device");
+       host.empty() ? 0 : number(host[first]), " on the host, ", device.empty() ? 0 : number(device[first]),
+       " on the device");
   CHECK(wrong == 0);
 }
 
@@ -203,21 +203,17 @@ template <class Value, class Gradient = Value> class tensors {
 
   tensors(std::vector<tensor> where, stream const& on)
       : list(std::move(where)), value(lay_out<Value>(&tensor::value_shift, value_at_)),
-        gradient(lay_out<Gradient>(&tensor::gradient_shift, gradient_at_)), s(on),
-        device_value(fill_values(), s), device_gradient(gradient, s) {}
+        gradient(lay_out<Gradient>(&tensor::gradient_shift, gradient_at_)), s(on), device_value(fill_values(), s),
+        device_gradient(gradient, s) {}
 
   static std::string name(std::size_t t) { return "w" + std::to_string(t); }
   ds::parameters<Value, Gradient> on_host() { return views(value.data(), gradient.data()); }
-  ds::parameters<Value, Gradient> on_device() {
-    return views(device_value.data(), device_gradient.data());
-  }
+  ds::parameters<Value, Gradient> on_device() { return views(device_value.data(), device_gradient.data()); }
 
   /// Where an element is in `value`, and on the device.
   std::size_t place(std::size_t t, std::int64_t i) const { return value_at_[t] + std::size_t(i); }
   Value& value_of(std::size_t t, std::int64_t i) { return value[place(t, i)]; }
-  Gradient& gradient_of(std::size_t t, std::int64_t i) {
-    return gradient[gradient_at_[t] + std::size_t(i)];
-  }
+  Gradient& gradient_of(std::size_t t, std::int64_t i) { return gradient[gradient_at_[t] + std::size_t(i)]; }
 
   /// Gradients for step t; the host's are not sent yet.
   void new_gradients(std::uint64_t t) {
@@ -260,7 +256,7 @@ template <class Value, class Gradient = Value> class tensors {
  private:
   static constexpr float guard = -77;
 
-  template <class T> std::vector<T> lay_out(int tensor::*shift, std::vector<std::size_t>& at) {
+  template <class T> std::vector<T> lay_out(int tensor::* shift, std::vector<std::size_t>& at) {
     std::size_t end = 16;
     for (tensor const& t : list) {
       at.push_back(end + std::size_t(t.*shift));
@@ -296,8 +292,8 @@ template <class Plan, class A, class B, class F>
 void each_owned(A& a, B& b, std::string const& name, F const& f) {
   if constexpr (Plan::has_master) f(a.master(name), b.master(name), "master");
   if constexpr (Plan::has_remainder) f(a.remainder(name), b.remainder(name), "remainder");
-  if constexpr (Plan::template given<typename Plan::average>) f(a.average(name), b.average(name), "average");
-  if constexpr (Plan::template given<typename Plan::lookahead>) f(a.slow(name), b.slow(name), "slow weights");
+  if constexpr (ds::detail::has<Plan, ds::kind::average>) f(a.average(name), b.average(name), "average");
+  if constexpr (ds::detail::has<Plan, ds::kind::lookahead>) f(a.slow(name), b.slow(name), "slow weights");
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     (f(a.template state<I>(name), b.template state<I>(name), "a state"), ...);
   }(typename Plan::every_slot{});
@@ -309,8 +305,8 @@ template <class Value, class Gradient, class Rule, class... Ps> class twins {
 
   /// Those of the narrowest type in which values, masters or states are stored, or random numbers are drawn.
   template <std::size_t... I> static constexpr int fewest_digits(std::index_sequence<I...>) {
-    constexpr bool draws = plan::template given<typename plan::noise> || ds::takes_normal<Rule>;
-    return std::min({digits<Value>, digits<typename plan::exact>, draws ? digits<float> : digits<double>,
+    constexpr bool draws = ds::detail::has<plan, ds::kind::noise> || ds::takes_normal<Rule>;
+    return std::min({digits<Value>, digits<typename plan::master_or_value>, draws ? digits<float> : digits<double>,
                      digits<typename plan::template slot<I>>...});
   }
   static constexpr int bits = fewest_digits(typename plan::every_slot{});

@@ -20,17 +20,15 @@ namespace {
 std::vector<test::tensor> const model{{2 * 4096 + 1001}, {0}, {7}, {130, 0, 3, 1}, {4096}};
 constexpr std::int64_t elements = 2 * 4096 + 1001 + 7 + 130 + 4096;
 
-std::int64_t moved(void const* p) {
-  return std::int64_t(cudasim_traffic(p, 0) + cudasim_traffic(p, 1));
-}
+std::int64_t moved(void const* p) { return std::int64_t(cudasim_traffic(p, 0) + cudasim_traffic(p, 1)); }
 
 template <class... Names> std::int64_t counted(Names... counters) {
   return std::int64_t((0 + ... + cudasim_count(counters)));
 }
 
-/// A step of whole packets: few launches, all elements in accesses of 16 bytes, and double for sums alone, whose pass is
-/// another launch. What it costs beside is said: PTX instructions for each parameter, and for each packet of 8 accesses
-/// of less than 16 bytes, such as those of terms, and operations in double.
+/// A step of whole packets: few launches, all elements in accesses of 16 bytes, and double for sums alone, whose pass
+/// is another launch. What it costs beside is said: PTX instructions for each parameter, and for each packet of 8
+/// accesses of less than 16 bytes, such as those of terms, and operations in double.
 template <class Plan, class Optimizer>
 void costs_what_it_promises(Optimizer& opt, std::int64_t parameters, test::stream const& s) {
   opt.step();
@@ -67,15 +65,13 @@ void moves_what_the_model_says(std::int64_t expected, Ps... policies) {
   for (std::size_t slot = 0; slot < 2; ++slot) bytes += moved(opt.state("w0", slot).data());
   if constexpr (plan::has_master) bytes += moved(opt.master("w0").data());
   if constexpr (plan::has_remainder) bytes += moved(opt.remainder("w0").data());
-  if constexpr (plan::template given<typename plan::average>) bytes += moved(opt.average("w0").data());
-  if constexpr (plan::template given<typename plan::lookahead>) bytes += moved(opt.slow("w0").data());
+  if constexpr (ds::detail::has<plan, ds::kind::average>) bytes += moved(opt.average("w0").data());
+  if constexpr (ds::detail::has<plan, ds::kind::lookahead>) bytes += moved(opt.slow("w0").data());
   CHECK(opt.bytes_per_parameter() == expected);
   CHECK(bytes == elements * expected);
 
-  auto const all =
-      std::int64_t(cudasim_count("global_load_bytes") + cudasim_count("global_store_bytes"));
-  MESSAGE(std::string(descent::type_name<Value>()), ": ", opt.bytes_per_parameter(),
-          " bytes for each of ", elements,
+  auto const all = std::int64_t(cudasim_count("global_load_bytes") + cudasim_count("global_store_bytes"));
+  MESSAGE(std::string(descent::type_name<Value>()), ": ", opt.bytes_per_parameter(), " bytes for each of ", elements,
           " parameters; the control block, the terms and the tables add ", all - bytes, " bytes, ",
           100 * (all - bytes) / bytes, " %");
   CHECK(all >= bytes);
@@ -96,8 +92,8 @@ TEST_CASE("a step of AdamW moves exactly the bytes of the model, in accesses of 
   SUBCASE("in half with a float master") { moves_what_the_model_says<half>(30, clip, descent::master<float>{}); }
   SUBCASE("in bfloat16") { moves_what_the_model_says<bfloat16>(16, clip, descent::states<bfloat16>{}); }
   SUBCASE("in half: the whole step") {
-    moves_what_the_model_says<half>(40, clip, descent::master<float>{}, descent::dynamic_loss_scale{},
-                                    descent::ema{}, descent::zero_grad{});
+    moves_what_the_model_says<half>(40, clip, descent::master<float>{}, descent::dynamic_loss_scale{}, descent::ema{},
+                                    descent::zero_grad{});
   }
   SUBCASE("in bfloat16 with a float master") {
     moves_what_the_model_says<bfloat16>(30, clip, descent::master<float>{});
@@ -106,20 +102,17 @@ TEST_CASE("a step of AdamW moves exactly the bytes of the model, in accesses of 
     moves_what_the_model_says<bfloat16>(28, clip, descent::master_remainder{});
   }
   SUBCASE("in bfloat16, rounded at random") {
-    moves_what_the_model_says<bfloat16>(16, clip, descent::states<bfloat16>{},
-                                        descent::stochastic_rounding{});
+    moves_what_the_model_says<bfloat16>(16, clip, descent::states<bfloat16>{}, descent::stochastic_rounding{});
   }
   SUBCASE("in float with noise and values clipped, which are free, and slow weights at every step") {
-    moves_what_the_model_says<float>(36, descent::gradient_noise{}, descent::clip_value{},
-                                     descent::lookahead{.k = 1});
+    moves_what_the_model_says<float>(36, descent::gradient_noise{}, descent::clip_value{}, descent::lookahead{.k = 1});
   }
   SUBCASE("in float, clipped by the norm of the parameters") {
     moves_what_the_model_says<float>(36, descent::clip_adaptive{});
   }
 }
 
-TEST_CASE("a step of AdamW uses no local memory and no generic address" *
-          doctest::skip(!test::in_software())) {
+TEST_CASE("a step of AdamW uses no local memory and no generic address" * doctest::skip(!test::in_software())) {
   test::stream s;
   test::tensors<float> x{{{8 * 4096}}, s};
   descent::optimizer opt{x.on_device(), descent::adamw{}, descent::clip_norm{1}, descent::cuda{s}};

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Known traps (machine/traps_test.cpp) that need a device: what a captured graph freezes or leaves out.
+// Known traps (optimizer/traps_test.cpp) that need a device: what a captured graph freezes or leaves out.
 #include "support.cuh"
 
 #include <descent/cuda.cuh>

@@ -18,7 +18,7 @@ sh headers/together.sh "$root/include" cpp "$@"
 for source in headers/optimizers.cpp ../examples/quickstart.cpp ../examples/own_rule.cpp; do
   "$@" -I. -fsyntax-only $source
 done
-"$@" -O2 main.cpp machine/reduce_test.cpp machine/streams_test.cpp -o "$work/packs"
+"$@" -O2 main.cpp detail/summation_order_test.cpp detail/packet_io_test.cpp -o "$work/packs"
 "$work/packs"
 for flags in -Ofast '-O2 -ffinite-math-only'; do
   # shellcheck disable=SC2086  # a list

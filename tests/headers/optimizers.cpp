@@ -22,6 +22,4 @@ void mixed(ds::parameters<ds::half> const& params) {
                 ds::zero_grad{}}.step();
 }
 void lamb(ds::parameters<float> const& params) { ds::optimizer{params, ds::lamb{}}.step(); }
-void muon(ds::parameters<float> const& params) {
-  ds::optimizer{params, ds::adamw{}, ds::matrices{ds::muon{}}}.step();
-}
+void muon(ds::parameters<float> const& params) { ds::optimizer{params, ds::adamw{}, ds::matrices{ds::muon{}}}.step(); }

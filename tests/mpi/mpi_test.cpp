@@ -9,8 +9,8 @@
 #include <descent/rules/lamb.hpp>
 
 #include <doctest/doctest.h>
-#include "support/shared_clock.hpp"
 #include "support/ranks.hpp"
+#include "support/shared_clock.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -313,8 +313,7 @@ TEST_CASE("ranks that disagree about the training setup throw the same sentence"
   std::vector<float> p(9), g(9);
   ds::parameters<float> list;
   list.add("w", p.data(), g.data(), comm.rank() == 1 ? 8 : 9);
-  std::string const why = thrown<std::invalid_argument>([&] {
-    ds::optimizer{list, ds::adamw{}, ds::replicated{comm}};
-  });
+  std::string const why =
+      thrown<std::invalid_argument>([&] { ds::optimizer{list, ds::adamw{}, ds::replicated{comm}}; });
   CHECK(has(why, "ranks disagree about the training setup: parameter 0 'w' of 9 elements"));
 }

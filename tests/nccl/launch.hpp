@@ -22,8 +22,7 @@ inline int size() { return std::atoi(std::getenv("DESCENT_TEST_RANKS")); }
 /// Hands out what rank 0 has; all ranks call it as often.
 inline auto const hand_out = [](int rank, int, auto& value) {
   static int number = 0;
-  std::filesystem::path const file =
-      std::string(std::getenv("DESCENT_TEST_FOLDER")) + "/" + std::to_string(number++);
+  std::filesystem::path const file = std::string(std::getenv("DESCENT_TEST_FOLDER")) + "/" + std::to_string(number++);
   if (rank == 0) {
     std::ofstream(file.string() + ".part", std::ios::binary).write(reinterpret_cast<char const*>(&value), sizeof value);
     std::filesystem::rename(file.string() + ".part", file);

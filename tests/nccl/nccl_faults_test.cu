@@ -170,8 +170,8 @@ void is_stopped(ds::comm::nccl const& comm) {
 int in_own_process(std::string const& test, std::string const& name, std::string const& settings) {
   std::filesystem::create_directories(folder_of(name));
   std::string const program = std::filesystem::read_symlink("/proc/self/exe");
-  std::string const again = settings + " DESCENT_TEST_FOLDER='" + folder_of(name).string() + "' '" + program +
-                            "' --test-case='" + test + "'";
+  std::string const again =
+      settings + " DESCENT_TEST_FOLDER='" + folder_of(name).string() + "' '" + program + "' --test-case='" + test + "'";
   int const status = std::system(again.c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -286,8 +286,8 @@ TEST_CASE("what a given-up sum leaves of an earlier one is taken for no step") {
     watched = {};
     CHECK(value.get(s) == before);
   };
-  check(ds::detail::agreed_sums, ranks::replicated);
-  check(ds::detail::agreed_sums, ranks::sharded);
+  check(ds::detail::collective_sum_count, ranks::replicated);
+  check(ds::detail::collective_sum_count, ranks::sharded);
   check(1, ranks::sharded);  // that of the gather
 }
 

@@ -38,7 +38,7 @@
 #include <vector>
 
 /// Each member function, policy and kind of parameter on devices of several ranks: the bits of one process on the host
-/// with the sum of the gradients, or what the documentation says instead. On hosts: machine/parallel_paths_test.cpp.
+/// with the sum of the gradients, or what the documentation says instead. On hosts: ranks/paths_test.cpp.
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
@@ -151,7 +151,8 @@ TEST_CASE("an ordered sum of shards is made where it is read first: one launch a
     if (test::in_software()) cudasim_reset_counters();
     opt.step();
     s.wait();
-    cost c{ds::detail::launches - launches, 0, opt.memory().bytes, has(opt.explain(), "sum of gradients"), opt.explain()};
+    cost c{ds::detail::launches - launches, 0, opt.memory().bytes, has(opt.explain(), "sum of gradients"),
+           opt.explain()};
     if (test::in_software())
       c.moved = std::int64_t(cudasim_count("global_load_bytes") + cudasim_count("global_store_bytes"));
     return c;
@@ -261,9 +262,8 @@ TEST_CASE("one loss scale for two optimizers, on all ranks") {
   }
   if (comm.size() == 1) return;
   ds::loss_scaler other{ds::dynamic_loss_scale{.init = comm.rank() == 1 ? 4.0 : 2.0}, ds::cuda{s}};
-  std::string const why = ranks::thrown<std::invalid_argument>([&] {
-    ds::optimizer{y.list(), ds::sgd{}, ds::shared_loss_scale{other}, ds::replicated{comm}, ds::cuda{s}};
-  });
+  std::string const why = ranks::thrown<std::invalid_argument>(
+      [&] { ds::optimizer{y.list(), ds::sgd{}, ds::shared_loss_scale{other}, ds::replicated{comm}, ds::cuda{s}}; });
   INFO(why);
   CHECK(has(why, ": shared loss scale 2 (rank 0"));
   CHECK(why.ends_with("; shared loss scale 4 (rank 1)"));
@@ -372,7 +372,8 @@ TEST_CASE("norms over groups and tensors, the largest element, adaptive clipping
   m.same(steps, ds::replicated{comm}, ds::sgd{}, ds::clip<ds::norm::inf>{0.5});
   trial<bfloat16, float>{comm}.same(steps, ds::sharded{comm}, ds::lion{}, ds::master_remainder{}, ds::maximize{},
                                     ds::clip<ds::norm::inf, ds::scope::tensor>{0.5});
-  trial<double>{comm, of_many_chunks}.same(steps, ds::sharded{comm, ds::ordered_sum{}}, ds::nadam{.lr = 0.1}, ds::clip_adaptive{0.01});
+  trial<double>{comm, of_many_chunks}.same(steps, ds::sharded{comm, ds::ordered_sum{}}, ds::nadam{.lr = 0.1},
+                                           ds::clip_adaptive{0.01});
 }
 
 TEST_CASE("rounding at random, clipped elements, masters, averages, slow weights and noise") {

@@ -43,8 +43,8 @@ namespace {
 auto const counted_steps = [](auto& opt, auto& at) {
   auto const launches = test::launches([&] { steps(opt, at); });
   if constexpr (std::remove_reference_t<decltype(at)>::on_device)
-    CHECK(has(opt.explain(),
-              " update, " + std::to_string(launches / 3) + " launches on a device, no synchronisation\n"));
+    CHECK(
+        has(opt.explain(), " update, " + std::to_string(launches / 3) + " launches on a device, no synchronisation\n"));
 };
 
 template <class T> void collectives(joined& comm, test::stream const& s, std::int64_t n) {
@@ -154,8 +154,8 @@ TEST_CASE("an overflow on any rank is skipped by all, on the device, and they ag
   test::stream s;
   auto const run = [&](auto policy, int bad) {
     side<half, half, true> d{of_many_chunks, s, comm};
-    ds::optimizer opt{d.list(), ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 4}, policy,
-                      ds::cuda{s}};
+    ds::optimizer opt{d.list(), ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 4},
+                      policy, ds::cuda{s}};
     d.look();
     for (int t = 0; t < 3; ++t) {
       d.set(t, 1 / 64.);
@@ -224,8 +224,8 @@ TEST_CASE("averages, norms, gradients in memory, and frozen groups") {
     INFO(how, ", rank ", comm.rank());
     side<float, float, true> d{of_many_chunks, s, comm};
     side<float, float, false> h{of_many_chunks, s, comm};
-    ds::optimizer opt{d.list(), ds::adamw{}, ds::clip_norm{2}, ds::ema{.decay = 0.5}, ds::zero_grad{}, policy,
-                      ds::cuda{s}};
+    ds::optimizer opt{d.list(), ds::adamw{}, ds::clip_norm{2}, ds::ema{.decay = 0.5},
+                      ds::zero_grad{}, policy, ds::cuda{s}};
     ds::optimizer alone{h.list(), ds::adamw{}, ds::clip_norm{2}, ds::ema{.decay = 0.5}, ds::accumulate{1}};
     auto const each = [&](auto const& f) { f(opt), f(alone); };
     auto const same = [&] { CHECK(test::same_bits(d.values(), h.values())); };

@@ -259,8 +259,8 @@ TEST_CASE("micro-batches: marks send nothing before the last; groups may change 
   test::stream s;
   made m(s, comm);
   side<float, float, false> h{model, s, comm};
-  ds::optimizer opt{m.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::accumulate{2},
-                    sharded(comm, 4 * 4200), ds::cuda{s}};
+  ds::optimizer opt{m.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::accumulate{2}, sharded(comm, 4 * 4200),
+                    ds::cuda{s}};
   ds::optimizer alone{h.list(), ds::adamw{}, ds::ema{.decay = 0.5}, ds::accumulate{1}};
   auto const marks = [&](int t) {
     m.backward(unsigned(t), [&](std::size_t k, cudaStream_t maker) { opt.ready(k, maker); });

@@ -24,7 +24,7 @@ header = """\
 # Format: '#' starts a comment line, blank lines mean nothing, and the rest is
 #     case <name> <peer> <values at steps 0, 1, 2, ...>
 #     far <name> <peer> <step> <value>
-# The name says which schedule; machine/schedule_reference_test.cpp has its fields. The peer is `chained` (PyTorch's
+# The name says which schedule; schedules/reference_test.cpp has its fields. The peer is `chained` (PyTorch's
 # scheduler, stepped), `closed` (its closed form, or its value where it is told the step), `optax`, or `trained` (a
 # parameter after each step of a training).
 #

@@ -75,7 +75,9 @@ struct beale {
   static constexpr int steps = 5000;
   static constexpr double close = 0.02;
   static double start(std::size_t) { return 1; }
-  static double residual(int k, double x, double y) { return std::array{1.5, 2.25, 2.625}[std::size_t(k)] - x + x * std::pow(y, k + 1); }
+  static double residual(int k, double x, double y) {
+    return std::array{1.5, 2.25, 2.625}[std::size_t(k)] - x + x * std::pow(y, k + 1);
+  }
   static double value(std::vector<double> const& x) {
     double f = 0;
     for (int k = 0; k < 3; ++k) f += residual(k, x[0], x[1]) * residual(k, x[0], x[1]);
@@ -101,7 +103,9 @@ struct logistic {
   static constexpr double penalty = 0.01;
   static double start(std::size_t i) { return 0.5 - 0.5 * double(i); }
   static std::array<double, 3> point(int n) { return {1, std::sin(1.7 * n) * 2, std::cos(2.3 * n * n)}; }
-  static double label(int n) { return std::sin(1.7 * n) + 0.5 * std::cos(2.3 * n * n) + 0.6 * std::sin(5.1 * n) > 0 ? 1 : -1; }
+  static double label(int n) {
+    return std::sin(1.7 * n) + 0.5 * std::cos(2.3 * n * n) + 0.6 * std::sin(5.1 * n) > 0 ? 1 : -1;
+  }
   static double margin(std::vector<double> const& x, int n) {
     auto const a = point(n);
     return label(n) * (a[0] * x[0] + a[1] * x[1] + a[2] * x[2]);

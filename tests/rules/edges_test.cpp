@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// What recorded values (reference_*_test.cpp) and formulas (machine/formulas_test.cpp) do not reach: zeros, sums and
+// What recorded values (reference_*_test.cpp) and formulas (rules/formulas_test.cpp) do not reach: zeros, sums and
 // norms that vanish, caps, rates that change or are zero, state that is not kept, and settings that are refused.
 
 #include <descent/optimizer.hpp>
@@ -345,8 +345,7 @@ TEST_CASE("heavy_ball: after a step with lr = 0 the correction starts anew") {
 TEST_CASE("heavy_ball: follows the papers' steps with changing rates") {
   for (bool nesterov : {false, true})
     for (bool correction : {false, true}) {
-      ds::heavy_ball const rule{
-          .momentum = 0.8, .weight_decay = 0.05, .nesterov = nesterov, .correction = correction};
+      ds::heavy_ball const rule{.momentum = 0.8, .weight_decay = 0.05, .nesterov = nesterov, .correction = correction};
       CHECK(from_plain(rule, rule) <= 1e-13);
       ds::heavy_ball other = rule;
       other.correction = !correction;
@@ -417,12 +416,12 @@ TEST_CASE("settings out of range, or that would mean nothing, are refused with a
   refused(ds::adagrad{.initial = -1}, "adagrad: initial must be finite and at least 0, is -1");
   refused(ds::adagrad{.decay_by_lr = false}, "adagrad: decay_by_lr must be on unless decoupled, is off");
   refused(ds::larc<ds::adam>{.rule = {.beta1 = 2}}, "adam: beta1 must be in [0, 1), is 2");
-  refused(ds::adam{.eps_on_raw = true, .bias_correction = false},
-          "adam: eps_on_raw must be off without bias_correction, is on");
+  refused(ds::adam{.eps_hat = true, .bias_correction = false},
+          "adam: eps_hat must be off without bias_correction, is on");
   refused(ds::adamax{.beta1 = 1}, "adamax: beta1 must be in [0, 1), is 1");
   refused(ds::adamax{.eps = -1}, "adamax: eps must be finite and at least 0, is -1");
-  refused(ds::adamw{.eps_on_raw = true, .bias_correction = false},
-          "adamw: eps_on_raw must be off without bias_correction, is on");
+  refused(ds::adamw{.eps_hat = true, .bias_correction = false},
+          "adamw: eps_hat must be off without bias_correction, is on");
   refused(ds::adamw{.bias_correction = false, .decay_corrected = true},
           "adamw: decay_corrected must be off without bias_correction, is on");
   refused(ds::adan{.beta3 = 1}, "adan: beta3 must be in [0, 1), is 1");
@@ -436,10 +435,10 @@ TEST_CASE("settings out of range, or that would mean nothing, are refused with a
   refused(ds::amsgrad{.beta2 = 1.5}, "amsgrad: beta2 must be in [0, 1), is 1.5");
   refused(ds::amsgrad{.corrected_max = true, .bias_correction = false},
           "amsgrad: corrected_max must be off without bias_correction, is on");
-  refused(ds::amsgrad{.bias_correction = false, .eps_on_raw = true},
-          "amsgrad: eps_on_raw must be off without bias_correction, is on");
-  refused(ds::amsgrad{.corrected_max = true, .eps_on_raw = true},
-          "amsgrad: eps_on_raw must be off with corrected_max, is on");
+  refused(ds::amsgrad{.bias_correction = false, .eps_hat = true},
+          "amsgrad: eps_hat must be off without bias_correction, is on");
+  refused(ds::amsgrad{.corrected_max = true, .eps_hat = true},
+          "amsgrad: eps_hat must be off with corrected_max, is on");
   refused(ds::amsgrad{.decay_by_lr = false}, "amsgrad: decay_by_lr must be on unless decoupled, is off");
   refused(ds::asgd{.lr = -1}, "asgd: lr must be finite and at least 0, is -1");
   refused(ds::asgd{.lambd = -1}, "asgd: lambd must be finite and at least 0, is -1");
@@ -460,7 +459,7 @@ TEST_CASE("settings out of range, or that would mean nothing, are refused with a
   refused(ds::heavy_ball{.momentum = 0, .nesterov = true}, "heavy_ball: momentum must be above 0 with nesterov, is 0");
   refused(ds::heavy_ball{.momentum = 0, .correction = true},
           "heavy_ball: correction must be off without momentum, is on");
-  refused(ds::lamb{.eps_on_raw = true, .correct_rate = true}, "lamb: eps_on_raw must be off with correct_rate, is on");
+  refused(ds::lamb{.eps_hat = true, .correct_rate = true}, "lamb: eps_hat must be off with correct_rate, is on");
   refused(ds::lamb{.eps_root = -1}, "lamb: eps_root must be finite and at least 0, is -1");
   refused(ds::larc<ds::sgd>{.rule = {.lr = 0.3}}, "larc: rule.lr must be left unset, because larc has its own, is 0.3");
   refused(ds::larc<ds::adam>{.rule = {.weight_decay = 0.3}},
@@ -477,7 +476,8 @@ TEST_CASE("settings out of range, or that would mean nothing, are refused with a
   refused(ds::nadam{.beta2 = 1}, "nadam: beta2 must be in [0, 1), is 1");
   refused(ds::novograd{.beta2 = 1}, "novograd: beta2 must be in [0, 1), is 1");
   refused(ds::novograd{.eps = 0}, "novograd: eps must be above 0, is 0");
-  refused(ds::novograd{.whole_first = true}, "novograd: whole_first must be off without averaging, is on");
+  refused(ds::novograd{.undampened_first_step = true},
+          "novograd: undampened_first_step must be off without averaging, is on");
   refused(ds::novograd{.raw_moment = true, .decoupled = true},
           "novograd: decoupled must be off with raw_moment, is on");
   refused(ds::optimistic{.lr = -1}, "optimistic: lr must be finite and at least 0, is -1");

@@ -46,8 +46,7 @@ template <class Rule> outcome<Rule> run(Rule const& rule, problem<float> p, int 
     opt.step();
   }
   outcome<Rule> result{p.value, {}};
-  for (std::size_t k = 0; k < p.value.size(); ++k)
-    append_states<Rule>(result.states, opt, p.name(k));
+  for (std::size_t k = 0; k < p.value.size(); ++k) append_states<Rule>(result.states, opt, p.name(k));
   return result;
 }
 
@@ -83,8 +82,7 @@ TEST_CASE("every rule accepts its defaults") {
 TEST_CASE("every rule: the same arguments give the same bits") {
   each_rule([](auto const& row) {
     INFO(row.name);
-    auto const a = run(row.rule, problem<float>(tensor_sizes), 5),
-               b = run(row.rule, problem<float>(tensor_sizes), 5);
+    auto const a = run(row.rule, problem<float>(tensor_sizes), 5), b = run(row.rule, problem<float>(tensor_sizes), 5);
     CHECK(same_bits(a.values, b.values));
     CHECK(same_bits(a.states, b.states));
     CHECK_FALSE(same_bits(a.values, problem<float>(tensor_sizes).value));
@@ -168,8 +166,7 @@ TEST_CASE("every rule: splitting a tensor does not matter, unless the rule looks
     problem<float> whole({n}), parts({n});
     descent::parameters<float> list;
     std::size_t begin = 0;
-    for (std::size_t size :
-         {std::size_t(3), chunk, std::size_t(0), std::size_t(8), n - chunk - 11}) {
+    for (std::size_t size : {std::size_t(3), chunk, std::size_t(0), std::size_t(8), n - chunk - 11}) {
       list.add("from " + std::to_string(list.views().size()), parts.value[0].data() + begin,
                parts.grad[0].data() + begin, size);
       begin += size;
@@ -184,8 +181,7 @@ TEST_CASE("every rule: splitting a tensor does not matter, unless the rule looks
     }
     if constexpr (elementwise<Rule>) CHECK(same_bits(whole.value, parts.value));
     else
-      for (std::size_t i = 0; i < n; ++i)
-        REQUIRE(ulps(format_of<float>, whole.value[0][i], parts.value[0][i]) <= 1);
+      for (std::size_t i = 0; i < n; ++i) REQUIRE(ulps(format_of<float>, whole.value[0][i], parts.value[0][i]) <= 1);
   });
 }
 

@@ -97,6 +97,6 @@ TEST_CASE("loss_at: a null pointer is refused") {
   std::vector<double> x{3}, g{2};
   ds::parameters<double> list;
   list.add("x", x.data(), g.data(), 1);
-  CHECK_THROWS_WITH_AS(ds::optimizer(list, ds::polyak{}, ds::loss_at{}),
-                       "loss_at: the pointer must not be null", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(ds::optimizer(list, ds::polyak{}, ds::loss_at{}), "loss_at: the pointer must not be null",
+                       std::invalid_argument);
 }

@@ -63,19 +63,18 @@ template <class Plan> struct streams {
   static constexpr std::size_t slots = Plan::slots;
   std::array<typename Plan::value, n> value;
   std::array<typename Plan::gradient, n> gradient;
-  std::array<typename Plan::exact, n> master;
+  std::array<typename Plan::master_or_value, n> master;
   std::array<std::array<typename Plan::template slot<0>, n>, slots> slot;
 
   explicit streams(bool specials) {
     for (std::size_t i = 0; i < n; ++i) {
       float const p = specials ? special(i) : float(noise(0, i, 0));
       value[i] = ds::narrow<typename Plan::value>(p);
-      gradient[i] =
-          ds::narrow<typename Plan::gradient>(specials ? special(i / 22) : float(noise(1, i, 0)));
-      master[i] = ds::narrow<typename Plan::exact>(p);
+      gradient[i] = ds::narrow<typename Plan::gradient>(specials ? special(i / 22) : float(noise(1, i, 0)));
+      master[i] = ds::narrow<typename Plan::master_or_value>(p);
       for (std::size_t s = 0; s < slots; ++s)
-        slot[s][i] = ds::narrow<typename Plan::template slot<0>>(
-            specials ? special(i / 22 + i + s) : float(std::abs(noise(2 + s, i, 0))));
+        slot[s][i] = ds::narrow<typename Plan::template slot<0>>(specials ? special(i / 22 + i + s)
+                                                                          : float(std::abs(noise(2 + s, i, 0))));
     }
   }
 
@@ -90,7 +89,7 @@ template <class Plan> struct streams {
 
 template <class Plan> struct body {
   dt::buffers<Plan> x;
-  dt::unit<typename Plan::rule, float> u;
+  dt::unit_terms<typename Plan::rule, float> u;
   bool start;
 
   template <class Real> void operator()(std::int64_t) const {
@@ -99,8 +98,7 @@ template <class Plan> struct body {
       reinterpret_cast<Real*>(&k)[i] = Real(reinterpret_cast<float const*>(&u.terms)[i]);
     for (int i = 0; i < int(n); i += int(packet)) {
       int const left = int(n) - i;
-      dt::extent const e =
-          left < int(packet) ? dt::extent{left, false} : dt::extent{int(packet), true};
+      dt::packet_extent const e = left < int(packet) ? dt::packet_extent{left, false} : dt::packet_extent{int(packet), true};
       if (start) dt::start_packet<Plan, Real>(x, i, e, {});
       else dt::update_packet<Plan, Real>(x, i, e, Real(u.factor), k);
     }
@@ -125,14 +123,12 @@ template <class Rule> auto third_terms(Rule const& rule) {
 
 template <class Value, class Gradient, class State, class... Master, class Rule>
 void compare(row<Rule> const& row) {
-  using plan =
-      dt::plan<Value, Gradient, Rule, ds::states<State>, ds::clip_norm, ds::master<Master>...>;
+  using plan = dt::plan<Value, Gradient, Rule, ds::states<State>, ds::clip_norm, ds::master<Master>...>;
   static_assert(std::is_same_v<typename plan::real, float>);
   for (bool start : {false, true})
     for (bool specials : {false, true}) {
-      INFO(row.name, ": value ", format_of<Value>.name, ", gradient ", format_of<Gradient>.name,
-           ", state ", format_of<State>.name, ", master ", plan::has_master, ", special ", specials,
-           ", start ", start);
+      INFO(row.name, ": value ", format_of<Value>.name, ", gradient ", format_of<Gradient>.name, ", state ",
+           format_of<State>.name, ", master ", plan::has_master, ", special ", specials, ", start ", start);
       streams<plan> one(specials), eight(specials);
       auto const u = dt::narrowed<Rule, float>(third_terms(row.rule), 0.75, false);
       body<plan> const of_one{one.buffers(), u, start}, of_eight{eight.buffers(), u, start};
@@ -140,8 +136,7 @@ void compare(row<Rule> const& row) {
       dt::chunk_pass<float, body<plan>>{&of_eight, true}(0);
       CHECK(differences(one.value, eight.value) == 0);
       CHECK(differences(one.master, eight.master) == 0);
-      for (std::size_t s = 0; s < plan::slots; ++s)
-        CHECK(differences(one.slot[s], eight.slot[s]) == 0);
+      for (std::size_t s = 0; s < plan::slots; ++s) CHECK(differences(one.slot[s], eight.slot[s]) == 0);
     }
 }
 

@@ -25,12 +25,10 @@ TEST_CASE("chains follow optax.chain for 100 steps") {
       check_follows({}, g, make());
     };
     double const lr = option("lr");
-    follows("clip-l2-adam", [&] {
-      return ds::chain{ds::clip_value{option("c")}, ds::l2{option("weight_decay")}, ds::adam{.lr = lr}};
-    });
-    follows("l2-clip-adam", [&] {
-      return ds::chain{ds::l2{option("weight_decay")}, ds::clip_value{option("c")}, ds::adam{.lr = lr}};
-    });
+    follows("clip-l2-adam",
+            [&] { return ds::chain{ds::clip_value{option("c")}, ds::l2{option("weight_decay")}, ds::adam{.lr = lr}}; });
+    follows("l2-clip-adam",
+            [&] { return ds::chain{ds::l2{option("weight_decay")}, ds::clip_value{option("c")}, ds::adam{.lr = lr}}; });
     follows("sign-scale-momentum", [&] {
       return ds::chain{ds::gradient_sign{}, ds::gradient_scale{option("factor")}, ds::sgd{.lr = lr, .momentum = 0.9}};
     });
@@ -38,9 +36,7 @@ TEST_CASE("chains follow optax.chain for 100 steps") {
       return ds::chain{ds::gradient_trace{option("decay"), option("nesterov") != 0}, ds::yogi{.lr = lr}};
     });
     follows("ema-sgd", [&] { return ds::chain{ds::gradient_ema{option("decay")}, ds::sgd{.lr = lr}}; });
-    follows("raw-ema-lamb", [&] {
-      return ds::chain{ds::gradient_ema{option("decay"), false}, ds::lamb{.lr = lr}};
-    });
+    follows("raw-ema-lamb", [&] { return ds::chain{ds::gradient_ema{option("decay"), false}, ds::lamb{.lr = lr}}; });
     follows("rms-adam", [&] { return ds::chain{ds::clip_rms{option("max")}, ds::adam{.lr = lr}}; });
     follows("l2-normalize-momentum", [&] {
       return ds::chain{ds::l2{option("weight_decay")},

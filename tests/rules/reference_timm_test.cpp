@@ -30,8 +30,7 @@ TEST_CASE("nine rules follow timm, and the trust ratio around adam and rmsprop o
   follow_all("values_timm.txt", named<ds::lars>{"lars"}, named<ds::larc<ds::sgd>>{"larc"}, named<ds::lamb>{"lamb"},
              named<ds::novograd>{"novograd"}, named<ds::madgrad>{"madgrad"}, named<ds::adopt>{"adopt"},
              named<ds::adan>{"adan"}, named<ds::adabelief>{"adabelief"}, named<ds::lion>{"lion"},
-             named<ds::layerwise<ds::adam>>{"layerwise_adam"},
-             named<ds::layerwise<ds::rmsprop>>{"layerwise_rmsprop"});
+             named<ds::layerwise<ds::adam>>{"layerwise_adam"}, named<ds::layerwise<ds::rmsprop>>{"layerwise_rmsprop"});
 }
 
 TEST_CASE("lamb behind a clipped norm of all gradients follows timm, whose Lamb clips by itself") {

@@ -25,9 +25,8 @@ namespace ds = descent;
 
 TEST_CASE("nine rules follow PyTorch, and adagrad with eps inside optax, for 100 steps") {
   follow_all("values_torch.txt", named<ds::adagrad>{"adagrad"}, named<ds::adadelta>{"adadelta"},
-             named<ds::adamax>{"adamax"}, named<ds::nadam>{"nadam"}, named<ds::radam>{"radam"},
-             named<ds::asgd>{"asgd"}, named<ds::rprop>{"rprop"}, named<ds::amsgrad>{"amsgrad"},
-             named<ds::heavy_ball>{"heavy_ball"});
+             named<ds::adamax>{"adamax"}, named<ds::nadam>{"nadam"}, named<ds::radam>{"radam"}, named<ds::asgd>{"asgd"},
+             named<ds::rprop>{"rprop"}, named<ds::amsgrad>{"amsgrad"}, named<ds::heavy_ball>{"heavy_ball"});
 }
 
 TEST_CASE("asgd's mean follows PyTorch's") {
@@ -47,8 +46,7 @@ TEST_CASE("heavy_ball with correction follows PyTorch's SGD and scheduler, whose
     REQUIRE(g.options.at("schedule") == "warmup5_linear50");
     auto rule = configured<ds::heavy_ball>(g);
     REQUIRE(rule.correction);
-    auto const rate =
-        ds::learning_rate(ds::warmup<ds::linear>{5, {.from = rule.lr, .to = 0.1 * rule.lr, .steps = 50}});
+    auto const rate = ds::learning_rate(ds::warmup<ds::linear>{5, {.from = rule.lr, .to = 0.1 * rule.lr, .steps = 50}});
     check_follows({}, g, rule, rate);
     rule.correction = false;
     CHECK(follow<double>(g, rule, rate).values >= 1e-2);

@@ -93,8 +93,7 @@ template <class T> struct placed {
   T* memory;
 
   placed(std::size_t offset, std::size_t count)
-      : offset(offset), count(count),
-        memory(static_cast<T*>(::operator new(room() * sizeof(T), align))) {
+      : offset(offset), count(count), memory(static_cast<T*>(::operator new(room() * sizeof(T), align))) {
     for (std::size_t i = 0; i < room(); ++i) memory[i] = ds::narrow<T>(0.375);
   }
   placed(placed const&) = delete;
@@ -103,9 +102,7 @@ template <class T> struct placed {
   T* data() { return memory + margin + offset; }
   bool margins_untouched() const {
     for (std::size_t i = 0; i < room(); ++i)
-      if ((i < margin + offset || i >= margin + offset + count) &&
-          ds::widen<double>(memory[i]) != 0.375)
-        return false;
+      if ((i < margin + offset || i >= margin + offset + count) && ds::widen<double>(memory[i]) != 0.375) return false;
     return true;
   }
 
@@ -116,8 +113,7 @@ template <class T> struct placed {
 
 /// The values after two steps, with value and gradient at some offset.
 template <class Value, class Gradient, class Rule, class... Ps>
-std::vector<Value> stepped(Rule const& rule, std::size_t value_at, std::size_t gradient_at,
-                           Ps... policies) {
+std::vector<Value> stepped(Rule const& rule, std::size_t value_at, std::size_t gradient_at, Ps... policies) {
   std::size_t const n = 2 * packet + 3;
   placed<Value> value(value_at, n);
   placed<Gradient> grad(gradient_at, n);
@@ -150,15 +146,12 @@ TEST_CASE("every rule: any misalignment of values and gradients gives the same b
 TEST_CASE("any misalignment of 16-bit values and gradients gives the same bits") {
   ds::adamw const rule{.lr = 0.02};
   auto const narrow = stepped<ds::half, ds::bfloat16>(rule, 0, 0, ds::states<ds::bfloat16>{});
-  auto const exact = stepped<ds::bfloat16, ds::half>(rule, 0, 0, ds::master<float>{},
-                                                     ds::states<ds::half, float>{});
+  auto const exact = stepped<ds::bfloat16, ds::half>(rule, 0, 0, ds::master<float>{}, ds::states<ds::half, float>{});
   for (std::size_t v = 0; v < packet; ++v)
     for (std::size_t g = 0; g < packet; ++g) {
       INFO("value at ", v, ", gradient at ", g);
-      CHECK(same_bits(stepped<ds::half, ds::bfloat16>(rule, v, g, ds::states<ds::bfloat16>{}),
-                      narrow));
-      CHECK(same_bits(stepped<ds::bfloat16, ds::half>(rule, v, g, ds::master<float>{},
-                                                      ds::states<ds::half, float>{}),
+      CHECK(same_bits(stepped<ds::half, ds::bfloat16>(rule, v, g, ds::states<ds::bfloat16>{}), narrow));
+      CHECK(same_bits(stepped<ds::bfloat16, ds::half>(rule, v, g, ds::master<float>{}, ds::states<ds::half, float>{}),
                       exact));
     }
 }
@@ -179,8 +172,7 @@ TEST_CASE("counts beyond 2^32: chunks, offsets and memory, with sizes that nobod
   CHECK(where.tensors[3].arena == arena + (big + 63) / 64 * 64);
   CHECK(where.arena == where.tensors[3].arena + 64);
 
-  std::vector<std::int64_t> next(
-      4);  // the first element of each tensor that no chunk has covered yet
+  std::vector<std::int64_t> next(4);  // the first element of each tensor that no chunk has covered yet
   std::int64_t wrong = 0;
   for (std::int64_t c = 0; c < where.chunks(); ++c) {
     auto const t = std::size_t(where.tensor_of_chunk[std::size_t(c)]);
@@ -191,8 +183,7 @@ TEST_CASE("counts beyond 2^32: chunks, offsets and memory, with sizes that nobod
   CHECK(wrong == 0);
   CHECK(next == std::vector<std::int64_t>{huge, 0, big, 1});
 
-  auto const m =
-      ds::memory(list, ds::adamw{}, ds::states<float, ds::bfloat16>{}, ds::master<double>{});
+  auto const m = ds::memory(list, ds::adamw{}, ds::states<float, ds::bfloat16>{}, ds::master<double>{});
   CHECK(m.bytes == where.arena * (8 + 4 + 2));
   CHECK(m.parameters == huge + big + 1);
 }
@@ -203,8 +194,7 @@ TEST_CASE("an update beyond element 2^32 reaches the right memory") {
   std::size_t const bytes = (std::size_t(at) + 4096) * 2;
   std::vector<void*> streams;  // address space alone: only touched pages become memory
   for (int i = 0; i < 4; ++i)
-    streams.push_back(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    streams.push_back(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (std::find(streams.begin(), streams.end(), MAP_FAILED) == streams.end()) {
     auto* const value = static_cast<ds::half*>(streams[0]);
     auto* const grad = static_cast<ds::bfloat16*>(streams[1]);
@@ -212,8 +202,7 @@ TEST_CASE("an update beyond element 2^32 reaches the right memory") {
     auto* const v = static_cast<ds::half*>(streams[3]);
     for (std::int64_t i : {std::int64_t{40}, at}) grad[i] = ds::narrow<ds::bfloat16>(1.f);
     auto const unit = ds::detail::narrowed<ds::adam, float>(ds::adam{.lr = 0.5}.at(1), 1, false);
-    ds::detail::update_packet<plan, float>({value, grad, value, {m, v}, {}}, at, {8, true}, 1.f,
-                                           unit.terms);
+    ds::detail::update_packet<plan, float>({value, grad, value, {m, v}, {}}, at, {8, true}, 1.f, unit.terms);
     CHECK(ds::widen<float>(value[at]) == -0.5f);
     CHECK(ds::widen<float>(m[at]) > 0);
     CHECK(ds::widen<float>(v[at]) > 0);

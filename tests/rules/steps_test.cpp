@@ -43,8 +43,7 @@ std::vector<std::vector<float>> kept(auto const& opt, problem<ds::half> const& p
   for (std::size_t k = 0; k < p.value.size(); ++k) {
     auto const copy = [&](std::span<float const> x) { all.emplace_back(x.begin(), x.end()); };
     copy(opt.master(p.name(k)));
-    for (std::size_t s = 0; s < ds::detail::members<Rule::template state>; ++s)
-      copy(opt.state(p.name(k), s));
+    for (std::size_t s = 0; s < ds::detail::members<Rule::template state>; ++s) copy(opt.state(p.name(k), s));
   }
   return all;
 }
@@ -69,9 +68,7 @@ std::vector<std::size_t> const sizes{3, chunk + 9, 0, 21};
 }  // namespace
 
 TEST_CASE("every rule: a step with one bad gradient changes nothing, now or later") {
-  struct place {
-    std::size_t tensor, element;
-  };
+  struct place { std::size_t tensor, element; };
   place const places[] = {{0, 0}, {1, chunk - 1}, {1, chunk + 8}, {3, 20}};
   each_rule([&]<class Rule>(row<Rule> const& row) {
     std::size_t trial = 0;
@@ -228,15 +225,14 @@ TEST_CASE("a group that thaws goes on from where it was") {
   CHECK(distance(p, truth) <= 1e-14);
 }
 
-TEST_CASE(
-    "scheduled fields are what the same numbers set by hand are, and skipped steps do not count") {
+TEST_CASE("scheduled fields are what the same numbers set by hand are, and skipped steps do not count") {
   auto const lr = ds::warmup<ds::linear>{.steps = 3, .then = {.from = 0.1, .to = 0.01, .steps = 4}};
   auto const decay = ds::linear{.from = 0.1, .to = 0.5, .steps = 5};
   problem<double> scheduled(sizes), by_hand(sizes);
   scheduled.group = by_hand.group = {0, 1, 0, 1};
   ds::adamw const rule{};
-  ds::optimizer a{scheduled.parameters(), rule, ds::learning_rate(lr),
-                  ds::vary<&ds::adamw::weight_decay>(decay), ds::skip_nonfinite{}};
+  ds::optimizer a{scheduled.parameters(), rule, ds::learning_rate(lr), ds::vary<&ds::adamw::weight_decay>(decay),
+                  ds::skip_nonfinite{}};
   ds::optimizer b{by_hand.parameters(), rule};
   for (int t = 1; t <= 9; ++t) {
     scheduled.set_gradients(t);

@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 #include "support/all_rules.hpp"
-#include "support/storage_product.hpp"
 #include "support/oracle.hpp"
+#include "support/storage_product.hpp"
 #include "support/ulp.hpp"
 
 #include <algorithm>
@@ -48,8 +48,7 @@ void check(row<Rule> const& row, with<Value, Gradient, Ps...>) {
         truth.tensors[k].p[i] = ds::widen<double>(exact(k)[i]);
         each_slot([&]<std::size_t S>() {
           auto const s = opt.template state<S>(p.name(k));
-          reinterpret_cast<double*>(&truth.tensors[k].s[i])[S] =
-              s.empty() ? 0 : ds::widen<double>(s[i]);
+          reinterpret_cast<double*>(&truth.tensors[k].s[i])[S] = s.empty() ? 0 : ds::widen<double>(s[i]);
         });
       }
     auto const before = truth.tensors;
@@ -58,12 +57,10 @@ void check(row<Rule> const& row, with<Value, Gradient, Ps...>) {
     for (std::size_t k = 0; k < 2; ++k)
       for (std::size_t i = 0; i < p.value[k].size(); ++i) {
         auto const near = [&]<class T>(T stored, double expected, double old) {
-          worst = std::max(worst, ulps(format_of<T>, ds::widen<double>(stored),
-                                       rounded(format_of<T>, expected), old));
+          worst = std::max(worst, ulps(format_of<T>, ds::widen<double>(stored), rounded(format_of<T>, expected), old));
         };
         near(exact(k)[i], truth.tensors[k].p[i], before[k].p[i]);
-        CHECK(ds::widen<double>(p.value[k][i]) ==
-              rounded(format_of<Value>, ds::widen<double>(exact(k)[i])));
+        CHECK(ds::widen<double>(p.value[k][i]) == rounded(format_of<Value>, ds::widen<double>(exact(k)[i])));
         each_slot([&]<std::size_t S>() {
           auto const s = opt.template state<S>(p.name(k));
           if (!s.empty())

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Mistakes and surprises of other systems' update rules, each as a fact that they would fail; the name says whose. The
-// table of all is docs/design/traps.md. Those of the machine are in machine/traps_test.cpp and policy_traps_test.cpp.
+// table of all is docs/design/traps.md. Others are in optimizer/, policies/ and ranks/.
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/loss_at.hpp>
@@ -229,7 +229,7 @@ TEST_CASE("trap of bitsandbytes and apex: no setting is taken and then ignored")
   differ(ds::amsgrad{.weight_decay = 0.5}, ds::amsgrad{.weight_decay = 0.5, .decoupled = true});
   differ(ds::padam{}, ds::padam{.amsgrad = false});
   differ(ds::adabound{}, ds::adabound{.amsbound = true});
-  differ(ds::adam{.eps = 0.1}, ds::adam{.eps = 0.1, .eps_on_raw = true});
+  differ(ds::adam{.eps = 0.1}, ds::adam{.eps = 0.1, .eps_hat = true});
   differ(ds::lars{}, ds::lars{.nesterov = true});
   differ(ds::lars{.weight_decay = 0.5}, ds::lars{.weight_decay = 0.5, .joint_norm = true});
   differ(ds::lamb{.weight_decay = 0.5}, ds::lamb{.weight_decay = 0.5, .averaging = false});

@@ -29,8 +29,8 @@
 
 /// Every rule of the library with settings that reach each of its branches. A row in one of the families is all that a
 /// new rule needs to be tried by every test of laws, storage, sizes and systems. Where DESCENT_RULE_FAMILY is defined,
-/// as core or torch, these are the rules of that family alone, and no header of another rule is read; with DESCENT_ONE_RULE,
-/// as descent::lion, the rows of that rule.
+/// as core or torch, these are the rules of that family alone, and no header of another rule is read; with
+/// DESCENT_ONE_RULE, as descent::lion, the rows of that rule.
 namespace test {
 
 #if defined(DESCENT_ONE_RULE)
@@ -38,8 +38,8 @@ template <class Rule> auto rows_of([[maybe_unused]] row<Rule> const& r) {
   if constexpr (std::is_same_v<Rule, DESCENT_ONE_RULE>) return std::tuple(r);
   else return std::tuple();
 }
-inline auto const all_rules =
-    std::apply([](auto const&... rows) { return std::tuple_cat(rows_of(rows)...); }, DESCENT_ROWS_OF(DESCENT_RULE_FAMILY));
+inline auto const all_rules = std::apply([](auto const&... rows) { return std::tuple_cat(rows_of(rows)...); },
+                                         DESCENT_ROWS_OF(DESCENT_RULE_FAMILY));
 #elif defined(DESCENT_RULE_FAMILY)
 inline auto const& all_rules = DESCENT_ROWS_OF(DESCENT_RULE_FAMILY);
 #else

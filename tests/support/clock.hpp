@@ -45,12 +45,10 @@ class clock {
 
  private:
   /// Where processes share it.
-  struct shared {
-    std::atomic<ns::rep> start, moved, per_look;
-  };
+  struct shared { std::atomic<ns::rep> start, moved, per_look; };
   static shared& state() {
-    static shared& one = *new (mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
-                             shared{};
+    static shared& one =
+        *new (mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) shared{};
     return one;
   }
   /// It runs once `patience` is over, so that a test that fails still ends.

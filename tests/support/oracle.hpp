@@ -40,12 +40,10 @@ template <class Rule> struct oracle {
   std::vector<typename memory_type<Rule>::type> memories;
   std::int64_t t = 0;
 
-  explicit oracle(Rule const& rule, int groups = 1)
-      : rules(std::size_t(groups), rule), frozen(std::size_t(groups)) {}
+  explicit oracle(Rule const& rule, int groups = 1) : rules(std::size_t(groups), rule), frozen(std::size_t(groups)) {}
 
   template <class Value, class Gradient>
-  oracle(Rule const& rule, problem<Value, Gradient> const& from, int groups = 1)
-      : oracle(rule, groups) {
+  oracle(Rule const& rule, problem<Value, Gradient> const& from, int groups = 1) : oracle(rule, groups) {
     for (std::size_t k = 0; k < from.value.size(); ++k) {
       std::vector<double> p;
       for (Value x : from.value[k]) p.push_back(descent::widen<double>(x));
@@ -62,8 +60,7 @@ template <class Rule> struct oracle {
 
   template <class Value, class Gradient> void take_gradients(problem<Value, Gradient> const& from) {
     for (std::size_t k = 0; k < tensors.size(); ++k)
-      for (std::size_t i = 0; i < tensors[k].g.size(); ++i)
-        tensors[k].g[i] = descent::widen<double>(from.grad[k][i]);
+      for (std::size_t i = 0; i < tensors[k].g.size(); ++i) tensors[k].g[i] = descent::widen<double>(from.grad[k][i]);
   }
 
   /// How far the values are away at most. Not a number where one is.
@@ -84,8 +81,7 @@ template <class Rule> struct oracle {
       memories.resize(rules.size());
       std::vector<terms> of_group;
       for (std::size_t g = 0; g < rules.size(); ++g) {
-        if constexpr (descent::has_memory<Rule>)
-          of_group.push_back(frozen[g] ? terms{} : rules[g].at(t, memories[g]));
+        if constexpr (descent::has_memory<Rule>) of_group.push_back(frozen[g] ? terms{} : rules[g].at(t, memories[g]));
         else of_group.push_back(rules[g].at(t));
       }
       for (std::size_t k = 0; k < tensors.size(); ++k) used[k] = of_group[tensors[k].group];
@@ -93,8 +89,7 @@ template <class Rule> struct oracle {
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       tensor& x = tensors[k];
       if (frozen[x.group]) continue;
-      for (std::size_t i = 0; i < x.p.size(); ++i)
-        x.p[i] = Rule::update(x.p[i], factor * x.g[i], x.s[i], used[k]);
+      for (std::size_t i = 0; i < x.p.size(); ++i) x.p[i] = Rule::update(x.p[i], factor * x.g[i], x.s[i], used[k]);
     }
   }
 
@@ -114,8 +109,7 @@ template <class Rule> struct oracle {
             contribution(x.p[i], factor * x.g[i], x.s[i], terms_for_sums(x.group, memories[per_tensor ? k : x.group])));
         for (std::size_t c = 0; c < one.size(); ++c) total[c] += one[c];
       }
-      if (per_tensor)
-        used[k] = final_terms(rules[x.group], std::bit_cast<sums>(total), memories[k]);
+      if (per_tensor) used[k] = final_terms(rules[x.group], std::bit_cast<sums>(total), memories[k]);
     }
     if (per_tensor) return;
     for (std::size_t g = 0; g < rules.size(); ++g) {

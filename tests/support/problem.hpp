@@ -16,8 +16,7 @@
 namespace test {
 
 inline double noise(std::uint64_t tensor, std::uint64_t element, std::uint64_t t) {
-  std::uint64_t x =
-      tensor * 0x9e3779b97f4a7c15 + element * 0xbf58476d1ce4e5b9 + t * 0x94d049bb133111eb + 1;
+  std::uint64_t x = tensor * 0x9e3779b97f4a7c15 + element * 0xbf58476d1ce4e5b9 + t * 0x94d049bb133111eb + 1;
   for (int round = 0; round < 2; ++round) x = (x ^ (x >> 29)) * 0xd6e8feb86659fd93;
   x ^= x >> 32;
   return double(std::int64_t(16 + x % 112)) / (x & 0x10000 ? 128 : -128);
@@ -59,8 +58,7 @@ template <class Value, class Gradient = Value> struct problem {
 };
 
 template <class T> bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 template <class T>
 bool same_bits(std::vector<std::vector<T>> const& a, std::vector<std::vector<T>> const& b) {

@@ -54,8 +54,7 @@ inline std::vector<golden> read_goldens(std::string const& file, std::vector<des
     if (word == "case") {
       golden g{line, {}, {}, {}, {}};
       words >> g.rule >> g.peer;
-      while (words >> word)
-        g.options[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
+      while (words >> word) g.options[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
       all.push_back(g);
     } else {
       REQUIRE(word == "step");
@@ -194,9 +193,7 @@ difference follow(golden const& g, Rule const& rule, Ps... policies) {
 }
 
 /// How far a rule in double and in float may be from the recorded values.
-struct tolerance {
-  double in_double = 1e-13, way = 1e-9, in_float = 1e-5;
-};
+struct tolerance { double in_double = 1e-13, way = 1e-9, in_float = 1e-5; };
 
 /// Checks the differences follows(Real{}) in double and in float.
 template <class Follows> void check(tolerance const& allowed, Follows const& follows) {

@@ -26,8 +26,7 @@ inline std::tuple const optax_rows{
     row{"signum, decay", descent::signum{.lr = 0.002, .beta = 0.75, .weight_decay = 0.1}},
     row{"yogi", descent::yogi{.lr = 0.002, .beta2 = 0.99}},
     row{"yogi, initial, decay",
-        descent::yogi{
-            .lr = 0.002, .beta1 = 0.8, .beta2 = 0.95, .eps = 0.01, .initial = 1e-3, .weight_decay = 0.1}},
+        descent::yogi{.lr = 0.002, .beta1 = 0.8, .beta2 = 0.95, .eps = 0.01, .initial = 1e-3, .weight_decay = 0.1}},
     row{"adabelief", descent::adabelief{.lr = 0.002, .beta2 = 0.99, .eps = 1e-8}},
     row{"adabelief, eps_root, decay",
         descent::adabelief{
@@ -51,13 +50,9 @@ inline std::tuple const optax_rows{
     row{"optimistic", descent::optimistic{.lr = 0.01}},
     row{"optimistic, alpha, beta", descent::optimistic{.lr = 0.01, .alpha = 0.75, .beta = 0.4}},
     row{"optimistic_adam", descent::optimistic_adam{.lr = 0.001}},
-    row{"optimistic_adam, alpha, beta, no Nesterov", descent::optimistic_adam{.lr = 0.002,
-                                                                             .beta1 = 0.8,
-                                                                             .beta2 = 0.95,
-                                                                             .eps = 1e-3,
-                                                                             .alpha = 0.75,
-                                                                             .beta = 0.4,
-                                                                             .nesterov = false}},
+    row{"optimistic_adam, alpha, beta, no Nesterov",
+        descent::optimistic_adam{
+            .lr = 0.002, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .alpha = 0.75, .beta = 0.4, .nesterov = false}},
     row{"fromage", descent::fromage{.lr = 0.002}},
     row{"fromage, no least norm", descent::fromage{.lr = 0.005, .min_norm = 0}},
     row{"novograd", descent::novograd{.lr = 0.002}},

@@ -46,9 +46,7 @@ double left_over(double start, descent::shape shape, Rule const& rule, Ps... pol
 
 /// What is left in float, in 16 bits with nearest rounding, and with stochastic rounding, at the smallest of twelve
 /// rates with which float leaves less than 1/20.
-struct left_overs {
-  double rate = 0, in_float = 1, nearest = 1, stochastic = 1;
-};
+struct left_overs { double rate = 0, in_float = 1, nearest = 1, stochastic = 1; };
 template <class Value, class... States, class Left> left_overs compare_roundings_of(Left const& left) {
   left_overs x;
   for (double lr : {3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1., 3., 10.}) {

@@ -27,12 +27,11 @@ template <class Rule> struct combination {
   using terms = typename Rule::template terms<double>;
   format value, gradient, exact, state;  // exact: the master, or the value
   bool has_master, in_float;
-  void (*update)(void* value, void const* gradient, void* exact, void* const* slots, int n,
-                 terms const&);
+  void (*update)(void* value, void const* gradient, void* exact, void* const* slots, int n, terms const&);
 
   std::string name() const {
-    return "value " + value.name + ", gradient " + gradient.name + ", master " +
-           (has_master ? exact.name : "none") + ", state " + state.name;
+    return "value " + value.name + ", gradient " + gradient.name + ", master " + (has_master ? exact.name : "none") +
+           ", state " + state.name;
   }
 };
 
@@ -40,8 +39,7 @@ template <class Rule> struct combination {
 inline void put(format const& f, void* p, std::size_t i, double x) {
   if (f == format_of<double>) static_cast<double*>(p)[i] = x;
   else if (f == format_of<float>) static_cast<float*>(p)[i] = float(x);
-  else if (f == format_of<descent::half>)
-    static_cast<descent::half*>(p)[i] = descent::narrow<descent::half>(x);
+  else if (f == format_of<descent::half>) static_cast<descent::half*>(p)[i] = descent::narrow<descent::half>(x);
   else static_cast<descent::bfloat16*>(p)[i] = descent::narrow<descent::bfloat16>(x);
 }
 
@@ -52,21 +50,19 @@ void update_packets(void* value, void const* gradient, void* exact, void* const*
   using real = typename Plan::real;
   descent::detail::buffers<Plan> x{static_cast<typename Plan::value*>(value),
                                    static_cast<typename Plan::gradient*>(const_cast<void*>(gradient)),
-                                   static_cast<typename Plan::exact*>(exact),
+                                   static_cast<typename Plan::master_or_value*>(exact),
                                    {},
                                    {}};
   for (std::size_t s = 0; s < Plan::slots; ++s) x.slot[s] = slots[s];
   auto const unit = descent::detail::narrowed<rule, real>(k, 1, false);
   for (int i = 0; i < n; i += 8)
-    descent::detail::update_packet<Plan, real>(x, i, {n - i < 8 ? n - i : 8, n - i >= 8}, real(1),
-                                               unit.terms);
+    descent::detail::update_packet<Plan, real>(x, i, {n - i < 8 ? n - i : 8, n - i >= 8}, real(1), unit.terms);
 }
 
 template <class Rule, class Value, class Gradient, class State, class... Master>
 combination<Rule> combine() {
-  using plan = descent::detail::plan<Value, Gradient, Rule, descent::states<State>,
-                                     descent::master<Master>...>;
-  return {format_of<Value>,    format_of<Gradient>, format_of<typename plan::exact>,
+  using plan = descent::detail::plan<Value, Gradient, Rule, descent::states<State>, descent::master<Master>...>;
+  return {format_of<Value>, format_of<Gradient>, format_of<typename plan::master_or_value>,
           format_of<State>,    plan::has_master,    std::is_same_v<typename plan::real, float>,
           update_packets<plan>};
 }
@@ -100,12 +96,10 @@ template <class Rule> std::vector<combination<Rule>> storage_product() {
       each_type([&]<class State>() {
         constexpr int v = number_of<Value>, g = number_of<Gradient>, s = number_of<State>;
         constexpr bool meet = s == (v ^ g);
-        if constexpr (in_every_storage<Rule> || meet)
-          all.push_back(combine<Rule, Value, Gradient, State>());
+        if constexpr (in_every_storage<Rule> || meet) all.push_back(combine<Rule, Value, Gradient, State>());
         each_type([&]<class Master>() {
           constexpr int m = number_of<Master>;
-          constexpr bool thorough =
-              !any_double<Value, Gradient, State, Master> || (v + g + s + m) % 4 == 0;
+          constexpr bool thorough = !any_double<Value, Gradient, State, Master> || (v + g + s + m) % 4 == 0;
           if constexpr (in_every_storage<Rule> ? thorough : meet && m == (v ^ twice(g)))
             all.push_back(combine<Rule, Value, Gradient, State, Master>());
         });
@@ -142,13 +136,9 @@ worst_seen run(Rule const& rule, combination<Rule> const& c, oracle<Rule> const&
   oracle<Rule> from_stored(rule);
   from_stored.add(std::vector<double>(n));
   auto& x = from_stored.tensors[0];
-  auto const member = [&](std::size_t i, std::size_t s) -> double& {
-    return reinterpret_cast<double*>(&x.s[i])[s];
-  };
+  auto const member = [&](std::size_t i, std::size_t s) -> double& { return reinterpret_cast<double*>(&x.s[i])[s]; };
 
-  struct stream {
-    alignas(16) std::byte bytes[8 * room];
-  };  // of any type
+  struct stream { alignas(16) std::byte bytes[8 * room]; };  // of any type
   stream value[1], gradients[1], master[1], slot[slots + 1];
   void* stored[slots + 1] = {};
   stream* const exact = c.has_master ? master : value;
@@ -160,8 +150,7 @@ worst_seen run(Rule const& rule, combination<Rule> const& c, oracle<Rule> const&
   for (std::size_t i = 0; i < room; ++i) {
     put(c.value, value, i, start(0, i));
     put(c.exact, exact, i, start(0, i));
-    for (std::size_t s = 0; s < slots; ++s)
-      put(c.state, slot + s, i, first_state(rule, start(0, i))[s]);
+    for (std::size_t s = 0; s < slots; ++s) put(c.state, slot + s, i, first_state(rule, start(0, i))[s]);
   }
 
   worst_seen seen;

@@ -12,8 +12,7 @@ namespace test {
 /// One small tensor in double under an optimizer, to try formulas on.
 template <class Rule> class trial {
  public:
-  trial(Rule const& rule, std::vector<double> start)
-      : p_(start), g_(start.size()), opt_(list(), rule) {}
+  trial(Rule const& rule, std::vector<double> start) : p_(start), g_(start.size()), opt_(list(), rule) {}
   trial(trial const&) = delete;
 
   /// The values after a step with this gradient.

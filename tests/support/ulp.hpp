@@ -54,8 +54,7 @@ inline double ulps(format const& f, double a, double b, double at = 0) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
   double const largest = std::max({std::abs(a), std::abs(b), std::abs(at)});
   double const distance = std::abs(a - b) / ulp(f, largest);
-  return distance >= 0 && std::isfinite(largest) ? distance
-                                                 : std::numeric_limits<double>::infinity();
+  return distance >= 0 && std::isfinite(largest) ? distance : std::numeric_limits<double>::infinity();
 }
 
 /// The same bits, any two that are not a number counting as the same.

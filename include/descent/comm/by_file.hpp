@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/core/communicator.hpp>
-#include <descent/detail/net/meeting.hpp>
+#include <descent/detail/net/handshake.hpp>
 
 #include <cerrno>
 #include <chrono>
@@ -188,8 +188,8 @@ struct by_file::call {
     reasons ignored;
     auto const t = read(std::size_t(rank), bytes, ignored);
     if (t && t->head.from != number)
-      throw comm_error("by_file: two processes claim rank " + std::to_string(rank) + " of job '" + by.job +
-                       "' in " + by.folder);
+      throw comm_error("by_file: two processes claim rank " + std::to_string(rank) + " of job '" + by.job + "' in " +
+                       by.folder);
   }
 
   /// Writes this rank's file atomically, by renaming a temporary file.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/core/communicator.hpp>
-#include <descent/detail/net/meeting.hpp>
+#include <descent/detail/net/handshake.hpp>
 #include <descent/detail/net/socket.hpp>
 
 #include <algorithm>
@@ -117,8 +117,7 @@ struct by_tcp::call {
     std::string why;
     detail::descriptor const socket = detail::connect_to(by.address, by.port, reach, why);
     std::string const me = "by_tcp: rank " + std::to_string(rank) + ": ";
-    if (!socket)
-      throw comm_error(me + "waited " + reach.text() + " for rank 0 at " + place(by.port) + ": " + why);
+    if (!socket) throw comm_error(me + "waited " + reach.text() + " for rank 0 at " + place(by.port) + ": " + why);
     detail::time_limit limit(detail::cut_wait(by.deadline) + std::chrono::seconds(1));
     auto const check = [&](std::string const& problem) {
       if (!problem.empty()) throw comm_error(me + "the answer of rank 0 at " + place(by.port) + ": " + problem);

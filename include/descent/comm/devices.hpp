@@ -83,8 +83,7 @@ inline void require_distinct_devices(std::span<device_place const> of_rank) {
   std::string ranks = "ranks " + std::to_string(order[first]);
   std::size_t end = first + 1;
   while (end < order.size() && same(order[first], order[end])) ++end;
-  for (std::size_t i = first + 1; i < end; ++i)
-    ranks += (i + 1 == end ? " and " : ", ") + std::to_string(order[i]);
+  for (std::size_t i = first + 1; i < end; ++i) ranks += (i + 1 == end ? " and " : ", ") + std::to_string(order[i]);
   auto const& place = of_rank[order[first]];
   throw std::invalid_argument(ranks + " use the same device, " + std::string(place.device_name()) + " on " +
                               std::string(place.host_name()) +
@@ -93,8 +92,7 @@ inline void require_distinct_devices(std::span<device_place const> of_rank) {
 
 /// The same for the device that this rank uses, over a communicator in host memory. Waits for all ranks.
 template <communicator Comm>
-  requires(!Comm::on_device)
-void require_distinct_devices(Comm& comm, std::string const& device) {
+requires(!Comm::on_device) void require_distinct_devices(Comm& comm, std::string const& device) {
   device_place const mine = device_place_here(device);
   std::vector<device_place> all(std::size_t(comm.size()));
   comm.all_gather(std::as_bytes(std::span(&mine, 1)).data(), std::as_writable_bytes(std::span(all)).data(),

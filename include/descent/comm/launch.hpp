@@ -48,9 +48,7 @@ struct launch {
 namespace descent::detail {
 
 /// The variables in which a launcher passes rank, size, local rank and local size.
-struct launcher_variables {
-  char const *launcher, *rank, *size, *local_rank, *local_size;
-};
+struct launcher_variables { char const *launcher, *rank, *size, *local_rank, *local_size; };
 inline constexpr launcher_variables torchrun_variables{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK",
                                                        "LOCAL_WORLD_SIZE"};
 inline constexpr launcher_variables mpirun_variables{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
@@ -97,8 +95,8 @@ struct placed {
   int rank, size, local_rank = -1, local_size = -1;
 
   bool agrees(placed const& other) const {
-    bool const local = local_rank < 0 || other.local_rank < 0 ||
-                       (local_rank == other.local_rank && local_size == other.local_size);
+    bool const local =
+        local_rank < 0 || other.local_rank < 0 || (local_rank == other.local_rank && local_size == other.local_size);
     return rank == other.rank && size == other.size && local;
   }
   std::string text() const {
@@ -129,8 +127,8 @@ template <class Get> std::optional<placed> read_launcher(launcher_variables cons
     auto const node = [&] {
       return variable_number("SLURM_NODEID", get("SLURM_NODEID") ? get("SLURM_NODEID") : "", 0, INT32_MAX);
     };
-    p.local_size = slurm ? tasks_of_node(by.local_size, local_size, node())
-                         : variable_number(by.local_size, local_size, 1, n);
+    p.local_size =
+        slurm ? tasks_of_node(by.local_size, local_size, node()) : variable_number(by.local_size, local_size, 1, n);
     p.local_rank = variable_number(by.local_rank, local_rank, 0, p.local_size - 1);
   }
   return p;

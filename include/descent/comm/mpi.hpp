@@ -312,8 +312,7 @@ class mpi {
     failed_ = true;
     try {
       failure_ = why;
-    } catch (std::bad_alloc const&) {
-    }
+    } catch (std::bad_alloc const&) {}
     tell(detail::make_notice(number, why, notice::gives_up));
   }
   void tell(notice const& x) noexcept {

@@ -61,9 +61,8 @@ class nccl {
   int size() const { return guard_.size(); }
 
   template <class T> void all_reduce(T* to, std::int64_t n, cudaStream_t stream) {
-    call<T>("all_reduce", n, [&](ncclComm_t comm) {
-      return ncclAllReduce(to, to, std::size_t(n), type<T>(), ncclSum, comm, stream);
-    });
+    call<T>("all_reduce", n,
+            [&](ncclComm_t comm) { return ncclAllReduce(to, to, std::size_t(n), type<T>(), ncclSum, comm, stream); });
   }
   template <class T> void reduce_scatter(T const* from, T* to, std::int64_t n, cudaStream_t stream) {
     call<T>("reduce_scatter", n, [&](ncclComm_t comm) {
@@ -71,9 +70,8 @@ class nccl {
     });
   }
   template <class T> void all_gather(T const* from, T* to, std::int64_t n, cudaStream_t stream) {
-    call<T>("all_gather", n, [&](ncclComm_t comm) {
-      return ncclAllGather(from, to, std::size_t(n), type<T>(), comm, stream);
-    });
+    call<T>("all_gather", n,
+            [&](ncclComm_t comm) { return ncclAllGather(from, to, std::size_t(n), type<T>(), comm, stream); });
   }
   template <class T> void all_to_all(T const* from, T* to, std::int64_t n, cudaStream_t stream) {
     call<T>("all_to_all", n, [&](ncclComm_t comm) {
@@ -91,9 +89,8 @@ class nccl {
     });
   }
   template <class T> void broadcast(T* data, std::int64_t n, int root, cudaStream_t stream) {
-    call<T>("broadcast", n, [&](ncclComm_t comm) {
-      return ncclBroadcast(data, data, std::size_t(n), type<T>(), root, comm, stream);
-    });
+    call<T>("broadcast", n,
+            [&](ncclComm_t comm) { return ncclBroadcast(data, data, std::size_t(n), type<T>(), root, comm, stream); });
   }
 
   /// Throws comm_error if the communicator has failed.

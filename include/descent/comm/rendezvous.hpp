@@ -20,9 +20,8 @@ namespace descent {
 /// meet(rank, size, value) with a trivially copyable value. The call returns with the value set, or throws comm_error
 /// at a deadline. Models: comm::by_file, comm::by_tcp, comm::by_ranks, or your own.
 template <class Meet>
-concept rendezvous = requires(Meet& meet, int rank, int size, std::array<std::byte, 128>& value) {
-  meet(rank, size, value);
-};
+concept rendezvous =
+    requires(Meet& meet, int rank, int size, std::array<std::byte, 128>& value) { meet(rank, size, value); };
 
 }  // namespace descent
 

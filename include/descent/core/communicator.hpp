@@ -12,9 +12,7 @@ namespace descent {
 
 /// A collective failed because a rank is late, gone or in another call. The communicator can no longer be used; the
 /// parameters are those of the last complete step.
-struct comm_error : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+struct comm_error : std::runtime_error { using std::runtime_error::runtime_error; };
 
 /// The progress of a device, written by the kernels of a step to memory that the host can read meanwhile: how many
 /// meetings (exchanges with the other ranks) it has begun and ended, and the kind of the last one.
@@ -36,11 +34,11 @@ concept communicator = requires(C& c, float const* from, float* to, std::byte* b
   { C::on_device } -> std::convertible_to<bool>;
   { c.abort(std::string()) } noexcept;
 } && (C::on_device || requires(C& c, float const* from, float* to, std::byte* bytes, std::int64_t n, int root) {
-  c.all_reduce(to, n);                // to <- the sum over ranks
-  c.reduce_scatter(from, to, n);      // to <- the sum over ranks of their part `rank` of size * n
-  c.all_gather(from, to, n);          // part r of to <- from of rank r; from may be part `rank` of to
-  c.all_to_all(from, to, n);          // part r of to <- part `rank` of from of rank r
-  c.broadcast(bytes, n, root);
-});
+                         c.all_reduce(to, n);                // to <- the sum over ranks
+                         c.reduce_scatter(from, to, n);  // to <- the sum over ranks of their part `rank` of size * n
+                         c.all_gather(from, to, n);  // part r of to <- from of rank r; from may be part `rank` of to
+                         c.all_to_all(from, to, n);  // part r of to <- part `rank` of from of rank r
+                         c.broadcast(bytes, n, root);
+                       });
 
 }  // namespace descent

@@ -19,8 +19,8 @@
 #define DESCENT_CALLS
 #endif
 
-/// The functions that a rule may use, for float and double. detail/step/pack.hpp has them for SIMD packs under the same
-/// names, so an unqualified call (in a user's namespace after `using descent::sqrt;`) works for every number type.
+/// The functions that a rule may use, for float and double. detail/step/simd_pack.hpp has them for SIMD packs under the
+/// same names, so an unqualified call (in a user's namespace after `using descent::sqrt;`) works for every number type.
 namespace descent {
 
 /// The standard functions, for unqualified calls.

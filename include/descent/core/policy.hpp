@@ -30,7 +30,7 @@ struct average;
 struct lookahead;
 struct zero_grad;
 struct maximize;
-struct ascent;
+struct perturbation;
 struct loss;
 struct rows;
 struct matrices;
@@ -40,8 +40,7 @@ template <auto Field> struct scaled_field;  // and one for each scaled field
 }  // namespace kind
 
 /// A policy: an object type with a policy_kind.
-template <class P>
-concept policy = std::is_object_v<P> && requires { typename P::policy_kind; };
+template <class P> concept policy = std::is_object_v<P> && requires { typename P::policy_kind; };
 
 namespace detail {
 
@@ -53,8 +52,8 @@ inline constexpr std::size_t count_of = (std::size_t{0} + ... + std::is_same_v<K
 
 template <class Kind, class Default, class... Ps> struct find { using type = Default; };
 template <class Kind, class Default, class P, class... Ps> struct find<Kind, Default, P, Ps...> {
-  using type = std::conditional_t<std::is_same_v<Kind, typename kind_of<P>::type>, P,
-                                  typename find<Kind, Default, Ps...>::type>;
+  using type =
+      std::conditional_t<std::is_same_v<Kind, typename kind_of<P>::type>, P, typename find<Kind, Default, Ps...>::type>;
 };
 /// The policy of the given kind among Ps, or Default.
 template <class Kind, class Default, class... Ps> using policy_of = typename find<Kind, Default, Ps...>::type;
@@ -66,6 +65,13 @@ template <class... Ps> struct policy_set : Ps... {
     (f(static_cast<Ps const&>(*this)), ...);
   }
 };
+/// The policy of a kind in a set that has one.
+template <class Kind, class... Ps> DESCENT_HD auto& get(policy_set<Ps...>& set) {
+  return static_cast<policy_of<Kind, void, Ps...>&>(set);
+}
+template <class Kind, class... Ps> DESCENT_HD auto const& get(policy_set<Ps...> const& set) {
+  return static_cast<policy_of<Kind, void, Ps...> const&>(set);
+}
 
 /// Several policies as one argument of the optimizer. A policy that is also given by itself replaces the bundle's.
 template <class... Ps> struct policy_bundle : Ps... {
@@ -85,9 +91,7 @@ template <class... Ps> struct policy_list {
 template <class... Ps, class... Qs> policy_list<Ps..., Qs...> operator+(policy_list<Ps...>, policy_list<Qs...>);
 
 template <class P> concept policy_bundled = requires { typename P::bundle; };
-template <class P> struct parts_of {
-  template <class Others> static policy_list<P> list(Others);
-};
+template <class P> struct parts_of { template <class Others> static policy_list<P> list(Others); };
 template <policy_bundled P> struct parts_of<P> {
   template <class... Ps> static policy_list<Ps...> parts(policy_bundle<Ps...> const&);
   template <class Others> static auto list(Others others) {

@@ -19,8 +19,8 @@ using bfloat16 = __nv_bfloat16;
 
 /// The types in which values, gradients and states can be stored.
 template <class T>
-concept storage_type = std::is_same_v<T, double> || std::is_same_v<T, float> || std::is_same_v<T, half> ||
-                       std::is_same_v<T, bfloat16>;
+concept storage_type =
+    std::is_same_v<T, double> || std::is_same_v<T, float> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
 /// The name of a storage type, for messages.
 template <class T> constexpr char const* type_name() {

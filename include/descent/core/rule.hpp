@@ -31,13 +31,11 @@ template <template <class> class Struct, std::size_t... I> constexpr bool holds_
 template <template <class> class Struct>
 concept struct_of_reals = std::is_trivially_copyable_v<Struct<double>> && std::is_aggregate_v<Struct<double>> &&
                           holds_reals<Struct>(std::make_index_sequence<members<Struct>>{}) &&
-                          (std::is_empty_v<Struct<double>> ||
-                           sizeof(Struct<float>) == members<Struct> * sizeof(float));
+                          (std::is_empty_v<Struct<double>> || sizeof(Struct<float>) == members<Struct> * sizeof(float));
 }  // namespace detail
 
 /// State: what the rule stores for each parameter element. Starts at zero.
-template <class R>
-concept has_state = detail::struct_of_reals<R::template state>;
+template <class R> concept has_state = detail::struct_of_reals<R::template state>;
 
 /// Terms: what the update needs besides the element. `at(t)` computes them once per group and step, in double, for
 /// update t = 1, 2, .... A rule with memory (below) and no sums may have `at(t, memory)` instead.
@@ -52,8 +50,8 @@ concept terms_of_memory = requires(R const r, std::int64_t t, typename R::memory
 };
 }  // namespace detail
 template <class R>
-concept has_terms = detail::struct_of_reals<R::template terms> &&
-    (detail::terms_at_step<R> || detail::terms_of_memory<R>);
+concept has_terms =
+    detail::struct_of_reals<R::template terms> && (detail::terms_at_step<R> || detail::terms_of_memory<R>);
 
 namespace detail {
 template <class R, class Real>
@@ -73,14 +71,13 @@ concept updates_with_normal =
 /// Normals, an ability: `update(p, g, s, k, z)` gets a standard normal z, different for each element and update, drawn
 /// with the rule's field `std::uint64_t seed`. All groups use the seed of group 0.
 template <class R>
-concept takes_normal = detail::updates_with_normal<R, float> && detail::updates_with_normal<R, double> &&
-                       requires(R const r) {
-                         { (r.seed) } -> std::same_as<std::uint64_t const&>;
-                       };
+concept takes_normal =
+    detail::updates_with_normal<R, float> && detail::updates_with_normal<R, double> && requires(R const r) {
+      { (r.seed) } -> std::same_as<std::uint64_t const&>;
+    };
 
 /// Update: computes the new parameter from parameter p, gradient g, state s (changed in place) and terms k.
-template <class R>
-concept has_update = (detail::updates<R, float> && detail::updates<R, double>) || takes_normal<R>;
+template <class R> concept has_update = (detail::updates<R, float> && detail::updates<R, double>) || takes_normal<R>;
 
 /// An update rule: trivially copyable, with state, terms and update.
 template <class R>
@@ -96,8 +93,7 @@ concept has_start = requires(R const r, float x, double y) {
 };
 
 /// Names of the state's members, in order: `static constexpr char const* slots[] = {"m", "v"};`
-template <class R>
-concept has_slot_names = requires { R::slots[0]; };
+template <class R> concept has_slot_names = requires { R::slots[0]; };
 
 /// Optional state: `uses(slot)` says whether the rule with these settings needs that member of the state. A member that
 /// no group needs is not allocated, read or written; update then sees 0 there.
@@ -124,25 +120,24 @@ concept has_sums_of_state =
       { R::sum(x, x, s, k) } -> std::same_as<typename R::template sums<float>>;
     };
 template <class R>
-concept has_sums = detail::struct_of_reals<R::template sums> &&
-                   requires(float x, typename R::template terms<float> const& k) {
-                     { R::sums_over } -> std::convertible_to<scope>;
-                     requires has_sums_of_state<R> || requires {
-                       { R::sum(x, x, k) } -> std::same_as<typename R::template sums<float>>;
-                     };
-                   };
+concept has_sums =
+    detail::struct_of_reals<R::template sums> && requires(float x, typename R::template terms<float> const& k) {
+      { R::sums_over } -> std::convertible_to<scope>;
+      requires has_sums_of_state<R> || requires {
+        { R::sum(x, x, k) } -> std::same_as<typename R::template sums<float>>;
+      };
+    };
 
 /// Memory: `struct memory` has scalars that persist from step to step: one per tensor if the sums are over tensors,
 /// else one per group. update then gets `at(t, totals, memory)`, or `at(t, memory)` if the rule has no sums.
 namespace detail {
 template <class R>
-concept terms_of_sums_and_memory =
-    requires(R const r, std::int64_t t, typename R::template sums<double> const& totals, typename R::memory& memory) {
-      { r.at(t, totals, memory) } -> std::same_as<typename R::template terms<double>>;
-    } ||
-    requires(R const r, std::int64_t t, typename R::template sums<double> const& totals, typename R::memory& memory) {
-      { r.at(t, totals, memory, 1.0) } -> std::same_as<typename R::template terms<double>>;
-    };
+concept terms_of_sums_and_memory = requires(R const r, std::int64_t t, typename R::template sums<double> const& totals,
+                                            typename R::memory& memory) {
+  { r.at(t, totals, memory) } -> std::same_as<typename R::template terms<double>>;
+} || requires(R const r, std::int64_t t, typename R::template sums<double> const& totals, typename R::memory& memory) {
+  { r.at(t, totals, memory, 1.0) } -> std::same_as<typename R::template terms<double>>;
+};
 }  // namespace detail
 template <class R>
 concept has_memory = std::is_trivially_copyable_v<typename R::memory> &&
@@ -160,8 +155,7 @@ concept has_loss =
     });
 
 /// Sums that need the memory get k = at(t, memory). It sees the memory before the update and must not change it.
-template <class R>
-concept has_sums_of_memory = has_sums<R> && has_memory<R> && detail::terms_of_memory<R>;
+template <class R> concept has_sums_of_memory = has_sums<R> && has_memory<R> && detail::terms_of_memory<R>;
 
 /// Average: a rule whose state determines averaged parameters has `averaged(p, s)`, for optimizer::swap_average().
 template <class R>
@@ -181,8 +175,7 @@ concept has_ahead = requires(R const r, float x, double y, typename R::template 
 
 /// Step that needs p: `static constexpr bool step_needs_p = true;` says that the step depends on p other than by decay
 /// with the field weight_decay. layerwise evaluates the step at p = 0 and does not accept such a rule.
-template <class R>
-concept has_step_of_p = requires { requires R::step_needs_p; };
+template <class R> concept has_step_of_p = requires { requires R::step_needs_p; };
 
 /// Unbounded terms: `static constexpr bool unbounded(std::size_t term)` says that a member of the terms may be
 /// infinite, such as a limit that is switched off. If any other term is not finite in the type of the arithmetic, the
@@ -199,7 +192,6 @@ template <class R> DESCENT_HD constexpr bool may_be_infinite([[maybe_unused]] st
 }  // namespace detail
 
 /// Check: `check()` throws std::invalid_argument if a field is out of range.
-template <class R>
-concept has_check = requires(R const r) { r.check(); };
+template <class R> concept has_check = requires(R const r) { r.check(); };
 
 }  // namespace descent

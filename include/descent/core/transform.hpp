@@ -37,17 +37,17 @@ concept applies_with_normal = requires(Real x, typename T::template terms<Real> 
 
 /// Normals: `apply(p, g, k, z)` gets a standard normal z, drawn with the field `std::uint64_t seed`.
 template <class T>
-concept transform_takes_normal = detail::applies_with_normal<T, float> && detail::applies_with_normal<T, double> &&
-                                 requires(T const r) {
-                                   { (r.seed) } -> std::same_as<std::uint64_t const&>;
-                                 };
+concept transform_takes_normal =
+    detail::applies_with_normal<T, float> && detail::applies_with_normal<T, double> && requires(T const r) {
+      { (r.seed) } -> std::same_as<std::uint64_t const&>;
+    };
 
 /// Sums, as in a rule: `sum(p, g, k)` with k = at(t), `sums_over`, and `at(t, totals)`.
 template <class T>
-concept transform_has_sums = has_sums<T> && !has_sums_of_state<T> &&
-                             requires(T const r, typename T::template sums<double> const& totals) {
-                               { r.at(std::int64_t(1), totals) } -> std::same_as<typename T::template terms<double>>;
-                             };
+concept transform_has_sums =
+    has_sums<T> && !has_sums_of_state<T> && requires(T const r, typename T::template sums<double> const& totals) {
+      { r.at(std::int64_t(1), totals) } -> std::same_as<typename T::template terms<double>>;
+    };
 
 /// `apply` computes the new gradient from parameter p (before the update), gradient g and terms k = at(t):
 /// `apply(p, g, k)`, or `apply(p, g, s, k)` with a state, which starts at 0.

@@ -5,8 +5,8 @@
 #include <descent/detail/host/engine.hpp>
 #include <descent/detail/host/memory.hpp>
 #include <descent/detail/matrix/groups.hpp>
-#include <descent/detail/rule/team.hpp>
-#include <descent/detail/util/reduce.hpp>
+#include <descent/detail/rule/thread_team.hpp>
+#include <descent/detail/util/summation_order.hpp>
 #include <descent/policies/matrices.hpp>
 
 #include <cblas.h>
@@ -94,11 +94,11 @@ template <class Plan, class System> class host_work {
     }
   }
 
-  /// Calls f(team, b) for b in [0, n).
+  /// Calls f(thread_team, b) for b in [0, n).
   template <class F> void teams(std::int64_t n, F const& f) const {
     auto const one = [&](std::int64_t b) {
-      double sum[team::capacity];
-      f(team{sum}, b);
+      double sum[thread_team::capacity];
+      f(thread_team{sum}, b);
     };
     over(size(), n, one);
   }
@@ -119,8 +119,8 @@ template <class Plan, class System> class host_work {
   }
 };
 
-template <class Plan, class System> requires(Plan::has_matrices) class host_matrices<Plan, System>
-    : public matrix_groups<Plan> {
+template <class Plan, class System> requires(Plan::has_matrices)
+class host_matrices<Plan, System> : public matrix_groups<Plan> {
   using base = matrix_groups<Plan>;
   using real = typename Plan::real;
   using mrule = typename Plan::matrix_rule;
@@ -194,8 +194,8 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     auto const& x = where_->matrices[u];
     std::int64_t end = 0;
     parts_ = where_->scratch_of(accepted_[std::size_t(x.group)], x.shape, end);
-    return {x.shape.rows, x.shape.columns, base::updates_, memory_.data(), scratch_.data(), x.memory, parts_,
-            &unit_.terms, sums_.data(), partials_.data()};
+    return {x.shape.rows, x.shape.columns, base::updates_, memory_.data(), scratch_.data(),
+            x.memory, parts_, &unit_.terms, sums_.data(), partials_.data()};
   }
 
   template <class Engine, class Body> void chunks(Engine& e, std::size_t u, Body const& body) {
@@ -218,7 +218,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     host_matrices* m;
     std::size_t u;
     template <class Real> void operator()(std::int64_t chunk) const {
-      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, packet_extent part) {
         using plan = front_plan<Typed>;
         start_packet<plan, Real>(matrix_buffers<plan>(x, x.gradient, m->states_), i, part, m->rules_[0]);
       };
@@ -231,7 +231,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     template <class Real> void operator()(std::int64_t chunk) const {
       auto const k = m->template terms<Real>();
       Real const factor(m->unit_.factor);
-      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, packet_extent part) {
         using plan = front_plan<Typed>;
         front_packet<plan, Real>(matrix_buffers<plan>(x, x.gradient, m->states_), i, part, factor, k,
                                  e->control.step_terms, m->inputs_.at);
@@ -245,7 +245,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     real* direction;
     template <class Real> void operator()(std::int64_t chunk) const {
       auto const k = m->template terms<Real>();
-      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, packet_extent part) {
         using plan = back_plan<Typed>;
         update_packet<plan, Real>(matrix_buffers<plan>(x, direction, m->states_), i, part, Real(1), k,
                                   e->control.step_terms);

@@ -134,11 +134,13 @@ struct mutated_copies {};
 /// a * b + c. On CUDA all work goes to the stream. Each recombination waits for it, and each training begins with
 /// allocations, as an optimizer's constructor does.
 template <class Value, class Gradient, class Rule, class... Ps> class esgd_optimizer {
-  template <class R> using chosen = detail::chosen<Value, Gradient, R, Ps...>;
-  template <class R> struct makes_optimizer { static constexpr bool value = sizeof(typename chosen<R>::checked) > 0; };
+  template <class R> using optimizer_traits = detail::optimizer_traits<Value, Gradient, R, Ps...>;
+  template <class R> struct makes_optimizer {
+    static constexpr bool value = sizeof(typename optimizer_traits<R>::checked) > 0;
+  };
   using rule_types = detail::alternatives<Rule>;
   static_assert(rule_types::template all<makes_optimizer>);
-  using backend = typename chosen<typename rule_types::first>::backend;
+  using backend = typename optimizer_traits<typename rule_types::first>::backend;
 
  public:
   /// Throws std::invalid_argument like optimizer, and if a setting is out of range or there is no rule or no element.
@@ -148,7 +150,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
         policies_(policies...), population_(params, set_.population + set_.offspring, backend_in(policies...)) {
     detail::require(!rules_.empty(), "esgd", "the number of rules", "at least 1", 0);
     detail::require(population_.elements() > 0, "esgd", "the number of elements", "at least 1", 0);
-    chosen<typename rule_types::first>::check(chosen<typename rule_types::first>::set(policies...));
+    optimizer_traits<typename rule_types::first>::check(optimizer_traits<typename rule_types::first>::set(policies...));
     for (std::size_t i = 0; i < rules_.size(); ++i) try {
         rule_types::with(rules_[i], []<class R>(R const& rule) {
           if constexpr (has_check<R>) rule.check();
@@ -269,9 +271,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
   }
 
   /// A unique number for each individual of each generation.
-  static std::int64_t step_of(int generation, int individual) {
-    return std::int64_t(generation) << 16 | individual;
-  }
+  static std::int64_t step_of(int generation, int individual) { return std::int64_t(generation) << 16 | individual; }
 
   void keep(individual& x, double fitness) {
     x.fitness = fitness;
@@ -313,7 +313,8 @@ template <class Value, class Gradient, class Rule, class... Ps> class esgd_optim
   }
 
   static backend backend_in([[maybe_unused]] Ps const&... policies) {
-    return chosen<typename rule_types::first>::backend_in(chosen<typename rule_types::first>::set(policies...));
+    return optimizer_traits<typename rule_types::first>::backend_in(
+        optimizer_traits<typename rule_types::first>::set(policies...));
   }
 
   esgd set_;

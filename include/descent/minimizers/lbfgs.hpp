@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/core/error.hpp>
-#include <descent/detail/minimizers/host_space.hpp>
+#include <descent/detail/minimizers/host_vector_space.hpp>
 #include <descent/detail/minimizers/line_search.hpp>
 #include <descent/detail/util/self_movable.hpp>
 #include <descent/parameters.hpp>
@@ -85,8 +85,8 @@ struct lbfgs_result {
 /// stream.
 template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
   static_assert(!detail::types<Value>::several, "lbfgs: all parameters must have one type");
-  using space = detail::space<Value, Gradient, Backend>;
-  using vector = detail::self_movable<typename space::vector>;
+  using vector_space = detail::vector_space<Value, Gradient, Backend>;
+  using vector = detail::self_movable<typename vector_space::vector>;
   struct pair {
     vector s, y;
     double ys;
@@ -209,7 +209,7 @@ template <class Value, class Gradient, class Backend> class lbfgs_optimizer {
   }
 
   lbfgs set_;
-  detail::self_movable<space> space_;
+  detail::self_movable<vector_space> space_;
   vector x_, d_, g_, last_g_, best_g_;
   detail::self_movable<std::vector<pair>> pairs_;
   pair spare_;

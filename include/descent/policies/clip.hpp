@@ -15,9 +15,7 @@ namespace descent {
 
 /// Skips the step if any gradient is not finite: values, masters, states and the step count do not change. Also
 /// measures the gradient norm for report(). Every policy and rule that needs the read-only pass implies this one.
-struct skip_nonfinite {
-  using policy_kind = kind::finiteness;
-};
+struct skip_nonfinite { using policy_kind = kind::finiteness; };
 
 /// The sum of |g|, the Euclidean norm, or the largest |g|.
 enum class norm { l1, l2, inf };

@@ -17,7 +17,7 @@ namespace descent {
 /// step() puts the values back first; capture both calls in one graph, or neither. Before the first step, and in frozen
 /// groups, p_ is p. The saved values take as many bytes as the values.
 struct gradient_ahead {
-  using policy_kind = kind::ascent;
+  using policy_kind = kind::perturbation;
   /// Fails to compile if the rule has no `ahead`.
   template <class Rule> static constexpr void require_rule() {
     static_assert(has_ahead<Rule>,

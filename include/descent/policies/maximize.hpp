@@ -7,8 +7,6 @@
 namespace descent {
 
 /// Maximizes the loss: the rule sees -g. Weight decay still pulls towards zero, as in PyTorch.
-struct maximize {
-  using policy_kind = kind::maximize;
-};
+struct maximize { using policy_kind = kind::maximize; };
 
 }  // namespace descent

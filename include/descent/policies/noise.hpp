@@ -62,9 +62,7 @@ DESCENT_HD inline float normals_log(float x) {
   return e * 0.693359375f + (f + (e * -2.12194440e-4f + (y * f * z - 0.5f * z)));
 }
 
-struct sine_cosine {
-  float sin, cos;
-};
+struct sine_cosine { float sin, cos; };
 
 /// Sine and cosine of 2 pi turn / 2^32, each to 3 ulp: the nearest quarter turn, and Cephes' sinf and cosf.
 DESCENT_HD inline sine_cosine sincos_of_turn(std::uint32_t turn) {

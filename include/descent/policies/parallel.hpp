@@ -24,9 +24,7 @@
 namespace descent {
 
 /// One rank. The default; it adds no code.
-struct single {
-  using policy_kind = kind::parallel;
-};
+struct single { using policy_kind = kind::parallel; };
 
 /// The type of gradients on the wire. The default is the gradients' own type, or float if they have several. In half
 /// they are divided by a power of two of at least sqrt(ranks), which the update undoes. Gradients that agree on many
@@ -53,9 +51,7 @@ struct missing_is_zero {};
 
 /// Before every `updates`-th update ranks compare what agree() compares. If they differ, step() throws like agree() and
 /// nothing has changed. Only such a step waits for the device. On CUDA step() cannot be captured with this option.
-struct agree_every {
-  std::int64_t updates = 1000;
-};
+struct agree_every { std::int64_t updates = 1000; };
 
 namespace detail {
 template <class T>
@@ -87,14 +83,14 @@ template <class T, class... Rest> struct wire_of<wire<T>, Rest...> { using type 
 template <class First, class... Rest> struct wire_of<First, Rest...> : wire_of<Rest...> {};
 
 /// What the ranks add up in each step, in the backend's memory: four sums over the ranks in one collective.
-struct agreed {
+struct collective_sums {
   double weights = 1, losses = 0;  // losses: weight times the loss that rules use
   double present = 1;              // ranks whose gradients are in the sum
   double calls = 0;                // of `call`
 
   double call = 0;                 // identifies the call that this rank is in
   std::uint64_t groups = 0;        // the part of `call` that stands for the groups
-  double ranks = 1, shrink = 1;    // shrink: the divisor of gradients on the wire
+  double ranks = 1, wire_divisor = 1;    // wire_divisor: the divisor of gradients on the wire
 
   /// Sets this rank's contribution.
   DESCENT_HD void enter(double weight, double loss, double what) {
@@ -102,7 +98,7 @@ struct agreed {
     calls = call = what;
   }
   /// The divisor of the sum of the gradients, and the mean loss.
-  DESCENT_HD double weight() const { return weights / shrink; }
+  DESCENT_HD double weight() const { return weights / wire_divisor; }
   DESCENT_HD double loss() const { return losses / weights; }
   /// Whether all ranks are in the sums, in the same call. An aborted collective leaves arbitrary values on a device.
   DESCENT_HD bool complete() const { return same(present, ranks) && same(calls, call * ranks); }
@@ -114,7 +110,7 @@ struct agreed {
     return __builtin_bit_cast(std::uint64_t, a) == __builtin_bit_cast(std::uint64_t, b);
   }
 };
-inline constexpr int agreed_sums = 4;
+inline constexpr int collective_sum_count = 4;
 
 template <class Comm, class... Options> struct parallel_policy : parallel_options<Options...> {
   static_assert(communicator<Comm>,
@@ -127,7 +123,7 @@ template <class Comm, class... Options> struct parallel_policy : parallel_option
   Comm* comm;
   std::int64_t bucket_bytes = 0;
   std::int64_t updates_between = 0;  // between two calls of agree()
-  agreed* now = nullptr;             // owned by the engine, like `progress`
+  collective_sums* now = nullptr;             // owned by the engine, like `progress`
   comm_progress* progress = nullptr;
 
   explicit parallel_policy(Comm& c, Options const&... options) : comm(&c) {

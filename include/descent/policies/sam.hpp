@@ -19,7 +19,7 @@ namespace descent {
 struct sam {
   double rho = 0.05;  ///< length of the move, at least 0
 
-  using policy_kind = kind::ascent;
+  using policy_kind = kind::perturbation;
   void check() const { detail::require_nonnegative("sam", "rho", rho); }
 };
 

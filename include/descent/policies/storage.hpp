@@ -19,9 +19,7 @@ template <storage_type M> struct master {
 /// A float master copy for two extra bytes: the value is bfloat16, and the optimizer owns the 16 bits that it lacks. As
 /// integers, master = value 2^16 + remainder with the remainder in [-2^15, 2^15), so the value is the master rounded to
 /// nearest, ties away from zero. For parameters<bfloat16>.
-struct master_remainder {
-  using policy_kind = kind::master;
-};
+struct master_remainder { using policy_kind = kind::master; };
 
 /// The types of the rule's state: one for all members, or one for each in the order of the rule's `slots`. Without this
 /// policy, states are stored in the type of the arithmetic.

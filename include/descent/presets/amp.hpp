@@ -121,8 +121,8 @@ template <amp::op O, class Low, class... Inputs> struct compute {
                 "binary_cross_entropy is banned under autocast, because its gradients exceed the range of half: "
                 "use binary_cross_entropy_with_logits, before the sigmoid");
   using widest = typename detail::widest<Inputs...>::type;
-  using cast = std::conditional_t<rule == amp::cast::low, Low,
-                                  std::conditional_t<rule == amp::cast::to_float, float, widest>>;
+  using cast =
+      std::conditional_t<rule == amp::cast::low, Low, std::conditional_t<rule == amp::cast::to_float, float, widest>>;
   using type = std::conditional_t<std::is_same_v<widest, double>, double, cast>;
 };
 template <amp::op O, class Low> struct compute<O, Low> : compute<O, Low, Low> {};

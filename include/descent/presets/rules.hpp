@@ -41,7 +41,7 @@ constexpr descent::adam Adam() { return {}; }
 constexpr descent::adamw AdamW() { return {}; }
 constexpr descent::rmsprop RMSprop() { return {}; }
 constexpr descent::adagrad Adagrad() { return {}; }
-constexpr descent::adam SparseAdam() { return {.eps_on_raw = true}; }  // except its choice of rows
+constexpr descent::adam SparseAdam() { return {.eps_hat = true}; }  // except its choice of rows
 }  // namespace torch
 
 /// NVIDIA apex. FusedLAMB first clips the norm of all gradients to 1: add clip_norm{1}.
@@ -67,7 +67,7 @@ constexpr descent::lars lars() { return {.joint_norm = true}; }
 constexpr descent::lamb lamb() { return {}; }
 constexpr descent::amsgrad amsgrad() { return {.corrected_max = true}; }
 constexpr descent::nadam nadam() { return {.momentum_decay = std::numeric_limits<double>::infinity()}; }
-constexpr descent::radam radam() { return {.eps_on_raw = false}; }
+constexpr descent::radam radam() { return {.eps_hat = false}; }
 /// optax blends its estimate of h after updates 1, 11, 21, ...
 constexpr descent::sophia sophia() {
   return {.beta1 = 0.965, .eps = 1e-8, .weight_decay = 1e-4, .bias_correction = true};
@@ -86,21 +86,21 @@ constexpr descent::rmsprop RMSpropTF() {
 /// ensmallen 2. It sums gradients over the batch and divides lr by the batch size. Rules that do not depend on the
 /// scale of the gradient therefore need another lr.
 namespace ensmallen {
-constexpr descent::adam Adam() { return {.eps_on_raw = true}; }
+constexpr descent::adam Adam() { return {.eps_hat = true}; }
 constexpr descent::rmsprop RMSProp() { return {}; }
 constexpr descent::adagrad AdaGrad() { return {.eps = 1e-8}; }
 constexpr descent::adadelta AdaDelta() { return {.rho = 0.95}; }
 constexpr descent::adamax AdaMax() { return {.lr = 1e-3, .eps_outside = true}; }
-constexpr descent::nadam Nadam() { return {.lr = 1e-3, .beta2 = 0.99, .eps_on_raw = true}; }
+constexpr descent::nadam Nadam() { return {.lr = 1e-3, .beta2 = 0.99, .eps_hat = true}; }
 constexpr descent::yogi Yogi() { return {.lr = 1e-3, .eps = 1e-8, .initial = 0, .bias_correction = false}; }
 constexpr descent::adabelief AdaBelief() { return {.eps = 1e-12, .eps_root = 1e-12}; }
 constexpr descent::heavy_ball MomentumSGD() { return {.momentum = 0.5}; }
 constexpr descent::heavy_ball NesterovMomentumSGD() { return {.momentum = 0.5, .nesterov = true}; }
 constexpr descent::qhm QHSGD() { return {.lr = 1e-2}; }
-constexpr descent::amsgrad AMSGrad() { return {.eps_on_raw = true}; }
+constexpr descent::amsgrad AMSGrad() { return {.eps_hat = true}; }
 constexpr descent::adabound AdaBound() { return {}; }
 constexpr descent::adabound AMSBound() { return {.amsbound = true}; }
-constexpr descent::optimistic_adam OptimisticAdam() { return {.nesterov = false, .full_first = true}; }
+constexpr descent::optimistic_adam OptimisticAdam() { return {.nesterov = false, .full_first_step = true}; }
 }  // namespace ensmallen
 
 /// llm.c's train_gpt2.
@@ -120,9 +120,7 @@ constexpr descent::adamw FusedAdam() { return {.weight_decay = 0}; }
 constexpr descent::adamw CPUAdam() { return {.weight_decay = 0}; }
 constexpr descent::adagrad CPUAdagrad() { return {}; }
 /// Versions after 0.19.6 correct the moments instead: correct_rate = false.
-constexpr descent::lamb FusedLamb() {
-  return {.eps = 1e-8, .min_ratio = 0.01, .max_ratio = 10, .correct_rate = true};
-}
+constexpr descent::lamb FusedLamb() { return {.eps = 1e-8, .min_ratio = 0.01, .max_ratio = 10, .correct_rate = true}; }
 constexpr descent::lion FusedLion() { return {.lr = 1e-3, .beta2 = 0.999, .at_zero = -1}; }  // moves up at sign 0
 }  // namespace deepspeed
 
@@ -159,7 +157,7 @@ constexpr descent::sgd SGD() { return {}; }
 constexpr descent::heavy_ball NAG() {
   return {.momentum = 0.99, .nesterov = true, .correction = true, .decoupled = true};
 }
-constexpr descent::adamw Adam() { return {.weight_decay = 0, .eps_on_raw = true}; }
+constexpr descent::adamw Adam() { return {.weight_decay = 0, .eps_hat = true}; }
 constexpr descent::amsgrad AMSgrad() { return {.decoupled = true, .decay_by_lr = false, .bias_correction = false}; }
 constexpr descent::adadelta Adadelta() { return {.eps = 1e-8, .decoupled = true, .decay_by_lr = false}; }
 constexpr descent::adagrad Adagrad() { return {.lr = 1, .eps = 1e-8, .decoupled = true, .decay_by_lr = false}; }
@@ -169,7 +167,7 @@ constexpr descent::rmsprop RMSProp() { return {.decoupled = true, .decay_by_lr =
 /// dlib.
 namespace dlib {
 constexpr descent::heavy_ball sgd() { return {.weight_decay = 5e-4}; }
-constexpr descent::adam adam() { return {.weight_decay = 5e-4, .eps_on_raw = true}; }
+constexpr descent::adam adam() { return {.weight_decay = 5e-4, .eps_hat = true}; }
 }  // namespace dlib
 
 /// tiny-cuda-nn, for matrices; it does not decay other parameters. DecoupledAdam is Adam with its relative decay, which
@@ -177,13 +175,13 @@ constexpr descent::adam adam() { return {.weight_decay = 5e-4, .eps_on_raw = tru
 /// elements have the same count unless it skips some.
 namespace tcnn {
 constexpr descent::sgd SGD() { return {.weight_decay = 1e-8}; }
-constexpr descent::adam Adam() { return {.weight_decay = 1e-8, .eps_on_raw = true}; }
+constexpr descent::adam Adam() { return {.weight_decay = 1e-8, .eps_hat = true}; }
 constexpr chain<l2, adamw> DecoupledAdam() {
-  return {l2{1e-8}, adamw{.weight_decay = 0, .eps_on_raw = true, .decay_corrected = true}};
+  return {l2{1e-8}, adamw{.weight_decay = 0, .eps_hat = true, .decay_corrected = true}};
 }
 constexpr descent::adabound AdaBound() { return {.weight_decay = 1e-8}; }
 constexpr descent::novograd Novograd() {
-  return {.lr = 1e-3, .beta2 = 0.999, .eps = 1e-8, .averaging = true, .decoupled = true, .whole_first = true};
+  return {.lr = 1e-3, .beta2 = 0.999, .eps = 1e-8, .averaging = true, .decoupled = true, .undampened_first_step = true};
 }
 }  // namespace tcnn
 

@@ -140,8 +140,7 @@ constexpr warmup<descent::cosine> warmup_cosine_decay_schedule(double init_value
 }
 constexpr warmup<delayed<descent::exponential>> warmup_exponential_decay_schedule(
     double init_value, double peak_value, std::int64_t warmup_steps, std::int64_t transition_steps, double decay_rate,
-    std::int64_t transition_begin = 0, bool staircase = false,
-    double end_value = descent::exponential::none) {
+    std::int64_t transition_begin = 0, bool staircase = false, double end_value = descent::exponential::none) {
   return {.steps = warmup_steps,
           .then = exponential_decay(peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value),
           .from = descent::detail::part_of_peak(init_value, peak_value, "warmup_exponential_decay_schedule"),

@@ -24,8 +24,8 @@ struct acprop {
   static constexpr char const* slots[] = {"m", "v"};
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
-    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, t == 1 ? 1 : 1 / (1 - power(beta2, t - 1)), eps, eps_root,
-            weight_decay};
+    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, t == 1 ? 1 : 1 / (1 - power(beta2, t - 1)),
+            eps, eps_root, weight_decay};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {

@@ -26,8 +26,7 @@ struct adadelta {
   static constexpr char const* slots[] = {"v", "u"};
 
   DESCENT_HD terms<double> at(std::int64_t) const {
-    return {lr, rho, 1 - rho, eps, decoupled ? 0 : weight_decay,
-            decoupled ? (decay_by_lr ? lr : 1) * weight_decay : 0};
+    return {lr, rho, 1 - rho, eps, decoupled ? 0 : weight_decay, decoupled ? (decay_by_lr ? lr : 1) * weight_decay : 0};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {

@@ -14,13 +14,13 @@ namespace descent {
 ///     v <- b2 v + (1 - b2) g^2
 ///     p <- p - lr m^ / (sqrt(v^) + eps)        x^ = x / (1 - b^t)
 ///
-/// `eps_on_raw` adds eps to sqrt(v) before the bias correction, as in the last remark of section 2 of the paper, in
+/// `eps_hat` adds eps to sqrt(v) before the bias correction, as in the last remark of section 2 of the paper, in
 /// TensorFlow and in torch.optim.SparseAdam: sqrt(v^) + eps / sqrt(1 - b2^t). Without `bias_correction` x^ = x, the
 /// default in MLX.
 struct adam {
   /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool eps_on_raw = false, bias_correction = true;
+  bool eps_hat = false, bias_correction = true;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
@@ -29,7 +29,7 @@ struct adam {
   DESCENT_HD terms<double> at(std::int64_t t) const {
     double const m_unbias = bias_correction ? 1 / (1 - power(beta1, t)) : 1;
     double const v_unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
-    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, m_unbias, v_unbias, eps_on_raw ? eps * sqrt(v_unbias) : eps,
+    return {lr, beta1, 1 - beta1, beta2, 1 - beta2, m_unbias, v_unbias, eps_hat ? eps * sqrt(v_unbias) : eps,
             weight_decay};
   }
 
@@ -42,8 +42,7 @@ struct adam {
 
   void check() const {
     detail::check_moments("adam", *this);
-    detail::require_flag(!eps_on_raw || bias_correction, "adam", "eps_on_raw", "off without bias_correction",
-                         eps_on_raw);
+    detail::require_flag(!eps_hat || bias_correction, "adam", "eps_hat", "off without bias_correction", eps_hat);
   }
 };
 static_assert(update_rule<adam>);

@@ -14,13 +14,13 @@ namespace descent {
 ///     v <- b2 v + (1 - b2) g^2
 ///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 ///
-/// `eps_on_raw` and `bias_correction` are as in adam. Two options change the decay. `decay_after` decays the result of
+/// `eps_hat` and `bias_correction` are as in adam. Two options change the decay. `decay_after` decays the result of
 /// the step, p <- (p - lr u) (1 - lr wd), as in bitsandbytes. `decay_corrected` uses wd sqrt(1 - b2^t) / (1 - b1^t), as
 /// in tiny-cuda-nn.
 struct adamw {
   /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
-  bool eps_on_raw = false, bias_correction = true, decay_after = false, decay_corrected = false;
+  bool eps_hat = false, bias_correction = true, decay_after = false, decay_corrected = false;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd; };  // a = 1 - b
@@ -31,7 +31,7 @@ struct adamw {
     double const v_unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
     double const wd = decay_corrected ? weight_decay * m_unbias / sqrt(v_unbias) : weight_decay;
     return {lr, beta1, 1 - beta1, beta2, 1 - beta2, decay_after ? (1 - lr * wd) * m_unbias : m_unbias, v_unbias,
-            eps_on_raw ? eps * sqrt(v_unbias) : eps, wd};
+            eps_hat ? eps * sqrt(v_unbias) : eps, wd};
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
@@ -42,8 +42,7 @@ struct adamw {
 
   void check() const {
     detail::check_moments("adamw", *this);
-    detail::require_flag(!eps_on_raw || bias_correction, "adamw", "eps_on_raw", "off without bias_correction",
-                         eps_on_raw);
+    detail::require_flag(!eps_hat || bias_correction, "adamw", "eps_hat", "off without bias_correction", eps_hat);
     detail::require_flag(!decay_corrected || bias_correction, "adamw", "decay_corrected", "off without bias_correction",
                          decay_corrected);
   }

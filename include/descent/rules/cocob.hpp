@@ -27,9 +27,7 @@ struct cocob {
   static constexpr char const* slots[] = {"L", "G", "R", "C", "p0"};
   static constexpr bool step_needs_p = true;
 
-  template <class Real> DESCENT_HD static state<Real> start(Real p) {
-    return {Real(0), Real(0), Real(0), Real(0), p};
-  }
+  template <class Real> DESCENT_HD static state<Real> start(Real p) { return {Real(0), Real(0), Real(0), Real(0), p}; }
 
   DESCENT_HD terms<double> at(std::int64_t) const { return {lr, alpha, eps, weight_decay}; }
 

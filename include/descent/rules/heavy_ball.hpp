@@ -33,8 +33,8 @@ struct heavy_ball {
   bool uses(std::size_t) const { return momentum != 0; }
 
   DESCENT_HD terms<double> at(std::int64_t, memory& old) const {
-    terms<double> k{lr, momentum, momentum, decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0,
-                    nesterov ? 1.0 : 0.0};
+    terms<double> k{
+        lr, momentum, momentum, decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0, nesterov ? 1.0 : 0.0};
     if (correction && old.lr_ > 0) k.keep *= lr / old.lr_;
     old.lr_ = lr;
     return k;

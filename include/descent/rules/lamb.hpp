@@ -20,14 +20,14 @@ namespace descent {
 ///
 /// The ratio is clamped to [min_ratio, max_ratio]. If both are 1, for example in a group of biases, the step is
 /// AdamW's. Other implementations: without `always` the ratio is 1 where there is no decay; without `averaging`
-/// m <- b1 m + g; `eps_on_raw` is as in adam. `correct_rate` uses the raw moments in u and its norm, and
+/// m <- b1 m + g; `eps_hat` is as in adam. `correct_rate` uses the raw moments in u and its norm, and
 /// lr sqrt(1 - b2^t) / (1 - b1^t) in place of lr, as in DeepSpeed.
 struct lamb {
   /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, eps_root and weight_decay (wd) at least
   /// 0; 0 <= min_ratio <= max_ratio, the limits of the ratio.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0, eps_root = 0;
   double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
-  bool always = true, averaging = true, eps_on_raw = false, correct_rate = false;
+  bool always = true, averaging = true, eps_hat = false, correct_rate = false;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real rate, b1, a1, b2, a2, m_unbias, v_unbias, root, eps, wd; };  // a = 1 - b
@@ -51,7 +51,7 @@ struct lamb {
     double const m_unbias = 1 / (1 - power(beta1, t)), v_unbias = 1 / (1 - power(beta2, t));
     if (correct_rate)
       return {lr * m_unbias / sqrt(v_unbias), beta1, a1, beta2, 1 - beta2, 1, 1, eps_root, eps, weight_decay};
-    return {lr, beta1, a1, beta2, 1 - beta2, m_unbias, v_unbias, eps_root, eps_on_raw ? eps * sqrt(v_unbias) : eps,
+    return {lr, beta1, a1, beta2, 1 - beta2, m_unbias, v_unbias, eps_root, eps_hat ? eps * sqrt(v_unbias) : eps,
             weight_decay};
   }
 
@@ -69,7 +69,7 @@ struct lamb {
   void check() const {
     detail::check_moments("lamb", *this);
     detail::require_nonnegative("lamb", "eps_root", eps_root);
-    detail::require_flag(!eps_on_raw || !correct_rate, "lamb", "eps_on_raw", "off with correct_rate", eps_on_raw);
+    detail::require_flag(!eps_hat || !correct_rate, "lamb", "eps_hat", "off with correct_rate", eps_hat);
     detail::require_nonnegative("lamb", "min_ratio", min_ratio);
     detail::require(max_ratio >= min_ratio, "lamb", "max_ratio", "at least min_ratio", max_ratio);
   }

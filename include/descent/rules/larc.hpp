@@ -46,8 +46,7 @@ template <class Rule> struct larc {
 
   template <class... Memory>
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total, Memory&... old) const
-    requires detail::has_terms_of<Rule, Memory...>
-  {
+      requires detail::has_terms_of<Rule, Memory...> {
     double const p = sqrt(total.pp), g = sqrt(total.gg);
     terms<double> k{detail::with_lr(rule, lr).at(t, old...), 1, weight_decay};
     if (!(adapt && p > 0 && g > 0)) return k;

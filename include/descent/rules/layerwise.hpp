@@ -54,15 +54,13 @@ template <class Rule> struct layerwise {
 
   /// For the sums; does not change the memory.
   template <class... Memory> DESCENT_HD terms<double> at(std::int64_t t, Memory... old) const
-    requires detail::has_terms_of<Rule, Memory...>
-  {
+      requires detail::has_terms_of<Rule, Memory...> {
     return {detail::with_lr(rule, 1).at(t, old...), lr, weight_decay};
   }
 
   template <class... Memory>
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total, Memory&... old) const
-    requires detail::has_terms_of<Rule, Memory...>
-  {
+      requires detail::has_terms_of<Rule, Memory...> {
     terms<double> k{detail::with_lr(rule, 1).at(t, old...), lr, weight_decay};
     double const ratio = trust * sqrt(total.pp) / sqrt(total.uu);
     if (total.pp > 0 && total.uu > 0) k.rate *= min(max(ratio, min_ratio), max_ratio);

@@ -135,9 +135,7 @@ static_assert(matrix_rule<muon>);
 
 namespace preset::optax {
 /// optax.contrib.muon 0.2.8. Its matrices are the transposes of ours.
-constexpr descent::muon muon() {
-  return {.weight_decay = 0, .eps = 1e-8, .bias_correction = true, .eps_added = true};
-}
+constexpr descent::muon muon() { return {.weight_decay = 0, .eps = 1e-8, .bias_correction = true, .eps_added = true}; }
 }  // namespace preset::optax
 
 }  // namespace descent

@@ -9,7 +9,7 @@ namespace descent {
 
 /// NAdam: Adam with Nesterov's momentum (Dozat 2016, algorithm 2), as torch.optim.NAdam, with the paper's momentum
 /// schedule. M is the product of mu_t over the updates. With momentum_decay = infinity mu_t = b1, as in optax.nadam.
-/// `eps_on_raw` is as in adam, and as in ensmallen.
+/// `eps_hat` is as in adam, and as in ensmallen.
 ///
 ///     mu_t = b1 (1 - 0.96^(psi t) / 2)                    psi = momentum_decay
 ///     M <- mu_t M                                         M = 1 before the first step
@@ -21,7 +21,7 @@ struct nadam {
   /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, weight_decay (wd) and momentum_decay
   /// (psi) at least 0.
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
-  bool decoupled = false, eps_on_raw = false;
+  bool decoupled = false, eps_hat = false;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real g_rate, m_rate, b1, a1, b2, a2, v_unbias, eps, wd, decay; };  // a = 1 - b
@@ -36,7 +36,7 @@ struct nadam {
     old.M = mu(t) * old.M;
     double const v_unbias = 1 / (1 - power(beta2, t));
     return {lr * (1 - mu(t)) / (1 - old.M), lr * next / (1 - old.M * next), beta1, 1 - beta1, beta2, 1 - beta2,
-            v_unbias, eps_on_raw ? eps * sqrt(v_unbias) : eps,
+            v_unbias, eps_hat ? eps * sqrt(v_unbias) : eps,
             decoupled ? 0 : weight_decay, decoupled ? lr * weight_decay : 0};
   }
 

@@ -21,17 +21,18 @@ namespace descent {
 ///     m <- b1 m + g
 ///     p <- p - lr (m / (sqrt(v) + eps) + wd p)
 ///
-/// tiny-cuda-nn's options: `decoupled` uses p <- p - lr (m + wd p); `whole_first` does not average the first m.
+/// tiny-cuda-nn's options: `decoupled` uses p <- p - lr (m + wd p); `undampened_first_step` does not average the first
+/// m.
 struct novograd {
   /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0; weight_decay (wd) at least 0.
   double lr = 1e-2, beta1 = 0.9, beta2 = 0.25, eps = 1e-6, weight_decay = 0;
   bool averaging = false, bias_correction = false, init_zero = false, raw_moment = false;
-  bool decoupled = false, whole_first = false;
+  bool decoupled = false, undampened_first_step = false;
 
   template <class Real> struct state { Real m; };
   template <class Real> struct terms { Real rate, b1, gain, wd, decay; };  // wd is inside the momentum, decay outside
-  template <class Real> struct sums { Real gg; };                          // ||g||^2
-  struct memory { double v = -1; };                                        // -1: before the first step
+  template <class Real> struct sums { Real gg; };  // ||g||^2
+  struct memory { double v = -1; };  // -1: before the first step
   static constexpr char const* slots[] = {"m"};
   static constexpr scope sums_over = scope::tensor;
 
@@ -44,7 +45,8 @@ struct novograd {
     old.v = first && !init_zero ? total.gg : beta2 * max(old.v, 0.0) + (1 - beta2) * total.gg;
     double const m_unbias = bias_correction ? 1 / (1 - power(beta1, t)) : 1;
     double const v_unbias = bias_correction ? 1 / (1 - power(beta2, t)) : 1;
-    double const gain = 1 / (sqrt(old.v * v_unbias) + eps), a = averaging && !(whole_first && first) ? 1 - beta1 : 1;
+    double const gain = 1 / (sqrt(old.v * v_unbias) + eps),
+                 a = averaging && !(undampened_first_step && first) ? 1 - beta1 : 1;
     if (raw_moment) return {lr * m_unbias * gain, beta1, a, 0, lr * weight_decay};
     if (decoupled) return {lr * m_unbias, beta1, a * gain, 0, lr * weight_decay};
     return {lr * m_unbias, beta1, a * gain, a * weight_decay, 0};
@@ -58,7 +60,8 @@ struct novograd {
   void check() const {
     detail::check_moments("novograd", *this);
     detail::require_flag(!decoupled || !raw_moment, "novograd", "decoupled", "off with raw_moment", decoupled);
-    detail::require_flag(!whole_first || averaging, "novograd", "whole_first", "off without averaging", whole_first);
+    detail::require_flag(!undampened_first_step || averaging, "novograd", "undampened_first_step",
+                         "off without averaging", undampened_first_step);
     detail::require(eps > 0, "novograd", "eps", "above 0", eps);
   }
 };

@@ -13,7 +13,7 @@ namespace descent {
 ///     m   <- b1 m + (1 - b1) g
 ///     v   <- b2 v + (1 - b2) g^2
 ///     u   <- m^ / (sqrt(v^) + eps)                        x^ = x / (1 - b^t)
-///     p   <- p - lr ((alpha + beta) u - beta old)         t = 1 without full_first: p <- p - lr alpha u
+///     p   <- p - lr ((alpha + beta) u - beta old)         t = 1 without full_first_step: p <- p - lr alpha u
 ///     old <- u
 ///
 /// Nesterov: m^ = b1 m / (1 - b1^(t + 1)) + (1 - b1) g / (1 - b1^t).
@@ -21,7 +21,7 @@ struct optimistic_adam {
   /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, and the weights alpha of the step and
   /// beta of its change, at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, alpha = 1, beta = 1;
-  bool nesterov = true, full_first = false;
+  bool nesterov = true, full_first_step = false;
 
   template <class Real> struct state { Real m, v, old; };
   template <class Real> struct terms {  // a = 1 - b; m^ = m_gain m + g_gain g
@@ -30,7 +30,7 @@ struct optimistic_adam {
   static constexpr char const* slots[] = {"m", "v", "old"};
 
   DESCENT_HD terms<double> at(std::int64_t t) const {
-    double const unbias = 1 / (1 - power(beta1, t)), gain = t == 1 && !full_first ? alpha : alpha + beta;
+    double const unbias = 1 / (1 - power(beta1, t)), gain = t == 1 && !full_first_step ? alpha : alpha + beta;
     return {lr, beta1, 1 - beta1, beta2, 1 - beta2, nesterov ? beta1 / (1 - power(beta1, t + 1)) : unbias,
             nesterov ? (1 - beta1) * unbias : 0, 1 / (1 - power(beta2, t)), eps, gain, beta};
   }

@@ -47,8 +47,8 @@ struct prodigy {
   DESCENT_HD terms<double> at(std::int64_t t, memory const& old) const {
     double const d = max(old.d, d0), b3 = beta3 > 0 ? beta3 : sqrt(beta2);
     double const e = lr * d * sqrt(1 - power(beta2, t)) / (1 - power(beta1, t));
-    return {e, beta1, (1 - beta1) * d, beta2, (1 - beta2) * d * d, b3, (safeguard_warmup ? d : e) * d / d0, d * eps,
-            weight_decay};
+    return {e, beta1, (1 - beta1) * d, beta2, (1 - beta2) * d * d, b3, (safeguard_warmup ? d : e) * d / d0,
+            d * eps, weight_decay};
   }
 
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total, memory& old) const {

@@ -8,7 +8,7 @@
 namespace descent {
 
 /// RAdam: rectified Adam (Liu et al. 2020, algorithm 2), as torch.optim.RAdam. It adapts where rho_t > 5 (paper: > 4;
-/// optax: >= 5), and adds eps to the root of v before the bias correction. `eps_on_raw` = false adds it after, as in
+/// optax: >= 5), and adds eps to the root of v before the bias correction. `eps_hat` = false adds it after, as in
 /// optax.
 ///
 ///     g <- g + wd p                                       (decoupled: p <- p - lr wd p instead)
@@ -21,7 +21,7 @@ namespace descent {
 struct radam {
   /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool decoupled = false, eps_on_raw = true;
+  bool decoupled = false, eps_hat = true;
 
   template <class Real> struct state { Real m, v; };
   template <class Real> struct terms { Real rate, b1, a1, b2, a2, root, eps, wd, decay; };  // a = 1 - b
@@ -35,7 +35,7 @@ struct radam {
     if (rho_t > 5) {
       k.rate *= sqrt((rho_t - 4) * (rho_t - 2) * rho / ((rho - 4) * (rho - 2) * rho_t)) * sqrt(unbias);
       k.root = 1;
-      k.eps = eps_on_raw ? eps : eps * sqrt(unbias);
+      k.eps = eps_hat ? eps : eps * sqrt(unbias);
     }
     return k;
   }

@@ -43,8 +43,8 @@ struct rprop {
     detail::require(eta_minus > 0 && eta_minus < 1, "rprop", "eta_minus", "in (0, 1)", eta_minus);
     detail::require(eta_plus > 1 && is_finite(eta_plus), "rprop", "eta_plus", "finite and above 1", eta_plus);
     detail::require_nonnegative("rprop", "min_step", min_step);
-    detail::require(max_step >= min_step && is_finite(max_step), "rprop", "max_step",
-                    "finite and at least min_step", max_step);
+    detail::require(max_step >= min_step && is_finite(max_step), "rprop", "max_step", "finite and at least min_step",
+                    max_step);
   }
 };
 static_assert(update_rule<rprop> && has_start<rprop>);

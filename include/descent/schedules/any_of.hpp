@@ -15,8 +15,7 @@ template <class First, class... Rest> union schedule_union<First, Rest...> {
   schedule_union<Rest...> rest;
 
   constexpr explicit schedule_union(First const& s) : first(s) {}
-  template <class S> requires(!std::is_same_v<S, First>)
-  constexpr explicit schedule_union(S const& s) : rest(s) {}
+  template <class S> requires(!std::is_same_v<S, First>) constexpr explicit schedule_union(S const& s) : rest(s) {}
 
   DESCENT_CALLS
   template <class F> DESCENT_HD auto visit(int index, F const& f) const {

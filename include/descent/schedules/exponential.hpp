@@ -32,8 +32,7 @@ struct exponential {
     detail::require_given("exponential", "initial", initial);
     detail::require_positive("exponential", "factor", factor);
     detail::require_steps("exponential", "steps", steps, 1);
-    if (!is_nan(limit))
-      detail::require(is_finite(limit), "exponential", "limit", "finite, or NaN for no limit", limit);
+    if (!is_nan(limit)) detail::require(is_finite(limit), "exponential", "limit", "finite, or NaN for no limit", limit);
   }
 };
 static_assert(schedule<exponential>);

@@ -16,9 +16,7 @@ template <std::size_t N> struct table {
     return values[t < 0 ? 0 : t < std::int64_t(N) ? t : std::int64_t(N) - 1];
   }
 
-  void check() const {
-    detail::require_all_finite("table", "values", values);
-  }
+  void check() const { detail::require_all_finite("table", "values", values); }
 };
 static_assert(schedule<table<2>>);
 

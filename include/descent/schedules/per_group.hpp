@@ -52,8 +52,8 @@ template <schedule... S> class per_group : detail::in_order<std::index_sequence_
   /// Throws std::invalid_argument if the numbers differ. groups is 0 if it is not known yet.
   void check_groups(int groups) const {
     if (groups > 0 && groups != int(sizeof...(S)))
-      throw std::invalid_argument("per_group: must have one schedule for each group, so " +
-                                  std::to_string(groups) + ", has " + std::to_string(sizeof...(S)));
+      throw std::invalid_argument("per_group: must have one schedule for each group, so " + std::to_string(groups) +
+                                  ", has " + std::to_string(sizeof...(S)));
   }
 
  private:

@@ -33,9 +33,7 @@ template <class Then> struct warmup {
   double from = 0;
   offset first = past_start;
 
-  DESCENT_HD double operator()(std::int64_t t) const {
-    return t < steps ? then(0) * rise(t) : then(t - steps);
-  }
+  DESCENT_HD double operator()(std::int64_t t) const { return t < steps ? then(0) * rise(t) : then(t - steps); }
   /// The fraction at step t < steps.
   DESCENT_HD double rise(std::int64_t t) const {
     double const x = double(first == past_start ? t + 1 : t) / double(steps);

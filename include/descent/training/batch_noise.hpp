@@ -74,7 +74,7 @@ struct batch_noise {
   }
 
   double squared_ = 0, trace_ = 0;  ///< averages before bias correction; save them with updates_
-  std::int64_t updates_ = 0;        ///< updates taken so far
+  std::int64_t updates_ = 0;  ///< updates taken so far
 };
 
 }  // namespace descent

@@ -30,7 +30,9 @@ inline std::vector<std::int64_t> random_order(std::int64_t n, std::uint64_t seed
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::mt19937 generator(static_cast<std::uint32_t>(seed));
-  auto const exchange = [&](std::int64_t i, std::int64_t j) { std::swap(order[std::size_t(i)], order[std::size_t(j)]); };
+  auto const exchange = [&](std::int64_t i, std::int64_t j) {
+    std::swap(order[std::size_t(i)], order[std::size_t(j)]);
+  };
   if (n < std::int64_t{std::numeric_limits<std::uint32_t>::max() / 20}) {
     for (std::int64_t i = 0; i < n - 1; ++i) exchange(i, i + std::int64_t(generator() % std::uint64_t(n - i)));
   } else {
@@ -48,7 +50,7 @@ enum class uneven { pad, drop };  ///< repeat some from the beginning of the ord
 /// What each rank draws from.
 enum class sampling {
   parts,  ///< each example goes to one rank: rank, rank + ranks, ... of the order, as in PyTorch's sampler
-  whole   ///< each rank draws from all examples in an order of its own, as with one sampler per rank
+  whole  ///< each rank draws from all examples in an order of its own, as with one sampler per rank
 };
 
 /// The examples of one rank in an epoch. Every rank has count() examples, hence the same number of batches. With
@@ -57,10 +59,10 @@ enum class sampling {
 /// `consumed` is the number of examples of this epoch that the ranks together have already seen. They are left out and
 /// the rest is divided, as in Horovod's ElasticSampler: for a restart within an epoch, also with another rank count.
 struct distributed_sampler {
-  std::int64_t size = 0;    ///< examples in the data set
+  std::int64_t size = 0;  ///< examples in the data set
   int ranks = 1, rank = 0;  ///< at least 1 rank; rank in [0, ranks)
-  bool shuffle = true;      ///< a new order in each epoch, of the seed and the epoch; else that of the data set
-  std::uint64_t seed = 0;   ///< the same on all ranks
+  bool shuffle = true;  ///< a new order in each epoch, of the seed and the epoch; else that of the data set
+  std::uint64_t seed = 0;  ///< the same on all ranks
   descent::uneven uneven = descent::uneven::pad;  ///< for examples that do not divide evenly
   descent::sampling sampling = descent::sampling::parts;  ///< whole needs shuffle
 
@@ -117,7 +119,7 @@ struct distributed_sampler {
 /// How many batches the ranks have, if they do not come from one sampler.
 struct batch_counts {
   std::int64_t fewest, most;  ///< batches of a rank
-  int rank_of_fewest;         ///< the first rank with the fewest
+  int rank_of_fewest;  ///< the first rank with the fewest
 
   /// Whether all ranks have the same number.
   bool equal() const { return fewest == most; }

@@ -35,8 +35,7 @@ struct lr_sweep {
 
   void check() const {
     detail::require(lowest > 0, "lr_sweep", "lowest", "above 0", lowest);
-    detail::require(highest > lowest && is_finite(highest), "lr_sweep", "highest", "above lowest and finite",
-                    highest);
+    detail::require(highest > lowest && is_finite(highest), "lr_sweep", "highest", "above lowest and finite", highest);
     detail::require(steps >= 3, "lr_sweep", "steps", "at least 3", steps);
     detail::require_fraction("lr_sweep", "smoothing", smoothing);
     detail::require(diverged > 1, "lr_sweep", "diverged", "above 1", diverged);
@@ -192,7 +191,7 @@ template <class Value, class Gradient, class Rule, class... Ps, class Loss>
 lr_curve find_learning_rate(optimizer<Value, Gradient, Rule, Ps...> const& opt,
                             parameters<Value, Gradient> const& params, lr_sweep const& settings, Loss&& loss) {
   using trial_type = optimizer<Value, Gradient, Rule, Ps...>;
-  using plan = typename detail::chosen<Value, Gradient, Rule, Ps...>::plan;
+  using plan = typename detail::optimizer_traits<Value, Gradient, Rule, Ps...>::plan;
   static_assert(detail::has_lr<Rule>, "find_learning_rate: the rule has no field 'double lr'");
   static_assert(!plan::has_matrices, "find_learning_rate: a rule for matrices is not allowed, it cannot be copied");
   static_assert(!plan::shares_scale,
@@ -206,7 +205,7 @@ lr_curve find_learning_rate(optimizer<Value, Gradient, Rule, Ps...> const& opt,
   auto const saved = detail::lr_sweeper::save(trial);
   lr_curve curve;
   try {
-    curve = detail::sweep<plan::template given<typename plan::accumulation>>(trial, settings, loss);
+    curve = detail::sweep<detail::has<plan, kind::accumulation>>(trial, settings, loss);
   } catch (...) {
     detail::lr_sweeper::restore(trial, saved);
     throw;

@@ -77,8 +77,7 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
 
   /// at(t) of all parts. `facts` (totals, memory, loss) go to the parts that need them.
   template <class... Facts> DESCENT_HD terms<double> at(std::int64_t t, Facts&&... facts) const
-    requires(plan::template finds<Facts...>())
-  {
+      requires(plan::template finds<Facts...>()) {
     terms<double> k{};
     detail::unrolled<plan::count>([&]<std::size_t I>(detail::constant<I>) {
       detail::paste<part<I>::template terms, plan::template terms_at<I>>(k, terms_of<I>(t, facts...));
@@ -87,14 +86,12 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
   }
 
   template <class Real> DESCENT_HD static auto sum(Real p, Real g, terms<Real> const& k)
-    requires(plan::summing != plan::none && !plan::sums_of_state)
-  {
+      requires(plan::summing != plan::none && !plan::sums_of_state) {
     state<Real> s{};
     return plan::summing_part::sum(p, transformed<plan::summing>(p, g, s, k), of<plan::summing>(k));
   }
   template <class Real> DESCENT_HD static auto sum(Real p, Real g, state<Real> s, terms<Real> const& k)
-    requires(plan::summing != plan::none && plan::sums_of_state)
-  {
+      requires(plan::summing != plan::none && plan::sums_of_state) {
     g = transformed<plan::summing>(p, g, s, k);
     if constexpr (has_sums_of_state<typename plan::summing_part>)
       return inner::sum(p, g, detail::cut<inner::template state, 0>(s), of<plan::last>(k));
@@ -102,20 +99,17 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
   }
 
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k)
-    requires(plan::noisy == plan::none)
-  {
+      requires(plan::noisy == plan::none) {
     return updated(p, g, s, k);
   }
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k, Real z)
-    requires(plan::noisy != plan::none)
-  {
+      requires(plan::noisy != plan::none) {
     return updated(p, g, s, k, z);
   }
 
   void check() const { check_each(std::make_index_sequence<plan::count>{}); }
 
  private:
-
   /// The terms of one part.
   template <std::size_t I, class Real> DESCENT_HD static auto of(terms<Real> const& k) {
     return detail::cut<part<I>::template terms, plan::template terms_at<I>>(k);

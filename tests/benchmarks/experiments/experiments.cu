@@ -30,8 +30,8 @@ using ceiling = plan<float, streams_alone>;
 std::vector<std::int64_t> gpt2() {
   std::vector<std::int64_t> sizes{50257 * 768, 1024 * 768};
   for (int layer = 0; layer < 12; ++layer)
-    sizes.insert(sizes.end(), {768, 768, 768 * 2304, 2304, 768 * 768, 768, 768, 768, 768 * 3072, 3072, 3072 * 768,
-                               768});
+    sizes.insert(sizes.end(),
+                 {768, 768, 768 * 2304, 2304, 768 * 768, 768, 768, 768, 768 * 3072, 3072, 3072 * 768, 768});
   sizes.insert(sizes.end(), {768, 768});
   return sizes;
 }
@@ -40,7 +40,7 @@ struct around {
   settings how;
   record found;
   int multiprocessors, resident;  // blocks of 512 threads
-  bool dependent;                 // whether this program has code for programmatic dependent launches
+  bool dependent;  // whether this program has code for programmatic dependent launches
 
   std::vector<std::int64_t> large() const {
     return how.quick ? std::vector<std::int64_t>{20000, 12, 1001, 1, 256} : gpt2();
@@ -183,8 +183,8 @@ void hints(around& a, sets_of<in_float>& of, std::string const& where, purpose w
 
 auto one_kernel(std::int64_t grid) {
   return [grid](problem<in_float>& x) {
-    launch_with(cudaLaunchAttributeCooperative, whole_step<in_float>, grid, detail::total_threads, x.stream(),
-                x.view(), x.controls());
+    launch_with(cudaLaunchAttributeCooperative, whole_step<in_float>, grid, detail::total_threads, x.stream(), x.view(),
+                x.controls());
   };
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/step/streams.hpp>
+#include <descent/detail/step/packet_io.hpp>
 
 /// Loads and stores with cache hints, which the packet functions choose by the type behind the pointer. The overloads
 /// stand before the packet functions are read, so that they find them.
@@ -22,8 +22,7 @@ template <hint Of> __device__ uint4 load_words([[maybe_unused]] uint4 const* p) 
   uint4 x;
   std::uint64_t const at = __cvta_generic_to_global(p);
   if constexpr (Of == hint::streaming) {
-    asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(at));
+    asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(at));
   } else if constexpr (Of == hint::no_allocate) {
     asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(at));
@@ -42,8 +41,8 @@ template <hint Of> __device__ void store_words([[maybe_unused]] uint4* p, [[mayb
 #if defined(__CUDA_ARCH__)
   std::uint64_t const at = __cvta_generic_to_global(p);
   if constexpr (Of == hint::streaming) {
-    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};"
-                 :: "l"(at), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+                 : "memory");
   } else if constexpr (Of == hint::no_allocate) {
     asm volatile("st.global.L1::no_allocate.v4.u32 [%0], {%1, %2, %3, %4};"
                  :: "l"(at), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
@@ -60,7 +59,7 @@ template <hint Of> __device__ void store_words([[maybe_unused]] uint4* p, [[mayb
 namespace descent::detail {
 
 template <class Real, int M, experiments::hint Of>
-DESCENT_HD void read(Real (&r)[M], experiments::hinted<float, Of> const* p, extent e) {
+DESCENT_HD void read(Real (&r)[M], experiments::hinted<float, Of> const* p, packet_extent e) {
 #if defined(__CUDA_ARCH__)
   if constexpr (M == packet_size && Of != experiments::hint::none) {
     uint4 const word[2] = {experiments::load_words<Of>(reinterpret_cast<uint4 const*>(p)),
@@ -73,7 +72,7 @@ DESCENT_HD void read(Real (&r)[M], experiments::hinted<float, Of> const* p, exte
 }
 
 template <class Real, int M, experiments::hint Of>
-DESCENT_HD void write(experiments::hinted<float, Of>* p, Real const (&r)[M], extent e) {
+DESCENT_HD void write(experiments::hinted<float, Of>* p, Real const (&r)[M], packet_extent e) {
 #if defined(__CUDA_ARCH__)
   if constexpr (M == packet_size && Of != experiments::hint::none) {
     uint4 word[2];

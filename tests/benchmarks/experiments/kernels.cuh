@@ -61,10 +61,8 @@ template <class Body> struct packet_numbered {
     auto const [begin, size] = detail::span_of(chunk, t);
     constexpr int length = int(detail::packet_size);
     int const first = int(q % detail::chunk_packets) * length;
-    if (t.aligned && first + length <= size)
-      return body(tensor, begin + first, std::integral_constant<int, length>{});
-    for (int j = first; j < size && j < first + length; ++j)
-      body(tensor, begin + j, std::integral_constant<int, 1>{});
+    if (t.aligned && first + length <= size) return body(tensor, begin + first, std::integral_constant<int, length>{});
+    for (int j = first; j < size && j < first + length; ++j) body(tensor, begin + j, std::integral_constant<int, 1>{});
   }
 };
 
@@ -111,7 +109,7 @@ __device__ inline void let_next_launch() {
 /// measure_chunks() for the norm in blocks of 512 threads, which do two chunks at a time: lanes are added in the same
 /// order, neighbours within a warp and then warps.
 template <class Plan> __device__ void measure_pairs(detail::device_view<Plan> const& v) {
-  static_assert(Plan::norm_rows == 1 && Plan::norm_of == ds::norm::l2 && !Plan::has_step_terms);
+  static_assert(Plan::norm_sums == 1 && Plan::norm_of == ds::norm::l2 && !Plan::has_step_terms);
   using reduce = cub::WarpReduce<double>;
   constexpr int warps = detail::chunk_threads / detail::warp;
   __shared__ typename reduce::TempStorage shared[2 * warps];
@@ -130,8 +128,8 @@ template <class Plan> __device__ void measure_pairs(detail::device_view<Plan> co
         for (int q = lane; q < detail::chunk_packets; q += detail::chunk_threads) {
           int const first = q * int(detail::packet_size), left = size - first;
           if (left <= 0) break;
-          auto const e = left < detail::packet_size ? detail::extent{left, false}
-                                                    : detail::extent{int(detail::packet_size), t.aligned};
+          auto const e = left < detail::packet_size ? detail::packet_extent{left, false}
+                                                    : detail::packet_extent{int(detail::packet_size), t.aligned};
           detail::measure_packet<Plan, detail::measure::norm, float>(total, x, begin + first, e, 1.0f, {}, {});
         }
     }

@@ -111,8 +111,7 @@ template <class Plan> class problem {
     storage_.late->slot[0] = c;
     require_cuda(cudaMemcpyAsync(storage_.control.get(), &c, sizeof c, cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
     for (auto const& b : storage_.owned(0))
-      if (b.at)
-        require_cuda(cudaMemsetAsync(b.at, 0, std::size_t(arena_size_ * b.size), stream()), "cudaMemsetAsync");
+      if (b.at) require_cuda(cudaMemsetAsync(b.at, 0, std::size_t(arena_size_ * b.size), stream()), "cudaMemsetAsync");
     launch(each_packet<start_packets<Plan>>, storage_.rule_chunks, packet_threads, stream(),
            start_packets<Plan>{storage_.view});
     require_cuda(cudaStreamSynchronize(stream()), "reset");
@@ -180,9 +179,7 @@ template <class Plan> class problem {
   detail::device_array<value> values_, gradients_;
 };
 
-struct distance {
-  unsigned long long ulp, different;
-};
+struct distance { unsigned long long ulp, different; };
 template <class Plan, class Other> distance distance_of(problem<Plan> const& a, problem<Other> const& b) {
   detail::device_array<unsigned long long> const result(2);
   require_cuda(cudaMemsetAsync(result.get(), 0, 16, a.stream()), "cudaMemsetAsync");

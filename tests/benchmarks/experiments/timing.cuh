@@ -36,9 +36,7 @@ struct graph {
 };
 
 /// In microseconds.
-struct spread {
-  double low = 0, median = 0, high = 0;
-};
+struct spread { double low = 0, median = 0, high = 0; };
 inline spread spread_of(std::vector<double> x) {
   std::sort(x.begin(), x.end());
   auto const at = [&](double share) { return x[std::size_t(share * double(x.size() - 1) + 0.5)]; };

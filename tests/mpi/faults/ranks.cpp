@@ -8,8 +8,8 @@
 #include <descent/policies/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 
-#include "support/shared_clock.hpp"
 #include "support/rank_model.hpp"
+#include "support/shared_clock.hpp"
 
 #include <csignal>
 #include <cstdint>
@@ -155,8 +155,7 @@ int run(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   out = std::fopen((folder + "/" + std::to_string(rank)).c_str(), "w");
   std::fprintf(out, "pid %d\n", int(getpid()));
-  if (how != "none" && std::atoi(argv[4]) == rank)
-    at = {how, argv[5], std::atol(argv[6]), std::atol(argv[7])};
+  if (how != "none" && std::atoi(argv[4]) == rank) at = {how, argv[5], std::atol(argv[6]), std::atol(argv[7])};
   bool const leaves = at.kind == "leave";
   int size;
   MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/util/reduce.hpp>
+#include <descent/detail/util/summation_order.hpp>
 
 /// What the threads of a warp or a block have together, in the order of reduce.hpp.
 namespace descent::detail {

@@ -18,8 +18,7 @@ template <class Plan> class controller {
     bool const complete = completes<Plan>(*v.control, policies, call);
     if (threadIdx.x == 0) w.late->complete_until(v.control->calls);
     __syncthreads();
-    if (Plan::measures && complete)
-      totals = norm_totals_from<Plan>([&](int i) { return total(i); });
+    if (Plan::measures && complete) totals = norm_totals_from<Plan>([&](int i) { return total(i); });
     if (threadIdx.x == 0) detail::decide<Plan>(*v.control, policies, *w.scale, totals, call);
     __syncthreads();
     bool const applied = !Plan::may_skip || v.control->applied;
@@ -44,15 +43,15 @@ template <class Plan> class controller {
         *w.step_terms = k;
       }
     }
-    if constexpr (Plan::sums_per_tensor) add_tensors(Plan::norm_rows, Plan::norm_rows + int(Plan::sum_count));
+    if constexpr (Plan::sums_per_tensor) add_tensors(Plan::norm_sums, Plan::norm_sums + int(Plan::sum_count));
     else if constexpr (Plan::sums) {
       for (int c = 0; c < int(Plan::sum_count); ++c) {
-        double const sum = total(Plan::norm_rows + c);
+        double const sum = total(Plan::norm_sums + c);
         if (threadIdx.x == 0) totals[c] = sum;
       }
       __syncthreads();
     }
-    if constexpr (Plan::own_updates)
+    if constexpr (Plan::per_row_step)
       for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
         v.extra.rules[g] = scheduled(v.groups[g].rule, policies, t - 1, g, rates);
     int const count = Plan::unit_per_tensor ? v.tensor_count : v.group_count;
@@ -64,8 +63,8 @@ template <class Plan> class controller {
       double const* of_unit = totals;
       std::int64_t stride = 1;
       if constexpr (Plan::sums_per_tensor)
-        of_unit = v.totals + std::int64_t(Plan::norm_rows) * v.tensor_count + u, stride = v.tensor_count;
-      unit_of<Plan> unit;
+        of_unit = v.totals + std::int64_t(Plan::norm_sums) * v.tensor_count + u, stride = v.tensor_count;
+      unit_terms_of<Plan> unit;
       if constexpr (Plan::sums)
         unit = terms_of<Plan>(v.groups[g], policies, t, factor, of_unit, stride, w.next_memories, u, rates);
       else unit = terms_of<Plan>(v.groups[g], policies, t, factor, w.next_memories, u, rates);
@@ -77,7 +76,8 @@ template <class Plan> class controller {
       sound = sound && is_sound(unit);
     }
     if constexpr (Plan::sums)
-      for (int u = int(threadIdx.x); u < pending_count(); u += total_threads) sound = sound && is_sound(v.pending[u]);
+      for (int u = int(threadIdx.x); u < sum_terms_count(); u += total_threads)
+        sound = sound && is_sound(v.sum_terms[u]);
     if constexpr (Plan::has_matrices)
       for (int u = int(threadIdx.x); u < w.matrices.count; u += total_threads)
         sound = sound && is_sound(matrix_unit_of(u, t, rates));
@@ -101,10 +101,10 @@ template <class Plan> class controller {
   __device__ void prepare() const {
     std::int64_t const t = v.control->step + 1;
     if constexpr (Plan::has_step_terms)
-      if (threadIdx.x == 0) *w.pending_step = find_step_terms<Plan>(v.groups[0].rule, policies, t);
-    for (int u = int(threadIdx.x); u < pending_count(); u += total_threads) {
-      int const g = Plan::pending_per_tensor ? v.tensors[u].group : u;
-      v.pending[u] = terms_for_sums<Plan>(v.groups[g], policies, t, v.memories, u, rates_of(*v.control));
+      if (threadIdx.x == 0) *w.sum_step_terms = find_step_terms<Plan>(v.groups[0].rule, policies, t);
+    for (int u = int(threadIdx.x); u < sum_terms_count(); u += total_threads) {
+      int const g = Plan::sum_terms_per_tensor ? v.tensors[u].group : u;
+      v.sum_terms[u] = terms_for_sums<Plan>(v.groups[g], policies, t, v.memories, u, rates_of(*v.control));
     }
   }
 
@@ -116,16 +116,16 @@ template <class Plan> class controller {
   }
 
   /// This rank has what it met the others for.
-  __device__ void leave_meeting() const {
+  __device__ void leave_collective() const {
     if constexpr (Plan::parallel) {
-      auto const& team = static_cast<typename Plan::team const&>(policies);
+      auto const& team = get<kind::parallel>(policies);
       if (threadIdx.x == 0) leave(*team.progress, *team.now);
     }
   }
 
   /// For thread 0.
-  __device__ double find_ascent() const {
-    return ascent_factor<Plan>(policies, norm_totals_from<Plan>([&](int row) { return total(row); }));
+  __device__ double find_perturbation() const {
+    return perturbation_factor<Plan>(policies, norm_totals_from<Plan>([&](int row) { return total(row); }));
   }
 
  private:
@@ -174,7 +174,7 @@ template <class Plan> class controller {
 
   __device__ void find_factors() const {
     __shared__ double of_warps[total_threads / warp];
-    add_tensors(0, Plan::norm_rows);
+    add_tensors(0, Plan::norm_sums);
     double const inverse = v.control->factor;
     double smallest = 1;
     auto const total_of = [&](int row, int t) { return v.totals[std::int64_t(row) * v.tensor_count + t]; };
@@ -231,7 +231,7 @@ template <class Plan> class controller {
     if (threadIdx.x == 0) v.control->bad_chunk = bad < v.chunk_count ? bad : -1;
   }
 
-  __device__ int pending_count() const { return Plan::pending_per_tensor ? v.tensor_count : v.group_count; }
+  __device__ int sum_terms_count() const { return Plan::sum_terms_per_tensor ? v.tensor_count : v.group_count; }
 
   /// Whether anything follows the rule that has this unit.
   __device__ bool has_elements(int u) const {
@@ -256,9 +256,9 @@ template <class Plan> class controller {
       return fault_of(x, scheduled(v.groups[g].rule, policies, t - 1, g, rates), u, what);
     };
     if constexpr (Plan::sums)
-      for (int u = 0; u < pending_count(); ++u)
-        if (!is_sound(v.pending[u]))
-          return fault(v.pending[u], u, Plan::pending_per_tensor ? v.tensors[u].group : u, term_fault::sums);
+      for (int u = 0; u < sum_terms_count(); ++u)
+        if (!is_sound(v.sum_terms[u]))
+          return fault(v.sum_terms[u], u, Plan::sum_terms_per_tensor ? v.tensors[u].group : u, term_fault::sums);
     for (int u = 0; u < units; ++u)
       if (!is_sound(v.units[u]))
         return fault(v.units[u], u, Plan::unit_per_tensor ? v.tensors[u].group : u, term_fault::term);
@@ -285,7 +285,7 @@ __global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan> v, control_view<Plan> w) {
   controller<Plan> const c(v, w);
-  c.leave_meeting();
+  c.leave_collective();
   if (!v.control->applied) return;
   bool const applied = c.find_terms();
   if (threadIdx.x == 0) c.write_late_report();
@@ -297,7 +297,7 @@ template <class Plan>
 __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> v, control_view<Plan> w,
                                                               step_call call) {
   controller<Plan> const c(v, w);
-  c.leave_meeting();
+  c.leave_collective();
   bool const applied = c.decide(call) && c.find_terms();
   if (threadIdx.x == 0) c.write_late_report();
   if constexpr (Plan::sums)
@@ -305,9 +305,9 @@ __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> 
 }
 
 template <class Plan>
-__global__ __launch_bounds__(total_threads) void find_ascent(device_view<Plan> v, control_view<Plan> w,
-                                                             double* factor) {
-  double const x = controller<Plan>(v, w).find_ascent();
+__global__ __launch_bounds__(total_threads) void find_perturbation(device_view<Plan> v, control_view<Plan> w,
+                                                                   double* factor) {
+  double const x = controller<Plan>(v, w).find_perturbation();
   if (threadIdx.x == 0) *factor = x;
 }
 
@@ -333,7 +333,7 @@ __global__ __launch_bounds__(total_threads) void set_step_groups(device_view<Pla
                                                                  group_batch<typename Plan::rule> batch) {
   for (int g = int(threadIdx.x); g < batch.count; g += total_threads) v.groups[batch.first + g] = batch.entry[g];
   if constexpr (Plan::parallel)
-    if (threadIdx.x == 0) static_cast<typename Plan::team const&>(w.policies).now->groups = batch.hash;
+    if (threadIdx.x == 0) get<kind::parallel>(w.policies).now->groups = batch.hash;
   __syncthreads();
   if constexpr (Plan::sums) controller<Plan>(v, w).prepare();
 }

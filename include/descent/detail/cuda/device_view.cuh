@@ -4,7 +4,7 @@
 
 #include <descent/detail/step/packet.hpp>
 #include <descent/detail/step/row_clip.hpp>
-#include <descent/detail/step/row_record.hpp>
+#include <descent/detail/step/row_mask.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/policies/parallel.hpp>
 
@@ -64,7 +64,7 @@ inline __device__ void enter(comm_progress& p, int meeting) {
   ++p.begun;
 }
 inline __device__ void leave(comm_progress& p) { p.ended = p.begun; }
-inline __device__ void leave(comm_progress& p, agreed const& now) {
+inline __device__ void leave(comm_progress& p, collective_sums const& now) {
   if (now.differ()) p.differ = 1;
   __threadfence_system();
   leave(p);
@@ -73,12 +73,13 @@ inline __device__ void leave(comm_progress& p, agreed const& now) {
 /// The values of a tensor, which starts there in the arena, among those of all ranks. Each element has room for the
 /// largest type.
 template <class Value>
-__device__ Value* staged(std::byte* values, place const& p, std::int64_t arena, std::int64_t largest) {
+__device__ Value* staged(std::byte* values, arena_offset const& p, std::int64_t arena, std::int64_t largest) {
   std::int64_t const begin = p.first > arena ? p.first - arena : 0;  // of the tensor's elements in that part
   return reinterpret_cast<Value*>(values + (p.part + arena + begin - p.first) * largest) - begin;
 }
 
-/// The rows that are clipped each by itself: of each tensor, their norms by piece, [row of the norm][piece], and factors.
+/// The rows that are clipped each by itself: of each tensor, their norms by piece, [row of the norm][piece], and
+/// factors.
 template <class Plan, bool = Plan::clips_rows> struct row_clip_view {};
 template <class Plan> struct row_clip_view<Plan, true> {
   row_pieces const* of;
@@ -88,11 +89,11 @@ template <class Plan> struct row_clip_view<Plan, true> {
 };
 
 /// What only ranks have: the sum of the gradients, and which elements are the own ones.
-template <class Plan, bool = Plan::parallel> struct team_view {};
-template <class Plan> struct team_view<Plan, true> {
+template <class Plan, bool = Plan::parallel> struct rank_view {};
+template <class Plan> struct rank_view<Plan, true> {
   typename Plan::gradient* sum;
   std::byte* values;           // the own ones, where they are changed
-  place const* places;         // of each tensor's elements in the sum and in what is owned
+  arena_offset const* arena_offsets;         // of each tensor's elements in the sum and in what is owned
   std::int64_t const* chunks;  // the own ones
   sent_parts<Plan> sent = {};
 };
@@ -106,40 +107,39 @@ template <class Plan> struct device_view {
   std::int32_t const* tensor_of_chunk;
   std::int64_t chunk_count;
   std::int32_t tensor_count, group_count;
-  typename Plan::exact* master;
+  typename Plan::master_or_value* master;
   void* slot[Plan::slots + 1];
   control_block* control;
   group_entry<rule>* groups;
-  unit<rule, real>* units;    // terms of the update, for each group or tensor
-  unit<rule, real>* pending;  // terms of the sums in the next step, likewise
+  unit_terms<rule, real>* units;    // terms of the update, for each group or tensor
+  unit_terms<rule, real>* sum_terms;  // terms of the sums in the next step, likewise
   memory_of<rule>* memories;  // for each unit
   double* partial;            // [row][chunk]: the norm's rows if measured, then the rule's sums
   double* totals;             // [row][tensor], the same rows
   extra_view<Plan> extra;
-  team_view<Plan> team;
+  rank_view<Plan> team;
   row_clip_view<Plan> clipped = {};
 
   template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
     std::int64_t at = t.arena;  // of what is owned
-    if constexpr (Plan::shards) at = team.places[tensor](t.arena);
+    if constexpr (Plan::shards) at = team.arena_offsets[tensor](t.arena);
     buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
                      static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
-    if constexpr (Plan::parallel && Plan::overlaps) x.gradient = team.sum + team.places[tensor](t.arena);
+    if constexpr (Plan::parallel && Plan::overlaps) x.gradient = team.sum + team.arena_offsets[tensor](t.arena);
     else if constexpr (Plan::parallel) x.gradient = team.sum + at;
     if constexpr (Plan::adds_when_read) x.sent = {team.sent.first + at, team.sent.stride, team.sent.ranks};
     if constexpr (Plan::shards)
-      x.value = staged<typename Typed::value>(team.values, team.places[tensor], t.arena, Plan::largest_value);
+      x.value = staged<typename Typed::value>(team.values, team.arena_offsets[tensor], t.arena, Plan::largest_value);
     if constexpr (Plan::clips_rows)
       if (row_pieces const& rows = clipped.of[tensor]; rows.several())
         x.rows = {clipped.factors + rows.first_row, rows.columns, rows.inverse, 0};
-    if constexpr (Typed::has_master) x.exact = master + at;
-    else x.exact = x.value;
+    if constexpr (Typed::has_master) x.master = master + at;
+    else x.master = x.value;
     if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(at, t.arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((x.slot[I] = has_optional_state<rule> && !slot[I]
-                        ? nullptr
-                        : static_cast<typename Plan::template slot<I>*>(slot[I]) + at),
+      ((x.slot[I] = has_optional_state<rule> && !slot[I] ? nullptr
+                                                         : static_cast<typename Plan::template slot<I>*>(slot[I]) + at),
        ...);
     }(typename Plan::every_slot{});
     return x;
@@ -169,7 +169,7 @@ template <class Plan> struct matrix_rules_view<Plan, true> {
 /// What only the read-only pass and the control block need.
 template <class Plan> struct control_view {
   typename Plan::policies policies;
-  step_terms_of<Plan>*step_terms, *pending_step;
+  step_terms_of<Plan>*step_terms, *sum_step_terms;
   double* factors;  // of groups or tensors that are clipped by themselves
   loss_scale_state const* scale;
   late_report* late;  // in host memory

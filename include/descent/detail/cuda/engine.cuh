@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/backends/cuda.hpp>
-#include <descent/detail/cuda/check.hpp>
+#include <descent/detail/cuda/memory_check.hpp>
 #include <descent/detail/cuda/storage.cuh>
 #include <descent/detail/matrix/stage.hpp>
 
@@ -39,11 +39,10 @@ template <class Plan> class cuda_engine {
       require_device_memory(where.callers_gradient(t).at, x.count, storage.device,
                             "parameter '" + where.names[t] + "': its gradient");
     }
-    if constexpr (Plan::template given<typename Plan::loss>)
-      require_device_memory(static_cast<typename Plan::loss const&>(policies).where, 1, storage.device,
-                            "loss_at: the loss");
+    if constexpr (has<Plan, kind::loss>)
+      require_device_memory(get<kind::loss>(policies).where, 1, storage.device, "loss_at: the loss");
     if constexpr (Plan::parallel)
-      if (Plan::team::agrees) where_ = where;
+      if (Plan::parallel_policy::agrees) where_ = where;
     ranks.start([&] {
       ranks.join(where, groups, storage.policies, storage.stream);
       storage.allocate(where, groups, used);
@@ -63,7 +62,7 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::parallel)
       if (complete)
         ranks.reduce(storage.view, controls(), groups, call.flush ? sending::all : sending::marked, call,
-                      call.flush ? "flush()" : "step()", Plan::zeroes_own);
+                     call.flush ? "flush()" : "step()", Plan::zeroes_own);
     if constexpr (Plan::norm_first) {
       if (complete) measure_all<measure::norm>(call);
       launch(decide_step<Plan>, 1, total_threads, storage.stream, storage.view, controls(), call);
@@ -74,12 +73,10 @@ template <class Plan> class cuda_engine {
         if (complete) measure_all<Plan::sums ? measure::norm_and_sums : measure::norm>(call);
       launch(control_step<Plan>, 1, total_threads, storage.stream, storage.view, controls(), call);
     }
-    if constexpr (Plan::own_updates)
+    if constexpr (Plan::per_row_step)
       launch(count_updates<Plan>, storage.view.chunk_count, packet_threads, storage.stream, storage.view);
     if (!complete) return;
-    share_values(true, [&] {
-      enqueue(storage.rule_chunks, update_packets<Plan>{storage.view});
-    });
+    share_values(true, [&] { enqueue(storage.rule_chunks, update_packets<Plan>{storage.view}); });
     if constexpr (Plan::has_matrices) matrices.step(storage.view, controls(), groups, call, storage.capturing());
   }
   void commit_matrices() {
@@ -97,8 +94,8 @@ template <class Plan> class cuda_engine {
     step_call const look{1, false, true};
     if constexpr (!Plan::measures) storage.make_norm_partial();
     if constexpr (Plan::parallel)
-      ranks.reduce(storage.view, controls(), groups, sends() ? sending::marked_to_look : sending::all_to_look, look,
-                   name, false);
+      ranks.reduce(storage.view, controls(), groups, sends() ? sending::marked_to_measure : sending::all_to_measure,
+                   look, name, false);
     measure_all<measure::norm>(look);
     if constexpr (Plan::parallel) ranks.leave();
   }
@@ -152,17 +149,17 @@ template <class Plan> class cuda_engine {
   void ascend(std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
     measure_norm(groups, "ascend()");
-    launch(find_ascent<Plan>, 1, total_threads, storage.stream, storage.norm_view(), controls(), storage.ascent.get());
+    launch(find_perturbation<Plan>, 1, total_threads, storage.stream, storage.norm_view(), controls(),
+           storage.ascent.get());
     using body = ascend_packets<Plan>;
     enqueue(storage.view.chunk_count, body{storage.view, storage.saved.get(), storage.ascent.get()});
   }
-  template <point To> void swap_in(std::vector<entry> const&) {
+  template <swap_target To> void swap_in(std::vector<entry> const&) {
     device_scope const scope(storage.device);
     storage.make_saved();
     using body = swap_in_packets<Plan, To>;
-    share_values(false, [&] {
-      enqueue(storage.own_chunks, body{storage.view, storage.saved.get(), storage.policies});
-    });
+    share_values(false,
+                 [&] { enqueue(storage.own_chunks, body{storage.view, storage.saved.get(), storage.policies}); });
   }
   void restore_values() {
     share_values(false, [&] { for_packets<Plan>(storage.view, restore_all{storage.saved.get()}); });
@@ -212,7 +209,7 @@ template <class Plan> class cuda_engine {
     storage.late->start(read_control());
   }
 
-  template <class T> void set_control(T control_block::*field, T const& x, std::vector<entry> const& groups) {
+  template <class T> void set_control(T control_block::* field, T const& x, std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
     launch(set_value<T>, 1, 1, storage.stream, &(storage.control.get()->*field), x);
     if constexpr (Plan::sums) set_groups(groups);  // what the next sums need depends on t and rates
@@ -226,12 +223,12 @@ template <class Plan> class cuda_engine {
   /// The factor from gradients in memory to true ones.
   double inverse(control_block const& c, step_call const& call) const {
     typename Plan::policies policies = storage.policies;
-    agreed now;
+    collective_sums now;
     if constexpr (Plan::parallel) {
       now = ranks.read_now();
-      static_cast<typename Plan::team&>(policies).now = &now;
+      get<kind::parallel>(policies).now = &now;
     }
-    return inverse_of<Plan>(c, policies, read_scale(), call);
+    return gradient_factor<Plan>(c, policies, read_scale(), call);
   }
   typename Plan::policies const& policies() const { return storage.policies; }
   static bool on_host(void const* p) { return host_may_read(p); }
@@ -307,11 +304,11 @@ template <class Plan> class cuda_engine {
       ranks.check();
       if constexpr (Plan::overlaps)
         if (!call.flush) ranks.require_marks(groups, "step()");
-      if constexpr (Plan::team::agrees)
+      if constexpr (Plan::parallel_policy::agrees)
         if (storage.capturing())
           throw std::logic_error("step(): agree_every{} waits for the stream, which is capturing: call agree() between "
                                  "replays instead");
-      if constexpr (Plan::template given<typename Plan::accumulation>) {
+      if constexpr (has<Plan, kind::accumulation>) {
         if (bool const now = storage.capturing(); now != captures_) {
           if (batches_ != 0)
             throw std::logic_error("step(): with ranks a capture begins with the first micro-batch of an update and "
@@ -330,13 +327,12 @@ template <class Plan> class cuda_engine {
     return true;
   }
   void agree_if_due([[maybe_unused]] std::vector<entry> const& groups) {
-    if constexpr (Plan::team::agrees)
-      if (++updates_ % static_cast<typename Plan::team const&>(storage.policies).updates_between == 0)
-        agree(*where_, groups);
+    if constexpr (Plan::parallel_policy::agrees)
+      if (++updates_ % get<kind::parallel>(storage.policies).updates_between == 0) agree(*where_, groups);
   }
   /// Whether gradients go over the wire in this micro-batch.
   bool sends() const {
-    if constexpr (Plan::parallel && Plan::template given<typename Plan::accumulation>)
+    if constexpr (Plan::parallel && has<Plan, kind::accumulation>)
       return batches_ + 1 >= micro_batches<Plan>(storage.policies, 0);
     else return true;
   }

@@ -13,7 +13,8 @@ namespace descent::detail {
 // ---- over elements: one block for each chunk, one packet for each thread -------------------------------------------
 
 /// Two blocks on a multiprocessor leave 64 registers a thread: enough for two members of state in float. More of it,
-/// double, or factors of rows get one block and 128 registers; either way enough loads are in flight to keep memory busy.
+/// double, or factors of rows get one block and 128 registers; either way enough loads are in flight to keep memory
+/// busy.
 inline constexpr int packet_threads = int(chunk_packets);
 template <class Plan>
 inline constexpr int packet_blocks =
@@ -49,7 +50,7 @@ template <class Plan, class Body> struct all_packets {
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
-      body.template operator()<Typed, typename Plan::real, M>(x, i, extent{M, true});
+      body.template operator()<Typed, typename Plan::real, M>(x, i, packet_extent{M, true});
     });
   }
 };
@@ -66,7 +67,7 @@ template <class Plan, class Body> struct scaled_packets {
     using real = typename Plan::real;
     real const factor = v.control->unscaled ? real(1) : real(scale->scale);
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
-      body(factor).template operator()<Typed, real, M>(x, i, extent{M, true});
+      body(factor).template operator()<Typed, real, M>(x, i, packet_extent{M, true});
     });
   }
 };
@@ -91,7 +92,7 @@ template <class Plan> struct ascend_packets {
     using real = typename Plan::real;
     real const rate = v.groups[v.tensors[tensor].group].frozen ? real(0) : real(*factor);
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
-      ascend_all<real>{saved, rate}.template operator()<Typed, real, M>(x, i, extent{M, true});
+      ascend_all<real>{saved, rate}.template operator()<Typed, real, M>(x, i, packet_extent{M, true});
     });
   }
 };
@@ -109,7 +110,7 @@ template <class Plan> struct start_packets {
     });
   }
 };
-template <class Plan, point To> struct swap_in_packets {
+template <class Plan, swap_target To> struct swap_in_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
   std::byte* saved;
@@ -121,7 +122,7 @@ template <class Plan, point To> struct swap_in_packets {
     auto const rule = scheduled(group.rule, policies, v.control->step, group.number, rates_of(*v.control));
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
       swap_in_packet<Typed, typename Plan::real, M, To>(x, i, {M, true}, saved, rule,
-                                                        To == point::ahead && group.frozen);
+                                                        To == swap_target::ahead && group.frozen);
     });
   }
 };
@@ -129,19 +130,19 @@ template <class Plan, point To> struct swap_in_packets {
 template <class Plan> struct update_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
-  __device__ auto const& unit_of(std::int32_t tensor) const {
+  __device__ auto const& unit_terms_of(std::int32_t tensor) const {
     return v.units[Plan::unit_per_tensor ? tensor : v.tensors[tensor].group];
   }
   __device__ bool wants(std::int32_t tensor) const {
     if (Plan::may_skip && !v.control->applied)
       return Plan::zeroes && !v.control->waiting && !v.groups[v.tensors[tensor].group].frozen;
-    return !unit_of(tensor).frozen;
+    return !unit_terms_of(tensor).frozen;
   }
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
       if constexpr (Plan::selects_rows)
-        each_selected<Plan::own_updates>(
+        each_selected<Plan::per_row_step>(
             v.extra.rows[tensor], i, M, [&](std::int64_t row) { update<M>(x, tensor, i, row); },
             [&](int j, std::int64_t row) { update<1>(x, tensor, i + j, row); });
       else update<M>(x, tensor, i, 0);
@@ -155,13 +156,13 @@ template <class Plan> struct update_packets {
     using real = typename Plan::real;
     if constexpr (Plan::zeroes)
       if (!v.control->applied) return zero_packet<Typed, real, M>(x, i, {M, true});
-    auto const& unit = unit_of(tensor);
+    auto const& unit = unit_terms_of(tensor);
     auto const with = [&](auto const& k) {
       if constexpr (Plan::has_step_terms)
         update_packet<Typed, real, M>(x, i, {M, true}, unit.factor, k, *v.extra.step_terms);
       else update_packet<Typed, real, M>(x, i, {M, true}, unit.factor, k);
     };
-    if constexpr (Plan::own_updates)
+    if constexpr (Plan::per_row_step)
       with(terms_of_row<Plan>(v.extra.rules[v.tensors[tensor].group], v.extra.rows[tensor].updates[row]));
     else with(unit.terms);
   }
@@ -190,12 +191,12 @@ __device__ void measure_pieces(device_view<Plan> const& v, std::int32_t tensor, 
   v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
     for (std::int64_t k = threadIdx.x / warp; k < count; k += chunk_threads / warp) {
       auto const piece = piece_in(rows, span, k);
-      double sum[Plan::norm_rows] = {}, square[Plan::norm_rows];
+      double sum[Plan::norm_sums] = {}, square[Plan::norm_sums];
       for (std::int64_t i = piece.begin + threadIdx.x % warp; i < piece.end && !frozen; i += warp) {
         squares_at<Typed, typename Plan::real>(square, x, i);
-        for (int c = 0; c < Plan::norm_rows; ++c) sum[c] += square[c];
+        for (int c = 0; c < Plan::norm_sums; ++c) sum[c] += square[c];
       }
-      for (int c = 0; c < Plan::norm_rows; ++c) {
+      for (int c = 0; c < Plan::norm_sums; ++c) {
         double const all = reduce_warp(sum[c], combine<false>{});
         if (threadIdx.x % warp == 0) v.clipped.partial[c * v.clipped.pieces + first + k] = all;
       }
@@ -220,10 +221,10 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
     step_terms_of<Plan> step{};
     real factor = 1;
     if constexpr (What != measure::norm) {
-      k = v.pending[Plan::pending_per_tensor ? tensor : t.group].terms;
-      if constexpr (Plan::has_step_terms) step = *w.pending_step;
+      k = v.sum_terms[Plan::sum_terms_per_tensor ? tensor : t.group].terms;
+      if constexpr (Plan::has_step_terms) step = *w.sum_step_terms;
       if constexpr (What == measure::norm_and_sums)
-        factor = real(inverse_of<Plan>(*v.control, w.policies, *w.scale, call));
+        factor = real(gradient_factor<Plan>(*v.control, w.policies, *w.scale, call));
       else if constexpr (Plan::clip_over == scope::model) factor = real(v.control->factor);
       else factor = real(w.factors[Plan::clip_over == scope::tensor ? tensor : t.group]);
     }
@@ -231,7 +232,8 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
       for (int q = int(threadIdx.x); q < chunk_packets; q += chunk_threads) {
         int const first = q * int(packet_size), left = size - first;
         if (left <= 0) break;
-        extent const e = left < packet_size ? extent{left, false} : extent{int(packet_size), t.aligned};
+        packet_extent const e =
+            left < packet_size ? packet_extent{left, false} : packet_extent{int(packet_size), t.aligned};
         if constexpr (Plan::has_matrices && Plan::sums) {
           if (t.matrix) {
             measure_matrix_packet<Typed, What, real>(total, x, begin + first, e);
@@ -247,7 +249,7 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
       }
     });
   }
-  constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
+  constexpr int first = What == measure::sums ? Plan::norm_sums : 0;
   for (int c = 0; c < measured<Plan, What>; ++c) {
     double sum;
     if (first_is_largest<Plan, What> && c == 0) sum = reduce_block(of_warps[c], fold<true>(total[c]), combine<true>{});

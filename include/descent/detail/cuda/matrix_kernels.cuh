@@ -4,7 +4,7 @@
 
 #include <descent/detail/cuda/kernels.cuh>
 #include <descent/detail/matrix/groups.hpp>
-#include <descent/detail/rule/team.hpp>
+#include <descent/detail/rule/thread_team.hpp>
 
 /// The kernels of the matrix rule.
 namespace descent::detail {
@@ -34,9 +34,9 @@ __global__ __launch_bounds__(total_threads) void find_matrix_terms(device_view<P
     double factor = v.control->factor;
     if constexpr (Plan::clip_over != scope::model)
       factor = w.factors[Plan::clip_over == scope::tensor ? m.tensor[u] : t.group];
-    m.units[u] = matrix_terms_of<Plan>(m.rules[t.group], w.policies, v.control->step,
-                                       {t.count / m.columns[u], m.columns[u]}, factor, v.groups[t.group].frozen,
-                                       t.group, rates_of(*v.control));
+    m.units[u] =
+        matrix_terms_of<Plan>(m.rules[t.group], w.policies, v.control->step, {t.count / m.columns[u], m.columns[u]},
+                              factor, v.groups[t.group].frozen, t.group, rates_of(*v.control));
   }
 }
 
@@ -129,8 +129,8 @@ template <class F> __global__ __launch_bounds__(chunk_threads) void matrix_each(
 }
 
 template <class F> __global__ __launch_bounds__(chunk_threads) void matrix_teams(matrix_gate gate, F f) {
-  __shared__ double sum[team::capacity];
-  if (gate.open()) f(team{sum}, std::int64_t(blockIdx.x));
+  __shared__ double sum[thread_team::capacity];
+  if (gate.open()) f(thread_team{sum}, std::int64_t(blockIdx.x));
 }
 
 /// A block does a part of one row.

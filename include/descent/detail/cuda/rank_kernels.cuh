@@ -15,11 +15,11 @@ template <class Callers> struct send_packets {
   static constexpr int blocks = packet_blocks<Callers>;
   static constexpr bool all_chunks = true;
   device_view<Callers> v;
-  typename Callers::reduced::wire* wire;
-  place whole;          // of the bucket, or of each chunk
-  place const* places;
+  typename Callers::gradient_sum::wire* wire;
+  arena_offset whole;          // of the bucket, or of each chunk
+  arena_offset const* arena_offsets;
   std::int64_t first_chunk;
-  double shrink;
+  double wire_divisor;
   bool zero, absent, flush;
   __device__ bool wants(std::int32_t) const { return true; }
   template <int M>
@@ -27,19 +27,19 @@ template <class Callers> struct send_packets {
     using real = typename Callers::real;
     auto const& t = v.tensors[tensor];
     std::int64_t at;
-    if constexpr (Callers::reduced::shards) at = places[t.first_chunk + i / chunk_size](t.arena + i);
+    if constexpr (Callers::gradient_sum::shards) at = arena_offsets[t.first_chunk + i / chunk_size](t.arena + i);
     else at = whole(t.arena + i);
     if (absent || (flush && v.control->batches == 0)) {
       real const none[M] = {};
-      return write(wire + at, none, extent{M, true});
+      return write(wire + at, none, packet_extent{M, true});
     }
     bool const then_zero = zero && !v.groups[t.group].frozen;
-    real const inverse = real(1 / shrink);
+    real const inverse = real(1 / wire_divisor);
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
       real g[M];
-      read(g, x.gradient + i, extent{M, true});
+      read(g, x.gradient + i, packet_extent{M, true});
       for (auto& one : g) one = one * inverse;
-      write(wire + at, g, extent{M, true});
+      write(wire + at, g, packet_extent{M, true});
       if (then_zero) zero_packet<Typed, real, M>(x, i, {M, true});
     });
   }
@@ -49,36 +49,34 @@ template <class Callers> struct send_packets {
 template <class Progress> __global__ void enter_bucket(Progress* p, int meeting) { enter(*p, meeting); }
 template <class Progress> __global__ void leave_bucket(Progress* p) { leave(*p); }
 
-/// In front of a reduction: this rank's part of what is agreed.
+/// In front of a reduction: this rank's contribution to the sums over ranks.
 template <class Plan>
 __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_call call, std::uint64_t what,
                                 int meeting, control_block* before) {
-  auto const& team = static_cast<typename Plan::team const&>(w.policies);
+  auto const& team = get<kind::parallel>(w.policies);
   enter(*team.progress, meeting);
   *before = *v.control;
   // A look at gradients that are already counted adds none.
   if (call.look && v.control->batches > 0) call.weight = 0;
   double loss = 0;
-  if constexpr (has_loss<typename Plan::rule>) loss = *static_cast<typename Plan::loss const&>(w.policies).where;
+  if constexpr (has_loss<typename Plan::rule>) loss = *get<kind::loss>(w.policies).where;
   team.now->enter(weight_of<Plan>(*v.control, call), loss, hash_of_call(what, *v.control, *w.scale, team.now->groups));
 }
-template <class Progress> __global__ void leave_meeting(Progress* p, agreed const* now) { leave(*p, *now); }
+template <class Progress> __global__ void leave_collective(Progress* p, collective_sums const* now) { leave(*p, *now); }
 
 /// to[i] <- the sum over ranks of what they have at i, in their order.
 template <class Sum, class Wire>
 __global__ __launch_bounds__(packet_threads) void add_parts(Sum* to, Wire const* parts, std::int64_t n, int ranks) {
   std::int64_t const i = (std::int64_t(blockIdx.x) * packet_threads + threadIdx.x) * packet_size;
   if (i >= n) return;
-  constexpr extent whole{int(packet_size), true};
+  constexpr packet_extent whole{int(packet_size), true};
   Sum sum[packet_size];
   read_sum(sum, parts + i, n, ranks, whole);
   write(to + i, sum, whole);
 }
 
 /// What print() reads: buffers over the arena.
-template <std::size_t Count> struct printed {
-  owned_buffer buffer[Count];
-};
+template <std::size_t Count> struct printed { owned_buffer buffer[Count]; };
 /// prints[tensor][0] <- the fingerprint of its value; behind it those of the buffers.
 template <class Plan>
 __global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan> v, printed<Plan::slots + 4> owned,
@@ -114,8 +112,8 @@ template <class Plan> struct stage_packets {
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
       typename Plan::real p[M];
-      read(p, static_cast<typename Typed::value const*>(v.tensors[tensor].value) + i, extent{M, true});
-      write(x.value + i, p, extent{M, true});
+      read(p, static_cast<typename Typed::value const*>(v.tensors[tensor].value) + i, packet_extent{M, true});
+      write(x.value + i, p, packet_extent{M, true});
     });
   }
 };
@@ -138,19 +136,19 @@ template <class Plan> struct commit_packets {
   static constexpr bool all_chunks = true;
   device_view<Plan> v;
   std::byte* values;
-  place const* places;
+  arena_offset const* arena_offsets;
   gather_ticket const* ticket;
   int ranks;
   __device__ bool wants(std::int32_t) const { return ticket->valid(ranks); }
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
     auto const& t = v.tensors[tensor];
-    place const p = places[t.first_chunk + i / chunk_size];
+    arena_offset const p = arena_offsets[t.first_chunk + i / chunk_size];
     v.with(tensor, [&]<class Typed>(buffers<Typed> const&) {
       using value = typename Typed::value;
       typename Plan::real x[M];
-      read(x, staged<value>(values, p, t.arena, Plan::largest_value) + i, extent{M, true});
-      write(static_cast<value*>(t.value) + i, x, extent{M, true});
+      read(x, staged<value>(values, p, t.arena, Plan::largest_value) + i, packet_extent{M, true});
+      write(static_cast<value*>(t.value) + i, x, packet_extent{M, true});
     });
   }
 };

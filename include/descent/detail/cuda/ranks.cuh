@@ -8,7 +8,7 @@
 #include <descent/detail/cuda/through_device.cuh>
 #include <descent/detail/ranks/agreement.hpp>
 #include <descent/detail/ranks/ready_marks.hpp>
-#include <descent/detail/step/shares.hpp>
+#include <descent/detail/step/partition.hpp>
 
 #include <algorithm>
 #include <array>
@@ -35,19 +35,19 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
   using callers = callers_plan<Plan>;
   using callers_record = tensor_record<typename Plan::value, typename Plan::own_gradient>;
-  using comm_type = typename Plan::team::communicator_type;
+  using comm_type = typename Plan::parallel_policy::communicator_type;
   static_assert(comm_type::on_device, "cuda{} needs a communicator for device memory, such as comm::nccl");
   static_assert(!grows_batch<typename Plan::accumulation>,
                 "accumulate_by cannot be combined with ranks on cuda{}: the host must know which calls send gradients");
-  using wire = typename Plan::reduced::wire;
-  using sum = typename Plan::reduced::sum;
-  static constexpr bool ordered = Plan::reduced::ordered;
+  using wire = typename Plan::gradient_sum::wire;
+  using sum = typename Plan::gradient_sum::sum;
+  static constexpr bool ordered = Plan::gradient_sum::ordered;
 
  public:
   /// Waits for all ranks. Throws std::invalid_argument where they disagree about the training setup.
   void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies& policies, cudaStream_t stream) {
-    auto& team = static_cast<typename Plan::team&>(policies);
+    auto& team = get<kind::parallel>(policies);
     comm_ = team.comm;
     stream_ = stream;
     ranks_ = comm_->size();
@@ -69,7 +69,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     wait();  // where all are awaited with a deadline, and not in cudaMalloc
 
     first_chunks_.push_back(where.chunks());
-    all_ = division_of<Plan>(where, team);
+    all_ = partition_of<Plan>(where, team);
     auto const room = meeting_memory_of<Plan>(all_, ranks_);
     // What no element has a place for is added, too, and read by nobody.
     sum_ = {std::vector<std::byte>(std::size_t(room.sum)), stream_};
@@ -77,7 +77,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     parts_ = device_array<std::byte>(std::size_t(room.received));
     if constexpr (Plan::shards) {
       values_ = {std::vector<std::byte>(std::size_t(ranks_ * all_.part * Plan::largest_value)), stream_};
-      std::vector<place> on_wire, of_values;
+      std::vector<arena_offset> on_wire, of_values;
       for (std::int64_t c = 0; c < where.chunks(); ++c) {
         bucket const& b = all_.holder(where, c);
         auto const q = all_.owner(where, c);
@@ -87,11 +87,11 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       on_wire_ = {on_wire, stream_};
       of_values_ = {of_values, stream_};
       chunks_ = {where.own.chunks, stream_};
-      places_ = {where.own.places, stream_};
+      arena_offsets_ = {where.own.arena_offsets, stream_};
     } else if constexpr (Plan::overlaps) {
-      std::vector<place> places;
-      for (std::size_t b : all_.bucket_of) places.push_back({all_.buckets[b].all.first, all_.buckets[b].part});
-      places_ = {places, stream_};
+      std::vector<arena_offset> arena_offsets;
+      for (std::size_t b : all_.bucket_of) arena_offsets.push_back({all_.buckets[b].all.first, all_.buckets[b].part});
+      arena_offsets_ = {arena_offsets, stream_};
     }
     if constexpr (Plan::overlaps) {
       marks_.start(where, all_);
@@ -110,33 +110,30 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
                          x.types, x.matrix});
     }
     records_ = {records, stream_};
-    agreed start;
+    collective_sums start;
     start.ranks = ranks_;
-    start.shrink = shrink_of<wire>(ranks_);
+    start.wire_divisor = wire_divisor_of<wire>(ranks_);
     start.groups = hash_of_groups<Plan>(groups, policies);
-    now_ = {std::vector<agreed>{start}, stream_};
+    now_ = {std::vector<collective_sums>{start}, stream_};
     before_ = device_array<control_block>(1);
     ticket_ = {std::array{gather_ticket{0, double(number_ % 256 << 24)}}, stream_};
     team.now = now_.get();
     team.progress = comm_->marks();
-    shrink_ = start.shrink;
+    wire_divisor_ = start.wire_divisor;
     meeting_of_gradients_ = comm_->name_meeting("gradients");
     meeting_of_values_ = comm_->name_meeting("values");
     wait();
   }
 
   /// Makes the optimizer, with join(). The others wait for one that cannot be completed.
-  template <class F> void start(F const& make) try {
-    make();
-  } catch (std::exception const& e) {
+  template <class F> void start(F const& make) try { make(); } catch (std::exception const& e) {
     if (joined_) comm_->abort("rank " + std::to_string(comm_->rank()) + " could not make its optimizer: " + e.what());
     throw;
   }
 
   void show_in(device_view<Plan>& view) const {
-    view.team = {reinterpret_cast<sum*>(sum_.get()), nullptr, places_.get(), chunks_.get()};
-    if constexpr (Plan::shards)
-      view.team.values = values_.get() + comm_->rank() * all_.part * Plan::largest_value;
+    view.team = {reinterpret_cast<sum*>(sum_.get()), nullptr, arena_offsets_.get(), chunks_.get()};
+    if constexpr (Plan::shards) view.team.values = values_.get() + comm_->rank() * all_.part * Plan::largest_value;
     if constexpr (Plan::adds_when_read)
       view.team.sent = {reinterpret_cast<wire const*>(parts_.get()), all_.buckets[0].room, ranks_};
   }
@@ -163,7 +160,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
 
   void check() const { comm_->check(); }
   void wait() const { comm_->wait(stream_); }
-  agreed read_now() const { return read(now_.get()); }
+  collective_sums read_now() const { return read(now_.get()); }
 
   /// Sums weights, losses and the gradients in the caller's memory. The meeting ends with the kernel that decides.
   template <class Groups>
@@ -178,7 +175,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     launch(enter_reduction<Plan>, 1, 1, stream_, v, w, call, call_of(name, number_) + kind_of_look<Plan>(how),
            meeting_of_gradients_, before_.get());
     if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, call.flush, stream_);
-    comm_->all_reduce(&now_.get()->weights, agreed_sums, stream_);
+    comm_->all_reduce(&now_.get()->weights, collective_sum_count, stream_);
     if constexpr (Plan::overlaps) marks_.end(how);
   }
 
@@ -199,7 +196,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   /// A micro-batch after which nothing is sent.
   void end_unsent() { marks_.end(sending::marked); }
   template <class Groups> void require_marks(Groups const& groups, char const* name) const {
-    if (!Plan::team::missing_zero) marks_.require_all(groups, name);
+    if (!Plan::parallel_policy::missing_zero) marks_.require_all(groups, name);
   }
   bool any_ready() const { return marks_.any(); }
   /// What comes next on the optimizer's stream comes after the buckets that are on their way.
@@ -242,7 +239,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   /// The sum over ranks of what only one of them has.
   void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, stream_); }
   /// Ends a meeting that no kernel decides about.
-  void leave() { launch(leave_meeting<comm_progress>, 1, 1, stream_, comm_->marks(), now_.get()); }
+  void leave() { launch(leave_collective<comm_progress>, 1, 1, stream_, comm_->marks(), now_.get()); }
 
   /// The own values to where they are changed, and from there to the tensors of all ranks: all of them or none.
   void stage(device_view<Plan> const& v, std::int64_t chunks) {
@@ -309,8 +306,9 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       next = t + 1;
       while (next < end && absent(next) == absent(t)) ++next;
       std::int64_t const first = first_chunks_[t];
-      launch(each_packet<body>, first_chunks_[next] - first, packet_threads, s,
-             body{callers_of(v), wires, {b.all.first, 0}, on_wire_.get(), first, shrink_, zero, absent(t), flush});
+      launch(
+          each_packet<body>, first_chunks_[next] - first, packet_threads, s,
+          body{callers_of(v), wires, {b.all.first, 0}, on_wire_.get(), first, wire_divisor_, zero, absent(t), flush});
     }
   }
 
@@ -318,9 +316,9 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   cudaStream_t stream_ = nullptr;
   int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;
   std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
-  double shrink_ = 1;
+  double wire_divisor_ = 1;
   bool joined_ = false;
-  division all_;
+  partition all_;
   std::vector<std::int64_t> first_chunks_;  // of each tensor, and the end
   struct range {
     void* at;
@@ -328,10 +326,10 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   };
   std::vector<range> callers_values_;
   device_array<std::byte> sum_, wire_, parts_, values_;
-  device_array<place> on_wire_, of_values_, places_;
+  device_array<arena_offset> on_wire_, of_values_, arena_offsets_;
   device_array<std::int64_t> chunks_;
   device_array<callers_record> records_;
-  device_array<agreed> now_;
+  device_array<collective_sums> now_;
   device_array<control_block> before_;
   device_array<gather_ticket> ticket_;
 

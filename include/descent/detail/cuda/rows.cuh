@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/cuda/check.hpp>
 #include <descent/detail/cuda/controller.cuh>
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/launch.cuh>
+#include <descent/detail/cuda/memory_check.hpp>
+#include <descent/detail/step/row_mask.hpp>
 #include <descent/detail/step/row_moves.hpp>
-#include <descent/detail/step/row_record.hpp>
 
 #include <vector>
 
@@ -67,8 +67,7 @@ template <class Layout> void require_sources(row_changes<Layout> const& changes,
     first.read(&row, stream);
     if (row == none) continue;
     std::int64_t from;
-    require_cuda(cudaMemcpyAsync(&from, move.from + row, sizeof from, cudaMemcpyDefault, stream),
-                 "cudaMemcpyAsync");
+    require_cuda(cudaMemcpyAsync(&from, move.from + row, sizeof from, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
     require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     refuse_row(changes.now.names[t], std::int64_t(row), from, most);
   }
@@ -84,7 +83,7 @@ template <class Plan> class cuda_rows {
       : stream_(stream), masks_(where.tensors.size()) {
     std::int64_t rows = 0;
     for (std::size_t t = 0; t < where.tensors.size(); ++t) rows += rows_of(where, t);
-    if constexpr (Plan::own_updates) {
+    if constexpr (Plan::per_row_step) {
       updates_ = {std::vector<std::int32_t>(std::size_t(rows)), stream};
       rules_ = device_array<typename Plan::rule>(groups);
     }

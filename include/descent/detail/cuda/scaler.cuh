@@ -3,10 +3,10 @@
 #pragma once
 
 #include <descent/backends/cuda.hpp>
-#include <descent/detail/cuda/check.hpp>
 #include <descent/detail/cuda/controller.cuh>
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/launch.cuh>
+#include <descent/detail/cuda/memory_check.hpp>
 
 #include <array>
 

@@ -50,7 +50,7 @@ template <class Plan> struct cuda_storage {
   std::vector<double> norm_partials() const {
     device_scope const scope(device);
     double const* there = Plan::measures ? partial_.get() : norm_partial_.get();
-    std::vector<double> partial(there ? Plan::norm_rows * std::size_t(view.chunk_count) : 0);
+    std::vector<double> partial(there ? Plan::norm_sums * std::size_t(view.chunk_count) : 0);
     read_back(partial.data(), there, partial.size());
     return partial;
   }
@@ -65,7 +65,7 @@ template <class Plan> struct cuda_storage {
       auto const to = owned(x.arena), source = old.owned(before.arena);
       for (std::size_t b = 0; b < to.size(); ++b)
         if (to[b].at) gather(to[b], source[b], from, changes.now.columns[t], x.count, stream);
-      if constexpr (Plan::own_updates)
+      if constexpr (Plan::per_row_step)
         gather(rows.buffer(t), old.rows.buffer(std::size_t(o)), from, 1, rows_of(changes.now, t), stream);
       if constexpr (has_memory<rule> && Plan::unit_per_tensor) copy_one(memories_.get() + t, old.memories_.get() + o);
     }
@@ -80,8 +80,7 @@ template <class Plan> struct cuda_storage {
       ranks_.broadcast_values(root);
       for (owned_buffer const& b : owned(0))
         if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
-      if constexpr (has_memory<rule>)
-        ranks_.broadcast(memories().data(), std::int64_t(memories().size_bytes()), root);
+      if constexpr (has_memory<rule>) ranks_.broadcast(memories().data(), std::int64_t(memories().size_bytes()), root);
       ranks_.broadcast(control.get(), sizeof(control_block), root);
       ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
     });
@@ -109,7 +108,7 @@ template <class Plan> struct cuda_storage {
     if (!saved.get()) saved = device_array<std::byte>(arena_ * std::size_t(Plan::largest_value));
   }
   void make_norm_partial() {
-    if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_rows * std::size_t(view.chunk_count));
+    if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_sums * std::size_t(view.chunk_count));
   }
   /// The view of what measure_norm() found.
   device_view<Plan> norm_view() const {
@@ -121,10 +120,10 @@ template <class Plan> struct cuda_storage {
   /// f(partial sums, how many) for all that a read-only pass leaves, over which ranks add.
   template <measure What, class F> void each_partial(F const& f) const {
     device_view<Plan> const sums = norm_view();
-    constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
+    constexpr int first = What == measure::sums ? Plan::norm_sums : 0;
     f(sums.partial + first * sums.chunk_count, std::int64_t(measured<Plan, What>) * sums.chunk_count);
     if constexpr (Plan::clips_rows && What != measure::sums)
-      if (sums.clipped.pieces > 0) f(sums.clipped.partial, Plan::norm_rows * sums.clipped.pieces);
+      if (sums.clipped.pieces > 0) f(sums.clipped.partial, Plan::norm_sums * sums.clipped.pieces);
   }
 
   bool capturing() const {
@@ -141,15 +140,15 @@ template <class Plan> struct cuda_storage {
   }
 
   control_view<Plan> controls() const {
-    return {policies, step_terms_.get(), step_terms_.get() + 1, factors_.get(), scale, late.get(),
-            next_memories_.get(), has_elements_};
+    return {policies, step_terms_.get(), step_terms_.get() + 1, factors_.get(),
+            scale, late.get(), next_memories_.get(), has_elements_};
   }
 
   std::span<memory_of<rule>> memories() const {
     return {memories_.get(), std::size_t(Plan::unit_per_tensor ? view.tensor_count : view.group_count)};
   }
 
-  static constexpr int partial_rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
+  static constexpr int sums_per_chunk = (Plan::measures ? Plan::norm_sums : 0) + int(Plan::sum_count);
 
   void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
     rule_chunks = Plan::shards ? std::ssize(where.own.chunks) : where.rule_chunks;
@@ -163,34 +162,35 @@ template <class Plan> struct cuda_storage {
     tensor_of_chunk_ = {where.tensor_of_chunk, stream};
     groups_ = {groups, stream};
     control = {std::array{start_of<Plan>(policies)}, stream};
-    units_ = device_array<unit<rule, typename Plan::real>>(units);
-    partial_ = {std::vector<double>(partial_rows * chunks), stream};
+    units_ = device_array<unit_terms<rule, typename Plan::real>>(units);
+    partial_ = {std::vector<double>(sums_per_chunk * chunks), stream};
     if constexpr (Plan::sums)
-      pending_ = device_array<unit<rule, typename Plan::real>>(Plan::pending_per_tensor ? units : groups.size());
+      sum_terms_ =
+          device_array<unit_terms<rule, typename Plan::real>>(Plan::sum_terms_per_tensor ? units : groups.size());
     if constexpr (has_memory<rule>) {
       memories_ = {std::vector<memory_of<rule>>(units), stream};
       next_memories_ = device_array<memory_of<rule>>(units);
     }
     if constexpr (Plan::totals_per_tensor)
-      totals_ = device_array<double>((Plan::norm_rows + Plan::sum_count) * where.tensors.size());
+      totals_ = device_array<double>((Plan::norm_sums + Plan::sum_count) * where.tensors.size());
     if constexpr (Plan::clip_over != scope::model)
       factors_ = device_array<double>(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size());
     if constexpr (Plan::clips_rows) {
       all_row_pieces const all(where);
       row_pieces_ = {all.of, stream};
-      piece_partial_ = device_array<double>(std::size_t(Plan::norm_rows * all.pieces));
+      piece_partial_ = device_array<double>(std::size_t(Plan::norm_sums * all.pieces));
       row_factors_ = {std::vector<typename Plan::real>(std::size_t(all.rows + packet_size)), stream};
       view.clipped = {row_pieces_.get(), piece_partial_.get(), row_factors_.get(), all.pieces};
     }
     if constexpr (Plan::has_step_terms) step_terms_ = device_array<step_terms_of<Plan>>(2);
     if constexpr (Plan::has_remainder) remainder_ = device_array<std::uint16_t>(arena);
-    if constexpr (Plan::template given<typename Plan::average>) average_ = device_array<typename Plan::real>(arena);
-    if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = device_array<typename Plan::slow>(arena);
-    if constexpr (Plan::has_master) master_ = device_array<typename Plan::exact>(arena);
+    if constexpr (has<Plan, kind::average>) average_ = device_array<typename Plan::real>(arena);
+    if constexpr (has<Plan, kind::lookahead>) slow_ = device_array<typename Plan::slow>(arena);
+    if constexpr (Plan::has_master) master_ = device_array<typename Plan::master_or_value>(arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = device_array<std::byte>(used[I] ? rule_arena * sizeof(typename Plan::template slot<I>) : 0)), ...);
     }(typename Plan::every_slot{});
-    if constexpr (Plan::template given<typename Plan::ascent>) {
+    if constexpr (has<Plan, kind::perturbation>) {
       make_saved();
       ascent = device_array<double>(1);
     }
@@ -199,9 +199,9 @@ template <class Plan> struct cuda_storage {
 
     view = {tensors_.get(), tensor_of_chunk_.get(), where.chunks(), std::int32_t(where.tensors.size()),
              std::int32_t(groups.size()), master_.get(), {}, control.get(), groups_.get(), units_.get(),
-             pending_.get(), memories_.get(), partial_.get(), totals_.get(), {}, {}, view.clipped};
+             sum_terms_.get(), memories_.get(), partial_.get(), totals_.get(), {}, {}, view.clipped};
     if constexpr (Plan::parallel) ranks_.show_in(view);
-    if constexpr (Plan::ascends && !Plan::measures) make_norm_partial();
+    if constexpr (Plan::is_sam && !Plan::measures) make_norm_partial();
     if constexpr (Plan::has_extras) view.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
     if constexpr (Plan::has_step_terms) view.extra.step_terms = step_terms_.get();
     if constexpr (Plan::selects_rows) {
@@ -210,8 +210,7 @@ template <class Plan> struct cuda_storage {
       view.extra.rules = rows.rules();
     }
     scale = &control.get()->scale;
-    if constexpr (Plan::shares_scale)
-      scale = &static_cast<typename Plan::loss_scale const&>(policies).shared->state;
+    if constexpr (Plan::shares_scale) scale = &get<kind::loss_scale>(policies).shared->state;
     for (std::size_t i = 0; i != Plan::slots; ++i) view.slot[i] = slot_[i].get();
   }
 
@@ -219,8 +218,8 @@ template <class Plan> struct cuda_storage {
   int device = 0;
   typename Plan::policies policies;
   device_array<control_block> control;
-  device_array<double> ascent;     // the factor of sam
-  device_array<std::byte> saved;   // the values that sam or swap_average() replaces
+  device_array<double> ascent;  // the factor of sam
+  device_array<std::byte> saved;  // the values that sam or swap_average() replaces
   std::int64_t rule_chunks = 0, own_chunks = 0;
   std::conditional_t<Plan::selects_rows, cuda_rows<Plan>, no_rows> rows;
   std::unique_ptr<control_block, pinned_delete> report;
@@ -233,13 +232,13 @@ template <class Plan> struct cuda_storage {
   device_array<tensor_record<typename Plan::value, typename Plan::gradient>> tensors_;
   device_array<std::int32_t> tensor_of_chunk_;
   device_array<entry> groups_;
-  device_array<unit<rule, typename Plan::real>> units_, pending_;
+  device_array<unit_terms<rule, typename Plan::real>> units_, sum_terms_;
   device_array<memory_of<rule>> memories_, next_memories_;
   device_array<double> partial_, totals_, factors_, norm_partial_, piece_partial_;
   device_array<row_pieces> row_pieces_;
   device_array<typename Plan::real> row_factors_;
   device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
-  device_array<typename Plan::exact> master_;
+  device_array<typename Plan::master_or_value> master_;
   device_array<std::uint16_t> remainder_;
   device_array<typename Plan::real> average_;
   device_array<typename Plan::slow> slow_;

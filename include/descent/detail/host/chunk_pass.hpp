@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/step/pack.hpp>
+#include <descent/detail/step/simd_pack.hpp>
 
 #include <cstdint>
 #include <type_traits>

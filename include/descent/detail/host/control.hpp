@@ -7,7 +7,7 @@
 #include <descent/detail/step/row_clip.hpp>
 #include <descent/detail/step/row_moves.hpp>
 #include <descent/detail/step/terms.hpp>
-#include <descent/detail/util/reduce.hpp>
+#include <descent/detail/util/summation_order.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -25,7 +25,7 @@ template <class Plan> struct host_control {
 
   host_control(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies)
       : where(where), policies(policies), block(start_of<Plan>(policies)),
-        partial(std::size_t(partial_rows * where.chunks())),
+        partial(std::size_t(sums_per_chunk * where.chunks())),
         units(Plan::unit_per_tensor ? where.tensors.size() : groups.size()), memories(units.size()),
         next_memories(units.size()),
         factors(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1), row_clip(where),
@@ -33,15 +33,15 @@ template <class Plan> struct host_control {
     rules.reserve(groups.size());
   }
 
-  static constexpr int partial_rows = (Plan::measures ? Plan::norm_rows : 0) + int(Plan::sum_count);
+  static constexpr int sums_per_chunk = (Plan::measures ? Plan::norm_sums : 0) + int(Plan::sum_count);
 
   loss_scale_state const& scale() const {
-    if constexpr (Plan::shares_scale) return static_cast<typename Plan::loss_scale const&>(policies).shared->state;
+    if constexpr (Plan::shares_scale) return get<kind::loss_scale>(policies).shared->state;
     else return block.scale;
   }
 
   /// Room for the partial sums of the norm in a plan that measures nothing during a step.
-  void make_norm_partials() { partial.resize(std::size_t(std::max(partial_rows, Plan::norm_rows) * where.chunks())); }
+  void make_norm_partials() { partial.resize(std::size_t(std::max(sums_per_chunk, Plan::norm_sums) * where.chunks())); }
   double& partial_at(int row, std::int64_t chunk) { return partial[std::size_t(row * where.chunks() + chunk)]; }
   double const* partials(int row) const { return partial.data() + row * where.chunks(); }
 
@@ -64,15 +64,15 @@ template <class Plan> struct host_control {
   }
 
   void prepare(std::vector<entry> const& groups) {
-    pending.clear();
+    sum_terms.clear();
     rate_change const rates = rates_of(block);
-    std::size_t const count = Plan::pending_per_tensor ? where.tensors.size() : groups.size();
+    std::size_t const count = Plan::sum_terms_per_tensor ? where.tensors.size() : groups.size();
     for (std::size_t u = 0; u < count; ++u) {
-      auto const g = Plan::pending_per_tensor ? std::size_t(where.tensors[u].group) : u;
-      pending.push_back(
+      auto const g = Plan::sum_terms_per_tensor ? std::size_t(where.tensors[u].group) : u;
+      sum_terms.push_back(
           terms_for_sums<Plan>(groups[g], policies, block.step + 1, memories.data(), std::int64_t(u), rates));
     }
-    pending_step = find_step_terms<Plan>(groups[0].rule, policies, block.step + 1);
+    sum_step_terms = find_step_terms<Plan>(groups[0].rule, policies, block.step + 1);
   }
 
   double total(int i) const {
@@ -124,26 +124,26 @@ template <class Plan> struct host_control {
   term_fault find_terms(std::vector<entry> const& groups) {
     std::int64_t const t = block.step + 1;
     rate_change const rates = rates_of(block);
-    if constexpr (Plan::own_updates) find_rules(groups, t - 1);
+    if constexpr (Plan::per_row_step) find_rules(groups, t - 1);
     step_terms = find_step_terms<Plan>(groups[0].rule, policies, t);
     if (!is_sound(step_terms)) return {term_fault::policies};
     auto const fault = [&](auto const& x, std::size_t u, std::size_t g, term_fault::place what) {
       return fault_of(x, scheduled(groups[g].rule, policies, t - 1, groups[g].number, rates), std::int64_t(u), what);
     };
-    for (std::size_t u = 0; u < pending.size(); ++u)
-      if (!is_sound(pending[u]))
-        return fault(pending[u], u, Plan::pending_per_tensor ? std::size_t(where.tensors[u].group) : u,
+    for (std::size_t u = 0; u < sum_terms.size(); ++u)
+      if (!is_sound(sum_terms[u]))
+        return fault(sum_terms[u], u, Plan::sum_terms_per_tensor ? std::size_t(where.tensors[u].group) : u,
                      term_fault::sums);
     if constexpr (has_memory<rule>) next_memories = memories;
     [[maybe_unused]] double totals[Plan::sum_count + 1];
     if constexpr (Plan::sums && !Plan::sums_per_tensor)
-      for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = total(Plan::norm_rows + c);
+      for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = total(Plan::norm_sums + c);
     for (std::size_t u = 0; u < units.size(); ++u) {
       auto const g = Plan::unit_per_tensor ? std::size_t(where.tensors[u].group) : u;
       double factor = block.factor;
       if constexpr (Plan::clip_over != scope::model) factor = factors[Plan::clip_over == scope::tensor ? u : g];
       if constexpr (Plan::sums_per_tensor)
-        for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = tensor_total(Plan::norm_rows + c, u);
+        for (int c = 0; c < int(Plan::sum_count); ++c) totals[c] = tensor_total(Plan::norm_sums + c, u);
       auto* const next = next_memories.data();
       if constexpr (Plan::sums)
         units[u] = terms_of<Plan>(groups[g], policies, t, factor, totals, 1, next, std::int64_t(u), rates);
@@ -169,8 +169,7 @@ template <class Plan> struct host_control {
   /// The rules of the groups as they are after so many steps.
   void find_rules(std::vector<entry> const& groups, std::int64_t step) {
     rules.clear();
-    for (entry const& g : groups)
-      rules.push_back(scheduled(g.rule, policies, step, g.number, rates_of(block)));
+    for (entry const& g : groups) rules.push_back(scheduled(g.rule, policies, step, g.number, rates_of(block)));
   }
 
   /// With the matrix rules of the groups, if there are any.
@@ -204,8 +203,8 @@ template <class Plan> struct host_control {
   typename Plan::policies policies;
   control_block block;
   std::vector<double> partial;
-  std::vector<unit<rule, real>> units, pending;
-  step_terms_of<Plan> step_terms{}, pending_step{};
+  std::vector<unit_terms<rule, real>> units, sum_terms;
+  step_terms_of<Plan> step_terms{}, sum_step_terms{};
   std::vector<memory_of<rule>> memories, next_memories;  // before the update, and behind it
   std::vector<rule> rules;  // each group's, where elements need more of it than its terms
   std::vector<double> factors;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/backends/host.hpp>
-#include <descent/detail/host/check.hpp>
 #include <descent/detail/host/gradients.hpp>
+#include <descent/detail/host/memory_check.hpp>
 #include <descent/detail/host/passes.hpp>
 #include <descent/detail/host/scaler.hpp>
 #include <descent/detail/matrix/stage.hpp>
@@ -19,8 +19,8 @@
 
 namespace descent::detail {
 
-/// The engine of the backend host. A pass is one loop of System's threads over the chunks of all tensors. It uses AVX2 if
-/// the processor has it, whatever the compiler flags. step() returns when the step is done.
+/// The engine of the backend host. A pass is one loop of System's threads over the chunks of all tensors. It uses AVX2
+/// if the processor has it, whatever the compiler flags. step() returns when the step is done.
 template <class Plan, class System> class host_engine {
   using rule = typename Plan::rule;
   using real = typename Plan::real;
@@ -40,13 +40,13 @@ template <class Plan, class System> class host_engine {
               std::array<bool, Plan::slots> const& used, host<System> const&)
       : control(where, groups, policies), ranks(control.policies), rows(where) {
     require_host_tensors(where);
-    if constexpr (Plan::template given<typename Plan::loss>) {
-      auto const& loss = static_cast<typename Plan::loss const&>(policies);
+    if constexpr (has<Plan, kind::loss>) {
+      auto const& loss = get<kind::loss>(policies);
       require_host_memory(loss.where, sizeof *loss.where, "loss_at: the loss");
     }
     ranks.join(control.where, groups, control.policies);
     if constexpr (Plan::sums)
-      control.pending.reserve(Plan::pending_per_tensor ? where.tensors.size() : groups.size());
+      control.sum_terms.reserve(Plan::sum_terms_per_tensor ? where.tensors.size() : groups.size());
     storage.allocate(used);
     passes.start(groups);
     matrices.start(*this);
@@ -65,7 +65,7 @@ template <class Plan, class System> class host_engine {
   void commit_matrices() { matrices.commit(); }
 
   void measure_norm(std::vector<entry> const& groups, [[maybe_unused]] char const* call = "gradient_norm()") {
-    if constexpr (Plan::parallel) gradients.meet_to_look(groups, call);
+    if constexpr (Plan::parallel) gradients.meet_to_measure(groups, call);
     control.make_norm_partials();
     gradients.template measure_all<measure::norm>(groups, 1);
   }
@@ -79,9 +79,7 @@ template <class Plan, class System> class host_engine {
   bool any_ready() const { return gradients.any_ready(); }
 
   void zero_gradients() { passes.each_own(zero_all{}); }
-  void unscale_gradients() {
-    passes.each_own(multiply_all<real>{real(1 / double(control.scale().scale))});
-  }
+  void unscale_gradients() { passes.each_own(multiply_all<real>{real(1 / double(control.scale().scale))}); }
   void mark_unscaled(bool is) { control.block.unscaled = is; }
   template <class F> void transform_gradients(F const& f) {
     real const s = control.block.unscaled ? real(1) : real(control.scale().scale);
@@ -93,9 +91,9 @@ template <class Plan, class System> class host_engine {
   void ascend(std::vector<entry> const& groups) {
     measure_norm(groups, "ascend()");
     norm_totals const totals = norm_totals_from<Plan>([&](int row) { return control.total(row); });
-    passes.ascend(groups, real(ascent_factor<Plan>(control.policies, totals)));
+    passes.ascend(groups, real(perturbation_factor<Plan>(control.policies, totals)));
   }
-  template <point To> void swap_in(std::vector<entry> const& groups) {
+  template <swap_target To> void swap_in(std::vector<entry> const& groups) {
     storage.make_saved();
     control.find_rules(groups, control.block.step);
     share_values([&] { passes.template swap_in<To>(groups); });
@@ -118,8 +116,8 @@ template <class Plan, class System> class host_engine {
 
   /// Throws std::invalid_argument on all ranks where one has something else than others.
   void agree(tensors const&, std::vector<entry> const& groups) {
-    ranks.agree(facts_now<Plan>(control.where, groups, control.block, control.scale(), control.memories,
-                                storage.prints()));
+    ranks.agree(
+        facts_now<Plan>(control.where, groups, control.block, control.scale(), control.memories, storage.prints()));
   }
 
   /// Values, groups and all that is owned become those of one rank.
@@ -133,7 +131,7 @@ template <class Plan, class System> class host_engine {
     ranks.broadcast(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
   }
 
-  template <class T> void set_control(T control_block::*field, T x, std::vector<entry> const&) {
+  template <class T> void set_control(T control_block::* field, T x, std::vector<entry> const&) {
     control.block.*field = x;
   }
   void observe(float const* x, double y, auto const&) { observe_metric<Plan>(control.block, control.policies, x, y); }
@@ -157,7 +155,7 @@ template <class Plan, class System> class host_engine {
   void refuse_capture(char const*) const {}
   /// The factor from gradients in memory to true ones.
   double inverse(control_block const& c, step_call const& call) const {
-    return inverse_of<Plan>(c, control.policies, control.scale(), call);
+    return gradient_factor<Plan>(c, control.policies, control.scale(), call);
   }
   typename Plan::policies const& policies() const { return control.policies; }
   static bool on_host(void const*) { return true; }
@@ -179,7 +177,7 @@ template <class Plan, class System> class host_engine {
     if constexpr (Plan::parallel) {
       if constexpr (!Plan::sums)
         if (complete) control.rehearse(groups);
-      if constexpr (Plan::team::agrees)
+      if constexpr (Plan::parallel_policy::agrees)
         if (complete && ++updates_ % team().updates_between == 0) agree(control.where, groups);
       gradients.meet(groups, call);
     }
@@ -202,7 +200,7 @@ template <class Plan, class System> class host_engine {
         if (!control.block.waiting) passes.zero(groups);
       return;
     }
-    if constexpr (Plan::own_updates) passes.count_updates_of_rows();
+    if constexpr (Plan::per_row_step) passes.count_updates_of_rows();
     share_values([&] { passes.update(); });
     matrices.step(*this, groups);
   }
@@ -234,7 +232,7 @@ template <class Plan, class System> class host_engine {
     if constexpr (Plan::shards) ranks.gather(control.where);
   }
 
-  auto const& team() const { return static_cast<typename Plan::team const&>(control.policies); }
+  auto const& team() const { return get<kind::parallel>(control.policies); }
 
   std::int64_t updates_ = 0;  // in which ranks met
 };

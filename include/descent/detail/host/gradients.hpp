@@ -65,9 +65,9 @@ template <class Plan, class System> class host_gradients {
     else if constexpr (Plan::overlaps)
       if (!call.flush) ranks_.end_unsent(groups, "step()");
   }
-  void meet_to_look(std::vector<entry> const& groups, char const* name) {
+  void meet_to_measure(std::vector<entry> const& groups, char const* name) {
     reduce(groups, {control_.block.batches > 0 ? 0.0 : 1.0, false},
-           sends() ? sending::marked_to_look : sending::all_to_look, false, name);
+           sends() ? sending::marked_to_measure : sending::all_to_measure, false, name);
   }
 
  private:
@@ -83,30 +83,29 @@ template <class Plan, class System> class host_gradients {
       if (!groups[g].frozen) {
         auto const k = [&] {
           if constexpr (Plan::sums && What != measure::norm) {
-            auto const u = storage.tensor_or_group(chunk, Plan::pending_per_tensor);
-            return storage.template spread<Real>(e->control_.pending[u]);
-          }
-          else return typename rule::template terms<Real>{};
+            auto const u = storage.tensor_or_group(chunk, Plan::sum_terms_per_tensor);
+            return storage.template spread<Real>(e->control_.sum_terms[u]);
+          } else return typename rule::template terms<Real>{};
         }();
-        auto const& pending_step = e->control_.pending_step;
+        auto const& sum_step_terms = e->control_.sum_step_terms;
         Real const scaled(
             real(What == measure::sums && Plan::clip_over != scope::model ? storage.factor_of(chunk) : factor));
         auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t begin, int size) {
-          add_lanes<Real>(of_four, size, [&](double(&total)[sums][4], int i, extent part, int ahead = 0) {
+          add_lanes<Real>(of_four, size, [&](double (&total)[sums][4], int i, packet_extent part, int ahead = 0) {
             if (ahead) fetch_measured<Typed, What>(x, begin + i + chunk_size, ahead);
             if constexpr (Plan::has_matrices && Plan::sums)
               if (t.matrix) return measure_matrix_packet<Typed, What, Real>(total, x, begin + i, part);
             unsigned in = all_selected;
             if constexpr (Plan::selects_rows) in = selected(storage.rows_of_chunk(chunk), begin + i, part.size);
-            if (in) measure_packet<Typed, What, Real>(total, x, begin + i, part, scaled, k, pending_step, in);
+            if (in) measure_packet<Typed, What, Real>(total, x, begin + i, part, scaled, k, sum_step_terms, in);
           });
         };
         storage.template with_buffers<Real>(chunk, one);
       }
-      constexpr int first = What == measure::sums ? Plan::norm_rows : 0;
+      constexpr int first = What == measure::sums ? Plan::norm_sums : 0;
       unrolled<sums>([&](auto c) {
-        e->control_.partial_at(first + int(c), chunk) =
-            add_block<c == 0 && largest_first>(of_four[c], chunk_threads / 4, warp / 4);
+        constexpr bool largest = largest_first && int(c) == 0;
+        e->control_.partial_at(first + int(c), chunk) = add_block<largest>(of_four[c], chunk_threads / 4, warp / 4);
       });
       if constexpr (Plan::clips_rows && What != measure::sums) e->measure_pieces(chunk, groups[g].frozen);
     }
@@ -115,9 +114,9 @@ template <class Plan, class System> class host_gradients {
     static constexpr int sums = measured<Plan, What>;
     static constexpr bool largest_first = first_is_largest<Plan, What>;
 
-    /// The sums of four lanes each; add(total, element, extent) adds a packet to a lane. A lane has two packets, so a
-    /// chunk is read in two places at a time, in runs too short for the processor to fetch ahead by itself: add() is
-    /// told to fetch as many elements of the next chunk.
+    /// The sums of four lanes each; add(total, element, packet_extent) adds a packet to a lane. A lane has two packets,
+    /// so a chunk is read in two places at a time, in runs too short for the processor to fetch ahead by itself: add()
+    /// is told to fetch as many elements of the next chunk.
     template <class Real, class Add>
     static void add_lanes(double (&of_four)[sums][chunk_threads / 4], int size, Add const& add) {
       constexpr int packet = int(packet_size), second = chunk_threads * packet;
@@ -125,8 +124,8 @@ template <class Plan, class System> class host_gradients {
       double total[4][sums][4];
       auto const fold_all = [&](int i) {
         unrolled<sums>([&](auto c) {
-          of_four[c][i / (4 * packet)] =
-              fold_four<Real, c == 0 && largest_first>(total[0][c], total[1][c], total[2][c], total[3][c]);
+          constexpr bool largest = largest_first && int(c) == 0;
+          of_four[c][i / (4 * packet)] = fold_four<Real, largest>(total[0][c], total[1][c], total[2][c], total[3][c]);
         });
       };
       int i = 0;
@@ -163,14 +162,14 @@ template <class Plan, class System> class host_gradients {
         auto const piece = piece_in(rows, span, k);
         std::int64_t const size = piece.end - piece.begin;
         int const lanes = int(std::bit_ceil(std::uint64_t(std::min<std::int64_t>(size, warp))));
-        double lane[Plan::norm_rows][warp], square[Plan::norm_rows];
+        double lane[Plan::norm_sums][warp], square[Plan::norm_sums];
         for (auto& of_row : lane) std::fill_n(of_row, lanes, 0.0);
         for (std::int64_t i = 0; i < size && !frozen; i += lanes)
           for (int j = 0; j < lanes && i + j < size; ++j) {
             squares_at<Typed, real>(square, x, begin + (piece.begin - span.begin) + i + j);
-            for (int c = 0; c < Plan::norm_rows; ++c) lane[c][j] += square[c];
+            for (int c = 0; c < Plan::norm_sums; ++c) lane[c][j] += square[c];
           }
-        for (int c = 0; c < Plan::norm_rows; ++c)
+        for (int c = 0; c < Plan::norm_sums; ++c)
           control_.row_clip.partial_at(c, first + k) = add_block(lane[c], lanes, lanes);
       }
     });
@@ -180,7 +179,7 @@ template <class Plan, class System> class host_gradients {
   struct send_body {
     host_gradients* e;
     entry const* groups;
-    real shrink;
+    real wire_divisor;
     bool zero, absent;
     template <class Real> void operator()(std::int64_t chunk) const {
       auto const& storage = e->storage_;
@@ -188,18 +187,18 @@ template <class Plan, class System> class host_gradients {
       auto* const to = e->ranks_.place_on_wire(e->control_.where, chunk);
       auto const [begin, size] = span_of(chunk, t);
       if (absent || e->ranks_.lacks(storage.index_of(t))) {
-        std::fill_n(to, size, typename Plan::reduced::wire{});
+        std::fill_n(to, size, typename Plan::gradient_sum::wire{});
         return;
       }
       bool const then_zero = zero && !groups[std::size_t(t.group)].frozen;
-      storage.template each_own_packet<Real>(chunk, [&, begin = begin]<class Typed>(buffers<Typed> const& x,
-                                                                                   std::int64_t i, extent part) {
-        Real g[reals<Real>];
-        read(g, x.gradient + i, part);
-        for (auto& one : g) one = one * Real(shrink);
-        write(to + (i - begin), g, part);
-        if (then_zero) zero_packet<Typed, Real>(x, i, part);
-      });
+      storage.template each_own_packet<Real>(
+          chunk, [&, begin = begin]<class Typed>(buffers<Typed> const& x, std::int64_t i, packet_extent part) {
+            Real g[reals<Real>];
+            read(g, x.gradient + i, part);
+            for (auto& one : g) one = one * Real(wire_divisor);
+            write(to + (i - begin), g, part);
+            if (then_zero) zero_packet<Typed, Real>(x, i, part);
+          });
     }
   };
   /// Whether gradients go over the wire in this micro-batch.
@@ -207,15 +206,15 @@ template <class Plan, class System> class host_gradients {
 
   void reduce(std::vector<entry> const& groups, step_call const& call, sending how, bool zero, char const* name) {
     double loss = 0;
-    if constexpr (has_loss<rule>) loss = *static_cast<typename Plan::loss const&>(control_.policies).where;
-    ranks_.reduce(groups, how, weight_of<Plan>(control_.block, call), loss, name,
-                  hash_of_call(ranks_.call_of(name) + kind_of_look<Plan>(how), control_.block, control_.scale(),
-                               ranks_.groups()),
-                  packing(groups, zero, adds_nothing(control_.block, call)));
+    if constexpr (has_loss<rule>) loss = *get<kind::loss>(control_.policies).where;
+    ranks_.reduce(
+        groups, how, weight_of<Plan>(control_.block, call), loss, name,
+        hash_of_call(ranks_.call_of(name) + kind_of_look<Plan>(how), control_.block, control_.scale(), ranks_.groups()),
+        packing(groups, zero, adds_nothing(control_.block, call)));
   }
   auto packing(std::vector<entry> const& groups, bool zero, bool absent = false) {
     return [this, &groups, zero, absent](bucket const& b) {
-      storage_.for_chunks_in(b.all, send_body{this, groups.data(), real(ranks_.shrink()), zero, absent});
+      storage_.for_chunks_in(b.all, send_body{this, groups.data(), real(ranks_.wire_divisor()), zero, absent});
     };
   }
 

@@ -32,7 +32,7 @@ template <class Plan, class System> class host_passes {
   void ascend(std::vector<entry> const& groups, real factor) {
     storage_.for_chunks(ascend_body{storage_, groups.data(), factor});
   }
-  template <point To> void swap_in(std::vector<entry> const& groups) {
+  template <swap_target To> void swap_in(std::vector<entry> const& groups) {
     storage_.for_chunks(swap_in_body<To>{storage_, control_, groups.data()});
   }
 
@@ -50,7 +50,7 @@ template <class Plan, class System> class host_passes {
     host_storage<Plan, System> const& storage;
     Body body;
     template <class Real> void operator()(std::int64_t chunk) const {
-      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, packet_extent part) {
         body.template operator()<Typed, Real, reals<Real>>(x, i, part);
       };
       if constexpr (Callers) storage.template each_own_packet<Real>(chunk, one);
@@ -71,21 +71,22 @@ template <class Plan, class System> class host_passes {
     entry const* groups;
     template <class Real> void operator()(std::int64_t chunk) const {
       rule const& r = groups[std::size_t(storage.record(chunk).group)].rule;
-      storage.template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        start_packet<Typed, Real>(x, i, part, r);
-      });
+      storage.template each_packet<Real>(chunk,
+                                         [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, packet_extent part) {
+                                           start_packet<Typed, Real>(x, i, part, r);
+                                         });
     }
   };
 
-  template <point To> struct swap_in_body {
+  template <swap_target To> struct swap_in_body {
     host_storage<Plan, System> const& storage;
     host_control<Plan> const& control;
     entry const* groups;
     template <class Real> void operator()(std::int64_t chunk) const {
       auto const g = std::size_t(storage.record(chunk).group);
       rule const& r = control.rules[g];
-      bool const stays = To == point::ahead && groups[g].frozen;
-      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      bool const stays = To == swap_target::ahead && groups[g].frozen;
+      auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, packet_extent part) {
         swap_in_packet<Typed, Real, reals<Real>, To>(x, i, part, storage.saved(), r, stays);
       };
       storage.template each_packet<Real>(chunk, one);
@@ -96,23 +97,24 @@ template <class Plan, class System> class host_passes {
     host_storage<Plan, System> const& storage;
     host_control<Plan> const& control;
     template <class Real> void operator()(std::int64_t chunk) const {
-      auto const& u = control.units[storage.unit_of(chunk)];
+      auto const& u = control.units[storage.unit_terms_of(chunk)];
       if (u.frozen) return;
       auto const k = storage.template spread<Real>(u);
       Real const factor(u.factor);
       auto const step = control.step_terms;  // a copy that no store can change
-      storage.template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
+      storage.template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i,
+                                                                 packet_extent part) {
         if constexpr (Plan::selects_rows) {
           auto const one = [&](int j, std::int64_t row) {
             update_packet<Typed, real, 1>(x, i + j, {1, true}, u.factor, storage.row_unit(u, chunk, row).terms, step);
           };
           auto const all = [&](std::int64_t row) {
-            if constexpr (!Plan::own_updates) update_packet<Typed, Real>(x, i, part, factor, k, step);
+            if constexpr (!Plan::per_row_step) update_packet<Typed, Real>(x, i, part, factor, k, step);
             else
               update_packet<Typed, Real>(x, i, part, factor,
                                          storage.template spread<Real>(storage.row_unit(u, chunk, row)), step);
           };
-          each_selected<Plan::own_updates>(storage.rows_of_chunk(chunk), i, part.size, all, one);
+          each_selected<Plan::per_row_step>(storage.rows_of_chunk(chunk), i, part.size, all, one);
         } else {
           update_packet<Typed, Real>(x, i, part, factor, k, step);
         }
@@ -126,20 +128,21 @@ template <class Plan, class System> class host_passes {
     entry const* groups;
     template <class Real> void operator()(std::int64_t chunk) const {
       if (groups[std::size_t(storage.record(chunk).group)].frozen) return;
-      storage.template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, extent part) {
-        auto const all = [&](std::int64_t) { zero_packet<Typed, Real>(x, i, part); };
-        if constexpr (Plan::selects_rows)
-          each_selected<false>(storage.rows_of_chunk(chunk), i, part.size, all,
-                               [&](int j, std::int64_t) { zero_packet<Typed, real, 1>(x, i + j, {1, true}); });
-        else all(0);
-      });
+      storage.template each_packet<Real>(
+          chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, packet_extent part) {
+            auto const all = [&](std::int64_t) { zero_packet<Typed, Real>(x, i, part); };
+            if constexpr (Plan::selects_rows)
+              each_selected<false>(storage.rows_of_chunk(chunk), i, part.size, all,
+                                   [&](int j, std::int64_t) { zero_packet<Typed, real, 1>(x, i + j, {1, true}); });
+            else all(0);
+          });
     }
   };
   struct count_body {
     host_storage<Plan, System> const& storage;
     host_control<Plan> const& control;
     template <class Real> void operator()(std::int64_t chunk) const {
-      if (control.units[storage.unit_of(chunk)].frozen) return;
+      if (control.units[storage.unit_terms_of(chunk)].frozen) return;
       auto const [begin, size] = span_of(chunk, storage.record(chunk));
       count_rows(storage.rows_of_chunk(chunk), begin, size, 0, 1);
     }

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/host/check.hpp>
 #include <descent/detail/host/memory.hpp>
+#include <descent/detail/host/memory_check.hpp>
 #include <descent/detail/ranks/agreement.hpp>
 #include <descent/detail/ranks/ordered_sum.hpp>
 #include <descent/detail/ranks/ready_marks.hpp>
-#include <descent/detail/step/shares.hpp>
-#include <descent/detail/step/streams.hpp>
+#include <descent/detail/step/packet_io.hpp>
+#include <descent/detail/step/partition.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -32,15 +32,15 @@ template <class Plan> class host_ranks {
 
 template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
-  using comm_type = typename Plan::team::communicator_type;
+  using comm_type = typename Plan::parallel_policy::communicator_type;
   static_assert(!comm_type::on_device, "host{} needs a communicator for host memory, such as comm::threads");
-  using wire = typename Plan::reduced::wire;
-  using sum = typename Plan::reduced::sum;
-  static constexpr bool ordered = Plan::reduced::ordered;
+  using wire = typename Plan::gradient_sum::wire;
+  using sum = typename Plan::gradient_sum::sum;
+  static constexpr bool ordered = Plan::gradient_sum::ordered;
 
  public:
   explicit host_ranks(typename Plan::policies& policies)
-      : comm_(*static_cast<typename Plan::team&>(policies).comm), ranks_(comm_.size()) {}
+      : comm_(*get<kind::parallel>(policies).comm), ranks_(comm_.size()) {}
 
   /// Waits for all ranks. Throws std::invalid_argument where they disagree about the training setup.
   void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
@@ -97,9 +97,8 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
               Pack const& pack) {
     auto const agree = [&] {
       now_.enter(weight, loss, call);
-      comm_.all_reduce(&now_.weights, agreed_sums);
-      if (now_.differ())
-        throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name + another_call);
+      comm_.all_reduce(&now_.weights, collective_sum_count);
+      if (now_.differ()) throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name + another_call);
     };
     if constexpr (Plan::overlaps) {
       if (by_marks(how)) require_marks(groups, name);
@@ -154,11 +153,11 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
       return gradients() + b.part + at - b.all.first;
     }
   }
-  place place_of(std::size_t tensor) const {
+  arena_offset place_of(std::size_t tensor) const {
     bucket const& b = all_.buckets[all_.bucket_of[tensor]];
     return {b.all.first, b.part};
   }
-  double shrink() const { return 1 / now_.shrink; }
+  double wire_divisor() const { return 1 / now_.wire_divisor; }
 
   /// Keeps the values of the own part until gather() is done.
   void keep(tensors const& where) { copy_own(where, kept()); }
@@ -182,10 +181,10 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
  private:
   /// Gives all the values of rank 0, and allocates.
   void meet(tensors const& where, typename Plan::policies& policies) {
-    static_cast<typename Plan::team&>(policies).now = &now_;
+    get<kind::parallel>(policies).now = &now_;
     for (auto const& x : where.tensors)
       comm_.broadcast(static_cast<std::byte*>(static_cast<void*>(x.value)), x.count * x.value_size(), 0);
-    all_ = division_of<Plan>(where, policies);
+    all_ = partition_of<Plan>(where, policies);
     if constexpr (Plan::overlaps) marks_.start(where, all_);
     auto const room = meeting_memory_of<Plan>(all_, ranks_);
     sum_ = zeroed(room.sum);
@@ -193,7 +192,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     parts_ = zeroed(room.received);
     values_ = allocate_host(std::size_t(room.values));
     now_.ranks = ranks_;
-    now_.shrink = shrink_of<wire>(ranks_);
+    now_.wire_divisor = wire_divisor_of<wire>(ranks_);
   }
   void give_up(char const* why) noexcept {
     if (!std::exchange(broken_, true)) abort_with(why);
@@ -229,7 +228,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   }
   template <class Pack> void send_next(Pack const& pack) { send(all_.buckets[marks_.take_next()], pack); }
   template <class Groups> void require_marks(Groups const& groups, char const* name) const {
-    if (!Plan::team::missing_zero) marks_.require_all(groups, name);
+    if (!Plan::parallel_policy::missing_zero) marks_.require_all(groups, name);
   }
 
   std::byte* kept() const { return values_.get() + (ranks_ + 1) * all_.part * Plan::largest_value; }
@@ -251,7 +250,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
       chunk_run const& share = b.shares[std::size_t(rank)];
       if (auto const [begin, size] = part_in(x, share); size > 0)
         f(static_cast<std::byte*>(static_cast<void*>(x.value)) + begin * x.value_size(),
-          place{share.first, b.part}(x.arena + begin) * Plan::largest_value, size * x.value_size());
+          arena_offset{share.first, b.part}(x.arena + begin) * Plan::largest_value, size * x.value_size());
     }
   }
 
@@ -260,8 +259,8 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   bool broken_ = false, joined_ = false, started_ = false;
   std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
   std::uint64_t groups_ = 0;
-  agreed now_;
-  division all_;
+  collective_sums now_;
+  partition all_;
   ready_marks marks_;
   host_memory wire_, parts_, sum_, values_;
 };

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/host/check.hpp>
+#include <descent/detail/host/memory_check.hpp>
+#include <descent/detail/step/row_mask.hpp>
 #include <descent/detail/step/row_moves.hpp>
-#include <descent/detail/step/row_record.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +23,7 @@ template <class Plan> class host_rows {
       records_.push_back({nullptr, nullptr, where.columns[t]});
       rows += rows_of(where, t);
     }
-    if constexpr (Plan::own_updates) {
+    if constexpr (Plan::per_row_step) {
       updates_.resize(std::size_t(rows));
       rows = 0;
       for (std::size_t t = 0; t < where.tensors.size(); ++t) {

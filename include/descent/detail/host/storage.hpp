@@ -30,9 +30,9 @@ template <class Plan, class System> class host_storage {
   void allocate(std::array<bool, Plan::slots> const& used) {
     if constexpr (Plan::has_master) master_ = of_elements<typename Plan::master>();
     if constexpr (Plan::has_remainder) remainder_ = of_elements<std::uint16_t>();
-    if constexpr (Plan::template given<typename Plan::average>) average_ = of_elements<real>();
-    if constexpr (Plan::template given<typename Plan::ascent>) make_saved();
-    if constexpr (Plan::template given<typename Plan::lookahead>) slow_ = of_elements<typename Plan::slow>();
+    if constexpr (has<Plan, kind::average>) average_ = of_elements<real>();
+    if constexpr (has<Plan, kind::perturbation>) make_saved();
+    if constexpr (has<Plan, kind::lookahead>) slow_ = of_elements<typename Plan::slow>();
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = used[I] ? allocate_host(std::size_t(Plan::shards ? where_.own.size : where_.rule_arena) *
                                            sizeof(typename Plan::template slot<I>))
@@ -69,9 +69,9 @@ template <class Plan, class System> class host_storage {
     return rows_[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
   }
   /// The terms of a row.
-  unit<rule, real> row_unit(unit<rule, real> const& u, [[maybe_unused]] std::int64_t chunk,
-                            [[maybe_unused]] std::int64_t row) const {
-    if constexpr (Plan::own_updates) {
+  unit_terms<rule, real> row_unit(unit_terms<rule, real> const& u, [[maybe_unused]] std::int64_t chunk,
+                                  [[maybe_unused]] std::int64_t row) const {
+    if constexpr (Plan::per_row_step) {
       rule const& r = control_.rules[std::size_t(record(chunk).group)];
       return {terms_of_row<Plan>(r, rows_of_chunk(chunk).updates[row]), u.factor, false};
     } else {
@@ -88,12 +88,12 @@ template <class Plan, class System> class host_storage {
   std::size_t tensor_or_group(std::int64_t chunk, bool tensor) const {
     return std::size_t(tensor ? where_.tensor_of_chunk[std::size_t(chunk)] : record(chunk).group);
   }
-  std::size_t unit_of(std::int64_t chunk) const { return tensor_or_group(chunk, Plan::unit_per_tensor); }
+  std::size_t unit_terms_of(std::int64_t chunk) const { return tensor_or_group(chunk, Plan::unit_per_tensor); }
   double factor_of(std::int64_t chunk) const {
     return control_.factors[tensor_or_group(chunk, Plan::clip_over == scope::tensor)];
   }
 
-  template <class Real> static auto spread(unit<rule, real> const& u) {
+  template <class Real> static auto spread(unit_terms<rule, real> const& u) {
     typename rule::template terms<Real> k;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((reinterpret_cast<Real*>(&k)[I] = Real(reinterpret_cast<real const*>(&u.terms)[I])), ...);
@@ -111,15 +111,15 @@ template <class Plan, class System> class host_storage {
     f(buffers_of<typename Plan::template typed<Types>>(t, from), begin - from, size);
   }
   /// What there is of the packet at element i of `size`.
-  static extent part_of(int size, int i) {
-    return size - i < packet_size ? extent{size - i, false} : extent{int(packet_size), true};
+  static packet_extent part_of(int size, int i) {
+    return size - i < packet_size ? packet_extent{size - i, false} : packet_extent{int(packet_size), true};
   }
-  /// f(buffers, element, extent) for every packet of `size` elements from `begin` on.
+  /// f(buffers, element, packet_extent) for every packet of `size` elements from `begin` on.
   template <class Buffers, class F>
   static void packets_of(Buffers const& x, std::int64_t begin, int size, F const& f) {
     int i = 0;
-    for (; i + packet_size <= size; i += int(packet_size)) f(x, begin + i, extent{int(packet_size), true});
-    if (i < size) f(x, begin + i, extent{size - i, false});
+    for (; i + packet_size <= size; i += int(packet_size)) f(x, begin + i, packet_extent{int(packet_size), true});
+    if (i < size) f(x, begin + i, packet_extent{size - i, false});
   }
   /// The same for every packet of a chunk.
   template <class Real, class F> void each_packet(std::int64_t chunk, F const& f) const {
@@ -146,7 +146,7 @@ template <class Plan, class System> class host_storage {
   /// The buffers of a tensor from its element `from` on.
   template <class Typed, class Record> buffers<Typed> buffers_of(Record const& t, std::int64_t from = 0) const {
     std::int64_t first = t.arena;
-    if constexpr (Plan::shards) first = where_.own.places[index_of(t)](t.arena + from);
+    if constexpr (Plan::shards) first = where_.own.arena_offsets[index_of(t)](t.arena + from);
     auto const at = [&]<class T>(host_memory const& m, T*& p) {
       if (m) p = reinterpret_cast<T*>(m.get()) + first;
     };
@@ -157,8 +157,8 @@ template <class Plan, class System> class host_storage {
     if constexpr (Plan::clips_rows)
       if (row_pieces const& rows = control_.row_clip.rows.of[index_of(t)]; rows.several())
         x.rows = {control_.row_clip.factors.data() + rows.first_row, rows.columns, rows.inverse, from};
-    if constexpr (Typed::has_master) at(master_, x.exact);
-    else x.exact = x.value;
+    if constexpr (Typed::has_master) at(master_, x.master);
+    else x.master = x.value;
     if constexpr (Plan::has_extras) {
       at(remainder_, x.extra.remainder);
       at(average_, x.extra.average);
@@ -166,8 +166,8 @@ template <class Plan, class System> class host_storage {
       x.extra.arena = t.arena + from;
     }
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(first) * sizeof(typename Plan::template slot<I>)
-                             : nullptr), ...);
+      ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(first) * sizeof(typename Plan::template slot<I>) : nullptr),
+       ...);
     }(typename Plan::every_slot{});
     return x;
   }
@@ -190,7 +190,7 @@ template <class Plan, class System> class host_storage {
   /// Copies all that is owned of the rows that survive from `old`.
   void take(host_storage const& old, std::vector<row_move> const& moves) {
     for_chunks(take_body{this, &old, moves.data()});
-    if constexpr (Plan::own_updates)
+    if constexpr (Plan::per_row_step)
       for (std::size_t t = 0; t < moves.size(); ++t)
         if (moves[t].old >= 0)
           gather_chunk(updates_of(t), old.updates_of(std::size_t(moves[t].old)), moves[t].from, 1, 0,
@@ -253,9 +253,7 @@ template <class Plan, class System> class host_storage {
   template <class Body> struct shifted {
     Body const* body;
     std::int64_t first;
-    template <class Real> void operator()(std::int64_t chunk) const {
-      body->template operator()<Real>(first + chunk);
-    }
+    template <class Real> void operator()(std::int64_t chunk) const { body->template operator()<Real>(first + chunk); }
   };
   template <class Body> void run(Body const& body, std::int64_t chunks) {
     chunk_pass<real, Body> const pass{&body, has_lanes()};

@@ -37,7 +37,7 @@ template <class Plan> struct matrix_layout {
   std::int64_t memory = 0, scratch = 0, partials = 0, first_arena = 0, arena = 0;
 
   template <class Layout, class Policies> matrix_layout(Layout const& where, Policies const& policies) {
-    auto const& policy = static_cast<typename Plan::matrices const&>(policies);
+    auto const& policy = get<kind::matrices>(policies);
     for (std::size_t i = 0; i < slots; ++i) used[i] = needs(policy.rule, policies, i);
     first_arena = where.rule_arena;
     arena = where.arena - where.rule_arena;
@@ -113,8 +113,8 @@ template <class Plan> class matrix_groups {
   /// Counts micro-batches as the control block does, because that may be on a device.
   void count(typename Plan::policies const& policies, step_call const& call) {
     completes_ = true;
-    if constexpr (Plan::template given<typename Plan::accumulation>) {
-      std::int64_t const n = micro_batches_at(static_cast<typename Plan::accumulation const&>(policies), 0);
+    if constexpr (has<Plan, kind::accumulation>) {
+      std::int64_t const n = micro_batches_at(get<kind::accumulation>(policies), 0);
       completes_ = call.flush ? batches_ > 0 : batches_ + 1 >= n;
       if (completes_) batches_ = 0;
       else if (!call.flush) ++batches_;
@@ -126,7 +126,7 @@ template <class Plan> class matrix_groups {
   template <class Layout>
   void prepare(Layout const& where, typename Plan::policies const& policies) {
     where_ = std::make_unique<matrix_layout<Plan>>(where, policies);
-    rules_.assign(std::size_t(where.groups), static_cast<typename Plan::matrices const&>(policies).rule);
+    rules_.assign(std::size_t(where.groups), get<kind::matrices>(policies).rule);
     accepted_ = rules_;
   }
 

@@ -36,13 +36,14 @@ template <class Typed> struct front_plan : matrix_plan<Typed> {
 /// The part from the direction, a scratch matrix that takes the place of the gradient, to the parameter.
 template <class Typed> struct back_plan : matrix_plan<Typed> {
   using gradient = typename Typed::real;
-  using clip_value = void;
-  using noise = void;
+  template <class Kind>
+  static constexpr bool has =
+      !std::is_same_v<Kind, kind::clip_value> && !std::is_same_v<Kind, kind::noise> && Typed::template has<Kind>;
   static constexpr bool zeroes = false, scales = false, maximizes = false;
   template <std::size_t I> static constexpr bool updates = matrix_plan<Typed>::after(I);
 };
 
-template <class Plan> using matrix_unit = unit<typename Plan::matrix_rule, typename Plan::real>;
+template <class Plan> using matrix_unit = unit_terms<typename Plan::matrix_rule, typename Plan::real>;
 template <class Plan> inline constexpr int input_count = int(members<Plan::matrix_rule::template inputs>);
 /// The scratch matrices that direction fills.
 template <class Plan> struct matrix_inputs { typename Plan::real* at[input_count<Plan>]; };
@@ -56,7 +57,7 @@ template <class Plan> struct matrix_states {
 /// A tensor's buffers with the matrix rule's state.
 template <class To, class From, class States>
 DESCENT_HD buffers<To> matrix_buffers(buffers<From> const& x, typename To::gradient* gradient, States const& states) {
-  buffers<To> y{x.value, gradient, x.exact, {}, {x.extra.remainder, x.extra.average, x.extra.slow, x.extra.arena}};
+  buffers<To> y{x.value, gradient, x.master, {}, {x.extra.remainder, x.extra.average, x.extra.slow, x.extra.arena}};
   if constexpr (To::clips_rows) y.rows = {x.rows.of, x.rows.columns, x.rows.inverse, x.rows.first};
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((y.slot[I] = states.at[I] ? static_cast<typename To::template slot<I>*>(states.at[I]) +
@@ -67,7 +68,7 @@ DESCENT_HD buffers<To> matrix_buffers(buffers<From> const& x, typename To::gradi
 }
 
 /// Writes eight elements. On a device it uses 16-byte stores, which the compiler would not do by itself.
-template <class Real, int M, class T> DESCENT_HD void write_input(T* p, Real const (&r)[M], extent e) {
+template <class Real, int M, class T> DESCENT_HD void write_input(T* p, Real const (&r)[M], packet_extent e) {
 #if defined(__CUDA_ARCH__)
   if constexpr (M == packet_size) {
     constexpr int words = sizeof(r) / sizeof(uint4);
@@ -82,17 +83,17 @@ template <class Real, int M, class T> DESCENT_HD void write_input(T* p, Real con
 
 /// The matrix rule's packet before the transform: computes the inputs from gradient and state.
 template <class Plan, class Real, int M = reals<Real>>
-DESCENT_HD void front_packet(buffers<Plan> const& x, std::int64_t i, extent e, Real const& factor,
+DESCENT_HD void front_packet(buffers<Plan> const& x, std::int64_t i, packet_extent e, Real const& factor,
                              typename Plan::rule::template terms<Real> const& k,
                              [[maybe_unused]] step_terms_of<Plan> const& step, typename Plan::real* const* to) {
   constexpr int inputs = input_count<Plan>;
   Real p[M], g[M], out[inputs][M];
   packet_state<Plan, Real, M> s;
   read(g, x.gradient + i, e);
-  read_exact(p, x, i, e);
+  read_master(p, x, i, e);
   s.template read<false>(x, i, e);
   if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
-  to_true<Plan>(g, x, i, factor, step);
+  to_true_gradient<Plan>(g, x, i, factor, step);
   for (int j = 0; j < M; ++j) {
     auto state = s.whole(j);
     auto const in = Plan::rule::direction(p[j], g[j], state, k);

@@ -4,7 +4,7 @@
 
 #include <descent/detail/cuda/device_layout.cuh>
 #include <descent/detail/minimizers/population.hpp>
-#include <descent/detail/util/reduce.hpp>
+#include <descent/detail/util/summation_order.hpp>
 
 /// The slots of population.hpp in device memory. All work goes to the backend's stream.
 namespace descent::detail {
@@ -48,7 +48,7 @@ template <class Value, class Gradient> class population<Value, Gradient, cuda> {
   }
 
  private:
-  slots_view<Value> view() const { return {memory_.get(), where_.arena}; }
+  snapshot_view<Value> view() const { return {memory_.get(), where_.arena}; }
 
   template <class Body> void enqueue(Body const& body) const {
     where_.each_chunk(on_packets<Value, record, Body>, body);

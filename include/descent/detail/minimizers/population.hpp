@@ -4,8 +4,8 @@
 
 #include <descent/backends/host.hpp>
 #include <descent/core/precision.hpp>
-#include <descent/detail/host/check.hpp>
 #include <descent/detail/host/memory.hpp>
+#include <descent/detail/host/memory_check.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/policies/noise.hpp>
 
@@ -19,7 +19,7 @@ namespace descent::detail {
 inline constexpr int mutation_stream = 244;  // and 245
 
 /// The memory of all slots. A tensor's values are at its offset in the arena, which has room for the largest type.
-template <class Value> struct slots_view {
+template <class Value> struct snapshot_view {
   static constexpr std::int64_t largest = std::ranges::max(types<Value>::sizes);
   using real = std::conditional_t<types<Value>::any_double, double, float>;
   std::byte* data;
@@ -34,7 +34,7 @@ template <class Value> struct slots_view {
 /// Operations on a packet: the n elements from i on of the tensor whose values are `value` and whose offset in the
 /// arena is `tensor`.
 template <class Value> struct save_packet {
-  slots_view<Value> slots;
+  snapshot_view<Value> slots;
   int slot;
   template <class T> DESCENT_HD void operator()(T* value, std::int64_t tensor, std::int64_t i, int n) const {
     T* to = slots.template at<T>(slot, tensor) + i;
@@ -42,7 +42,7 @@ template <class Value> struct save_packet {
   }
 };
 template <class Value> struct load_packet {
-  slots_view<Value> slots;
+  snapshot_view<Value> slots;
   int slot;
   template <class T> DESCENT_HD void operator()(T* value, std::int64_t tensor, std::int64_t i, int n) const {
     T const* from = slots.template at<T>(slot, tensor) + i;
@@ -51,8 +51,8 @@ template <class Value> struct load_packet {
 };
 /// slot <- (x_1 + ... + x_rho) / rho + deviation N(0, 1), rounded to the type of the values.
 template <class Value> struct recombine_packet {
-  using real = typename slots_view<Value>::real;
-  slots_view<Value> slots;
+  using real = typename snapshot_view<Value>::real;
+  snapshot_view<Value> slots;
   int slot, rho;
   int const* parents;
   real deviation;
@@ -85,7 +85,7 @@ template <class Value, class Gradient, class System> class population<Value, Gra
   /// Throws std::invalid_argument like optimizer.
   population(parameters<Value, Gradient> const& params, int slots, host<System> const&) : where_(params) {
     require_host_tensors(where_);
-    slots_view<Value> const view{nullptr, where_.arena};
+    snapshot_view<Value> const view{nullptr, where_.arena};
     memory_ = allocate_host(std::size_t(slots * view.bytes_of_slot()));
   }
 
@@ -100,7 +100,7 @@ template <class Value, class Gradient, class System> class population<Value, Gra
   }
 
  private:
-  slots_view<Value> view() const { return {memory_.get(), where_.arena}; }
+  snapshot_view<Value> view() const { return {memory_.get(), where_.arena}; }
 
   template <class Body> void on_packets(Body const& body) const {
     auto const chunk = [&](std::int64_t c) {

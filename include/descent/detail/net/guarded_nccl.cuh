@@ -106,14 +106,14 @@ class guarded_nccl {
   using clock = deadline_clock;
   static constexpr std::chrono::seconds reach_limit{5};       // for the connection to rank 0
   static constexpr std::chrono::milliseconds first_pause{5};  // while ranks are connecting
-  static constexpr std::chrono::milliseconds rest{500};       // a device that stands still this long makes no progress
+  static constexpr std::chrono::milliseconds rest{500};  // a device that stands still this long makes no progress
   /// What rank 0 gives to all ranks in the rendezvous.
   struct first_words {
     ncclUniqueId id;
-    contact beats;
+    endpoint beats;
   };
   /// What the watcher has observed.
-  struct sight {
+  struct watcher_state {
     ncclResult_t state = ncclSuccess;
     std::string reason;
     rank_position at;
@@ -180,7 +180,7 @@ class guarded_nccl {
       if (asked != ncclSuccess) result = asked;
       lock.unlock();
       if (result == ncclInProgress && now() - start > deadline_)
-        fail(calls, [&] { return ask(beat::late, waited(deadline_) + what); });
+        fail(calls, [&] { return ask(heartbeat::late, waited(deadline_) + what); });
     }
     std::unique_lock lock(mutex_);
     if (result == ncclSuccess) return calling_.clear();
@@ -199,13 +199,13 @@ class guarded_nccl {
     std::lock_guard const lock(mutex_);
     throw comm_error(failure_);
   }
-  std::string ask(beat::kinds kind, std::string const& doing, std::string const& more = "") {
+  std::string ask(heartbeat::kinds kind, std::string const& doing, std::string const& more = "") {
     return beats_.ask(kind, doing, more, std::min<std::chrono::nanoseconds>(grace_ / 2, std::chrono::seconds(1)));
   }
   /// The message for an NCCL error, caused by other ranks or by this one.
   std::string explain(ncclResult_t result, std::string const& doing, std::string const& where, std::string const& why) {
     if (result == ncclRemoteError || result == ncclSystemError || result == ncclInternalError)
-      return ask(beat::hurt, doing, ": " + why);
+      return ask(heartbeat::hurt, doing, ": " + why);
     std::string const text = me() + " " + where + ": " + why;
     beats_.fail(text);
     return text;
@@ -234,7 +234,7 @@ class guarded_nccl {
   void watch(std::stop_token stop) {
     auto const pause = std::min<std::chrono::nanoseconds>(deadline_ / 20, std::chrono::milliseconds(100));
     std::unique_lock lock(mutex_);
-    for (sight s; !stop.stop_requested();) {
+    for (watcher_state s; !stop.stop_requested();) {
       look(s);
       bool const over = !failure_.empty();
       lock.unlock();
@@ -247,7 +247,7 @@ class guarded_nccl {
     }
   }
   /// Called with the lock held.
-  void look(sight& s) {
+  void look(watcher_state& s) {
     s.state = ncclSuccess;
     if (comm_) {
       ncclResult_t const asked = ncclCommGetAsyncError(comm_, &s.state);
@@ -266,14 +266,14 @@ class guarded_nccl {
     s.doing = (meets || !calling_.empty() ? waited(s.late ? deadline_ : now() - since) : "in ") + where;
     s.at = {number_, begun, ended, where};
   }
-  void act(sight const& s) {
+  void act(watcher_state const& s) {
     auto const until = now() + grace_;
     std::string why;
     bool forgivable = false;
     if (seen(progress_->differ)) beats_.fail(why = in_different_calls());
     else if (!beats_.verdict().empty()) why = beats_.verdict_for(s.doing);
     else if (!s.reason.empty()) why = explain(s.state, s.doing, "in " + s.at.where, s.reason);
-    else if (s.late) why = ask(beat::late, s.doing), forgivable = beats_.verdict().empty();
+    else if (s.late) why = ask(heartbeat::late, s.doing), forgivable = beats_.verdict().empty();
     if (why.empty()) return;
     await_device(until);
     // Gives up also if a call does not return, but not if the device has ended the meeting meanwhile.
@@ -335,7 +335,7 @@ class guarded_nccl {
   std::vector<std::string> meetings_{"nothing"};
   heartbeats beats_;
   std::timed_mutex calls_;  // held during calls of NCCL; taken before mutex_
-  std::mutex mutex_;        // for the members above except beats_
+  std::mutex mutex_;  // for the members above except beats_
   std::condition_variable_any changed_;
   int exceptions_ = std::uncaught_exceptions();
   std::jthread watch_;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/net/meeting.hpp>
+#include <descent/detail/net/handshake.hpp>
 #include <descent/detail/net/socket.hpp>
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 namespace descent::detail {
 
 /// Where rank 0 listens, and the keys by which both sides recognize each other: a rank sends `asks`, rank 0 `answers`.
-struct contact {
+struct endpoint {
   using key = std::array<std::uint64_t, 2>;
   struct address {
     std::uint32_t family = 0;
@@ -37,27 +37,25 @@ struct contact {
   std::uint16_t count = 0;
   std::array<address, 24> at{};
 };
-static_assert(std::is_trivially_copyable_v<contact>);
+static_assert(std::is_trivially_copyable_v<endpoint>);
 
 /// The first message of a rank.
 struct introduction {
-  contact::key asks{};
+  endpoint::key asks{};
   std::int32_t rank = 0, size = 0;
 };
 
 /// Compares keys in constant time.
-inline bool same_key(contact::key const& a, contact::key const& b) {
-  return ((a[0] ^ b[0]) | (a[1] ^ b[1])) == 0;
-}
+inline bool same_key(endpoint::key const& a, endpoint::key const& b) { return ((a[0] ^ b[0]) | (a[1] ^ b[1])) == 0; }
 
 /// Lists the addresses of this machine that others may reach, followed by its loopback addresses.
-inline void list_addresses(contact& to) {
+inline void list_addresses(endpoint& to) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return;
   for (bool loopback : {false, true})
     for (ifaddrs const* i = all; i && to.count < to.at.size(); i = i->ifa_next) {
       if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || bool(i->ifa_flags & IFF_LOOPBACK) != loopback) continue;
-      contact::address a;
+      endpoint::address a;
       a.family = i->ifa_addr->sa_family;
       if (a.family == AF_INET) {
         std::memcpy(a.bytes, &reinterpret_cast<sockaddr_in const*>(i->ifa_addr)->sin_addr, 4);
@@ -74,7 +72,7 @@ inline void list_addresses(contact& to) {
   ::freeifaddrs(all);
 }
 
-inline socklen_t socket_address(contact::address const& a, int port, sockaddr_storage& to) {
+inline socklen_t socket_address(endpoint::address const& a, int port, sockaddr_storage& to) {
   to = {};
   to.ss_family = sa_family_t(a.family);
   if (a.family == AF_INET6) {
@@ -108,7 +106,7 @@ inline descriptor listen_everywhere(int backlog, std::string& why) {
 struct attempt {
   descriptor socket;
   bool spoke = false;
-  contact::key heard{};
+  endpoint::key heard{};
   std::size_t have = 0;
 
   enum outcome { goes_on, works, fails };
@@ -122,7 +120,7 @@ struct attempt {
     why = system_message(error ? error : errno);
     return fails;
   }
-  outcome listen(contact const& to, std::string& why) {
+  outcome listen(endpoint const& to, std::string& why) {
     std::ptrdiff_t const n = receive_some(socket, std::as_writable_bytes(std::span(heard)).subspan(have));
     if (n == 0) return why = "rejected", fails;
     if (n > 0) have += std::size_t(n);
@@ -135,7 +133,7 @@ struct attempt {
 /// Connects to rank 0. Tries the next address if none has answered for 250 ms, until one answers with the right key,
 /// the limit has passed or stopped() is true. On failure empty, with `why`.
 template <class Stopped>
-descriptor reach(contact const& to, introduction const& me, time_limit& limit, Stopped const& stopped,
+descriptor reach(endpoint const& to, introduction const& me, time_limit& limit, Stopped const& stopped,
                  std::string& why) {
   std::vector<attempt> open;
   std::size_t next = 0;
@@ -150,8 +148,7 @@ descriptor reach(contact const& to, introduction const& me, time_limit& limit, S
       attempt a{descriptor(::socket(there.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))};
       if (a.socket && (::connect(a.socket.get(), reinterpret_cast<sockaddr*>(&there), n) == 0 || errno == EINPROGRESS))
         open.push_back(std::move(a));
-      else
-        why = system_message(errno);
+      else why = system_message(errno);
       continue;
     }
     if (open.empty()) {
@@ -174,14 +171,14 @@ descriptor reach(contact const& to, introduction const& me, time_limit& limit, S
 }
 
 /// The header of a message; `bytes` of text follow.
-struct beat {
+struct heartbeat {
   enum kinds : std::uint32_t { alive = 1, failed, late, hurt, verdict, goodbye };
   static constexpr std::uint32_t most = 4000;
 
   std::uint32_t kind = alive, bytes = 0;
   std::int64_t collective = 0, begun = 0, ended = 0;  // how far the sender is
 };
-static_assert(std::has_unique_object_representations_v<beat>);
+static_assert(std::has_unique_object_representations_v<heartbeat>);
 
 /// Messages in both directions. No call blocks: what cannot be sent now is sent later.
 class heartbeat_line {
@@ -194,9 +191,9 @@ class heartbeat_line {
   explicit operator bool() const { return bool(socket_); }
   bool sends_all() const { return out_.empty(); }
 
-  void say(beat b, std::string const& text) {
+  void say(heartbeat b, std::string const& text) {
     if (!socket_) return;
-    auto const body = std::as_bytes(std::span(text)).first(std::min<std::size_t>(text.size(), beat::most));
+    auto const body = std::as_bytes(std::span(text)).first(std::min<std::size_t>(text.size(), heartbeat::most));
     b.bytes = std::uint32_t(body.size());
     auto const head = std::as_bytes(std::span(&b, 1));
     out_.insert(out_.end(), head.begin(), head.end());
@@ -212,7 +209,7 @@ class heartbeat_line {
     }
   }
   /// Reads the next message. Closes the socket at its end.
-  reads read(beat& b, std::string& text) {
+  reads read(heartbeat& b, std::string& text) {
     if (!socket_) return reads::nothing;
     bool ended = false;
     while (!whole()) {
@@ -232,10 +229,10 @@ class heartbeat_line {
 
  private:
   bool whole() {
-    if (in_.size() < sizeof(beat)) return false;
-    beat b;
+    if (in_.size() < sizeof(heartbeat)) return false;
+    heartbeat b;
     std::memcpy(&b, in_.data(), sizeof b);
-    nonsense_ = b.kind < beat::alive || b.kind > beat::goodbye || b.bytes > beat::most;
+    nonsense_ = b.kind < heartbeat::alive || b.kind > heartbeat::goodbye || b.bytes > heartbeat::most;
     return nonsense_ || in_.size() >= sizeof b + b.bytes;
   }
 

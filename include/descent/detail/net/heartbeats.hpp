@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/net/handshake.hpp>
 #include <descent/detail/net/heartbeat_line.hpp>
-#include <descent/detail/net/meeting.hpp>
-#include <descent/detail/net/roll_call.hpp>
+#include <descent/detail/net/rank_status.hpp>
 #include <descent/detail/net/socket.hpp>
 
 #include <algorithm>
@@ -34,12 +34,12 @@ class heartbeats {
       : rank_(rank), pause_(std::chrono::milliseconds(size)),
         interval_(std::max(pause_, std::min<std::chrono::nanoseconds>(deadline / 10, std::chrono::seconds(1)))),
         me_{{}, rank, size}, lines_(std::size_t(rank == 0 ? size : 1)),
-        roll_{std::vector<rank_record>(lines_.size()), 3 * interval_} {}
+        ranks_seen_{std::vector<rank_record>(lines_.size()), 3 * interval_} {}
 
   /// Rank 0: starts to listen and returns what the other ranks need to connect.
-  contact listen() {
+  endpoint listen() {
     std::lock_guard const lock(mutex_);
-    contact c;
+    endpoint c;
     listener_ = listen_everywhere(std::max(me_.size, 128), why_no_line_);
     if (!listener_) return c;
     c.port = std::uint16_t(port_of(listener_));
@@ -52,7 +52,7 @@ class heartbeats {
     std::lock_guard const lock(mutex_);
     reaching_ = true;
   }
-  template <class Stopped> void reach_rank_0(contact const& c, time_limit limit, Stopped const& stopped) {
+  template <class Stopped> void reach_rank_0(endpoint const& c, time_limit limit, Stopped const& stopped) {
     introduction me = me_;
     me.asks = c.asks;
     std::string why = "rank 0 is not listening";
@@ -64,8 +64,8 @@ class heartbeats {
       return;
     }
     lines_[0] = heartbeat_line(std::move(s));
-    roll_[0].is = presence::here;
-    roll_[0].heard = clock::now();
+    ranks_seen_[0].is = rank_state::here;
+    ranks_seen_[0].heard = clock::now();
     changed_ = true;
     tell_position();
   }
@@ -100,11 +100,12 @@ class heartbeats {
     std::string const me = name(rank_);
     std::string const text = why.starts_with(me + " ") || why.starts_with(me + ":") ? why : me + " ended: " + why;
     if (rank_ == 0) conclude(text);
-    else if (verdict_.empty()) say(beat::failed, text);
+    else if (verdict_.empty()) say(heartbeat::failed, text);
   }
-  /// Reports that this rank cannot go on because of others: they are late (beat::late), or NCCL reports an error
-  /// (beat::hurt). `doing` and `more` say what it was doing. Returns the message, with what rank 0 knows.
-  std::string ask(beat::kinds kind, std::string const& doing, std::string const& more, std::chrono::nanoseconds most) {
+  /// Reports that this rank cannot go on because of others: they are late (heartbeat::late), or NCCL reports an error
+  /// (heartbeat::hurt). `doing` and `more` say what it was doing. Returns the message, with what rank 0 knows.
+  std::string ask(heartbeat::kinds kind, std::string const& doing, std::string const& more,
+                  std::chrono::nanoseconds most) {
     std::string const text = name(rank_) + " " + doing + more;
     time_limit limit(most);
     await_line(limit);
@@ -116,10 +117,10 @@ class heartbeats {
     for (; may_hear() && !limit.passed(); limit.pause()) tick();
     std::lock_guard const lock(mutex_);
     if (!verdict_.empty()) return with_verdict(doing);
-    return kind == beat::late ? text + unknown() : text;
+    return kind == heartbeat::late ? text + unknown() : text;
   }
   /// What this rank knows about the other ranks.
-  roll_call knows() const { return std::lock_guard(mutex_), roll_; }
+  rank_status knows() const { return std::lock_guard(mutex_), ranks_seen_; }
   /// Why all ranks end, or empty.
   std::string verdict() const {
     std::lock_guard const lock(mutex_);
@@ -137,10 +138,10 @@ class heartbeats {
          limit.pause())
       tick();
     std::lock_guard const lock(mutex_);
-    say(beat::goodbye, "");
-    for (guest& g : guests_) g.line.say(beat_of(beat::goodbye), "");
+    say(heartbeat::goodbye, "");
+    for (guest& g : guests_) g.line.say(beat_of(heartbeat::goodbye), "");
     for (heartbeat_line& l : lines_) l = heartbeat_line();
-    for (rank_record& r : roll_.ranks) r.is = r.is == presence::here ? presence::left : r.is;
+    for (rank_record& r : ranks_seen_.ranks) r.is = r.is == rank_state::here ? rank_state::left : r.is;
     guests_.clear();
     listener_ = descriptor();
     why_no_line_ = "this rank has left";
@@ -157,9 +158,11 @@ class heartbeats {
   };
 
   static std::string name(int r) { return "rank " + std::to_string(r); }
-  beat beat_of(beat::kinds kind) const { return {kind, 0, position_.collective, position_.begun, position_.ended}; }
+  heartbeat beat_of(heartbeat::kinds kind) const {
+    return {kind, 0, position_.collective, position_.begun, position_.ended};
+  }
 
-  void say(beat::kinds kind, std::string const& text) {
+  void say(heartbeat::kinds kind, std::string const& text) {
     for (heartbeat_line& l : lines_) l.say(beat_of(kind), text);
   }
   void tell_position() {
@@ -167,7 +170,7 @@ class heartbeats {
     for (heartbeat_line& l : lines_) {
       l.flush();
       if (!l.sends_all()) continue;
-      l.say(beat_of(beat::alive), std::exchange(changed_, false) && rank_ != 0 ? position_.where : "");
+      l.say(beat_of(heartbeat::alive), std::exchange(changed_, false) && rank_ != 0 ? position_.where : "");
     }
   }
   void await_line(time_limit limit) const {
@@ -179,27 +182,27 @@ class heartbeats {
   }
   bool may_hear() const {
     std::lock_guard const lock(mutex_);
-    return verdict_.empty() && (rank_ == 0 || roll_[0].is == presence::here);
+    return verdict_.empty() && (rank_ == 0 || ranks_seen_[0].is == rank_state::here);
   }
 
   // ---- other ranks
 
   void hear_rank_0() {
-    rank_record& zero = roll_[0];
-    beat b;
+    rank_record& zero = ranks_seen_[0];
+    heartbeat b;
     std::string text;
     for (;;) {
       auto const got = lines_[0].read(b, text);
       if (got == heartbeat_line::reads::nothing) return;
-      if (got == heartbeat_line::reads::nonsense) zero.is = presence::unknown, why_no_line_ = "rank 0 sent garbage";
-      if (got == heartbeat_line::reads::end && zero.is == presence::here) {
-        zero.is = presence::gone;
+      if (got == heartbeat_line::reads::nonsense) zero.is = rank_state::unknown, why_no_line_ = "rank 0 sent garbage";
+      if (got == heartbeat_line::reads::end && zero.is == rank_state::here) {
+        zero.is = rank_state::gone;
         if (verdict_.empty()) verdict_ = "rank 0 is gone";
       }
       if (got != heartbeat_line::reads::message) return;
       zero.heard = clock::now();
-      if (b.kind == beat::verdict && verdict_.empty()) verdict_ = text;
-      if (b.kind == beat::goodbye) zero.is = presence::left, why_no_line_ = "rank 0 has left";
+      if (b.kind == heartbeat::verdict && verdict_.empty()) verdict_ = text;
+      if (b.kind == heartbeat::goodbye) zero.is = rank_state::left, why_no_line_ = "rank 0 has left";
     }
   }
   std::string with_verdict(std::string const& doing) const {
@@ -208,7 +211,7 @@ class heartbeats {
   }
   /// For whom this rank waits, if it has not received a verdict.
   std::string unknown() const {
-    if (rank_ != 0 && roll_.is_silent(roll_[0])) return " for rank 0; " + roll_.state_of(0);
+    if (rank_ != 0 && ranks_seen_.is_silent(ranks_seen_[0])) return " for rank 0; " + ranks_seen_.state_of(0);
     return " for other ranks; which ones is unknown: " + (why_no_line_.empty() ? "rank 0 did not say" : why_no_line_);
   }
 
@@ -265,46 +268,46 @@ class heartbeats {
       g.line = heartbeat_line(std::move(g.socket));
       return true;
     }
-    beat b;
+    heartbeat b;
     std::string text;
     auto const got = g.line.read(b, text);
     if (got == heartbeat_line::reads::nothing) return true;
-    rank_record& r = roll_[g.said.rank];
-    if (got != heartbeat_line::reads::message || r.is != presence::absent) return false;
-    r.is = presence::here;
+    rank_record& r = ranks_seen_[g.said.rank];
+    if (got != heartbeat_line::reads::message || r.is != rank_state::absent) return false;
+    r.is = rank_state::here;
     ++came_;
     take(g.said.rank, b, text);
     heartbeat_line& l = lines_[std::size_t(g.said.rank)] = std::move(g.line);
-    l.say(beat_of(verdict_.empty() ? beat::alive : beat::verdict), verdict_);
+    l.say(beat_of(verdict_.empty() ? heartbeat::alive : heartbeat::verdict), verdict_);
     hear(g.said.rank);
     return false;
   }
   void hear(int rank) {
-    rank_record& r = roll_[rank];
-    beat b;
+    rank_record& r = ranks_seen_[rank];
+    heartbeat b;
     std::string text;
     for (;;) {
       auto const got = lines_[std::size_t(rank)].read(b, text);
-      if (got == heartbeat_line::reads::nonsense) r.is = presence::unknown;
-      if (got == heartbeat_line::reads::end && r.is == presence::here) {
-        r.is = presence::gone;
+      if (got == heartbeat_line::reads::nonsense) r.is = rank_state::unknown;
+      if (got == heartbeat_line::reads::end && r.is == rank_state::here) {
+        r.is = rank_state::gone;
         gone_since_ = std::min(gone_since_, clock::now());
       }
       if (got != heartbeat_line::reads::message) return;
       take(rank, b, text);
     }
   }
-  void take(int rank, beat const& b, std::string const& text) {
-    rank_record& r = roll_[rank];
+  void take(int rank, heartbeat const& b, std::string const& text) {
+    rank_record& r = ranks_seen_[rank];
     r.heard = clock::now();
     r.at.collective = b.collective, r.at.begun = b.begun, r.at.ended = b.ended;
-    if (b.kind == beat::alive && !text.empty()) r.at.where = text;
-    if (b.kind == beat::failed) conclude(text);
-    if (b.kind == beat::late || b.kind == beat::hurt) complain(beat::kinds(b.kind), text);
-    if (b.kind == beat::goodbye) r.is = presence::left;
+    if (b.kind == heartbeat::alive && !text.empty()) r.at.where = text;
+    if (b.kind == heartbeat::failed) conclude(text);
+    if (b.kind == heartbeat::late || b.kind == heartbeat::hurt) complain(heartbeat::kinds(b.kind), text);
+    if (b.kind == heartbeat::goodbye) r.is = rank_state::left;
   }
-  void complain(beat::kinds kind, std::string const& text) {
-    std::string& first = kind == beat::late ? late_ : hurt_;
+  void complain(heartbeat::kinds kind, std::string const& text) {
+    std::string& first = kind == heartbeat::late ? late_ : hurt_;
     if (first.empty()) first = text, complained_ = clock::now();
   }
 
@@ -312,12 +315,12 @@ class heartbeats {
   void decide() {
     if (!verdict_.empty()) return;
     auto const now = clock::now();
-    roll_[0] = {presence::here, now, position_};
+    ranks_seen_[0] = {rank_state::here, now, position_};
     if (gone_since_ != clock::time_point::max()) {
       if (now - gone_since_ < std::chrono::milliseconds(100)) return;  // more ranks may disappear at the same time
-      conclude(roll_.gone());
+      conclude(ranks_seen_.gone());
     } else if (!late_.empty()) {
-      conclude(late_ + " for " + roll_.blamed());
+      conclude(late_ + " for " + ranks_seen_.blamed());
     } else if (!hurt_.empty() && now - complained_ > std::chrono::milliseconds(300)) {
       conclude(hurt_);
     }
@@ -326,7 +329,7 @@ class heartbeats {
   void conclude(std::string const& text) {
     if (!verdict_.empty()) return;
     verdict_ = text;
-    say(beat::verdict, text);
+    say(heartbeat::verdict, text);
   }
 
   int rank_;
@@ -334,8 +337,8 @@ class heartbeats {
   introduction me_;
   std::vector<heartbeat_line> lines_;  // rank 0: one for each rank, its own empty; others: the one to rank 0
   bool reaching_ = false;              // reach_rank_0() has not returned yet
-  roll_call roll_;                     // with the same indices as lines_
-  contact contact_{};
+  rank_status ranks_seen_;                     // with the same indices as lines_
+  endpoint contact_{};
   descriptor listener_;
   std::vector<guest> guests_;
   std::size_t came_ = 0;

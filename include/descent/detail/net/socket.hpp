@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/core/communicator.hpp>
-#include <descent/detail/net/meeting.hpp>
+#include <descent/detail/net/handshake.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -142,8 +142,7 @@ inline std::string send_all(descriptor const& socket, std::span<std::byte const>
     if (n >= 0) from = from.subspan(std::size_t(n));
     else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (!wait_for(socket, POLLOUT, limit)) return "nothing could be sent in " + limit.text();
-    } else if (errno != EINTR)
-      return system_message(errno);
+    } else if (errno != EINTR) return system_message(errno);
   }
   return "";
 }

@@ -74,14 +74,13 @@ template <class Plan> std::string made_by() {
     text += ", matrices " + full_name<typename Plan::matrix_rule>::text() + types_of_state<matrix_plan<Plan>>();
   if constexpr (Plan::has_master) text += std::string(", master ") + type_name<typename Plan::master>();
   if constexpr (Plan::has_remainder) text += ", master_remainder";
-  if constexpr (Plan::template given<typename Plan::average>)
+  if constexpr (has<Plan, kind::average>)
     text += ", " + full_name<typename Plan::average>::text() + " " + type_name<typename Plan::real>();
-  if constexpr (Plan::template given<typename Plan::lookahead>)
-    text += std::string(", lookahead ") + type_name<typename Plan::slow>();
-  if constexpr (Plan::template given<typename Plan::loss_scale> && !Plan::shares_scale)
+  if constexpr (has<Plan, kind::lookahead>) text += std::string(", lookahead ") + type_name<typename Plan::slow>();
+  if constexpr (has<Plan, kind::loss_scale> && !Plan::shares_scale)
     text += ", " + full_name<typename Plan::loss_scale>::text();
-  if constexpr (Plan::template given<typename Plan::plateau>) text += ", " + full_name<typename Plan::plateau>::text();
-  if constexpr (Plan::own_updates) text += ", updates of rows";
+  if constexpr (has<Plan, kind::plateau>) text += ", " + full_name<typename Plan::plateau>::text();
+  if constexpr (Plan::per_row_step) text += ", updates of rows";
   return text;
 }
 

@@ -84,8 +84,7 @@ std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, st
     else who[std::size_t(at - said.begin())] += ", " + std::to_string(r);
   }
   std::string message = but;
-  for (std::size_t i = 0; i < said.size(); ++i)
-    message += (i ? "; " : " ") + said[i] + " (rank " + who[i] + ")";
+  for (std::size_t i = 0; i < said.size(); ++i) message += (i ? "; " : " ") + said[i] + " (rank " + who[i] + ")";
   return message;
 }
 
@@ -177,9 +176,7 @@ template <class Plan>
 std::uint64_t hash_of_groups(std::vector<group_entry<typename Plan::rule>> const& groups,
                              typename Plan::policies const& policies) {
   std::uint64_t h = hash_of("");
-  auto const add = [&](auto x) {
-    h = hash_of({reinterpret_cast<char const*>(&x), sizeof x}, h);
-  };
+  auto const add = [&](auto x) { h = hash_of({reinterpret_cast<char const*>(&x), sizeof x}, h); };
   for (auto const& g : groups) {
     add(g.frozen);
     if (each_number(g.rule, add)) continue;
@@ -225,10 +222,9 @@ template <class Plan>
 std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gradient> const& where,
                                   std::vector<group_entry<typename Plan::rule>> const& groups,
                                   typename Plan::policies const& policies) {
-  std::vector<std::string> facts{std::string("descent ") + version,
-                                 "rule and policies " + readable(typeid(Plan).name()),
-                                 std::to_string(where.tensors.size()) + " parameters",
-                                 std::to_string(groups.size()) + " groups"};
+  std::vector<std::string> facts{
+      std::string("descent ") + version, "rule and policies " + readable(typeid(Plan).name()),
+      std::to_string(where.tensors.size()) + " parameters", std::to_string(groups.size()) + " groups"};
   for (std::size_t t = 0; t < where.tensors.size(); ++t) {
     auto const& x = where.tensors[t];
     facts.push_back("parameter " + std::to_string(t) + " '" + where.names[t] + "' of " + std::to_string(x.count) +
@@ -249,7 +245,7 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
                       exact(double(k.pull)) + ", seeds " + std::to_string(k.noise_seed) + " " +
                       std::to_string(k.rounding_seed));
     }
-    if constexpr (Plan::template given<typename Plan::accumulation>)
+    if constexpr (has<Plan, kind::accumulation>)
       facts.push_back("micro-batches" + at + " " + std::to_string(micro_batches<Plan>(policies, t)));
   }
   for (auto const& g : groups) {
@@ -322,8 +318,8 @@ std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::g
       for (std::size_t i = 0; i != Plan::slots; ++i) add(1 + i, "state " + slot_name<typename Plan::rule>(i));
       if constexpr (Plan::has_remainder) add(1 + Plan::slots, "remainder");
       if constexpr (Plan::has_master) add(2 + Plan::slots, "master");
-      if constexpr (Plan::template given<typename Plan::average>) add(3 + Plan::slots, "average");
-      if constexpr (Plan::template given<typename Plan::lookahead>) add(4 + Plan::slots, "slow weights");
+      if constexpr (has<Plan, kind::average>) add(3 + Plan::slots, "average");
+      if constexpr (has<Plan, kind::lookahead>) add(4 + Plan::slots, "slow weights");
     }
   }
   return facts;

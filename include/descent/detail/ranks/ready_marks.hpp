@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/step/shares.hpp>
+#include <descent/detail/step/partition.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,20 +13,21 @@
 /// Which gradients are ready to be sent.
 namespace descent::detail {
 
-/// Which gradients are summed: those in memory or those that are marked. `to_look`: only measure, and keep the marks.
-enum class sending { all, all_to_look, marked, marked_to_look };
-inline bool by_marks(sending how) { return how == sending::marked || how == sending::marked_to_look; }
-inline bool looks(sending how) { return how == sending::all_to_look || how == sending::marked_to_look; }
+/// Which gradients are summed: those in memory or those that are marked. `to_measure`: only measure, and keep the
+/// marks.
+enum class sending { all, all_to_measure, marked, marked_to_measure };
+inline bool by_marks(sending how) { return how == sending::marked || how == sending::marked_to_measure; }
+inline bool looks(sending how) { return how == sending::all_to_measure || how == sending::marked_to_measure; }
 /// Added to the number of a call: measuring what was sent and measuring what is in memory are different calls.
 template <class Plan> std::uint64_t kind_of_look(sending how) {
-  return Plan::overlaps && how == sending::marked_to_look;
+  return Plan::overlaps && how == sending::marked_to_measure;
 }
 
 /// The marks of one backward pass, and which buckets have been sent. Buckets are sent in order. Tensors of frozen
 /// groups and tensors without elements need no mark.
 class ready_marks {
  public:
-  template <class Layout> void start(Layout const& where, division const& all) {
+  template <class Layout> void start(Layout const& where, partition const& all) {
     all_ = &all;
     names_ = where.names;
     for (auto const& x : where.tensors) group_.push_back(x.count > 0 ? x.group : nobody);
@@ -34,8 +35,8 @@ class ready_marks {
   }
   void mark(std::size_t tensor) {
     if (tensor >= marked_.size())
-      throw std::invalid_argument("ready(): the parameter must be in [0, " + std::to_string(marked_.size()) +
-                                  "), is " + std::to_string(tensor));
+      throw std::invalid_argument("ready(): the parameter must be in [0, " + std::to_string(marked_.size()) + "), is " +
+                                  std::to_string(tensor));
     if (marked_[tensor])
       throw std::logic_error("ready(): the gradient of '" + names_[tensor] + "' is already marked, and no step() has " +
                              "used it since");
@@ -73,7 +74,7 @@ class ready_marks {
     if (!zero_unmarked_) sent_ = there_ = 0;
   }
   void end(sending how) {
-    if (how == sending::marked_to_look) return;
+    if (how == sending::marked_to_measure) return;
     sent_ = there_ = 0;
     if (looks(how)) return;
     marked_.assign(marked_.size(), false);
@@ -87,7 +88,7 @@ class ready_marks {
     return !marked_[tensor] && g != nobody && !groups[std::size_t(g)].frozen;
   }
 
-  division const* all_ = nullptr;
+  partition const* all_ = nullptr;
   std::vector<std::string> names_;
   std::vector<std::int32_t> group_;
   std::vector<bool> marked_;

@@ -72,8 +72,8 @@ template <class... Parts> struct chain_plan {
   /// Whether a term may be infinite, according to its part.
   DESCENT_HD static constexpr bool unbounded(std::size_t term) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return ((term - terms_at<I> < members<part<I>::template terms> &&
-               may_be_infinite<part<I>>(term - terms_at<I>)) || ...);
+      return ((term - terms_at<I> < members<part<I>::template terms> && may_be_infinite<part<I>>(term - terms_at<I>)) ||
+              ...);
     }(std::make_index_sequence<count>{});
   }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/rule/team.hpp>
+#include <descent/detail/rule/thread_team.hpp>
 #include <descent/policies/matrices.hpp>
 
 #include <cstdint>
@@ -20,16 +20,14 @@ template <class Real> struct turn_rows {
   std::int64_t n, round;
   int sweep;
 
-  DESCENT_HD void operator()(team const& all, std::int64_t b) const {
+  DESCENT_HD void operator()(thread_team const& all, std::int64_t b) const {
     if (*solved != 0 || (sweep > 0 && turned[(sweep - 1) % 2] == 0)) return;
     std::int64_t const last = n + n % 2 - 1;
     std::int64_t const one = b == 0 ? last : (round + b) % last, two = (round - b + last) % last;
     std::int64_t const p = one < two ? one : two, q = one < two ? two : one;
     if (q >= n) return;
     Real *x = w + p * n, *y = w + q * n;
-    all.sums(3, n, [&](int i, std::int64_t j) {
-      return double((i == 1 ? y : x)[j]) * double((i == 0 ? x : y)[j]);
-    });
+    all.sums(3, n, [&](int i, std::int64_t j) { return double((i == 1 ? y : x)[j]) * double((i == 0 ? x : y)[j]); });
     double const xx = all.sum[0], yy = all.sum[1], xy = all.sum[2];
     double const digit = rounding<Real>(1), none = rounding<Real>(n) * rounding<Real>(n) * *squares;
     if (!(xx > none && yy > none) || !(xy * xy > digit * digit * xx * yy)) return;
@@ -78,7 +76,7 @@ template <class Real> struct row_products {
   Real const *a, *b;
   Real* values;
   std::int64_t n;
-  DESCENT_HD void operator()(team const& all, std::int64_t r) const {
+  DESCENT_HD void operator()(thread_team const& all, std::int64_t r) const {
     all.sums(1, n, [&](int, std::int64_t j) { return double(a[r * n + j]) * double(b[r * n + j]); });
     all.each(1, [&](std::int64_t) { values[r] = Real(all.sum[0]); });
   }
@@ -90,8 +88,7 @@ template <class Real> struct rank_of {
   std::int64_t n;
   DESCENT_HD void operator()(std::int64_t i) const {
     std::int64_t before = 0;
-    for (std::int64_t j = 0; j < n; ++j)
-      before += values[j] > values[i] || (values[j] == values[i] && j < i) ? 1 : 0;
+    for (std::int64_t j = 0; j < n; ++j) before += values[j] > values[i] || (values[j] == values[i] && j < i) ? 1 : 0;
     rank[i] = Real(before);
   }
 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/rule/team.hpp>
+#include <descent/detail/rule/thread_team.hpp>
 #include <descent/detail/util/philox.hpp>
 #include <descent/policies/matrices.hpp>
 
@@ -12,14 +12,14 @@
 /// what a QR factorization of the transpose would give.
 namespace descent::detail {
 
-inline constexpr int panel_rows = team::capacity;
+inline constexpr int panel_rows = thread_team::capacity;
 
 /// x_r <- x_r / ||x_r|| for row r, or 0 if the row is nothing but rounding error.
 template <class Real> struct divide_row {
   Real* x;
   double const* squares;
   std::int64_t n;
-  DESCENT_HD void operator()(team const& all, std::int64_t r) const {
+  DESCENT_HD void operator()(thread_team const& all, std::int64_t r) const {
     Real* row = x + r * n;
     all.sums(1, n, [&](int, std::int64_t j) { return double(row[j]) * double(row[j]); });
     double const norm = sqrt(all.sum[0]);
@@ -48,7 +48,7 @@ template <class Real> struct orthonormal_panel {
     return Real(double(random_at(0, pass, i, tries).word[0]) * 0x1p-31 - 1) / sqrt(Real(n));
   }
   /// Makes the row orthogonal to the r rows before it. Returns its length.
-  DESCENT_HD double orthogonal(team const& all, Real* x, int r, int times) const {
+  DESCENT_HD double orthogonal(thread_team const& all, Real* x, int r, int times) const {
     for (int again = 0; r > 0 && again < times; ++again) {
       all.sums(r, n, [&](int i, std::int64_t j) { return double(p[i * n + j]) * double(x[j]); });
       all.each(n, [&](std::int64_t j) {
@@ -60,7 +60,7 @@ template <class Real> struct orthonormal_panel {
     all.sums(1, n, [&](int, std::int64_t j) { return double(x[j]) * double(x[j]); });
     return sqrt(all.sum[0]);
   }
-  DESCENT_HD void operator()(team const& all, std::int64_t) const {
+  DESCENT_HD void operator()(thread_team const& all, std::int64_t) const {
     double const dependent = 4 * rounding<Real>(n);
     for (int r = 0; r < rows; ++r) {
       Real* x = p + r * n;

@@ -5,7 +5,7 @@
 #include <descent/detail/step/plan.hpp>
 #include <descent/detail/step/scheduled.hpp>
 #include <descent/detail/step/step_terms.hpp>
-#include <descent/detail/util/reduce.hpp>
+#include <descent/detail/util/summation_order.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/schedules/plateau.hpp>
 
@@ -38,27 +38,27 @@ struct control_block {
   std::int64_t bad_chunk = -1;
   double grad_norm = 0;      ///< of the last call, of the true gradient, before clipping
   double clip = 1;           ///< of groups or tensors that are clipped by themselves, the smallest
-  double factor = 1;         ///< from gradients in memory to what the rule sees, without clipping per group or tensor
+  double factor = 1;  ///< from gradients in memory to what the rule sees, without clipping per group or tensor
   double learning_rate = 0;  ///< of group 0, in the last applied update
-  bool applied = false;      ///< whether the last call updated the parameters
-  bool waiting = false;      ///< whether the last call only counted its gradients
-  bool unscaled = false;     ///< whether the gradients in memory are free of the loss scale already
-  bool lost = false;         ///< whether the last call did nothing because ranks were lost
+  bool applied = false;  ///< whether the last call updated the parameters
+  bool waiting = false;  ///< whether the last call only counted its gradients
+  bool unscaled = false;  ///< whether the gradients in memory are free of the loss scale already
+  bool lost = false;  ///< whether the last call did nothing because ranks were lost
   std::int32_t skipped_in_row = 0;
   std::int32_t batches = 0;  ///< gradients counted since the last update, and the sum of their weights
   double weight = 0;
-  loss_scale_state scale;    ///< the optimizer's own
+  loss_scale_state scale;  ///< the optimizer's own
   plateau_state plateau{1, 0, 0, 0, 0, 0};
-  double sweep = 0;          ///< the learning rate of a sweep, if above 0
-  double last_clip = 1;      ///< `clip` of the last applied update, while the next one may still be skipped
-  term_fault fault;          ///< of the last call
+  double sweep = 0;  ///< the learning rate of a sweep, if above 0
+  double last_clip = 1;  ///< `clip` of the last applied update, while the next one may still be skipped
+  term_fault fault;  ///< of the last call
 };
 
 /// What the caller says about one call.
 struct step_call {
-  double weight = 1;   ///< of the gradients since the last call
+  double weight = 1;  ///< of the gradients since the last call
   bool flush = false;  ///< nothing new: update with what there is
-  bool look = false;   ///< no step: only measure
+  bool look = false;  ///< no step: only measure
 };
 
 /// A loss scale that several optimizers share, in the memory of the backend.
@@ -92,7 +92,7 @@ template <class Plan, class Total> DESCENT_HD norm_totals norm_totals_from(Total
   norm_totals x;
   x.main = total(0);
   if constexpr (Plan::has_large) x.large = total(1);
-  if constexpr (Plan::measures_parameters) x.parameters = total(Plan::norm_rows - 1);
+  if constexpr (Plan::measures_parameters) x.parameters = total(Plan::norm_sums - 1);
   return x;
 }
 
@@ -113,10 +113,10 @@ template <class Plan> DESCENT_HD double norm_from(norm_totals const& x) {
 
 /// What sam multiplies the gradients in memory by to ascend.
 template <class Plan>
-DESCENT_HD double ascent_factor(typename Plan::policies const& policies, norm_totals const& x) {
+DESCENT_HD double perturbation_factor(typename Plan::policies const& policies, norm_totals const& x) {
   double const norm = norm_from<Plan>(x);
   if (!x.finite() || norm == 0) return 0;
-  double const rho = static_cast<typename Plan::ascent const&>(policies).rho;
+  double const rho = get<kind::perturbation>(policies).rho;
   double const factor = (Plan::maximizes ? -rho : rho) / norm;
   return is_finite(typename Plan::real(factor)) ? factor : 0;
 }
@@ -124,8 +124,8 @@ DESCENT_HD double ascent_factor(typename Plan::policies const& policies, norm_to
 /// The clip policy's factor for a true gradient, from its totals in memory and what makes it true.
 template <class Plan>
 DESCENT_HD double clip_factor(typename Plan::policies const& policies, norm_totals const& x, double inverse) {
-  if constexpr (Plan::template given<typename Plan::clip>) {
-    auto const& clip = static_cast<typename Plan::clip const&>(policies);
+  if constexpr (has<Plan, kind::clip>) {
+    auto const& clip = get<kind::clip>(policies);
     double const norm = norm_from<Plan>(x) * inverse;
     if constexpr (Plan::measures_parameters) return clip.factor(norm, sqrt(x.parameters));
     else return clip.factor(norm);
@@ -137,7 +137,7 @@ DESCENT_HD double clip_factor(typename Plan::policies const& policies, norm_tota
 /// The micro-batches of the update after `step` others.
 template <class Plan>
 DESCENT_HD std::int64_t micro_batches(typename Plan::policies const& policies, std::int64_t step) {
-  return micro_batches_at(static_cast<typename Plan::accumulation const&>(policies), step);
+  return micro_batches_at(get<kind::accumulation>(policies), step);
 }
 
 /// Whether this call ends in an update, and does not only count. Ranks meet in every flush(): what waits on the others
@@ -145,7 +145,7 @@ DESCENT_HD std::int64_t micro_batches(typename Plan::policies const& policies, s
 template <class Plan>
 DESCENT_HD bool completes(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
                           step_call const& call) {
-  if constexpr (Plan::template given<typename Plan::accumulation>) {
+  if constexpr (has<Plan, kind::accumulation>) {
     if (call.flush) return Plan::parallel || c.batches > 0;
     return call.look || c.batches + 1 >= micro_batches<Plan>(policies, c.step);
   } else {
@@ -160,18 +160,18 @@ DESCENT_HD inline bool adds_nothing(control_block const& c, step_call const& cal
 
 /// The weights of this rank's gradients in memory.
 template <class Plan> DESCENT_HD double weight_of([[maybe_unused]] control_block const& c, step_call const& call) {
-  if constexpr (Plan::template given<typename Plan::accumulation>) return c.weight + (call.flush ? 0 : call.weight);
+  if constexpr (has<Plan, kind::accumulation>) return c.weight + (call.flush ? 0 : call.weight);
   else return call.weight;
 }
 
 /// What makes the gradients in memory true: 1 / (loss scale, weights of the micro-batches, on all ranks).
 template <class Plan>
-DESCENT_HD double inverse_of(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
+DESCENT_HD double gradient_factor(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
                              [[maybe_unused]] loss_scale_state const& scale, [[maybe_unused]] step_call const& call) {
   double divisor = 1;
-  if constexpr (Plan::template given<typename Plan::loss_scale>) divisor = c.unscaled ? 1 : double(scale.scale);
-  if constexpr (Plan::parallel) divisor *= static_cast<typename Plan::team const&>(policies).now->weight();
-  else if constexpr (Plan::template given<typename Plan::accumulation>) divisor *= weight_of<Plan>(c, call);
+  if constexpr (has<Plan, kind::loss_scale>) divisor = c.unscaled ? 1 : double(scale.scale);
+  if constexpr (Plan::parallel) divisor *= get<kind::parallel>(policies).now->weight();
+  else if constexpr (has<Plan, kind::accumulation>) divisor *= weight_of<Plan>(c, call);
   return 1 / divisor;
 }
 
@@ -183,8 +183,8 @@ template <class Real> DESCENT_HD bool is_factor(double x) {
 
 /// The loss that rules look at: on several ranks the mean.
 template <class Plan> DESCENT_HD double loss_of(typename Plan::policies const& policies) {
-  if constexpr (Plan::parallel) return static_cast<typename Plan::team const&>(policies).now->loss();
-  else return *static_cast<typename Plan::loss const&>(policies).where;
+  if constexpr (Plan::parallel) return get<kind::parallel>(policies).now->loss();
+  else return *get<kind::loss>(policies).where;
 }
 
 /// The update does not take place.
@@ -204,20 +204,20 @@ DESCENT_HD void decide(control_block& c, typename Plan::policies const& policies
   c.applied = completes<Plan>(c, policies, call);
   c.waiting = !c.applied;
   if constexpr (Plan::parallel) {
-    c.lost = c.applied && !static_cast<typename Plan::team const&>(policies).now->complete();
+    c.lost = c.applied && !get<kind::parallel>(policies).now->complete();
     if (c.lost) {
       c.applied = false;
       c.waiting = true;
       return;
     }
-    if (call.flush && static_cast<typename Plan::team const&>(policies).now->weights == 0) {  // nothing on any rank
+    if (call.flush && get<kind::parallel>(policies).now->weights == 0) {  // nothing on any rank
       c.applied = false;
       c.waiting = true;
       return;
     }
   }
-  double const inverse = inverse_of<Plan>(c, policies, scale, call);
-  if constexpr (Plan::template given<typename Plan::accumulation>) {
+  double const inverse = gradient_factor<Plan>(c, policies, scale, call);
+  if constexpr (has<Plan, kind::accumulation>) {
     if (c.waiting) {
       if (!call.flush) ++c.batches, c.weight += call.weight;
       return;
@@ -248,8 +248,7 @@ DESCENT_HD void advance(control_block& c, [[maybe_unused]] typename Plan::rule c
                         [[maybe_unused]] typename Plan::policies const& policies) {
   c.bad_chunk = -1;
   c.skipped_in_row = 0;
-  if constexpr (has_lr<typename Plan::rule>)
-    c.learning_rate = scheduled(rule, policies, c.step, 0, rates_of(c)).lr;
+  if constexpr (has_lr<typename Plan::rule>) c.learning_rate = scheduled(rule, policies, c.step, 0, rates_of(c)).lr;
   ++c.step;
 }
 /// It does not, for a fault that was found behind decide(). The loss scale is of gradients, and has followed them.
@@ -264,16 +263,14 @@ DESCENT_HD inline void skip(control_block& c, term_fault const& why) {
 template <class Plan>
 DESCENT_HD void observe_metric(control_block& c, typename Plan::policies const& policies, float const* where,
                                double metric) {
-  static_cast<typename Plan::plateau const&>(policies).settings.next(c.plateau, where ? double(*where) : metric);
+  get<kind::plateau>(policies).settings.next(c.plateau, where ? double(*where) : metric);
 }
 
 /// The control block of an optimizer that has taken no step.
 template <class Plan> control_block start_of([[maybe_unused]] typename Plan::policies const& policies) {
   control_block c;
-  if constexpr (Plan::template given<typename Plan::loss_scale> && !Plan::shares_scale)
-    c.scale = static_cast<typename Plan::loss_scale const&>(policies).start();
-  if constexpr (Plan::template given<typename Plan::plateau>)
-    c.plateau = static_cast<typename Plan::plateau const&>(policies).settings.start();
+  if constexpr (has<Plan, kind::loss_scale> && !Plan::shares_scale) c.scale = get<kind::loss_scale>(policies).start();
+  if constexpr (has<Plan, kind::plateau>) c.plateau = get<kind::plateau>(policies).settings.start();
   return c;
 }
 
@@ -286,8 +283,8 @@ template <class Policy> DESCENT_HD void update_shared(shared_scale& s, Policy co
 /// The loss scale after decide(). It follows the gradients: they were finite where only their divisor was not.
 template <class Plan>
 DESCENT_HD void rescale(control_block& c, [[maybe_unused]] typename Plan::policies const& policies) {
-  if constexpr (Plan::template given<typename Plan::loss_scale>) {
-    auto const& policy = static_cast<typename Plan::loss_scale const&>(policies);
+  if constexpr (has<Plan, kind::loss_scale>) {
+    auto const& policy = get<kind::loss_scale>(policies);
     if (c.waiting) return;
     bool const finite = c.applied || c.fault.what != term_fault::none;
     if constexpr (Plan::shares_scale) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/detail/step/layout.hpp>
-#include <descent/detail/step/shares.hpp>
+#include <descent/detail/step/partition.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/report.hpp>
 
@@ -57,7 +57,7 @@ template <class Plan> double bytes_to_wire(layout<typename Plan::value, typename
   for (std::size_t t = 0; t < where.tensors.size(); ++t)
     sum += double(where.tensors[t].count) * double(where.own_gradients[t].size);
   if (where.elements == 0) return 0;
-  return sum / double(where.elements) * (Plan::zeroes_own ? 2 : 1) + double(sizeof(typename Plan::reduced::wire));
+  return sum / double(where.elements) * (Plan::zeroes_own ? 2 : 1) + double(sizeof(typename Plan::gradient_sum::wire));
 }
 
 template <class Plan>
@@ -74,13 +74,12 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   auto const add = [&](auto type, std::string name) { add_some(type, name, where.own.size); };
   if constexpr (Plan::has_master) add(std::type_identity<typename Plan::master>{}, "master");
   if constexpr (Plan::has_remainder) add(std::type_identity<bfloat16>{}, "remainder beside");
-  if constexpr (Plan::template given<typename Plan::average>) add(std::type_identity<typename Plan::real>{}, "average");
-  if constexpr (Plan::template given<typename Plan::lookahead>)
-    add(std::type_identity<typename Plan::slow>{}, "slow weights");
-  if constexpr (Plan::template given<typename Plan::ascent>)
-    add_bytes(std::string("values kept by ") + (Plan::ascends ? "sam" : "gradient_ahead"),
+  if constexpr (has<Plan, kind::average>) add(std::type_identity<typename Plan::real>{}, "average");
+  if constexpr (has<Plan, kind::lookahead>) add(std::type_identity<typename Plan::slow>{}, "slow weights");
+  if constexpr (has<Plan, kind::perturbation>)
+    add_bytes(std::string("values kept by ") + (Plan::is_sam ? "sam" : "gradient_ahead"),
               where.arena * Plan::largest_value);
-  if constexpr (Plan::own_updates) {
+  if constexpr (Plan::per_row_step) {
     std::int64_t rows = 0;
     for (std::size_t t = 0; t < where.tensors.size(); ++t) rows += where.tensors[t].count / where.columns[t];
     add_bytes("updates of each row", rows * std::int64_t(sizeof(std::int32_t)));
@@ -92,8 +91,8 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   }(typename Plan::every_slot{});
   if constexpr (Plan::has_matrices) add_matrix_buffers<Plan>(where, policies, add_some);
   if constexpr (Plan::parallel) {
-    typename Plan::team const& team = policies;
-    auto const room = meeting_memory_of<Plan>(division_of<Plan>(where, team), team.comm->size());
+    typename Plan::parallel_policy const& team = policies;
+    auto const room = meeting_memory_of<Plan>(partition_of<Plan>(where, team), team.comm->size());
     if (room.sum) add_bytes("sum of gradients over ranks", room.sum);
     if (room.sent) add_bytes("gradients for other ranks", room.sent);
     if (room.received) add_bytes("gradients of other ranks", room.received);
@@ -125,28 +124,28 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   constexpr int passes = (Plan::norm_first ? 2 : Plan::measures ? 1 : 0);
   integer launches = Plan::launches;
   if constexpr (Plan::overlaps) {
-    typename Plan::team const& team = policies;
-    constexpr int each = 3 + Plan::reduced::ordered, counted = each - 2;
-    launches += each * std::ssize(division_of<Plan>(where, team).buckets) - counted;
+    typename Plan::parallel_policy const& team = policies;
+    constexpr int each = 3 + Plan::gradient_sum::ordered, counted = each - 2;
+    launches += each * std::ssize(partition_of<Plan>(where, team).buckets) - counted;
   }
   line("step: %d read-only %s and 1 update, %lld launches on a device, no synchronisation", passes,
        passes == 1 ? "pass" : "passes", launches);
   double sum = 0;  // what it takes to add what ranks have sent, where a pass or the update does it
   if constexpr (Plan::adds_when_read) {
-    constexpr int wire = sizeof(typename Plan::reduced::wire), kept = sizeof(typename Plan::gradient);
-    sum = static_cast<typename Plan::team const&>(policies).comm->size() * wire - (Plan::keeps_sum ? 0 : kept);
+    constexpr int wire = sizeof(typename Plan::gradient_sum::wire), kept = sizeof(typename Plan::gradient);
+    sum = get<kind::parallel>(policies).comm->size() * wire - (Plan::keeps_sum ? 0 : kept);
   }
   line("traffic: %g + %g bytes for each parameter",
        bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }) + (Plan::measures ? sum : 0),
        bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); }) + (Plan::measures ? 0 : sum));
   if constexpr (Plan::parallel) {
-    auto const& comm = *static_cast<typename Plan::team const&>(policies).comm;
+    auto const& comm = *get<kind::parallel>(policies).comm;
     integer updated = 0;
     for (std::size_t t = 0; t < where.tensors.size(); ++t)
       updated += Plan::shards ? part_in(where.tensors[t], where.own.runs[t]).size : where.tensors[t].count;
     line("rank %d of %d: updates %lld parameters, %s; gradients go over the wire in %s, %s", comm.rank(), comm.size(),
-         updated, Plan::shards ? "sharded" : "replicated", type_name<typename Plan::reduced::wire>(),
-         Plan::reduced::ordered ? "added in the order of the ranks" : "added as the communicator does it");
+         updated, Plan::shards ? "sharded" : "replicated", type_name<typename Plan::gradient_sum::wire>(),
+         Plan::gradient_sum::ordered ? "added in the order of the ranks" : "added as the communicator does it");
     line("  traffic to the wire: %g bytes for each parameter of the rank", bytes_to_wire<Plan>(where));
   }
   line("%s", Plan::measures ? "a gradient that is not finite skips the step"

@@ -68,22 +68,20 @@ struct gradient_memory {
 struct sum_over_ranks {};
 
 /// A run of chunks, and the room for its elements in an arena.
-struct chunk_run {
-  std::int64_t first_chunk = 0, chunks = 0, first = 0, size = 0;
-};
+struct chunk_run { std::int64_t first_chunk = 0, chunks = 0, first = 0, size = 0; };
 
 /// Where elements lie in another buffer: what is at `first` in the arena is there at `part`.
-struct place {
+struct arena_offset {
   std::int64_t first = 0, part = 0;
   DESCENT_HD std::int64_t operator()(std::int64_t arena) const { return arena - first + part; }
 };
 
 /// What this rank keeps state for, in buffers of that many elements: all, unless it is one of several that share.
-struct own_part {
+struct own_shard {
   std::int64_t size = 0;
   std::vector<std::int64_t> chunks;  // these, and for each tensor the run of them that it may have a part of
   std::vector<chunk_run> runs;
-  std::vector<place> places;  // of that run's elements
+  std::vector<arena_offset> arena_offsets;  // of that run's elements
 };
 
 /// Finds the place of a name in a list: open addressing from the hash on, at most half full. It has no copy of the
@@ -104,7 +102,8 @@ class name_table {
 
   std::size_t slot_of(list const& names, std::string const& name) const {
     std::size_t const mask = places_.size() - 1;
-    std::size_t slot = std::hash<std::string>{}(name) & mask;
+    std::size_t const hash = std::hash<std::string>{}(name);
+    std::size_t slot = hash & mask;
     while (places_[slot] != none && names[std::size_t(places_[slot])] != name) slot = (slot + 1) & mask;
     return slot;
   }
@@ -121,7 +120,7 @@ template <class Value, class Gradient> struct layout {
   int groups = 1;
   std::int64_t rule_chunks = 0, rule_arena = 0;  // of what follows the rule; matrices come after
   std::vector<gradient_memory> own_gradients;  // where the step reads a sum over ranks instead
-  own_part own;
+  own_shard own;
 
   // Own is deduced because parameters<Value, Gradient> need not be a type: Gradient may be that of a sum over ranks.
   template <std::same_as<Gradient> Own>
@@ -132,8 +131,7 @@ template <class Value, class Gradient> struct layout {
   layout(parameters<Value, Own> const& params, IsMatrix const& is_matrix) {
     for (auto const& v : params.views()) {
       tensors.push_back({v.value, v.gradient, v.count, 0, 0, v.group,
-                         packets_aligned(v.value) && packets_aligned(v.gradient), std::uint8_t(v.types),
-                         is_matrix(v)});
+                         packets_aligned(v.value) && packets_aligned(v.gradient), std::uint8_t(v.types), is_matrix(v)});
       names.push_back(v.name);
       columns.push_back(v.columns);
       elements += v.count;
@@ -155,8 +153,8 @@ template <class Value, class Gradient> struct layout {
         arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks), rule_arena(given.rule_arena),
         places_(given.places_) {
     for (auto const& x : given.tensors) {
-      tensors.push_back({x.value, nullptr, x.count, x.first_chunk, x.arena, x.group, packets_aligned(x.value), x.types,
-                         x.matrix});
+      tensors.push_back(
+          {x.value, nullptr, x.count, x.first_chunk, x.arena, x.group, packets_aligned(x.value), x.types, x.matrix});
       own_gradients.push_back({x.gradient, x.gradient_size()});
     }
     own.size = arena;

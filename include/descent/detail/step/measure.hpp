@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/step/in_double.hpp>
+#include <descent/detail/step/double_sums.hpp>
 #include <descent/detail/step/packet.hpp>
-#include <descent/detail/step/row_record.hpp>
+#include <descent/detail/step/row_mask.hpp>
 
 /// The read-only pass, one packet at a time.
 namespace descent::detail {
@@ -13,7 +13,7 @@ namespace descent::detail {
 enum class measure { norm, sums, norm_and_sums };
 template <class Plan, measure What>
 inline constexpr int measured =
-    (What == measure::sums ? 0 : Plan::norm_rows) + (What == measure::norm ? 0 : int(Plan::sum_count));
+    (What == measure::sums ? 0 : Plan::norm_sums) + (What == measure::norm ? 0 : int(Plan::sum_count));
 
 /// Whether a row of what is measured keeps the largest instead of the sum.
 template <class Plan, measure What>
@@ -28,7 +28,7 @@ template <class T> [[gnu::always_inline]] inline void fetch(T const* p, std::int
 template <class Plan, measure What>
 [[gnu::always_inline]] inline void fetch_measured(buffers<Plan> const& x, std::int64_t i, std::int64_t count) {
   fetch(x.gradient + i, count);
-  if constexpr (What != measure::norm || Plan::measures_parameters) fetch(x.exact + i, count);
+  if constexpr (What != measure::norm || Plan::measures_parameters) fetch(x.master + i, count);
   if constexpr (What != measure::norm && has_sums_of_state<typename Plan::rule>)
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((x.slot[I] ? fetch(x.template slot_at<I>() + i, count) : void()), ...);
@@ -40,7 +40,7 @@ template <class Plan, measure What>
 /// A float's square is exact in double, so a fused multiply-add changes nothing and no finite gradient overflows.
 template <class Plan, measure What, class Real>
 DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffers<Plan> const& x, std::int64_t i,
-                               extent e, Real const& factor, typename Plan::rule::template terms<Real> const& k,
+                               packet_extent e, Real const& factor, typename Plan::rule::template terms<Real> const& k,
                                [[maybe_unused]] step_terms_of<Plan> const& step,
                                [[maybe_unused]] unsigned in = all_selected) {
   using rule = typename Plan::rule;
@@ -53,7 +53,7 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
   Real g[reals<Real>];
   [[maybe_unused]] Real p[reals<Real>];
   read_gradient<What != measure::sums>(g, x, i, e);
-  if constexpr (reads_parameters) read_exact(p, x, i, e);
+  if constexpr (reads_parameters) read_master(p, x, i, e);
   if constexpr (What != measure::sums) {
     take(g);
     if constexpr (Plan::norm_of == norm::inf) {
@@ -80,14 +80,14 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
     if constexpr (Plan::measures_parameters) {
       take(p);
       square(each);
-      add(total[Plan::norm_rows - 1], each);
+      add(total[Plan::norm_sums - 1], each);
     }
   }
   if constexpr (What != measure::norm) {
     Real sums[Plan::sum_count][reals<Real>];
     [[maybe_unused]] packet_state<Plan, Real> s;
     if constexpr (has_sums_of_state<rule>) s.template read<true>(x, i, e);
-    to_true<Plan>(g, x, i, factor, step);
+    to_true_gradient<Plan>(g, x, i, factor, step);
     for (int j = 0; j < reals<Real>; ++j) {
       typename rule::template sums<Real> sum;
       if constexpr (has_sums_of_state<rule>) sum = rule::sum(p[j], g[j], s.whole(j), k);
@@ -105,9 +105,9 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
 template <class Plan, measure What, class Real>
 DESCENT_HD void measure_matrix_packet([[maybe_unused]] double (&total)[(measured<Plan, What>)][4],
                                       [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
-                                      [[maybe_unused]] extent e) {
+                                      [[maybe_unused]] packet_extent e) {
   if constexpr (What != measure::sums)
-    measure_packet<Plan, measure::norm, Real>(reinterpret_cast<double(&)[Plan::norm_rows][4]>(total), x, i, e, Real(1),
+    measure_packet<Plan, measure::norm, Real>(reinterpret_cast<double (&)[Plan::norm_sums][4]>(total), x, i, e, Real(1),
                                               {}, {});
 }
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/step/packet_io.hpp>
 #include <descent/detail/step/packet_random.hpp>
 #include <descent/detail/step/plan.hpp>
-#include <descent/detail/step/streams.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/detail/util/unrolled.hpp>
 #include <descent/policies/noise.hpp>
@@ -31,7 +31,7 @@ template <class Plan> struct extra_buffers<Plan, true> {
 /// What ranks have sent, where their sum is made when it is read first.
 template <class Plan, bool = Plan::adds_when_read> struct sent_parts {};
 template <class Plan> struct sent_parts<Plan, true> {
-  typename Plan::reduced::wire const* first;  // of rank 0
+  typename Plan::gradient_sum::wire const* first;  // of rank 0
   std::int64_t stride;                        // from one rank's to the next one's
   int ranks;
 };
@@ -75,7 +75,7 @@ template <class Plan> struct row_factors<Plan, true> {
 template <class Plan> struct buffers {
   typename Plan::value* value;
   typename Plan::gradient* gradient;
-  typename Plan::exact* exact;  // the master, or the value
+  typename Plan::master_or_value* master;  // the master, or the value
   void* slot[Plan::slots + 1];
   extra_buffers<Plan> extra;
   sent_parts<Plan> sent = {};
@@ -100,7 +100,8 @@ template <class Plan, class Real, bool With = true> class packet_random {
       unrolled<(streams::count + 1) / 2>([&](auto pair) {
         constexpr int last = streams::count - 1, first = 2 * int(pair);
         random_bits_in_lanes(made_[first], made_[first + 1], step.rounding_seed, step.t, element() / packet_size,
-                             streams::template number<first>, streams::template number<first < last ? first + 1 : last>);
+                             streams::template number<first>,
+                             streams::template number < first < last ? first + 1 : last >);
       });
 #endif
   }
@@ -111,8 +112,7 @@ template <class Plan, class Real, bool With = true> class packet_random {
       int const lane = int(element() % packet_size);
       if constexpr (in_lanes && streams::template rounded<Stream>)
         round_lanes<T>(r, made_[streams::template before<Stream>].bits, lane);
-      else
-        round_lanes<T>(r, random_bits(step_.rounding_seed, step_.t, element() / packet_size, Stream).bits, lane);
+      else round_lanes<T>(r, random_bits(step_.rounding_seed, step_.t, element() / packet_size, Stream).bits, lane);
     }
   }
 
@@ -131,7 +131,7 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
   using state = typename Plan::rule::template state<Real>;
   Real member[Plan::slots + 1][M];
 
-  template <bool ForSums> DESCENT_HD void read(buffers<Plan> const& x, std::int64_t i, extent e) {
+  template <bool ForSums> DESCENT_HD void read(buffers<Plan> const& x, std::int64_t i, packet_extent e) {
     unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
       if constexpr (ForSums || Plan::template updates<I>) {
         if (stored(x, I)) return detail::read(member[I], x.template slot_at<I>() + i, e);
@@ -139,7 +139,7 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
       for (auto& one : member[I]) one = Real(0);
     });
   }
-  template <bool AtStart> DESCENT_HD void write(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  template <bool AtStart> DESCENT_HD void write(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
     unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
       if constexpr (AtStart || Plan::template updates<I>) {
         if (stored(x, I)) detail::write(x.template slot_at<I>() + i, member[I], e);
@@ -171,7 +171,7 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
 
 /// The sum over ranks of what they have sent, in their order.
 template <class Sum, int M, class Wire>
-DESCENT_HD void read_sum(Sum (&sum)[M], Wire const* parts, std::int64_t stride, int ranks, extent e) {
+DESCENT_HD void read_sum(Sum (&sum)[M], Wire const* parts, std::int64_t stride, int ranks, packet_extent e) {
   Sum one[M];
   read(sum, parts, e);
   for (int r = 1; r < ranks; ++r) {
@@ -182,7 +182,7 @@ DESCENT_HD void read_sum(Sum (&sum)[M], Wire const* parts, std::int64_t stride, 
 
 /// The gradients in memory. The first pass that reads one also adds the parts that ranks have sent.
 template <bool First, class Plan, class Real, int M>
-DESCENT_HD void read_gradient(Real (&g)[M], buffers<Plan> const& x, std::int64_t i, extent e) {
+DESCENT_HD void read_gradient(Real (&g)[M], buffers<Plan> const& x, std::int64_t i, packet_extent e) {
   if constexpr (First && Plan::adds_when_read) {
     typename Plan::gradient sum[M];
     read_sum(sum, x.sent.first + i, x.sent.stride, x.sent.ranks, e);
@@ -193,11 +193,11 @@ DESCENT_HD void read_gradient(Real (&g)[M], buffers<Plan> const& x, std::int64_t
   }
 }
 
-/// The exact parameters: the master, the value, or the value and its remainder.
+/// The parameters that the rule updates: the master, the value, or the value and its remainder.
 template <class Plan, class Real, int M>
-DESCENT_HD void read_exact(Real (&p)[M], buffers<Plan> const& x, std::int64_t i, extent e) {
+DESCENT_HD void read_master(Real (&p)[M], buffers<Plan> const& x, std::int64_t i, packet_extent e) {
   if constexpr (Plan::has_remainder) read_joined(p, x.value + i, x.extra.remainder + i, e);
-  else read(p, x.exact + i, e);
+  else read(p, x.master + i, e);
 }
 
 /// Standard normals for the elements of a packet from i on.
@@ -211,9 +211,9 @@ DESCENT_HD void draw_normals(Real (&z)[M], buffers<Plan> const& x, std::int64_t 
 
 /// What the rule sees instead of the gradient in memory: g * factor -> value clip -> noise, and its sign.
 template <class Plan, class Real, int M>
-DESCENT_HD void to_true(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
-                        [[maybe_unused]] Real const& factor,
-                        [[maybe_unused]] step_terms_of<Plan> const& step) {
+DESCENT_HD void to_true_gradient(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
+                                 [[maybe_unused]] Real const& factor,
+                                 [[maybe_unused]] step_terms_of<Plan> const& step) {
   bool by_rows = false;
   if constexpr (Plan::scales && Plan::clips_rows) {
     by_rows = x.rows.of;
@@ -221,11 +221,11 @@ DESCENT_HD void to_true(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [
   }
   if (Plan::scales && !by_rows)
     for (int j = 0; j < M; ++j) g[j] = g[j] * factor;
-  if constexpr (Plan::template given<typename Plan::clip_value>) {
+  if constexpr (has<Plan, kind::clip_value>) {
     Real const c(step.limit);
     for (int j = 0; j < M; ++j) g[j] = select(g[j] > c, c, select(g[j] < -c, -c, g[j]));
   }
-  if constexpr (Plan::template given<typename Plan::noise>) {
+  if constexpr (has<Plan, kind::noise>) {
     Real z[M];
     draw_normals<Plan>(z, x, i, step);
     for (int j = 0; j < M; ++j) g[j] = g[j] + Real(step.noise) * z[j];
@@ -236,7 +236,7 @@ DESCENT_HD void to_true(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [
 
 /// Sets gradients to zero.
 template <class Plan, class Real, int M = reals<Real>>
-DESCENT_HD void zero_packet(buffers<Plan> const& x, std::int64_t i, extent e) {
+DESCENT_HD void zero_packet(buffers<Plan> const& x, std::int64_t i, packet_extent e) {
   Real zero[M];
   for (auto& one : zero) one = Real(0);
   write(x.gradient + i, zero, e);
@@ -245,19 +245,19 @@ DESCENT_HD void zero_packet(buffers<Plan> const& x, std::int64_t i, extent e) {
 /// Updates a packet, or one element where M is 1, from element i on:
 /// zero in memory; g * factor -> value clip, noise -> rule -> lookahead -> rounding -> master -> value -> average.
 template <class Plan, class Real, int M = reals<Real>>
-DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, Real const& factor,
+DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_extent e, Real const& factor,
                               typename Plan::rule::template terms<Real> const& k,
                               [[maybe_unused]] step_terms_of<Plan> const& step = {}) {
   using rule = typename Plan::rule;
-  using exact = typename Plan::exact;
+  using master_or_value = typename Plan::master_or_value;
   Real p[M], g[M];
   packet_state<Plan, Real, M> s;
   read_gradient<!Plan::measures>(g, x, i, e);
-  read_exact(p, x, i, e);
+  read_master(p, x, i, e);
   s.template read<false>(x, i, e);
   if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
 
-  to_true<Plan>(g, x, i, factor, step);
+  to_true_gradient<Plan>(g, x, i, factor, step);
   [[maybe_unused]] Real z[M];
   if constexpr (takes_normal<rule>) draw_normals<Plan>(z, x, i, step);
   for (int j = 0; j < M; ++j) {
@@ -268,7 +268,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, 
   }
 
   packet_random<Plan, Real> const random(x, i, step);
-  if constexpr (Plan::template given<typename Plan::lookahead>) {
+  if constexpr (has<Plan, kind::lookahead>) {
     if (step.pull != 0) {
       Real slow[M];
       read(slow, x.extra.slow + i, e);
@@ -277,20 +277,20 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, 
       write(x.extra.slow + i, p, e);
     }
   }
-  if constexpr (!Plan::has_remainder) random.template round<random_value, exact>(p);
+  if constexpr (!Plan::has_remainder) random.template round<random_value, master_or_value>(p);
   s.round(x, random);
 
   if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
-  else write(x.exact + i, p, e);
+  else write(x.master + i, p, e);
   s.template write<false>(x, i, e);
   if constexpr (Plan::has_master) {
     round_to<typename Plan::master>(p);
     write(x.value + i, p, e);
   }
-  if constexpr (Plan::template given<typename Plan::average>) {
+  if constexpr (has<Plan, kind::average>) {
     if (Plan::average::every_update || step.take != 0) {
       Real mean[M];
-      if constexpr (!Plan::has_master && !Plan::has_remainder) round_to<exact>(p);
+      if constexpr (!Plan::has_master && !Plan::has_remainder) round_to<master_or_value>(p);
       read(mean, x.extra.average + i, e);
       for (int j = 0; j < M; ++j) mean[j] = Real(step.keep) * mean[j] + Real(step.take) * p[j];
       write(x.extra.average + i, mean, e);
@@ -300,25 +300,25 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, extent e, 
 
 /// Gives the master or the remainder the value p.
 template <class Plan, class Real, int M>
-DESCENT_HD void start_exact([[maybe_unused]] Real (&p)[M], [[maybe_unused]] buffers<Plan> const& x,
-                            [[maybe_unused]] std::int64_t i, [[maybe_unused]] extent e) {
+DESCENT_HD void start_master([[maybe_unused]] Real (&p)[M], [[maybe_unused]] buffers<Plan> const& x,
+                             [[maybe_unused]] std::int64_t i, [[maybe_unused]] packet_extent e) {
   if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
   if constexpr (Plan::has_master) {
-    write(x.exact + i, p, e);
+    write(x.master + i, p, e);
     round_to<typename Plan::master>(p);
   }
 }
 
 /// Initializes masters, averages, slow weights and state.
 template <class Plan, class Real, int M = reals<Real>>
-DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, extent e,
+DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, packet_extent e,
                              [[maybe_unused]] typename Plan::rule const& rule) {
   Real p[M];
   packet_state<Plan, Real, M> s;
   read(p, x.value + i, e);
-  start_exact<Plan, Real, M>(p, x, i, e);
-  if constexpr (Plan::template given<typename Plan::average>) write(x.extra.average + i, p, e);
-  if constexpr (Plan::template given<typename Plan::lookahead>) write(x.extra.slow + i, p, e);
+  start_master<Plan, Real, M>(p, x, i, e);
+  if constexpr (has<Plan, kind::average>) write(x.extra.average + i, p, e);
+  if constexpr (has<Plan, kind::lookahead>) write(x.extra.slow + i, p, e);
   for (int j = 0; j < M; ++j) {
     typename packet_state<Plan, Real, M>::state state{};
     if constexpr (has_start<typename Plan::rule>) state = rule.start(p[j]);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/step/packet_io.hpp>
 #include <descent/detail/step/plan.hpp>
-#include <descent/detail/step/streams.hpp>
 #include <descent/policies/rounding.hpp>
 
 #include <algorithm>
@@ -48,7 +48,8 @@ template <class Plan, bool With> struct rounded_streams {
   template <std::size_t I>
   static constexpr bool slot = Plan::template updates<I> && Plan::template rounds<typename Plan::template slot<I>>;
   static constexpr auto all = []<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array{With && !Plan::has_remainder && Plan::template rounds<typename Plan::exact>, false, slot<I>...};
+    return std::array{With && !Plan::has_remainder && Plan::template rounds<typename Plan::master_or_value>, false,
+                      slot<I>...};
   }(typename Plan::every_slot{});
 
   template <int Stream> static constexpr bool rounded = all[Stream];

@@ -6,13 +6,13 @@
 
 #include <cstddef>
 
-/// What is done to every packet outside of a step: body.operator()<Plan, Real, M>(buffers, element, extent), with the
-/// plan of the tensor's types.
+/// What is done to every packet outside of a step: body.operator()<Plan, Real, M>(buffers, element, packet_extent),
+/// with the plan of the tensor's types.
 namespace descent::detail {
 
 struct zero_all {
   template <class Plan, class Real, int M>
-  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
     zero_packet<Plan, Real, M>(x, i, e);
   }
 };
@@ -20,17 +20,17 @@ struct zero_all {
 /// Master or remainder from the value.
 struct reload_all {
   template <class Plan, class Real, int M>
-  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
     Real p[M];
     read(p, x.value + i, e);
-    start_exact<Plan, Real, M>(p, x, i, e);
+    start_master<Plan, Real, M>(p, x, i, e);
   }
 };
 
 template <class Factor> struct multiply_all {
   Factor factor;
   template <class Plan, class Real, int M>
-  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
     Real g[M];
     read(g, x.gradient + i, e);
     for (auto& one : g) one = one * Real(factor);
@@ -44,7 +44,7 @@ template <class F, class Factor> struct transform_all {
   F f;
   Factor scale, inverse;
   template <class Plan, class Real, int M>
-  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
     Real g[M];
     read(g, x.gradient + i, e);
     for (auto& one : g) one = Real(f(one * inverse)) * scale;
@@ -60,42 +60,42 @@ template <class Plan> DESCENT_HD typename Plan::value* saved_at(std::byte* saved
 }
 
 /// Where the values go for a while.
-enum class point { average, ahead };
+enum class swap_target { average, ahead };
 
-/// saved[..] <- value <- the point, by the numbers of the elements among all. The average is the policy's, or else the
-/// rule's.
-template <class Plan, class Real, int M, point To = point::average>
-DESCENT_HD void swap_in_packet(buffers<Plan> const& x, std::int64_t i, extent e, std::byte* saved,
+/// saved[..] <- value <- the target of the swap, by the numbers of the elements among all. The average is the policy's,
+/// or else the rule's.
+template <class Plan, class Real, int M, swap_target To = swap_target::average>
+DESCENT_HD void swap_in_packet(buffers<Plan> const& x, std::int64_t i, packet_extent e, std::byte* saved,
                                [[maybe_unused]] typename Plan::rule const& rule, bool stays = false) {
   Real p[M];
   read(p, x.value + i, e);
   write(saved_at<Plan>(saved, x.extra.arena + i), p, e);
   if (stays) return;
-  if constexpr (To == point::average && Plan::template given<typename Plan::average>) {
+  if constexpr (To == swap_target::average && has<Plan, kind::average>) {
     read(p, x.extra.average + i, e);
   } else {
     packet_state<Plan, Real, M> s;
-    read_exact(p, x, i, e);
+    read_master(p, x, i, e);
     s.template read<true>(x, i, e);
     for (int j = 0; j < M; ++j) {
-      if constexpr (To == point::ahead) p[j] = rule.ahead(p[j], s.whole(j));
+      if constexpr (To == swap_target::ahead) p[j] = rule.ahead(p[j], s.whole(j));
       else p[j] = rule.averaged(p[j], s.whole(j));
     }
   }
   write(x.value + i, p, e);
 }
 
-/// saved[..] <- value, value <- exact parameter + factor g; a factor of 0 leaves the value as it is.
+/// saved[..] <- value, value <- parameter + factor g; a factor of 0 leaves the value as it is.
 template <class Factor> struct ascend_all {
   std::byte* saved;
   Factor factor;
   template <class Plan, class Real, int M>
-  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
     Real p[M], g[M];
     read(p, x.value + i, e);
     write(saved_at<Plan>(saved, x.extra.arena + i), p, e);
     if (factor == 0) return;
-    read_exact(p, x, i, e);
+    read_master(p, x, i, e);
     read(g, x.gradient + i, e);
     for (int j = 0; j < M; ++j) p[j] = p[j] + Real(factor) * g[j];
     write(x.value + i, p, e);
@@ -106,7 +106,7 @@ template <class Factor> struct ascend_all {
 struct restore_all {
   std::byte* saved;
   template <class Plan, class Real, int M>
-  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, extent e) const {
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
     Real p[M];
     read(p, saved_at<Plan>(saved, x.extra.arena + i), e);
     write(x.value + i, p, e);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/core/rule.hpp>
-#include <descent/detail/step/reduction.hpp>
+#include <descent/detail/step/gradient_reduction.hpp>
 #include <descent/parameters.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
@@ -50,19 +50,28 @@ struct matrix_rule_type<P> { using type = typename P::matrix_rule; };
 
 template <class Plan, int I> struct typed_plan;
 
+/// Whether the optimizer was given a policy of this kind.
+template <class Plan, class Kind> inline constexpr bool has = Plan::template has<Kind>;
+
 template <class Value, class Gradient, class Rule, class... Ps> struct plan {
+  /// The policy of a kind, or void.
+  template <class Kind> using policy = policy_of<Kind, void, Ps...>;
+  template <class Kind> static constexpr bool has = !std::is_void_v<policy<Kind>>;
+  template <class... Kinds> static constexpr bool has_any = (has<Kinds> || ...);
+
   using value = Value;  // several types in mixed<...>
-  using team = policy_of<kind::parallel, single, Ps...>;
-  using reduced = reduction<Gradient, team>;
-  static constexpr bool parallel = reduced::parallel, shards = reduced::shards, overlaps = reduced::overlaps;
-  using gradient = typename reduced::sum;  // what the step reads
+  using parallel_policy = policy_of<kind::parallel, single, Ps...>;
+  using gradient_sum = gradient_reduction<Gradient, parallel_policy>;
+  static constexpr bool parallel = gradient_sum::parallel, shards = gradient_sum::shards,
+                        overlaps = gradient_sum::overlaps;
+  using gradient = typename gradient_sum::sum;  // what the step reads
   using own_gradient = Gradient;           // what the caller has
   using rule = Rule;
   using policies = policy_set<Ps...>;
-  using master = typename master_type<policy_of<kind::master, void, Ps...>>::type;
+  using master = typename master_type<policy<kind::master>>::type;
 
  private:
-  using states_policy = policy_of<kind::states, void, Ps...>;
+  using states_policy = policy<kind::states>;
   static constexpr bool any_double = types<Value>::any_double || types<gradient>::any_double ||
                                      std::is_same_v<master, double> ||
                                      states_type<states_policy, float>::type::any_double;
@@ -76,8 +85,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using every_slot = std::make_index_sequence<slots>;
 
   static constexpr bool has_master = !std::is_void_v<master>;
-  /// What the update reads and writes exactly: the master, or the value.
-  using exact = std::conditional_t<has_master, master, Value>;
+  /// What the rule updates: the master copy, or the value where there is none.
+  using master_or_value = std::conditional_t<has_master, master, Value>;
 
   /// This plan as it is for a tensor of the I-th pair of types.
   static constexpr int pairs = types<Value>::count;
@@ -85,73 +94,67 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   template <int I> using typed = std::conditional_t<types<Value>::several, typed_plan<plan, I>, plan>;
 
   /// Whether the value and 16 bits beside it make a float.
-  static constexpr bool has_remainder = std::is_same_v<policy_of<kind::master, void, Ps...>, master_remainder>;
+  static constexpr bool has_remainder = std::is_same_v<policy<kind::master>, master_remainder>;
 
-  using clip = policy_of<kind::clip, void, Ps...>;
-  using clip_value = policy_of<kind::clip_value, void, Ps...>;
-  using loss_scale = policy_of<kind::loss_scale, void, Ps...>;
-  using accumulation = policy_of<kind::accumulation, void, Ps...>;
-  using noise = policy_of<kind::noise, void, Ps...>;
-  using rounding = policy_of<kind::rounding, void, Ps...>;
-  using average = policy_of<kind::average, void, Ps...>;
-  using ascent = policy_of<kind::ascent, void, Ps...>;
+  using clip = policy<kind::clip>;
+  using loss_scale = policy<kind::loss_scale>;
+  using accumulation = policy<kind::accumulation>;
+  using average = policy<kind::average>;
+  using perturbation = policy<kind::perturbation>;
   /// Whether it is sam: the other one is gradient_ahead.
-  static constexpr bool ascends = requires { &ascent::rho; }, moves_ahead = !ascends && !std::is_void_v<ascent>;
-  using loss = policy_of<kind::loss, void, Ps...>;
-  using rows = policy_of<kind::rows, void, Ps...>;
-  using lookahead = policy_of<kind::lookahead, void, Ps...>;
-  using plateau = policy_of<kind::plateau, void, Ps...>;
+  static constexpr bool is_sam = requires { &perturbation::rho; },
+                        moves_ahead = !is_sam && !std::is_void_v<perturbation>;
+  using rows = policy<kind::rows>;
+  using plateau = policy<kind::plateau>;
   /// The type of lookahead's slow weights.
-  using slow = std::conditional_t<has_remainder || types<exact>::several, real, exact>;
+  using slow = std::conditional_t<has_remainder || types<master_or_value>::several, real, master_or_value>;
 
   /// What matrices follow instead of the rule.
-  using matrices = policy_of<kind::matrices, void, Ps...>;
+  using matrices = policy<kind::matrices>;
   using matrix_rule = typename matrix_rule_type<matrices>::type;
   static constexpr bool has_matrices = !std::is_void_v<matrices>;
 
-  template <class Policy> static constexpr bool given = !std::is_void_v<Policy>;
   static constexpr bool shares_scale = requires { &loss_scale::shared; };
   /// Whether gradients in memory may be divided by the loss scale: not halves, and none to which others are added.
   static constexpr bool unscales =
-      given<loss_scale> && !given<accumulation> && !std::is_same_v<own_gradient, half>;
+      has<kind::loss_scale> && !has<kind::accumulation> && !std::is_same_v<own_gradient, half>;
   /// Whether the caller's gradients are set to zero, and whether the passes over what the step reads do it.
-  static constexpr bool zeroes_own = count_of<kind::zero_grad, Ps...> > 0, zeroes = zeroes_own && !parallel;
-  static constexpr bool maximizes = count_of<kind::maximize, Ps...> > 0;
+  static constexpr bool zeroes_own = has<kind::zero_grad>, zeroes = zeroes_own && !parallel;
+  static constexpr bool maximizes = has<kind::maximize>;
   /// Whether there is an average of the policy's or the rule's to evaluate.
-  static constexpr bool averages = given<average> || (has_averaged<Rule> && !has_matrices);
-  static constexpr bool selects_rows = given<rows>;
+  static constexpr bool averages = has<kind::average> || (has_averaged<Rule> && !has_matrices);
+  static constexpr bool selects_rows = has<kind::rows>;
   /// Whether each row counts its updates.
-  static constexpr bool own_updates = [] {
+  static constexpr bool per_row_step = [] {
     if constexpr (selects_rows) return rows::own_step;
     else return false;
   }();
   static constexpr bool sums = has_sums<Rule>;
   /// Whether gradients in memory are multiplied by a factor.
-  static constexpr bool scales = parallel || given<clip> || given<loss_scale> || given<accumulation>;
-  static constexpr bool measures =
-      given<clip> || sums || given<loss_scale> || count_of<kind::finiteness, Ps...> > 0;
+  static constexpr bool scales = parallel || has_any<kind::clip, kind::loss_scale, kind::accumulation>;
+  static constexpr bool measures = sums || has_any<kind::clip, kind::loss_scale, kind::finiteness>;
   /// Whether kernels ask if the step goes on. Where they do not, terms that are not finite freeze all units: gradients
   /// that are to become zero, matrices and rows that count would not notice.
   static constexpr bool may_skip =
-      measures || given<accumulation> || parallel || zeroes_own || has_matrices || own_updates;
+      measures || has<kind::accumulation> || parallel || zeroes_own || has_matrices || per_row_step;
   /// Whether gradients are added over ranks where they are read first, and whether their sum is kept for a second time.
-  static constexpr bool adds_when_read = reduced::when_read, keeps_sum = !adds_when_read || measures;
+  static constexpr bool adds_when_read = gradient_sum::when_read, keeps_sum = !adds_when_read || measures;
   /// Sums need the clip factor first, and it needs the norm: then the norm has a pass of its own.
-  static constexpr bool norm_first = given<clip> && sums;
+  static constexpr bool norm_first = has<kind::clip> && sums;
   /// Whether the update knows more buffers than gradient, value, master and state.
   static constexpr bool has_extras =
-      given<noise> || takes_normal<Rule> || given<rounding> || given<average> || given<lookahead> || given<ascent> ||
+      has_any<kind::noise, kind::rounding, kind::average, kind::lookahead, kind::perturbation> || takes_normal<Rule> ||
       has_remainder || has_averaged<Rule> || has_matrices;
   /// Whether the update needs step_terms.
   static constexpr bool has_step_terms =
-      given<clip_value> || given<noise> || takes_normal<Rule> || given<rounding> || given<average> || given<lookahead>;
+      has_any<kind::clip_value, kind::noise, kind::rounding, kind::average, kind::lookahead> || takes_normal<Rule>;
 
   static constexpr norm norm_of = [] {
-    if constexpr (given<clip>) return clip::of;
+    if constexpr (has<kind::clip>) return clip::of;
     else return norm::l2;
   }();
   static constexpr scope clip_over = [] {
-    if constexpr (given<clip>) return clip::over;
+    if constexpr (has<kind::clip>) return clip::over;
     else return scope::model;
   }();
   /// Rows of partial sums for the norm of the gradients: the norm, for doubles that of the large ones, the parameters'.
@@ -159,7 +162,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// What the elements of an L1 norm are multiplied by, so that no sum of finite ones overflows.
   static constexpr double sum_scale = types<gradient>::any_double ? 0x1p-64 : 1;
   static constexpr bool measures_parameters = std::is_same_v<clip, clip_adaptive>;
-  static constexpr int norm_rows = 1 + has_large + measures_parameters;
+  static constexpr int norm_sums = 1 + has_large + measures_parameters;
   /// Whether each row of a tensor that has several columns is clipped by itself.
   static constexpr bool clips_rows = measures_parameters;
   /// Whether a row keeps the largest of what it measures instead of the sum.
@@ -177,17 +180,17 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// Whether each tensor has terms of its own.
   static constexpr bool unit_per_tensor = sums_per_tensor || clip_over == scope::tensor;
   /// Whether the sums of each tensor have, for they need its memory.
-  static constexpr bool pending_per_tensor = sums_per_tensor && has_sums_of_memory<Rule>;
+  static constexpr bool sum_terms_per_tensor = sums_per_tensor && has_sums_of_memory<Rule>;
   static constexpr bool totals_per_tensor = sums_per_tensor || clip_over != scope::model;
 
   /// Whether what is stored as T is rounded at random.
-  template <class T> static constexpr bool rounds = given<rounding> && sizeof(T) == 2;
+  template <class T> static constexpr bool rounds = has<kind::rounding> && sizeof(T) == 2;
 
   static constexpr bool any_rounds = [] {
     bool const narrow_value = types<Value>::template has<half> || types<Value>::template has<bfloat16>;
     bool const parameters = has_master ? bytes_of<master> == 2 : narrow_value;
     return []<std::size_t... I>(std::index_sequence<I...>) { return (false || ... || rounds<slot<I>>); }
-    (every_slot{}) || (given<rounding> && !has_remainder && parameters);
+    (every_slot{}) || (has<kind::rounding> && !has_remainder && parameters);
   }();
 
   static constexpr bool in_update(std::size_t slot) {
@@ -199,23 +202,23 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// Bytes that one update moves for each parameter: in read-only passes, and in the update. Lookahead's slow weights
   /// count in full, although only every k-th update moves them.
   template <class Typed = plan> static constexpr std::int64_t pass_bytes(std::array<bool, slots> const& used) {
-    constexpr std::int64_t gradient = bytes_of<typename Typed::gradient>, exact = exact_bytes<Typed>;
-    std::int64_t const norm = gradient + (measures_parameters ? exact : 0);
-    std::int64_t const all = gradient + exact + state_bytes(used, [](std::size_t) { return has_sums_of_state<Rule>; });
+    constexpr std::int64_t gradient = bytes_of<typename Typed::gradient>, master = master_bytes<Typed>;
+    std::int64_t const norm = gradient + (measures_parameters ? master : 0);
+    std::int64_t const all = gradient + master + state_bytes(used, [](std::size_t) { return has_sums_of_state<Rule>; });
     return (measures && !sums ? norm : 0) + (sums ? all : 0) + (norm_first ? norm : 0);
   }
   template <class Typed = plan> static constexpr std::int64_t update_bytes(std::array<bool, slots> const& used) {
-    return bytes_of<typename Typed::gradient> * (zeroes ? 2 : 1) + 2 * exact_bytes<Typed> +
+    return bytes_of<typename Typed::gradient> * (zeroes ? 2 : 1) + 2 * master_bytes<Typed> +
            (Typed::has_master ? bytes_of<typename Typed::value> : 0) + 2 * state_bytes(used, in_update) +
-           (given<average> ? 2 * bytes_of<real> : 0) + (given<lookahead> ? 2 * bytes_of<slow> : 0);
+           (has<kind::average> ? 2 * bytes_of<real> : 0) + (has<kind::lookahead> ? 2 * bytes_of<slow> : 0);
   }
   /// Kernels of one step on a device, beside those of a communicator.
-  static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + own_updates + 2 +
-                                  (parallel ? 2 : 0) + (reduced::ordered && !adds_when_read) + (shards ? 4 : 0);
+  static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + per_row_step + 2 + (parallel ? 2 : 0) +
+                                  (gradient_sum::ordered && !adds_when_read) + (shards ? 4 : 0);
 
  private:
   template <class Typed>
-  static constexpr std::int64_t exact_bytes = Typed::has_remainder ? 4 : bytes_of<typename Typed::exact>;
+  static constexpr std::int64_t master_bytes = Typed::has_remainder ? 4 : bytes_of<typename Typed::master_or_value>;
   static constexpr std::int64_t state_bytes(std::array<bool, slots> const& used, auto counts) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return (std::int64_t{0} + ... + (used[I] && counts(I) ? bytes_of<slot<I>> : 0));
@@ -223,13 +226,13 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   }
 };
 
-/// A plan's view of tensors of its I-th pair of types: a value that is the exact parameter itself has no master.
+/// A plan's view of tensors of its I-th pair of types: a value of the type of the masters has no master.
 template <class Plan, int I> struct typed_plan : Plan {
   using value = typename types<typename Plan::value>::template at<I>;
   using gradient = typename types<typename Plan::gradient>::template at<I>;
   static constexpr bool has_remainder = Plan::has_remainder && std::is_same_v<value, bfloat16>;
   static constexpr bool has_master = Plan::has_master && !std::is_same_v<value, typename Plan::master>;
-  using exact = std::conditional_t<has_master, typename Plan::master, value>;
+  using master_or_value = std::conditional_t<has_master, typename Plan::master, value>;
 };
 
 /// The same with the caller's gradients.

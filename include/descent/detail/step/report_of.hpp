@@ -48,8 +48,8 @@ inline std::string text_of(term_fault const& f, std::int64_t update, std::string
   if (f.what == term_fault::divisor)
     return "the divisor of the gradients, " + number(f.value) + ", has no inverse in " + type;
   std::string const of = f.what == term_fault::policies ? " of the policies"
-                         : tensor                        ? " of '" + *tensor + "'"
-                                                         : " of group " + std::to_string(f.unit);
+                         : tensor                       ? " of '" + *tensor + "'"
+                                                        : " of group " + std::to_string(f.unit);
   std::string const at = " not finite in " + type + " at update " + std::to_string(update);
   if (f.what == term_fault::factor) return "the factor of the gradients" + of + " is" + at;
   std::string text = (f.what == term_fault::sums ? "the terms of the sums" : "the terms") + of + " are" + at;
@@ -61,9 +61,8 @@ template <class Plan>
 std::string text_of(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
                     std::int64_t update) {
   bool const of_tensor = f.what == term_fault::matrices ||
-                         (f.what == term_fault::sums ? Plan::pending_per_tensor : Plan::unit_per_tensor);
-  return text_of(f, update, type_name<typename Plan::real>(),
-                 of_tensor ? &where.names[std::size_t(f.unit)] : nullptr);
+                         (f.what == term_fault::sums ? Plan::sum_terms_per_tensor : Plan::unit_per_tensor);
+  return text_of(f, update, type_name<typename Plan::real>(), of_tensor ? &where.names[std::size_t(f.unit)] : nullptr);
 }
 template <class Plan>
 [[noreturn]] void refuse_terms(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
@@ -78,7 +77,7 @@ void check_terms(layout<typename Plan::value, typename Plan::gradient> const& wh
                  std::vector<group_entry<typename Plan::rule>> const& groups, typename Plan::policies const& policies,
                  std::int64_t t, std::vector<memory_of<typename Plan::rule>> const& memories = {},
                  rate_change const& rates = {}) {
-  constexpr bool of_tensors = Plan::sums ? Plan::pending_per_tensor : Plan::unit_per_tensor;
+  constexpr bool of_tensors = Plan::sums ? Plan::sum_terms_per_tensor : Plan::unit_per_tensor;
   for (std::size_t u = 0; u < (of_tensors ? where.tensors.size() : groups.size()); ++u) {
     auto const& group = groups[of_tensors ? std::size_t(where.tensors[u].group) : u];
     if (group.frozen) continue;
@@ -105,13 +104,13 @@ inline std::string why_not(control_block const& c, std::string const& fault, std
                            std::vector<std::int32_t> const& tensor_of_chunk, bool stuck, bool scales_loss) {
   std::string why;
   if (c.lost) why = "ranks were lost";
-  else if (c.waiting && c.batches > 0) why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
+  else if (c.waiting && c.batches > 0)
+    why = "gradients are being accumulated, " + std::to_string(c.batches) + " so far";
   else if (c.waiting) why = "no gradients were waiting";
   else if (c.step + c.skipped == 0) why = "no step was taken yet";
   else if (!fault.empty()) why = fault;
   else if (c.bad_chunk < 0) why = "the loss is not finite";
-  else
-    why = "the gradient of '" + names[std::size_t(tensor_of_chunk[std::size_t(c.bad_chunk)])] + "' is not finite";
+  else why = "the gradient of '" + names[std::size_t(tensor_of_chunk[std::size_t(c.bad_chunk)])] + "' is not finite";
   if (stuck)
     why += "; training is not recovering: " + std::to_string(c.skipped_in_row) + " steps in a row were skipped" +
            (scales_loss ? ", and the loss scale cannot go lower" : "");
@@ -124,7 +123,7 @@ step_report report_of(layout<typename Plan::value, typename Plan::gradient> cons
                       [[maybe_unused]] typename Plan::policies const& policies, control_block const& c,
                       loss_scale_state const& scale) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
-  constexpr bool scales_loss = Plan::template given<typename Plan::loss_scale>;
+  constexpr bool scales_loss = has<Plan, kind::loss_scale>;
   step_report r{c.step, c.skipped, c.applied, {}, c.learning_rate, scale.scale, c.grad_norm, c.clip};
   if (!has_lr<typename Plan::rule>) r.learning_rate = none;
   if (!Plan::measures) r.grad_norm = none;
@@ -132,8 +131,7 @@ step_report report_of(layout<typename Plan::value, typename Plan::gradient> cons
   if (c.applied) return r;
   bool stuck = c.skipped_in_row >= usual_patience;
   if constexpr (Plan::shares_scale) stuck = scale.stuck >= usual_patience;
-  else if constexpr (scales_loss)
-    stuck = static_cast<typename Plan::loss_scale const&>(policies).is_stuck(scale);
+  else if constexpr (scales_loss) stuck = get<kind::loss_scale>(policies).is_stuck(scale);
   bool const faulty = c.fault.what != term_fault::none;
   r.why = why_not(c, faulty ? text_of<Plan>(where, c.fault, c.step + 1) : "", where.names, where.tensor_of_chunk, stuck,
                   scales_loss);

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <descent/detail/step/control.hpp>
-#include <descent/detail/step/in_double.hpp>
+#include <descent/detail/step/double_sums.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/packet.hpp>
-#include <descent/detail/util/reduce.hpp>
+#include <descent/detail/util/summation_order.hpp>
 
 #include <cstdint>
 #include <numeric>
@@ -36,9 +36,7 @@ struct row_pieces {
 };
 
 /// Elements [begin, end) of a tensor: piece k of those in a chunk.
-struct piece_span {
-  std::int64_t begin, end;
-};
+struct piece_span { std::int64_t begin, end; };
 DESCENT_HD inline piece_span piece_in(row_pieces const& rows, chunk_span const& chunk, std::int64_t k) {
   std::int64_t const row = chunk.begin / rows.columns + k, last = chunk.begin + chunk.size;
   std::int64_t const end = (row + 1) * rows.columns;
@@ -75,22 +73,22 @@ template <class Plan> struct host_row_clip<Plan, true> {
 
   template <class Where>
   explicit host_row_clip(Where const& where)
-      : rows(where), partial(std::size_t(Plan::norm_rows * rows.pieces)),
+      : rows(where), partial(std::size_t(Plan::norm_sums * rows.pieces)),
         factors(std::size_t(rows.rows + packet_size)) {}
   double& partial_at(int row, std::int64_t piece) { return partial[std::size_t(row * rows.pieces + piece)]; }
 };
 
 /// What element i contributes to the rows of the norm, given gradients that were read before.
 template <class Plan, class Real>
-DESCENT_HD void squares_at(double (&square)[Plan::norm_rows], buffers<Plan> const& x, std::int64_t i) {
+DESCENT_HD void squares_at(double (&square)[Plan::norm_sums], buffers<Plan> const& x, std::int64_t i) {
   Real g[1], p[1];
   read_gradient<false>(g, x, i, {1, true});
-  read_exact(p, x, i, {1, true});
+  read_master(p, x, i, {1, true});
   double const of_g = double(g[0]), of_p = double(p[0]);
   bool const is_small = !Plan::has_large || is_at_most(of_g, large_threshold);
   square[0] = is_small ? of_g * of_g : 0;
   if constexpr (Plan::has_large) square[1] = is_small ? 0 : of_g * large_scale * (of_g * large_scale);
-  square[Plan::norm_rows - 1] = of_p * of_p;
+  square[Plan::norm_sums - 1] = of_p * of_p;
 }
 
 /// The totals of a row of a tensor, given what pieces add: [row of the norm][piece of all].

@@ -27,23 +27,20 @@ DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::r
   if constexpr (Plan::has_step_terms) {
     using real = typename Plan::real;
     k.t = t;
-    if constexpr (Plan::template given<typename Plan::clip_value>)
-      k.limit = real(static_cast<typename Plan::clip_value const&>(policies).c);
-    if constexpr (Plan::template given<typename Plan::noise>) {
-      auto const& noise = static_cast<typename Plan::noise const&>(policies);
+    if constexpr (has<Plan, kind::clip_value>) k.limit = real(get<kind::clip_value>(policies).c);
+    if constexpr (has<Plan, kind::noise>) {
+      auto const& noise = get<kind::noise>(policies);
       k.noise = real(float(noise.deviation(t - 1)));  // as wide as the normals; no doubt about pow's last bit
       k.noise_seed = noise.seed;
     }
     if constexpr (takes_normal<typename Plan::rule>) k.noise_seed = rule.seed;
-    if constexpr (Plan::template given<typename Plan::rounding>)
-      k.rounding_seed = static_cast<typename Plan::rounding const&>(policies).seed;
-    if constexpr (Plan::template given<typename Plan::average>) {
-      double const weight = static_cast<typename Plan::average const&>(policies).weight(t);
+    if constexpr (has<Plan, kind::rounding>) k.rounding_seed = get<kind::rounding>(policies).seed;
+    if constexpr (has<Plan, kind::average>) {
+      double const weight = get<kind::average>(policies).weight(t);
       k.keep = real(1 - weight);
       k.take = real(weight);
     }
-    if constexpr (Plan::template given<typename Plan::lookahead>)
-      k.pull = real(static_cast<typename Plan::lookahead const&>(policies).pull(t));
+    if constexpr (has<Plan, kind::lookahead>) k.pull = real(get<kind::lookahead>(policies).pull(t));
   }
   return k;
 }

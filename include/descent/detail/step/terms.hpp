@@ -19,7 +19,7 @@ namespace descent::detail {
 #endif
 
 /// What the update of a group or tensor reads.
-template <class Rule, class Real> struct alignas(16) unit {
+template <class Rule, class Real> struct alignas(16) unit_terms {
   typename Rule::template terms<Real> terms;
   Real factor;  // of every gradient
   bool frozen;
@@ -27,16 +27,15 @@ template <class Rule, class Real> struct alignas(16) unit {
 
 /// terms<double> to terms<Real>.
 template <class Rule, class Real, class Terms>
-DESCENT_HD unit<Rule, Real> narrowed(Terms const& k, double factor, bool frozen) {
-  unit<Rule, Real> u{{}, Real(factor), frozen};
+DESCENT_HD unit_terms<Rule, Real> narrowed(Terms const& k, double factor, bool frozen) {
+  unit_terms<Rule, Real> u{{}, Real(factor), frozen};
   constexpr int n = int(members<Rule::template terms>);
-  for (int i = 0; i < n; ++i)
-    reinterpret_cast<Real*>(&u.terms)[i] = Real(reinterpret_cast<double const*>(&k)[i]);
+  for (int i = 0; i < n; ++i) reinterpret_cast<Real*>(&u.terms)[i] = Real(reinterpret_cast<double const*>(&k)[i]);
   return u;
 }
 
 /// The first of some terms that is not finite, or where that may be one not a number; their number if there is none.
-template <class Rule, class Real> DESCENT_HD int bad_term(unit<Rule, Real> const& x) {
+template <class Rule, class Real> DESCENT_HD int bad_term(unit_terms<Rule, Real> const& x) {
   constexpr int n = int(members<Rule::template terms>);
   int first = n;
   DESCENT_UNROLL
@@ -47,7 +46,7 @@ template <class Rule, class Real> DESCENT_HD int bad_term(unit<Rule, Real> const
   return first;
 }
 /// Whether a unit may be used.
-template <class Rule, class Real> DESCENT_HD bool is_sound(unit<Rule, Real> const& x) {
+template <class Rule, class Real> DESCENT_HD bool is_sound(unit_terms<Rule, Real> const& x) {
   return x.frozen || (is_finite(x.factor) && bad_term(x) == int(members<Rule::template terms>));
 }
 template <class Real> DESCENT_HD bool is_sound(step_terms<Real> const& k) {
@@ -71,8 +70,8 @@ DESCENT_HD bool is_idle(bool has_elements, [[maybe_unused]] double const* totals
 
 /// What is wrong with a unit that is not sound, given its rule as it is at that step.
 template <class Rule, class Real>
-DESCENT_HD term_fault fault_of(unit<Rule, Real> const& x, [[maybe_unused]] Rule const& scheduled, std::int64_t unit,
-                               term_fault::place what = term_fault::term) {
+DESCENT_HD term_fault fault_of(unit_terms<Rule, Real> const& x, [[maybe_unused]] Rule const& scheduled,
+                               std::int64_t unit, term_fault::place what = term_fault::term) {
   if constexpr (has_lr<Rule>)
     if (what != term_fault::matrices && !is_finite(Real(scheduled.lr))) return {what, -1, unit, scheduled.lr};
   constexpr int n = int(members<Rule::template terms>);
@@ -89,14 +88,14 @@ template <class Rule> struct memory_type { using type = no_memory; };
 template <has_memory Rule> struct memory_type<Rule> { using type = typename Rule::memory; };
 template <class Rule> using memory_of = typename memory_type<Rule>::type;
 
-template <class Plan> using unit_of = unit<typename Plan::rule, typename Plan::real>;
+template <class Plan> using unit_terms_of = unit_terms<typename Plan::rule, typename Plan::real>;
 
 /// The terms of update t of one group or tensor of a rule without sums; of a frozen one the memory stays as it is.
 template <class Plan>
-DESCENT_HD unit_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
-                                  typename Plan::policies const& policies, std::int64_t t, double factor,
-                                  [[maybe_unused]] memory_of<typename Plan::rule>* memories,
-                                  [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
+DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
+                                        typename Plan::policies const& policies, std::int64_t t, double factor,
+                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                        [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
   using rule = typename Plan::rule;
   rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   if constexpr (has_memory<rule>) {
@@ -116,10 +115,10 @@ DESCENT_HD typename Plan::rule::template terms<typename Plan::real> terms_of_row
 
 /// What the sums of a group, or of tensor u, in update t need.
 template <class Plan>
-DESCENT_HD unit_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& group,
-                                        typename Plan::policies const& policies, std::int64_t t,
-                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories,
-                                        [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
+DESCENT_HD unit_terms_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& group,
+                                              typename Plan::policies const& policies, std::int64_t t,
+                                              [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                              [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
   using rule = typename Plan::rule;
   rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   if constexpr (has_sums_of_memory<rule>)
@@ -129,11 +128,11 @@ DESCENT_HD unit_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& 
 
 /// The terms of update t of one group or tensor, from its sums.
 template <class Plan>
-DESCENT_HD unit_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
-                                  typename Plan::policies const& policies, std::int64_t t, double factor,
-                                  double const* totals, std::int64_t stride,
-                                  [[maybe_unused]] memory_of<typename Plan::rule>* memories,
-                                  [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
+DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
+                                        typename Plan::policies const& policies, std::int64_t t, double factor,
+                                        double const* totals, std::int64_t stride,
+                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                        [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
   using rule = typename Plan::rule;
   if (Plan::sums_per_tensor && group.frozen) return {{}, 0, true};
   typename rule::template sums<double> sums;

@@ -9,9 +9,7 @@
 /// Counter-based random numbers: a function of seed, step and index, without a state.
 namespace descent::detail {
 
-struct random_words {
-  std::uint32_t word[4];
-};
+struct random_words { std::uint32_t word[4]; };
 
 /// Philox4x32 (Salmon et al. 2011, section 3.3): four random words from a 64-bit key and a 128-bit counter. With 7
 /// rounds it passes BigCrush; 10 leave a margin (table 2 there).

@@ -22,8 +22,6 @@ template <class F, std::size_t... I> DESCENT_HD void call_each(F const& f, std::
 /// Calls f(0), ..., f(N - 1), each with a constant. Every compiler unrolls this loop, so what it indexes stays in
 /// registers.
 DESCENT_CALLS
-template <std::size_t N, class F> DESCENT_HD void unrolled(F const& f) {
-  call_each(f, std::make_index_sequence<N>{});
-}
+template <std::size_t N, class F> DESCENT_HD void unrolled(F const& f) { call_each(f, std::make_index_sequence<N>{}); }
 
 }  // namespace descent::detail

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/cuda/error.hpp>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#define DESCENT_TEXT_OF(...) #__VA_ARGS__
+#define DESCENT_TEXT(...) DESCENT_TEXT_OF(__VA_ARGS__)
+
+namespace descent::detail {
+
+/// Throws std::invalid_argument when kernels on this device cannot reach count elements from p on.
+inline void require_device_memory(void const* p, std::int64_t count, int device, std::string const& what) {
+  if (count == 0) return;
+  auto const fail = [&](std::string const& where) { throw std::invalid_argument(what + " is " + where); };
+  cudaPointerAttributes a{};
+  require_cuda(cudaPointerGetAttributes(&a, p), "cudaPointerGetAttributes");
+  if (a.type == cudaMemoryTypeDevice && a.device != device)
+    fail("on device " + std::to_string(a.device) + ", but the optimizer is on device " + std::to_string(device));
+  if (a.type == cudaMemoryTypeUnregistered) {
+    int pageable = 0;
+    require_cuda(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, device), "cudaDeviceGetAttribute");
+    if (!pageable)
+      fail("host memory, which device " + std::to_string(device) + " cannot reach, or was freed; for host memory use "
+           "the backend host{}");
+  }
+}
+
+inline bool host_may_read(void const* p) {
+  cudaPointerAttributes a{};
+  require_cuda(cudaPointerGetAttributes(&a, p), "cudaPointerGetAttributes");
+  return a.type != cudaMemoryTypeDevice;
+}
+
+/// Throws cuda_error when this program carries no code for the device.
+template <class Kernel> void require_code(Kernel* kernel, int device) {
+  cudaFuncAttributes attributes{};
+  cudaError_t const code = cudaFuncGetAttributes(&attributes, kernel);
+  if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction ||
+      code == cudaErrorUnsupportedPtxVersion) {
+    cudaGetLastError();
+    int major = 0, minor = 0;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    throw cuda_error(
+        code, "this program carries code for the architectures " DESCENT_TEXT(__CUDA_ARCH_LIST__) ", but device " +
+                  std::to_string(device) + " is of compute capability " + std::to_string(major) + "." +
+                  std::to_string(minor) + ": compile with -arch=sm_" + std::to_string(major) + std::to_string(minor));
+  }
+  require_cuda(code, "cudaFuncGetAttributes");
+}
+
+}  // namespace descent::detail
+
+#undef DESCENT_TEXT
+#undef DESCENT_TEXT_OF

@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/schedule.hpp>
+#include <descent/detail/optimizer/made_by.hpp>
+#include <descent/detail/optimizer/state_views.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace descent::detail {
+
+/// Checkpoints: the pieces of a run, save() and load().
+template <class Plan, class Engine> class checkpoint : public state_views<Plan, Engine> {
+ protected:
+  using base = state_views<Plan, Engine>;
+  using rule = typename Plan::rule;
+  using base::base, base::core_;
+
+  static constexpr bool has_plateau = has<Plan, kind::plateau>;
+  static constexpr bool owns_scale = has<Plan, kind::loss_scale> && !Plan::shares_scale;
+
+ public:
+  /// All that the optimizer owns, in pieces: calls f(name, elements) for each that there is, with a span of constants
+  /// in the type that is stored. Of a parameter "W" that is "W.state.m", a member of the state by its name in the
+  /// rule's `slots` or else by its number, "W.master", "W.remainder", "W.average", "W.slow", "W.row_updates",
+  /// "W.matrix.m", parts of a matrix's memory by number; of what the rule remembers "memory" or, where that is for each
+  /// tensor, "W.memory", all in the backend's memory; on the host "made_by", the rule and what else gives pieces their
+  /// meaning as text, and of one element each "step", "matrix_updates", "loss_scale" and "plateau". Values,
+  /// hyperparameters, what is frozen and a loss scale that is shared are the caller's. On CUDA waits for the stream.
+  /// Throws std::logic_error while micro-batches wait for their update, and between calls that move the values
+  /// elsewhere.
+  template <class F> void save(F const& f) const {
+    refuse_between("save()");
+    std::string const mine = made_by<Plan>();
+    f(std::string("made_by"), std::span<char const>(mine));
+    each_piece(*this, [&](std::string const& name, auto const& read, auto const&, auto const&) {
+      auto const piece = read();
+      if (auto const elements = span_over(piece); !elements.empty()) f(name, elements);
+    });
+  }
+  /// Puts all pieces back into an optimizer that was made like the saved one: f(name, elements) gets a piece as it is,
+  /// and returns what comes in its place, a span, vector or array of the same type and length. The order of parameters
+  /// may be another. Gradients count as scaled then, whatever unscale() did. Throws as save() and, with nothing
+  /// changed, std::invalid_argument on another length, on another text of "made_by" (returned as it was shown, it is
+  /// none) and as set_step(), set_scale_state(), set_plateau() and set_row_updates(), and whatever f throws. Whether
+  /// states and masters are finite is not looked at.
+  template <class F> void load(F const& f) {
+    refuse_between("load()");
+    load_pieces(f, [] {});
+  }
+  /// The same given the names of all pieces that were saved, a range: where one of them is left over, or missing,
+  /// throws std::invalid_argument that says which.
+  template <class F, class Names> void load(F const& f, Names const& names) {
+    refuse_between("load()");
+    std::unordered_set<std::string> there;
+    for (auto const& name : names) there.emplace(name);
+    if (!there.contains("made_by")) require_names(there);
+    load_pieces(f, [&] { require_names(there); });
+  }
+
+  /// Puts back t, the updates applied so far, in [0, 2^62]. Throws std::invalid_argument, with nothing changed, on
+  /// another number and, on the host, where a schedule is out of its field's range at t. What a matrix rule does every
+  /// n updates goes on as if none had been skipped; load() knows of those that were.
+  void set_step(std::int64_t t) {
+    core_.alive();
+    check_step(t);
+    core_.alive().set_control(&control_block::step, t, core_.groups);
+    if constexpr (Plan::has_matrices) core_.alive().matrices.set_updates(t);
+  }
+
+  /// The state of the loss scale, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
+  /// Throws std::invalid_argument on one in which the policy is never.
+  loss_scale_state scale_state() const { return core_.waiting("scale_state()").read_scale(); }
+  void set_scale_state(loss_scale_state const& s)
+      requires(otherwise("no scale of its own: set the loss_scaler's") || owns_scale) {
+    check_scale(s);
+    core_.alive().set_control(&control_block::scale, s, core_.groups);
+  }
+
+  /// The state of the plateau, likewise.
+  plateau_state plateau() const requires(otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau)
+  {
+    return core_.waiting("plateau()").read_control().plateau;
+  }
+  void set_plateau(plateau_state const& s)
+      requires(otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau) {
+    check_plateau(s);
+    core_.alive().set_control(&control_block::plateau, s, core_.groups);
+  }
+
+  /// Values, masters, states, averages, groups, t and loss scale become those of one rank, on which they were put back,
+  /// say. Waits for all ranks and, on CUDA, for the stream. Throws as step(); after a comm_error values may be those of
+  /// either.
+  void broadcast(int root = 0) requires(otherwise("it gives all ranks what one of them has: give replicated{comm}") ||
+                                        (Plan::parallel && !Plan::shards)) {
+    Engine& e = core_.waiting("broadcast()");
+    core_.refuse_averages("broadcast()");
+    core_.refuse_elsewhere("broadcast()");
+    e.broadcast(core_.groups, root);
+    core_.end_unscaled();
+  }
+
+  /// Throws std::invalid_argument on every rank, with the first difference and which ranks have what, unless all have
+  /// the same t, groups, loss scale and, to the bit, values, masters, states and averages; with sharded the values only
+  /// of these, as each rank has its own part of the others. Nothing changes, and broadcast() mends. Each buffer is read
+  /// once, and 8 bytes for each are compared. Waits for all ranks and, on CUDA, for the stream.
+  void agree()
+      requires(otherwise("there is one rank: give the policy replicated{comm} or sharded{comm}") || Plan::parallel) {
+    core_.waiting("agree()").agree(core_.where, core_.groups);
+  }
+
+ private:
+  /// What load() does; require_pieces() comes when it is known that the same rule has saved them.
+  template <class F, class Require> void load_pieces(F const& f, Require const& require_pieces) {
+    std::string const mine = made_by<Plan>();
+    answer_to<std::span<char const>, F> const theirs(mine, "made_by", f);
+    if (std::string const other(theirs.elements().begin(), theirs.elements().end()); other != mine)
+      throw std::invalid_argument("load: the run was saved by '" + other + "', this optimizer is '" + mine + "'");
+    require_pieces();
+    std::vector<std::shared_ptr<void>> answers;
+    each_piece(*this, [&](std::string const& name, auto const& read, auto const& check, auto const&) {
+      answers.emplace_back();
+      if (auto const piece = read(); span_over(piece).empty()) return;
+      auto const a = std::make_shared<answer_to<decltype(read()), F>>(read(), name, f);
+      this->require_size("load: '" + name + "'", span_over(a->piece).size(), a->elements().size());
+      check(*this, a->elements());
+      answers.back() = a;
+    });
+    auto answer = answers.begin();
+    each_piece(*this, [&](std::string const&, auto const& read, auto const&, auto const& put) {
+      auto const* const a = static_cast<answer_to<decltype(read()), F> const*>((answer++)->get());
+      if (a) put(*this, a->elements());
+    });
+    if constexpr (Plan::sums) core_.alive().set_groups(core_.groups);  // the next sums depend on what was put back
+    core_.end_unscaled();
+    core_.alive().read_control();  // waits until all is copied
+  }
+
+  struct anything {
+    void operator()(auto const&, auto const&) const {}
+  };
+  template <class Range> static auto span_over(Range const& x) {
+    using span = decltype(std::span(x));
+    return std::span<typename span::value_type const>(x);
+  }
+
+  /// What f answers to a piece, which stays as it may be a view of it.
+  template <class Piece, class F> struct answer_to {
+    using shown = decltype(span_over(std::declval<Piece const&>()));
+    Piece piece;
+    std::decay_t<std::invoke_result_t<F const&, std::string const&, shown>> given;
+
+    answer_to(Piece shown_piece, std::string const& name, F const& f)
+        : piece(std::move(shown_piece)), given(f(name, span_over(piece))) {}
+    auto elements() const {
+      static_assert(std::is_same_v<decltype(span_over(given)), shown>,
+                    "load(f): f(name, elements) returns elements of the type that it is shown; convert on purpose");
+      return span_over(given);
+    }
+  };
+
+  /// Throws where others than these pieces are there.
+  void require_names(std::unordered_set<std::string> there) const {
+    std::vector<std::string> missing;
+    if (!there.erase("made_by")) missing.push_back("made_by");
+    each_piece(*this, [&](std::string const& name, auto const& read, auto const&, auto const&) {
+      if (auto const piece = read(); span_over(piece).empty() || there.erase(name)) return;
+      missing.push_back(name);
+    });
+    std::vector<std::string> left(there.begin(), there.end());
+    std::ranges::sort(left);
+    if (missing.empty() && left.empty()) return;
+    auto const listed = [](std::vector<std::string> const& names, char const* what) {
+      std::size_t const shown = std::min(names.size(), std::size_t(20));
+      std::string text;
+      for (std::size_t i = 0; i < shown; ++i) text += (i ? ", '" : std::string(what) + " '") + names[i] + "'";
+      return shown < names.size() ? text + " and " + std::to_string(names.size() - shown) + " more" : text;
+    };
+    std::string const lacks = listed(missing, "missing:"), has = listed(left, "left over:");
+    throw std::invalid_argument("load: " + lacks + (lacks.empty() || has.empty() ? "" : ", ") + has);
+  }
+
+  void refuse_between(char const* function) const {
+    Engine const& e = core_.waiting(function);
+    core_.refuse_averages(function);
+    core_.refuse_elsewhere(function);
+    core_.refuse_ready(function);
+    if (auto const n = e.read_control().batches)
+      throw std::logic_error(std::string(function) +
+                             " while micro-batches wait for their update: " + std::to_string(n));
+  }
+  void check_step(std::int64_t t) const {
+    require_steps("set_step", "the step", t, 0);
+    core_.check_schedules(t);
+  }
+  void check_scale(loss_scale_state const& s) const {
+    require_scale_state(get<kind::loss_scale>(core_.alive().policies()), s);
+  }
+  static void check_plateau(plateau_state const& s) {
+    constexpr char const* name = "set_plateau";
+    require(s.value >= 0 && s.value <= 1, name, "the value", "in [0, 1]", s.value);
+    require(!is_nan(s.best), name, "the best metric", "a number", s.best);
+    require_steps(name, "the count of bad metrics", s.bad, 0);
+    require_steps(name, "the cooldown left", s.cooldown, 0);
+    require_steps(name, "the count of metrics in the mean", s.collected, 0);
+    require(s.collected > 0 || s.mean == 0, name, "the mean of no metric", "0", s.mean);
+  }
+
+  /// f(name, read, check, put) for each piece: what read() gives now, and what put(optimizer, elements) makes of it,
+  /// which throws only where check(optimizer, elements) does.
+  template <class Self, class F> static void each_piece(Self& self, F const& f) {
+    f("step", [&] { return std::array{self.core_.alive().read_control().step}; },
+      [](auto const& of, auto const& x) { of.check_step(x[0]); }, [](auto& to, auto const& x) { to.set_step(x[0]); });
+    if constexpr (Plan::has_matrices)
+      f("matrix_updates", [&] { return std::array{self.core_.alive().matrices.updates()}; },
+        [](auto const&, auto const& x) { require_steps("load", "'matrix_updates'", x[0], 0); },
+        [](auto& to, auto const& x) { to.core_.alive().matrices.set_updates(x[0]); });
+    if constexpr (owns_scale)
+      f("loss_scale", [&] { return std::array{self.scale_state()}; },
+        [](auto const& of, auto const& x) { of.check_scale(x[0]); },
+        [](auto& to, auto const& x) { to.set_scale_state(x[0]); });
+    if constexpr (has_plateau)
+      f("plateau", [&] { return std::array{self.plateau()}; },
+        [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
+        [](auto& to, auto const& x) { to.set_plateau(x[0]); });
+    for (std::size_t t = 0; t < self.core_.where.names.size(); ++t) each_piece_of(self, t, f);
+    if constexpr (has_memory<rule> && !Plan::unit_per_tensor) array("memory", [&] { return self.rule_memory(); }, f);
+  }
+  /// A piece that lies in the backend's memory.
+  template <class Read, class F, class Check = anything>
+  static void array(std::string const& name, Read const& read, F const& f, Check const& check = {}) {
+    f(name, read, check, [&read](auto& to, auto const& x) { to.put("load", read(), x); });
+  }
+  template <class Self, class F> static void each_piece_of(Self& self, std::size_t t, F const& f) {
+    auto const& storage = self.core_.alive().storage;
+    std::string const& name = self.core_.where.names[t];
+    auto const piece = [&](std::string const& what, auto const& read, auto const&... check) {
+      array(name + what, read, f, check...);
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (piece(".state." + slot_in_piece<rule>(I), [&] { return self.template state_of<I>(t); }), ...);
+    }(typename Plan::every_slot{});
+    if constexpr (Plan::has_matrices) each_matrix_piece(self, t, piece);
+    if constexpr (Plan::has_master) piece(".master", [&] { return self.master_of(t); });
+    if constexpr (Plan::has_remainder)
+      piece(".remainder", [&] { return self.template view<std::uint16_t>(storage.remainder(), t); });
+    if constexpr (has<Plan, kind::average>)
+      piece(".average", [&] { return self.template view<typename Plan::real>(storage.average(), t); });
+    if constexpr (has<Plan, kind::lookahead>)
+      piece(".slow", [&] { return self.template view<typename Plan::slow>(storage.slow(), t); });
+    if constexpr (has_memory<rule> && Plan::unit_per_tensor)
+      piece(".memory", [&] { return self.rule_memory().subspan(t, 1); });
+    if constexpr (Plan::per_row_step)
+      piece(".row_updates", [&] { return self.row_updates_of(t); },
+            [&](auto const& of, auto const& x) { of.require_counts("load: '" + name + ".row_updates'", x); });
+  }
+  template <class Self, class Piece> static void each_matrix_piece(Self& self, std::size_t t, Piece const& piece) {
+    constexpr std::size_t slots = members<Plan::matrix_rule::template state>;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (piece(".matrix." + slot_in_piece<typename Plan::matrix_rule>(I),
+             [&] { return self.template matrix_state_of<I>(t); }), ...);
+    }(std::make_index_sequence<slots>{});
+    auto const& matrices = self.core_.alive().matrices;
+    for (std::size_t part = 0; part < matrices.where().parts(t); ++part)
+      piece(".matrix." + std::to_string(slots + part), [&] { return matrix_memory<Plan>(matrices, t, part); });
+  }
+};
+
+template <class Value, class Gradient, class Rule, class... Ps>
+using optimizer_base = checkpoint<typename optimizer_traits<Value, Gradient, Rule, Ps...>::plan,
+                                  typename optimizer_traits<Value, Gradient, Rule, Ps...>::backend::template engine<
+                                      typename optimizer_traits<Value, Gradient, Rule, Ps...>::plan>>;
+
+}  // namespace descent::detail

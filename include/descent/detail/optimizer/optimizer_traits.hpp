@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/backends/host.hpp>
+#include <descent/core/rule.hpp>
+#include <descent/detail/step/control.hpp>
+#include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/partition.hpp>
+#include <descent/detail/step/plan.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/schedules/vary.hpp>
+
+namespace descent::detail {
+
+template <class R> concept names_sums = requires { typename R::template sums<double>; } || requires { R::sums_over; };
+template <class R> concept names_memory = requires { requires !std::is_void_v<typename R::memory>; };
+template <class R> inline constexpr bool sums_over_known = true;
+template <has_sums R> inline constexpr bool sums_over_known<R> = R::sums_over != scope::group;
+template <class R> concept names_start = requires(R const r, float x) { r.start(x); };
+template <class R> concept names_uses = requires { &R::uses; };
+
+template <class Policy, class Rule, class MatrixRule> constexpr bool suits_rule() {
+  if constexpr (requires { Policy::template require_rule<Rule, MatrixRule>(); })
+    Policy::template require_rule<Rule, MatrixRule>();
+  else if constexpr (requires { Policy::template require_rule<Rule>(); }) Policy::template require_rule<Rule>();
+  return true;
+}
+
+template <class P, std::size_t Slots> inline constexpr bool suits_slots = true;
+template <class... Ts, std::size_t Slots>
+inline constexpr bool suits_slots<states<Ts...>, Slots> = sizeof...(Ts) <= 1 || sizeof...(Ts) == Slots;
+
+template <class Rule, class... Ps> inline constexpr std::size_t lr_schedules = count_of<kind::field<nullptr>, Ps...>;
+template <has_lr Rule, class... Ps>
+inline constexpr std::size_t lr_schedules<Rule, Ps...> =
+    count_of<kind::field<nullptr>, Ps...> + count_of<kind::field<&Rule::lr>, Ps...>;
+
+/// A rule's fields follow one schedule each: learning_rate, vary, scale and scale_learning_rate exclude each other.
+template <class Rule, class Kind, class... Ps> inline constexpr bool replaces_scaled = false;
+template <class Rule, auto Field, class... Ps>
+inline constexpr bool replaces_scaled<Rule, kind::scaled_field<Field>, Ps...> = count_of<kind::field<Field>, Ps...> > 0;
+template <class Rule, class... Ps>
+inline constexpr std::size_t lr_scales = count_of<kind::scaled_field<nullptr>, Ps...>;
+template <has_lr Rule, class... Ps>
+inline constexpr std::size_t lr_scales<Rule, Ps...> =
+    count_of<kind::scaled_field<nullptr>, Ps...> + count_of<kind::scaled_field<&Rule::lr>, Ps...>;
+/// Whether the matrix rule's lr, which learning_rate() leaves alone, has one schedule at most.
+template <class Rule, class... Ps> inline constexpr bool one_matrix_rate = true;
+template <has_lr Rule, class... Ps>
+inline constexpr bool one_matrix_rate<Rule, Ps...> =
+    lr_scales<Rule, Ps...> + count_of<kind::field<&Rule::lr>, Ps...> <= 1;
+
+template <class Rule> inline constexpr std::size_t slots_of = 1;
+template <has_state Rule> inline constexpr std::size_t slots_of<Rule> = members<Rule::template state>;
+
+/// The sentences for arguments that do not make an optimizer. A base of it, so that they come before all other errors.
+template <class Rule, class... Ps> struct rule_checks {
+  static_assert(has_state<Rule> || !policy<Rule>,
+                "the rule stands first, behind the parameters: optimizer{params, rule, policies...}");
+  static_assert(has_state<Rule>,
+                "an update rule needs 'template <class Real> struct state', whose members are all of type Real");
+  static_assert(has_terms<Rule>,
+                "an update rule needs 'template <class Real> struct terms', whose members are all of type Real, and "
+                "'terms<double> at(std::int64_t t) const'");
+  static_assert(has_update<Rule>,
+                "an update rule needs 'template <class Real> static Real update(Real p, Real g, state<Real>& s, "
+                "terms<Real> const& k)'");
+  static_assert(std::is_trivially_copyable_v<Rule>, "an update rule is trivially copyable");
+  static_assert(has_sums<Rule> || !names_sums<Rule>,
+                "a rule with sums needs 'template <class Real> struct sums', 'static constexpr scope sums_over' and "
+                "'template <class Real> static sums<Real> sum(Real p, Real g, terms<Real> const& k)'");
+  static_assert(has_memory<Rule> || !names_memory<Rule>,
+                "a rule with memory needs 'terms<double> at(std::int64_t t, memory& old) const', or with sums "
+                "'terms<double> at(std::int64_t t, sums<double> const& total, memory& old) const'");
+  static_assert(has_start<Rule> || !names_start<Rule>,
+                "the start of a rule's state is 'template <class Real> state<Real> start(Real p) const'");
+  static_assert(has_optional_state<Rule> || !names_uses<Rule>, "optional state is 'bool uses(std::size_t slot) const'");
+  static_assert(!has_sums<Rule> || sums_over_known<Rule>, "a rule's sums run over scope::tensor or scope::model");
+  static_assert((policy<Ps> && ...),
+                "an argument after the rule is not a policy: a policy names its kind, 'using policy_kind = ...'; a "
+                "schedule goes into learning_rate(schedule), a transform into chain{transform, rule}");
+  static_assert(((!policy<Ps> || count_of<typename kind_of<Ps>::type, Ps...> == 1) && ...) &&
+                    lr_schedules<Rule, Ps...> <= 1,
+                "two policies of one kind: each kind of policy may be given at most once");
+  static_assert(((!replaces_scaled<Rule, typename kind_of<Ps>::type, Ps...>) && ...) &&
+                    (lr_schedules<Rule, Ps...> == 0 || lr_scales<Rule, Ps...> == 0) && lr_scales<Rule, Ps...> <= 1 &&
+                    one_matrix_rate<typename matrix_rule_type<policy_of<kind::matrices, void, Ps...>>::type, Ps...>,
+                "a field follows one schedule: learning_rate and vary, which replace it, exclude scale_learning_rate "
+                "and scale, which multiply it");
+  static_assert((suits_slots<Ps, slots_of<Rule>> && ...),
+                "states<T...>: one type for all members of the rule's state, or one for each");
+  static_assert((suits_rule<Ps, Rule, typename matrix_rule_type<policy_of<kind::matrices, void, Ps...>>::type>() &&
+                 ...));
+};
+
+/// What is wrong between policies and types of parameters.
+template <class Plan> struct policy_checks {
+  using value = typename Plan::value;
+  static_assert(!has<Plan, kind::perturbation> || !has<Plan, kind::accumulation>,
+                "sam and gradient_ahead cannot be combined with accumulate: each micro-batch would need a move of its "
+                "own");
+  static_assert(!has<Plan, kind::perturbation> || Plan::is_sam || !Plan::has_matrices,
+                "gradient_ahead cannot be combined with matrices: a matrix rule does not say where it leads");
+  static_assert(!Plan::is_sam || Plan::norm_of == norm::l2,
+                "sam: the ascent is along the L2 norm, so the clip policy must be of that norm too");
+  static_assert(!has_loss<typename Plan::rule> || has<Plan, kind::loss>,
+                "the rule looks at the loss of the batch: give the policy loss_at{pointer}");
+  static_assert(!takes_normal<typename Plan::rule> || !has<Plan, kind::noise>,
+                "gradient_noise: the rule takes random normals itself; noise comes from the rule or from the policy");
+  static_assert(!has_sums_of_memory<typename Plan::rule> || Plan::sums_per_tensor || Plan::clip_over != scope::tensor,
+                "clipping of each tensor cannot come before sums over the model that depend on the rule's memory");
+  static_assert(!Plan::is_sam || !Plan::selects_rows,
+                "sam cannot be combined with masked_rows: ascend() would move rows that are not selected");
+  static_assert(!Plan::has_matrices || !grows_batch<typename Plan::accumulation>,
+                "accumulate_by cannot be combined with matrices: the host must know which calls update");
+  static_assert(!Plan::has_matrices || !Plan::selects_rows,
+                "matrices cannot be combined with masked_rows: a matrix rule moves whole matrices");
+  static_assert(!Plan::parallel || !Plan::has_matrices,
+                "matrices cannot be combined with replicated or sharded: a matrix rule works on one rank");
+  static_assert(!Plan::parallel || !Plan::selects_rows,
+                "masked_rows cannot be combined with replicated or sharded: each rank would select rows of its own");
+  static_assert(!Plan::shards || !has<Plan, kind::perturbation>,
+                "sam and gradient_ahead cannot be combined with sharded: a rank would need the others' state");
+  static_assert(!Plan::overlaps || !Plan::is_sam,
+                "overlap cannot be combined with sam: ascend() would need the gradients of all ranks, too");
+  static_assert(!Plan::overlaps || !grows_batch<typename Plan::accumulation>,
+                "overlap cannot be combined with accumulate_by: ready() must know which micro-batch is the last");
+  static_assert(!Plan::per_row_step || (!Plan::sums && !has_memory<typename Plan::rule>),
+                "masked_rows<row_step::own>: a rule with sums or memory has one t for all rows");
+  static_assert(!Plan::has_remainder || types<value>::template has<bfloat16>,
+                "master_remainder: the 16 bits are those that a bfloat16 value lacks; there is no such value");
+  static_assert(
+      !has<Plan, kind::rounding> || Plan::any_rounds,
+      "stochastic_rounding: nothing that it rounds is stored in 16 bits; values beside a master are the master "
+      "rounded to nearest");
+};
+
+/// What any group needs of the state; a field that follows a schedule may take any value.
+template <class Plan>
+std::array<bool, Plan::slots> used_slots(std::vector<group_entry<typename Plan::rule>> const& groups,
+                                         typename Plan::policies const& set) {
+  std::array<bool, Plan::slots> used;
+  for (std::size_t i = 0; i != Plan::slots; ++i) {
+    used[i] = !has_optional_state<typename Plan::rule>;
+    if constexpr (has_optional_state<typename Plan::rule>)
+      for (auto const& g : groups) used[i] = used[i] || unscheduled(g.rule, set, g.number).uses(i);
+  }
+  return used;
+}
+
+inline void require_weight(double weight, bool has_inverse, char const* type, bool is_taken) {
+  if (!is_finite(weight) || weight <= 0)
+    throw std::invalid_argument("step: weight must be finite and above 0, is " + number(weight));
+  if (!has_inverse)
+    throw std::invalid_argument(std::string("step: weight must have an inverse in ") + type + ", is " + number(weight));
+  if (!is_taken && weight != 1)
+    throw std::invalid_argument("step: a weight needs the policy accumulate{n}, replicated or sharded");
+}
+[[noreturn]] inline void refuse_slot(std::string const& name) {
+  throw std::invalid_argument("a group now needs the state '" + name +
+                              "', which none needed at construction, so it was not allocated");
+}
+[[noreturn]] inline void refuse_group(std::size_t group, std::string const& why) {
+  throw std::invalid_argument("group " + std::to_string(group) + ": " + why);
+}
+inline void require_group(int index, std::size_t groups) {
+  if (index < 0 || std::size_t(index) >= groups)
+    throw std::invalid_argument("there is no group " + std::to_string(index) + ": groups are 0 to " +
+                                std::to_string(groups - 1));
+}
+
+/// The plan of an optimizer, whose bundles of policies are taken apart.
+template <class Value, class Gradient, class Rule, class List> struct traits_of_list;
+template <class Value, class Gradient, class Rule, class... Ps>
+struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
+  using plan = detail::plan<Value, Gradient, Rule, Ps...>;
+  using backend = policy_of<kind::backend, host<>, Ps...>;
+  struct checked : rule_checks<Rule, Ps...>, policy_checks<plan> {};
+  template <class... Arguments> static auto set([[maybe_unused]] Arguments const&... arguments) {
+    return policy_set<Ps...>{policy_in<Ps>(arguments...)...};
+  }
+  /// Where everything lies, with the matrices behind the rest.
+  template <class... Arguments>
+  static layout<Value, typename plan::gradient> layout_of(parameters<Value, Gradient> const& params,
+                                                          [[maybe_unused]] Arguments const&... arguments) {
+    if constexpr (plan::parallel) {
+      layout<Value, typename plan::gradient> where(sum_over_ranks{}, layout<Value, Gradient>(params));
+      typename plan::parallel_policy const& team = policy_in<typename plan::parallel_policy>(arguments...);
+      if constexpr (plan::shards) where.own = partition_of<plan>(where, team).own(team.comm->rank());
+      return where;
+    } else if constexpr (plan::has_matrices) {
+      return {params, [&](auto const& v) { return policy_in<typename plan::matrices>(arguments...).routes(v); }};
+    } else {
+      return layout<Value, Gradient>(params);
+    }
+  }
+  static backend backend_in([[maybe_unused]] policy_set<Ps...> const& set) {
+    if constexpr (std::is_base_of_v<backend, policy_set<Ps...>>) return set;
+    else return {};
+  }
+  static void check_weight(double weight) {
+    require_weight(weight, is_factor<typename plan::real>(1 / weight), type_name<typename plan::real>(),
+                   plan::parallel || has<plan, kind::accumulation>);
+  }
+  /// Given which members of the state are allocated.
+  static void check_slots(std::vector<group_entry<Rule>> const& groups, policy_set<Ps...> const& set,
+                          std::array<bool, plan::slots> const& used) {
+    auto const needed = used_slots<plan>(groups, set);
+    for (std::size_t i = 0; i != plan::slots; ++i)
+      if (needed[i] && !used[i]) refuse_slot(slot_name<Rule>(i));
+  }
+  /// Given the number of groups, or 0 where it is not known yet.
+  static void check([[maybe_unused]] policy_set<Ps...> const& set, [[maybe_unused]] int groups = 0) {
+    (check_one<Ps>(set, groups), ...);
+  }
+
+ private:
+  template <class P> static void check_one(P const& policy, int groups) {
+    if constexpr (requires { policy.check(); }) policy.check();
+    if constexpr (requires { policy.check_groups(groups); }) policy.check_groups(groups);
+  }
+};
+template <class Value, class Gradient, class Rule, class... Ps>
+using optimizer_traits = traits_of_list<Value, Gradient, Rule, flat_list<Ps...>>;
+
+}  // namespace descent::detail

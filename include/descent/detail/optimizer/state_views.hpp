@@ -1,0 +1,326 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/optimizer/optimizer_traits.hpp>
+#include <descent/detail/step/explain.hpp>
+#include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/row_moves.hpp>
+#include <descent/detail/step/terms.hpp>
+#include <descent/detail/util/self_movable.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace descent::detail {
+
+/// For a constraint, of which compilers show this: requires(otherwise("what is missing") || there). nvcc shows no more
+/// than the line with the function's name, so that it stands there.
+consteval bool otherwise(char const*) { return false; }
+
+template <class Engine, class Entry>
+concept checks_schedules =
+    requires(Engine& e, std::vector<Entry> const& groups) { e.check_schedules(groups, std::int64_t()); };
+
+[[noreturn]] inline void refuse_now(char const* function, char const* why) {
+  throw std::logic_error(std::string(function) + why);
+}
+
+/// What an optimizer holds, and the checks of the order of calls.
+template <class Plan, class Engine> struct optimizer_core {
+  using rule = typename Plan::rule;
+  using entry = group_entry<rule>;
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+
+  optimizer_core(tensors of, rule const& r) : where(std::move(of)), groups(std::size_t(where.groups), {r}) {
+    for (std::size_t g = 0; g < groups.size(); ++g) groups[g].number = std::int32_t(g);
+  }
+
+  Engine& alive() const {
+    if (!engine) refuse_now("this optimizer", " was moved from");
+    return *engine;
+  }
+  /// Of a parameter.
+  std::size_t number_of(std::string const& name) const {
+    alive();
+    return where.find(name);
+  }
+  /// For a function that waits.
+  Engine& waiting(char const* function) const {
+    alive().refuse_capture(function);
+    return *engine;
+  }
+
+  void refuse_averages(char const* function) const {
+    if (swapped) refuse_now(function, " between two calls of swap_average(): the values are the averages now");
+  }
+  void refuse_elsewhere(char const* function) const {
+    if (ascended)
+      refuse_now(function, Plan::is_sam ? " after ascend(): the values are elsewhere until step()"
+                                        : " after move_ahead(): the values are elsewhere until step()");
+  }
+
+  void refuse_ready([[maybe_unused]] char const* function) const {
+    if constexpr (Plan::overlaps)
+      if (alive().any_ready()) refuse_now(function, " after ready(): gradients are on their way until step()");
+  }
+
+  /// The gradients have their loss scale, or will have when they are written anew.
+  void end_unscaled() {
+    if constexpr (Plan::unscales) engine->mark_unscaled(false);
+    unscaled = false;
+  }
+
+  /// On the host, where every schedule can be called: what they make of the groups and of their terms.
+  void check_schedules([[maybe_unused]] std::int64_t step) const {
+    if constexpr (checks_schedules<Engine, entry>) engine->check_schedules(groups, step);
+  }
+  /// The terms of the next update alone.
+  void check_terms() const {
+    if constexpr (checks_schedules<Engine, entry>) engine->check_next_terms(groups);
+  }
+
+  self_movable<tensors> where;
+  self_movable<std::vector<entry>> groups;
+  std::unique_ptr<Engine> engine;
+  bool swapped = false, ascended = false;  // whether the values are the averages, or elsewhere
+  bool unscaled = false;                   // whether unscale() was called for the next step
+};
+
+/// The face's part that shows what the optimizer owns, and puts it back.
+template <class Plan, class Engine> class state_views {
+ protected:
+  using core = optimizer_core<Plan, Engine>;
+  using rule = typename Plan::rule;
+
+  state_views(typename core::tensors where, rule const& r) : core_(std::move(where), r) {}
+
+  static constexpr bool has_plateau = has<Plan, kind::plateau>;
+  static constexpr bool has_average = has<Plan, kind::average>;
+  static constexpr bool has_slow = has<Plan, kind::lookahead>;
+
+ public:
+  /// A member of the state of one parameter, by its number, or by its name in the rule's `slots` where all members have
+  /// one type. In the backend's memory: on CUDA wait for the stream before you read it. Empty when it is not stored.
+  template <std::size_t Slot>
+  auto state(std::string const& name) const
+      requires(otherwise("the rule's state has fewer members") || Slot < Plan::slots) {
+    return state_of<Slot>(core_.number_of(name));
+  }
+  auto state(std::string const& name, std::size_t slot) const
+      requires(otherwise("the state's members have several types: use state<number>(name)") ||
+               Plan::state_types::size == 1) {
+    if (slot >= Plan::slots)
+      throw std::invalid_argument("state of '" + name + "': the rule has " + std::to_string(Plan::slots) +
+                                  " members of state, asked for number " + std::to_string(slot));
+    return state_view<typename Plan::template slot<0>>(core_.alive().storage.slot(slot), core_.number_of(name));
+  }
+  auto state(std::string const& name, std::string_view slot) const requires has_slot_names<rule> {
+    for (std::size_t i = 0; i != Plan::slots; ++i)
+      if (slot == rule::slots[i]) return state(name, i);
+    throw std::invalid_argument("state of '" + name + "': the rule has no member '" + std::string(slot) + "'");
+  }
+
+  /// A member of the matrix rule's state of one matrix, or behind those a part of its memory, in the type that it is
+  /// stored in; likewise. Empty for other parameters.
+  template <std::size_t Part>
+  auto matrix_state(std::string const& name) const
+      requires(otherwise("give the policy matrices{rule}") || Plan::has_matrices) {
+    return matrix_state_of<Part>(core_.number_of(name));
+  }
+  template <std::size_t Part>
+  void set_matrix_state(std::string const& name, auto const& from)
+      requires(otherwise("give matrices{rule}") || Plan::has_matrices) {
+    put("set_matrix_state of '" + name + "'", matrix_state<Part>(name), from);
+  }
+
+  /// Puts a member of the state back as state<Slot>(name) gave it, from a vector, span or array in memory that the
+  /// backend can copy from; on CUDA enqueued. Another type than the stored one does not compile: convert on purpose.
+  /// Throws on another length.
+  template <std::size_t Slot>
+  void set_state(std::string const& name, auto const& from)
+      requires(otherwise("the rule's state has fewer members") || Slot < Plan::slots) {
+    put("set_state of '" + name + "'", state<Slot>(name), from);
+  }
+  /// What the rule remembers beside the elements, a Rule::memory for each group, or for each tensor where its sums or
+  /// the clipping go over a tensor; in the backend's memory. Putting it back likewise.
+  auto rule_memory() const
+      requires(otherwise("rule_memory(): the rule has no memory beside its state") || has_memory<rule>) {
+    return std::span<memory_of<rule> const>(core_.alive().memories());
+  }
+  void set_rule_memory(auto const& from)
+      requires(otherwise("rule_memory(): the rule has no memory beside its state") || has_memory<rule>) {
+    put_memory("set_rule_memory", rule_memory(), from);
+  }
+  /// With overlap{}: the gradient of one parameter is complete, and may be sent; on CUDA where the stream that makes it
+  /// has come so far, the optimizer's unless another is given. By the parameter's place in the list, or by its name,
+  /// which is looked for. Until step() it must stay as it is. Throws std::logic_error, with nothing changed, when it
+  /// was said already; otherwise as step().
+  void ready(std::size_t parameter, auto... stream)
+      requires(otherwise("give replicated or sharded overlap{}") || Plan::overlaps) {
+    core_.alive().ready(core_.groups, parameter, stream...);
+  }
+  void ready(std::string const& name, auto... stream)
+      requires(otherwise("give replicated or sharded overlap{}") || Plan::overlaps) {
+    ready(core_.number_of(name), stream...);
+  }
+
+  /// Shows on_plateau a metric, such as the loss over what it does not train on: one value, or one that is read where
+  /// the backend is. On CUDA enqueued; in a capture the value stays as it is, and the memory is read at each replay.
+  void observe(double metric) requires(otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau) {
+    core_.alive().observe(nullptr, metric, core_.groups);
+  }
+  void observe(float const* metric)
+      requires(otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau) {
+    if (!metric) throw std::invalid_argument("observe: the pointer to the metric is null");
+    core_.alive().observe(metric, 0, core_.groups);
+  }
+  /// The master copy of one parameter, likewise. If the value already has the master's type, the value itself.
+  auto master(std::string const& name) const
+      requires(otherwise("no master: give the policy master<float>{}") || Plan::has_master) {
+    return master_of(core_.number_of(name));
+  }
+
+  /// Puts masters back, to the bit, where reload_values() makes them of the values; likewise average, slow weights,
+  /// remainder and counts of rows below.
+  void set_master(std::string const& name, auto const& from)
+      requires(otherwise("give the policy master<float>{}") || Plan::has_master) {
+    put("set_master of '" + name + "'", master(name), from);
+  }
+
+  /// The average of one parameter, likewise.
+  auto average(std::string const& name) const
+      requires(otherwise("no average: give the policy ema{} or swa{}") || has_average) {
+    return view<typename Plan::real>(core_.alive().storage.average(), core_.number_of(name));
+  }
+  void set_average(std::string const& name, auto const& from)
+      requires(otherwise("give the policy ema{} or swa{}") || has_average) {
+    put("set_average of '" + name + "'", average(name), from);
+  }
+  /// Lookahead's slow weights of one parameter, likewise.
+  auto slow(std::string const& name) const requires(otherwise("give the policy lookahead{}") || has_slow) {
+    return view<typename Plan::slow>(core_.alive().storage.slow(), core_.number_of(name));
+  }
+  void set_slow(std::string const& name, auto const& from) requires(otherwise("give lookahead{}") || has_slow) {
+    put("set_slow of '" + name + "'", slow(name), from);
+  }
+  /// The 16 bits that each value of one parameter lacks, likewise.
+  auto remainder(std::string const& name) const
+      requires(otherwise("give the policy master_remainder{}") || Plan::has_remainder) {
+    return view<std::uint16_t>(core_.alive().storage.remainder(), core_.number_of(name));
+  }
+  void set_remainder(std::string const& name, auto const& from)
+      requires(otherwise("give master_remainder{}") || Plan::has_remainder) {
+    put("set_remainder of '" + name + "'", remainder(name), from);
+  }
+
+  /// Selects the rows of one parameter that steps update, from the next one on: those whose byte in the mask is not 0;
+  /// null selects all. The mask is the caller's, one byte a row in the backend's memory, and each step reads it anew,
+  /// captured ones too. On CUDA enqueued.
+  void select_rows(std::string const& name, std::uint8_t const* mask)
+      requires(otherwise("give masked_rows{}") || Plan::selects_rows) {
+    std::size_t const t = core_.number_of(name);
+    core_.alive().select_rows(t, rows_of(core_.where, t), mask);
+  }
+  /// The same by a list of row numbers in the backend's memory, which is read here and once. A negative number is left
+  /// out, so a list may have room; one twice counts once. A number too large throws std::invalid_argument on the host
+  /// and is left out on CUDA, where this is enqueued; the first call for a parameter allocates a byte for each row.
+  template <std::signed_integral Index>
+  void select_rows(std::string const& name, Index const* list, std::int64_t count)
+      requires(otherwise("give masked_rows{}") || Plan::selects_rows) {
+    require(count >= 0 && count <= most_elements, "select_rows", "count", "in [0, 2^48]", count);
+    std::size_t const t = core_.number_of(name);
+    core_.alive().select_rows(t, rows_of(core_.where, t), list, count);
+  }
+  /// How often each row of one parameter was updated, in the backend's memory. Counts that are put back are at least 0;
+  /// on CUDA those in device memory are not looked at.
+  auto row_updates(std::string const& name) const
+      requires(otherwise("give masked_rows<row_step::own>{}") || Plan::per_row_step) {
+    return row_updates_of(core_.number_of(name));
+  }
+  void set_row_updates(std::string const& name, auto const& from)
+      requires(otherwise("give masked_rows<row_step::own>{}") || Plan::per_row_step) {
+    std::string const what = "set_row_updates of '" + name + "'";
+    require_size(what, row_updates(name).size(), std::size(from));
+    require_counts(what, std::span(from));
+    put(what, row_updates(name), from);
+  }
+
+ protected:
+  // The same by the number of the parameter.
+  template <std::size_t Slot> auto state_of(std::size_t t) const {
+    return state_view<typename Plan::template slot<Slot>>(core_.alive().storage.slot(Slot), t);
+  }
+  template <std::size_t Part> auto matrix_state_of(std::size_t t) const {
+    return matrix_part<Plan, Part>(core_.alive().matrices, core_.where.tensors, t);
+  }
+  auto master_of(std::size_t t) const {
+    using master_or_value = typename Plan::master_or_value;
+    auto const& x = core_.where.tensors[t];
+    return with_types<Plan>(x.types, [&]<class Typed>() {
+      if constexpr (Typed::has_master) return view<master_or_value>(core_.alive().storage.master(), t);
+      else return view_of(static_cast<master_or_value const*>(static_cast<void const*>(x.value)), x.count);
+    });
+  }
+  auto row_updates_of(std::size_t t) const { return view_of(core_.alive().row_updates(t), rows_of(core_.where, t)); }
+
+  /// What a rank has of a buffer of one parameter; empty where there is no buffer.
+  template <class T> std::span<T const> view(void* buffer, std::size_t t) const {
+    auto const& x = core_.where.tensors[t];
+    if (!buffer) return {};
+    if constexpr (Plan::shards) {
+      auto const [begin, size] = part_in(x, core_.where.own.runs[t]);
+      return view_of(static_cast<T const*>(buffer) + core_.where.own.arena_offsets[t](x.arena + begin), size);
+    } else {
+      return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
+    }
+  }
+
+  /// Copies into what a view shows.
+  template <class T> void put(std::string const& what, std::span<T const> to, auto const& from) {
+    static_assert(
+        requires { std::span(from); }, "set_...(name, elements): the elements are a vector, a span or an array");
+    if constexpr (requires { std::span(from); }) {
+      std::span const elements(from);
+      static_assert(std::is_same_v<T, typename decltype(elements)::value_type>,
+                    "set_...(name, elements): it is stored in another type than the elements'; convert on purpose");
+      require_size(what, to.size(), elements.size());
+      core_.alive().storage.copy(const_cast<T*>(to.data()), elements.data(), elements.size_bytes());
+    }
+  }
+  void put_memory(std::string const& what, std::span<memory_of<rule> const> to, auto const& from) {
+    put(what, to, from);
+    if constexpr (Plan::sums) core_.alive().set_groups(core_.groups);  // what the next sums need depends on it
+  }
+  void require_counts(std::string const& what, auto const& counts) const {
+    if (counts.empty() || !core_.alive().on_host(counts.data())) return;
+    for (std::size_t row = 0; row < counts.size(); ++row)
+      if (counts[row] < 0)
+        throw std::invalid_argument(what + ": the count of row " + std::to_string(row) + " must be at least 0, is " +
+                                    std::to_string(counts[row]));
+  }
+  static void require_size(std::string const& what, std::size_t size, std::size_t got) {
+    if (got != size)
+      throw std::invalid_argument(what + ": there are " + std::to_string(size) + " elements, got " +
+                                  std::to_string(got));
+  }
+
+ private:
+  template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) {
+    return {p, std::size_t(count)};
+  }
+  template <class T> std::span<T const> state_view(void* buffer, std::size_t t) const {
+    return core_.where.tensors[t].matrix ? std::span<T const>{} : view<T>(buffer, t);
+  }
+
+ protected:
+  core core_;
+};
+
+}  // namespace descent::detail

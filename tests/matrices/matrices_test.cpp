@@ -1,0 +1,729 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// Matrices and the other parameters in one optimizer: who follows which rule, and what they share.
+#include <descent/cost.hpp>
+#include <descent/matrices/host.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/maximize.hpp>
+#include <descent/policies/rounding.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/policies/zero_grad.hpp>
+#include <descent/rules/adafactor.hpp>
+#include <descent/rules/adam.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/muon.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/rules/shampoo.hpp>
+#include <descent/rules/sm3.hpp>
+#include <descent/rules/soap.hpp>
+#include <descent/schedules/constant.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/vary.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/larger.hpp"
+#include "support/message.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ds = descent;
+
+namespace {
+
+struct tensor_shape { std::int64_t rows, columns; int group; };
+
+/// Some tensors with numbers that are exact in bfloat16.
+template <class Value, class Gradient = Value> struct model {
+  std::vector<tensor_shape> shapes;
+  std::vector<std::vector<Value>> value;
+  std::vector<std::vector<Gradient>> gradient;
+  ds::parameters<Value, Gradient> params;
+
+  explicit model(std::vector<tensor_shape> s) : shapes(std::move(s)), value(shapes.size()), gradient(shapes.size()) {
+    for (std::size_t k = 0; k < shapes.size(); ++k) {
+      auto const n = std::size_t(shapes[k].rows * shapes[k].columns);
+      for (std::size_t i = 0; i < n; ++i) value[k].push_back(Value(float(int((i * 7 + k * 3) % 11) - 5) / 8));
+      gradient[k].resize(n);
+      params.add("w" + std::to_string(k), value[k].data(), gradient[k].data(),
+                 ds::shape{shapes[k].rows, shapes[k].columns}, ds::group{shapes[k].group});
+    }
+    set_gradients(0);
+  }
+  void set_gradients(int t, float scale = 1) {
+    for (std::size_t k = 0; k < shapes.size(); ++k)
+      for (std::size_t i = 0; i < gradient[k].size(); ++i)
+        gradient[k][i] = Gradient(
+            scale * float(int((i * i * 37 + i * 11 + std::size_t(t) * 101 * (i + 1) + k * 59) % 127) - 63) / 64);
+  }
+  double squares() const {
+    double sum = 0;
+    for (auto const& g : gradient)
+      for (auto x : g) sum += double(float(x)) * double(float(x));
+    return sum;
+  }
+};
+
+std::vector<tensor_shape> const few = {{5, 1, 0}, {3, 4, 0}, {7, 1, 0}, {6, 2, 0}};
+
+template <class A, class B> bool same(A const& a, B const& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+/// Some of the tensors, as vectors.
+template <class Model> auto only(Model& m, std::vector<std::size_t> const& numbers) {
+  decltype(m.params) list;
+  for (std::size_t k : numbers)
+    list.add("w" + std::to_string(k), m.value[k].data(), m.gradient[k].data(), m.value[k].size());
+  return list;
+}
+
+using matrix = std::vector<double>;
+matrix product(matrix const& a, matrix const& b, std::size_t m, std::size_t k, std::size_t n) {
+  matrix c(m * n);
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t l = 0; l < k; ++l)
+      for (std::size_t j = 0; j < n; ++j) c[i * n + j] += a[i * k + l] * b[l * n + j];
+  return c;
+}
+matrix transposed(matrix const& a, std::size_t m, std::size_t n) {
+  matrix t(m * n);
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = 0; j < n; ++j) t[j * m + i] = a[i * n + j];
+  return t;
+}
+
+/// X <- a X + b X X' X + c (X X')^2 X, five times, from d / ||d||.
+matrix orthogonalised(matrix x, std::size_t m, std::size_t n) {
+  double norm = 0;
+  for (double e : x) norm += e * e;
+  for (double& e : x) e /= std::max(std::sqrt(norm), 1e-7);
+  for (int s = 0; s < 5; ++s) {
+    matrix const xt = transposed(x, m, n), third = product(product(x, xt, m, n, m), x, m, m, n),
+                 fifth = product(product(third, xt, m, n, m), x, m, m, n);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 3.4445 * x[i] - 4.7750 * third[i] + 2.0315 * fifth[i];
+  }
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("matrices follow Muon's formula, whatever their shape; all others the optimizer's rule to the bit") {
+  model<double> x({{5, 1, 0}, {2, 3, 0}, {1, 9, 0}, {64, 17, 0}, {17, 64, 0}, {0, 4, 0}, {3, 3000, 0}, {9, 1, 0}});
+  auto plain = x;  // only the tensors that are no matrices
+  auto const rest = only(plain, {0, 2, 5, 7});
+  ds::optimizer opt{x.params, ds::adamw{.lr = 0.01}, ds::matrices{ds::muon{.lr = 0.02}}};
+  ds::optimizer without{rest, ds::adamw{.lr = 0.01}};
+  auto p = x.value, m = x.value;
+  for (auto& one : m) std::fill(one.begin(), one.end(), 0);
+  for (int t = 1; t <= 3; ++t) {
+    x.set_gradients(t), plain.set_gradients(t);
+    opt.step(), without.step();
+    for (std::size_t k : {1, 3, 4, 6}) {
+      auto const rows = std::size_t(x.shapes[k].rows), columns = std::size_t(x.shapes[k].columns);
+      matrix d(rows * columns);
+      for (std::size_t i = 0; i < d.size(); ++i) {
+        m[k][i] = 0.95 * m[k][i] + 0.05 * x.gradient[k][i];
+        d[i] = 0.95 * m[k][i] + 0.05 * x.gradient[k][i];
+      }
+      d = orthogonalised(d, rows, columns);
+      double const scale = std::sqrt(std::max(1.0, double(rows) / double(columns)));
+      double worst = 0;
+      for (std::size_t i = 0; i < d.size(); ++i) {
+        p[k][i] -= 0.02 * 0.1 * p[k][i] + 0.02 * scale * d[i];
+        worst = test::larger(worst, std::abs(p[k][i] - x.value[k][i]));
+      }
+      INFO(rows, " x ", columns, ", step ", t);
+      CHECK(worst <= 1e-10);
+    }
+    for (std::size_t k : {0, 2, 5, 7}) CHECK(same(x.value[k], plain.value[k]));
+  }
+}
+
+TEST_CASE("one tensor with a gradient that is not finite skips the step for all, matrix or not") {
+  for (std::size_t bad : {0, 1, 2, 3}) {
+    model<float> x(few);
+    ds::optimizer opt{x.params, ds::adamw{}, ds::matrices{ds::muon{}}, ds::skip_nonfinite{}, ds::zero_grad{}};
+    opt.step();
+    auto const before = x.value;
+    std::vector<float> const m(opt.matrix_state<0>("w1").begin(), opt.matrix_state<0>("w1").end());
+    x.set_gradients(2);
+    x.gradient[bad].back() = std::numeric_limits<float>::quiet_NaN();
+    opt.step();
+    CHECK(!opt.report().applied);
+    CHECK(opt.report().why == "the gradient of 'w" + std::to_string(bad) + "' is not finite");
+    CHECK(opt.diagnose()[bad].name == "w" + std::to_string(bad));
+    CHECK(x.value == before);
+    CHECK(same(opt.matrix_state<0>("w1"), m));
+    CHECK(x.squares() == 0);  // but gradients are set to zero
+    x.set_gradients(2);
+    opt.step();
+    CHECK(opt.report().applied);
+    CHECK(opt.report().step == 2);
+    CHECK(x.value[1] != before[1]);
+    CHECK(x.squares() == 0);
+  }
+}
+
+namespace {
+struct broken_at {
+  std::int64_t step;
+  double bad;
+  double operator()(std::int64_t t) const { return t == step ? bad : 0.05; }
+};
+}  // namespace
+
+TEST_CASE("a term of the matrix rule that is not finite in float skips the step for all, or is refused at the start") {
+  for (double const bad : {std::numeric_limits<double>::quiet_NaN(), 1e39}) {
+    model<float> x(few);
+    ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::muon{}}, ds::vary<&ds::muon::lr>(broken_at{1, bad}),
+                      ds::zero_grad{}};
+    opt.step();
+    auto const before = x.value;
+    x.set_gradients(1);
+    opt.step();
+    CHECK(opt.report().step == 1);
+    CHECK(opt.report().skipped == 1);
+    CHECK(opt.report().why.starts_with("the terms of 'w1' are not finite in float at update 2: number "));
+    CHECK(x.value == before);
+    for (auto const& g : x.gradient) CHECK(std::all_of(g.begin(), g.end(), [](float one) { return one == 0; }));
+    try {
+      ds::optimizer{x.params, ds::sgd{}, ds::matrices{ds::muon{}}, ds::vary<&ds::muon::lr>(broken_at{0, 1e39}),
+                    ds::zero_grad{}};
+      FAIL("it was not refused");
+    } catch (std::invalid_argument const& e) {
+      CHECK(std::string(e.what()).starts_with("the terms of 'w1' are not finite in float at update 1: number "));
+    }
+  }
+}
+
+TEST_CASE("one norm over all gradients and one factor for all") {
+  model<double> x(few);
+  auto const start = x.value;
+  ds::optimizer opt{x.params, ds::sgd{.lr = 1}, ds::matrices{ds::muon{.momentum = 0.5}}, ds::clip_norm{0.25}};
+  opt.step();
+  double const norm = std::sqrt(x.squares()), factor = 0.25 / norm;
+  CHECK(opt.report().grad_norm == doctest::Approx(norm).epsilon(1e-12));
+  CHECK(opt.report().clip_factor == doctest::Approx(factor).epsilon(1e-6));
+  for (std::size_t i = 0; i < start[0].size(); ++i)
+    CHECK(x.value[0][i] == doctest::Approx(start[0][i] - factor * x.gradient[0][i]).epsilon(1e-6));
+  auto const m = opt.matrix_state<0>("w3");
+  for (std::size_t i = 0; i < m.size(); ++i)
+    CHECK(m[i] == doctest::Approx(0.5 * factor * x.gradient[3][i]).epsilon(1e-6));
+  CHECK(opt.gradient_norm("w3") > 0);
+}
+
+TEST_CASE("each tensor clipped by itself: matrices, too") {
+  model<double> x(few);
+  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::muon{.momentum = 0}},
+                    ds::clip<ds::norm::l2, ds::scope::tensor>{0.5}};
+  opt.step();
+  double m = 0;
+  for (double e : opt.matrix_state<0>("w1")) m += e * e;
+  CHECK(std::sqrt(m) == doctest::Approx(0.5).epsilon(1e-6));
+}
+
+TEST_CASE("sums of the optimizer's rule leave the matrices out") {
+  auto const law = [](auto rule, auto... policies) {
+    model<float> x(few);
+    auto alone = x;
+    auto const rest = only(alone, {0, 2});
+    ds::optimizer opt{x.params, rule, ds::matrices{ds::muon{}}, policies...};
+    ds::optimizer without{rest, rule, policies...};
+    for (int t = 1; t <= 4; ++t) {
+      x.set_gradients(t), alone.set_gradients(t);
+      opt.step(), without.step();
+    }
+    CHECK(same(x.value[0], alone.value[0]));
+    CHECK(same(x.value[2], alone.value[2]));
+    CHECK(x.value[1] != alone.value[1]);
+    CHECK(opt.report().grad_norm == doctest::Approx(std::sqrt(x.squares())));  // but the norm is of all
+  };
+  law(ds::lamb{.lr = 0.1});
+  law(ds::dog{.reps = 0.1});
+  law(ds::prodigy{});
+  law(ds::lamb{.lr = 0.1}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5});
+}
+
+TEST_CASE("masters, remainders and averages of matrices are as of others") {
+  model<float> x(few);
+  model<ds::bfloat16> y(few), z(few);
+  ds::muon const rule{.lr = 0.01};
+  ds::optimizer exact{x.params, ds::adamw{}, ds::matrices{rule}, ds::ema{0.5}};
+  ds::optimizer with_master{y.params, ds::adamw{}, ds::matrices{rule}, ds::master<float>{}, ds::ema{0.5}};
+  ds::optimizer with_remainder{z.params, ds::adamw{}, ds::matrices{rule}, ds::master_remainder{}};
+  std::vector<float> mean(x.value[1]);
+  for (int t = 1; t <= 5; ++t) {
+    x.set_gradients(t), y.set_gradients(t), z.set_gradients(t);
+    exact.step(), with_master.step(), with_remainder.step();
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] = 0.5f * mean[i] + 0.5f * x.value[1][i];
+  }
+  for (std::size_t k = 0; k < few.size(); ++k) {
+    auto const name = "w" + std::to_string(k);
+    CHECK(same(with_master.master(name), x.value[k]));
+    CHECK(same(with_master.average(name), exact.average(name)));
+    for (std::size_t i = 0; i < x.value[k].size(); ++i) {
+      CHECK(float(y.value[k][i]) == float(ds::bfloat16(x.value[k][i])));
+      CHECK(std::abs(float(z.value[k][i]) - x.value[k][i]) <= std::abs(x.value[k][i]) / 128);
+    }
+  }
+  CHECK(same(exact.average("w1"), mean));
+}
+
+TEST_CASE("accumulation, noise, maximisation, lookahead and stochastic rounding know of matrices") {
+  SUBCASE("two halves are one whole") {
+    model<double> x(few), y(few);
+    ds::optimizer one{x.params, ds::adamw{}, ds::matrices{ds::muon{}}};
+    ds::optimizer two{y.params, ds::adamw{}, ds::matrices{ds::muon{}}, ds::accumulate{2}};
+    for (int t = 1; t <= 3; ++t) {
+      x.set_gradients(t), y.set_gradients(t, 2);
+      one.step(), two.step(), two.step();
+    }
+    CHECK(x.value == y.value);
+    CHECK(two.report().step == 3);
+  }
+  SUBCASE("uphill is downhill of the negative") {
+    model<float> x(few), y(few);
+    ds::optimizer down{x.params, ds::adamw{}, ds::matrices{ds::muon{}}};
+    ds::optimizer up{y.params, ds::adamw{}, ds::matrices{ds::muon{}}, ds::maximize{}};
+    x.set_gradients(1), y.set_gradients(1, -1);
+    down.step(), up.step();
+    CHECK(x.value == y.value);
+  }
+  SUBCASE("lookahead goes half the way of two updates") {
+    model<double> x(few), y(few);
+    auto const start = x.value;
+    ds::optimizer one{x.params, ds::adamw{}, ds::matrices{ds::muon{}}};
+    ds::optimizer slow{y.params, ds::adamw{}, ds::matrices{ds::muon{}}, ds::lookahead{.k = 2, .alpha = 0.5}};
+    for (int t = 1; t <= 2; ++t) {
+      x.set_gradients(t), y.set_gradients(t);
+      one.step(), slow.step();
+    }
+    for (std::size_t i = 0; i < start[1].size(); ++i)
+      CHECK(y.value[1][i] == doctest::Approx(start[1][i] + 0.5 * (x.value[1][i] - start[1][i])));
+  }
+  SUBCASE("value clipping comes before the momentum") {
+    model<double> x(few);
+    auto const start = x.value;
+    ds::optimizer opt{x.params, ds::adamw{}, ds::matrices{ds::muon{.lr = 1, .momentum = 0}}, ds::clip_value{0.001}};
+    opt.step();
+    double moved = 0;
+    for (double m : opt.matrix_state<0>("w1")) CHECK(std::abs(m) <= 0.001);
+    for (std::size_t i = 0; i < start[1].size(); ++i)
+      moved = test::larger(moved, std::abs(x.value[1][i] - start[1][i]));
+    CHECK(moved > 0.1);  // and not after it
+  }
+  SUBCASE("rounding at random is different from rounding to nearest, and is as far away at most as a bfloat16") {
+    model<ds::bfloat16> x(few), y(few);
+    ds::optimizer nearest{x.params, ds::adamw{}, ds::matrices{ds::muon{}}};
+    ds::optimizer random{y.params, ds::adamw{}, ds::matrices{ds::muon{}}, ds::stochastic_rounding{.seed = 5}};
+    nearest.step(), random.step();
+    bool differs = false;
+    for (std::size_t i = 0; i < x.value[1].size(); ++i) {
+      float const a = x.value[1][i], b = y.value[1][i];
+      differs = differs || a != b;
+      CHECK(std::abs(a - b) <= std::abs(a) / 64);
+    }
+    CHECK(differs);
+  }
+}
+
+TEST_CASE("frozen matrices stay, and count in no norm") {
+  model<float> x({{5, 1, 0}, {3, 4, 1}, {4, 3, 0}});
+  ds::optimizer opt{x.params, ds::adamw{}, ds::matrices{ds::muon{}}, ds::skip_nonfinite{}};
+  opt.freeze(1);
+  x.gradient[1][0] = std::numeric_limits<float>::infinity();
+  auto const before = x.value;
+  opt.step();
+  CHECK(opt.report().applied);
+  CHECK(x.value[1] == before[1]);
+  CHECK(x.value[2] != before[2]);
+  for (float m : opt.matrix_state<0>("w1")) CHECK(m == 0);
+}
+
+TEST_CASE("a group alone") {
+  model<float> x({{5, 1, 0}, {3, 4, 0}, {4, 3, 1}});
+  auto y = x;
+  ds::parameters<float> vectors;
+  vectors.add("w1", y.value[1].data(), y.gradient[1].data(), y.value[1].size());
+  ds::optimizer opt{x.params, ds::adamw{}, ds::matrices{ds::muon{}, ds::group{1}}};
+  ds::optimizer plain{vectors, ds::adamw{}};
+  opt.step(), plain.step();
+  CHECK(x.value[1] == y.value[1]);
+  CHECK(opt.matrix_state<0>("w1").empty());
+  CHECK(opt.matrix_state<0>("w2").size() == 12);
+}
+
+TEST_CASE("schedules and changes of the matrix rule; its state can be put back") {
+  model<double> x(few), y(few), z(few);
+  ds::optimizer opt{x.params, ds::adamw{.lr = 0.5}, ds::matrices{ds::muon{.lr = 9}},
+                    ds::learning_rate(ds::constant{0.01}), ds::vary<&ds::muon::lr>(ds::constant{0.03})};
+  ds::optimizer same_rates{y.params, ds::adamw{.lr = 0.01}, ds::matrices{ds::muon{.lr = 9}}};
+  same_rates.matrix_rule().lr = 0.03;
+  opt.step(), same_rates.step();
+  CHECK(x.value == y.value);
+
+  same_rates.matrix_rule().lr = -1;
+  CHECK_THROWS_WITH_AS(same_rates.step(), "group 0: muon: lr must be finite and at least 0, is -1",
+                       std::invalid_argument);
+  CHECK(x.value == y.value);
+  CHECK_THROWS_AS(same_rates.matrix_rule(1), std::invalid_argument);
+  CHECK_THROWS_WITH_AS((ds::optimizer{z.params, ds::adamw{}, ds::matrices{ds::muon{.momentum = 1}}}),
+                       "muon: momentum must be in [0, 1), is 1", std::invalid_argument);
+
+  ds::optimizer resumed{z.params, ds::adamw{.lr = 0.01}, ds::matrices{ds::muon{.lr = 0.03}}};
+  z.value = x.value;
+  for (auto const& name : {"w1", "w3"}) resumed.set_matrix_state<0>(name, opt.matrix_state<0>(name));
+  for (auto const& name : {"w0", "w2"})
+    resumed.set_state<0>(name, opt.state<0>(name)), resumed.set_state<1>(name, opt.state<1>(name));
+  resumed.set_step(1);
+  x.set_gradients(2), z.set_gradients(2);
+  opt.step(), resumed.step();
+  CHECK(x.value == z.value);
+  CHECK_THROWS_AS(resumed.set_matrix_state<0>("w0", opt.matrix_state<0>("w1")), std::invalid_argument);
+}
+
+TEST_CASE("scratch and memory of each rule take the bytes that docs/optimizers.md states") {
+  std::int64_t const r = 128, c = 64, n = r;
+  model<float> x({{r, c, 0}});
+  auto const bytes = [&](auto const& rule, std::string const& name) {
+    std::int64_t found = 0;
+    for (auto const& b : ds::optimizer{x.params, ds::sgd{}, ds::matrices{rule}}.memory().buffers)
+      if (b.name == "matrices: " + name + " (float)") found = b.bytes;
+    return found;
+  };
+  CHECK(bytes(ds::muon{}, "scratch") == 4 * (2 * r * c + 2 * c * c));
+  CHECK(bytes(ds::adafactor{}, "scratch") == 8 * r * c);
+  CHECK(bytes(ds::sm3{}, "scratch") == 4 * (r * c + r + c));
+  CHECK(bytes(ds::shampoo{}, "scratch") == 4 * (2 * r * c + 5 * n * n));
+  CHECK(bytes(ds::soap{}, "scratch") == 4 * (4 * r * c + 3 * n * n + 66 * n));
+  CHECK(bytes(ds::muon{}, "memory") == 0);
+  CHECK(bytes(ds::adafactor{}, "memory") == 4 * (r + c));
+  CHECK(bytes(ds::sm3{}, "memory") == 4 * (r + c));
+  CHECK(bytes(ds::shampoo{}, "memory") == 8 * (r * r + c * c));
+  CHECK(bytes(ds::soap{}, "memory") == 8 * (r * r + c * c) + 4 * r * c + 4 * 64);  // two flags, in units of 64 elements
+}
+
+TEST_CASE("neither rule's state is allocated for the other's tensors") {
+  model<float> x({{1024, 1, 0}, {64, 128, 0}});
+  auto const bytes = [](auto const& m, std::string const& name) {
+    for (auto const& b : m.buffers)
+      if (b.name == name) return b.bytes;
+    return std::int64_t(-1);
+  };
+  ds::optimizer opt{x.params, ds::adamw{}, ds::matrices{ds::muon{}}};
+  auto const m = opt.memory();
+  CHECK(bytes(m, "state m (float)") == 4 * 1024);
+  CHECK(bytes(m, "state v (float)") == 4 * 1024);
+  CHECK(bytes(m, "matrices: state m (float)") == 4 * 64 * 128);
+  CHECK(bytes(m, "matrices: scratch (float)") == 4 * (2 * 64 * 128 + 2 * 64 * 64));
+  CHECK(m.bytes == 4 * (2 * 1024 + 3 * 64 * 128 + 2 * 64 * 64));
+  CHECK(decltype(opt)::memory(x.params, ds::adamw{}, ds::matrices{ds::muon{}}).bytes == m.bytes);
+  CHECK(opt.state<0>("w0").size() == 1024);
+  CHECK(opt.state<0>("w1").empty());
+  CHECK(opt.matrix_state<0>("w0").empty());
+
+  ds::optimizer factored{x.params, ds::adafactor{}, ds::matrices{ds::adafactor{}}};
+  CHECK(bytes(factored.memory(), "state v (float)") == 4 * 1024);
+  CHECK(bytes(factored.memory(), "state m (float)") == -1);
+  CHECK(bytes(factored.memory(), "matrices: memory (float)") == 4 * (64 + 128));
+  CHECK(factored.matrix_state<1>("w1").size() == 64);
+  CHECK(factored.matrix_state<2>("w1").size() == 128);
+  CHECK(factored.matrix_state<0>("w1").empty());
+  factored.matrix_rule().momentum = 0.9;
+  CHECK_THROWS_WITH_AS(factored.step(),
+                       "the matrix rule now needs the state 0, which it did not need at construction, so it was "
+                       "not allocated", std::invalid_argument);
+}
+
+TEST_CASE("several types and half gradients with a loss scale") {
+  std::vector<float> a(12, 0.5f), ga(12), v(5, 0.5f), gv(5);
+  std::vector<ds::half> b(12, ds::half(0.5f)), gb(12);
+  for (std::size_t i = 0; i < 12; ++i) ga[i] = float(int(i * i % 7)) - 3, gb[i] = ds::half(ga[i] * 4);
+  for (float& g : ga) g *= 4;
+  ds::parameters<ds::mixed<float, ds::half>, ds::mixed<float, ds::half>> params;
+  params.add("a", a.data(), ga.data(), ds::shape{3, 4});
+  params.add("b", b.data(), gb.data(), ds::shape{3, 4});
+  params.add("v", v.data(), gv.data(), 5);
+  ds::optimizer opt{params, ds::adamw{}, ds::matrices{ds::muon{}}, ds::master<float>{},
+                    ds::static_loss_scale{.scale = 4}};
+  opt.step();
+  CHECK(same(opt.master("a"), opt.master("b")));
+  CHECK(a != std::vector<float>(12, 0.5f));
+}
+
+TEST_CASE("what a schedule of the matrix rule throws leaves vectors and matrices as they were") {
+  static bool throws = false;
+  struct own_rate {
+    double operator()(std::int64_t) const { return throws ? throw std::runtime_error("no rate") : 0.1; }
+  };
+  std::vector<double> w(12, 1), g(12, 1), v(5, 1), gv(5, 1);
+  ds::parameters<double> params;
+  params.add("v", v.data(), gv.data(), 5);
+  params.add("w", w.data(), g.data(), ds::shape{3, 4});
+  ds::optimizer opt{params, ds::sgd{}, ds::matrices{ds::muon{}}, ds::vary<&ds::muon::lr>(own_rate{}),
+                    ds::accumulate{2}};
+  throws = true;
+  opt.step();
+  for (int n = 0; n < 2; ++n) CHECK_THROWS_WITH_AS(opt.step(), "no rate", std::runtime_error);
+  CHECK(v == std::vector<double>(5, 1));
+  CHECK(w == std::vector<double>(12, 1));
+  CHECK(opt.report().step == 0);
+  throws = false;
+  opt.step();
+  CHECK(opt.report().step == 1);
+  CHECK(v[0] != 1);
+  CHECK(w[0] != 1);
+}
+
+TEST_CASE("each rule for matrices solves least squares with a known solution") {
+  // 1/2 || A W - B ||^2 with B = A W0: the gradient is A' (A W - B)
+  constexpr std::size_t n = 40, k = 5, c = 3;
+  auto const solve = [&](auto rule, auto const&... policies) {
+    std::mt19937 random(3);
+    std::normal_distribution<double> normal;
+    matrix A(n * k), W0(k * c), W(k * c), g(k * c);
+    for (double& e : A) e = normal(random) / 6;
+    for (double& e : W0) e = normal(random);
+    matrix const B = product(A, W0, n, k, c), At = transposed(A, n, k);
+    ds::parameters<double> params;
+    params.add("W", W.data(), g.data(), ds::shape{k, c});
+    ds::optimizer opt{params, ds::sgd{}, ds::matrices{rule}, policies...};
+    for (int t = 0; t < 1500; ++t) {
+      matrix r = product(A, W, n, k, c);
+      for (std::size_t i = 0; i < r.size(); ++i) r[i] -= B[i];
+      matrix const gradient = product(At, r, k, n, c);
+      std::copy(gradient.begin(), gradient.end(), g.begin());
+      opt.step();
+    }
+    double worst = 0;
+    for (std::size_t i = 0; i < W.size(); ++i) worst = test::larger(worst, std::abs(W[i] - W0[i]));
+    return worst;
+  };
+  ds::linear const down{0.05, 1e-5, 1500};
+  CHECK(solve(ds::muon{.weight_decay = 0}, ds::vary<&ds::muon::lr>(down)) <= 0.01);
+  CHECK(solve(ds::adafactor{.capped = false, .relative = false}, ds::vary<&ds::adafactor::lr>(down)) <= 0.01);
+  CHECK(solve(ds::sm3{.lr = 0.3}) <= 0.01);
+  CHECK(solve(ds::shampoo{.lr = 0.1}) <= 0.01);
+  CHECK(solve(ds::shampoo{.lr = 0.1, .beta2 = 0.99, .graft = true, .every = 10}) <= 0.01);
+  CHECK(solve(ds::soap{.weight_decay = 0}, ds::vary<&ds::soap::lr>(down)) <= 0.01);
+}
+
+TEST_CASE("shampoo finds its roots in every k-th update, and takes steps as long as the gradient with graft") {
+  model<double> x(few), y(few);
+  ds::optimizer always{x.params, ds::sgd{}, ds::matrices{ds::shampoo{.momentum = 0}}};
+  ds::optimizer sometimes{y.params, ds::sgd{}, ds::matrices{ds::shampoo{.momentum = 0, .every = 3}}};
+  for (int t = 1; t <= 4; ++t) {
+    x.set_gradients(t), y.set_gradients(t);
+    auto const before = sometimes.matrix_state<3>("w1");
+    std::vector<double> const root(before.begin(), before.end());
+    always.step(), sometimes.step();
+    CHECK(same(sometimes.matrix_state<1>("w1"), always.matrix_state<1>("w1")));  // the statistics are up to date
+    CHECK(same(sometimes.matrix_state<3>("w1"), root) == (t == 2 || t == 3));
+    CHECK(same(sometimes.matrix_state<3>("w1"), always.matrix_state<3>("w1")) == (t == 1 || t == 4));
+  }
+
+  model<double> z(few);
+  auto const start = z.value;
+  ds::optimizer grafted{z.params, ds::sgd{}, ds::matrices{ds::shampoo{.lr = 1, .momentum = 0, .graft = true}}};
+  grafted.step();
+  double moved = 0, gradient = 0;
+  for (std::size_t i = 0; i < start[1].size(); ++i) {
+    moved += (z.value[1][i] - start[1][i]) * (z.value[1][i] - start[1][i]);
+    gradient += z.gradient[1][i] * z.gradient[1][i];
+  }
+  CHECK(moved == doctest::Approx(gradient));
+  CHECK(std::abs(z.value[1][0] - start[1][0] + z.gradient[1][0]) > 0.001);  // but in another direction
+
+  ds::optimizer grows{y.params, ds::sgd{}, ds::matrices{ds::shampoo{.momentum = 0}}};
+  grows.matrix_rule().momentum = 0.5;
+  CHECK_THROWS_AS(grows.step(), std::invalid_argument);
+}
+
+namespace {
+
+/// The largest element of q q' - I.
+double not_orthonormal(auto const& q) {
+  auto const n = std::size_t(std::lround(std::sqrt(double(q.size()))));
+  matrix const copy(q.begin(), q.end()), square = product(copy, transposed(copy, n, n), n, n, n);
+  double worst = 0;
+  for (std::size_t i = 0; i < square.size(); ++i)
+    worst = test::larger(worst, std::abs(square[i] - (i % (n + 1) == 0 ? 1 : 0)));
+  return worst;
+}
+/// The largest element beside the diagonal of q s q'.
+double not_diagonal(auto const& q, auto const& s) {
+  auto const n = std::size_t(std::lround(std::sqrt(double(q.size()))));
+  matrix const Q(q.begin(), q.end()), S(s.begin(), s.end());
+  matrix const d = product(product(Q, S, n, n, n), transposed(Q, n, n), n, n, n);
+  double worst = 0;
+  for (std::size_t i = 0; i < d.size(); ++i)
+    if (i % (n + 1) != 0) worst = test::larger(worst, std::abs(d[i]));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("soap's first update finds eigenvectors alone, then its bases follow in every k-th") {
+  model<double> x(few);
+  auto const start = x.value;
+  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{.every = 3}}};
+  for (int t = 1; t <= 8; ++t) {
+    x.set_gradients(t);
+    auto const part = opt.matrix_state<3>("w1");
+    matrix const before(part.begin(), part.end());
+    opt.step();
+    if (t == 1) {
+      CHECK(same(x.value[1], start[1]));
+      CHECK(same(x.value[3], start[3]));
+      for (auto const& w : {"w1", "w3"}) {
+        CHECK(not_diagonal(opt.matrix_state<3>(w), opt.matrix_state<1>(w)) <= 1e-14);
+        CHECK(not_diagonal(opt.matrix_state<4>(w), opt.matrix_state<2>(w)) <= 1e-14);
+      }
+    }
+    if (t == 2) CHECK(x.value[1] != start[1]);
+    CHECK(same(opt.matrix_state<3>("w1"), before) == (t != 1 && t != 4 && t != 7));
+    for (auto const& w : {"w1", "w3"}) {
+      CHECK(not_orthonormal(opt.matrix_state<3>(w)) <= 1e-14);
+      CHECK(not_orthonormal(opt.matrix_state<4>(w)) <= 1e-14);
+    }
+  }
+}
+
+TEST_CASE("soap without bases is Adam one update later; a basis of one side alone needs less memory") {
+  model<double> x(few), y(few), z(few);
+  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{.weight_decay = 0, .max_precondition_dim = 0}}};
+  ds::optimizer adam{y.params, ds::adam{.lr = 3e-3, .beta1 = 0.95, .beta2 = 0.95, .eps = 1e-8}};
+  ds::optimizer one{z.params, ds::sgd{}, ds::matrices{ds::soap{.max_precondition_dim = 3}}};
+  for (int t = 1; t <= 20; ++t) {
+    x.set_gradients(t), y.set_gradients(t), z.set_gradients(t);
+    opt.step(), one.step();
+    if (t > 1) adam.step();
+    for (std::size_t i = 0; i < 12; ++i) CHECK(std::abs(x.value[1][i] - y.value[1][i]) <= 1e-8);
+  }
+  CHECK(one.matrix_state<1>("w1").size() == 9);
+  CHECK(one.matrix_state<2>("w1").empty());
+  CHECK(one.matrix_state<3>("w3").empty());
+  CHECK(one.matrix_state<4>("w3").size() == 4);
+}
+
+TEST_CASE("soap whose first updates were skipped finds eigenvectors in the next power of two") {
+  for (int skipped : {1, 2}) {
+    model<double> x(few);
+    auto const start = x.value;
+    ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{}}, ds::skip_nonfinite{}};
+    for (int t = 1; t <= 4; ++t) {
+      x.set_gradients(t);
+      if (t <= skipped) x.gradient[0][0] = std::numeric_limits<double>::quiet_NaN();
+      opt.step();
+      INFO(skipped, " skipped, update ", t);
+      bool const found = t >= (skipped == 1 ? 2 : 4);
+      CHECK(opt.matrix_state<6>("w1")[0] == (found ? 1 : 0));
+      if (t <= skipped + 1) CHECK(x.value[1] == start[1]);
+      else CHECK(x.value[1] != start[1]);
+      if (t == 2 * skipped) CHECK(not_diagonal(opt.matrix_state<3>("w1"), opt.matrix_state<1>("w1")) <= 1e-14);
+    }
+  }
+}
+
+TEST_CASE("soap takes gradients of low rank, of zeros and with rows of zeros") {
+  model<float> x({{5, 1, 0}, {40, 3, 0}, {3, 40, 0}, {6, 6, 0}, {4, 4, 0}});
+  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{.every = 2}}};
+  for (int t = 1; t <= 40; ++t) {
+    x.set_gradients(t);
+    for (std::size_t i = 0; i < 36; ++i)
+      if (i / 6 % 2 == 0) x.gradient[3][i] = 0;
+    if (t < 20) std::fill(x.gradient[4].begin(), x.gradient[4].end(), 0.f);
+    opt.step();
+  }
+  for (auto const& w : {"w1", "w2", "w3", "w4"}) {
+    CHECK(not_orthonormal(opt.matrix_state<3>(w)) <= 1e-6);
+    CHECK(not_orthonormal(opt.matrix_state<4>(w)) <= 1e-6);
+  }
+  for (auto const& w : x.value)
+    for (float p : w) CHECK(std::isfinite(p));
+}
+
+TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
+  model<double> x(few), y(few);
+  ds::soap const rule{.every = 4, .max_precondition_dim = 4};
+  ds::optimizer opt{x.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}, ds::skip_nonfinite{}};
+  for (int t = 1; t <= 3; ++t) x.set_gradients(t), opt.step();  // the next is not due
+  ds::optimizer resumed{y.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}, ds::skip_nonfinite{}};
+  y.value = x.value;
+  SUBCASE("piece by piece") {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      for (auto const& name : {"w1", "w3"}) (resumed.set_matrix_state<I>(name, opt.matrix_state<I>(name)), ...);
+    }(std::make_index_sequence<7>{});
+    for (auto const& name : {"w0", "w2"}) resumed.set_state<0>(name, opt.state<0>(name));
+    resumed.set_step(3);
+  }
+  SUBCASE("as a whole") {
+    std::map<std::string, std::vector<double>> saved;
+    x.gradient[0][0] = std::numeric_limits<double>::infinity();
+    opt.step();  // is skipped, and counts for what is due
+    opt.save([&](std::string const& name, auto piece) { saved[name] = {piece.begin(), piece.end()}; });
+    CHECK(saved.contains("w1.matrix.6"));
+    CHECK(saved.contains("w1.matrix.m"));
+    CHECK(saved.contains("w0.state.b"));
+    CHECK_FALSE(saved.contains("w1.state.b"));
+    CHECK(saved.at("matrix_updates") == std::vector<double>{4});
+    std::string const by(saved.at("made_by").begin(), saved.at("made_by").end());
+    CHECK(by == "sgd, state double, matrices soap, state double");
+    resumed.load([&]<class T>(std::string const& name, std::span<T const>) {
+      auto const& piece = saved.at(name);
+      return std::vector<T>(piece.begin(), piece.end());
+    });
+  }
+  for (int t = 4; t <= 8; ++t) {
+    x.set_gradients(t), y.set_gradients(t);
+    opt.step(), resumed.step();
+    CHECK(x.value == y.value);
+  }
+}
+
+TEST_CASE("memory of a matrix rule that no 64-bit number counts in bytes is refused") {
+  ds::parameters<float> params;
+  auto* const far = reinterpret_cast<float*>(std::int64_t(1) << 45);  // nothing is there
+  params.add("long", far, far + (std::int64_t(1) << 40), ds::shape{2147483647, 2});
+  auto const says = [&](auto rule) {
+    return test::message([&] { ds::memory(params, ds::sgd{}, ds::matrices{rule}); });
+  };
+  std::string const sentence = "matrices: a part of the rule's memory or scratch, with the parts before it, must be at "
+                               "most 2^56 elements, is 4611686014132420609";
+  CHECK(says(ds::shampoo{}) == sentence);
+  CHECK(says(ds::soap{.max_precondition_dim = 2147483647}) == sentence);
+  CHECK(says(ds::soap{}) == "");
+}
+
+TEST_CASE("the documentation's example") {
+  std::vector<float> W(64 * 32, 0.1f), W_gradient(64 * 32, 0.5f), b(64), b_gradient(64, 0.5f);
+  // snippet: matrices
+  descent::parameters<float> params;
+  params.add("W", W.data(), W_gradient.data(), descent::shape{64, 32});
+  params.add("b", b.data(), b_gradient.data(), b.size());
+
+  descent::optimizer opt{params, descent::adamw{.lr = 1e-3}, descent::matrices{descent::muon{.lr = 0.02}},
+                         descent::clip_norm{1}};
+  opt.step();
+  opt.matrix_rule().lr = 0.01;  // from the next step on
+  // end
+  CHECK(opt.report().applied);
+  CHECK(W[0] != 0.1f);
+  CHECK(b[0] != 0);
+}

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// The list of parameters and the layout made from it.
+#include <descent/detail/step/layout.hpp>
+#include <descent/parameters.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/message.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace ds = descent;
+using ds::detail::layout;
+using test::message;
+
+namespace {
+
+float memory[1000];
+
+}  // namespace
+
+TEST_CASE("parameters are views in the order they were added") {
+  ds::parameters<float> params;
+  CHECK(params.views().empty());
+  params.add("w", memory, memory + 10, 10);
+  params.add("b", memory + 20, memory + 25, 5u, ds::group{2});
+  params.add("none", static_cast<float*>(nullptr), static_cast<float*>(nullptr), 0);
+  REQUIRE(params.views().size() == 3);
+  auto const& b = params.views()[1];
+  CHECK(b.name == "b");
+  CHECK(b.value == memory + 20);
+  CHECK(b.gradient == memory + 25);
+  CHECK(b.count == 5);
+  CHECK(b.group == 2);
+  CHECK(params.views()[0].group == 0);
+  CHECK(params.views()[2].value == nullptr);
+}
+
+TEST_CASE("a shape is rows and columns; without one each element is a row") {
+  ds::parameters<float> params;
+  params.add("w", memory, memory + 500, ds::shape{4, 25}, ds::group{1});
+  params.add("b", memory + 100, memory + 600, 25);
+  CHECK(params.views()[0].count == 100);
+  CHECK(params.views()[0].columns == 25);
+  CHECK(params.views()[0].group == 1);
+  CHECK(params.views()[1].columns == 1);
+
+  ds::parameters<ds::mixed<float, double>> several;
+  double wide[6], gradient[6];
+  several.add("w", wide, gradient, ds::shape{2, 3});
+  CHECK(several.views()[0].count == 6);
+  CHECK(several.views()[0].columns == 3);
+  CHECK(several.views()[0].types == 1);
+
+  auto const refused = [&](ds::shape s) {
+    std::string const what = message([&] { params.add("x", memory, memory + 10, s); });
+    CHECK(params.views().size() == 2);
+    return what;
+  };
+  CHECK(refused({-1, 2}) == "parameter 'x': rows must be at least 0, are -1");
+  CHECK(refused({2, 0}) == "parameter 'x': columns must be at least 1, are 0");
+  CHECK(refused({std::int64_t{1} << 40, std::int64_t{1} << 40}) ==
+        "parameter 'x': rows x columns must be at most 2^60, are 1099511627776 x 1099511627776");
+  params.add("none", memory, memory + 10, ds::shape{0, 7});
+  CHECK(params.views()[2].count == 0);
+}
+
+TEST_CASE("bad parameters are refused, each with its sentence, and the list stays as it was") {
+  ds::parameters<float> params;
+  params.add("w", memory, memory + 10, 10);
+  float* const null = nullptr;
+  auto const refused = [&](std::string name, float* value, float* gradient, auto count, int group = 0) {
+    std::string const what = message([&] { params.add(name, value, gradient, count, ds::group{group}); });
+    CHECK(params.views().size() == 1);
+    CHECK(params.views()[0].name == "w");
+    return what;
+  };
+  CHECK(refused("", memory, memory, 1) == "parameter '': the name must not be empty");
+  CHECK(refused(std::string("x\0y", 3), memory, memory, 1) ==
+        "parameter 'x': the name must not contain a NUL character, has one at 1");
+  CHECK(refused("x", memory, memory, -1) == "parameter 'x': count must be at least 0, is -1");
+  CHECK(refused("x", memory, memory, std::numeric_limits<std::int64_t>::min()) ==
+        "parameter 'x': count must be at least 0, is -9223372036854775808");
+  CHECK(refused("x", memory, memory, std::numeric_limits<std::uint64_t>::max()) ==
+        "parameter 'x': count must be at most 2^60, is 18446744073709551615");
+  CHECK(refused("x", memory, memory, (std::int64_t{1} << 60) + 1) ==
+        "parameter 'x': count must be at most 2^60, is 1152921504606846977");
+  CHECK(refused("x", null, memory, 3) == "parameter 'x': value is null, but count is 3");
+  CHECK(refused("x", memory, null, 3) == "parameter 'x': gradient is null, but count is 3");
+  auto* const beyond = reinterpret_cast<float*>(reinterpret_cast<char*>(memory) + 2);  // of half values before it
+  CHECK(refused("x", beyond, memory, 3) == "parameter 'x': value must be aligned to 4 bytes, is 2 past a multiple");
+  CHECK(refused("x", memory, beyond, 3) == "parameter 'x': gradient must be aligned to 4 bytes, is 2 past a multiple");
+  CHECK(refused("x", memory, memory, 3, -1) == "parameter 'x': group must be in [0, 65535], is -1");
+  CHECK(refused("x", memory, memory, 3, 65536) == "parameter 'x': group must be in [0, 65535], is 65536");
+  CHECK(refused("w", memory + 50, memory + 60, 3) == "parameter 'w': there is already a parameter of this name");
+  params.add("x", memory + 50, memory + 60, 3);  // after all that, a good one
+  CHECK(params.views().size() == 2);
+}
+
+TEST_CASE("a count may be of any integer type and as large as 2^60") {
+  ds::parameters<float> params;
+  params.add("a", memory, memory, std::uint8_t{5});
+  params.add("b", memory, memory, std::size_t{5});
+  params.add("c", memory, memory, std::int64_t{1} << 60);
+  CHECK(params.views()[2].count == std::int64_t{1} << 60);
+}
+
+TEST_CASE("overlapping memory is refused, values and gradients alike") {
+  auto const overlap = [](std::ptrdiff_t value, int count, std::ptrdiff_t gradient) {
+    ds::parameters<float> params;
+    params.add("w", memory, memory + 100, 10);
+    params.add("x", memory + value, memory + gradient, count);
+    return message([&] { layout<float, float> const checked(params); });
+  };
+  CHECK(overlap(10, 10, 200) == "");  // neighbours do not overlap
+  CHECK(overlap(9, 10, 200) == "the value of 'w' overlaps the value of 'x' in memory");
+  CHECK(overlap(2, 3, 200) == "the value of 'w' overlaps the value of 'x' in memory");
+  CHECK(overlap(95, 10, 200) == "the value of 'x' overlaps the gradient of 'w' in memory");
+  CHECK(overlap(109, 10, 200) == "the gradient of 'w' overlaps the value of 'x' in memory");
+  CHECK(overlap(110, 10, 200) == "");
+  CHECK(overlap(300, 10, 9) == "the value of 'w' overlaps the gradient of 'x' in memory");
+  CHECK(overlap(300, 10, 305) == "the value of 'x' overlaps the gradient of 'x' in memory");
+  CHECK(overlap(300, 10, 100) == "the gradient of 'w' overlaps the gradient of 'x' in memory");
+  CHECK(overlap(300, 10, 109) == "the gradient of 'w' overlaps the gradient of 'x' in memory");
+  CHECK(overlap(300, 10, 91) == "the gradient of 'x' overlaps the gradient of 'w' in memory");
+  CHECK(overlap(5, 0, 105) == "");  // nothing overlaps nothing
+}
+
+TEST_CASE("a long range that holds many short ones is found behind them") {
+  ds::parameters<float> params;
+  params.add("long", memory, memory + 500, 100);
+  params.add("short", memory + 600, memory + 510, 2);
+  params.add("inside", memory + 90, memory + 700, 1);
+  CHECK(message([&] { layout<float, float> const checked(params); }) ==
+        "the value of 'long' overlaps the value of 'inside' in memory");
+}
+
+TEST_CASE("overlap is measured in bytes of each type") {
+  alignas(8) static float gradients[64];
+  auto* const values = reinterpret_cast<double*>(gradients);
+  ds::parameters<double, float> params;
+  params.add("w", values, gradients + 7, 4);
+  CHECK(message([&] { layout<double, float> const checked(params); }) ==
+        "the value of 'w' overlaps the gradient of 'w' in memory");
+  ds::parameters<double, float> apart;
+  apart.add("w", values, gradients + 8, 4);
+  CHECK(message([&] { layout<double, float> const checked(apart); }) == "");
+}
+
+TEST_CASE("chunks are numbered over all tensors, and arenas start at multiples of 64") {
+  std::vector<float> w(20'000), g(20'000);
+  ds::parameters<float> params;
+  std::int64_t const counts[] = {1, 0, 4096, 4097, 8192, 65};
+  std::int64_t at = 0;
+  for (std::int64_t n : counts) {
+    params.add("p" + std::to_string(params.views().size()), w.data() + at, g.data() + at, n, ds::group{int(n % 2)});
+    at += n;
+  }
+  layout<float, float> const where(params);
+  std::int64_t const first[] = {0, 1, 1, 2, 4, 6}, arena[] = {0, 64, 64, 4160, 4160 + 4160, 4160 + 4160 + 8192};
+  for (std::size_t t = 0; t < 6; ++t) {
+    CHECK(where.tensors[t].first_chunk == first[t]);
+    CHECK(where.tensors[t].arena == arena[t]);
+    CHECK(where.tensors[t].count == counts[t]);
+  }
+  CHECK(where.chunks() == 7);
+  CHECK(where.tensor_of_chunk == std::vector<std::int32_t>{0, 2, 3, 3, 4, 4, 5});
+  CHECK(where.arena == 4160 + 4160 + 8192 + 128);
+  CHECK(where.elements == at);
+  CHECK(where.groups == 2);
+  auto const span = [&](std::int64_t chunk, std::size_t t) {
+    auto const s = ds::detail::span_of(chunk, where.tensors[t]);
+    return std::tuple(s.begin, s.size);
+  };
+  CHECK(span(2, 3) == std::tuple(0, 4096));
+  CHECK(span(3, 3) == std::tuple(4096, 1));
+  CHECK(span(5, 4) == std::tuple(4096, 4096));
+  CHECK(where.find("p3") == 3);
+  CHECK(message([&] { where.find("p9"); }) == "there is no parameter 'p9'");
+}
+
+TEST_CASE("a packet is aligned when value and gradient both are") {
+  alignas(16) static float a[64];
+  alignas(16) static ds::half h[64];
+  CHECK(ds::detail::packets_aligned(a));
+  CHECK(ds::detail::packets_aligned(a + 4));
+  CHECK(!ds::detail::packets_aligned(a + 1));
+  CHECK(ds::detail::packets_aligned(h + 8));
+  CHECK(!ds::detail::packets_aligned(h + 4));
+  ds::parameters<float> params;
+  params.add("both", a, a + 4, 4);
+  params.add("value", a + 8, a + 13, 3);
+  params.add("gradient", a + 17, a + 20, 3);
+  layout<float, float> const where(params);
+  CHECK(where.tensors[0].aligned);
+  CHECK(!where.tensors[1].aligned);
+  CHECK(!where.tensors[2].aligned);
+}
+
+TEST_CASE("no parameters make one group and nothing else") {
+  layout<float, float> const where(ds::parameters<float>{});
+  CHECK(where.groups == 1);
+  CHECK(where.chunks() == 0);
+  CHECK(where.arena == 0);
+}

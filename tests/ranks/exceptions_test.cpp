@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/comm/threads.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/rules/lamb.hpp>
+
+#include <doctest/doctest.h>
+#include "support/ranks.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// One rank runs out of memory, at each allocation in turn: it throws, nothing leaks, and the others hear of it.
+
+namespace {
+/// Of this thread: allocations until one fails, from when it is set on; none fails at 0.
+thread_local long until_failure = 0;
+std::atomic<long> living{0};
+
+void* allocated(std::size_t size, std::size_t alignment) {
+  if (until_failure > 0 && --until_failure == 0) throw std::bad_alloc();
+  std::size_t const whole = (size + alignment) / alignment * alignment;  // not 0
+  void* const p = alignment > alignof(std::max_align_t) ? std::aligned_alloc(alignment, whole) : std::malloc(whole);
+  if (!p) throw std::bad_alloc();
+  ++living;
+  return p;
+}
+void freed(void* p) {
+  if (p) --living;
+  std::free(p);
+}
+}  // namespace
+
+void* operator new(std::size_t n) { return allocated(n, alignof(std::max_align_t)); }
+void* operator new(std::size_t n, std::align_val_t a) { return allocated(n, std::size_t(a)); }
+void operator delete(void* p) noexcept { freed(p); }
+void operator delete(void* p, std::size_t) noexcept { freed(p); }
+void operator delete(void* p, std::align_val_t) noexcept { freed(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { freed(p); }
+
+namespace ds = descent;
+
+namespace {
+
+constexpr int team = 3;
+
+struct part {
+  std::vector<float> value = std::vector<float>(100, 1), gradient = std::vector<float>(100, 0.5f);
+  ds::parameters<float> list() {
+    ds::parameters<float> all;
+    all.add("a", value.data(), gradient.data(), 60);
+    all.add("b", value.data() + 60, gradient.data() + 60, 40);
+    return all;
+  }
+};
+
+/// What the allocations of rank `victim` fail in.
+enum phase { constructor, step, norm, swap, phases };
+std::string const names[] = {"the constructor", "step()", "gradient_norm()", "swap_average()"};
+
+/// Fails allocation number k of one rank in one phase. Whether there was one; late counts those of which the others
+/// hear at the deadline only: in front of the first collective and behind the last of a call the rank may try again.
+template <class Policy>
+bool fails_at(Policy const& policy, int victim, phase in, long k, bool keeps_comm, long& late) {
+  std::string const keeps = keeps_comm ? ", which keeps its communicator" : "";
+  INFO(names[in], ", allocation ", k, " of rank ", victim, keeps);
+  long const before = living;
+  bool failed = false;
+  {
+    ds::comm::threads world{team, std::chrono::seconds(60)};
+    std::vector<part> parts(team);
+    std::atomic<int> ended{0};
+    auto const thrown = ranks::on_ranks(world, [&](auto& comm) {
+      part& mine = parts[std::size_t(comm.rank())];
+      auto const list = mine.list();
+      bool const is_victim = comm.rank() == victim;
+      auto const run = [&] {
+        auto const call = [&](phase now, auto const& f) {
+          until_failure = is_victim && now == in ? k : 0;
+          struct clear {
+            ~clear() { until_failure = 0; }
+          } const after;
+          f();
+          if (is_victim && now == in) failed = until_failure == 0;
+        };
+        std::optional<decltype(ds::optimizer{list, ds::lamb{}, ds::clip_norm{1}, ds::ema{}, ds::host<ds::cpp>{},
+                                             policy(comm)})>
+            opt;
+        call(constructor,
+             [&] { opt.emplace(list, ds::lamb{}, ds::clip_norm{1}, ds::ema{}, ds::host<ds::cpp>{}, policy(comm)); });
+        call(step, [&] { opt->step(); });
+        call(norm, [&] { opt->gradient_norm(); });
+        call(swap, [&] { opt->swap_average(); });
+        opt->swap_average();
+        opt->step();  // the others learn of it here at the latest
+      };
+      try {
+        run();
+        ++ended;
+      } catch (std::bad_alloc const&) {
+        if (keeps_comm) {
+          world.comes_too_late(victim);
+          CHECK(test::comes_true([&] { return ended == team - 1; }));
+        }
+        throw;
+      } catch (...) {
+        ++ended;
+        throw;
+      }
+    });
+    auto const& text = thrown[std::size_t(victim)];
+    if (text == std::bad_alloc().what()) {
+      failed = true;
+      for (int r = 0; r < team; ++r) {
+        INFO("rank ", r, ": ", thrown[std::size_t(r)]);
+        if (r != victim) CHECK(ranks::has(thrown[std::size_t(r)], "rank " + std::to_string(victim)));
+      }
+      late += ranks::has(thrown[std::size_t((victim + 1) % team)], " waited 60 s in ");
+      CHECK(parts[std::size_t((victim + 1) % team)].value == parts[std::size_t((victim + 2) % team)].value);
+    }
+  }
+  CHECK(living == before);
+  return failed;
+}
+
+template <class Policy> void every_allocation_fails(Policy const& policy) {
+  for (int in = 0; in < phases; ++in) {
+    long all = 0;
+    for (bool keeps_comm : {false, true}) {
+      long k = 1, late = 0;
+      // Most allocations of a constructor come before the ranks meet.
+      while (fails_at(policy, int(k % team), phase(in), k, keeps_comm, late) && k < 2000)
+        k += keeps_comm && in == constructor && k + 40 < all ? 4 : 1;
+      all = k;
+      INFO(names[in], ": ", k - 1, " allocations, ", late, " told late");
+      if (in == constructor) CHECK(k > 50);
+      int const may_try_again[phases] = {15, 0, 2, 1};
+      CHECK(late <= (keeps_comm ? may_try_again[in] : 0));
+      CHECK(k < 2000);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("trap 37: every allocation of one rank fails, replicated: no leak, and the others are told") {
+  every_allocation_fails(ranks::replicated);
+}
+TEST_CASE("trap 37: every allocation of one rank fails, sharded: no leak, and the others are told") {
+  every_allocation_fails(ranks::sharded_ordered);
+}
