@@ -93,7 +93,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   /// The matrix rule of one group. Changes take effect as with group().
   auto& matrix_rule(int index = 0) requires(detail::otherwise("give the policy matrices{rule}") || plan::has_matrices) {
     group_at(index);
-    return core_.alive().matrices.rule_at(std::size_t(index));
+    return core_.alive().matrices.common.rules[std::size_t(index)];
   }
 
   /// Freezes a group: no work is done for it, its gradients count in no norm, and its state does not change. t belongs

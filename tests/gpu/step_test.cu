@@ -4,6 +4,7 @@
 
 #include <descent/cuda.cuh>
 #include <descent/detail/cuda/error.hpp>
+#include <descent/detail/optimizer/engine.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/storage.hpp>
@@ -32,6 +33,8 @@ namespace elements {
 namespace {
 
 constexpr std::int64_t chunk = descent::detail::chunk_size;
+using plain = descent::detail::plan<float, float, descent::adamw>;
+static_assert(descent::detail::engine<descent::cuda::engine<plain>, plain>);
 
 /// AdamW with a pass for the norm, in one storage.
 template <class Value> void same_on_device(std::vector<test::tensor> const& list) {

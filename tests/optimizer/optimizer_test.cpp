@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 // The optimizer's interface: what it says about itself, and what it does when asked wrongly.
 #include <descent/cost.hpp>
+#include <descent/detail/optimizer/engine.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
@@ -51,6 +52,9 @@ template <class T> struct model {
     params.add("c", w.data() + 110, g.data() + 110, 64);
   }
 };
+
+using plain = ds::detail::plan<float, float, ds::adamw>;
+static_assert(ds::detail::engine<ds::host<>::engine<plain>, plain>);
 
 bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 

@@ -77,7 +77,7 @@ template <class Value, class Gradient> struct model {
 
 template <class T, class Real> Real stored(Real x) { return widen<Real>(narrow<T>(x)); }
 
-/// The global norm as reduce.hpp documents it: element j of packet q of a chunk in accumulator j
+/// The global norm as summation_order.hpp documents it: element j of packet q of a chunk in accumulator j
 /// mod 4 of lane q mod 256.
 double tree(double const* x, std::size_t n) { return n == 1 ? x[0] : tree(x, n / 2) + tree(x + n / 2, n / 2); }
 double block(std::vector<double> const& lane) {

@@ -9,8 +9,9 @@ import importlib.metadata
 import optax
 import torch
 from timm import optim
+from timm.utils.agc import adaptive_clip_grad
 
-from problem import run_optax, run_torch, write
+from problem import recorded_gradients, run_optax, run_torch, write
 
 torch.set_default_dtype(torch.float64)  # for state that timm does not derive from the parameters
 
@@ -18,6 +19,8 @@ what = """\
 # Options that are no fields:
 #     with=clip_norm:<c>     all gradients are first multiplied by min(1, c/|g|), |g| over all tensors together
 #     with=v:1               v starts at 1
+#     with=agc:<c>:<eps>     g is first multiplied by min(1, c*max(|p|, eps)/|g|), |p| and |g| over each row of a matrix
+#                            and over each other tensor (adaptive_clip_grad)
 #
 # What the peers compute, wd being weight_decay; states start at zero where nothing else is said; |x| is the Euclidean
 # norm of a tensor.
@@ -37,6 +40,24 @@ what = """\
 #   layerwise_adam, layerwise_rmsprop (optax)   chain(scale_by_adam or scale_by_rms, add_decayed_weights(wd),
 #                      scale_by_trust_ratio, scale(-lr)).
 """
+
+
+def clipped_by_units(c, eps):
+    def gradients(params, t):
+        leaves = [torch.nn.Parameter(p.clone()) for p in params]
+        for leaf, g in zip(leaves, recorded_gradients(params, t)):
+            leaf.grad = torch.as_tensor(g).clone()
+        adaptive_clip_grad(leaves, clip_factor=c, eps=eps)
+        return [leaf.grad for leaf in leaves]
+    return gradients
+
+
+def sgd(lr, momentum, nesterov, weight_decay, **more):
+    name, c, eps = more["with"].split(":")
+    assert name == "agc"
+    return run_torch(lambda params: torch.optim.SGD(
+        params, lr=lr, momentum=momentum, nesterov=bool(nesterov), weight_decay=weight_decay, foreach=False),
+        gradients=clipped_by_units(float(c), float(eps)))
 
 
 def lars(lr, trust, eps, momentum, nesterov, weight_decay, clip=0):
@@ -149,6 +170,10 @@ def cases():
              "eps_inside": 1, "with": "v:1"}
     for centered in (0, 1):
         yield rmsprop, "rmsprop", plain | dict(centered=centered)
+
+    plain = dict(lr=0.05, momentum=0.8, nesterov=0, weight_decay=0)
+    yield sgd, "sgd", plain | {"with": "agc:0.3:0.001"}
+    yield sgd, "sgd", plain | {"lr": 0.1, "nesterov": 1, "weight_decay": 0.05, "with": "agc:1:0.5"}
 
     for weight_decay in (0, 0.1):
         yield layerwise_adam, "layerwise_adam", dict(

@@ -98,7 +98,8 @@ template <class Plan> struct body {
       reinterpret_cast<Real*>(&k)[i] = Real(reinterpret_cast<float const*>(&u.terms)[i]);
     for (int i = 0; i < int(n); i += int(packet)) {
       int const left = int(n) - i;
-      dt::packet_extent const e = left < int(packet) ? dt::packet_extent{left, false} : dt::packet_extent{int(packet), true};
+      dt::packet_extent const e =
+          left < int(packet) ? dt::packet_extent{left, false} : dt::packet_extent{int(packet), true};
       if (start) dt::start_packet<Plan, Real>(x, i, e, {});
       else dt::update_packet<Plan, Real>(x, i, e, Real(u.factor), k);
     }

@@ -19,6 +19,7 @@
 
 #include "support/reference.hpp"
 
+#include <cstdio>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +43,22 @@ TEST_CASE("lamb behind a clipped norm of all gradients follows timm, whose Lamb 
     auto const rule = configured<ds::lamb>(g);
     check_follows({}, g, rule, clip);
     CHECK(follow<double>(g, rule).values >= 1e-4);
+  });
+}
+
+TEST_CASE("sgd behind adaptive clipping of rows follows timm's adaptive_clip_grad") {
+  auto const clips = [](golden const& g) { return g.rule == "sgd"; };
+  each_case("values_timm.txt", 2, clips, [](golden const& g) {
+    double c = 0, eps = 0;
+    REQUIRE(std::sscanf(g.options.at("with").c_str(), "agc:%lf:%lf", &c, &eps) == 2);
+    ds::clip_adaptive const clip{.c = c, .eps = eps};
+    auto const rule = configured<ds::sgd>(g);
+    check({}, [&]<class Real>(Real) {
+      tensors<Real> p({{5}, {1}, {3, 4}});
+      ds::optimizer opt{p.list(), rule, clip};
+      return compare(g, [&](int t) { p.backward(t), opt.step(); }, p);
+    });
+    CHECK(follow<double>(g, rule, clip).values >= 1e-4);  // the matrix as one unit
   });
 }
 

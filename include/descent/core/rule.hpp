@@ -32,6 +32,14 @@ template <template <class> class Struct>
 concept struct_of_reals = std::is_trivially_copyable_v<Struct<double>> && std::is_aggregate_v<Struct<double>> &&
                           holds_reals<Struct>(std::make_index_sequence<members<Struct>>{}) &&
                           (std::is_empty_v<Struct<double>> || sizeof(Struct<float>) == members<Struct> * sizeof(float));
+/// Member i of such a struct. It has the layout of an array: struct_of_reals checks it. This is the only place that
+/// relies on it.
+template <class Real, class Struct> DESCENT_HD Real& real_at(Struct& s, std::size_t i) {
+  return reinterpret_cast<Real*>(&s)[i];
+}
+template <class Real, class Struct> DESCENT_HD Real const& real_at(Struct const& s, std::size_t i) {
+  return reinterpret_cast<Real const*>(&s)[i];
+}
 }  // namespace detail
 
 /// State: what the rule stores for each parameter element. Starts at zero.

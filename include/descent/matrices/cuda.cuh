@@ -109,34 +109,36 @@ template <class Plan> class cuda_work {
   static std::int64_t blocks(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 };
 
-template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> : public matrix_groups<Plan> {
-  using base = matrix_groups<Plan>;
+template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   using real = typename Plan::real;
   using mrule = typename Plan::matrix_rule;
-  using base::accepted_, base::rules_, base::where_;
 
  public:
+  matrix_groups<Plan> common;
+
   template <class Layout>
   void start(Layout const& where, typename Plan::policies const& policies, device_view<Plan> const& v,
              cudaStream_t stream) {
-    base::prepare(where, policies);
-    policies_ = &policies, stream_ = stream, view_ = v, rules_at_work_ = rules_;
+    common.prepare(where, policies);
+    policies_ = &policies, stream_ = stream, view_ = v, rules_at_work_ = common.rules;
     blas_ = cublas(stream);
     std::vector<std::int32_t> tensor;
     std::vector<std::int64_t> columns;
-    for (auto const& x : where_->matrices) {
+    for (auto const& x : common.where->matrices) {
       tensor.push_back(x.tensor), columns.push_back(x.shape.columns);
       chunks_.push_back({where.tensors[std::size_t(x.tensor)].first_chunk, chunks_of(x.shape.rows * x.shape.columns)});
     }
-    tensor_ = {tensor, stream}, columns_ = {columns, stream}, group_rules_ = {rules_, stream};
+    tensor_ = {tensor, stream}, columns_ = {columns, stream}, group_rules_ = {common.rules, stream};
     units_ = device_array<matrix_unit<Plan>>(tensor.size());
-    memory_ = zeros<real>(where_->memory), scratch_ = zeros<real>(where_->scratch);
-    partials_ = device_array<double>(std::size_t(where_->partials)), sums_ = zeros<double>(matrix_sums);
+    memory_ = zeros<real>(common.where->memory), scratch_ = zeros<real>(common.where->scratch);
+    partials_ = device_array<double>(std::size_t(common.where->partials)), sums_ = zeros<double>(matrix_sums);
     matrix_states<Plan> states{};
-    states.first = where_->first_arena;
+    states.first = common.where->first_arena;
+    auto const bytes = [&](std::size_t i, std::size_t size) {
+      return common.where->used[i] ? std::size_t(common.where->arena) * size : 0;
+    };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((state_[I] = device_array<std::byte>(
-            where_->used[I] ? std::size_t(where_->arena) * sizeof(typename matrix_plan<Plan>::template slot<I>) : 0),
+      ((state_[I] = device_array<std::byte>(bytes(I, sizeof(typename matrix_plan<Plan>::template slot<I>))),
         states.at[I] = state_[I].get()), ...);
     }(typename matrix_plan<Plan>::every_slot{});
     matrices_ = {tensor_.get(), columns_.get(), int(tensor.size()), group_rules_.get(), units_.get(), states};
@@ -144,10 +146,10 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> : p
     launch(each_packet<body>, v.chunk_count - where.rule_chunks, packet_threads, stream,
            body{v, states, group_rules_.get(), where.rule_chunks});
     if constexpr (requires { mrule::starts_memory; })
-      for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
+      for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
         auto w = work(u, false);
         w.gate = {};
-        rules_[0].start_memory(w);
+        common.rules[0].start_memory(w);
       }
   }
 
@@ -155,12 +157,12 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> : p
   void step(device_view<Plan> const& v, control_view<Plan> const& w, Groups const& groups, step_call const& call,
             bool capturing) {
     captured_ = captured_ || capturing;
-    base::count(w.policies, call);
+    common.count(w.policies, call);
     // Replays of a captured step are not seen here, so micro-batches can no longer be counted.
-    if (!base::completes_ && !captured_) return;
+    if (!common.completes && !captured_) return;
     launch(find_matrix_terms<Plan>, 1, total_threads, stream_, v, w, matrices_);
-    for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
-      auto const g = std::size_t(where_->matrices[u].group);
+    for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
+      auto const g = std::size_t(common.where->matrices[u].group);
       if (groups[g].frozen && !capturing) continue;
       auto const [first, count] = chunks_[u];
       auto const work = this->work(u, capturing);
@@ -178,14 +180,15 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> : p
 
   /// Sends changed rules to the device as kernel parameters.
   void commit(bool capturing) {
-    if (!base::changed(*policies_)) return;
-    for (std::size_t first = 0; first < rules_.size();) {
+    if (!common.changed(*policies_)) return;
+    for (std::size_t first = 0; first < common.rules.size();) {
       matrix_rule_batch<mrule> batch{int(first), 0, {}};
-      while (batch.count < batch.capacity && first < rules_.size()) batch.rule[batch.count++] = rules_[first++];
+      while (batch.count < batch.capacity && first < common.rules.size())
+        batch.rule[batch.count++] = common.rules[first++];
       launch(set_matrix_rules<mrule>, 1, total_threads, stream_, group_rules_.get(), batch);
     }
-    rules_at_work_ = rules_;
-    if (!capturing) accepted_ = rules_;
+    rules_at_work_ = common.rules;
+    if (!capturing) common.accepted = common.rules;
   }
 
   matrix_rules_view<Plan> rules_view() const {
@@ -202,10 +205,10 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> : p
   }
 
   cuda_work<Plan> work(std::size_t u, bool capturing) {
-    auto const& x = where_->matrices[u];
+    auto const& x = common.where->matrices[u];
     std::int64_t end = 0;
-    parts_ = where_->scratch_of(rules_at_work_[std::size_t(x.group)], x.shape, end);
-    return {x.shape.rows, x.shape.columns, base::updates_, memory_.get(), scratch_.get(), x.memory, parts_,
+    parts_ = common.where->scratch_of(rules_at_work_[std::size_t(x.group)], x.shape, end);
+    return {x.shape.rows, x.shape.columns, common.updates, memory_.get(), scratch_.get(), x.memory, parts_,
             &(units_.get() + u)->terms, sums_.get(), partials_.get(), capturing,
             {&view_.control->applied, &view_.groups[x.group].frozen}, blas_.get(), stream_};
   }

@@ -119,61 +119,71 @@ template <class Plan, class System> class host_work {
   }
 };
 
-template <class Plan, class System> requires(Plan::has_matrices)
-class host_matrices<Plan, System> : public matrix_groups<Plan> {
-  using base = matrix_groups<Plan>;
+template <class Plan, class System> requires(Plan::has_matrices) class host_matrices<Plan, System> {
   using real = typename Plan::real;
   using mrule = typename Plan::matrix_rule;
-  using base::accepted_, base::rules_, base::where_;
 
  public:
+  matrix_groups<Plan> common;
+
   template <class Engine> void start(Engine& e) {
-    base::prepare(e.control.where, e.control.policies);
+    common.prepare(e.control.where, e.control.policies);
     policies_ = &e.control.policies;
     auto const zeros = [](std::int64_t n) { return std::vector<real>(std::size_t(n)); };
-    memory_ = zeros(where_->memory), scratch_ = zeros(where_->scratch);
-    partials_.resize(std::size_t(where_->partials)), sums_.resize(matrix_sums);
-    units_.resize(where_->matrices.size());
-    states_.first = where_->first_arena;
+    memory_ = zeros(common.where->memory), scratch_ = zeros(common.where->scratch);
+    partials_.resize(std::size_t(common.where->partials)), sums_.resize(matrix_sums);
+    units_.resize(common.where->matrices.size());
+    states_.first = common.where->first_arena;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((state_[I] = where_->used[I] ? allocate_host(std::size_t(where_->arena) *
+      ((state_[I] = common.where->used[I] ? allocate_host(std::size_t(common.where->arena) *
                                                     sizeof(typename matrix_plan<Plan>::template slot<I>))
                                     : nullptr,
         states_.at[I] = state_[I].get()), ...);
     }(typename matrix_plan<Plan>::every_slot{});
-    for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
+    for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
       chunks(e, u, start_body<Engine>{&e, this, u});
-      if constexpr (requires { mrule::starts_memory; }) rules_[0].start_memory(work(u));
+      if constexpr (requires { mrule::starts_memory; }) common.rules[0].start_memory(work(u));
     }
   }
 
-  /// Computes the terms of update t. Returns what is wrong with them.
-  template <class Engine, class Groups> term_fault find_terms(Engine const& e, Groups const& groups, std::int64_t t) {
-    for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
-      auto const& x = where_->matrices[u];
-      if (groups[std::size_t(x.group)].frozen) continue;
-      units_[u] = terms_of(e, x, t);
-      if (!is_sound(units_[u]))
-        return fault_of(units_[u], accepted_[std::size_t(x.group)], x.tensor, term_fault::matrices);
+  /// The terms of the matrices in an update, for the controller. They are kept for step().
+  template <class Engine, class Groups> struct all_terms {
+    host_matrices& m;
+    Engine const& e;
+    Groups const& groups;
+    int count;
+
+    matrix_unit<Plan> const& terms(int u, std::int64_t t, rate_change const& rates) const {
+      auto const& x = m.common.where->matrices[std::size_t(u)];
+      auto& unit = m.units_[std::size_t(u)];
+      if (groups[std::size_t(x.group)].frozen) unit = {{}, 0, true};
+      else unit = m.terms_of(e, x, t, rates);
+      return unit;
     }
-    return {};
+    mrule const& rule(int u) const {
+      return m.common.accepted[std::size_t(m.common.where->matrices[std::size_t(u)].group)];
+    }
+    std::int64_t tensor(int u) const { return m.common.where->matrices[std::size_t(u)].tensor; }
+  };
+  template <class Engine, class Groups> all_terms<Engine, Groups> terms_in(Engine const& e, Groups const& groups) {
+    return {*this, e, groups, int(common.where->matrices.size())};
   }
 
   template <class Engine, class Groups> void step(Engine& e, Groups const& groups) {
-    for (std::size_t u = 0; u < where_->matrices.size(); ++u) {
-      auto const g = std::size_t(where_->matrices[u].group);
+    for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
+      auto const g = std::size_t(common.where->matrices[u].group);
       if (groups[g].frozen) continue;
       unit_ = units_[u];
       auto const w = work(u);
       for (int c = 0; c < input_count<Plan>; ++c) inputs_.at[c] = w.input(c);
       chunks(e, u, front_body<Engine>{&e, this});
-      real* const direction = accepted_[g].transform(w);
+      real* const direction = common.accepted[g].transform(w);
       chunks(e, u, back_body<Engine>{&e, this, direction});
     }
   }
 
   void commit() {
-    if (base::changed(*policies_)) accepted_ = rules_;
+    if (common.changed(*policies_)) common.accepted = common.rules;
   }
 
   void* state(std::size_t i) const { return state_[i].get(); }
@@ -181,25 +191,24 @@ class host_matrices<Plan, System> : public matrix_groups<Plan> {
 
  private:
   template <class Engine, class Matrix>
-  matrix_unit<Plan> terms_of(Engine const& e, Matrix const& x, std::int64_t t) const {
+  matrix_unit<Plan> terms_of(Engine const& e, Matrix const& x, std::int64_t t, rate_change const& rates) const {
     auto const tensor = std::size_t(x.tensor), g = std::size_t(x.group);
     double factor = e.control.block.factor;
     if constexpr (Plan::clip_over != scope::model)
       factor = e.control.factors[Plan::clip_over == scope::tensor ? tensor : g];
-    rate_change const rates = rates_of(e.control.block);
-    return matrix_terms_of<Plan>(accepted_[g], *policies_, t, x.shape, factor, false, x.group, rates);
+    return matrix_terms_of<Plan>(common.accepted[g], *policies_, t, x.shape, factor, false, x.group, rates);
   }
 
   host_work<Plan, System> work(std::size_t u) {
-    auto const& x = where_->matrices[u];
+    auto const& x = common.where->matrices[u];
     std::int64_t end = 0;
-    parts_ = where_->scratch_of(accepted_[std::size_t(x.group)], x.shape, end);
-    return {x.shape.rows, x.shape.columns, base::updates_, memory_.data(), scratch_.data(),
+    parts_ = common.where->scratch_of(common.accepted[std::size_t(x.group)], x.shape, end);
+    return {x.shape.rows, x.shape.columns, common.updates, memory_.data(), scratch_.data(),
             x.memory, parts_, &unit_.terms, sums_.data(), partials_.data()};
   }
 
   template <class Engine, class Body> void chunks(Engine& e, std::size_t u, Body const& body) {
-    auto const& t = e.control.where.tensors[std::size_t(where_->matrices[u].tensor)];
+    auto const& t = e.control.where.tensors[std::size_t(common.where->matrices[u].tensor)];
     std::int64_t const first = t.first_chunk;
     chunk_pass<real, Body> const pass{&body, has_lanes()};
     auto const one = [&](std::int64_t c) { pass(first + c); };
@@ -209,7 +218,7 @@ class host_matrices<Plan, System> : public matrix_groups<Plan> {
   template <class Real> auto terms() const {
     typename mrule::template terms<Real> k{};
     for (std::size_t i = 0; i < members<mrule::template terms>; ++i)
-      reinterpret_cast<Real*>(&k)[i] = Real(reinterpret_cast<real const*>(&unit_.terms)[i]);
+      real_at<Real>(k, i) = Real(real_at<real>(unit_.terms, i));
     return k;
   }
 
@@ -220,7 +229,7 @@ class host_matrices<Plan, System> : public matrix_groups<Plan> {
     template <class Real> void operator()(std::int64_t chunk) const {
       auto const one = [&]<class Typed>(buffers<Typed> const& x, std::int64_t i, packet_extent part) {
         using plan = front_plan<Typed>;
-        start_packet<plan, Real>(matrix_buffers<plan>(x, x.gradient, m->states_), i, part, m->rules_[0]);
+        start_packet<plan, Real>(matrix_buffers<plan>(x, x.gradient, m->states_), i, part, m->common.rules[0]);
       };
       e->storage.template each_packet<Real>(chunk, one);
     }

@@ -148,7 +148,7 @@ template <class Plan> __device__ void measure_pairs(detail::device_view<Plan> co
 /// What control_step() does.
 template <class Plan>
 __device__ void control_here(detail::device_view<Plan> const& v, detail::control_view<Plan> const& w) {
-  detail::controller<Plan> const c(v, w);
+  detail::device_controller<Plan> const c(v, w);
   if (c.decide({})) c.find_terms();
 }
 

@@ -4,7 +4,7 @@
 
 #include <descent/detail/util/summation_order.hpp>
 
-/// What the threads of a warp or a block have together, in the order of reduce.hpp.
+/// What the threads of a warp or a block have together, in the order of summation_order.hpp.
 namespace descent::detail {
 
 /// Of all 32 lanes; the first one has the result.

@@ -4,111 +4,95 @@
 
 #include <descent/detail/cuda/block_reduce.cuh>
 #include <descent/detail/cuda/device_view.cuh>
+#include <descent/detail/step/controller.hpp>
 
-/// The control block's kernels: one block each.
+/// The kernels of the controller: one block each.
 namespace descent::detail {
 
-template <class Plan> class controller {
+/// The controller's threads: a block of `total_threads`.
+struct block_threads {
+  __device__ static bool first() { return threadIdx.x == 0; }
+  __device__ static bool first_of_warp() { return threadIdx.x % warp == 0; }
+  __device__ static void sync() { __syncthreads(); }
+  __device__ static bool all(bool x) { return __syncthreads_and(x); }
+  __device__ static double smallest(double x) {
+    __shared__ double of_warps[total_threads / warp];
+    return reduce_block(of_warps, x, [](double a, double b) { return min(a, b); });
+  }
+  template <class Index, class F> __device__ static void each(Index count, F const& f) {
+    for (auto i = Index(threadIdx.x); i < count; i += total_threads) f(i);
+  }
+  template <class F> __device__ static void each_warp(int count, F const& f) {
+    for (int i = int(threadIdx.x) / warp; i < count; i += total_threads / warp) f(i);
+  }
+  /// The total of value(i), for the first thread.
+  template <class Value> __device__ static double total(bool largest, std::int64_t count, Value const& value) {
+    __shared__ double of_warps[total_threads / warp];
+    double const sum = largest
+                           ? reduce_block(of_warps, lane_total<true, total_threads>(count, value), combine<true>{})
+                           : reduce_block(of_warps, lane_total<false, total_threads>(count, value), combine<false>{});
+    __syncthreads();
+    return sum;
+  }
+  /// The same by the calling warp, for its first thread.
+  template <class Value> __device__ static double warp_total(bool largest, std::int64_t count, Value const& value) {
+    return largest ? reduce_warp(lane_total<true, warp>(count, value), combine<true>{})
+                   : reduce_warp(lane_total<false, warp>(count, value), combine<false>{});
+  }
+  /// The first i with f(i), or count; for the first thread.
+  template <class F> __device__ static std::int64_t find(std::int64_t count, F const& f) {
+    __shared__ long long of_warps[total_threads / warp];
+    long long found = count;
+    for (long long i = threadIdx.x; i < found; i += total_threads)
+      if (f(i)) found = i;
+    return reduce_block(of_warps, found, [](long long a, long long b) { return a < b ? a : b; });
+  }
+
+ private:
+  template <bool Largest, int Lanes, class Value>
+  __device__ static double lane_total(std::int64_t count, Value const& value) {
+    double sum = 0;
+    for (std::int64_t i = threadIdx.x % Lanes; i < count; i += Lanes) sum = combine<Largest>{}(sum, value(i));
+    return sum;
+  }
+};
+
+/// The terms of the matrices in an update, for the controller. Their factor, that of the gradients' unit, is judged
+/// there.
+template <class Plan, bool = Plan::has_matrices> struct matrix_terms_view {
+  __device__ matrix_terms_view(device_view<Plan> const&, control_view<Plan> const&) {}
+};
+template <class Plan> struct matrix_terms_view<Plan, true> {
+  device_view<Plan> const& v;
+  control_view<Plan> const& w;
+  int count;
+
+  __device__ matrix_terms_view(device_view<Plan> const& v, control_view<Plan> const& w)
+      : v(v), w(w), count(w.matrices.count) {}
+  __device__ auto terms(int u, std::int64_t t, rate_change const& rates) const {
+    auto const& x = v.tensors[tensor(u)];
+    auto const r = scheduled_for_matrices(w.matrices.rules[x.group], w.policies, t - 1, x.group, rates);
+    shape const s{x.count / w.matrices.columns[u], w.matrices.columns[u]};
+    return narrowed<typename Plan::matrix_rule, typename Plan::real>(r.at(t, s), 1, v.groups[x.group].frozen);
+  }
+  __device__ auto const& rule(int u) const { return w.matrices.rules[v.tensors[tensor(u)].group]; }
+  __device__ std::int32_t tensor(int u) const { return w.matrices.tensor[u]; }
+};
+
+/// The controller on a device, and what only a device has to do around it.
+template <class Plan> class device_controller {
  public:
-  __device__ controller(device_view<Plan> const& v, control_view<Plan> const& w) : v(v), w(w), policies(w.policies) {}
+  __device__ device_controller(device_view<Plan> const& v, control_view<Plan> const& w)
+      : v(v), w(w), decider(arrays()) {}
 
-  /// decide(), the factors of what is clipped by itself, rescale(): whether the step goes on so far.
   __device__ bool decide(step_call const& call) const {
-    norm_totals totals;
-    bool const complete = completes<Plan>(*v.control, policies, call);
     if (threadIdx.x == 0) w.late->complete_until(v.control->calls);
-    __syncthreads();
-    if (Plan::measures && complete) totals = norm_totals_from<Plan>([&](int i) { return total(i); });
-    if (threadIdx.x == 0) detail::decide<Plan>(*v.control, policies, *w.scale, totals, call);
-    __syncthreads();
-    bool const applied = !Plan::may_skip || v.control->applied;
-    if constexpr (Plan::clip_over != scope::model)
-      if (applied) find_factors();
-    if constexpr (Plan::measures)
-      if (!applied && !v.control->waiting && v.control->fault.what == term_fault::none) find_bad_chunk();
-    if (threadIdx.x == 0) rescale<Plan>(*v.control, policies);
-    return applied;
+    return decider.decide(call);
   }
+  __device__ bool find_terms() const { return decider.find_terms(matrix_terms_view<Plan>(v, w)); }
+  __device__ void prepare() const { decider.prepare(); }
 
-  /// The terms of the next update, and advance() or skip(): whether the step goes on. Memories change with advance().
-  __device__ bool find_terms() const {
-    std::int64_t const t = v.control->step + 1;
-    rate_change const rates = rates_of(*v.control);
-    bool sound = true;
-    __shared__ double totals[Plan::sum_count + 1];
-    if constexpr (Plan::has_step_terms) {
-      if (threadIdx.x == 0) {
-        auto const k = find_step_terms<Plan>(v.groups[0].rule, policies, t);
-        sound = is_sound(k);
-        *w.step_terms = k;
-      }
-    }
-    if constexpr (Plan::sums_per_tensor) add_tensors(Plan::norm_sums, Plan::norm_sums + int(Plan::sum_count));
-    else if constexpr (Plan::sums) {
-      for (int c = 0; c < int(Plan::sum_count); ++c) {
-        double const sum = total(Plan::norm_sums + c);
-        if (threadIdx.x == 0) totals[c] = sum;
-      }
-      __syncthreads();
-    }
-    if constexpr (Plan::per_row_step)
-      for (int g = int(threadIdx.x); g < v.group_count; g += total_threads)
-        v.extra.rules[g] = scheduled(v.groups[g].rule, policies, t - 1, g, rates);
-    int const count = Plan::unit_per_tensor ? v.tensor_count : v.group_count;
-    for (int u = int(threadIdx.x); u < count; u += total_threads) {
-      int const g = Plan::unit_per_tensor ? v.tensors[u].group : u;
-      double factor = v.control->factor;
-      if constexpr (Plan::clip_over != scope::model) factor = w.factors[Plan::clip_over == scope::tensor ? u : g];
-      if constexpr (has_memory<typename Plan::rule>) w.next_memories[u] = v.memories[u];
-      double const* of_unit = totals;
-      std::int64_t stride = 1;
-      if constexpr (Plan::sums_per_tensor)
-        of_unit = v.totals + std::int64_t(Plan::norm_sums) * v.tensor_count + u, stride = v.tensor_count;
-      unit_terms_of<Plan> unit;
-      if constexpr (Plan::sums)
-        unit = terms_of<Plan>(v.groups[g], policies, t, factor, of_unit, stride, w.next_memories, u, rates);
-      else unit = terms_of<Plan>(v.groups[g], policies, t, factor, w.next_memories, u, rates);
-      if (!is_sound(unit) && is_idle<Plan>(has_elements(u), of_unit, stride)) {
-        unit = {{}, 0, true};
-        if constexpr (has_memory<typename Plan::rule>) w.next_memories[u] = v.memories[u];
-      }
-      v.units[u] = unit;
-      sound = sound && is_sound(unit);
-    }
-    if constexpr (Plan::sums)
-      for (int u = int(threadIdx.x); u < sum_terms_count(); u += total_threads)
-        sound = sound && is_sound(v.sum_terms[u]);
-    if constexpr (Plan::has_matrices)
-      for (int u = int(threadIdx.x); u < w.matrices.count; u += total_threads)
-        sound = sound && is_sound(matrix_unit_of(u, t, rates));
-    sound = __syncthreads_and(sound);
-
-    if (sound) {
-      if constexpr (has_memory<typename Plan::rule>)
-        for (int u = int(threadIdx.x); u < count; u += total_threads) v.memories[u] = w.next_memories[u];
-      if (threadIdx.x == 0) advance<Plan>(*v.control, v.groups[0].rule, policies);
-    } else {
-      if (threadIdx.x == 0) skip(*v.control, find_fault(count, t, rates));
-      __syncthreads();
-      if constexpr (!Plan::may_skip)
-        for (int u = int(threadIdx.x); u < count; u += total_threads) v.units[u].frozen = true;
-    }
-    __syncthreads();
-    return sound;
-  }
-
-  /// What the sums of the next step need.
-  __device__ void prepare() const {
-    std::int64_t const t = v.control->step + 1;
-    if constexpr (Plan::has_step_terms)
-      if (threadIdx.x == 0) *w.sum_step_terms = find_step_terms<Plan>(v.groups[0].rule, policies, t);
-    for (int u = int(threadIdx.x); u < sum_terms_count(); u += total_threads) {
-      int const g = Plan::sum_terms_per_tensor ? v.tensors[u].group : u;
-      v.sum_terms[u] = terms_for_sums<Plan>(v.groups[g], policies, t, v.memories, u, rates_of(*v.control));
-    }
-  }
-
-  /// For thread 0.
+  /// For the first thread.
   __device__ void write_late_report() const {
     control_block& slot = w.late->of(v.control->calls);
     slot = *v.control;
@@ -118,173 +102,40 @@ template <class Plan> class controller {
   /// This rank has what it met the others for.
   __device__ void leave_collective() const {
     if constexpr (Plan::parallel) {
-      auto const& team = get<kind::parallel>(policies);
+      auto const& team = get<kind::parallel>(w.policies);
       if (threadIdx.x == 0) leave(*team.progress, *team.now);
     }
   }
 
-  /// For thread 0.
-  __device__ double find_perturbation() const {
-    return perturbation_factor<Plan>(policies, norm_totals_from<Plan>([&](int row) { return total(row); }));
-  }
+  /// For the first thread.
+  __device__ double find_perturbation() const { return perturbation_factor<Plan>(w.policies, decider.totals()); }
 
  private:
-  /// A row's total over all chunks, for thread 0.
-  __device__ double total(int row) const {
-    __shared__ double of_warps[total_threads / warp];
-    double const* x = v.partial + row * v.chunk_count;
-    double sum = 0;
-    if (Plan::keeps_largest(row)) {
-      for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum = larger(sum, x[c]);
-      sum = reduce_block(of_warps, sum, combine<true>{});
-    } else {
-      for (std::int64_t c = threadIdx.x; c < v.chunk_count; c += total_threads) sum += x[c];
-      sum = reduce_block(of_warps, sum, combine<false>{});
-    }
-    __syncthreads();
-    return sum;
-  }
-
-  /// A row's total of count values by the calling warp, for its first lane.
-  template <class Value> __device__ double warp_total(int row, std::int64_t count, Value const& value) const {
-    int const lane = int(threadIdx.x) % warp;
-    double sum = 0;
-    if (Plan::keeps_largest(row)) {
-      for (std::int64_t i = lane; i < count; i += warp) sum = larger(sum, value(i));
-      sum = reduce_warp(sum, combine<true>{});
-    } else {
-      for (std::int64_t i = lane; i < count; i += warp) sum += value(i);
-      sum = reduce_warp(sum, combine<false>{});
-    }
-    return sum;
-  }
-
-  /// The totals of rows [first, last) of each tensor.
-  __device__ void add_tensors(int first, int last) const {
-    for (int u = int(threadIdx.x) / warp; u < v.tensor_count; u += total_threads / warp) {
-      std::int64_t const chunk = v.tensors[u].first_chunk, count = chunks_of(v.tensors[u].count);
-      for (int row = first; row < last; ++row) {
-        double const* x = v.partial + row * v.chunk_count + chunk;
-        double const sum = warp_total(row, count, [&](std::int64_t i) { return x[i]; });
-        if (threadIdx.x % warp == 0) v.totals[std::int64_t(row) * v.tensor_count + u] = sum;
-      }
-    }
-    __syncthreads();
-  }
-
-  __device__ void find_factors() const {
-    __shared__ double of_warps[total_threads / warp];
-    add_tensors(0, Plan::norm_sums);
-    double const inverse = v.control->factor;
-    double smallest = 1;
-    auto const total_of = [&](int row, int t) { return v.totals[std::int64_t(row) * v.tensor_count + t]; };
-    auto const keep = [&](int u, norm_totals const& x) {
-      double const factor = clip_factor<Plan>(policies, x, inverse);
-      w.factors[u] = inverse * factor;
-      smallest = min(smallest, factor);
-    };
-    if constexpr (Plan::clip_over == scope::tensor) {
-      for (int u = int(threadIdx.x); u < v.tensor_count; u += total_threads) {
-        if constexpr (Plan::clips_rows)
-          if (v.clipped.of[u].several()) {
-            w.factors[u] = inverse;
-            continue;
-          }
-        keep(u, norm_totals_from<Plan>([&](int row) { return total_of(row, u); }));
-      }
-      if constexpr (Plan::clips_rows)
-        for (int u = 0; u < v.tensor_count; ++u) smallest = min(smallest, find_row_factors(u));
-    } else {
-      for (int g = int(threadIdx.x) / warp; g < v.group_count; g += total_threads / warp) {
-        auto const x = norm_totals_from<Plan>([&](int row) {
-          return warp_total(row, v.tensor_count,
-                            [&](std::int64_t t) { return v.tensors[t].group == g ? total_of(row, int(t)) : 0; });
-        });
-        if (threadIdx.x % warp == 0) keep(g, x);
-      }
-    }
-    smallest = reduce_block(of_warps, smallest, [](double a, double b) { return min(a, b); });
-    if (threadIdx.x == 0) v.control->clip = smallest;
-    __syncthreads();
-  }
-
-  /// The smallest of those of a tensor's rows that this thread finds; 1 where the tensor is one unit.
-  __device__ double find_row_factors(int u) const {
-    row_pieces const rows = v.clipped.of[u];
-    double smallest = 1;
-    if (!rows.several()) return smallest;
-    for (std::int64_t row = threadIdx.x; row < v.tensors[u].count / rows.columns; row += total_threads) {
-      auto const x = totals_of_row<Plan>(rows, row, v.clipped.partial, v.clipped.pieces);
-      double const factor = clip_factor<Plan>(policies, x, v.control->factor);
-      v.clipped.factors[rows.first_row + row] = typename Plan::real(v.control->factor * factor);
-      smallest = min(smallest, factor);
-    }
-    return smallest;
-  }
-
-  __device__ void find_bad_chunk() const {
-    __shared__ long long of_warps[total_threads / warp];
-    long long bad = v.chunk_count;
-    for (long long c = threadIdx.x; c < bad; c += total_threads)
-      if (!norm_totals_from<Plan>([&](int row) { return v.partial[row * v.chunk_count + c]; }).finite()) bad = c;
-    bad = reduce_block(of_warps, bad, [](long long a, long long b) { return a < b ? a : b; });
-    if (threadIdx.x == 0) v.control->bad_chunk = bad < v.chunk_count ? bad : -1;
-  }
-
-  __device__ int sum_terms_count() const { return Plan::sum_terms_per_tensor ? v.tensor_count : v.group_count; }
-
-  /// Whether anything follows the rule that has this unit.
-  __device__ bool has_elements(int u) const {
-    if constexpr (Plan::unit_per_tensor) return v.tensors[u].count > 0 && !v.tensors[u].matrix;
-    else return w.has_elements;
-  }
-
-  /// The unit of a matrix in the next update, but for its factor, which is that of the gradients' unit.
-  __device__ auto matrix_unit_of(int u, std::int64_t t, rate_change const& rates) const {
-    using rule = typename Plan::matrix_rule;
-    auto const& x = v.tensors[w.matrices.tensor[u]];
-    auto const r = scheduled_for_matrices(w.matrices.rules[x.group], policies, t - 1, x.group, rates);
-    shape const s{x.count / w.matrices.columns[u], w.matrices.columns[u]};
-    return narrowed<rule, typename Plan::real>(r.at(t, s), 1, v.groups[x.group].frozen);
-  }
-
-  /// What is wrong, in the order of the host's find_terms(); for one thread, behind the others.
-  __device__ term_fault find_fault(int units, std::int64_t t, rate_change const& rates) const {
-    if constexpr (Plan::has_step_terms)
-      if (!is_sound(*w.step_terms)) return {term_fault::policies};
-    auto const fault = [&](auto const& x, int u, int g, term_fault::place what) {
-      return fault_of(x, scheduled(v.groups[g].rule, policies, t - 1, g, rates), u, what);
-    };
-    if constexpr (Plan::sums)
-      for (int u = 0; u < sum_terms_count(); ++u)
-        if (!is_sound(v.sum_terms[u]))
-          return fault(v.sum_terms[u], u, Plan::sum_terms_per_tensor ? v.tensors[u].group : u, term_fault::sums);
-    for (int u = 0; u < units; ++u)
-      if (!is_sound(v.units[u]))
-        return fault(v.units[u], u, Plan::unit_per_tensor ? v.tensors[u].group : u, term_fault::term);
-    if constexpr (Plan::has_matrices)
-      for (int u = 0; u < w.matrices.count; ++u)
-        if (auto const x = matrix_unit_of(u, t, rates); !is_sound(x))
-          return fault_of(x, w.matrices.rules[0], w.matrices.tensor[u], term_fault::matrices);
-    return {};
+  __device__ control_arrays<Plan> arrays() const {
+    __shared__ double sums[Plan::sum_count + 1];
+    control_arrays<Plan> a{*v.control, *w.scale, w.policies, v.tensors, v.groups, v.tensor_count, v.group_count,
+                           v.chunk_count, w.has_elements, v.partial, v.totals, sums, w.factors, v.units, v.sum_terms,
+                           w.step_terms, w.sum_step_terms, v.memories, w.next_memories, nullptr, v.clipped};
+    if constexpr (Plan::per_row_step) a.rules = v.extra.rules;
+    return a;
   }
 
   device_view<Plan> const& v;
   control_view<Plan> const& w;
-  typename Plan::policies const& policies;
+  controller<Plan, block_threads> decider;
 };
 
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v, control_view<Plan> w,
                                                              step_call call) {
-  controller<Plan> const c(v, w);
+  device_controller<Plan> const c(v, w);
   c.decide(call);
   if (threadIdx.x == 0) c.write_late_report();
 }
 
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan> v, control_view<Plan> w) {
-  controller<Plan> const c(v, w);
+  device_controller<Plan> const c(v, w);
   c.leave_collective();
   if (!v.control->applied) return;
   bool const applied = c.find_terms();
@@ -296,7 +147,7 @@ __global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> v, control_view<Plan> w,
                                                               step_call call) {
-  controller<Plan> const c(v, w);
+  device_controller<Plan> const c(v, w);
   c.leave_collective();
   bool const applied = c.decide(call) && c.find_terms();
   if (threadIdx.x == 0) c.write_late_report();
@@ -307,7 +158,7 @@ __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> 
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void find_perturbation(device_view<Plan> v, control_view<Plan> w,
                                                                    double* factor) {
-  double const x = controller<Plan>(v, w).find_perturbation();
+  double const x = device_controller<Plan>(v, w).find_perturbation();
   if (threadIdx.x == 0) *factor = x;
 }
 
@@ -335,7 +186,7 @@ __global__ __launch_bounds__(total_threads) void set_step_groups(device_view<Pla
   if constexpr (Plan::parallel)
     if (threadIdx.x == 0) get<kind::parallel>(w.policies).now->groups = batch.hash;
   __syncthreads();
-  if constexpr (Plan::sums) controller<Plan>(v, w).prepare();
+  if constexpr (Plan::sums) device_controller<Plan>(v, w).prepare();
 }
 
 }  // namespace descent::detail

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/detail/step/packet.hpp>
-#include <descent/detail/step/row_clip.hpp>
+#include <descent/detail/step/controller.hpp>
 #include <descent/detail/step/row_mask.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/policies/parallel.hpp>
@@ -77,16 +77,6 @@ __device__ Value* staged(std::byte* values, arena_offset const& p, std::int64_t 
   std::int64_t const begin = p.first > arena ? p.first - arena : 0;  // of the tensor's elements in that part
   return reinterpret_cast<Value*>(values + (p.part + arena + begin - p.first) * largest) - begin;
 }
-
-/// The rows that are clipped each by itself: of each tensor, their norms by piece, [row of the norm][piece], and
-/// factors.
-template <class Plan, bool = Plan::clips_rows> struct row_clip_view {};
-template <class Plan> struct row_clip_view<Plan, true> {
-  row_pieces const* of;
-  double* partial;
-  typename Plan::real* factors;
-  std::int64_t pieces;
-};
 
 /// What only ranks have: the sum of the gradients, and which elements are the own ones.
 template <class Plan, bool = Plan::parallel> struct rank_view {};

@@ -45,8 +45,6 @@ template <class Plan, class System> class host_engine {
       require_host_memory(loss.where, sizeof *loss.where, "loss_at: the loss");
     }
     ranks.join(control.where, groups, control.policies);
-    if constexpr (Plan::sums)
-      control.sum_terms.reserve(Plan::sum_terms_per_tensor ? where.tensors.size() : groups.size());
     storage.allocate(used);
     passes.start(groups);
     matrices.start(*this);
@@ -58,7 +56,7 @@ template <class Plan, class System> class host_engine {
     try {
       change(groups, call);
     } catch (...) {
-      control.put_back();
+      control.put_back(groups);
       throw;
     }
   }
@@ -90,12 +88,12 @@ template <class Plan, class System> class host_engine {
   void reload_values() { passes.each(reload_all{}); }
   void ascend(std::vector<entry> const& groups) {
     measure_norm(groups, "ascend()");
-    norm_totals const totals = norm_totals_from<Plan>([&](int row) { return control.total(row); });
+    norm_totals const totals = control.decider(groups).totals();
     passes.ascend(groups, real(perturbation_factor<Plan>(control.policies, totals)));
   }
   template <swap_target To> void swap_in(std::vector<entry> const& groups) {
     storage.make_saved();
-    control.find_rules(groups, control.block.step);
+    control.decider(groups).find_rules(control.block.step);
     share_values([&] { passes.template swap_in<To>(groups); });
   }
   void restore_values() {
@@ -141,8 +139,9 @@ template <class Plan, class System> class host_engine {
   }
   void check_schedules(std::vector<entry> const& groups, std::int64_t step) {
     if constexpr (Plan::has_matrices) {
-      control.check_schedules(groups, step, &matrices.rule_at(0));
-      if (term_fault const fault = matrices.find_terms(*this, groups, step + 1); fault.what != term_fault::none)
+      control.check_schedules(groups, step, matrices.common.rules.data());
+      auto const terms = matrices.terms_in(*this, groups);
+      if (term_fault const fault = fault_of_matrices<Plan>(terms, step + 1, rates_of(control.block)); fault.what)
         refuse_terms<Plan>(control.where, fault, step + 1);
     } else {
       control.check_schedules(groups, step);
@@ -173,7 +172,7 @@ template <class Plan, class System> class host_engine {
   /// The step. It may throw before elements are changed, and in gather(), which puts the values back.
   void change(std::vector<entry> const& groups, step_call const& call) {
     bool const complete = completes<Plan>(control.block, control.policies, call);
-    if constexpr (Plan::sums) control.prepare(groups);
+    if constexpr (Plan::sums) control.decider(groups).prepare();
     if constexpr (Plan::parallel) {
       if constexpr (!Plan::sums)
         if (complete) control.rehearse(groups);
@@ -181,20 +180,10 @@ template <class Plan, class System> class host_engine {
         if (complete && ++updates_ % team().updates_between == 0) agree(control.where, groups);
       gradients.meet(groups, call);
     }
-    auto const find_all = [&] {
-      term_fault fault = judge(groups, call, complete);
-      if constexpr (Plan::has_matrices)
-        if (control.block.applied && fault.what == term_fault::none)
-          fault = matrices.find_terms(*this, groups, control.block.step + 1);
-      if (control.block.applied) {
-        if (fault.what == term_fault::none) control.advance(groups);
-        else skip(control.block, fault);
-      }
-      rescale<Plan>(control.block, control.policies);  // last, for others may share the scale
-    };
+    auto const find_all = [&] { decide(groups, call, complete); };
     if (complete) ranks.together(find_all);
     else find_all();
-    matrices.count(control.policies, call);
+    if constexpr (Plan::has_matrices) matrices.common.count(control.policies, call);
     if (!control.block.applied) {
       if constexpr (Plan::zeroes)
         if (!control.block.waiting) passes.zero(groups);
@@ -205,24 +194,18 @@ template <class Plan, class System> class host_engine {
     matrices.step(*this, groups);
   }
 
-  /// Whether the step goes on, its factors and terms, and what is wrong with those; measures what they need.
-  term_fault judge(std::vector<entry> const& groups, step_call const& call, [[maybe_unused]] bool complete) {
-    norm_totals totals;
+  /// Whether the step goes on, its factors and terms; measures what they need.
+  void decide(std::vector<entry> const& groups, step_call const& call, [[maybe_unused]] bool complete) {
     if constexpr (Plan::measures) {
       if (complete) {
         if constexpr (Plan::norm_first || !Plan::sums) gradients.template measure_all<measure::norm>(groups, 1);
         else gradients.template measure_all<measure::norm_and_sums>(groups, inverse(control.block, call));
-        totals = norm_totals_from<Plan>([&](int row) { return control.total(row); });
       }
     }
-    decide<Plan>(control.block, control.policies, control.scale(), totals, call);
-    if (!control.block.applied) {
-      if constexpr (Plan::measures) control.find_bad_chunk();
-      return {};
-    }
-    if (Plan::clip_over != scope::model) control.find_factors();
+    auto const decider = control.decider(groups);
+    if (!decider.decide(call)) return;
     if constexpr (Plan::norm_first) gradients.template measure_all<measure::sums>(groups, control.block.factor);
-    return control.find_terms(groups);
+    decider.find_terms(matrices.terms_in(*this, groups));
   }
 
   /// change() and, where each rank changes a part of the values only, the others' parts: all of it or nothing.

@@ -96,7 +96,7 @@ template <class Plan, class System> class host_storage {
   template <class Real> static auto spread(unit_terms<rule, real> const& u) {
     typename rule::template terms<Real> k;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((reinterpret_cast<Real*>(&k)[I] = Real(reinterpret_cast<real const*>(&u.terms)[I])), ...);
+      ((real_at<Real>(k, I) = Real(real_at<real>(u.terms, I))), ...);
     }(std::make_index_sequence<members<rule::template terms>>());
     return k;
   }

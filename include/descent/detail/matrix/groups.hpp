@@ -99,73 +99,67 @@ template <class Plan> struct matrix_layout {
   }
 };
 
-/// The rules of the groups, and the count of updates.
-template <class Plan> class matrix_groups {
- public:
+/// The part that both backends have in common: the layout, the rules of the groups and the count of updates.
+template <class Plan> struct matrix_groups {
   using rule = typename Plan::matrix_rule;
-
-  rule& rule_at(std::size_t group) { return rules_[group]; }
-  /// The number of updates so far, skipped or not. It determines what is due.
-  std::int64_t updates() const { return updates_; }
-  void set_updates(std::int64_t n) { updates_ = n; }
-  matrix_layout<Plan> const& where() const { return *where_; }
 
   /// Counts micro-batches as the control block does, because that may be on a device.
   void count(typename Plan::policies const& policies, step_call const& call) {
-    completes_ = true;
+    completes = true;
     if constexpr (has<Plan, kind::accumulation>) {
       std::int64_t const n = micro_batches_at(get<kind::accumulation>(policies), 0);
-      completes_ = call.flush ? batches_ > 0 : batches_ + 1 >= n;
-      if (completes_) batches_ = 0;
+      completes = call.flush ? batches_ > 0 : batches_ + 1 >= n;
+      if (completes) batches_ = 0;
       else if (!call.flush) ++batches_;
     }
-    if (completes_) ++updates_;
+    if (completes) ++updates;
   }
 
- protected:
   template <class Layout>
-  void prepare(Layout const& where, typename Plan::policies const& policies) {
-    where_ = std::make_unique<matrix_layout<Plan>>(where, policies);
-    rules_.assign(std::size_t(where.groups), get<kind::matrices>(policies).rule);
-    accepted_ = rules_;
+  void prepare(Layout const& tensors, typename Plan::policies const& policies) {
+    where = std::make_unique<matrix_layout<Plan>>(tensors, policies);
+    rules.assign(std::size_t(tensors.groups), get<kind::matrices>(policies).rule);
+    accepted = rules;
   }
 
   /// Whether a rule was changed. Throws std::invalid_argument if the change is not allowed.
   bool changed(typename Plan::policies const& policies) const {
-    if (std::memcmp(rules_.data(), accepted_.data(), rules_.size() * sizeof(rule)) == 0) return false;
-    for (std::size_t g = 0; g < rules_.size(); ++g) {
+    if (std::memcmp(rules.data(), accepted.data(), rules.size() * sizeof(rule)) == 0) return false;
+    for (std::size_t g = 0; g < rules.size(); ++g) {
       try {
-        if constexpr (has_check<rule>) rules_[g].check();
+        if constexpr (has_check<rule>) rules[g].check();
       } catch (std::invalid_argument const& e) {
         throw std::invalid_argument("group " + std::to_string(g) + ": " + e.what());
       }
       for (std::size_t i = 0; i < matrix_layout<Plan>::slots; ++i)
-        if (!where_->used[i] && where_->needs(rules_[g], policies, i))
+        if (!where->used[i] && where->needs(rules[g], policies, i))
           throw std::invalid_argument("the matrix rule now needs the state " + std::to_string(i) +
                                       ", which it did not need at construction, so it was not allocated");
     }
-    for (auto const& x : where_->matrices) {
-      rule const& r = rules_[std::size_t(x.group)];
+    for (auto const& x : where->matrices) {
+      rule const& r = rules[std::size_t(x.group)];
       std::int64_t end = 0;
       matrix_layout<Plan>::scratch_of(r, x.shape, end);
-      if (end > where_->scratch || r.memory(x.shape) != x.sizes)
+      if (end > where->scratch || r.memory(x.shape) != x.sizes)
         throw std::invalid_argument("group " + std::to_string(x.group) + ": the matrix rule now needs " +
                                     "more memory than at construction");
     }
     return true;
   }
 
-  std::unique_ptr<matrix_layout<Plan>> where_;
-  std::vector<rule> rules_, accepted_;
-  std::int64_t updates_ = 0;
+  std::unique_ptr<matrix_layout<Plan>> where;
+  std::vector<rule> rules, accepted;  // as the caller sets them, and as they are in use
+  std::int64_t updates = 0;           // so far, skipped or not: it determines what is due
+  bool completes = true;              // whether the last call ended in an update
+
+ private:
   int batches_ = 0;
-  bool completes_ = true;
 };
 
 /// A part of a matrix's memory; empty if the tensor is not a matrix or has no such part.
 template <class Plan, class Stage> auto matrix_memory(Stage const& stage, std::size_t t, std::size_t part) {
   using element = typename Plan::real;
-  auto const& where = stage.where();
+  auto const& where = *stage.common.where;
   if (part >= where.parts(t)) return std::span<element const>{};
   auto const& x = where.matrices[where.find(t)];
   return std::span<element const>(stage.memory() + x.memory[part], std::size_t(x.sizes[part]));
@@ -179,7 +173,8 @@ auto matrix_part(Stage const& stage, Tensors const& tensors, std::size_t t) {
     using element = typename plan::template slot<Part>;
     auto const* p = static_cast<element const*>(stage.state(Part));
     if (!tensors[t].matrix || !p) return std::span<element const>{};
-    return std::span<element const>(p + (tensors[t].arena - stage.where().first_arena), std::size_t(tensors[t].count));
+    return std::span<element const>(p + (tensors[t].arena - stage.common.where->first_arena),
+                                    std::size_t(tensors[t].count));
   } else {
     return matrix_memory<Plan>(stage, t, Part - plan::slots);
   }

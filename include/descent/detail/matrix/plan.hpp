@@ -97,7 +97,7 @@ DESCENT_HD void front_packet(buffers<Plan> const& x, std::int64_t i, packet_exte
   for (int j = 0; j < M; ++j) {
     auto state = s.whole(j);
     auto const in = Plan::rule::direction(p[j], g[j], state, k);
-    for (int c = 0; c < inputs; ++c) out[c][j] = reinterpret_cast<Real const*>(&in)[c];
+    for (int c = 0; c < inputs; ++c) out[c][j] = real_at<Real>(in, c);
     s.part(j, state);
   }
   s.round(x, packet_random<Plan, Real, false>(x, i, step));

@@ -7,11 +7,12 @@
 /// Empty without the policy matrices; otherwise a compile error if matrices/host.hpp or matrices/cuda.cuh is missing.
 namespace descent::detail {
 
+struct no_matrix_terms {};
 struct no_matrices {
   template <class... Ts> void start(Ts const&...) {}
-  template <class... Ts> void count(Ts const&...) {}
   template <class... Ts> void step(Ts const&...) {}
   template <class... Ts> void commit(Ts const&...) {}
+  template <class... Ts> no_matrix_terms terms_in(Ts const&...) { return {}; }
 };
 
 template <class Plan, class System> class host_matrices : public no_matrices {

@@ -6,8 +6,8 @@
 #include <descent/detail/cuda/device_layout.cuh>
 #include <descent/detail/minimizers/host_vector_space.hpp>
 
-/// The vectors of host_space.hpp in device memory. Sums are in double: blocks sum over chunks, and the host adds those
-/// sums in order, so the bits are the same on every device.
+/// The vectors of host_vector_space.hpp in device memory. Sums are in double: blocks sum over chunks, and the host adds
+/// those sums in order, so the bits are the same on every device.
 namespace descent::detail {
 
 /// Calls f(x, i) for every element i of every tensor x.

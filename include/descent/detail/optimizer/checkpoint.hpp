@@ -31,15 +31,21 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   static constexpr bool owns_scale = has<Plan, kind::loss_scale> && !Plan::shares_scale;
 
  public:
-  /// All that the optimizer owns, in pieces: calls f(name, elements) for each that there is, with a span of constants
-  /// in the type that is stored. Of a parameter "W" that is "W.state.m", a member of the state by its name in the
-  /// rule's `slots` or else by its number, "W.master", "W.remainder", "W.average", "W.slow", "W.row_updates",
-  /// "W.matrix.m", parts of a matrix's memory by number; of what the rule remembers "memory" or, where that is for each
-  /// tensor, "W.memory", all in the backend's memory; on the host "made_by", the rule and what else gives pieces their
-  /// meaning as text, and of one element each "step", "matrix_updates", "loss_scale" and "plateau". Values,
-  /// hyperparameters, what is frozen and a loss scale that is shared are the caller's. On CUDA waits for the stream.
-  /// Throws std::logic_error while micro-batches wait for their update, and between calls that move the values
-  /// elsewhere.
+  /// Calls f(name, elements) for each piece of what the optimizer owns, with a span of const elements in the stored
+  /// type. The pieces are:
+  ///
+  ///     for a parameter "W", in the backend's memory:
+  ///       W.state.m      a member of the state, by its name in the rule's `slots`, or by its number
+  ///       W.matrix.m     a member of the matrix rule's state, or by number a part of its memory
+  ///       W.master, W.remainder, W.average, W.slow, W.row_updates
+  ///       W.memory       the rule's memory, if it has one per tensor
+  ///     memory           the rule's memory, if it has one per group; in the backend's memory
+  ///     made_by          a text, on the host: the rule, the types and the policies that give the pieces their meaning
+  ///     step, matrix_updates, loss_scale, plateau      one element each, on the host
+  ///
+  /// The caller saves values, hyperparameters, which groups are frozen, and a shared loss scale. On CUDA waits for the
+  /// stream. Throws std::logic_error while micro-batches wait for their update, after ready(), and while values are
+  /// replaced or moved (swap_average(), ascend(), move_ahead()).
   template <class F> void save(F const& f) const {
     refuse_between("save()");
     std::string const mine = made_by<Plan>();
@@ -49,18 +55,18 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       if (auto const elements = span_over(piece); !elements.empty()) f(name, elements);
     });
   }
-  /// Puts all pieces back into an optimizer that was made like the saved one: f(name, elements) gets a piece as it is,
-  /// and returns what comes in its place, a span, vector or array of the same type and length. The order of parameters
-  /// may be another. Gradients count as scaled then, whatever unscale() did. Throws as save() and, with nothing
-  /// changed, std::invalid_argument on another length, on another text of "made_by" (returned as it was shown, it is
-  /// none) and as set_step(), set_scale_state(), set_plateau() and set_row_updates(), and whatever f throws. Whether
-  /// states and masters are finite is not looked at.
+  /// Restores all pieces of an optimizer that was constructed like the saved one. f(name, elements) is called with each
+  /// current piece and returns its replacement: a span, vector or array of the same type and length. Parameters may be
+  /// in another order. Gradients then count as multiplied by the loss scale, whatever unscale() did. Throws like
+  /// save(), and with nothing changed: std::invalid_argument if a length or the text of "made_by" differs (return it
+  /// unchanged to skip that check), what set_step(), set_scale_state(), set_plateau() and set_row_updates() throw, and
+  /// what f throws. Does not check that states and masters are finite.
   template <class F> void load(F const& f) {
     refuse_between("load()");
     load_pieces(f, [] {});
   }
-  /// The same given the names of all pieces that were saved, a range: where one of them is left over, or missing,
-  /// throws std::invalid_argument that says which.
+  /// The same, given a range with the names of all saved pieces: throws std::invalid_argument with the names that are
+  /// missing or left over.
   template <class F, class Names> void load(F const& f, Names const& names) {
     refuse_between("load()");
     std::unordered_set<std::string> there;
@@ -69,18 +75,18 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     load_pieces(f, [&] { require_names(there); });
   }
 
-  /// Puts back t, the updates applied so far, in [0, 2^62]. Throws std::invalid_argument, with nothing changed, on
-  /// another number and, on the host, where a schedule is out of its field's range at t. What a matrix rule does every
-  /// n updates goes on as if none had been skipped; load() knows of those that were.
+  /// Sets t, the number of updates applied so far, in [0, 2^62]. Throws std::invalid_argument, with nothing changed, if
+  /// t is out of range and, on the host, if a schedule leaves its field's range at t. A matrix rule that does work
+  /// every n updates then assumes that no update was skipped; load() restores the exact count.
   void set_step(std::int64_t t) {
     core_.alive();
     check_step(t);
     core_.alive().set_control(&control_block::step, t, core_.groups);
-    if constexpr (Plan::has_matrices) core_.alive().matrices.set_updates(t);
+    if constexpr (Plan::has_matrices) core_.alive().matrices.common.updates = t;
   }
 
-  /// The state of the loss scale, to save and to put back; on CUDA reading waits for the stream, setting is enqueued.
-  /// Throws std::invalid_argument on one in which the policy is never.
+  /// The state of the loss scale. On CUDA reading waits for the stream; setting is enqueued. Throws
+  /// std::invalid_argument if the policy can never reach that state.
   loss_scale_state scale_state() const { return core_.waiting("scale_state()").read_scale(); }
   void set_scale_state(loss_scale_state const& s)
       requires(otherwise("no scale of its own: set the loss_scaler's") || owns_scale) {
@@ -88,7 +94,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     core_.alive().set_control(&control_block::scale, s, core_.groups);
   }
 
-  /// The state of the plateau, likewise.
+  /// The state of the plateau; waits, enqueues and throws like scale_state().
   plateau_state plateau() const requires(otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau)
   {
     return core_.waiting("plateau()").read_control().plateau;
@@ -99,9 +105,9 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     core_.alive().set_control(&control_block::plateau, s, core_.groups);
   }
 
-  /// Values, masters, states, averages, groups, t and loss scale become those of one rank, on which they were put back,
-  /// say. Waits for all ranks and, on CUDA, for the stream. Throws as step(); after a comm_error values may be those of
-  /// either.
+  /// Copies values, masters, states, averages, groups, t and loss scale from one rank to all, for example after that
+  /// rank has loaded a checkpoint. Waits for all ranks and, on CUDA, for the stream. Throws like step(); after a
+  /// comm_error, any element may have its old or its new value.
   void broadcast(int root = 0) requires(otherwise("it gives all ranks what one of them has: give replicated{comm}") ||
                                         (Plan::parallel && !Plan::shards)) {
     Engine& e = core_.waiting("broadcast()");
@@ -111,17 +117,17 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     core_.end_unscaled();
   }
 
-  /// Throws std::invalid_argument on every rank, with the first difference and which ranks have what, unless all have
-  /// the same t, groups, loss scale and, to the bit, values, masters, states and averages; with sharded the values only
-  /// of these, as each rank has its own part of the others. Nothing changes, and broadcast() mends. Each buffer is read
-  /// once, and 8 bytes for each are compared. Waits for all ranks and, on CUDA, for the stream.
+  /// Throws std::invalid_argument on every rank, with the first difference and which rank has what, unless all ranks
+  /// have the same t, groups and loss scale and bitwise the same values, masters, states and averages. With sharded,
+  /// compares only the values, because each rank owns a part of the rest. Changes nothing; broadcast() makes the ranks
+  /// equal. Reads each buffer once and exchanges 8 bytes for each. Waits for all ranks and, on CUDA, for the stream.
   void agree()
       requires(otherwise("there is one rank: give the policy replicated{comm} or sharded{comm}") || Plan::parallel) {
     core_.waiting("agree()").agree(core_.where, core_.groups);
   }
 
  private:
-  /// What load() does; require_pieces() comes when it is known that the same rule has saved them.
+  /// Does what load() does. require_pieces() is called when the text of "made_by" has matched.
   template <class F, class Require> void load_pieces(F const& f, Require const& require_pieces) {
     std::string const mine = made_by<Plan>();
     answer_to<std::span<char const>, F> const theirs(mine, "made_by", f);
@@ -155,7 +161,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     return std::span<typename span::value_type const>(x);
   }
 
-  /// What f answers to a piece, which stays as it may be a view of it.
+  /// f's answer to a piece, and the piece, because the answer may be a view of it.
   template <class Piece, class F> struct answer_to {
     using shown = decltype(span_over(std::declval<Piece const&>()));
     Piece piece;
@@ -170,7 +176,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     }
   };
 
-  /// Throws where others than these pieces are there.
+  /// Throws unless these are the names of all pieces.
   void require_names(std::unordered_set<std::string> there) const {
     std::vector<std::string> missing;
     if (!there.erase("made_by")) missing.push_back("made_by");
@@ -217,15 +223,15 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     require(s.collected > 0 || s.mean == 0, name, "the mean of no metric", "0", s.mean);
   }
 
-  /// f(name, read, check, put) for each piece: what read() gives now, and what put(optimizer, elements) makes of it,
-  /// which throws only where check(optimizer, elements) does.
+  /// f(name, read, check, put) for each piece: read() returns it, put(optimizer, elements) restores it and throws only
+  /// if check(optimizer, elements) does.
   template <class Self, class F> static void each_piece(Self& self, F const& f) {
     f("step", [&] { return std::array{self.core_.alive().read_control().step}; },
       [](auto const& of, auto const& x) { of.check_step(x[0]); }, [](auto& to, auto const& x) { to.set_step(x[0]); });
     if constexpr (Plan::has_matrices)
-      f("matrix_updates", [&] { return std::array{self.core_.alive().matrices.updates()}; },
+      f("matrix_updates", [&] { return std::array{self.core_.alive().matrices.common.updates}; },
         [](auto const&, auto const& x) { require_steps("load", "'matrix_updates'", x[0], 0); },
-        [](auto& to, auto const& x) { to.core_.alive().matrices.set_updates(x[0]); });
+        [](auto& to, auto const& x) { to.core_.alive().matrices.common.updates = x[0]; });
     if constexpr (owns_scale)
       f("loss_scale", [&] { return std::array{self.scale_state()}; },
         [](auto const& of, auto const& x) { of.check_scale(x[0]); },
@@ -237,7 +243,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     for (std::size_t t = 0; t < self.core_.where.names.size(); ++t) each_piece_of(self, t, f);
     if constexpr (has_memory<rule> && !Plan::unit_per_tensor) array("memory", [&] { return self.rule_memory(); }, f);
   }
-  /// A piece that lies in the backend's memory.
+  /// A piece in the backend's memory.
   template <class Read, class F, class Check = anything>
   static void array(std::string const& name, Read const& read, F const& f, Check const& check = {}) {
     f(name, read, check, [&read](auto& to, auto const& x) { to.put("load", read(), x); });
@@ -272,7 +278,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
              [&] { return self.template matrix_state_of<I>(t); }), ...);
     }(std::make_index_sequence<slots>{});
     auto const& matrices = self.core_.alive().matrices;
-    for (std::size_t part = 0; part < matrices.where().parts(t); ++part)
+    for (std::size_t part = 0; part < matrices.common.where->parts(t); ++part)
       piece(".matrix." + std::to_string(slots + part), [&] { return matrix_memory<Plan>(matrices, t, part); });
   }
 };

@@ -20,8 +20,8 @@
 
 namespace descent::detail {
 
-/// For a constraint, of which compilers show this: requires(otherwise("what is missing") || there). nvcc shows no more
-/// than the line with the function's name, so that it stands there.
+/// For a constraint that explains itself in the compiler's message: requires(otherwise("what is missing") || there).
+/// nvcc shows only the line with the function's name, so keep it on that line.
 consteval bool otherwise(char const*) { return false; }
 
 template <class Engine, class Entry>
@@ -32,7 +32,7 @@ concept checks_schedules =
   throw std::logic_error(std::string(function) + why);
 }
 
-/// What an optimizer holds, and the checks of the order of calls.
+/// What an optimizer holds, and the checks of the order of calls. Engine satisfies the concept `engine` of engine.hpp.
 template <class Plan, class Engine> struct optimizer_core {
   using rule = typename Plan::rule;
   using entry = group_entry<rule>;
@@ -46,12 +46,12 @@ template <class Plan, class Engine> struct optimizer_core {
     if (!engine) refuse_now("this optimizer", " was moved from");
     return *engine;
   }
-  /// Of a parameter.
+  /// The number of a parameter.
   std::size_t number_of(std::string const& name) const {
     alive();
     return where.find(name);
   }
-  /// For a function that waits.
+  /// The engine, for a function that waits.
   Engine& waiting(char const* function) const {
     alive().refuse_capture(function);
     return *engine;
@@ -71,17 +71,17 @@ template <class Plan, class Engine> struct optimizer_core {
       if (alive().any_ready()) refuse_now(function, " after ready(): gradients are on their way until step()");
   }
 
-  /// The gradients have their loss scale, or will have when they are written anew.
+  /// From now on the gradients count as multiplied by the loss scale.
   void end_unscaled() {
     if constexpr (Plan::unscales) engine->mark_unscaled(false);
     unscaled = false;
   }
 
-  /// On the host, where every schedule can be called: what they make of the groups and of their terms.
+  /// On the host, where every schedule can be called: checks the scheduled rules of all groups and their terms.
   void check_schedules([[maybe_unused]] std::int64_t step) const {
     if constexpr (checks_schedules<Engine, entry>) engine->check_schedules(groups, step);
   }
-  /// The terms of the next update alone.
+  /// On the host, checks only the terms of the next update.
   void check_terms() const {
     if constexpr (checks_schedules<Engine, entry>) engine->check_next_terms(groups);
   }
@@ -89,11 +89,14 @@ template <class Plan, class Engine> struct optimizer_core {
   self_movable<tensors> where;
   self_movable<std::vector<entry>> groups;
   std::unique_ptr<Engine> engine;
-  bool swapped = false, ascended = false;  // whether the values are the averages, or elsewhere
+  bool swapped = false, ascended = false;  // whether the values are the averages; whether they were moved
   bool unscaled = false;                   // whether unscale() was called for the next step
 };
 
-/// The face's part that shows what the optimizer owns, and puts it back.
+/// Read and write access to what the optimizer owns. Views are spans over the backend's memory: on CUDA, wait for the
+/// stream before you read one. With sharded, a view covers this rank's part. Setters take a vector, span or array in
+/// memory that the backend can copy from; on CUDA they enqueue the copy. Its elements must have the stored type;
+/// std::invalid_argument is thrown if the length differs.
 template <class Plan, class Engine> class state_views {
  protected:
   using core = optimizer_core<Plan, Engine>;
@@ -106,8 +109,8 @@ template <class Plan, class Engine> class state_views {
   static constexpr bool has_slow = has<Plan, kind::lookahead>;
 
  public:
-  /// A member of the state of one parameter, by its number, or by its name in the rule's `slots` where all members have
-  /// one type. In the backend's memory: on CUDA wait for the stream before you read it. Empty when it is not stored.
+  /// A member of one parameter's state, by its number, or, if all members have one type, by its name in the rule's
+  /// `slots`. Empty if it is not stored.
   template <std::size_t Slot>
   auto state(std::string const& name) const
       requires(otherwise("the rule's state has fewer members") || Slot < Plan::slots) {
@@ -127,8 +130,8 @@ template <class Plan, class Engine> class state_views {
     throw std::invalid_argument("state of '" + name + "': the rule has no member '" + std::string(slot) + "'");
   }
 
-  /// A member of the matrix rule's state of one matrix, or behind those a part of its memory, in the type that it is
-  /// stored in; likewise. Empty for other parameters.
+  /// A member of one matrix's state. The numbers after the last member are the parts of the matrix rule's memory. Empty
+  /// for parameters that are not matrices.
   template <std::size_t Part>
   auto matrix_state(std::string const& name) const
       requires(otherwise("give the policy matrices{rule}") || Plan::has_matrices) {
@@ -140,16 +143,13 @@ template <class Plan, class Engine> class state_views {
     put("set_matrix_state of '" + name + "'", matrix_state<Part>(name), from);
   }
 
-  /// Puts a member of the state back as state<Slot>(name) gave it, from a vector, span or array in memory that the
-  /// backend can copy from; on CUDA enqueued. Another type than the stored one does not compile: convert on purpose.
-  /// Throws on another length.
+  /// Restores a member of the state.
   template <std::size_t Slot>
   void set_state(std::string const& name, auto const& from)
       requires(otherwise("the rule's state has fewer members") || Slot < Plan::slots) {
     put("set_state of '" + name + "'", state<Slot>(name), from);
   }
-  /// What the rule remembers beside the elements, a Rule::memory for each group, or for each tensor where its sums or
-  /// the clipping go over a tensor; in the backend's memory. Putting it back likewise.
+  /// The rule's memory: a Rule::memory for each group, or for each tensor if sums or clipping are per tensor.
   auto rule_memory() const
       requires(otherwise("rule_memory(): the rule has no memory beside its state") || has_memory<rule>) {
     return std::span<memory_of<rule> const>(core_.alive().memories());
@@ -158,10 +158,10 @@ template <class Plan, class Engine> class state_views {
       requires(otherwise("rule_memory(): the rule has no memory beside its state") || has_memory<rule>) {
     put_memory("set_rule_memory", rule_memory(), from);
   }
-  /// With overlap{}: the gradient of one parameter is complete, and may be sent; on CUDA where the stream that makes it
-  /// has come so far, the optimizer's unless another is given. By the parameter's place in the list, or by its name,
-  /// which is looked for. Until step() it must stay as it is. Throws std::logic_error, with nothing changed, when it
-  /// was said already; otherwise as step().
+  /// With overlap{}: says that the gradient of one parameter is complete, so that it can be sent. On CUDA it is
+  /// complete when `stream`, by default the optimizer's, has reached this point. Takes the parameter's index, or its
+  /// name, which costs a lookup. Do not change the gradient until step(). Throws std::logic_error, with nothing
+  /// changed, if it was called before for this step; otherwise throws like step().
   void ready(std::size_t parameter, auto... stream)
       requires(otherwise("give replicated or sharded overlap{}") || Plan::overlaps) {
     core_.alive().ready(core_.groups, parameter, stream...);
@@ -171,8 +171,8 @@ template <class Plan, class Engine> class state_views {
     ready(core_.number_of(name), stream...);
   }
 
-  /// Shows on_plateau a metric, such as the loss over what it does not train on: one value, or one that is read where
-  /// the backend is. On CUDA enqueued; in a capture the value stays as it is, and the memory is read at each replay.
+  /// Passes a metric, such as the validation loss, to on_plateau: a value, or a pointer into the backend's memory.
+  /// Enqueued on CUDA. A captured call uses the same value at each replay, and reads the memory again.
   void observe(double metric) requires(otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau) {
     core_.alive().observe(nullptr, metric, core_.groups);
   }
@@ -181,20 +181,19 @@ template <class Plan, class Engine> class state_views {
     if (!metric) throw std::invalid_argument("observe: the pointer to the metric is null");
     core_.alive().observe(metric, 0, core_.groups);
   }
-  /// The master copy of one parameter, likewise. If the value already has the master's type, the value itself.
+  /// The master copy of one parameter. If the value already has the master's type, the value itself.
   auto master(std::string const& name) const
       requires(otherwise("no master: give the policy master<float>{}") || Plan::has_master) {
     return master_of(core_.number_of(name));
   }
 
-  /// Puts masters back, to the bit, where reload_values() makes them of the values; likewise average, slow weights,
-  /// remainder and counts of rows below.
+  /// Restores the master copy of one parameter. reload_values() would compute it from the value instead.
   void set_master(std::string const& name, auto const& from)
       requires(otherwise("give the policy master<float>{}") || Plan::has_master) {
     put("set_master of '" + name + "'", master(name), from);
   }
 
-  /// The average of one parameter, likewise.
+  /// The average of one parameter.
   auto average(std::string const& name) const
       requires(otherwise("no average: give the policy ema{} or swa{}") || has_average) {
     return view<typename Plan::real>(core_.alive().storage.average(), core_.number_of(name));
@@ -203,14 +202,14 @@ template <class Plan, class Engine> class state_views {
       requires(otherwise("give the policy ema{} or swa{}") || has_average) {
     put("set_average of '" + name + "'", average(name), from);
   }
-  /// Lookahead's slow weights of one parameter, likewise.
+  /// Lookahead's slow weights of one parameter.
   auto slow(std::string const& name) const requires(otherwise("give the policy lookahead{}") || has_slow) {
     return view<typename Plan::slow>(core_.alive().storage.slow(), core_.number_of(name));
   }
   void set_slow(std::string const& name, auto const& from) requires(otherwise("give lookahead{}") || has_slow) {
     put("set_slow of '" + name + "'", slow(name), from);
   }
-  /// The 16 bits that each value of one parameter lacks, likewise.
+  /// The low 16 bits of one parameter's masters, whose high bits are the bfloat16 values.
   auto remainder(std::string const& name) const
       requires(otherwise("give the policy master_remainder{}") || Plan::has_remainder) {
     return view<std::uint16_t>(core_.alive().storage.remainder(), core_.number_of(name));
@@ -220,17 +219,18 @@ template <class Plan, class Engine> class state_views {
     put("set_remainder of '" + name + "'", remainder(name), from);
   }
 
-  /// Selects the rows of one parameter that steps update, from the next one on: those whose byte in the mask is not 0;
-  /// null selects all. The mask is the caller's, one byte a row in the backend's memory, and each step reads it anew,
-  /// captured ones too. On CUDA enqueued.
+  /// Selects the rows of one parameter that the next steps update: those whose byte in the mask is not 0. Null selects
+  /// all rows. The mask, one byte per row in the backend's memory, belongs to the caller; every step, captured or not,
+  /// reads it. Enqueued on CUDA.
   void select_rows(std::string const& name, std::uint8_t const* mask)
       requires(otherwise("give masked_rows{}") || Plan::selects_rows) {
     std::size_t const t = core_.number_of(name);
     core_.alive().select_rows(t, rows_of(core_.where, t), mask);
   }
-  /// The same by a list of row numbers in the backend's memory, which is read here and once. A negative number is left
-  /// out, so a list may have room; one twice counts once. A number too large throws std::invalid_argument on the host
-  /// and is left out on CUDA, where this is enqueued; the first call for a parameter allocates a byte for each row.
+  /// Selects the rows whose numbers are in a list in the backend's memory, which is read once, now. Negative numbers
+  /// are ignored, so a list can be padded; duplicates count once. A number that is too large throws
+  /// std::invalid_argument on the host and is ignored on CUDA, where the call is enqueued. The first call for a
+  /// parameter allocates one byte per row.
   template <std::signed_integral Index>
   void select_rows(std::string const& name, Index const* list, std::int64_t count)
       requires(otherwise("give masked_rows{}") || Plan::selects_rows) {
@@ -238,8 +238,8 @@ template <class Plan, class Engine> class state_views {
     std::size_t const t = core_.number_of(name);
     core_.alive().select_rows(t, rows_of(core_.where, t), list, count);
   }
-  /// How often each row of one parameter was updated, in the backend's memory. Counts that are put back are at least 0;
-  /// on CUDA those in device memory are not looked at.
+  /// How often each row of one parameter was updated. Setting a negative count throws std::invalid_argument; on CUDA,
+  /// counts in device memory are not checked.
   auto row_updates(std::string const& name) const
       requires(otherwise("give masked_rows<row_step::own>{}") || Plan::per_row_step) {
     return row_updates_of(core_.number_of(name));
@@ -270,7 +270,7 @@ template <class Plan, class Engine> class state_views {
   }
   auto row_updates_of(std::size_t t) const { return view_of(core_.alive().row_updates(t), rows_of(core_.where, t)); }
 
-  /// What a rank has of a buffer of one parameter; empty where there is no buffer.
+  /// This rank's part of one parameter in a buffer. Empty if there is no buffer.
   template <class T> std::span<T const> view(void* buffer, std::size_t t) const {
     auto const& x = core_.where.tensors[t];
     if (!buffer) return {};
@@ -282,7 +282,7 @@ template <class Plan, class Engine> class state_views {
     }
   }
 
-  /// Copies into what a view shows.
+  /// Copies into the memory of a view.
   template <class T> void put(std::string const& what, std::span<T const> to, auto const& from) {
     static_assert(
         requires { std::span(from); }, "set_...(name, elements): the elements are a vector, a span or an array");

@@ -147,7 +147,7 @@ std::string terms_as_text(group_entry<typename Plan::rule> const& g, typename Pl
     if constexpr (Plan::sums) {
       typename rule::template sums<double> sums;
       for (int i = 0; i < int(Plan::sum_count); ++i)
-        reinterpret_cast<double*>(&sums)[i] = which == 2 + i ? 1e12 : 1;  // all 1, or one large
+        real_at<double>(sums, i) = which == 2 + i ? 1e12 : 1;  // all 1, or one large
       if constexpr (has_loss<rule> && has_memory<rule>) return r.at(t, sums, memory, 1.0);
       else if constexpr (has_loss<rule>) return r.at(t, sums, 1.0);
       else if constexpr (has_memory<rule>) return r.at(t, sums, memory);
@@ -160,7 +160,7 @@ std::string terms_as_text(group_entry<typename Plan::rule> const& g, typename Pl
   }();
   std::string text;
   auto const add = [&](auto const& numbers, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) text += " " + exact(reinterpret_cast<double const*>(&numbers)[i]);
+    for (std::size_t i = 0; i < n; ++i) text += " " + exact(real_at<double>(numbers, i));
   };
   add(terms, members<rule::template terms>);
   if constexpr (has_start<rule>) text += ", start", add(r.start(1.0), members<rule::template state>);

@@ -21,13 +21,13 @@ template <template <class> class Struct, std::size_t At, class Real, std::size_t
 DESCENT_HD Struct<Real> cut([[maybe_unused]] numbers<Real, N> const& from) {
   Struct<Real> to{};
   if constexpr (members<Struct> > 0)
-    for (std::size_t i = 0; i < members<Struct>; ++i) reinterpret_cast<Real*>(&to)[i] = from.member[At + i];
+    for (std::size_t i = 0; i < members<Struct>; ++i) real_at<Real>(to, i) = from.member[At + i];
   return to;
 }
 template <template <class> class Struct, std::size_t At, class Real, std::size_t N>
 DESCENT_HD void paste([[maybe_unused]] numbers<Real, N>& to, [[maybe_unused]] Struct<Real> const& from) {
   if constexpr (members<Struct> > 0)
-    for (std::size_t i = 0; i < members<Struct>; ++i) to.member[At + i] = reinterpret_cast<Real const*>(&from)[i];
+    for (std::size_t i = 0; i < members<Struct>; ++i) to.member[At + i] = real_at<Real>(from, i);
 }
 
 template <class R, class... Facts>

@@ -96,12 +96,6 @@ template <class Plan, class Total> DESCENT_HD norm_totals norm_totals_from(Total
   return x;
 }
 
-/// One row's total of count values by Lanes lanes.
-template <class Plan, int Lanes, class Value> double row_total(int row, Value const& value, std::int64_t count) {
-  if (Plan::keeps_largest(row)) return add_strided<Lanes, true>(value, count);
-  return add_strided<Lanes>(value, count);
-}
-
 /// The norm that the totals stand for.
 template <class Plan> DESCENT_HD double norm_from(norm_totals const& x) {
   if constexpr (Plan::norm_of == norm::l2) {

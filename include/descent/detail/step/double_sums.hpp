@@ -52,7 +52,7 @@ DESCENT_HD inline void enlarge(double (&sum)[4], eight_doubles const& x) {
   for (int j = 0; j < 4; ++j) sum[j] = larger(sum[j], larger(x.lane[j], x.lane[j + 4]));
 }
 
-/// fold_four of reduce.hpp.
+/// fold_four of summation_order.hpp.
 template <class Real, bool Largest>
 DESCENT_HD double fold_four(double const (&a)[4], double const (&b)[4], double const (&c)[4], double const (&d)[4]) {
   if constexpr (lanes<Real> == 1 || Largest) return fold_four<Largest>(a, b, c, d);

@@ -92,7 +92,7 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
       typename rule::template sums<Real> sum;
       if constexpr (has_sums_of_state<rule>) sum = rule::sum(p[j], g[j], s.whole(j), k);
       else sum = rule::sum(p[j], g[j], k);
-      unrolled<Plan::sum_count>([&](auto c) { sums[c][j] = reinterpret_cast<Real const*>(&sum)[c]; });
+      unrolled<Plan::sum_count>([&](auto c) { sums[c][j] = real_at<Real>(sum, c); });
     }
     unrolled<Plan::sum_count>([&](auto c) {
       take(sums[c]);

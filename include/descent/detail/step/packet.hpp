@@ -155,12 +155,12 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
   DESCENT_HD state whole(int j) const {
     state s{};
     if constexpr (Plan::slots > 0)
-      for (std::size_t I = 0; I < Plan::slots; ++I) reinterpret_cast<Real*>(&s)[I] = member[I][j];
+      for (std::size_t I = 0; I < Plan::slots; ++I) real_at<Real>(s, I) = member[I][j];
     return s;
   }
   DESCENT_HD void part(int j, state const& s) {
     if constexpr (Plan::slots > 0)
-      for (std::size_t I = 0; I < Plan::slots; ++I) member[I][j] = reinterpret_cast<Real const*>(&s)[I];
+      for (std::size_t I = 0; I < Plan::slots; ++I) member[I][j] = real_at<Real>(s, I);
   }
 
  private:

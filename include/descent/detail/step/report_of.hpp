@@ -23,7 +23,7 @@ norm_totals totals_of(layout<typename Plan::value, typename Plan::gradient> cons
                  ? partial[std::size_t(row * where.chunks() + c)]
                  : 0.0;
     };
-    return row_total<Plan, total_threads>(row, value, where.chunks());
+    return strided_total<total_threads>(Plan::keeps_largest(row), where.chunks(), value);
   });
 }
 

@@ -30,7 +30,7 @@ template <class Rule, class Real, class Terms>
 DESCENT_HD unit_terms<Rule, Real> narrowed(Terms const& k, double factor, bool frozen) {
   unit_terms<Rule, Real> u{{}, Real(factor), frozen};
   constexpr int n = int(members<Rule::template terms>);
-  for (int i = 0; i < n; ++i) reinterpret_cast<Real*>(&u.terms)[i] = Real(reinterpret_cast<double const*>(&k)[i]);
+  for (int i = 0; i < n; ++i) real_at<Real>(u.terms, i) = Real(real_at<double>(k, i));
   return u;
 }
 
@@ -40,7 +40,7 @@ template <class Rule, class Real> DESCENT_HD int bad_term(unit_terms<Rule, Real>
   int first = n;
   DESCENT_UNROLL
   for (int i = n - 1; i >= 0; --i) {
-    Real const& k = reinterpret_cast<Real const*>(&x.terms)[i];
+    Real const& k = real_at<Real>(x.terms, i);
     if (may_be_infinite<Rule>(std::size_t(i)) ? is_nan(k) : !is_finite(k)) first = i;
   }
   return first;
@@ -79,7 +79,7 @@ DESCENT_HD term_fault fault_of(unit_terms<Rule, Real> const& x, [[maybe_unused]]
   term_fault fault{term_fault::factor, 0, unit, double(x.factor)};
   DESCENT_UNROLL
   for (int i = 0; i < n; ++i)
-    if (i == first) fault = {what, i, unit, double(reinterpret_cast<Real const*>(&x.terms)[i])};
+    if (i == first) fault = {what, i, unit, double(real_at<Real>(x.terms, i))};
   return fault;
 }
 
@@ -136,7 +136,7 @@ DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& 
   using rule = typename Plan::rule;
   if (Plan::sums_per_tensor && group.frozen) return {{}, 0, true};
   typename rule::template sums<double> sums;
-  for (int i = 0; i < int(Plan::sum_count); ++i) reinterpret_cast<double*>(&sums)[i] = totals[i * stride];
+  for (int i = 0; i < int(Plan::sum_count); ++i) real_at<double>(sums, i) = totals[i * stride];
   rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   auto const narrow = [&](typename rule::template terms<double> const& k) {
     return narrowed<rule, typename Plan::real>(k, factor, group.frozen);

@@ -59,6 +59,11 @@ template <int Lanes, bool Largest = false, class Value> double add_strided(Value
   return add_block<Largest>(lane, Lanes);
 }
 
+/// The larger one of all, or their sum.
+template <int Lanes, class Value> double strided_total(bool largest, std::int64_t count, Value const& value) {
+  return largest ? add_strided<Lanes, true>(value, count) : add_strided<Lanes>(value, count);
+}
+
 // Squares of doubles may overflow: large values are scaled down and summed separately; the sum of the rest is finite.
 inline constexpr double large_threshold = 0x1p480, large_scale = 0x1p-600;
 

@@ -1,0 +1,307 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/row_clip.hpp>
+#include <descent/detail/step/terms.hpp>
+
+#include <cstdint>
+#include <utility>
+
+/// Decides a step, once for both engines: whether it goes on, the clip factors, and the terms of each group or tensor.
+/// It reads and writes no parameter.
+namespace descent::detail {
+
+/// The rows that are clipped each by itself: of each tensor, their norms by piece, [sum of the norm][piece], and
+/// factors.
+template <class Plan, bool = Plan::clips_rows> struct row_clip_view {};
+template <class Plan> struct row_clip_view<Plan, true> {
+  row_pieces const* of;
+  double* partial;
+  typename Plan::real* factors;
+  std::int64_t pieces;
+};
+
+/// What the controller reads and writes, in the memory of the backend.
+template <class Plan> struct control_arrays {
+  using rule = typename Plan::rule;
+  using real = typename Plan::real;
+
+  control_block& block;
+  loss_scale_state const& scale;
+  typename Plan::policies const& policies;
+  tensor_record<typename Plan::value, typename Plan::gradient> const* tensors;
+  group_entry<rule> const* groups;
+  int tensor_count, group_count;
+  std::int64_t chunk_count;
+  bool has_elements;  // whether any element follows the rule
+  double const* partial;                       // [sum][chunk]: those of the norm if measured, then the rule's
+  double* totals;                              // [sum][tensor], the same sums
+  double* sums;                                // over the model; seen by all threads
+  double* factors;                             // of groups or tensors that are clipped by themselves
+  unit_terms<rule, real>*units, *sum_terms;    // of the update, and of the sums in the next step
+  step_terms_of<Plan>*step_terms, *sum_step_terms;
+  memory_of<rule>*memories, *next_memories;    // before the update, and after it
+  rule* rules;                                 // scheduled, of each group, where rows count their own updates
+  row_clip_view<Plan> row_clip;
+};
+
+/// What is not finite in the terms of matrices in update t. Matrices: terms(u, t, rates) for u in [0, count), rule(u),
+/// and tensor(u).
+template <class Plan, class Matrices>
+DESCENT_HD term_fault fault_of_matrices([[maybe_unused]] Matrices const& matrices, std::int64_t t,
+                                        rate_change const& rates) {
+  if constexpr (Plan::has_matrices)
+    for (int u = 0; u < matrices.count; ++u)
+      if (auto const x = matrices.terms(u, t, rates); !is_sound(x))
+        return fault_of(x, matrices.rule(u), matrices.tensor(u), term_fault::matrices);
+  return {};
+}
+
+/// The threads that walk the arrays are one thread on the host and one block on a device. They call every function
+/// together.
+template <class Plan, class Threads> class controller {
+  using rule = typename Plan::rule;
+  using real = typename Plan::real;
+
+ public:
+  DESCENT_HD explicit controller(control_arrays<Plan> const& a) : a(a) {}
+
+  /// decide() and the factors of what is clipped by itself: whether the step goes on so far.
+  DESCENT_CALLS
+  DESCENT_HD bool decide(step_call const& call) const {
+    bool const complete = completes<Plan>(a.block, a.policies, call);
+    threads.sync();
+    norm_totals const x = Plan::measures && complete ? totals() : norm_totals{};
+    if (threads.first()) detail::decide<Plan>(a.block, a.policies, a.scale, x, call);
+    threads.sync();
+    bool const applied = !Plan::may_skip || a.block.applied;
+    if constexpr (Plan::clip_over != scope::model)
+      if (applied) find_factors();
+    if constexpr (Plan::measures)
+      if (!applied && !a.block.waiting && a.block.fault.what == term_fault::none) find_bad_chunk();
+    if (!applied && threads.first()) rescale<Plan>(a.block, a.policies);
+    return applied;
+  }
+
+  /// The terms of the next update, then advance() or, where one is not finite, skip(): whether the step goes on.
+  DESCENT_CALLS
+  template <class Matrices> DESCENT_HD bool find_terms(Matrices const& matrices) const {
+    std::int64_t const t = a.block.step + 1;
+    rate_change const rates = rates_of(a.block);
+    bool sound = true;
+    if constexpr (Plan::has_step_terms)
+      if (threads.first()) {
+        *a.step_terms = find_step_terms<Plan>(a.groups[0].rule, a.policies, t);
+        sound = is_sound(*a.step_terms);
+      }
+    if constexpr (Plan::sums_per_tensor) add_tensors(Plan::norm_sums, Plan::norm_sums + int(Plan::sum_count));
+    else if constexpr (Plan::sums) {
+      for (int i = 0; i < int(Plan::sum_count); ++i) {
+        double const sum = total(Plan::norm_sums + i);
+        if (threads.first()) a.sums[i] = sum;
+      }
+      threads.sync();
+    }
+    if constexpr (Plan::per_row_step) find_rules(t - 1);
+    threads.each(unit_count(), [&](int u) {
+      find_unit(u, t, rates);
+      sound = sound && is_sound(a.units[u]);
+    });
+    if constexpr (Plan::sums)
+      threads.each(sum_terms_count(), [&](int u) { sound = sound && is_sound(a.sum_terms[u]); });
+    if constexpr (Plan::has_matrices)
+      threads.each(matrices.count, [&](int u) { sound = sound && is_sound(matrices.terms(u, t, rates)); });
+    sound = threads.all(sound);
+
+    if (sound) {
+      if (threads.first()) advance<Plan>(a.block, a.groups[0].rule, a.policies);
+      exchange_memories();  // after what may throw
+    } else {
+      if (threads.first()) skip(a.block, find_fault(matrices, t, rates));
+      threads.sync();
+      if constexpr (!Plan::may_skip) threads.each(unit_count(), [&](int u) { a.units[u].frozen = true; });
+    }
+    if (threads.first()) rescale<Plan>(a.block, a.policies);
+    threads.sync();
+    return sound;
+  }
+
+  /// What the sums of the next step need.
+  DESCENT_CALLS
+  DESCENT_HD void prepare() const {
+    std::int64_t const t = a.block.step + 1;
+    if constexpr (Plan::has_step_terms)
+      if (threads.first()) *a.sum_step_terms = find_step_terms<Plan>(a.groups[0].rule, a.policies, t);
+    threads.each(sum_terms_count(), [&](int u) {
+      auto const& group = a.groups[Plan::sum_terms_per_tensor ? a.tensors[u].group : u];
+      a.sum_terms[u] = terms_for_sums<Plan>(group, a.policies, t, a.memories, u, rates_of(a.block));
+    });
+  }
+
+  /// The rules of the groups as they are after so many steps.
+  DESCENT_CALLS
+  DESCENT_HD void find_rules(std::int64_t step) const {
+    threads.each(a.group_count, [&](int g) {
+      a.rules[g] = scheduled(a.groups[g].rule, a.policies, step, a.groups[g].number, rates_of(a.block));
+    });
+  }
+
+  /// Puts back what the last update replaced, or takes it up again.
+  DESCENT_CALLS
+  DESCENT_HD void exchange_memories() const {
+    if constexpr (has_memory<rule>)
+      threads.each(unit_count(), [&](int u) {
+        memory_of<rule> const before = a.memories[u];
+        a.memories[u] = a.next_memories[u];
+        a.next_memories[u] = before;
+      });
+  }
+
+  /// The totals of the norm, for the first thread.
+  DESCENT_CALLS
+  DESCENT_HD norm_totals totals() const {
+    return norm_totals_from<Plan>([&](int i) { return total(i); });
+  }
+
+ private:
+  /// The total of a sum over all chunks, for the first thread.
+  DESCENT_CALLS
+  DESCENT_HD double total(int i) const {
+    double const* x = a.partial + i * a.chunk_count;
+    return threads.total(Plan::keeps_largest(i), a.chunk_count, [&](std::int64_t c) { return x[c]; });
+  }
+
+  /// The totals of sums [first, last) of each tensor.
+  DESCENT_CALLS
+  DESCENT_HD void add_tensors(int first, int last) const {
+    threads.each_warp(a.tensor_count, [&](int u) {
+      std::int64_t const count = chunks_of(a.tensors[u].count);
+      for (int i = first; i < last; ++i) {
+        double const* x = a.partial + i * a.chunk_count + a.tensors[u].first_chunk;
+        double const sum = threads.warp_total(Plan::keeps_largest(i), count, [&](std::int64_t c) { return x[c]; });
+        if (threads.first_of_warp()) a.totals[std::int64_t(i) * a.tensor_count + u] = sum;
+      }
+    });
+    threads.sync();
+  }
+
+  DESCENT_CALLS
+  DESCENT_HD void find_factors() const {
+    add_tensors(0, Plan::norm_sums);
+    double const inverse = a.block.factor;
+    double smallest = 1;
+    auto const total_of = [&](int i, std::int64_t u) { return a.totals[std::int64_t(i) * a.tensor_count + u]; };
+    auto const set = [&](int u, norm_totals const& x) {
+      double const factor = clip_factor<Plan>(a.policies, x, inverse);
+      a.factors[u] = inverse * factor;
+      smallest = min(smallest, factor);
+    };
+    if constexpr (Plan::clip_over == scope::tensor) {
+      threads.each(a.tensor_count, [&](int u) {
+        if constexpr (Plan::clips_rows)
+          if (a.row_clip.of[u].several()) {
+            a.factors[u] = inverse;
+            return;
+          }
+        set(u, norm_totals_from<Plan>([&](int i) { return total_of(i, u); }));
+      });
+      if constexpr (Plan::clips_rows)
+        for (int u = 0; u < a.tensor_count; ++u) smallest = min(smallest, find_row_factors(u));
+    } else {
+      threads.each_warp(a.group_count, [&](int g) {
+        auto const x = norm_totals_from<Plan>([&](int i) {
+          auto const of_group = [&](std::int64_t u) { return a.tensors[u].group == g ? total_of(i, u) : 0; };
+          return threads.warp_total(Plan::keeps_largest(i), a.tensor_count, of_group);
+        });
+        if (threads.first_of_warp()) set(g, x);
+      });
+    }
+    smallest = threads.smallest(smallest);
+    if (threads.first()) a.block.clip = smallest;
+    threads.sync();
+  }
+
+  /// The smallest of those of a tensor's rows that this thread finds; 1 where the tensor is one unit.
+  DESCENT_CALLS
+  DESCENT_HD double find_row_factors(int u) const {
+    row_pieces const rows = a.row_clip.of[u];
+    double smallest = 1;
+    if (!rows.several()) return smallest;
+    threads.each(a.tensors[u].count / rows.columns, [&](std::int64_t row) {
+      auto const x = totals_of_row<Plan>(rows, row, a.row_clip.partial, a.row_clip.pieces);
+      double const factor = clip_factor<Plan>(a.policies, x, a.block.factor);
+      a.row_clip.factors[rows.first_row + row] = real(a.block.factor * factor);
+      smallest = min(smallest, factor);
+    });
+    return smallest;
+  }
+
+  /// The first chunk whose gradients are not finite.
+  DESCENT_CALLS
+  DESCENT_HD void find_bad_chunk() const {
+    std::int64_t const bad = threads.find(a.chunk_count, [&](std::int64_t c) {
+      return !norm_totals_from<Plan>([&](int i) { return a.partial[i * a.chunk_count + c]; }).finite();
+    });
+    if (threads.first()) a.block.bad_chunk = bad < a.chunk_count ? bad : -1;
+  }
+
+  DESCENT_CALLS
+  DESCENT_HD int unit_count() const { return Plan::unit_per_tensor ? a.tensor_count : a.group_count; }
+  DESCENT_CALLS
+  DESCENT_HD int sum_terms_count() const { return Plan::sum_terms_per_tensor ? a.tensor_count : a.group_count; }
+  DESCENT_CALLS
+  DESCENT_HD int group_of_unit(int u) const { return Plan::unit_per_tensor ? a.tensors[u].group : u; }
+
+  /// The terms of a group or tensor in update t.
+  DESCENT_CALLS
+  DESCENT_HD void find_unit(int u, std::int64_t t, rate_change const& rates) const {
+    int const g = group_of_unit(u);
+    double factor = a.block.factor;
+    if constexpr (Plan::clip_over != scope::model) factor = a.factors[Plan::clip_over == scope::tensor ? u : g];
+    if constexpr (has_memory<rule>) a.next_memories[u] = a.memories[u];
+    double const* sums = a.sums;
+    std::int64_t stride = 1;
+    if constexpr (Plan::sums_per_tensor)
+      sums = a.totals + std::int64_t(Plan::norm_sums) * a.tensor_count + u, stride = a.tensor_count;
+    auto& unit = a.units[u];
+    if constexpr (Plan::sums)
+      unit = terms_of<Plan>(a.groups[g], a.policies, t, factor, sums, stride, a.next_memories, u, rates);
+    else unit = terms_of<Plan>(a.groups[g], a.policies, t, factor, a.next_memories, u, rates);
+    if (!is_sound(unit) && is_idle<Plan>(has_elements(u), sums, stride)) {
+      unit = {{}, 0, true};
+      if constexpr (has_memory<rule>) a.next_memories[u] = a.memories[u];
+    }
+  }
+
+  /// Whether anything follows the rule that has this unit.
+  DESCENT_CALLS
+  DESCENT_HD bool has_elements(int u) const {
+    if constexpr (Plan::unit_per_tensor) return a.tensors[u].count > 0 && !a.tensors[u].matrix;
+    else return a.has_elements;
+  }
+
+  /// What is not finite, for one thread.
+  DESCENT_CALLS
+  template <class Matrices>
+  DESCENT_HD term_fault find_fault(Matrices const& matrices, std::int64_t t, rate_change const& rates) const {
+    if constexpr (Plan::has_step_terms)
+      if (!is_sound(*a.step_terms)) return {term_fault::policies};
+    auto const fault = [&](auto const& x, int u, int g, term_fault::place what) {
+      return fault_of(x, scheduled(a.groups[g].rule, a.policies, t - 1, a.groups[g].number, rates), u, what);
+    };
+    if constexpr (Plan::sums)
+      for (int u = 0; u < sum_terms_count(); ++u)
+        if (!is_sound(a.sum_terms[u]))
+          return fault(a.sum_terms[u], u, Plan::sum_terms_per_tensor ? a.tensors[u].group : u, term_fault::sums);
+    for (int u = 0; u < unit_count(); ++u)
+      if (!is_sound(a.units[u])) return fault(a.units[u], u, group_of_unit(u), term_fault::term);
+    return fault_of_matrices<Plan>(matrices, t, rates);
+  }
+
+  control_arrays<Plan> a;
+  [[no_unique_address]] Threads threads;
+};
+
+}  // namespace descent::detail
