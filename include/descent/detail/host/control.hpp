@@ -15,26 +15,31 @@
 /// clip factors and the terms of each group or tensor.
 namespace descent::detail {
 
-/// The controller's only thread.
+/// The controller's only thread. Functions of the host only, whatever they are declared as.
 struct one_thread {
-  static bool first() { return true; }
-  static bool first_of_warp() { return true; }
-  static void sync() {}
-  static bool all(bool x) { return x; }
-  static double smallest(double x) { return x; }
-  template <class Index, class F> static void each(Index count, F const& f) {
+  DESCENT_HD static bool first() { return true; }
+  DESCENT_HD static bool first_of_warp() { return true; }
+  DESCENT_HD static void sync() {}
+  DESCENT_HD static bool all(bool x) { return x; }
+  DESCENT_HD static double smallest(double x) { return x; }
+  DESCENT_CALLS
+  template <class Index, class F> DESCENT_HD static void each(Index count, F const& f) {
     for (Index i = 0; i < count; ++i) f(i);
   }
-  template <class F> static void each_warp(int count, F const& f) { each(count, f); }
+  DESCENT_CALLS
+  template <class F> DESCENT_HD static void each_warp(int count, F const& f) { each(count, f); }
   /// The total of value(i) in the order of a block of a device, and in that of a warp.
-  template <class Value> static double total(bool largest, std::int64_t count, Value const& value) {
+  DESCENT_CALLS
+  template <class Value> DESCENT_HD static double total(bool largest, std::int64_t count, Value const& value) {
     return strided_total<total_threads>(largest, count, value);
   }
-  template <class Value> static double warp_total(bool largest, std::int64_t count, Value const& value) {
+  DESCENT_CALLS
+  template <class Value> DESCENT_HD static double warp_total(bool largest, std::int64_t count, Value const& value) {
     return strided_total<warp>(largest, count, value);
   }
   /// The first i with f(i), or count.
-  template <class F> static std::int64_t find(std::int64_t count, F const& f) {
+  DESCENT_CALLS
+  template <class F> DESCENT_HD static std::int64_t find(std::int64_t count, F const& f) {
     std::int64_t i = 0;
     while (i < count && !f(i)) ++i;
     return i;
