@@ -288,6 +288,7 @@ TEST_CASE("sam ascends and comes back alike, with and without a pass for the nor
   std::uint64_t t = 10;
   auto const ascend = [&](auto& both) {
     both.x.send_gradients();
+    if (t == 10) both.each([](auto& opt) { CHECK(opt.diagnose().empty()); });  // nothing is measured yet
     both.each([](auto& opt) { opt.ascend(); });
     both.x.expect_same();
     both.x.new_gradients(++t);  // where it is now

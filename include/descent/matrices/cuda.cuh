@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-/// The policy matrices on CUDA, with products by cuBLAS (link -lcublas). The optimizer's constructor makes the handle
+/// The policy matrices on CUDA, with products by cuBLAS (link -lcublas). The optimizer's constructor creates the handle
 /// and its workspace. step() enqueues on the optimizer's stream, allocates nothing and may be captured.
 namespace descent::detail {
 
@@ -21,7 +21,7 @@ inline void require_cublas(cublasStatus_t status, char const* what) {
     throw std::runtime_error(std::string(what) + " failed: " + cublasGetStatusString(status));
 }
 
-/// A cuBLAS handle for one stream, with a workspace of its own.
+/// A cuBLAS handle for one stream, with its own workspace.
 class cublas {
  public:
   cublas() = default;

@@ -17,11 +17,11 @@
 /// The policy matrices on the host, with products by the BLAS that the program links (any with the CBLAS interface).
 namespace descent::detail {
 
-/// From this many elements on, threads are worth it for a matrix.
+/// The number of elements from which a matrix is worth several threads.
 inline constexpr std::int64_t matrix_worth = 32 * 1024;
 
-/// What the transform of a matrix rule works with, on the host. Functors get the indices of elements and may be called
-/// concurrently. Sums are in double and in a fixed order, the same on host and device.
+/// The operations for the transform of a matrix rule, on the host. Functors get the indices of elements and may be
+/// called concurrently. Sums are in double and in a fixed order, the same on host and device.
 template <class Plan, class System> class host_work {
  public:
   using real = typename Plan::real;
@@ -39,9 +39,9 @@ template <class Plan, class System> class host_work {
   real* input(int c) const { return scratch_begin + scratch_parts[std::size_t(c)]; }
   real* scratch(int i) const { return input(input_count<Plan> + i); }
   real* memory(int i) const { return memory_begin + memory_parts[std::size_t(i)]; }
-  /// Room for the sums of total().
+  /// Memory for the sums of total().
   double* sums() const { return sum_begin; }
-  /// Whether this update is every n-th one, starting with the first. Always true in a captured step on a device.
+  /// Whether work for every n-th update, starting with the first, is due. Always true in a captured step on a device.
   bool due(std::int64_t n) const { return always || (updates - 1) % n == 0; }
 
   /// Calls f(i) for i in [0, n).

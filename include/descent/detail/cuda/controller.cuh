@@ -25,7 +25,7 @@ struct block_threads {
   template <class F> __device__ static void each_warp(int count, F const& f) {
     for (int i = int(threadIdx.x) / warp; i < count; i += total_threads / warp) f(i);
   }
-  /// The total of value(i), for the first thread.
+  /// The total of value(i); valid on the first thread.
   template <class Value> __device__ static double total(bool largest, std::int64_t count, Value const& value) {
     __shared__ double of_warps[total_threads / warp];
     double const sum = largest
@@ -34,12 +34,12 @@ struct block_threads {
     __syncthreads();
     return sum;
   }
-  /// The same by the calling warp, for its first thread.
+  /// The same by the calling warp; valid on its first thread.
   template <class Value> __device__ static double warp_total(bool largest, std::int64_t count, Value const& value) {
     return largest ? reduce_warp(lane_total<true, warp>(count, value), combine<true>{})
                    : reduce_warp(lane_total<false, warp>(count, value), combine<false>{});
   }
-  /// The first i with f(i), or count; for the first thread.
+  /// The first i with f(i), or count; valid on the first thread.
   template <class F> __device__ static std::int64_t find(std::int64_t count, F const& f) {
     __shared__ long long of_warps[total_threads / warp];
     long long found = count;
@@ -57,8 +57,8 @@ struct block_threads {
   }
 };
 
-/// The terms of the matrices in an update, for the controller. Their factor, that of the gradients' unit, is judged
-/// there.
+/// The terms of the matrices in an update, for the controller. Their factor is 1 here: the true one is that of the
+/// gradients' unit and is checked there.
 template <class Plan, bool = Plan::has_matrices> struct matrix_terms_view {
   __device__ matrix_terms_view(device_view<Plan> const&, control_view<Plan> const&) {}
 };
@@ -79,7 +79,7 @@ template <class Plan> struct matrix_terms_view<Plan, true> {
   __device__ std::int32_t tensor(int u) const { return w.matrices.tensor[u]; }
 };
 
-/// The controller on a device, and what only a device has to do around it.
+/// The controller on a device, with the work around it that only a device needs.
 template <class Plan> class device_controller {
  public:
   __device__ device_controller(device_view<Plan> const& v, control_view<Plan> const& w)
@@ -92,14 +92,14 @@ template <class Plan> class device_controller {
   __device__ bool find_terms() const { return decider.find_terms(matrix_terms_view<Plan>(v, w)); }
   __device__ void prepare() const { decider.prepare(); }
 
-  /// For the first thread.
+  /// Only the first thread calls it.
   __device__ void write_late_report() const {
     control_block& slot = w.late->of(v.control->calls);
     slot = *v.control;
     slot.scale = *w.scale;
   }
 
-  /// This rank has what it met the others for.
+  /// Marks the collective as finished on this rank.
   __device__ void leave_collective() const {
     if constexpr (Plan::parallel) {
       auto const& team = get<kind::parallel>(w.policies);
@@ -107,7 +107,7 @@ template <class Plan> class device_controller {
     }
   }
 
-  /// For the first thread.
+  /// Valid on the first thread.
   __device__ double find_perturbation() const { return perturbation_factor<Plan>(w.policies, decider.totals()); }
 
  private:
@@ -175,7 +175,7 @@ template <class Policy> __global__ void update_scale(shared_scale* s, Policy pol
 template <class Rule> struct group_batch {
   static constexpr int capacity = int(2048 / sizeof(group_entry<Rule>)) > 0 ? int(2048 / sizeof(group_entry<Rule>)) : 1;
   int first, count;
-  std::uint64_t hash;  // of all, where ranks compare them
+  std::uint64_t hash;  // of all groups, if ranks compare them
   group_entry<Rule> entry[capacity];
 };
 

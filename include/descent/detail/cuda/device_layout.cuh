@@ -9,7 +9,7 @@
 
 namespace descent::detail {
 
-/// A layout of tensors that are memory of the current device, with its records there.
+/// A layout of tensors in the memory of the current device, with its records there.
 template <class Value, class Gradient> struct device_layout : layout<Value, Gradient> {
   using record = tensor_record<Value, Gradient>;
 
@@ -30,7 +30,7 @@ template <class Value, class Gradient> struct device_layout : layout<Value, Grad
     tensor_of_chunk_there = {this->tensor_of_chunk, stream};
   }
 
-  /// Enqueues a kernel with a block for each chunk.
+  /// Enqueues a kernel with one block for each chunk.
   template <class F> void each_chunk(void (*kernel)(record const*, std::int32_t const*, F), F const& f) const {
     device_scope const scope(device);
     launch(kernel, this->chunks(), chunk_threads, stream, tensors_there.get(), tensor_of_chunk_there.get(), f);

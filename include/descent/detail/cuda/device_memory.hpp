@@ -18,7 +18,7 @@ struct pinned_delete {
   void operator()(void* p) const noexcept { cudaFreeHost(p); }
 };
 
-/// An array in device memory, not initialised. Freeing waits for the device, so no step can outlive it.
+/// An uninitialized array in device memory. Freeing it waits for the device, so no step can outlive it.
 template <class T> class device_array {
  public:
   device_array() = default;
@@ -28,7 +28,7 @@ template <class T> class device_array {
     require_cuda(cudaMalloc(&p, count * sizeof(T)), "cudaMalloc");
     data_.reset(static_cast<T*>(p));
   }
-  /// Filled from host memory; waits for the stream.
+  /// Copies from host memory. Waits for the stream.
   template <class Range> device_array(Range const& from, cudaStream_t stream) : device_array(std::size(from)) {
     if (std::size(from) == 0) return;
     require_cuda(cudaMemcpyAsync(get(), std::data(from), std::size(from) * sizeof(T), cudaMemcpyHostToDevice, stream),
@@ -36,7 +36,7 @@ template <class T> class device_array {
     require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
   T* get() const { return data_.get(); }
-  /// Copies the first ones to host memory; waits for the stream.
+  /// Copies the first `count` elements to host memory. Waits for the stream.
   void read(T* to, cudaStream_t stream, std::size_t count = 1) const {
     require_cuda(cudaMemcpyAsync(to, get(), count * sizeof(T), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
     require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
@@ -55,7 +55,7 @@ struct event_destroy {
 using owned_stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, stream_destroy>;
 using owned_event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, event_destroy>;
 
-/// A stream of the highest priority that waits for no other.
+/// A stream of the highest priority that does not synchronize with the default stream.
 inline owned_stream new_stream() {
   int least = 0, greatest = 0;
   require_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
@@ -68,7 +68,7 @@ inline owned_event new_event() {
   require_cuda(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "cudaEventCreateWithFlags");
   return owned_event(e);
 }
-/// What `behind` does from now on comes after what `ahead` has been told so far.
+/// Makes later work on `behind` wait for the work enqueued on `ahead` so far.
 inline void order(cudaStream_t ahead, cudaStream_t behind, owned_event const& by) {
   require_cuda(cudaEventRecord(by.get(), ahead), "cudaEventRecord");
   require_cuda(cudaStreamWaitEvent(behind, by.get(), 0), "cudaStreamWaitEvent");
@@ -81,7 +81,7 @@ template <class T> std::unique_ptr<T, pinned_delete> pinned() {
   return std::unique_ptr<T, pinned_delete>(new (p) T);
 }
 
-/// Makes a device the calling thread's current one, for a while.
+/// Makes a device current in the calling thread, for the lifetime of the object.
 class device_scope {
  public:
   explicit device_scope(int device) : device_(device) {

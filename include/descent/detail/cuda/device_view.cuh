@@ -10,17 +10,17 @@
 
 #include <atomic>
 
-/// What kernels see of device memory.
+/// The kernels' view of device memory.
 namespace descent::detail {
 
-/// The newest control blocks, in pinned memory. Each call first says that the one before is complete, whose kernel has
-/// ended, and writes its own last.
+/// The newest control blocks, in pinned memory. Each call first marks the previous one as complete, because its kernel
+/// has ended, and writes its own block last.
 struct late_report {
   control_block slot[3];
   std::int64_t complete = 0;
 
   DESCENT_HD control_block& of(std::int64_t call) { return slot[call % 3]; }
-  /// What was written before is there for the host, and what is written from now on is not before this.
+  /// Earlier writes reach the host before `complete` does. Later writes do not move before the fence.
   DESCENT_HD void complete_until(std::int64_t call) {
 #if defined(__CUDA_ARCH__)
     __threadfence_system();
@@ -35,8 +35,8 @@ struct late_report {
   }
 };
 
-/// The newest call that is known to be complete; the device may be writing others meanwhile, and this one's slot again
-/// once the second call behind it is complete.
+/// The block of the newest call that is known to be complete. Meanwhile the device may write the other slots, and it
+/// reuses this slot once the second call after this one is complete.
 inline control_block newest(late_report const& late) {
   auto const volatile& complete = late.complete;
   for (;;) {
@@ -48,16 +48,16 @@ inline control_block newest(late_report const& late) {
   }
 }
 
-/// What only some policies have, so that the kernels of the others are what they were without.
+/// What only some policies need. It is empty for the others, so it does not change their kernels.
 template <class Plan, bool = Plan::has_extras || Plan::has_step_terms || Plan::selects_rows> struct extra_view {};
 template <class Plan> struct extra_view<Plan, true> {
   extra_buffers<Plan> buffers;
   step_terms_of<Plan> const* step_terms;
   row_record* rows;            // of each tensor
-  typename Plan::rule* rules;  // of each group with its scheduled fields, where rows count their own updates
+  typename Plan::rule* rules;  // of each group, with its scheduled fields, if rows count their own updates
 };
 
-/// A meeting of ranks begins, and ends if there is one.
+/// enter() begins a meeting of ranks. leave() ends it, if there is one.
 inline __device__ void enter(comm_progress& p, int meeting) {
   p.meeting = meeting;
   __threadfence_system();
@@ -70,25 +70,25 @@ inline __device__ void leave(comm_progress& p, collective_sums const& now) {
   leave(p);
 }
 
-/// The values of a tensor, which starts there in the arena, among those of all ranks. Each element has room for the
+/// The values of a tensor that starts at `arena`, in the buffer of all ranks' values. Each element has room for the
 /// largest type.
 template <class Value>
 __device__ Value* staged(std::byte* values, arena_offset const& p, std::int64_t arena, std::int64_t largest) {
-  std::int64_t const begin = p.first > arena ? p.first - arena : 0;  // of the tensor's elements in that part
+  std::int64_t const begin = p.first > arena ? p.first - arena : 0;  // the tensor's first element in that part
   return reinterpret_cast<Value*>(values + (p.part + arena + begin - p.first) * largest) - begin;
 }
 
-/// What only ranks have: the sum of the gradients, and which elements are the own ones.
+/// What only plans with ranks need: the sum of the gradients, and which elements this rank owns.
 template <class Plan, bool = Plan::parallel> struct rank_view {};
 template <class Plan> struct rank_view<Plan, true> {
   typename Plan::gradient* sum;
-  std::byte* values;           // the own ones, where they are changed
-  arena_offset const* arena_offsets;         // of each tensor's elements in the sum and in what is owned
-  std::int64_t const* chunks;  // the own ones
+  std::byte* values;           // of this rank, where they are changed
+  arena_offset const* arena_offsets;  // of each tensor's elements in the sum and in the owned buffers
+  std::int64_t const* chunks;  // of this rank
   sent_parts<Plan> sent = {};
 };
 
-/// Everything in device memory, by value to every kernel.
+/// Pointers to everything in device memory. Every kernel takes the view by value.
 template <class Plan> struct device_view {
   using rule = typename Plan::rule;
   using real = typename Plan::real;
@@ -102,17 +102,17 @@ template <class Plan> struct device_view {
   control_block* control;
   group_entry<rule>* groups;
   unit_terms<rule, real>* units;    // terms of the update, for each group or tensor
-  unit_terms<rule, real>* sum_terms;  // terms of the sums in the next step, likewise
+  unit_terms<rule, real>* sum_terms;  // terms of the sums in the next step, for each group or tensor
   memory_of<rule>* memories;  // for each unit
-  double* partial;            // [row][chunk]: the norm's rows if measured, then the rule's sums
-  double* totals;             // [row][tensor], the same rows
+  double* partial;            // [sum][chunk]: those of the norm if measured, then the rule's
+  double* totals;             // [sum][tensor], the same sums
   extra_view<Plan> extra;
   rank_view<Plan> team;
   row_clip_view<Plan> clipped = {};
 
   template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
-    std::int64_t at = t.arena;  // of what is owned
+    std::int64_t at = t.arena;  // in the owned buffers
     if constexpr (Plan::shards) at = team.arena_offsets[tensor](t.arena);
     buffers<Typed> x{static_cast<typename Typed::value*>(t.value),
                      static_cast<typename Typed::gradient*>(t.gradient), nullptr, {}, {}};
@@ -140,7 +140,7 @@ template <class Plan> struct device_view {
     else return i;
   }
 
-  /// f<Typed>(buffers) for the tensor's types.
+  /// Calls f<Typed>(buffers) with the tensor's types.
   template <class F> __device__ void with(std::int32_t tensor, F const& f) const {
     if constexpr (Plan::pairs == 1) f(of(tensor));
     else with_types<Plan>(tensors[tensor].types, [&]<class Typed>() { f(of<Typed>(tensor)); });
@@ -156,14 +156,14 @@ template <class Plan> struct matrix_rules_view<Plan, true> {
   typename Plan::matrix_rule const* rules;
 };
 
-/// What only the read-only pass and the control block need.
+/// What only the read-only passes and the controller need.
 template <class Plan> struct control_view {
   typename Plan::policies policies;
   step_terms_of<Plan>*step_terms, *sum_step_terms;
-  double* factors;  // of groups or tensors that are clipped by themselves
+  double* factors;  // of groups or tensors, if each is clipped separately
   loss_scale_state const* scale;
   late_report* late;  // in host memory
-  memory_of<typename Plan::rule>* next_memories;  // behind the update
+  memory_of<typename Plan::rule>* next_memories;  // after the update
   bool has_elements;                              // whether any element follows the rule
   matrix_rules_view<Plan> matrices = {};
 };

@@ -25,7 +25,7 @@ template <class Plan> class cuda_engine {
 
  public:
   cuda_storage<Plan> storage;
-  cuda_ranks<Plan> ranks;  // destroyed before what its kernels read
+  cuda_ranks<Plan> ranks;  // destroyed before the memory that its kernels read
   stage_of<Plan, cuda_matrices<Plan>> matrices;
 
   cuda_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
@@ -51,7 +51,7 @@ template <class Plan> class cuda_engine {
       matrices.start(where, storage.policies, storage.view, storage.stream);
       if constexpr (Plan::sums) set_groups(groups);
       control_block c = start_of<Plan>(storage.policies);
-      c.scale = read_scale();  // and waits for all of it
+      c.scale = read_scale();  // waits for everything enqueued above
       storage.late->start(c);
     });
   }
@@ -87,7 +87,7 @@ template <class Plan> class cuda_engine {
   std::span<memory_of<rule>> memories() const { return storage.memories(); }
   std::vector<double> norm_partials() const { return storage.norm_partials(); }
 
-  /// A read-only pass of its own, for norm_partials().
+  /// Runs a separate read-only pass, for norm_partials().
   void measure_norm([[maybe_unused]] std::vector<entry> const& groups,
                     [[maybe_unused]] char const* name = "gradient_norm()") {
     device_scope const scope(storage.device);
@@ -99,8 +99,8 @@ template <class Plan> class cuda_engine {
     measure_all<measure::norm>(look);
     if constexpr (Plan::parallel) ranks.leave();
   }
-  /// Enqueues the groups as kernel parameters: no copy, and in order with the steps around it. False when that was
-  /// captured, so that the device does not have them yet.
+  /// Sends the groups as kernel parameters: without a copy, and in order with the steps around it. Returns false if the
+  /// stream is capturing, because the device does not have them yet.
   bool set_groups(std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
     std::uint64_t hash = 0;
@@ -116,14 +116,14 @@ template <class Plan> class cuda_engine {
     return !storage.capturing();
   }
 
-  /// The gradient of one tensor may be sent.
+  /// Marks the gradient of a tensor as ready to be sent.
   void ready(std::vector<entry> const& groups, std::size_t tensor) { ready(groups, tensor, storage.stream); }
   void ready(std::vector<entry> const& groups, std::size_t tensor, cudaStream_t maker) {
     device_scope const scope(storage.device);
     ranks.check();
     ranks.ready(storage.view, groups, tensor, maker, sends(), Plan::zeroes_own);
   }
-  /// Whether some are on their way.
+  /// Whether any gradient is marked in a micro-batch that sends gradients.
   bool any_ready() const { return ranks.any_ready() && sends(); }
 
   void zero_gradients() { for_packets<callers>(callers_view(), zero_all{}); }
@@ -179,16 +179,16 @@ template <class Plan> class cuda_engine {
   }
   std::int32_t const* row_updates(std::size_t tensor) const { return storage.rows.updates(tensor); }
 
-  /// Copies the state of the rows that stay, and all state that belongs to no element, from `old`.
+  /// Copies from `old` the state of the rows that stay and the state that belongs to no element.
   void take(cuda_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
     require_sources(changes, storage.device, storage.stream);
     storage.take(old.storage, changes);
-    if constexpr (Plan::sums) set_groups(groups);  // what the next sums need depends on t
+    if constexpr (Plan::sums) set_groups(groups);  // the terms of the next sums depend on t
     storage.late->start(read_control());
   }
 
-  /// Throws std::invalid_argument on all ranks where one has something else than others. Waits for the stream.
+  /// Throws std::invalid_argument on all ranks if they have diverged. Waits for the stream.
   void agree(tensors const& where, std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
     ranks.check();
@@ -198,7 +198,7 @@ template <class Plan> class cuda_engine {
     ranks.agree(facts_now<Plan>(where, groups, read_control(), read_scale(), kept, storage.prints()));
   }
 
-  /// Values, groups and all that is owned become those of one rank. Waits for the stream.
+  /// Replaces the values, the groups and all owned state of every rank by those of rank `root`. Waits for the stream.
   void broadcast(std::vector<entry>& groups, int root) {
     device_scope const scope(storage.device);
     if (batches_ != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
@@ -212,7 +212,7 @@ template <class Plan> class cuda_engine {
   template <class T> void set_control(T control_block::* field, T const& x, std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
     launch(set_value<T>, 1, 1, storage.stream, &(storage.control.get()->*field), x);
-    if constexpr (Plan::sums) set_groups(groups);  // what the next sums need depends on t and rates
+    if constexpr (Plan::sums) set_groups(groups);  // the terms of the next sums depend on t and rates
   }
   void observe(float const* where, double metric, std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
@@ -220,7 +220,7 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::sums) set_groups(groups);
   }
 
-  /// The factor from gradients in memory to true ones.
+  /// The factor that turns gradients in memory into true gradients.
   double inverse(control_block const& c, step_call const& call) const {
     typename Plan::policies policies = storage.policies;
     collective_sums now;
@@ -259,17 +259,17 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::has_matrices) w.matrices = matrices.rules_view();
     return w;
   }
-  /// How the caller's gradients are seen.
+  /// The plan of passes over the caller's gradients.
   using callers = std::conditional_t<Plan::parallel, callers_plan<Plan>, Plan>;
   device_view<callers> callers_view() const {
     if constexpr (Plan::parallel) return ranks.callers_of(storage.view);
     else return storage.view;
   }
-  /// body on each packet of so many chunks.
+  /// Applies body to each packet of `chunks` chunks.
   template <class Body> void enqueue(std::int64_t chunks, Body const& body) {
     launch(each_packet<Body>, chunks, packet_threads, storage.stream, body);
   }
-  /// All packets, or the own ones.
+  /// Applies body to all packets or, with shards, to those that this rank owns.
   template <class Seen, class Body> void for_packets(device_view<Seen> const& view, Body const& body) {
     device_scope const scope(storage.device);
     enqueue(Seen::shards ? storage.own_chunks : storage.view.chunk_count, all_packets<Seen, Body>{view, body});
@@ -286,7 +286,7 @@ template <class Plan> class cuda_engine {
       storage.template each_partial<What>([&](double* x, std::int64_t n) { ranks.add(x, n); });
   }
 
-  /// change() and, where each rank changes a part of the values only, the others' parts: all of it or nothing.
+  /// Calls change() and, if each rank changes only its shard of the values, exchanges the shards: all of it or nothing.
   template <class F> void share_values(bool is_step, F const& change) {
     if constexpr (Plan::parallel) ranks.await_buckets();
     if constexpr (Plan::shards) {
@@ -297,8 +297,8 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::shards) ranks.gather(storage.view, is_step);
   }
 
-  /// Whether ranks meet in this call of step(), of which the host must know, so that it counts micro-batches as the
-  /// device does; true where there is one rank.
+  /// Whether ranks meet in this call of step(). The host must know this, so it counts micro-batches as the device does.
+  /// True with one rank.
   bool meets([[maybe_unused]] std::vector<entry> const& groups, [[maybe_unused]] step_call const& call) {
     if constexpr (Plan::parallel) {
       ranks.check();
@@ -330,16 +330,16 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::parallel_policy::agrees)
       if (++updates_ % get<kind::parallel>(storage.policies).updates_between == 0) agree(*where_, groups);
   }
-  /// Whether gradients go over the wire in this micro-batch.
+  /// Whether this micro-batch sends gradients.
   bool sends() const {
     if constexpr (Plan::parallel && has<Plan, kind::accumulation>)
       return batches_ + 1 >= micro_batches<Plan>(storage.policies, 0);
     else return true;
   }
 
-  bool captures_ = false;  // whether the micro-batches that wait were captured
+  bool captures_ = false;  // whether the waiting micro-batches were captured
   std::int64_t batches_ = 0;
-  std::int64_t updates_ = 0;      // in which ranks met
+  std::int64_t updates_ = 0;      // counted for agree_every
   std::optional<tensors> where_;  // for agree_every
 };
 

@@ -9,7 +9,7 @@
 
 namespace descent {
 
-/// A call of the CUDA runtime failed: the text names the call, the place and CUDA's reason.
+/// A call to the CUDA runtime failed. The message names the call, its source location and CUDA's reason.
 struct cuda_error : std::runtime_error {
   cudaError_t code;
   cuda_error(cudaError_t code, std::string const& what) : std::runtime_error(what), code(code) {}
@@ -20,7 +20,7 @@ namespace detail {
 inline void require_cuda(cudaError_t code, char const* call, char const* file = __builtin_FILE(),
                          int line = __builtin_LINE()) {
   if (code == cudaSuccess) return;
-  cudaGetLastError();  // an error that does not stick is reported once, here
+  cudaGetLastError();  // clears an error that is not sticky, so it is reported only once
   throw cuda_error(code, std::string(call) + " failed: " + cudaGetErrorName(code) + ", " + cudaGetErrorString(code) +
                              " (" + file + ":" + std::to_string(line) + ")");
 }

@@ -12,16 +12,16 @@ namespace descent::detail {
 
 // ---- over elements: one block for each chunk, one packet for each thread -------------------------------------------
 
-/// Two blocks on a multiprocessor leave 64 registers a thread: enough for two members of state in float. More of it,
-/// double, or factors of rows get one block and 128 registers; either way enough loads are in flight to keep memory
+/// With two blocks per multiprocessor, a thread has 64 registers: enough for two members of state in float. More state,
+/// double, or row factors get one block and 128 registers. Either way, enough loads are in flight to keep the memory
 /// busy.
 inline constexpr int packet_threads = int(chunk_packets);
 template <class Plan>
 inline constexpr int packet_blocks =
     std::is_same_v<typename Plan::real, double> || Plan::slots > 2 || Plan::clips_rows ? 1 : 2;
 
-/// Calls body(tensor, first element, M) for whole packets of an aligned tensor, with M = 8. Elsewhere for single
-/// elements, with M = 1: neighbours to neighbouring threads where a tensor is not aligned.
+/// Calls body(tensor, first element, M): with M = 8 for whole packets of an aligned tensor, otherwise with M = 1 for
+/// single elements. In an unaligned tensor, adjacent threads get adjacent elements.
 template <class Body> __global__ __launch_bounds__(packet_threads, Body::blocks) void each_packet(Body const body) {
   auto const& v = body.v;
   std::int64_t chunk = blockIdx.x;
@@ -41,7 +41,7 @@ template <class Body> __global__ __launch_bounds__(packet_threads, Body::blocks)
   }
 }
 
-/// Body on all packets; of groups that are not frozen, if so wanted.
+/// Applies body to all packets.
 template <class Plan, class Body> struct all_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
@@ -55,7 +55,7 @@ template <class Plan, class Body> struct all_packets {
   }
 };
 
-/// Changes gradients with the loss scale at hand: body(scale) does a packet.
+/// Applies body(loss scale) to each packet of gradients. The scale is 1 if they are already unscaled.
 template <class Plan, class Body> struct scaled_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
@@ -97,7 +97,7 @@ template <class Plan> struct ascend_packets {
   }
 };
 
-/// What needs the rule of the group and nothing of the step.
+/// Initializes masters, averages, slow weights and state.
 template <class Plan> struct start_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
@@ -168,7 +168,7 @@ template <class Plan> struct update_packets {
   }
 };
 
-/// Before the update of plans whose rows count their own.
+/// Counts the updates of rows, before the update, in plans whose rows count their own.
 template <class Plan> __global__ __launch_bounds__(packet_threads) void count_updates(device_view<Plan> v) {
   if (!v.control->applied) return;
   std::int64_t const chunk = blockIdx.x;
@@ -181,7 +181,7 @@ template <class Plan> __global__ __launch_bounds__(packet_threads) void count_up
 
 // ---- over chunks: one block each, one partial for each sum ---------------------------------------------------------
 
-/// What the pieces of a chunk add to the norms of their rows: one warp each, element k of one by lane k mod warp.
+/// The contribution of each piece of a chunk to the norm of its row: one warp per piece, element k by lane k mod warp.
 template <class Plan>
 __device__ void measure_pieces(device_view<Plan> const& v, std::int32_t tensor, chunk_span const& span) {
   row_pieces const rows = v.clipped.of[tensor];
@@ -257,7 +257,7 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
     if (threadIdx.x == 0) v.partial[(first + c) * v.chunk_count + chunk] = sum;
   }
   if constexpr (Plan::clips_rows && What != measure::sums) {
-    __syncthreads();  // of gradients that were added up by other threads
+    __syncthreads();  // measure_pieces() reads gradients that other threads added up
     measure_pieces(v, tensor, {begin, size});
   }
 }

@@ -9,7 +9,7 @@
 
 namespace descent::detail {
 
-/// The launches of the calling thread: every kernel of the library passes through here.
+/// The number of kernel launches by the calling thread. Every kernel of the library goes through launch().
 inline thread_local std::int64_t launches = 0;
 
 template <class... Parameters>
@@ -17,7 +17,7 @@ void launch(void (*kernel)(Parameters...), std::int64_t blocks, int threads, cud
             std::type_identity_t<Parameters> const&... arguments) {
   if (blocks == 0) return;
   ++launches;
-  // Not kernel<<<...>>>, whose error is cudaGetLastError(): that may be one which the caller left there.
+  // Not kernel<<<...>>>: its error is cudaGetLastError(), which may return an error that the caller left there.
   void* pointers[] = {const_cast<void*>(static_cast<void const*>(&arguments))...};
   require_cuda(cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(unsigned(threads)), pointers, 0, stream),
                "kernel launch");

@@ -9,13 +9,13 @@
 /// The kernels of the matrix rule.
 namespace descent::detail {
 
-/// Null where nothing is asked. Whatever changes more than scratch asks whether the step goes on and the group moves.
+/// Open if the step is applied and the group not frozen, or if null. Kernels that change more than scratch check it.
 struct matrix_gate {
   bool const *applied = nullptr, *frozen = nullptr;
   __device__ bool open() const { return !applied || (*applied && !*frozen); }
 };
 
-/// What the kernels see of the matrix rule.
+/// The kernels' view of the matrix rule.
 template <class Plan> struct matrix_view {
   std::int32_t const* tensor;  // of each matrix
   std::int64_t const* columns;
@@ -120,7 +120,7 @@ template <class Plan> struct back_packets {
 
 // ---- over one matrix: host_work's functions, adding in the same order ----------------------------------------------
 
-inline constexpr int elements_of_block = 4 * chunk_threads;  // elements of each() for a block
+inline constexpr int elements_of_block = 4 * chunk_threads;  // elements per block in each()
 
 template <class F> __global__ __launch_bounds__(chunk_threads) void matrix_each(matrix_gate gate, std::int64_t n, F f) {
   if (!gate.open()) return;
@@ -133,7 +133,7 @@ template <class F> __global__ __launch_bounds__(chunk_threads) void matrix_teams
   if (gate.open()) f(thread_team{sum}, std::int64_t(blockIdx.x));
 }
 
-/// A block does a part of one row.
+/// Each block processes a part of one row.
 template <class F>
 __global__ __launch_bounds__(chunk_threads) void matrix_elements(matrix_gate gate, std::int64_t columns, unsigned parts,
                                                                  F f) {
@@ -180,7 +180,7 @@ __global__ __launch_bounds__(chunk_threads) void matrix_rows(matrix_gate gate, s
   if (threadIdx.x == 0) store(row, sum);
 }
 
-/// A block does 256 columns of one segment of rows.
+/// Each block processes 256 columns of one segment of rows.
 template <bool Largest, class F>
 __global__ __launch_bounds__(chunk_threads) void matrix_segments(matrix_gate gate, std::int64_t rows,
                                                                  std::int64_t columns, F f, double* partials) {

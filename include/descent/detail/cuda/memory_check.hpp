@@ -13,7 +13,7 @@
 
 namespace descent::detail {
 
-/// Throws std::invalid_argument when kernels on this device cannot reach count elements from p on.
+/// Throws std::invalid_argument if kernels on this device cannot access the `count` elements at p.
 inline void require_device_memory(void const* p, std::int64_t count, int device, std::string const& what) {
   if (count == 0) return;
   auto const fail = [&](std::string const& where) { throw std::invalid_argument(what + " is " + where); };
@@ -36,7 +36,7 @@ inline bool host_may_read(void const* p) {
   return a.type != cudaMemoryTypeDevice;
 }
 
-/// Throws cuda_error when this program carries no code for the device.
+/// Throws cuda_error if this program has no code for the device.
 template <class Kernel> void require_code(Kernel* kernel, int device) {
   cudaFuncAttributes attributes{};
   cudaError_t const code = cudaFuncGetAttributes(&attributes, kernel);

@@ -7,17 +7,17 @@
 #include <descent/detail/step/row_moves.hpp>
 #include <descent/policies/parallel.hpp>
 
-/// What a device does where it meets those of other ranks.
+/// The kernels that exchange data with other ranks.
 namespace descent::detail {
 
-/// Gradients to the wire, in its type and free of what would make their sum overflow; zeros for those that are absent.
+/// Writes gradients to the wire, in its type and divided to keep their sum from overflowing. Absent ones become zeros.
 template <class Callers> struct send_packets {
   static constexpr int blocks = packet_blocks<Callers>;
   static constexpr bool all_chunks = true;
   device_view<Callers> v;
   typename Callers::gradient_sum::wire* wire;
-  arena_offset whole;          // of the bucket, or of each chunk
-  arena_offset const* arena_offsets;
+  arena_offset whole;                 // of the bucket
+  arena_offset const* arena_offsets;  // of each chunk, with shards
   std::int64_t first_chunk;
   double wire_divisor;
   bool zero, absent, flush;
@@ -45,18 +45,18 @@ template <class Callers> struct send_packets {
   }
 };
 
-/// A meeting of ranks for a bucket, on a stream where no other kernel says so.
+/// Begin and end a meeting of ranks where no other kernel does.
 template <class Progress> __global__ void enter_bucket(Progress* p, int meeting) { enter(*p, meeting); }
 template <class Progress> __global__ void leave_bucket(Progress* p) { leave(*p); }
 
-/// In front of a reduction: this rank's contribution to the sums over ranks.
+/// Runs before a reduction. Sets this rank's contribution to the sums over ranks.
 template <class Plan>
 __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_call call, std::uint64_t what,
                                 int meeting, control_block* before) {
   auto const& team = get<kind::parallel>(w.policies);
   enter(*team.progress, meeting);
   *before = *v.control;
-  // A look at gradients that are already counted adds none.
+  // Measuring gradients that are already counted adds no weight.
   if (call.look && v.control->batches > 0) call.weight = 0;
   double loss = 0;
   if constexpr (has_loss<typename Plan::rule>) loss = *get<kind::loss>(w.policies).where;
@@ -64,7 +64,7 @@ __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_
 }
 template <class Progress> __global__ void leave_collective(Progress* p, collective_sums const* now) { leave(*p, *now); }
 
-/// to[i] <- the sum over ranks of what they have at i, in their order.
+/// to[i] <- the sum over ranks of their element i, in the order of the ranks.
 template <class Sum, class Wire>
 __global__ __launch_bounds__(packet_threads) void add_parts(Sum* to, Wire const* parts, std::int64_t n, int ranks) {
   std::int64_t const i = (std::int64_t(blockIdx.x) * packet_threads + threadIdx.x) * packet_size;
@@ -75,9 +75,9 @@ __global__ __launch_bounds__(packet_threads) void add_parts(Sum* to, Wire const*
   write(to + i, sum, whole);
 }
 
-/// What print() reads: buffers over the arena.
+/// The buffers over the arena that print_chunks() reads.
 template <std::size_t Count> struct printed { owned_buffer buffer[Count]; };
-/// prints[tensor][0] <- the fingerprint of its value; behind it those of the buffers.
+/// prints[tensor] <- the fingerprint of its value, followed by those of its buffers.
 template <class Plan>
 __global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan> v, printed<Plan::slots + 4> owned,
                                                                unsigned long long* prints) {
@@ -103,7 +103,7 @@ __global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan>
   });
 }
 
-/// This rank's values to where the step changes them.
+/// Copies this rank's values to where the step changes them.
 template <class Plan> struct stage_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   device_view<Plan> v;
@@ -118,19 +118,19 @@ template <class Plan> struct stage_packets {
   }
 };
 
-/// The number of a gather: its sum over ranks says whether all had all values before. Numbers do not come back, for a
-/// collective that is given up may leave the sum of an earlier one.
+/// The number of a gather. Its sum over ranks is valid only if every rank had received all values before. Numbers are
+/// not reused, because an aborted collective may leave the sum of an earlier one.
 struct gather_ticket {
   double sum, own;
   __device__ bool valid(int ranks) const { return sum == own * ranks; }
 };
-/// In front of a gather.
+/// Runs before a gather. Takes the next number.
 template <class Progress> __global__ void enter_gather(gather_ticket* ticket, Progress* p, int meeting) {
   enter(*p, meeting);
   ticket->sum = ticket->own += 1;
 }
 
-/// The values of all ranks to their tensors, if all ranks have them.
+/// Copies the values of all ranks to their tensors, if all ranks have received them.
 template <class Plan> struct commit_packets {
   static constexpr int blocks = packet_blocks<Plan>;
   static constexpr bool all_chunks = true;
@@ -152,7 +152,7 @@ template <class Plan> struct commit_packets {
     });
   }
 };
-/// Where they do not, there was no step.
+/// Ends a gather. If a step's gather failed, restores the control block from before the step and marks it as lost.
 template <class Plan>
 __global__ void leave_gather(device_view<Plan> v, gather_ticket const* ticket, int ranks, comm_progress* p,
                              control_block const* before) {

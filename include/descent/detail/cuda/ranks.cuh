@@ -20,11 +20,11 @@
 #include <utility>
 #include <vector>
 
-/// Where the CUDA backend meets other ranks. Everything is enqueued; a collective that is given up leaves behind what
-/// the next kernels see and leave alone.
+/// The CUDA backend's exchanges with other ranks. Everything is enqueued. The next kernels recognize the data that an
+/// aborted collective leaves, and do not use it.
 namespace descent::detail {
 
-/// One rank: nothing.
+/// With one rank there is nothing to do.
 template <class Plan> class cuda_ranks {
  public:
   template <class... Ts> void join(Ts const&...) {}
@@ -44,7 +44,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   static constexpr bool ordered = Plan::gradient_sum::ordered;
 
  public:
-  /// Waits for all ranks. Throws std::invalid_argument where they disagree about the training setup.
+  /// Waits for all ranks. Throws std::invalid_argument if they disagree about the training setup.
   void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies& policies, cudaStream_t stream) {
     auto& team = get<kind::parallel>(policies);
@@ -52,7 +52,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     stream_ = stream;
     ranks_ = comm_->size();
     through_device over{*comm_, stream};
-    joined_ = true;  // what fails from here on, the others wait for
+    joined_ = true;  // from here on the other ranks wait, so a failure must abort them
     auto facts = facts_of<Plan>(where, groups, policies);
     if constexpr (Plan::shares_scale) facts.push_back(fact_of_shared(read(&policies.shared->state)));
     std::string difference;
@@ -66,12 +66,12 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       }
     });
     if (!joined_) throw std::invalid_argument(difference);
-    wait();  // where all are awaited with a deadline, and not in cudaMalloc
+    wait();  // for all ranks, with a deadline; cudaMalloc would wait without one
 
     first_chunks_.push_back(where.chunks());
     all_ = partition_of<Plan>(where, team);
     auto const room = meeting_memory_of<Plan>(all_, ranks_);
-    // What no element has a place for is added, too, and read by nobody.
+    // Zeroed, because padding that belongs to no element is summed, too. It is never read.
     sum_ = {std::vector<std::byte>(std::size_t(room.sum)), stream_};
     wire_ = {std::vector<std::byte>(std::size_t(room.sent)), stream_};
     parts_ = device_array<std::byte>(std::size_t(room.received));
@@ -125,7 +125,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     wait();
   }
 
-  /// Makes the optimizer, with join(). The others wait for one that cannot be completed.
+  /// Makes the optimizer, with join(). If that fails, aborts the other ranks: they wait for it.
   template <class F> void start(F const& make) try { make(); } catch (std::exception const& e) {
     if (joined_) comm_->abort("rank " + std::to_string(comm_->rank()) + " could not make its optimizer: " + e.what());
     throw;
@@ -150,7 +150,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     return own;
   }
 
-  /// Throws std::invalid_argument on all ranks unless all have the same facts. Waits for the stream.
+  /// Throws std::invalid_argument on all ranks if their facts differ. Waits for the stream.
   void agree(std::vector<std::string> const& facts) {
     std::string difference;
     std::uint64_t none = 0;
@@ -162,7 +162,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   void wait() const { comm_->wait(stream_); }
   collective_sums read_now() const { return read(now_.get()); }
 
-  /// Sums weights, losses and the gradients in the caller's memory. The meeting ends with the kernel that decides.
+  /// Sums weights, losses and the gradients in the caller's memory. The kernel that decides the step ends the meeting.
   template <class Groups>
   void reduce(device_view<Plan> const& v, control_view<Plan> const& w, Groups const& groups, sending how,
               step_call const& call, char const* name, bool zero) {
@@ -179,8 +179,8 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     if constexpr (Plan::overlaps) marks_.end(how);
   }
 
-  /// The gradient of a tensor is ready where that stream is now. Sends buckets that are complete unless micro-batches
-  /// are to come.
+  /// Marks the gradient of a tensor as ready after the work enqueued on `maker` so far. Sends complete buckets unless
+  /// more micro-batches follow.
   template <class Groups>
   void ready(device_view<Plan> const& v, Groups const& groups, std::size_t tensor, cudaStream_t maker, bool sends,
              bool zero) {
@@ -193,20 +193,20 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     known->waits = true;
     while (marks_.next_is_complete(groups)) send_next(v, zero, false);
   }
-  /// A micro-batch after which nothing is sent.
+  /// Ends a micro-batch that sends nothing.
   void end_unsent() { marks_.end(sending::marked); }
   template <class Groups> void require_marks(Groups const& groups, char const* name) const {
     if (!Plan::parallel_policy::missing_zero) marks_.require_all(groups, name);
   }
   bool any_ready() const { return marks_.any(); }
-  /// What comes next on the optimizer's stream comes after the buckets that are on their way.
+  /// Makes the optimizer's stream wait for the buckets that are being sent.
   void await_buckets() {
     if constexpr (Plan::overlaps) {
       if (forked_) order(own_stream_.get(), stream_, joins_);
       forked_ = false;
     }
   }
-  /// Ranks wait for each other until the end of f, where no kernel of a step says so.
+  /// Runs f as a meeting of ranks, where no kernel of a step begins one.
   template <class F> void meet(char const* what, F const& f) {
     launch(enter_bucket<comm_progress>, 1, 1, stream_, comm_->marks(), comm_->name_meeting(what));
     auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, stream_, comm_->marks()); };
@@ -215,12 +215,12 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     } catch (...) {
       try {
         end();
-      } catch (std::exception const&) {}  // what came first is thrown
+      } catch (std::exception const&) {}  // the first exception is rethrown
       throw;
     }
     end();
   }
-  /// Broadcasts from `root`: values, device memory, and host memory, which waits.
+  /// Broadcast the values, device memory or host memory of `root`. The last one waits for the stream.
   void broadcast_values(int root) {
     for (auto const& [value, bytes] : callers_values_) broadcast(value, bytes, root);
   }
@@ -229,19 +229,19 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     comm_->broadcast(static_cast<std::byte*>(data), bytes, root, stream_);
   }
   void broadcast_host(void* data, std::int64_t bytes, int root) {
-    wait();  // as in join()
+    wait();  // with a deadline, as in join()
     auto* const host = static_cast<std::byte*>(data);
     device_array<std::byte> const there(std::vector<std::byte>(host, host + bytes), stream_);
     broadcast(there.get(), bytes, root);
     wait();
     there.read(host, stream_, std::size_t(bytes));
   }
-  /// The sum over ranks of what only one of them has.
+  /// Sums x over ranks. Each element comes from one rank; the others have 0.
   void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, stream_); }
-  /// Ends a meeting that no kernel decides about.
+  /// Ends a meeting after which no kernel decides a step.
   void leave() { launch(leave_collective<comm_progress>, 1, 1, stream_, comm_->marks(), now_.get()); }
 
-  /// The own values to where they are changed, and from there to the tensors of all ranks: all of them or none.
+  /// Copies this rank's values to where they are changed. gather() sends them to the tensors of all ranks: all or none.
   void stage(device_view<Plan> const& v, std::int64_t chunks) {
     launch(each_packet<stage_packets<Plan>>, chunks, packet_threads, stream_, stage_packets<Plan>{v});
   }
@@ -266,11 +266,11 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
     return x;
   }
-  /// A bucket that is complete, on a stream of its own.
+  /// Sends the next bucket, on an internal stream.
   void send_next(device_view<Plan> const& v, bool zero, bool flush) {
     std::size_t const next = marks_.take_next();
     cudaStream_t const s = own_stream_.get();
-    if (!forked_) order(stream_, s, forks_);  // the step before must have read its sums
+    if (!forked_) order(stream_, s, forks_);  // the previous step must have read its sums
     forked_ = true;
     for (auto& maker : makers_[next])
       if (std::exchange(maker.waits, false))
@@ -297,7 +297,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       }
     }
   }
-  /// Runs of tensors that are there, or not, to the wire.
+  /// Writes a bucket to the wire, in runs of tensors whose gradients are all present or all absent.
   void pack(device_view<Plan> const& v, bucket const& b, wire* wires, bool zero, bool flush, cudaStream_t s) {
     using body = send_packets<callers>;
     std::size_t const end = b.first_tensor + b.tensors;
@@ -315,7 +315,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   comm_type* comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
   int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;
-  std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
+  std::uint64_t number_ = next_number();  // of the optimizer; join() makes it the same on all ranks
   double wire_divisor_ = 1;
   bool joined_ = false;
   partition all_;
@@ -336,7 +336,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   struct maker {
     cudaStream_t stream;
     owned_event event;
-    bool waits;  // for it to be waited for
+    bool waits;  // whether a bucket must still wait for the event
   };
   ready_marks marks_;
   std::vector<std::vector<maker>> makers_;  // of each bucket's gradients

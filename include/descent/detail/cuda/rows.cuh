@@ -11,20 +11,20 @@
 
 #include <vector>
 
-/// The selection of rows on a device, and what is taken over when rows come and go.
+/// The selection of rows on a device, and the copies of state when rows are added or removed.
 namespace descent::detail {
 
 inline constexpr int row_threads = 256;
 inline std::int64_t row_blocks(std::int64_t count) { return (count + row_threads - 1) / row_threads; }
 
-/// One row number of a list for each thread.
+/// Marks the rows of a list in a mask, one row per thread.
 template <class Index>
 __global__ void mark_rows(std::uint8_t* mask, std::int64_t rows, Index const* list, std::int64_t count) {
   std::int64_t const i = std::int64_t(blockIdx.x) * row_threads + threadIdx.x;
   if (i < count && list[i] >= 0 && list[i] < rows) mask[list[i]] = 1;
 }
 
-/// The first row whose source does not exist, one row for each thread.
+/// Finds the first row whose source row does not exist, with one row per thread.
 template <int = 0>
 __global__ void find_bad_row(std::int64_t const* from, std::int64_t rows, std::int64_t most,
                              unsigned long long* first) {
@@ -32,7 +32,7 @@ __global__ void find_bad_row(std::int64_t const* from, std::int64_t rows, std::i
   if (row < rows && (from[row] < -1 || from[row] >= most)) atomicMin(first, static_cast<unsigned long long>(row));
 }
 
-/// Copies elements of type T from the rows that a tensor's rows come from, one element for each thread.
+/// Copies the elements of a tensor's rows from their source rows, one element per thread.
 template <class T>
 __global__ void gather_elements(T* to, T const* old, std::int64_t const* from, std::int64_t columns,
                                 std::int64_t count) {
@@ -53,7 +53,7 @@ inline void gather(owned_buffer to, owned_buffer old, std::int64_t const* from, 
   else as(std::uint64_t{});
 }
 
-/// Throws std::invalid_argument where a source does not exist; waits for the stream.
+/// Throws std::invalid_argument if a source row does not exist. Waits for the stream.
 template <class Layout> void require_sources(row_changes<Layout> const& changes, int device, cudaStream_t stream) {
   constexpr unsigned long long none = ~0ull;
   for (std::size_t t = 0; t < changes.moves.size(); ++t) {
@@ -106,7 +106,7 @@ template <class Plan> class cuda_rows {
     records_[tensor].mask = mask;
     launch(set_value<row_record>, 1, 1, stream_, on_device_.get() + tensor, records_[tensor]);
   }
-  /// True where the room for the mask is not there yet, so that it would have to be allocated.
+  /// Whether the mask must still be allocated.
   bool lacks_mask(std::size_t tensor, std::int64_t rows) const { return rows > 0 && !masks_[tensor].get(); }
   template <class Index>
   void select(std::size_t tensor, std::int64_t rows, Index const* list, std::int64_t count) {
@@ -122,7 +122,7 @@ template <class Plan> class cuda_rows {
   cudaStream_t stream_ = nullptr;
   std::vector<row_record> records_;
   device_array<row_record> on_device_;
-  std::vector<device_array<std::uint8_t>> masks_;  // made of lists
+  std::vector<device_array<std::uint8_t>> masks_;  // made from lists
   device_array<std::int32_t> updates_;
   device_array<typename Plan::rule> rules_;
 };

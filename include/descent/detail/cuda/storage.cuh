@@ -18,7 +18,7 @@
 
 namespace descent::detail {
 
-/// The part of the CUDA engine that owns device memory, shows it to kernels as `view`, and copies.
+/// The part of the CUDA engine that owns device memory, gives kernels a view of it, and copies it.
 template <class Plan> struct cuda_storage {
   using rule = typename Plan::rule;
   using entry = group_entry<rule>;
@@ -29,7 +29,7 @@ template <class Plan> struct cuda_storage {
     require_cuda(cudaGetDevice(&device), "cudaGetDevice");
   }
 
-  /// All that is owned of the elements from `first` on.
+  /// The owned buffers, from element `first` on.
   std::array<owned_buffer, Plan::slots + 4> owned(std::int64_t first) const {
     auto const of = [&](void* p, std::int64_t size) {
       return owned_buffer{p ? static_cast<std::byte*>(p) + first * size : nullptr, size};
@@ -46,7 +46,7 @@ template <class Plan> struct cuda_storage {
   void* slow() const { return slow_.get(); }
   void* slot(std::size_t i) const { return slot_[i].get(); }
 
-  /// The rows of the norm as the last read-only pass left them; none when there was none.
+  /// The partial sums of the norm as the last read-only pass left them.
   std::vector<double> norm_partials() const {
     device_scope const scope(device);
     double const* there = Plan::measures ? partial_.get() : norm_partial_.get();
@@ -55,7 +55,7 @@ template <class Plan> struct cuda_storage {
     return partial;
   }
 
-  /// What rows of another one have become rows of this one, and all that is no element's.
+  /// Copies the state of the rows that stay, and the state that belongs to no element.
   void take(cuda_storage const& old, row_changes<tensors> const& changes) {
     for (std::size_t t = 0; t < changes.moves.size(); ++t) {
       auto const [o, from] = changes.moves[t];
@@ -74,7 +74,7 @@ template <class Plan> struct cuda_storage {
         copy_one(memories_.get() + g, old.memories_.get() + g);
     copy_one(control.get(), old.control.get());
   }
-  /// Values, groups and all that is owned become those of one rank.
+  /// Replaces the values, the groups and all owned state of every rank by those of rank `root`.
   void broadcast(std::vector<entry>& groups, int root) {
     ranks_.meet("broadcast()", [&] {
       ranks_.broadcast_values(root);
@@ -108,16 +108,19 @@ template <class Plan> struct cuda_storage {
     if (!saved.get()) saved = device_array<std::byte>(arena_ * std::size_t(Plan::largest_value));
   }
   void make_norm_partial() {
-    if (!norm_partial_.get()) norm_partial_ = device_array<double>(Plan::norm_sums * std::size_t(view.chunk_count));
+    if (norm_partial_.get()) return;
+    std::size_t const count = Plan::norm_sums * std::size_t(view.chunk_count);
+    norm_partial_ = device_array<double>(count);
+    if (count) require_cuda(cudaMemsetAsync(norm_partial_.get(), 0, count * sizeof(double), stream), "cudaMemsetAsync");
   }
-  /// The view of what measure_norm() found.
+  /// The view with the partial sums that measure_norm() writes.
   device_view<Plan> norm_view() const {
     device_view<Plan> sums = view;
     if (!Plan::measures) sums.partial = norm_partial_.get();
     return sums;
   }
 
-  /// f(partial sums, how many) for all that a read-only pass leaves, over which ranks add.
+  /// Calls f(partial sums, count) for each array that a read-only pass writes and ranks add up.
   template <measure What, class F> void each_partial(F const& f) const {
     device_view<Plan> const sums = norm_view();
     constexpr int first = What == measure::sums ? Plan::norm_sums : 0;
@@ -134,7 +137,7 @@ template <class Plan> struct cuda_storage {
 
   template <class T> void read_back(T* to, T const* from, std::size_t count) const {
     if (count == 0) return;
-    if constexpr (Plan::parallel) ranks_.wait();  // the copy to pageable memory would wait, too, whatever the deadline
+    if constexpr (Plan::parallel) ranks_.wait();  // with a deadline; the copy to pageable memory would wait without one
     require_cuda(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
     require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
@@ -219,7 +222,7 @@ template <class Plan> struct cuda_storage {
   typename Plan::policies policies;
   device_array<control_block> control;
   device_array<double> ascent;  // the factor of sam
-  device_array<std::byte> saved;  // the values that sam or swap_average() replaces
+  device_array<std::byte> saved;  // the values that ascend() or swap_in() replaces
   std::int64_t rule_chunks = 0, own_chunks = 0;
   std::conditional_t<Plan::selects_rows, cuda_rows<Plan>, no_rows> rows;
   std::unique_ptr<control_block, pinned_delete> report;
@@ -237,7 +240,7 @@ template <class Plan> struct cuda_storage {
   device_array<double> partial_, totals_, factors_, norm_partial_, piece_partial_;
   device_array<row_pieces> row_pieces_;
   device_array<typename Plan::real> row_factors_;
-  device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next
+  device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next step
   device_array<typename Plan::master_or_value> master_;
   device_array<std::uint16_t> remainder_;
   device_array<typename Plan::real> average_;

@@ -10,7 +10,7 @@
 
 namespace descent::detail {
 
-/// Collectives of a few bytes in host memory over a communicator for device memory. They wait for the stream.
+/// Collectives on a few bytes of host memory, over a communicator for device memory. They wait for the stream.
 template <class Comm> struct through_device {
   Comm& comm;
   cudaStream_t stream;

@@ -9,7 +9,7 @@
 
 namespace descent::detail {
 
-/// One pass over the chunks; Body::operator()<Real>(chunk) does one.
+/// One pass over the chunks. Body::operator()<Real>(chunk) processes one chunk.
 template <class Real, class Body> struct chunk_pass {
   Body const* body;
   bool use_lanes;
@@ -21,7 +21,7 @@ template <class Real, class Body> struct chunk_pass {
   }
 
  private:
-  /// Flattened: everything that the body calls is inlined and compiled for the processor's lanes.
+  /// `flatten` inlines everything that the body calls, so all of it is compiled for the processor's SIMD lanes.
   DESCENT_LANES [[gnu::flatten]] static void in_lanes(Body const& b, std::int64_t chunk) {
     b.template operator()<pack>(chunk);
   }

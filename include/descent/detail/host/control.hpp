@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <vector>
 
-/// What the controller of the host engine works on: the control block, the partial sums of the read-only passes, the
-/// clip factors and the terms of each group or tensor.
+/// The data of the host engine's controller: the control block, the partial sums of the read-only passes, the clip
+/// factors and the terms of each group or tensor.
 namespace descent::detail {
 
-/// The controller's only thread. Functions of the host only, whatever they are declared as.
+/// The controller's only thread. Its functions are for the host, although nvcc needs them declared for both sides.
 struct one_thread {
   DESCENT_HD static bool first() { return true; }
   DESCENT_HD static bool first_of_warp() { return true; }
@@ -28,7 +28,7 @@ struct one_thread {
   }
   DESCENT_CALLS
   template <class F> DESCENT_HD static void each_warp(int count, F const& f) { each(count, f); }
-  /// The total of value(i) in the order of a block of a device, and in that of a warp.
+  /// The total of value(i), added in the order of a device's block; warp_total() adds in the order of a warp.
   DESCENT_CALLS
   template <class Value> DESCENT_HD static double total(bool largest, std::int64_t count, Value const& value) {
     return strided_total<total_threads>(largest, count, value);
@@ -68,7 +68,7 @@ template <class Plan> struct host_control {
 
   static constexpr int sums_per_chunk = (Plan::measures ? Plan::norm_sums : 0) + int(Plan::sum_count);
 
-  /// The controller, for these groups.
+  /// The controller for these groups.
   controller<Plan, one_thread> decider(std::vector<entry> const& groups) {
     control_arrays<Plan> a{block, scale(), policies, where.tensors.data(), groups.data(), int(where.tensors.size()),
                            int(groups.size()), where.chunks(), where.rule_chunks > 0, partial.data(), totals.data(),
@@ -84,18 +84,18 @@ template <class Plan> struct host_control {
     else return block.scale;
   }
 
-  /// Room for the partial sums of the norm in a plan that measures nothing during a step.
+  /// Makes room for the partial sums of the norm in plans whose steps measure nothing.
   void make_norm_partials() { partial.resize(std::size_t(std::max(sums_per_chunk, Plan::norm_sums) * where.chunks())); }
   double& partial_at(int sum, std::int64_t chunk) { return partial[std::size_t(sum * where.chunks() + chunk)]; }
 
-  /// What a step changes before it changes elements, to be put back when a function of the caller's throws.
+  /// keep() saves the control block before a step. put_back() restores it and the memories if the step throws.
   void keep() { kept = block; }
   void put_back(std::vector<entry> const& groups) {
     if (block.step != kept.step) decider(groups).exchange_memories();
     block = kept;
   }
 
-  /// Calls for nothing what the next step calls of the caller's and can be called without a gradient.
+  /// Calls the user's functions that the next step will call and that need no gradient, and discards their results.
   void rehearse(std::vector<entry> const& groups) const {
     std::int64_t const t = block.step + 1;
     find_step_terms<Plan>(groups[0].rule, policies, t);
@@ -106,7 +106,7 @@ template <class Plan> struct host_control {
     }
   }
 
-  /// With the matrix rules of the groups, if there are any.
+  /// `of_matrices`: the groups' matrix rules, if there are any.
   template <class... Rule>
   void check_schedules(std::vector<entry> const& groups, std::int64_t step, Rule const*... of_matrices) const {
     for (int g = 0; g < int(groups.size()); ++g) {
@@ -116,7 +116,7 @@ template <class Plan> struct host_control {
     check_terms<Plan>(where, groups, policies, step + 1, memories, rates_of(block));
   }
 
-  /// Takes over what is no element's.
+  /// Copies the state that belongs to no element.
   void take(host_control const& old, std::vector<row_move> const& moves) {
     block = old.block;
     for (std::size_t u = 0; u < memories.size(); ++u) {

@@ -67,13 +67,13 @@ template <class Plan, class System> class host_engine {
     control.make_norm_partials();
     gradients.template measure_all<measure::norm>(groups, 1);
   }
-  /// The partial sums of the norm as the last read-only pass left them; empty before the first.
+  /// The partial sums of the norm as the last read-only pass left them.
   std::vector<double> norm_partials() const { return control.partial; }
   std::span<memory_of<rule>> memories() { return control.memories; }
 
-  /// The gradient of one tensor may be sent.
+  /// Marks the gradient of a tensor as ready to be sent.
   void ready(std::vector<entry> const& groups, std::size_t tensor) { gradients.ready(groups, tensor); }
-  /// Whether some are on their way.
+  /// Whether any gradient is marked in a micro-batch that sends gradients.
   bool any_ready() const { return gradients.any_ready(); }
 
   void zero_gradients() { passes.each_own(zero_all{}); }
@@ -105,20 +105,20 @@ template <class Plan, class System> class host_engine {
   }
   std::int32_t const* row_updates(std::size_t tensor) const { return rows[tensor].updates; }
 
-  /// Copies the state of the rows that stay, and all state that belongs to no element, from `old`.
+  /// Copies from `old` the state of the rows that stay and the state that belongs to no element.
   void take(host_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const&) {
     require_sources(changes);
     storage.take(old.storage, changes.moves);
     control.take(old.control, changes.moves);
   }
 
-  /// Throws std::invalid_argument on all ranks where one has something else than others.
+  /// Throws std::invalid_argument on all ranks if they have diverged.
   void agree(tensors const&, std::vector<entry> const& groups) {
     ranks.agree(
         facts_now<Plan>(control.where, groups, control.block, control.scale(), control.memories, storage.prints()));
   }
 
-  /// Values, groups and all that is owned become those of one rank.
+  /// Replaces the values, the groups and all owned state of every rank by those of rank `root`.
   void broadcast(std::vector<entry>& groups, int root) {
     if (control.block.batches != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
     for (auto const& x : control.where.tensors) ranks.broadcast(x.value, x.count * x.value_size(), root);
@@ -152,7 +152,7 @@ template <class Plan, class System> class host_engine {
                       rates_of(control.block));
   }
   void refuse_capture(char const*) const {}
-  /// The factor from gradients in memory to true ones.
+  /// The factor that turns gradients in memory into true gradients.
   double inverse(control_block const& c, step_call const& call) const {
     return gradient_factor<Plan>(c, control.policies, control.scale(), call);
   }
@@ -169,7 +169,7 @@ template <class Plan, class System> class host_engine {
   std::string name() const { return host<System>::name(); }
 
  private:
-  /// The step. It may throw before elements are changed, and in gather(), which puts the values back.
+  /// Runs the step. It may throw before it changes elements, and in gather(), which restores the values.
   void change(std::vector<entry> const& groups, step_call const& call) {
     bool const complete = completes<Plan>(control.block, control.policies, call);
     if constexpr (Plan::sums) control.decider(groups).prepare();
@@ -194,7 +194,7 @@ template <class Plan, class System> class host_engine {
     matrices.step(*this, groups);
   }
 
-  /// Whether the step goes on, its factors and terms; measures what they need.
+  /// Decides whether the step goes on, and finds its factors and terms. Measures what they need.
   void decide(std::vector<entry> const& groups, step_call const& call, [[maybe_unused]] bool complete) {
     if constexpr (Plan::measures) {
       if (complete) {
@@ -208,7 +208,7 @@ template <class Plan, class System> class host_engine {
     decider.find_terms(matrices.terms_in(*this, groups));
   }
 
-  /// change() and, where each rank changes a part of the values only, the others' parts: all of it or nothing.
+  /// Calls change() and, if each rank changes only its shard of the values, exchanges the shards: all of it or nothing.
   template <class F> void share_values(F const& change) {
     if constexpr (Plan::shards) ranks.keep(control.where);
     change();
@@ -217,7 +217,7 @@ template <class Plan, class System> class host_engine {
 
   auto const& team() const { return get<kind::parallel>(control.policies); }
 
-  std::int64_t updates_ = 0;  // in which ranks met
+  std::int64_t updates_ = 0;  // counted for agree_every
 };
 
 }  // namespace descent::detail

@@ -30,7 +30,7 @@ template <class Plan, class System> class host_gradients {
     if constexpr (Plan::shards) ranks_.add(control_.partial);
     if constexpr (Plan::shards && of_rows) ranks_.add(control_.row_clip.partial);
   }
-  /// change() of the caller's gradients: all of it or, where it throws, nothing.
+  /// Calls change(), which changes the caller's gradients. Restores them if it throws.
   template <class F> void change_gradients(F const& change) {
     auto const each = [&](auto const& f) {
       std::int64_t at = 0;
@@ -51,11 +51,11 @@ template <class Plan, class System> class host_gradients {
       throw;
     }
   }
-  /// The gradient of one tensor may be sent.
+  /// Marks the gradient of a tensor as ready to be sent.
   void ready(std::vector<entry> const& groups, std::size_t tensor) {
     ranks_.ready(groups, tensor, sends(), packing(groups, Plan::zeroes_own));
   }
-  /// Whether some are on their way.
+  /// Whether any gradient is marked in a micro-batch that sends gradients.
   bool any_ready() const { return ranks_.any_ready() && sends(); }
 
   void meet(std::vector<entry> const& groups, step_call const& call) {
@@ -114,9 +114,9 @@ template <class Plan, class System> class host_gradients {
     static constexpr int sums = measured<Plan, What>;
     static constexpr bool largest_first = first_is_largest<Plan, What>;
 
-    /// The sums of four lanes each; add(total, element, packet_extent) adds a packet to a lane. A lane has two packets,
-    /// so a chunk is read in two places at a time, in runs too short for the processor to fetch ahead by itself: add()
-    /// is told to fetch as many elements of the next chunk.
+    /// Sums each group of four lanes. add(total, element, packet_extent, ahead) adds a packet to a lane. A lane's two
+    /// packets are half a chunk apart, so reads alternate between two places, in runs too short for the hardware
+    /// prefetcher. `ahead` tells add() how many elements of the next chunk to fetch.
     template <class Real, class Add>
     static void add_lanes(double (&of_four)[sums][chunk_threads / 4], int size, Add const& add) {
       constexpr int packet = int(packet_size), second = chunk_threads * packet;
@@ -149,8 +149,8 @@ template <class Plan, class System> class host_gradients {
       }
     }
   };
-  /// What the pieces of a chunk add to the norms of their rows: element k of one by lane k mod warp. Lanes that have
-  /// none would add 0.
+  /// The contribution of each piece of a chunk to the norm of its row. Lane k mod warp adds element k of the piece.
+  /// Lanes without elements are omitted: they would add 0.
   void measure_pieces(std::int64_t chunk, bool frozen) {
     auto const& t = storage_.record(chunk);
     row_pieces const& rows = control_.row_clip.rows.of[storage_.index_of(t)];
@@ -175,7 +175,7 @@ template <class Plan, class System> class host_gradients {
     });
   }
 
-  /// Gradients to the wire, in its type and free of what would make their sum overflow.
+  /// Writes gradients to the wire, in its type and divided by the wire divisor to keep their sum from overflowing.
   struct send_body {
     host_gradients* e;
     entry const* groups;
@@ -201,7 +201,7 @@ template <class Plan, class System> class host_gradients {
           });
     }
   };
-  /// Whether gradients go over the wire in this micro-batch.
+  /// Whether this micro-batch sends gradients.
   bool sends() const { return completes<Plan>(control_.block, control_.policies, {1, false}); }
 
   void reduce(std::vector<entry> const& groups, step_call const& call, sending how, bool zero, char const* name) {

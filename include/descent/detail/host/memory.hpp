@@ -12,7 +12,7 @@ struct aligned_delete {
   void operator()(std::byte* p) const noexcept { ::operator delete(p, std::align_val_t{128}); }
 };
 
-/// Host memory for masters and states, not initialised: the threads that work on it touch it first.
+/// Uninitialized host memory for masters and state. The threads that work on it are the first to touch it.
 using host_memory = std::unique_ptr<std::byte[], aligned_delete>;
 inline host_memory allocate_host(std::size_t bytes) {
   return host_memory(bytes ? static_cast<std::byte*>(::operator new(bytes, std::align_val_t{128})) : nullptr);

@@ -17,7 +17,7 @@
 
 namespace descent::detail {
 
-/// Whether the processor can read this byte, found without touching it. True where the system will not say.
+/// Whether the processor can read this byte, tested without touching it. True if the system cannot tell.
 inline bool host_readable([[maybe_unused]] void const* p) {
 #if defined(__linux__)
   char byte;
@@ -28,7 +28,7 @@ inline bool host_readable([[maybe_unused]] void const* p) {
 #endif
 }
 
-/// Throws std::invalid_argument when these bytes are not host memory.
+/// Throws std::invalid_argument if these bytes are not host memory.
 inline void require_host_memory(void const* p, std::int64_t bytes, std::string const& what) {
   if (bytes == 0) return;
   bool on_host = host_readable(p) && host_readable(static_cast<char const*>(p) + bytes - 1);

@@ -10,7 +10,7 @@
 
 namespace descent::detail {
 
-/// The part of the host engine that runs loops over values, state and gradients, beside the read-only passes of
+/// The part of the host engine that runs loops over values, state and gradients, except for the read-only passes of
 /// host_gradients. A loop body's operator()<Real>(chunk) processes one chunk.
 template <class Plan, class System> class host_passes {
   using rule = typename Plan::rule;
@@ -26,7 +26,7 @@ template <class Plan, class System> class host_passes {
     storage_.for_chunks(start_body{storage_, groups.data()}, control_.where.rule_chunks);
   }
   void update() { storage_.for_chunks(update_body{storage_, control_}, control_.where.rule_chunks); }
-  /// Zeroes the gradients of a step that is skipped.
+  /// Zeroes the gradients of a skipped step.
   void zero(std::vector<entry> const& groups) { storage_.for_chunks(zero_body{storage_, groups.data()}); }
   void count_updates_of_rows() { storage_.for_chunks(count_body{storage_, control_}); }
   void ascend(std::vector<entry> const& groups, real factor) {
@@ -36,16 +36,16 @@ template <class Plan, class System> class host_passes {
     storage_.for_chunks(swap_in_body<To>{storage_, control_, groups.data()});
   }
 
-  /// body on every packet.
+  /// Applies body to every packet.
   template <class Body> void each(Body const& body) { storage_.for_chunks(every_packet<Body>{storage_, body}); }
-  /// The same with the caller's gradients, and nothing else, on every rank.
+  /// The same with the caller's gradients, on every rank. The body may use no other buffer.
   template <class Body> void each_own(Body const& body) { storage_.for_all_chunks(own_packets<Body>{storage_, body}); }
   template <class Body> void each_own_scalar(Body const& body) {
     storage_.for_all_chunks(scalar_packets<Body>{storage_, body});
   }
 
  private:
-  /// body() on every packet of a chunk, with the caller's gradients or those that the step reads.
+  /// Applies body to every packet of a chunk, with the caller's gradients or with those that the step reads.
   template <class Body, bool Callers = false> struct every_packet {
     host_storage<Plan, System> const& storage;
     Body body;
@@ -58,7 +58,7 @@ template <class Plan, class System> class host_passes {
     }
   };
   template <class Body> using own_packets = every_packet<Body, true>;
-  /// The same for what cannot be done in packs.
+  /// The same in scalar arithmetic, for bodies that cannot use packs.
   template <class Body> struct scalar_packets {
     host_storage<Plan, System> const& storage;
     Body body;
@@ -101,7 +101,7 @@ template <class Plan, class System> class host_passes {
       if (u.frozen) return;
       auto const k = storage.template spread<Real>(u);
       Real const factor(u.factor);
-      auto const step = control.step_terms;  // a copy that no store can change
+      auto const step = control.step_terms;  // a copy: no store can alias it
       storage.template each_packet<Real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t i,
                                                                  packet_extent part) {
         if constexpr (Plan::selects_rows) {
@@ -122,7 +122,6 @@ template <class Plan, class System> class host_passes {
     }
   };
 
-  /// Gradients of a step that is skipped.
   struct zero_body {
     host_storage<Plan, System> const& storage;
     entry const* groups;

@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-/// Where the host backend meets other ranks.
+/// The host backend's exchanges with other ranks.
 namespace descent::detail {
 
-/// One rank: nothing.
+/// With one rank there is nothing to do.
 template <class Plan> class host_ranks {
  public:
   template <class Policies> explicit host_ranks(Policies const&) {}
@@ -42,7 +42,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   explicit host_ranks(typename Plan::policies& policies)
       : comm_(*get<kind::parallel>(policies).comm), ranks_(comm_.size()) {}
 
-  /// Waits for all ranks. Throws std::invalid_argument where they disagree about the training setup.
+  /// Waits for all ranks. Throws std::invalid_argument if they disagree about the training setup.
   void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies& policies) {
     std::string difference;
@@ -56,28 +56,28 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     groups_ = hash_of_groups<Plan>(groups, policies);
     joined_ = true;
   }
-  /// The optimizer is complete.
+  /// Marks the optimizer as complete.
   void start() { started_ = true; }
-  /// The others wait for an optimizer that was not completed.
+  /// Aborts the other ranks if the optimizer was not completed: they wait for it.
   ~host_ranks() {
     if (joined_ && !started_) abort_with("could not make its optimizer");
   }
 
-  /// Throws std::invalid_argument on all ranks unless all have the same facts.
+  /// Throws std::invalid_argument on all ranks if their facts differ.
   void agree(std::vector<std::string> const& facts) {
     std::string difference;
     std::uint64_t none = 0;
     together([&] { difference = difference_in(comm_, facts, none, have_diverged); });
     if (!difference.empty()) throw std::invalid_argument(difference);
   }
-  /// What ranks compare of the groups.
+  /// The hash of the groups, which ranks compare.
   void set_groups(std::uint64_t hash) { groups_ = hash; }
   std::uint64_t groups() const { return groups_; }
   std::uint64_t call_of(char const* name) const { return detail::call_of(name, number_); }
 
   sum* gradients() const { return reinterpret_cast<sum*>(sum_.get()); }
 
-  /// Runs a part of a step in which ranks wait for each other. What one rank throws ends the calls of all.
+  /// Runs a part of a step in which ranks wait for each other. An exception on one rank ends the calls of all ranks.
   template <class F> void together(F const& f) {
     if (broken_) throw std::logic_error("this optimizer lost its ranks in an earlier call: make a new one");
     try {
@@ -91,7 +91,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     }
   }
 
-  /// Sums weights, and the gradients that pack(bucket) writes to their places. All must be in the same call.
+  /// Sums the weights and the gradients that pack(bucket) writes to the wire. All ranks must be in the same call.
   template <class Groups, class Pack>
   void reduce(Groups const& groups, sending how, double weight, double loss, char const* name, double call,
               Pack const& pack) {
@@ -116,13 +116,13 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     }
   }
 
-  /// The gradient of a tensor is ready. Sends buckets that are complete unless micro-batches are to come.
+  /// Marks the gradient of a tensor as ready. Sends complete buckets unless more micro-batches follow.
   template <class Groups, class Pack>
   void ready(Groups const& groups, std::size_t tensor, bool sends, Pack const& pack) {
     marks_.mark(tensor);
     while (sends && marks_.next_is_complete(groups)) together([&] { send_next(pack); });
   }
-  /// A micro-batch after which nothing is sent.
+  /// Ends a micro-batch that sends nothing.
   template <class Groups> void end_unsent(Groups const& groups, char const* name) {
     require_marks(groups, name);
     marks_.end(sending::marked);
@@ -130,17 +130,16 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   bool any_ready() const { return marks_.any(); }
   bool lacks(std::size_t tensor) const { return Plan::overlaps && marks_.lacks(tensor); }
 
-  /// Broadcasts from `root`.
   void broadcast(void* data, std::int64_t bytes, int root) {
     require_root(root, ranks_);
     together([&] { comm_.broadcast(static_cast<std::byte*>(data), bytes, root); });
   }
-  /// The sum over ranks of what only one of them has.
+  /// Sums x over ranks. Each element comes from one rank; the others have 0.
   void add(std::vector<double>& x) {
     together([&] { comm_.all_reduce(x.data(), std::int64_t(x.size())); });
   }
 
-  /// Where the packet of a chunk's elements goes on the wire, and where in the sum those of a tensor are.
+  /// The place of a chunk's elements on the wire, and that of a tensor's elements in the sum.
   wire* place_on_wire(tensors const& where, std::int64_t chunk) const {
     bucket const& b = all_.holder(where, chunk);
     std::int64_t const at = where.arena_at(chunk);
@@ -159,9 +158,9 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   }
   double wire_divisor() const { return 1 / now_.wire_divisor; }
 
-  /// Keeps the values of the own part until gather() is done.
+  /// Saves the values of this rank's part until gather() is done.
   void keep(tensors const& where) { copy_own(where, kept()); }
-  /// Gives the values of the own part to the others and takes theirs; puts back what keep() kept if that fails.
+  /// Exchanges the values of all ranks' parts. If that fails, restores what keep() saved.
   void gather(tensors const& where) {
     try {
       together([&] {
@@ -179,7 +178,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   }
 
  private:
-  /// Gives all the values of rank 0, and allocates.
+  /// Broadcasts the values of rank 0, and allocates.
   void meet(tensors const& where, typename Plan::policies& policies) {
     get<kind::parallel>(policies).now = &now_;
     for (auto const& x : where.tensors)
@@ -201,7 +200,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     try {
       comm_.abort("rank " + std::to_string(comm_.rank()) + ": " + why);
     } catch (std::bad_alloc const&) {
-      comm_.abort("out of memory");  // short enough to need none
+      comm_.abort("out of memory");  // a string this short allocates nothing
     }
   }
   static host_memory zeroed(std::int64_t bytes) {
@@ -211,7 +210,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   }
   wire* wires() const { return reinterpret_cast<wire*>(wire_.get()); }
 
-  /// The sum of a bucket whose gradients are packed.
+  /// Packs the gradients of a bucket and sums them over ranks.
   template <class Pack> void send(bucket const& b, Pack const& pack) {
     pack(b);
     sum* const to = gradients() + b.part;
@@ -242,7 +241,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
       std::memcpy(value, from + at, std::size_t(bytes));
     });
   }
-  /// f(value, offset in bytes, bytes) for each tensor's piece of one rank's part.
+  /// Calls f(value, offset in bytes, bytes) for each tensor's piece of one rank's part.
   template <class F> void each_piece(tensors const& where, int rank, F const& f) const {
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
       auto const& x = where.tensors[t];
@@ -257,7 +256,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   comm_type& comm_;
   int ranks_;
   bool broken_ = false, joined_ = false, started_ = false;
-  std::uint64_t number_ = next_number();  // of the optimizer, from join() on the same on all ranks
+  std::uint64_t number_ = next_number();  // of the optimizer; join() makes it the same on all ranks
   std::uint64_t groups_ = 0;
   collective_sums now_;
   partition all_;

@@ -55,7 +55,7 @@ template <class Plan> class host_rows {
 
  private:
   std::vector<row_record> records_;
-  std::vector<std::vector<std::uint8_t>> masks_;  // made of lists
+  std::vector<std::vector<std::uint8_t>> masks_;  // made from lists
   std::vector<std::int32_t> updates_;
 };
 
@@ -64,7 +64,7 @@ template <class Plan> requires(!Plan::selects_rows) class host_rows<Plan> {
   template <class Layout> explicit host_rows(Layout const&) {}
 };
 
-/// Throws std::invalid_argument where a source does not exist.
+/// Throws std::invalid_argument if a source row does not exist.
 template <class Layout> void require_sources(row_changes<Layout> const& changes) {
   for (std::size_t t = 0; t < changes.moves.size(); ++t) {
     row_move const& move = changes.moves[t];
@@ -77,7 +77,7 @@ template <class Layout> void require_sources(row_changes<Layout> const& changes)
   }
 }
 
-/// Copies the rows that one chunk of a new tensor has from old ones, in one buffer.
+/// Copies the rows of one chunk of a new tensor from the old tensor, in one buffer.
 inline void gather_chunk(owned_buffer to, owned_buffer from, std::int64_t const* rows, std::int64_t columns,
                          std::int64_t begin, std::int64_t size) {
   for (std::int64_t i = begin; i < begin + size;) {

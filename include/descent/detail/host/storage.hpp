@@ -39,7 +39,7 @@ template <class Plan, class System> class host_storage {
                            : nullptr), ...);
     }(typename Plan::every_slot{});
   }
-  /// Room for the values that sam or swap_average() replaces.
+  /// Allocates memory for the values that ascend() or swap_in() replaces.
   void make_saved() {
     if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
   }
@@ -51,7 +51,7 @@ template <class Plan, class System> class host_storage {
   void* slot(std::size_t i) const { return slot_[i].get(); }
   std::byte* saved() const { return saved_.get(); }
 
-  /// All that is owned of the elements from `first` on.
+  /// The owned buffers, from element `first` on.
   std::array<owned_buffer, Plan::slots + 4> owned(std::int64_t first) const {
     auto const of = [&](host_memory const& m, std::int64_t size) {
       return owned_buffer{m ? m.get() + first * size : nullptr, size};
@@ -68,7 +68,7 @@ template <class Plan, class System> class host_storage {
   row_record const& rows_of_chunk(std::int64_t chunk) const {
     return rows_[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
   }
-  /// The terms of a row.
+  /// The terms of a row: its own if rows count their own updates, otherwise the unit's.
   unit_terms<rule, real> row_unit(unit_terms<rule, real> const& u, [[maybe_unused]] std::int64_t chunk,
                                   [[maybe_unused]] std::int64_t row) const {
     if constexpr (Plan::per_row_step) {
@@ -101,7 +101,7 @@ template <class Plan, class System> class host_storage {
     return k;
   }
 
-  /// f(buffers, first element, how many) for a chunk, with the buffers of the tensor's types.
+  /// Calls f(buffers, first element, count) for a chunk, with buffers of the tensor's types.
   template <class Real, int Types = 0, class F> void with_buffers(std::int64_t chunk, F const& f) const {
     auto const& t = record(chunk);
     if constexpr (Types + 1 < Plan::pairs)
@@ -110,11 +110,11 @@ template <class Plan, class System> class host_storage {
     std::int64_t const from = Plan::shards ? begin : 0;
     f(buffers_of<typename Plan::template typed<Types>>(t, from), begin - from, size);
   }
-  /// What there is of the packet at element i of `size`.
+  /// The extent of the packet at element i of `size`.
   static packet_extent part_of(int size, int i) {
     return size - i < packet_size ? packet_extent{size - i, false} : packet_extent{int(packet_size), true};
   }
-  /// f(buffers, element, packet_extent) for every packet of `size` elements from `begin` on.
+  /// Calls f(buffers, element, packet_extent) for every packet of the `size` elements from `begin` on.
   template <class Buffers, class F>
   static void packets_of(Buffers const& x, std::int64_t begin, int size, F const& f) {
     int i = 0;
@@ -126,7 +126,7 @@ template <class Plan, class System> class host_storage {
     with_buffers<Real>(chunk, [&](auto const& x, std::int64_t begin, int size) { packets_of(x, begin, size, f); });
   }
 
-  /// The same with the caller's gradients, where the step reads a sum over ranks instead, and nothing else.
+  /// The same with the caller's gradients, even if the step reads a sum over ranks. f may use no other buffer.
   template <class Real, int Types = 0, class F> void each_own_packet(std::int64_t chunk, F const& f) const {
     if constexpr (!Plan::parallel) {
       each_packet<Real>(chunk, f);
@@ -176,7 +176,7 @@ template <class Plan, class System> class host_storage {
     if (bytes) std::memcpy(to, from, bytes);
   }
 
-  /// The body for every chunk that this rank updates, or for the first ones, or for all.
+  /// Runs the body on every chunk that this rank updates, on the first `chunks`, or on all.
   template <class Body> void for_chunks(Body const& body) { for_chunks(body, where_.chunks()); }
   template <class Body> void for_chunks(Body const& body, std::int64_t chunks) {
     if constexpr (Plan::shards) run(listed<Body>{&body, where_.own.chunks.data()}, std::ssize(where_.own.chunks));
@@ -187,7 +187,7 @@ template <class Plan, class System> class host_storage {
     run(shifted<Body>{&body, some.first_chunk}, some.chunks);
   }
 
-  /// Copies all that is owned of the rows that survive from `old`.
+  /// Copies from `old` everything that is owned for the rows that stay.
   void take(host_storage const& old, std::vector<row_move> const& moves) {
     for_chunks(take_body{this, &old, moves.data()});
     if constexpr (Plan::per_row_step)

@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
-/// The host's part of the matrix rule: its copies for the groups, the layout of its memory, and which updates are due.
+/// The host's part of the matrix rule: the rules of the groups, the layout of its memory, and which updates are due.
 namespace descent::detail {
 
 /// Columns are summed over segments of this many rows, then over the segments.
 inline constexpr std::int64_t segment_rows = 64;
 inline constexpr int matrix_sums = 8;
 
-/// The layout of the matrices, their memory and the scratch memory, in elements of the type of the arithmetic.
+/// The layout of the matrices, their memory and the scratch memory, in elements of the arithmetic type.
 template <class Plan> struct matrix_layout {
   using rule = typename Plan::matrix_rule;
   static constexpr std::size_t slots = matrix_plan<Plan>::slots;
@@ -61,7 +61,7 @@ template <class Plan> struct matrix_layout {
     return begins;
   }
 
-  /// The index of a tensor's matrix, or their number if it has none. Matrices are in the order of the tensors.
+  /// The index of a tensor's matrix, or the number of matrices if none. Matrices are in the order of the tensors.
   std::size_t find(std::size_t tensor) const {
     auto const before = [&](record const& x) { return std::size_t(x.tensor) < tensor; };
     auto const u = std::partition_point(matrices.begin(), matrices.end(), before);
@@ -99,11 +99,11 @@ template <class Plan> struct matrix_layout {
   }
 };
 
-/// The part that both backends have in common: the layout, the rules of the groups and the count of updates.
+/// The part that both backends share: the layout, the rules of the groups and the count of updates.
 template <class Plan> struct matrix_groups {
   using rule = typename Plan::matrix_rule;
 
-  /// Counts micro-batches as the control block does, because that may be on a device.
+  /// Counts micro-batches as the control block does, because the control block may be on a device.
   void count(typename Plan::policies const& policies, step_call const& call) {
     completes = true;
     if constexpr (has<Plan, kind::accumulation>) {
@@ -149,7 +149,7 @@ template <class Plan> struct matrix_groups {
 
   std::unique_ptr<matrix_layout<Plan>> where;
   std::vector<rule> rules, accepted;  // as the caller sets them, and as they are in use
-  std::int64_t updates = 0;           // so far, skipped or not: it determines what is due
+  std::int64_t updates = 0;           // so far, skipped or not; determines what is due
   bool completes = true;              // whether the last call ended in an update
 
  private:
@@ -165,7 +165,7 @@ template <class Plan, class Stage> auto matrix_memory(Stage const& stage, std::s
   return std::span<element const>(stage.memory() + x.memory[part], std::size_t(x.sizes[part]));
 }
 
-/// A member of a matrix's state or, with a number beyond those, a part of its memory.
+/// A member of a matrix's state or, for a number beyond these, a part of its memory.
 template <class Plan, std::size_t Part, class Stage, class Tensors>
 auto matrix_part(Stage const& stage, Tensors const& tensors, std::size_t t) {
   using plan = matrix_plan<Plan>;
@@ -180,7 +180,7 @@ auto matrix_part(Stage const& stage, Tensors const& tensors, std::size_t t) {
   }
 }
 
-/// Adds the buffers that are owned for matrices, for memory().
+/// Calls add() for each buffer that is owned for matrices. Used by memory().
 template <class Plan, class Layout, class Add>
 void add_matrix_buffers(Layout const& layout, typename Plan::policies const& policies, Add const& add) {
   using plan = matrix_plan<Plan>;

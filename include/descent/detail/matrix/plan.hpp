@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-/// The element-wise parts of a matrix rule as plans of their own.
+/// Plans for the element-wise parts of a matrix rule.
 namespace descent::detail {
 
 /// A plan, or its view of tensors of one pair of types, with the state of the matrix rule.
@@ -33,7 +33,7 @@ template <class Typed> struct front_plan : matrix_plan<Typed> {
   template <std::size_t I> static constexpr bool updates = !matrix_plan<Typed>::after(I);
 };
 
-/// The part from the direction, a scratch matrix that takes the place of the gradient, to the parameter.
+/// The part from the direction, a scratch matrix that replaces the gradient, to the parameter.
 template <class Typed> struct back_plan : matrix_plan<Typed> {
   using gradient = typename Typed::real;
   template <class Kind>
@@ -45,7 +45,7 @@ template <class Typed> struct back_plan : matrix_plan<Typed> {
 
 template <class Plan> using matrix_unit = unit_terms<typename Plan::matrix_rule, typename Plan::real>;
 template <class Plan> inline constexpr int input_count = int(members<Plan::matrix_rule::template inputs>);
-/// The scratch matrices that direction fills.
+/// The scratch matrices that the rule's direction() fills.
 template <class Plan> struct matrix_inputs { typename Plan::real* at[input_count<Plan>]; };
 
 /// The arrays of the matrix rule's state. Element 0 belongs to the first matrix.
@@ -67,7 +67,7 @@ DESCENT_HD buffers<To> matrix_buffers(buffers<From> const& x, typename To::gradi
   return y;
 }
 
-/// Writes eight elements. On a device it uses 16-byte stores, which the compiler would not do by itself.
+/// Writes eight elements. On a device it uses 16-byte stores, which the compiler does not generate by itself.
 template <class Real, int M, class T> DESCENT_HD void write_input(T* p, Real const (&r)[M], packet_extent e) {
 #if defined(__CUDA_ARCH__)
   if constexpr (M == packet_size) {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-/// Vectors over all elements of a list of parameters, for algorithms that control the evaluation. Sums are in double,
-/// over chunks and then over their sums in order, so the bits are the same for any number of threads.
+/// Vectors over all elements of a list of parameters, for algorithms that control the evaluation. Sums are in double:
+/// over each chunk, then over the chunks in order, so the bits are the same for any number of threads.
 namespace descent::detail {
 
 template <class Value, class Gradient, class Backend> class vector_space;

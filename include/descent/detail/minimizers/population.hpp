@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <vector>
 
-/// Exact copies of all values, each in a slot of its own, for algorithms that keep several sets of parameters.
+/// Exact copies of all values, each in its own slot, for algorithms that keep several sets of parameters.
 namespace descent::detail {
 
 inline constexpr int mutation_stream = 244;  // and 245

@@ -35,8 +35,8 @@ inline std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce4
   return h;
 }
 
-/// Compares facts over all ranks. Empty if they are equal, otherwise a message, the same on every rank: the first fact
-/// that differs and who has what. Sets `number` to that of rank 0. Waits for all ranks.
+/// Compares facts over all ranks. Returns an empty string if they are equal, otherwise a message, the same on every
+/// rank: the first fact that differs, as each rank has it. Sets `number` to that of rank 0. Waits for all ranks.
 template <class Comm>
 std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, std::uint64_t& number,
                           char const* but = "ranks disagree about the training setup:") {
@@ -132,8 +132,7 @@ inline std::uint64_t call_of(char const* name, std::uint64_t number) {
 inline constexpr char const* another_call =
     ", but others are in another call or optimizer, or differ in t, loss scale, frozen groups or fields of a rule";
 
-/// The updates at which rule, schedules and policies are compared. Differences that only show at other updates, between
-/// these or later, are not found.
+/// Rules, schedules and policies are compared at these updates. Differences that show only at others are not found.
 inline constexpr std::int64_t compared_updates[] = {1, 2, 3, 10, 100, 1000, 10000, 100000, 1000000};
 
 /// The terms of an update of one group for given sums and a loss of 1, and the initial state of a parameter of 1.
@@ -280,7 +279,7 @@ DESCENT_HD inline std::uint64_t bits_at(void const* buffer, std::int64_t i, std:
   return size == 2 ? as(std::uint16_t{}) : size == 4 ? as(std::uint32_t{}) : as(std::uint64_t{});
 }
 
-/// Fingerprints of a tensor: its value, then the owned buffers if each rank has all of them.
+/// The number of a tensor's fingerprints: one of its value, and one of each owned buffer if each rank has all of them.
 template <class Plan> inline constexpr std::size_t prints_of_tensor = 1 + (Plan::shards ? 0 : Plan::slots + 4);
 /// Whether a tensor of these types has this buffer of owned(). If not, its memory is uninitialized.
 template <class Typed> DESCENT_HD constexpr bool has_owned(std::size_t buffer) {

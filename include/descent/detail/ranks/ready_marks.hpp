@@ -93,7 +93,7 @@ class ready_marks {
   std::vector<std::int32_t> group_;
   std::vector<bool> marked_;
   bool any_ = false, zero_unmarked_ = false;
-  std::size_t sent_ = 0, there_ = 0;  // buckets; tensors of the next one that are known to be complete
+  std::size_t sent_ = 0, there_ = 0;  // buckets sent; tensors of the next bucket that are known to be complete
 };
 
 }  // namespace descent::detail
