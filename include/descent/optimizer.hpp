@@ -258,7 +258,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
                                          [&]<class Typed>() { return detail::bytes_of_step<plan, Typed>(used_); });
   }
 
-  /// A text for people: storage, passes, launches, bytes per parameter, memory and groups.
+  /// A readable summary: storage, passes, launches, bytes per parameter, memory and groups.
   std::string explain() const {
     return detail::explain<plan>(core_.where, used_, core_.groups, policies_, core_.alive().name());
   }

@@ -18,8 +18,8 @@ template <class Typed> struct matrix_plan;
 
 template <class T> constexpr char const* spelled_type() { return __PRETTY_FUNCTION__; }
 
-/// "adamw" for descent::adamw, "mine::rule" for that of a user. What g++, clang++ and nvcc spell in their own ways is
-/// left out: arguments of templates, functions and unnamed namespaces around it.
+/// "adamw" for descent::adamw, "mine::rule" for a user's rule. Omits what g++, clang++ and nvcc spell differently:
+/// template arguments, and functions and unnamed namespaces around the type.
 template <class T> std::string plain_name() {
   std::string_view const text = spelled_type<T>();  // "... [with T = descent::adamw]"
   std::size_t end = text.find_last_of(']');
@@ -38,13 +38,13 @@ template <class T> std::string plain_name() {
   std::string name(word);
   for (std::size_t i = end - word.size(); i > 2 && text[i - 1] == ':'; i -= word.size()) {
     word = word_before(i -= 2);
-    if (word.empty() || word == "descent" || word.starts_with("_GLOBAL__N")) break;  // the last is nvcc's unnamed
+    if (word.empty() || word == "descent" || word.starts_with("_GLOBAL__N")) break;  // the latter: unnamed in nvcc
     name = std::string(word) + "::" + name;
   }
   return name;
 }
 
-/// The same with the arguments of a template, where all are types: "chain<gradient_trace, adam>".
+/// The same with the template arguments, if all are types: "chain<gradient_trace, adam>".
 template <class T> struct full_name {
   static std::string text() { return plain_name<T>(); }
 };
@@ -55,7 +55,7 @@ template <template <class...> class Template, class First, class... Rest> struct
   }
 };
 
-/// ", state float", or ", state float and bfloat16" where the members are stored in several types.
+/// ", state float", or ", state float and bfloat16" if the members are stored in several types.
 template <class Plan> std::string types_of_state() {
   constexpr std::size_t several = Plan::state_types::size > 1 ? Plan::slots : Plan::slots > 0;
   std::string text;
@@ -65,9 +65,9 @@ template <class Plan> std::string types_of_state() {
   return text;
 }
 
-/// The rule and what else gives saved pieces their meaning, such as "adamw, state float, master float, ema float": the
-/// same on the host and on CUDA, and for any ranks. Hyperparameters, schedules and policies that keep nothing are not
-/// in it, since a run may go on with others.
+/// The rule and what else gives saved pieces their meaning, such as "adamw, state float, master float, ema float". The
+/// same on the host and on CUDA, and for any number of ranks. Omits hyperparameters, schedules and policies that keep
+/// nothing, because a run may continue with others.
 template <class Plan> std::string made_by() {
   std::string text = full_name<typename Plan::rule>::text() + types_of_state<Plan>();
   if constexpr (Plan::has_matrices)

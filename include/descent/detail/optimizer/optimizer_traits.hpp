@@ -37,7 +37,7 @@ template <has_lr Rule, class... Ps>
 inline constexpr std::size_t lr_schedules<Rule, Ps...> =
     count_of<kind::field<nullptr>, Ps...> + count_of<kind::field<&Rule::lr>, Ps...>;
 
-/// A rule's fields follow one schedule each: learning_rate, vary, scale and scale_learning_rate exclude each other.
+/// Each field of a rule follows one schedule: learning_rate, vary, scale and scale_learning_rate exclude each other.
 template <class Rule, class Kind, class... Ps> inline constexpr bool replaces_scaled = false;
 template <class Rule, auto Field, class... Ps>
 inline constexpr bool replaces_scaled<Rule, kind::scaled_field<Field>, Ps...> = count_of<kind::field<Field>, Ps...> > 0;
@@ -46,7 +46,7 @@ inline constexpr std::size_t lr_scales = count_of<kind::scaled_field<nullptr>, P
 template <has_lr Rule, class... Ps>
 inline constexpr std::size_t lr_scales<Rule, Ps...> =
     count_of<kind::scaled_field<nullptr>, Ps...> + count_of<kind::scaled_field<&Rule::lr>, Ps...>;
-/// Whether the matrix rule's lr, which learning_rate() leaves alone, has one schedule at most.
+/// Whether the matrix rule's lr, which learning_rate() does not change, has at most one schedule.
 template <class Rule, class... Ps> inline constexpr bool one_matrix_rate = true;
 template <has_lr Rule, class... Ps>
 inline constexpr bool one_matrix_rate<Rule, Ps...> =
@@ -55,7 +55,7 @@ inline constexpr bool one_matrix_rate<Rule, Ps...> =
 template <class Rule> inline constexpr std::size_t slots_of = 1;
 template <has_state Rule> inline constexpr std::size_t slots_of<Rule> = members<Rule::template state>;
 
-/// The sentences for arguments that do not make an optimizer. A base of it, so that they come before all other errors.
+/// Error messages for invalid arguments. A base class of the optimizer, so that they come before all other errors.
 template <class Rule, class... Ps> struct rule_checks {
   static_assert(has_state<Rule> || !policy<Rule>,
                 "the rule stands first, behind the parameters: optimizer{params, rule, policies...}");
@@ -95,7 +95,7 @@ template <class Rule, class... Ps> struct rule_checks {
                  ...));
 };
 
-/// What is wrong between policies and types of parameters.
+/// Error messages for policies that do not fit each other, the rule or the types of the parameters.
 template <class Plan> struct policy_checks {
   using value = typename Plan::value;
   static_assert(!has<Plan, kind::perturbation> || !has<Plan, kind::accumulation>,
@@ -137,7 +137,7 @@ template <class Plan> struct policy_checks {
       "rounded to nearest");
 };
 
-/// What any group needs of the state; a field that follows a schedule may take any value.
+/// The members of the state that any group needs. A field that follows a schedule may take any value.
 template <class Plan>
 std::array<bool, Plan::slots> used_slots(std::vector<group_entry<typename Plan::rule>> const& groups,
                                          typename Plan::policies const& set) {
@@ -171,7 +171,7 @@ inline void require_group(int index, std::size_t groups) {
                                 std::to_string(groups - 1));
 }
 
-/// The plan of an optimizer, whose bundles of policies are taken apart.
+/// The plan of an optimizer; bundles of policies are split into their parts.
 template <class Value, class Gradient, class Rule, class List> struct traits_of_list;
 template <class Value, class Gradient, class Rule, class... Ps>
 struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
@@ -181,7 +181,7 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
   template <class... Arguments> static auto set([[maybe_unused]] Arguments const&... arguments) {
     return policy_set<Ps...>{policy_in<Ps>(arguments...)...};
   }
-  /// Where everything lies, with the matrices behind the rest.
+  /// The layout, with the matrices last.
   template <class... Arguments>
   static layout<Value, typename plan::gradient> layout_of(parameters<Value, Gradient> const& params,
                                                           [[maybe_unused]] Arguments const&... arguments) {
@@ -204,14 +204,14 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
     require_weight(weight, is_factor<typename plan::real>(1 / weight), type_name<typename plan::real>(),
                    plan::parallel || has<plan, kind::accumulation>);
   }
-  /// Given which members of the state are allocated.
+  /// Throws if a group needs a member of the state that `used` says is not allocated.
   static void check_slots(std::vector<group_entry<Rule>> const& groups, policy_set<Ps...> const& set,
                           std::array<bool, plan::slots> const& used) {
     auto const needed = used_slots<plan>(groups, set);
     for (std::size_t i = 0; i != plan::slots; ++i)
       if (needed[i] && !used[i]) refuse_slot(slot_name<Rule>(i));
   }
-  /// Given the number of groups, or 0 where it is not known yet.
+  /// Checks all policies. `groups` is the number of groups, or 0 if not known yet.
   static void check([[maybe_unused]] policy_set<Ps...> const& set, [[maybe_unused]] int groups = 0) {
     (check_one<Ps>(set, groups), ...);
   }

@@ -11,8 +11,8 @@
 
 #include <cstdint>
 
-/// The control block: what changes from step to step and lives beside the data, in the memory of the backend. The
-/// functions below are one state machine for host and device, all in double. They never touch a parameter.
+/// The control block: what changes from step to step besides the tensors, in the backend's memory. The functions below
+/// are one state machine for host and device, all in double. They never access a parameter.
 ///
 ///     decide:   count or update? skip? norm, clip factor
 ///     rescale:  loss scale
@@ -21,50 +21,50 @@
 ///     advance:  t <- t + 1; or, where a term is not finite, skip
 namespace descent {
 
-/// Why an update was skipped whose gradients were finite: something that it would compute with was not, in the type of
-/// the arithmetic.
+/// Why an update was skipped although its gradients were finite: something else that it uses is not finite in the type
+/// of the arithmetic.
 struct term_fault {
   enum place : std::int32_t { none, divisor, term, factor, policies, sums, matrices };
   place what = none;
-  std::int32_t index = 0;  ///< of the term; -1: the field lr
+  std::int32_t index = 0;  ///< number of the term; -1: the field lr
   std::int64_t unit = 0;   ///< group or tensor
   double value = 0;
 };
 
 struct control_block {
-  std::int64_t step = 0;     ///< t, the updates applied so far
-  std::int64_t calls = 0;    ///< of step(), whatever they did
-  std::int64_t skipped = 0;  ///< updates that were skipped for a gradient, loss or term that is not finite
+  std::int64_t step = 0;     ///< t, the number of applied updates
+  std::int64_t calls = 0;    ///< of step(), with or without an update
+  std::int64_t skipped = 0;  ///< updates skipped because a gradient, loss or term was not finite
   std::int64_t bad_chunk = -1;
-  double grad_norm = 0;      ///< of the last call, of the true gradient, before clipping
-  double clip = 1;           ///< of groups or tensors that are clipped by themselves, the smallest
-  double factor = 1;  ///< from gradients in memory to what the rule sees, without clipping per group or tensor
+  double grad_norm = 0;      ///< of the true gradient in the last call, before clipping
+  double clip = 1;           ///< the clip factor; the smallest if groups or tensors are clipped separately
+  double factor = 1;  ///< applied to every stored gradient; excludes clipping per group or tensor
   double learning_rate = 0;  ///< of group 0, in the last applied update
   bool applied = false;  ///< whether the last call updated the parameters
   bool waiting = false;  ///< whether the last call only counted its gradients
-  bool unscaled = false;  ///< whether the gradients in memory are free of the loss scale already
+  bool unscaled = false;  ///< whether the stored gradients are already divided by the loss scale
   bool lost = false;  ///< whether the last call did nothing because ranks were lost
   std::int32_t skipped_in_row = 0;
-  std::int32_t batches = 0;  ///< gradients counted since the last update, and the sum of their weights
+  std::int32_t batches = 0;  ///< micro-batches counted since the last update; `weight` sums their weights
   double weight = 0;
   loss_scale_state scale;  ///< the optimizer's own
   plateau_state plateau{1, 0, 0, 0, 0, 0};
-  double sweep = 0;  ///< the learning rate of a sweep, if above 0
-  double last_clip = 1;  ///< `clip` of the last applied update, while the next one may still be skipped
+  double sweep = 0;  ///< the learning rate set by a sweep, if above 0
+  double last_clip = 1;  ///< `clip` of the last applied update, in case the next one is skipped
   term_fault fault;  ///< of the last call
 };
 
-/// What the caller says about one call.
+/// The arguments of one call.
 struct step_call {
   double weight = 1;  ///< of the gradients since the last call
-  bool flush = false;  ///< nothing new: update with what there is
-  bool look = false;  ///< no step: only measure
+  bool flush = false;  ///< no new gradients: update with those accumulated
+  bool look = false;  ///< measure only, without a step
 };
 
 /// A loss scale that several optimizers share, in the memory of the backend.
 struct shared_scale {
   loss_scale_state state;
-  std::int32_t judged = 0, found = 0;  ///< whether gradients were judged since the last update, and found not finite
+  std::int32_t judged = 0, found = 0;  ///< whether gradients were checked since the last update, and any not finite
 };
 
 /// A group's copy of the rule.
@@ -78,15 +78,15 @@ namespace detail {
 
 DESCENT_HD inline rate_change rates_of(control_block const& c) { return {c.plateau.value, c.sweep}; }
 
-/// The totals of the read-only pass over some gradients as they lie in memory.
+/// The totals of a read-only pass over stored gradients.
 struct norm_totals {
   double main = 0, large = 0, parameters = 0;
 
-  /// Neither infinite nor not a number. Holds for every finite value: no square and no sum of them overflows.
+  /// Whether the gradients are finite. No square and no sum of finite gradients overflows.
   DESCENT_HD bool finite() const { return is_finite(main) && is_finite(large); }
 };
 
-/// The totals of some gradients, from the total of each row.
+/// The totals of gradients, from total(row) of each row of partial sums.
 DESCENT_CALLS
 template <class Plan, class Total> DESCENT_HD norm_totals norm_totals_from(Total const& total) {
   norm_totals x;
@@ -96,16 +96,16 @@ template <class Plan, class Total> DESCENT_HD norm_totals norm_totals_from(Total
   return x;
 }
 
-/// The norm that the totals stand for.
+/// The norm, from the totals.
 template <class Plan> DESCENT_HD double norm_from(norm_totals const& x) {
   if constexpr (Plan::norm_of == norm::l2) {
-    bool const none = __builtin_bit_cast(std::uint64_t, x.large) == 0;  // behind x.large == 0 it would pass for finite
+    bool const none = __builtin_bit_cast(std::uint64_t, x.large) == 0;  // -ffinite-math-only may let NaN == 0
     return none ? sqrt(x.main) : sqrt(x.large + x.main * large_scale * large_scale) / large_scale;
   } else if constexpr (Plan::norm_of == norm::l1) return x.main / Plan::sum_scale;
   else return x.main;
 }
 
-/// What sam multiplies the gradients in memory by to ascend.
+/// The factor by which sam multiplies the stored gradients to ascend.
 template <class Plan>
 DESCENT_HD double perturbation_factor(typename Plan::policies const& policies, norm_totals const& x) {
   double const norm = norm_from<Plan>(x);
@@ -115,7 +115,7 @@ DESCENT_HD double perturbation_factor(typename Plan::policies const& policies, n
   return is_finite(typename Plan::real(factor)) ? factor : 0;
 }
 
-/// The clip policy's factor for a true gradient, from its totals in memory and what makes it true.
+/// The clip policy's factor, from the totals of the stored gradients and the factor that makes them true gradients.
 template <class Plan>
 DESCENT_HD double clip_factor(typename Plan::policies const& policies, norm_totals const& x, double inverse) {
   if constexpr (has<Plan, kind::clip>) {
@@ -128,14 +128,14 @@ DESCENT_HD double clip_factor(typename Plan::policies const& policies, norm_tota
   }
 }
 
-/// The micro-batches of the update after `step` others.
+/// The number of micro-batches in the update that follows `step` others.
 template <class Plan>
 DESCENT_HD std::int64_t micro_batches(typename Plan::policies const& policies, std::int64_t step) {
   return micro_batches_at(get<kind::accumulation>(policies), step);
 }
 
-/// Whether this call ends in an update, and does not only count. Ranks meet in every flush(): what waits on the others
-/// is not known before.
+/// Whether this call ends in an update instead of only counting. With ranks, every flush() does: a rank does not know
+/// in advance what the others have accumulated.
 template <class Plan>
 DESCENT_HD bool completes(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
                           step_call const& call) {
@@ -147,18 +147,18 @@ DESCENT_HD bool completes(control_block const& c, [[maybe_unused]] typename Plan
   }
 }
 
-/// Whether this rank has nothing to add where ranks meet in a flush(): then it sends zeros with weight 0.
+/// Whether this rank has nothing to add in a flush() of all ranks. It then sends zeros with weight 0.
 DESCENT_HD inline bool adds_nothing(control_block const& c, step_call const& call) {
   return call.flush && c.batches == 0;
 }
 
-/// The weights of this rank's gradients in memory.
+/// The sum of the weights of this rank's stored gradients.
 template <class Plan> DESCENT_HD double weight_of([[maybe_unused]] control_block const& c, step_call const& call) {
   if constexpr (has<Plan, kind::accumulation>) return c.weight + (call.flush ? 0 : call.weight);
   else return call.weight;
 }
 
-/// What makes the gradients in memory true: 1 / (loss scale, weights of the micro-batches, on all ranks).
+/// The factor from stored to true gradients: 1 / (loss scale * weights of the micro-batches on all ranks).
 template <class Plan>
 DESCENT_HD double gradient_factor(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
                              [[maybe_unused]] loss_scale_state const& scale, [[maybe_unused]] step_call const& call) {
@@ -169,27 +169,27 @@ DESCENT_HD double gradient_factor(control_block const& c, [[maybe_unused]] typen
   return 1 / divisor;
 }
 
-/// Whether something can be multiplied by x, with nothing lost but digits.
+/// Whether x is finite and above 0 in Real, and so can be a factor.
 template <class Real> DESCENT_HD bool is_factor(double x) {
   Real const narrow = Real(x);
   return is_finite(narrow) && narrow > 0;
 }
 
-/// The loss that rules look at: on several ranks the mean.
+/// The loss that rules see; with ranks, the mean over them.
 template <class Plan> DESCENT_HD double loss_of(typename Plan::policies const& policies) {
   if constexpr (Plan::parallel) return get<kind::parallel>(policies).now->loss();
   else return *get<kind::loss>(policies).where;
 }
 
-/// The update does not take place.
+/// Records that the update is skipped.
 DESCENT_HD inline void skip(control_block& c) {
   c.applied = false;
   ++c.skipped;
   ++c.skipped_in_row;
 }
 
-/// Once per call of step, given the scale in force and the totals over all gradients, which are not read when the step
-/// measures none. What it lets pass is for advance() or skip().
+/// Called once per step(), with the loss scale in use and the totals over all gradients, which are not read if the plan
+/// does not measure. If it lets the step go on, advance() or skip() follows.
 template <class Plan>
 DESCENT_HD void decide(control_block& c, typename Plan::policies const& policies, loss_scale_state const& scale,
                        norm_totals const& totals, step_call const& call = {}) {
@@ -204,7 +204,7 @@ DESCENT_HD void decide(control_block& c, typename Plan::policies const& policies
       c.waiting = true;
       return;
     }
-    if (call.flush && get<kind::parallel>(policies).now->weights == 0) {  // nothing on any rank
+    if (call.flush && get<kind::parallel>(policies).now->weights == 0) {  // no rank has gradients
       c.applied = false;
       c.waiting = true;
       return;
@@ -236,7 +236,7 @@ DESCENT_HD void decide(control_block& c, typename Plan::policies const& policies
   c.factor = inverse * c.clip;
 }
 
-/// The update takes place, given the rule of group 0: all that it computes with is finite.
+/// Records that the update is applied, as all that it uses is finite. `rule` is that of group 0.
 template <class Plan>
 DESCENT_HD void advance(control_block& c, [[maybe_unused]] typename Plan::rule const& rule,
                         [[maybe_unused]] typename Plan::policies const& policies) {
@@ -245,7 +245,7 @@ DESCENT_HD void advance(control_block& c, [[maybe_unused]] typename Plan::rule c
   if constexpr (has_lr<typename Plan::rule>) c.learning_rate = scheduled(rule, policies, c.step, 0, rates_of(c)).lr;
   ++c.step;
 }
-/// It does not, for a fault that was found behind decide(). The loss scale is of gradients, and has followed them.
+/// Records that the update is skipped for a fault found after decide(). The loss scale depends only on gradients.
 DESCENT_HD inline void skip(control_block& c, term_fault const& why) {
   c.fault = why;
   c.bad_chunk = -1;
@@ -253,7 +253,7 @@ DESCENT_HD inline void skip(control_block& c, term_fault const& why) {
   skip(c);
 }
 
-/// Shows the plateau a metric, in memory or by value.
+/// Passes a metric to the plateau: *where, or `metric` if `where` is null.
 template <class Plan>
 DESCENT_HD void observe_metric(control_block& c, typename Plan::policies const& policies, float const* where,
                                double metric) {
@@ -268,13 +268,13 @@ template <class Plan> control_block start_of([[maybe_unused]] typename Plan::pol
   return c;
 }
 
-/// Once per iteration, after all that share the scale have judged their gradients. Nothing when none has.
+/// Called once per iteration, after the optimizers that share the scale. Does nothing if none has checked gradients.
 template <class Policy> DESCENT_HD void update_shared(shared_scale& s, Policy const& policy) {
   if (s.judged) policy.next(s.state, !s.found);
   s.judged = s.found = 0;
 }
 
-/// The loss scale after decide(). It follows the gradients: they were finite where only their divisor was not.
+/// Updates the loss scale after decide(). Only gradients count, and they are finite if there is a fault.
 template <class Plan>
 DESCENT_HD void rescale(control_block& c, [[maybe_unused]] typename Plan::policies const& policies) {
   if constexpr (has<Plan, kind::loss_scale>) {

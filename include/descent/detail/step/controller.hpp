@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <utility>
 
-/// Decides a step, once for both engines: whether it goes on, the clip factors, and the terms of each group or tensor.
-/// It reads and writes no parameter.
+/// Decides a step, for both engines: whether it goes on, the clip factors, and the terms of each group or tensor. Reads
+/// and writes no parameter.
 namespace descent::detail {
 
-/// The rows that are clipped each by itself: of each tensor, their norms by piece, [sum of the norm][piece], and
-/// factors.
+/// Rows that are clipped separately: those of each tensor, the partial sums of their norms, [sum of the norm][piece],
+/// and their factors.
 template <class Plan, bool = Plan::clips_rows> struct row_clip_view {};
 template <class Plan> struct row_clip_view<Plan, true> {
   row_pieces const* of;
@@ -35,20 +35,20 @@ template <class Plan> struct control_arrays {
   group_entry<rule> const* groups;
   int tensor_count, group_count;
   std::int64_t chunk_count;
-  bool has_elements;  // whether any element follows the rule
-  double const* partial;                       // [sum][chunk]: those of the norm if measured, then the rule's
+  bool has_elements;  // whether the rule updates any element
+  double const* partial;                       // [sum][chunk]: the norm's if measured, then the rule's
   double* totals;                              // [sum][tensor], the same sums
-  double* sums;                                // over the model; seen by all threads
-  double* factors;                             // of groups or tensors that are clipped by themselves
+  double* sums;                                // over the model; visible to all threads
+  double* factors;                             // of groups or tensors that are clipped separately
   unit_terms<rule, real>*units, *sum_terms;    // of the update, and of the sums in the next step
   step_terms_of<Plan>*step_terms, *sum_step_terms;
   memory_of<rule>*memories, *next_memories;    // before the update, and after it
-  rule* rules;                                 // scheduled, of each group, where rows count their own updates
+  rule* rules;                                 // of each group, scheduled; if rows count their own updates
   row_clip_view<Plan> row_clip;
 };
 
-/// What is not finite in the terms of matrices in update t. Matrices: terms(u, t, rates) for u in [0, count), rule(u),
-/// and tensor(u).
+/// What is not finite in the terms of the matrices in update t. Matrices has count and, for u in [0, count),
+/// terms(u, t, rates), rule(u) and tensor(u).
 template <class Plan, class Matrices>
 DESCENT_HD term_fault fault_of_matrices([[maybe_unused]] Matrices const& matrices, std::int64_t t,
                                         rate_change const& rates) {
@@ -59,7 +59,7 @@ DESCENT_HD term_fault fault_of_matrices([[maybe_unused]] Matrices const& matrice
   return {};
 }
 
-/// The threads that walk the arrays are one thread on the host and one block on a device. They call every function
+/// The threads that process the arrays are one thread on the host and one block on a device. They call every function
 /// together.
 template <class Plan, class Threads> class controller {
   using rule = typename Plan::rule;
@@ -68,7 +68,7 @@ template <class Plan, class Threads> class controller {
  public:
   DESCENT_HD explicit controller(control_arrays<Plan> const& a) : a(a) {}
 
-  /// decide() and the factors of what is clipped by itself: whether the step goes on so far.
+  /// Calls decide() and finds the factors of groups, tensors or rows. Returns whether the step goes on.
   DESCENT_CALLS
   DESCENT_HD bool decide(step_call const& call) const {
     bool const complete = completes<Plan>(a.block, a.policies, call);
@@ -85,7 +85,7 @@ template <class Plan, class Threads> class controller {
     return applied;
   }
 
-  /// The terms of the next update, then advance() or, where one is not finite, skip(): whether the step goes on.
+  /// Finds the terms of the next update and calls advance(), or skip() if one is not finite. Returns whether all are.
   DESCENT_CALLS
   template <class Matrices> DESCENT_HD bool find_terms(Matrices const& matrices) const {
     std::int64_t const t = a.block.step + 1;
@@ -117,7 +117,7 @@ template <class Plan, class Threads> class controller {
 
     if (sound) {
       if (threads.first()) advance<Plan>(a.block, a.groups[0].rule, a.policies);
-      exchange_memories();  // after what may throw
+      exchange_memories();  // after all that may throw
     } else {
       if (threads.first()) skip(a.block, find_fault(matrices, t, rates));
       threads.sync();
@@ -128,7 +128,7 @@ template <class Plan, class Threads> class controller {
     return sound;
   }
 
-  /// What the sums of the next step need.
+  /// Finds the terms that the sums of the next step need.
   DESCENT_CALLS
   DESCENT_HD void prepare() const {
     std::int64_t const t = a.block.step + 1;
@@ -140,7 +140,7 @@ template <class Plan, class Threads> class controller {
     });
   }
 
-  /// The rules of the groups as they are after so many steps.
+  /// Finds the groups' rules with their schedules after `step` updates.
   DESCENT_CALLS
   DESCENT_HD void find_rules(std::int64_t step) const {
     threads.each(a.group_count, [&](int g) {
@@ -148,7 +148,7 @@ template <class Plan, class Threads> class controller {
     });
   }
 
-  /// Puts back what the last update replaced, or takes it up again.
+  /// Swaps each unit's memory before the update with that after it.
   DESCENT_CALLS
   DESCENT_HD void exchange_memories() const {
     if constexpr (has_memory<rule>)
@@ -159,21 +159,21 @@ template <class Plan, class Threads> class controller {
       });
   }
 
-  /// The totals of the norm, for the first thread.
+  /// The totals of the norm; valid in the first thread only.
   DESCENT_CALLS
   DESCENT_HD norm_totals totals() const {
     return norm_totals_from<Plan>([&](int i) { return total(i); });
   }
 
  private:
-  /// The total of a sum over all chunks, for the first thread.
+  /// The total of sum i over all chunks; valid in the first thread only.
   DESCENT_CALLS
   DESCENT_HD double total(int i) const {
     double const* x = a.partial + i * a.chunk_count;
     return threads.total(Plan::keeps_largest(i), a.chunk_count, [&](std::int64_t c) { return x[c]; });
   }
 
-  /// The totals of sums [first, last) of each tensor.
+  /// Adds up sums [first, last) of each tensor.
   DESCENT_CALLS
   DESCENT_HD void add_tensors(int first, int last) const {
     threads.each_warp(a.tensor_count, [&](int u) {
@@ -223,7 +223,7 @@ template <class Plan, class Threads> class controller {
     threads.sync();
   }
 
-  /// The smallest of those of a tensor's rows that this thread finds; 1 where the tensor is one unit.
+  /// Finds the factors of a tensor's rows. Returns this thread's smallest, or 1 if the tensor is one unit.
   DESCENT_CALLS
   DESCENT_HD double find_row_factors(int u) const {
     row_pieces const rows = a.row_clip.of[u];
@@ -238,7 +238,7 @@ template <class Plan, class Threads> class controller {
     return smallest;
   }
 
-  /// The first chunk whose gradients are not finite.
+  /// Finds the first chunk whose gradients are not finite.
   DESCENT_CALLS
   DESCENT_HD void find_bad_chunk() const {
     std::int64_t const bad = threads.find(a.chunk_count, [&](std::int64_t c) {
@@ -254,7 +254,7 @@ template <class Plan, class Threads> class controller {
   DESCENT_CALLS
   DESCENT_HD int group_of_unit(int u) const { return Plan::unit_per_tensor ? a.tensors[u].group : u; }
 
-  /// The terms of a group or tensor in update t.
+  /// Finds the terms of unit u in update t.
   DESCENT_CALLS
   DESCENT_HD void find_unit(int u, std::int64_t t, rate_change const& rates) const {
     int const g = group_of_unit(u);
@@ -275,14 +275,14 @@ template <class Plan, class Threads> class controller {
     }
   }
 
-  /// Whether anything follows the rule that has this unit.
+  /// Whether the rule updates any element of this tensor; where units are groups, any element at all.
   DESCENT_CALLS
   DESCENT_HD bool has_elements(int u) const {
     if constexpr (Plan::unit_per_tensor) return a.tensors[u].count > 0 && !a.tensors[u].matrix;
     else return a.has_elements;
   }
 
-  /// What is not finite, for one thread.
+  /// Finds what is not finite. Called by one thread.
   DESCENT_CALLS
   template <class Matrices>
   DESCENT_HD term_fault find_fault(Matrices const& matrices, std::int64_t t, rate_change const& rates) const {

@@ -19,7 +19,7 @@ template <class Rule> std::string slot_name(std::size_t slot) {
   else return std::to_string(slot);
 }
 
-/// How the member is called in the name of a saved piece: by its number, too, where another member has that name.
+/// What the name of a saved piece calls the member: its name, or its number if another member has the same name.
 template <class Rule> std::string slot_in_piece(std::size_t slot) {
   std::string const name = slot_name<Rule>(slot);
   for (std::size_t i = 0; i < members<Rule::template state>; ++i)
@@ -27,7 +27,7 @@ template <class Rule> std::string slot_in_piece(std::size_t slot) {
   return name;
 }
 
-/// "half", or "half and float" where there are several.
+/// "half", or "half and float" if there are several.
 template <class T> std::string names() {
   return []<int... I>(std::integer_sequence<int, I...>) {
     std::string text;
@@ -36,7 +36,7 @@ template <class T> std::string names() {
   }(std::make_integer_sequence<int, types<T>::count>{});
 }
 
-/// The mean over all parameters of a number that depends on their types: of<Typed>().
+/// The mean of of<Typed>(), which depends on the types, over all parameters that the rule updates.
 template <class Plan, class Of>
 double mean_over_types(layout<typename Plan::value, typename Plan::gradient> const& where, Of const& of) {
   if constexpr (Plan::pairs == 1) return double(of.template operator()<Plan>());
@@ -51,7 +51,7 @@ double mean_over_types(layout<typename Plan::value, typename Plan::gradient> con
   return elements ? sum / double(elements) : 0;
 }
 
-/// Bytes moved for each parameter to put gradients on the wire: the caller's are read, and set to zero where asked.
+/// Bytes per parameter to put gradients on the wire: to read the caller's, zero them if asked, and write the wire's.
 template <class Plan> double bytes_to_wire(layout<typename Plan::value, typename Plan::gradient> const& where) {
   double sum = 0;
   for (std::size_t t = 0; t < where.tensors.size(); ++t)
@@ -130,7 +130,7 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   }
   line("step: %d read-only %s and 1 update, %lld launches on a device, no synchronisation", passes,
        passes == 1 ? "pass" : "passes", launches);
-  double sum = 0;  // what it takes to add what ranks have sent, where a pass or the update does it
+  double sum = 0;  // bytes to add the ranks' gradients, if a pass or the update adds them
   if constexpr (Plan::adds_when_read) {
     constexpr int wire = sizeof(typename Plan::gradient_sum::wire), kept = sizeof(typename Plan::gradient);
     sum = get<kind::parallel>(policies).comm->size() * wire - (Plan::keeps_sum ? 0 : kept);

@@ -9,7 +9,7 @@
 
 namespace descent::detail {
 
-/// What becomes of gradients before the step: nothing, or a sum over ranks.
+/// What happens to gradients before the step: nothing, or a sum over ranks.
 template <class Gradient, class Team> struct gradient_reduction {
   static constexpr bool parallel = false, shards = false, ordered = false, overlaps = false, when_read = false;
   using wire = void;
@@ -26,7 +26,7 @@ struct gradient_reduction<Gradient, Team> {
 
  public:
   static constexpr bool parallel = true, shards = Team::shards, ordered = Team::ordered, overlaps = Team::overlaps;
-  /// Whether what ranks have sent is added where the step reads it first, instead of in a pass of its own.
+  /// Whether the step adds what ranks have sent when it first reads it, instead of in a separate pass.
   static constexpr bool when_read = ordered && shards && !overlaps && Team::communicator_type::on_device;
   using wire = std::conditional_t<Team::in_float, wide, std::conditional_t<std::is_void_v<given>, own, given>>;
   using sum = std::conditional_t<ordered && !std::is_same_v<wire, double>, float, wire>;

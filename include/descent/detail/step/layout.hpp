@@ -16,18 +16,18 @@
 #include <string>
 #include <vector>
 
-/// Where every element is. Each tensor is cut into chunks of a fixed size, the chunks are numbered over all tensors,
-/// and a chunk is a row of packets. Nothing here depends on threads, blocks or devices.
+/// Where every element is. Each tensor is divided into chunks of a fixed size, numbered across all tensors. A chunk is
+/// a sequence of packets. Nothing here depends on threads, blocks or devices.
 namespace descent::detail {
 
 inline constexpr std::int64_t packet_size = 8;     // a 16-bit packet is one 16-byte access
-inline constexpr std::int64_t chunk_size = 4096;   // elements; one partial sum each
+inline constexpr std::int64_t chunk_size = 4096;   // elements; each chunk has one partial sum
 inline constexpr std::int64_t chunk_packets = chunk_size / packet_size;
 inline constexpr std::int64_t arena_alignment = 64;  // elements
-/// Of all tensors: more than memory has, and few enough for bytes of all buffers on all ranks to be 64-bit numbers.
+/// The limit for all tensors: beyond any memory, but the bytes of all buffers on all ranks still fit in 64 bits.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 48;
 
-/// One tensor as kernels see it. Masters and states live in one arena for each buffer, at the same offset in all.
+/// One tensor as kernels see it. Its offset `arena` is the same in every buffer of masters and states.
 template <class Value, class Gradient> struct alignas(16) tensor_record {
   typename types<Value>::pointer value;
   typename types<Gradient>::pointer gradient;
@@ -35,13 +35,13 @@ template <class Value, class Gradient> struct alignas(16) tensor_record {
   std::int32_t group;
   bool aligned;  // every packet of value and gradient is 16-byte aligned
   std::uint8_t types;
-  bool matrix;  // follows the matrix rule
+  bool matrix;  // updated by the matrix rule
 
   std::int64_t value_size() const { return detail::types<Value>::sizes[types]; }
   std::int64_t gradient_size() const { return detail::types<Gradient>::sizes[types]; }
 };
 
-/// The elements of a tensor that lie in one of its chunks.
+/// The elements of a tensor in one of its chunks.
 struct chunk_span {
   std::int64_t begin;
   int size;
@@ -51,7 +51,7 @@ template <class Record> DESCENT_HD chunk_span span_of(std::int64_t chunk, Record
   return {begin, int(left < chunk_size ? left : chunk_size)};
 }
 
-/// All storage types fill 16 bytes with a packet or less.
+/// A packet of any storage type takes a multiple of 16 bytes.
 inline bool packets_aligned(void const* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
 
 DESCENT_HD inline std::int64_t chunks_of(std::int64_t count) { return (count + chunk_size - 1) / chunk_size; }
@@ -67,24 +67,24 @@ struct gradient_memory {
 
 struct sum_over_ranks {};
 
-/// A run of chunks, and the room for its elements in an arena.
+/// A run of chunks and its range in an arena.
 struct chunk_run { std::int64_t first_chunk = 0, chunks = 0, first = 0, size = 0; };
 
-/// Where elements lie in another buffer: what is at `first` in the arena is there at `part`.
+/// Converts an offset in the arena to one in another buffer, where `first` becomes `part`.
 struct arena_offset {
   std::int64_t first = 0, part = 0;
   DESCENT_HD std::int64_t operator()(std::int64_t arena) const { return arena - first + part; }
 };
 
-/// What this rank keeps state for, in buffers of that many elements: all, unless it is one of several that share.
+/// What this rank keeps state for, in buffers of `size` elements: all elements, unless ranks share the state.
 struct own_shard {
   std::int64_t size = 0;
-  std::vector<std::int64_t> chunks;  // these, and for each tensor the run of them that it may have a part of
+  std::vector<std::int64_t> chunks;  // if shared: the rank's chunks, and `runs`: for each tensor, the one in its bucket
   std::vector<chunk_run> runs;
-  std::vector<arena_offset> arena_offsets;  // of that run's elements
+  std::vector<arena_offset> arena_offsets;  // of each tensor's run
 };
 
-/// Finds the place of a name in a list: open addressing from the hash on, at most half full. It has no copy of the
+/// Finds the index of a name in a list: a hash table with open addressing, at most half full. It does not copy the
 /// names.
 class name_table {
  public:
@@ -94,7 +94,7 @@ class name_table {
   explicit name_table(list const& names) : places_(std::bit_ceil(2 * names.size() + 1), none) {
     for (std::size_t i = 0; i < names.size(); ++i) places_[slot_of(names, names[i])] = std::int32_t(i);
   }
-  /// -1 where it is not in the list that the table was made of.
+  /// -1 if the name is not in the list, which must be the one that the table was made from.
   std::int64_t find(list const& names, std::string const& name) const { return places_[slot_of(names, name)]; }
 
  private:
@@ -118,15 +118,15 @@ template <class Value, class Gradient> struct layout {
   std::vector<std::int64_t> columns;  // of each tensor
   std::int64_t elements = 0, arena = 0;
   int groups = 1;
-  std::int64_t rule_chunks = 0, rule_arena = 0;  // of what follows the rule; matrices come after
-  std::vector<gradient_memory> own_gradients;  // where the step reads a sum over ranks instead
+  std::int64_t rule_chunks = 0, rule_arena = 0;  // of what the rule updates; matrices come after
+  std::vector<gradient_memory> own_gradients;  // if the step reads a sum over ranks instead
   own_shard own;
 
-  // Own is deduced because parameters<Value, Gradient> need not be a type: Gradient may be that of a sum over ranks.
+  // Own is deduced because parameters<Value, Gradient> may be invalid: Gradient can be the type of a sum over ranks.
   template <std::same_as<Gradient> Own>
   explicit layout(parameters<Value, Own> const& params) : layout(params, [](auto const&) { return false; }) {}
 
-  /// is_matrix(view): whether the matrix rule updates it.
+  /// is_matrix(view): whether the matrix rule updates the view.
   template <std::same_as<Gradient> Own, class IsMatrix>
   layout(parameters<Value, Own> const& params, IsMatrix const& is_matrix) {
     for (auto const& v : params.views()) {
@@ -146,7 +146,7 @@ template <class Value, class Gradient> struct layout {
     own.size = arena;
   }
 
-  /// The same elements with the sum over ranks as the gradient, whose memory the engine has.
+  /// The same elements with the sum over ranks, which is in the engine's memory, as the gradient.
   template <class Own>
   layout(sum_over_ranks, layout<Value, Own> const& given)
       : tensor_of_chunk(given.tensor_of_chunk), names(given.names), columns(given.columns), elements(given.elements),
@@ -160,7 +160,7 @@ template <class Value, class Gradient> struct layout {
     own.size = arena;
   }
 
-  /// Where a chunk begins in the arena; behind the last one, its end.
+  /// Where a chunk begins in the arena; for chunks(), where the arena ends.
   std::int64_t arena_at(std::int64_t chunk) const {
     if (chunk == chunks()) return arena;
     auto const& x = tensors[std::size_t(tensor_of_chunk[std::size_t(chunk)])];
@@ -178,13 +178,13 @@ template <class Value, class Gradient> struct layout {
     if (t < 0) throw std::invalid_argument("there is no parameter '" + name + "'");
     return std::size_t(t);
   }
-  /// The same, or -1.
+  /// The same, but -1 if there is none.
   std::int64_t place_of(std::string const& name) const { return places_.find(names, name); }
 
  private:
   template <class, class> friend struct layout;
 
-  /// Gives chunks and room in the arenas to the matrices or to the others.
+  /// Assigns chunks and offsets in the arenas, to the matrices or to the other tensors.
   void arrange(bool matrices) {
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       auto& x = tensors[t];
@@ -196,7 +196,7 @@ template <class Value, class Gradient> struct layout {
     }
   }
 
-  /// A step writes values and, as the policies say, gradients: no memory may be of two of them.
+  /// A step writes values and, with some policies, gradients, so no two of them may overlap in memory.
   void refuse_overlaps() const {
     struct range { std::uintptr_t begin, end; std::size_t tensor; char const* what; };
     std::vector<range> ranges;

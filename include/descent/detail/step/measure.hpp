@@ -9,22 +9,22 @@
 /// The read-only pass, one packet at a time.
 namespace descent::detail {
 
-/// What the read-only passes add up: the norm of the gradients as they lie in memory, and the rule's sums.
+/// What a read-only pass sums up: the norm of the stored gradients, the rule's sums, or both.
 enum class measure { norm, sums, norm_and_sums };
 template <class Plan, measure What>
 inline constexpr int measured =
     (What == measure::sums ? 0 : Plan::norm_sums) + (What == measure::norm ? 0 : int(Plan::sum_count));
 
-/// Whether a row of what is measured keeps the largest instead of the sum.
+/// Whether the first measured row keeps the largest value instead of the sum.
 template <class Plan, measure What>
 inline constexpr bool first_is_largest = Plan::norm_of == norm::inf && What != measure::sums;
 
-/// Has the processor fetch count elements. Inlined first: GCC drops calls of a function that does nothing else.
+/// Prefetches `count` elements. Always inlined: GCC drops calls to a function that only prefetches.
 template <class T> [[gnu::always_inline]] inline void fetch(T const* p, std::int64_t count) {
   for (std::int64_t line = 0; line < count * std::int64_t(sizeof(T)); line += 64)
     __builtin_prefetch(reinterpret_cast<char const*>(p) + line, 0, 2);
 }
-/// All that the pass reads of elements i, i + 1, ...
+/// Prefetches all that the pass reads of elements i, i + 1, ...
 template <class Plan, measure What>
 [[gnu::always_inline]] inline void fetch_measured(buffers<Plan> const& x, std::int64_t i, std::int64_t count) {
   fetch(x.gradient + i, count);
@@ -35,8 +35,8 @@ template <class Plan, measure What>
     }(typename Plan::every_slot{});
 }
 
-/// Adds the elements' contributions to four accumulators for each measured row: element j to accumulator j mod 4, where
-/// bit j of `in` says so.
+/// Adds the elements' contributions to four accumulators for each measured row: element j to accumulator j mod 4, if
+/// bit j of `in` is set.
 /// A float's square is exact in double, so a fused multiply-add changes nothing and no finite gradient overflows.
 template <class Plan, measure What, class Real>
 DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffers<Plan> const& x, std::int64_t i,
@@ -101,7 +101,7 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
   }
 }
 
-/// measure_packet for a tensor that the matrix rule updates: it has no part in the rule's sums.
+/// measure_packet for a tensor that the matrix rule updates: it contributes nothing to the rule's sums.
 template <class Plan, measure What, class Real>
 DESCENT_HD void measure_matrix_packet([[maybe_unused]] double (&total)[(measured<Plan, What>)][4],
                                       [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,

@@ -14,7 +14,7 @@
 /// device. Real is float or double, or on the host a SIMD pack of eight floats; a packet is an array of Real.
 namespace descent::detail {
 
-/// Buffers of one tensor that only some policies have.
+/// Buffers of one tensor that only some policies need.
 template <class Plan, bool = Plan::has_extras> struct extra_buffers {};
 template <class Plan> struct extra_buffers<Plan, true> {
   std::uint16_t* remainder;
@@ -22,38 +22,38 @@ template <class Plan> struct extra_buffers<Plan, true> {
   typename Plan::slow* slow;
   std::int64_t arena;  // number of the first element among all
 
-  /// Those of the tensor whose elements start at `at`, the first of them number `first` among all.
+  /// The buffers of a tensor that starts at `at` in them; its first element is number `first` among all.
   template <class Typed> DESCENT_HD extra_buffers<Typed> from(std::int64_t at, std::int64_t first) const {
     return {remainder + at, average + at, slow + at, arena + first};
   }
 };
 
-/// What ranks have sent, where their sum is made when it is read first.
+/// What ranks have sent, if the step adds it when it first reads it.
 template <class Plan, bool = Plan::adds_when_read> struct sent_parts {};
 template <class Plan> struct sent_parts<Plan, true> {
   typename Plan::gradient_sum::wire const* first;  // of rank 0
-  std::int64_t stride;                        // from one rank's to the next one's
+  std::int64_t stride;                        // from one rank's part to the next
   int ranks;
 };
 
 /// i / n for i in [0, 2^48] and n above 1, without a division; inverse is inverse_of_count(n).
 DESCENT_HD inline std::int64_t quotient(std::int64_t i, std::int64_t n, std::uint64_t inverse) {
   __extension__ using wide = unsigned __int128;
-  auto const q = std::int64_t(wide(i) * inverse >> 64);  // at most one too many
+  auto const q = std::int64_t(wide(i) * inverse >> 64);  // too large by at most 1
   return q - (q * n > i);
 }
 /// 2^64 / n, rounded up.
 inline std::uint64_t inverse_of_count(std::int64_t n) { return n > 1 ? ~std::uint64_t(0) / std::uint64_t(n) + 1 : 0; }
 
-/// The factors of the gradients in rows that are clipped each by itself.
+/// The gradient factors of rows that are clipped separately.
 template <class Plan, bool = Plan::clips_rows> struct row_factors {};
 template <class Plan> struct row_factors<Plan, true> {
-  typename Plan::real const* of = nullptr;  // of the tensor's rows; null where it is one unit
+  typename Plan::real const* of = nullptr;  // of the tensor's rows; null if it is one unit
   std::int64_t columns = 1;
   std::uint64_t inverse = 0;  // of the columns
-  std::int64_t first = 0;     // the place of the buffers' first element in the tensor
+  std::int64_t first = 0;     // number of the buffers' first element in the tensor
 
-  /// Multiplies the elements of a packet by those of their rows; behind the last row there is room for a packet.
+  /// Multiplies each element of a packet by its row's factor. The factors are followed by a packet of padding.
   template <class Real, int M> DESCENT_HD void multiply(Real (&g)[M], std::int64_t i) const {
     constexpr int size = M * lanes<Real>;
     std::int64_t const row = quotient(first + i, columns, inverse), rest = (row + 1) * columns - (first + i);
@@ -75,7 +75,7 @@ template <class Plan> struct row_factors<Plan, true> {
 template <class Plan> struct buffers {
   typename Plan::value* value;
   typename Plan::gradient* gradient;
-  typename Plan::master_or_value* master;  // the master, or the value
+  typename Plan::master_or_value* master;
   void* slot[Plan::slots + 1];
   extra_buffers<Plan> extra;
   sent_parts<Plan> sent = {};
@@ -86,8 +86,8 @@ template <class Plan> struct buffers {
   }
 };
 
-/// Random numbers for what a step rounds in a packet, With the value or without. In lanes they are made two streams at
-/// a time, elsewhere when they are asked for.
+/// Random numbers for what a step rounds in a packet, including the value if With is true. SIMD code makes two streams
+/// at a time, in advance; other code makes the numbers on demand.
 template <class Plan, class Real, bool With = true> class packet_random {
   using streams = rounded_streams<Plan, With>;
   static constexpr bool in_lanes = lanes<Real> > 1 && streams::count > 0;
@@ -106,7 +106,7 @@ template <class Plan, class Real, bool With = true> class packet_random {
 #endif
   }
 
-  /// Rounds to one of the two nearest T at random, where the policy says so and T is narrow.
+  /// Rounds stochastically to a neighbour in T, if the policy is set and T has 16 bits.
   template <int Stream, class T, int M> DESCENT_HD void round([[maybe_unused]] Real (&r)[M]) const {
     if constexpr (Plan::template rounds<T>) {
       int const lane = int(element() % packet_size);
@@ -126,7 +126,7 @@ template <class Plan, class Real, bool With = true> class packet_random {
   [[no_unique_address]] std::conditional_t<in_lanes, random_packet[streams::count + 1], none> made_;
 };
 
-/// The state of one packet, by member; whole() and part() turn it into the rule's own struct and back.
+/// The state of one packet, by member. whole() and part() convert one element's to the rule's struct and back.
 template <class Plan, class Real, int M = reals<Real>> struct packet_state {
   using state = typename Plan::rule::template state<Real>;
   Real member[Plan::slots + 1][M];
@@ -169,7 +169,7 @@ template <class Plan, class Real, int M = reals<Real>> struct packet_state {
   }
 };
 
-/// The sum over ranks of what they have sent, in their order.
+/// Adds what ranks have sent, in the order of the ranks.
 template <class Sum, int M, class Wire>
 DESCENT_HD void read_sum(Sum (&sum)[M], Wire const* parts, std::int64_t stride, int ranks, packet_extent e) {
   Sum one[M];
@@ -180,7 +180,7 @@ DESCENT_HD void read_sum(Sum (&sum)[M], Wire const* parts, std::int64_t stride, 
   }
 }
 
-/// The gradients in memory. The first pass that reads one also adds the parts that ranks have sent.
+/// Reads stored gradients. The first pass that reads them may also add the parts that ranks have sent.
 template <bool First, class Plan, class Real, int M>
 DESCENT_HD void read_gradient(Real (&g)[M], buffers<Plan> const& x, std::int64_t i, packet_extent e) {
   if constexpr (First && Plan::adds_when_read) {
@@ -193,14 +193,14 @@ DESCENT_HD void read_gradient(Real (&g)[M], buffers<Plan> const& x, std::int64_t
   }
 }
 
-/// The parameters that the rule updates: the master, the value, or the value and its remainder.
+/// Reads the parameters that the rule updates: the master, the value, or the value and its remainder.
 template <class Plan, class Real, int M>
 DESCENT_HD void read_master(Real (&p)[M], buffers<Plan> const& x, std::int64_t i, packet_extent e) {
   if constexpr (Plan::has_remainder) read_joined(p, x.value + i, x.extra.remainder + i, e);
   else read(p, x.master + i, e);
 }
 
-/// Standard normals for the elements of a packet from i on.
+/// Draws standard normals for the elements of a packet from i on.
 template <class Plan, class Real, int M>
 DESCENT_HD void draw_normals(Real (&z)[M], buffers<Plan> const& x, std::int64_t i, step_terms_of<Plan> const& step) {
   std::int64_t const element = x.extra.arena + i;
@@ -209,7 +209,7 @@ DESCENT_HD void draw_normals(Real (&z)[M], buffers<Plan> const& x, std::int64_t 
   from_lanes(z, lanes, int(element % packet_size));
 }
 
-/// What the rule sees instead of the gradient in memory: g * factor -> value clip -> noise, and its sign.
+/// Turns a stored gradient into what the rule sees: g * factor -> value clip -> noise -> sign.
 template <class Plan, class Real, int M>
 DESCENT_HD void to_true_gradient(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
                                  [[maybe_unused]] Real const& factor,
@@ -242,7 +242,7 @@ DESCENT_HD void zero_packet(buffers<Plan> const& x, std::int64_t i, packet_exten
   write(x.gradient + i, zero, e);
 }
 
-/// Updates a packet, or one element where M is 1, from element i on:
+/// Updates a packet, or one element if M is 1, from element i on:
 /// zero in memory; g * factor -> value clip, noise -> rule -> lookahead -> rounding -> master -> value -> average.
 template <class Plan, class Real, int M = reals<Real>>
 DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_extent e, Real const& factor,
@@ -298,7 +298,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
   }
 }
 
-/// Gives the master or the remainder the value p.
+/// Initializes the master or the remainder from the value p.
 template <class Plan, class Real, int M>
 DESCENT_HD void start_master([[maybe_unused]] Real (&p)[M], [[maybe_unused]] buffers<Plan> const& x,
                              [[maybe_unused]] std::int64_t i, [[maybe_unused]] packet_extent e) {

@@ -8,15 +8,15 @@
 
 #include <type_traits>
 
-/// Packets between memory and registers, with every conversion of type on the way.
+/// Moves packets between memory and registers, with all conversions of types.
 namespace descent::detail {
 
 template <class Real> inline constexpr int lanes = 1;
 template <> inline constexpr int lanes<pack> = 8;
-/// The length of a packet in Reals.
+/// The number of Reals in a packet.
 template <class Real> inline constexpr int reals = int(packet_size) / lanes<Real>;
 
-/// Pointers that come from a table in memory are generic to the device compiler unless told otherwise.
+/// Tells the device compiler that p is in global memory; it treats pointers loaded from a table as generic.
 template <class T> DESCENT_HD T* in_memory(T* p) {
 #if defined(__CUDA_ARCH__)
   __builtin_assume(__isGlobal(p));
@@ -25,7 +25,7 @@ template <class T> DESCENT_HD T* in_memory(T* p) {
 }
 
 #if defined(__CUDA_ARCH__)
-/// Eight elements in as few accesses as there are 16 bytes.
+/// Loads eight elements with one access per 16 bytes.
 template <class T> __device__ void load_aligned(T (&x)[packet_size], T const* p) {
   constexpr int words = sizeof(x) / sizeof(uint4);
   uint4 word[words];
@@ -33,7 +33,7 @@ template <class T> __device__ void load_aligned(T (&x)[packet_size], T const* p)
   memcpy(x, word, sizeof x);
 }
 
-/// Two floats to one word of two 16-bit elements.
+/// Converts two floats to one word of two 16-bit elements.
 template <class T> __device__ unsigned pair_of(float low, float high) {
   if constexpr (std::is_same_v<T, half>) {
     __half2 const x = __floats2half2_rn(low, high);
@@ -45,7 +45,7 @@ template <class T> __device__ unsigned pair_of(float low, float high) {
 }
 template <class T, class Real> __device__ void store_aligned(T* p, Real const (&r)[packet_size]) {
   if constexpr (sizeof(T) == 2 && std::is_same_v<Real, float>) {
-    // As an instruction: the compiler makes four stores of such a uint4.
+    // An intrinsic, because the compiler splits a store of such a uint4 into four.
     __stwb(reinterpret_cast<uint4*>(in_memory(p)),
            make_uint4(pair_of<T>(r[0], r[1]), pair_of<T>(r[2], r[3]), pair_of<T>(r[4], r[5]), pair_of<T>(r[6], r[7])));
   } else {
@@ -59,16 +59,15 @@ template <class T, class Real> __device__ void store_aligned(T* p, Real const (&
 }
 #endif
 
-/// How much of a packet there is: its elements, and whether it is all eight and lies so that one access moves 16 bytes
-/// of it (on the host any place will do).
+/// How much of a packet there is: the number of elements, and whether that is all eight and, on a device, 16-byte
+/// aligned.
 struct packet_extent {
   int size;
   bool whole;
 };
 
-/// Reads a packet from p, or one element where M is 1. What lies beyond its size repeats the first element on the host,
-/// which keeps the arithmetic there as harmless as elsewhere; the device, where nothing traps, puts 0 and saves the
-/// access.
+/// Reads a packet from p, or one element if M is 1. Beyond the packet's size, the host repeats the first element, so
+/// that arithmetic traps there only if it does elsewhere. The device, where nothing traps, uses 0 and saves the access.
 template <class Real, int M, class T> DESCENT_HD void read(Real (&r)[M], T const* p, packet_extent e) {
   if constexpr (M * lanes<Real> == 1) {
     r[0] = widen<Real>(*in_memory(p));
@@ -94,7 +93,7 @@ template <class Real, int M, class T> DESCENT_HD void read(Real (&r)[M], T const
   }
 }
 
-/// Writes a packet to p, or one element, rounded to its type. On the device a packet must be whole.
+/// Writes a packet, or one element, to p, rounded to T. On the device a packet must be whole.
 template <class Real, int M, class T> DESCENT_HD void write(T* p, Real const (&r)[M], packet_extent e) {
   if constexpr (M * lanes<Real> == 1) {
     *in_memory(p) = narrow<T>(r[0]);
@@ -115,7 +114,7 @@ template <class Real, int M, class T> DESCENT_HD void write(T* p, Real const (&r
   }
 }
 
-/// Eight elements as they are, between registers and memory; on the device a packet must be whole.
+/// Reads or writes elements without conversion. On the device a packet must be whole to be written.
 template <class T, int M> DESCENT_HD void read_raw(T (&x)[M], T const* p, packet_extent e) {
 #if defined(__CUDA_ARCH__)
   if constexpr (M == packet_size)
@@ -133,13 +132,13 @@ template <class T, int M> DESCENT_HD void write_raw(T* p, T const (&x)[M], packe
 #endif
 }
 
-/// Number j of a packet's floats.
+/// Element j of a packet.
 template <class Real, int M> DESCENT_HD auto& lane_at(Real (&r)[M], int j) {
   if constexpr (lanes<std::remove_const_t<Real>> == 1) return r[j];
   else return r[0].lane[j];
 }
 
-/// A float from a bfloat16 and the 16 bits that it lacks, and back; see master_remainder.
+/// Joins a bfloat16 and the 16 bits that it lacks into a float, and splits it again; see master_remainder.
 template <class Real, int M>
 DESCENT_HD void read_joined(Real (&r)[M], bfloat16 const* value, std::uint16_t const* remainder, packet_extent e) {
   constexpr int n = M * lanes<Real>;
@@ -167,20 +166,20 @@ DESCENT_HD void write_joined(bfloat16* value, std::uint16_t* remainder, Real con
   write_raw(remainder, low, e);
 }
 
-/// x[j], where x must stay in registers.
+/// x[j] without an index, so that x stays in registers.
 template <class T> DESCENT_HD T pick(T const (&x)[packet_size], int j) {
   T const low = j & 2 ? (j & 1 ? x[3] : x[2]) : (j & 1 ? x[1] : x[0]);
   T const high = j & 2 ? (j & 1 ? x[7] : x[6]) : (j & 1 ? x[5] : x[4]);
   return j & 4 ? high : low;
 }
 
-/// Eight numbers to a packet, or one of them to one element.
+/// Copies eight numbers to a packet, or number `lane` to one element.
 template <class Real, int M> DESCENT_HD void from_lanes(Real (&r)[M], float const (&x)[packet_size], int lane) {
   if constexpr (M * lanes<Real> == 1) r[0] = pick(x, lane);
   else for (int j = 0; j < M * lanes<Real>; ++j) lane_at(r, j) = x[j];
 }
 
-/// x rounded to a neighbour in T at random, as narrow_stochastic() does; what store rounds to nearest is left to it.
+/// x rounded stochastically to T, like narrow_stochastic(). Values that this rounds to nearest may be left to store().
 template <class T> DESCENT_HD float rounded_at_random(float x, std::uint32_t random) {
   if constexpr (std::is_same_v<T, bfloat16>) {
     std::uint32_t const bits = __builtin_bit_cast(std::uint32_t, x);
@@ -188,7 +187,7 @@ template <class T> DESCENT_HD float rounded_at_random(float x, std::uint32_t ran
 #if defined(__CUDA_ARCH__)
     bool const has_neighbours = abs(x) < 0x1.fep127f;
 #else
-    bool const has_neighbours = (bits & 0x7fffffff) < 0x7f7f0000;  // a flag may let not a number pass the other one
+    bool const has_neighbours = (bits & 0x7fffffff) < 0x7f7f0000;  // -ffinite-math-only may let NaN pass abs(x) < ...
 #endif
     return has_neighbours ? rounded : x;
   } else {
@@ -196,7 +195,7 @@ template <class T> DESCENT_HD float rounded_at_random(float x, std::uint32_t ran
   }
 }
 
-/// Rounds to storage type T at random, and back.
+/// Rounds stochastically to storage type T and converts back.
 template <class T, class Real, int M>
 DESCENT_HD void round_lanes(Real (&r)[M], std::uint32_t const (&random)[packet_size], int lane) {
   for (int j = 0; j < M * lanes<Real>; ++j) {
@@ -205,7 +204,7 @@ DESCENT_HD void round_lanes(Real (&r)[M], std::uint32_t const (&random)[packet_s
   }
 }
 
-/// Rounds to storage type T and back.
+/// Rounds to nearest in storage type T and converts back.
 template <class T, class Real, int M> DESCENT_HD void round_to(Real (&r)[M]) {
   if constexpr (lanes<Real> == 1) {
     for (auto& x : r) x = widen<Real>(narrow<T>(x));

@@ -12,22 +12,22 @@
 #include <cstdint>
 #include <utility>
 
-/// Which random numbers a step needs to round one packet, and how they are made in lanes.
+/// The random numbers that a step needs to round one packet, and how they are made with SIMD.
 namespace descent::detail {
 
-/// Which random numbers of one seed belong to what is rounded or made noisy.
+/// The streams of random numbers for rounding: the value, the slow weights, and the first member of the state.
 inline constexpr int random_value = 0, random_slow = 1, random_slot = 2;
 
 #if !defined(__CUDA_ARCH__)
-/// A round of philox() for two counters in eight lanes: c0 and c2 of each are multiplied in place, and the words of the
-/// products, in reverse, are the next counter's but for c1, c3 and keys.
+/// A round of philox() for two counters in eight lanes. c0 and c2 of each are multiplied in place; the words of the
+/// products, in reverse order, become the next counter after xor with c1, c3 and the keys.
 DESCENT_LANES inline void philox_round(words& c, words& k) {
   words const product = even_products(c, words{0xD2511F53, 0, 0xCD9E8D57, 0, 0xD2511F53, 0, 0xCD9E8D57, 0});
   c = __builtin_shufflevector(product, product, 3, 2, 1, 0, 7, 6, 5, 4) ^ (words)((unsigned_longs)c >> 32) ^ k;
   k += words{0x9E3779B9, 0, 0xBB67AE85, 0, 0x9E3779B9, 0, 0xBB67AE85, 0};
 }
 
-/// a <- random_bits() of one stream, b <- those of another.
+/// a <- random_bits() of stream_a, b <- random_bits() of stream_b.
 DESCENT_LANES inline void random_bits_in_lanes(random_packet& a, random_packet& b, std::uint64_t seed,
                                                std::int64_t step, std::int64_t packet, int stream_a, int stream_b) {
   auto const low = std::uint32_t(step), high = std::uint32_t(step >> 32);
@@ -43,7 +43,7 @@ DESCENT_LANES inline void random_bits_in_lanes(random_packet& a, random_packet& 
 }
 #endif
 
-/// The streams of what the plan's step rounds at random: the value, if With is true, and members of the state.
+/// The streams of what the plan's step rounds stochastically: the value, if With is true, and members of the state.
 template <class Plan, bool With> struct rounded_streams {
   template <std::size_t I>
   static constexpr bool slot = Plan::template updates<I> && Plan::template rounds<typename Plan::template slot<I>>;
@@ -53,10 +53,10 @@ template <class Plan, bool With> struct rounded_streams {
   }(typename Plan::every_slot{});
 
   template <int Stream> static constexpr bool rounded = all[Stream];
-  /// How many there are before a stream, and in all.
+  /// The number of rounded streams before a stream, and in all.
   template <int Stream> static constexpr int before = int(std::count(all.begin(), all.begin() + Stream, true));
   static constexpr int count = before<int(all.size())>;
-  /// The stream that has so many before it.
+  /// The rounded stream that follows `Before` others.
   template <int Before> static constexpr int number = [] {
     int stream = -1;
     for (int left = Before; left >= 0; left -= all[std::size_t(stream)]) ++stream;

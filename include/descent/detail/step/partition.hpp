@@ -10,20 +10,20 @@
 #include <string>
 #include <vector>
 
-/// How tensors are sent, and their elements divided among ranks: a pure function of the layout, the number of ranks and
-/// the bytes of a bucket.
+/// How tensors are grouped to be sent and their elements divided among ranks: a pure function of the layout, the number
+/// of ranks and the bytes of a bucket.
 namespace descent::detail {
 
-/// Neighbours among the tensors, whose gradients are sent together.
+/// Consecutive tensors, whose gradients are sent together.
 struct bucket {
   std::size_t first_tensor, tensors;
   chunk_run all;
-  std::vector<chunk_run> shares;  // of each rank, where they are what it owns
+  std::vector<chunk_run> shares;  // what each rank owns, if sharded
   std::int64_t room;              // elements of one rank's part
-  std::int64_t part;              // where the parts that each rank has the sum of begin: its own, or all
+  std::int64_t part;              // offset in the sum: of the rank's own part if sharded, else of all parts
 };
 
-/// One run of chunks for each rank, in order, of about the same room. Some are empty where chunks are few.
+/// One run of chunks per rank, in order and of about equal size. Some are empty if there are few chunks.
 template <class Layout>
 std::vector<chunk_run> shares_of(Layout const& where, chunk_run const& all, int ranks) {
   std::vector<chunk_run> shares;
@@ -38,14 +38,14 @@ std::vector<chunk_run> shares_of(Layout const& where, chunk_run const& all, int 
   return shares;
 }
 
-/// All buckets, and which of them each tensor is in.
+/// All buckets, and the bucket of each tensor.
 struct partition {
   std::vector<bucket> buckets;
   std::vector<std::size_t> bucket_of;
-  std::int64_t part = 0;     // elements that a rank owns, or all, with what pads the parts
-  std::int64_t largest = 0;  // room of one
+  std::int64_t part = 0;     // elements that a rank owns if sharded, else all; padding included
+  std::int64_t largest = 0;  // the largest room of a bucket
 
-  /// Which rank owns a chunk.
+  /// The rank that owns a chunk.
   template <class Layout> std::size_t owner(Layout const& where, std::int64_t chunk) const {
     auto const& shares = holder(where, chunk).shares;
     auto const ends_before = [&](chunk_run const& s) { return s.first_chunk + s.chunks <= chunk; };
@@ -69,8 +69,8 @@ struct partition {
   }
 };
 
-/// From the last tensor to the first, as a backward pass comes by them: a bucket is full before its gradients have more
-/// than so many bytes, and one tensor may have more. Without a limit there is one bucket.
+/// Fills buckets from the last tensor to the first, in the order of a backward pass. A bucket has at most bucket_bytes
+/// on the wire, unless a single tensor has more. Without overlap there is one bucket.
 template <class Plan, class Layout> partition partition_of(Layout const& where,
                                                            typename Plan::parallel_policy const& team) {
   int const ranks = team.comm->size();
@@ -104,14 +104,14 @@ template <class Plan, class Layout> partition partition_of(Layout const& where,
   return all;
 }
 
-/// The bytes of the buffers in which a rank meets the others.
+/// The bytes of the buffers through which a rank exchanges data with the others.
 struct meeting_memory { std::int64_t sum, sent, received, values; };
 template <class Plan> meeting_memory meeting_memory_of(partition const& all, int ranks) {
   using wire = typename Plan::gradient_sum::wire;
   constexpr bool ordered = Plan::gradient_sum::ordered;
   std::int64_t const bucket = ranks * all.largest * std::int64_t(sizeof(wire));
   constexpr int kept =
-      Plan::parallel_policy::communicator_type::on_device ? 0 : 2;  // the own values, as sent and as before
+      Plan::parallel_policy::communicator_type::on_device ? 0 : 2;  // this rank's values: as sent, and as before
   std::int64_t const sum = Plan::keeps_sum ? all.part * std::int64_t(sizeof(typename Plan::gradient_sum::sum)) : 0;
   return {sum, Plan::shards || ordered ? bucket : 0, ordered ? bucket : 0,
           Plan::shards ? (ranks + kept) * all.part * Plan::largest_value : 0};
@@ -123,7 +123,7 @@ inline void require_root(int root, int ranks) {
                                 std::to_string(root));
 }
 
-/// What gradients are divided by on the wire. What rounds in half must not overflow in a sum: a power of two is exact.
+/// The divisor of gradients on the wire. It guards sums in half against overflow; a power of two is exact.
 template <class Wire> double wire_divisor_of(int ranks) {
   double wire_divisor = 1;
   if (std::is_same_v<Wire, half>)
@@ -131,7 +131,7 @@ template <class Wire> double wire_divisor_of(int ranks) {
   return wire_divisor;
 }
 
-/// The elements of a tensor that lie in a run of chunks.
+/// The elements of a tensor in a run of chunks.
 struct tensor_part { std::int64_t begin, size; };
 template <class Record> tensor_part part_in(Record const& tensor, chunk_run const& run) {
   auto const element = [&](std::int64_t chunk) {

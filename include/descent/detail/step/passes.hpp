@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
-/// What is done to every packet outside of a step: body.operator()<Plan, Real, M>(buffers, element, packet_extent),
-/// with the plan of the tensor's types.
+/// What is done to every packet outside a step: body.operator()<Plan, Real, M>(buffers, element, packet_extent), with
+/// the plan of the tensor's types.
 namespace descent::detail {
 
 struct zero_all {
@@ -17,7 +17,7 @@ struct zero_all {
   }
 };
 
-/// Master or remainder from the value.
+/// Sets the master or remainder from the value.
 struct reload_all {
   template <class Plan, class Real, int M>
   DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
@@ -53,17 +53,17 @@ template <class F, class Factor> struct transform_all {
 };
 template <class F, class Factor> transform_all(F, Factor, Factor) -> transform_all<F, Factor>;
 
-/// The room for a value, by its number among all, where the largest type fits.
+/// Where an element's value is saved, by the element's number among all. There is room for the largest type.
 template <class Plan> DESCENT_HD typename Plan::value* saved_at(std::byte* saved, std::int64_t element) {
   std::int64_t const within = element % arena_alignment;
   return reinterpret_cast<typename Plan::value*>(saved + (element - within) * Plan::largest_value) + within;
 }
 
-/// Where the values go for a while.
+/// What temporarily replaces the values.
 enum class swap_target { average, ahead };
 
-/// saved[..] <- value <- the target of the swap, by the numbers of the elements among all. The average is the policy's,
-/// or else the rule's.
+/// saved[..] <- value <- the target of the swap; if `stays`, the value is only saved. The average is the policy's or,
+/// without one, the rule's.
 template <class Plan, class Real, int M, swap_target To = swap_target::average>
 DESCENT_HD void swap_in_packet(buffers<Plan> const& x, std::int64_t i, packet_extent e, std::byte* saved,
                                [[maybe_unused]] typename Plan::rule const& rule, bool stays = false) {
@@ -85,7 +85,7 @@ DESCENT_HD void swap_in_packet(buffers<Plan> const& x, std::int64_t i, packet_ex
   write(x.value + i, p, e);
 }
 
-/// saved[..] <- value, value <- parameter + factor g; a factor of 0 leaves the value as it is.
+/// saved[..] <- value, value <- parameter + factor g; a factor of 0 leaves the value unchanged.
 template <class Factor> struct ascend_all {
   std::byte* saved;
   Factor factor;

@@ -24,7 +24,7 @@ namespace descent::detail {
 template <class T> inline constexpr std::int64_t bytes_of = sizeof(T);
 template <> inline constexpr std::int64_t bytes_of<void> = 0;
 
-/// Types by index; one type stands for all.
+/// Types by index; a single type is used for all.
 template <class... Ts> struct type_list {
   template <std::size_t I> static auto pick() {
     if constexpr (sizeof...(Ts) == 1) return pick_from<0, Ts...>();
@@ -50,7 +50,7 @@ struct matrix_rule_type<P> { using type = typename P::matrix_rule; };
 
 template <class Plan, int I> struct typed_plan;
 
-/// Whether the optimizer was given a policy of this kind.
+/// Whether the optimizer has a policy of this kind.
 template <class Plan, class Kind> inline constexpr bool has = Plan::template has<Kind>;
 
 template <class Value, class Gradient, class Rule, class... Ps> struct plan {
@@ -59,13 +59,13 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   template <class Kind> static constexpr bool has = !std::is_void_v<policy<Kind>>;
   template <class... Kinds> static constexpr bool has_any = (has<Kinds> || ...);
 
-  using value = Value;  // several types in mixed<...>
+  using value = Value;  // mixed<...> if there are several types
   using parallel_policy = policy_of<kind::parallel, single, Ps...>;
   using gradient_sum = gradient_reduction<Gradient, parallel_policy>;
   static constexpr bool parallel = gradient_sum::parallel, shards = gradient_sum::shards,
                         overlaps = gradient_sum::overlaps;
   using gradient = typename gradient_sum::sum;  // what the step reads
-  using own_gradient = Gradient;           // what the caller has
+  using own_gradient = Gradient;           // the caller's
   using rule = Rule;
   using policies = policy_set<Ps...>;
   using master = typename master_type<policy<kind::master>>::type;
@@ -85,15 +85,15 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using every_slot = std::make_index_sequence<slots>;
 
   static constexpr bool has_master = !std::is_void_v<master>;
-  /// What the rule updates: the master copy, or the value where there is none.
+  /// What the rule updates: the master copy, or the value if there is none.
   using master_or_value = std::conditional_t<has_master, master, Value>;
 
-  /// This plan as it is for a tensor of the I-th pair of types.
+  /// The pairs of types of values and gradients; typed<I> is this plan for tensors of the I-th pair.
   static constexpr int pairs = types<Value>::count;
   static constexpr std::int64_t largest_value = std::ranges::max(types<Value>::sizes);
   template <int I> using typed = std::conditional_t<types<Value>::several, typed_plan<plan, I>, plan>;
 
-  /// Whether the value and 16 bits beside it make a float.
+  /// Whether the value and 16 separately stored bits make a float.
   static constexpr bool has_remainder = std::is_same_v<policy<kind::master>, master_remainder>;
 
   using clip = policy<kind::clip>;
@@ -101,7 +101,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using accumulation = policy<kind::accumulation>;
   using average = policy<kind::average>;
   using perturbation = policy<kind::perturbation>;
-  /// Whether it is sam: the other one is gradient_ahead.
+  /// Whether the perturbation is sam, or gradient_ahead.
   static constexpr bool is_sam = requires { &perturbation::rho; },
                         moves_ahead = !is_sam && !std::is_void_v<perturbation>;
   using rows = policy<kind::rows>;
@@ -109,39 +109,39 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// The type of lookahead's slow weights.
   using slow = std::conditional_t<has_remainder || types<master_or_value>::several, real, master_or_value>;
 
-  /// What matrices follow instead of the rule.
+  /// The rule that updates matrices, and its policy.
   using matrices = policy<kind::matrices>;
   using matrix_rule = typename matrix_rule_type<matrices>::type;
   static constexpr bool has_matrices = !std::is_void_v<matrices>;
 
   static constexpr bool shares_scale = requires { &loss_scale::shared; };
-  /// Whether gradients in memory may be divided by the loss scale: not halves, and none to which others are added.
+  /// Whether stored gradients may be divided by the loss scale: not in half, and not if micro-batches accumulate.
   static constexpr bool unscales =
       has<kind::loss_scale> && !has<kind::accumulation> && !std::is_same_v<own_gradient, half>;
-  /// Whether the caller's gradients are set to zero, and whether the passes over what the step reads do it.
+  /// Whether the caller's gradients are set to zero, and whether the update does that.
   static constexpr bool zeroes_own = has<kind::zero_grad>, zeroes = zeroes_own && !parallel;
   static constexpr bool maximizes = has<kind::maximize>;
-  /// Whether there is an average of the policy's or the rule's to evaluate.
+  /// Whether swap_average() has an average to use, the policy's or the rule's.
   static constexpr bool averages = has<kind::average> || (has_averaged<Rule> && !has_matrices);
   static constexpr bool selects_rows = has<kind::rows>;
-  /// Whether each row counts its updates.
+  /// Whether each row counts its own updates.
   static constexpr bool per_row_step = [] {
     if constexpr (selects_rows) return rows::own_step;
     else return false;
   }();
   static constexpr bool sums = has_sums<Rule>;
-  /// Whether gradients in memory are multiplied by a factor.
+  /// Whether stored gradients are multiplied by a factor.
   static constexpr bool scales = parallel || has_any<kind::clip, kind::loss_scale, kind::accumulation>;
   static constexpr bool measures = sums || has_any<kind::clip, kind::loss_scale, kind::finiteness>;
-  /// Whether kernels ask if the step goes on. Where they do not, terms that are not finite freeze all units: gradients
-  /// that are to become zero, matrices and rows that count would not notice.
+  /// Whether kernels check that the step goes on. If not, terms that are not finite freeze all units instead. That does
+  /// not stop the zeroing of gradients, the update of matrices or the counts of rows.
   static constexpr bool may_skip =
       measures || has<kind::accumulation> || parallel || zeroes_own || has_matrices || per_row_step;
-  /// Whether gradients are added over ranks where they are read first, and whether their sum is kept for a second time.
+  /// Whether gradients are summed over ranks when first read, and whether the sum is stored for later reads.
   static constexpr bool adds_when_read = gradient_sum::when_read, keeps_sum = !adds_when_read || measures;
-  /// Sums need the clip factor first, and it needs the norm: then the norm has a pass of its own.
+  /// Whether the norm has a separate pass: the rule's sums need the clip factor, which needs the norm.
   static constexpr bool norm_first = has<kind::clip> && sums;
-  /// Whether the update knows more buffers than gradient, value, master and state.
+  /// Whether the update uses buffers other than gradient, value, master and state.
   static constexpr bool has_extras =
       has_any<kind::noise, kind::rounding, kind::average, kind::lookahead, kind::perturbation> || takes_normal<Rule> ||
       has_remainder || has_averaged<Rule> || has_matrices;
@@ -157,15 +157,15 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
     if constexpr (has<kind::clip>) return clip::over;
     else return scope::model;
   }();
-  /// Rows of partial sums for the norm of the gradients: the norm, for doubles that of the large ones, the parameters'.
+  /// Rows of partial sums for the norm: the gradients, for doubles the large gradients, and the parameters.
   static constexpr bool has_large = norm_of == norm::l2 && types<gradient>::any_double;
-  /// What the elements of an L1 norm are multiplied by, so that no sum of finite ones overflows.
+  /// Multiplies the elements of an L1 norm, so that no sum of finite ones overflows.
   static constexpr double sum_scale = types<gradient>::any_double ? 0x1p-64 : 1;
   static constexpr bool measures_parameters = std::is_same_v<clip, clip_adaptive>;
   static constexpr int norm_sums = 1 + has_large + measures_parameters;
-  /// Whether each row of a tensor that has several columns is clipped by itself.
+  /// Whether the rows of a tensor that has several columns are clipped separately.
   static constexpr bool clips_rows = measures_parameters;
-  /// Whether a row keeps the largest of what it measures instead of the sum.
+  /// Whether a row of partial sums keeps the largest value instead of the sum.
   DESCENT_HD static constexpr bool keeps_largest(int row) { return norm_of == norm::inf && row == 0; }
 
   static constexpr std::size_t sum_count = [] {
@@ -177,13 +177,13 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
     else return false;
   }();
 
-  /// Whether each tensor has terms of its own.
+  /// Whether each tensor has its own terms.
   static constexpr bool unit_per_tensor = sums_per_tensor || clip_over == scope::tensor;
-  /// Whether the sums of each tensor have, for they need its memory.
+  /// Whether each tensor's sums have their own terms, because they need its memory.
   static constexpr bool sum_terms_per_tensor = sums_per_tensor && has_sums_of_memory<Rule>;
   static constexpr bool totals_per_tensor = sums_per_tensor || clip_over != scope::model;
 
-  /// Whether what is stored as T is rounded at random.
+  /// Whether what is stored as T is rounded stochastically.
   template <class T> static constexpr bool rounds = has<kind::rounding> && sizeof(T) == 2;
 
   static constexpr bool any_rounds = [] {
@@ -199,8 +199,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   }
   template <std::size_t I> static constexpr bool updates = in_update(I);
 
-  /// Bytes that one update moves for each parameter: in read-only passes, and in the update. Lookahead's slow weights
-  /// count in full, although only every k-th update moves them.
+  /// Bytes that one step moves per parameter: in read-only passes, and in the update. Lookahead's slow weights count in
+  /// full, although only every k-th update moves them.
   template <class Typed = plan> static constexpr std::int64_t pass_bytes(std::array<bool, slots> const& used) {
     constexpr std::int64_t gradient = bytes_of<typename Typed::gradient>, master = master_bytes<Typed>;
     std::int64_t const norm = gradient + (measures_parameters ? master : 0);
@@ -212,7 +212,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
            (Typed::has_master ? bytes_of<typename Typed::value> : 0) + 2 * state_bytes(used, in_update) +
            (has<kind::average> ? 2 * bytes_of<real> : 0) + (has<kind::lookahead> ? 2 * bytes_of<slow> : 0);
   }
-  /// Kernels of one step on a device, beside those of a communicator.
+  /// The number of kernels of one step on a device, without a communicator's.
   static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + per_row_step + 2 + (parallel ? 2 : 0) +
                                   (gradient_sum::ordered && !adds_when_read) + (shards ? 4 : 0);
 
@@ -226,7 +226,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   }
 };
 
-/// A plan's view of tensors of its I-th pair of types: a value of the type of the masters has no master.
+/// A plan for tensors of its I-th pair of types. A value that has the type of the masters has no master.
 template <class Plan, int I> struct typed_plan : Plan {
   using value = typename types<typename Plan::value>::template at<I>;
   using gradient = typename types<typename Plan::gradient>::template at<I>;
@@ -240,14 +240,14 @@ template <class Plan, int I> struct own_plan : Plan::template typed<I> {
   using gradient = typename types<typename Plan::own_gradient>::template at<I>;
 };
 
-/// The same for all pairs, and for what is done on each rank by itself.
+/// The same for all pairs, and for work that each rank does alone.
 template <class Plan> struct callers_plan : Plan {
   using gradient = typename Plan::own_gradient;
   static constexpr bool parallel = false, shards = false, overlaps = false, adds_when_read = false;
   template <int I> using typed = own_plan<Plan, I>;
 };
 
-/// f<Typed>() with the plan for a tensor's pair of types; on the side where f lives.
+/// Calls f<Typed>() with the plan for a tensor's pair of types.
 DESCENT_CALLS
 template <class Plan, class F, int I = 0> DESCENT_HD decltype(auto) with_types([[maybe_unused]] int types, F const& f) {
   if constexpr (I + 1 < Plan::pairs) {

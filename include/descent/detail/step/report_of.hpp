@@ -13,7 +13,7 @@
 
 namespace descent::detail {
 
-/// The totals over the chunks of the tensors that are wanted, added as the step adds all.
+/// The totals over the chunks of the tensors that `wanted` accepts, added in the same order as in a step.
 template <class Plan, class Wanted>
 norm_totals totals_of(layout<typename Plan::value, typename Plan::gradient> const& where,
                       std::vector<double> const& partial, Wanted const& wanted) {
@@ -27,7 +27,7 @@ norm_totals totals_of(layout<typename Plan::value, typename Plan::gradient> cons
   });
 }
 
-/// Every tensor, if the gradients of any are not finite.
+/// All tensors if any gradient is not finite, otherwise none.
 template <class Plan>
 std::vector<gradient_state> diagnosis_of(layout<typename Plan::value, typename Plan::gradient> const& where,
                                          std::vector<double> const& partial) {
@@ -42,7 +42,7 @@ std::vector<gradient_state> diagnosis_of(layout<typename Plan::value, typename P
   return finite ? std::vector<gradient_state>{} : all;
 }
 
-/// What was not finite, for people. Given the tensor, where the unit is one.
+/// What was not finite, as text. `tensor` is the tensor's name if the unit is a tensor, otherwise null.
 inline std::string text_of(term_fault const& f, std::int64_t update, std::string const& type,
                            std::string const* tensor) {
   if (f.what == term_fault::divisor)
@@ -70,8 +70,8 @@ template <class Plan>
   throw std::invalid_argument(text_of<Plan>(where, f, update));
 }
 
-/// Throws std::invalid_argument where something in update t of groups that are not frozen is not finite in the type of
-/// the arithmetic: the terms, or those of the sums; given what each unit remembers, or nothing at the start.
+/// Throws std::invalid_argument if a term of update t is not finite in the type of the arithmetic (with sums: a term
+/// of the sums). Ignores frozen groups. `memories` has the memory of each unit; empty means that of the start.
 template <class Plan>
 void check_terms(layout<typename Plan::value, typename Plan::gradient> const& where,
                  std::vector<group_entry<typename Plan::rule>> const& groups, typename Plan::policies const& policies,
@@ -96,10 +96,10 @@ void check_terms(layout<typename Plan::value, typename Plan::gradient> const& wh
     refuse_terms<Plan>(where, {term_fault::policies}, t);
 }
 
-/// Skips in a row after which a training without a loss scale of its own counts as stuck.
+/// Training without its own loss scale counts as stuck after this many skips in a row.
 inline constexpr int usual_patience = 20;
 
-/// Why the last call updated nothing, given what was not finite beside gradients and the loss.
+/// Why the last call updated nothing. `fault` says what was not finite, other than gradients and the loss.
 inline std::string why_not(control_block const& c, std::string const& fault, std::vector<std::string> const& names,
                            std::vector<std::int32_t> const& tensor_of_chunk, bool stuck, bool scales_loss) {
   std::string why;
@@ -117,7 +117,7 @@ inline std::string why_not(control_block const& c, std::string const& fault, std
   return why;
 }
 
-/// What the control block says, for people.
+/// The control block as a report for users.
 template <class Plan>
 step_report report_of(layout<typename Plan::value, typename Plan::gradient> const& where,
                       [[maybe_unused]] typename Plan::policies const& policies, control_block const& c,

@@ -12,21 +12,21 @@
 #include <numeric>
 #include <vector>
 
-/// Rows that are clipped each by itself: their norms, by pieces that end where a row or a chunk does.
+/// Rows that are clipped separately: their norms, summed by pieces that end where a row or a chunk ends.
 namespace descent::detail {
 
-/// The rows of one tensor and their pieces, among those of all tensors. With one column the tensor is one unit.
+/// The rows of one tensor and their pieces, numbered across all tensors. With one column the tensor is one unit.
 struct row_pieces {
   std::int64_t columns = 1, first_row = 0, first_piece = 0;
-  std::int64_t period = 1;    // after so many elements a row and a chunk begin together
-  std::uint64_t inverse = 0;  // of the columns
+  std::int64_t period = 1;    // in elements; at its multiples a row and a chunk begin together
+  std::uint64_t inverse = 0;  // inverse_of_count(columns)
 
   DESCENT_HD bool several() const { return columns > 1; }
-  /// The number of the piece that begins at this element; of the last element's successor, that of the next tensor.
+  /// The number of the piece that begins at this element; at the tensor's end, the number that comes next.
   DESCENT_HD std::int64_t piece_at(std::int64_t element) const {
     return piece_at(element, (element + columns - 1) / columns);
   }
-  /// Of the first piece of a row.
+  /// The number of the first piece of a row.
   DESCENT_HD std::int64_t piece_of(std::int64_t row) const { return piece_at(row * columns, row); }
 
  private:
@@ -35,7 +35,7 @@ struct row_pieces {
   }
 };
 
-/// Elements [begin, end) of a tensor: piece k of those in a chunk.
+/// Elements [begin, end) of a tensor: piece k of a chunk.
 struct piece_span { std::int64_t begin, end; };
 DESCENT_HD inline piece_span piece_in(row_pieces const& rows, chunk_span const& chunk, std::int64_t k) {
   std::int64_t const row = chunk.begin / rows.columns + k, last = chunk.begin + chunk.size;
@@ -46,7 +46,7 @@ DESCENT_HD inline std::int64_t pieces_in(row_pieces const& rows, chunk_span cons
   return rows.piece_at(chunk.begin + chunk.size) - rows.piece_at(chunk.begin);
 }
 
-/// Of all tensors.
+/// The rows and pieces of all tensors.
 struct all_row_pieces {
   std::vector<row_pieces> of;
   std::int64_t rows = 0, pieces = 0;
@@ -62,7 +62,7 @@ struct all_row_pieces {
   }
 };
 
-/// What the host keeps of them: the rows of their norms by piece, and the factors with room for a packet behind them.
+/// The host's buffers for them: the partial sums of norms by piece, and the factors with a packet of padding.
 template <class Plan, bool = Plan::clips_rows> struct host_row_clip {
   template <class Where> explicit host_row_clip(Where const&) {}
 };
@@ -78,7 +78,7 @@ template <class Plan> struct host_row_clip<Plan, true> {
   double& partial_at(int row, std::int64_t piece) { return partial[std::size_t(row * rows.pieces + piece)]; }
 };
 
-/// What element i contributes to the rows of the norm, given gradients that were read before.
+/// What element i contributes to the sums of the norm. Its gradient has been read before in this step.
 template <class Plan, class Real>
 DESCENT_HD void squares_at(double (&square)[Plan::norm_sums], buffers<Plan> const& x, std::int64_t i) {
   Real g[1], p[1];
@@ -91,7 +91,7 @@ DESCENT_HD void squares_at(double (&square)[Plan::norm_sums], buffers<Plan> cons
   square[Plan::norm_sums - 1] = of_p * of_p;
 }
 
-/// The totals of a row of a tensor, given what pieces add: [row of the norm][piece of all].
+/// The totals of a row of a tensor, from the partial sums: [sum of the norm][piece of all].
 template <class Plan>
 DESCENT_HD norm_totals totals_of_row(row_pieces const& rows, std::int64_t row, double const* partial,
                                      std::int64_t pieces) {

@@ -6,13 +6,13 @@
 
 #include <cstdint>
 
-/// Which elements belong to rows that are selected.
+/// Which elements belong to selected rows.
 namespace descent::detail {
 
 /// The rows of one tensor, as the passes see them.
 struct row_record {
-  std::uint8_t const* mask = nullptr;  // of each row, not 0 where it is selected; null: all are
-  std::int32_t* updates = nullptr;     // of each row, where rows count their own
+  std::uint8_t const* mask = nullptr;  // of each row, not 0 if it is selected; null: all are
+  std::int32_t* updates = nullptr;     // of each row, if rows count their own
   std::int64_t columns = 1;
 
   DESCENT_HD bool selects(std::int64_t row) const { return !mask || mask[row]; }
@@ -21,7 +21,7 @@ struct row_record {
 
 inline constexpr unsigned all_selected = 0xff;
 
-/// Bit j for each of the size elements from i on that is in a selected row.
+/// Bit j, for j < size, is set if element i + j is in a selected row.
 DESCENT_HD inline unsigned selected(row_record const& rows, std::int64_t i, int size) {
   unsigned const all = all_selected >> (8 - size);
   if (!rows.mask) return all;
@@ -35,8 +35,8 @@ DESCENT_HD inline unsigned selected(row_record const& rows, std::int64_t i, int 
   return bits;
 }
 
-/// all(row) where all of these elements are selected and, if rows differ in what they need, of one row; otherwise
-/// one(j, row) for each that is selected. On the side where they live.
+/// Calls all(row) if all `size` elements are selected and, if RowsDiffer, in one row; otherwise one(j, row) for each
+/// selected element. `row` is 0 unless RowsDiffer.
 DESCENT_CALLS
 template <bool RowsDiffer, class All, class One>
 DESCENT_HD void each_selected(row_record const& rows, std::int64_t i, int size, All const& all, One const& one) {
@@ -48,8 +48,8 @@ DESCENT_HD void each_selected(row_record const& rows, std::int64_t i, int size, 
     if (bits >> j & 1) one(j, RowsDiffer ? rows.row_of(i + j) : 0);
 }
 
-/// Counts an update of each selected row whose first element is among the size from begin on: by the thread-th of
-/// `threads`.
+/// Counts an update of each selected row whose first element is in [begin, begin + size). Each of `threads` threads
+/// calls it with its number.
 DESCENT_HD inline void count_rows(row_record const& rows, std::int64_t begin, int size, int thread, int threads) {
   std::int64_t const first = (begin + rows.columns - 1) / rows.columns;
   std::int64_t const last = (begin + size + rows.columns - 1) / rows.columns;

@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-/// What is taken over when parameters change their rows.
+/// What is copied when parameters gain or lose rows.
 namespace descent::detail {
 
 /// Where a tensor's rows come from.
 struct row_move {
-  std::int64_t old = -1;               // the tensor's number in the old list; -1: it is new
-  std::int64_t const* from = nullptr;  // the old row of each row; null: the same
+  std::int64_t old = -1;               // the tensor's number in the old list; -1: a new tensor
+  std::int64_t const* from = nullptr;  // the old row of each row; null: the same row
 };
 
 /// All moves from one list of parameters to another.
@@ -27,7 +27,7 @@ template <class Layout> struct row_changes {
   std::vector<row_move> moves;  // of each new tensor
 };
 
-/// One buffer of the optimizer's, whose elements are in the order of the arena.
+/// One of the optimizer's buffers, with its elements in the order of the arena.
 struct owned_buffer {
   std::byte* at;
   std::int64_t size;  // of an element
@@ -37,7 +37,7 @@ template <class Layout> std::int64_t rows_of(Layout const& where, std::size_t t)
   return where.tensors[t].count / where.columns[t];
 }
 
-/// Throws std::invalid_argument where names or shapes do not fit. What `from` holds is not looked at.
+/// Throws std::invalid_argument if names or shapes do not match. Does not check the rows in `from`.
 template <class Layout>
 row_changes<Layout> changes_of_rows(Layout const& old, Layout const& now, std::vector<row_source> const& sources) {
   std::vector<row_move> moves(now.tensors.size());

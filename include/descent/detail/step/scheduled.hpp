@@ -13,10 +13,10 @@
 /// Rules with their scheduled fields.
 namespace descent::detail {
 
-/// What the control block says about learning rates, beside the schedules.
+/// Changes to the learning rate from the control block, in addition to schedules.
 struct rate_change {
   double scale = 1;  // of on_plateau
-  double fixed = 0;  // instead of any other, if above 0
+  double fixed = 0;  // if above 0, replaces any other
 };
 
 template <class Policy> concept follows_step = requires(Policy const& p) { p.schedule; };
@@ -24,7 +24,7 @@ template <class Policy> concept follows_step = requires(Policy const& p) { p.sch
 template <class Policies> inline constexpr bool follows_steps = false;
 template <class... Ps> inline constexpr bool follows_steps<policy_set<Ps...>> = (follows_step<Ps> || ...);
 
-/// The rule of a group with its fields as they are at this step.
+/// A group's rule with its scheduled fields set for this step.
 template <class Rule, class Policies>
 DESCENT_HD Rule scheduled(Rule rule, Policies const& policies, std::int64_t step, [[maybe_unused]] int group = 0,
                           [[maybe_unused]] rate_change const& rate = {}) {
@@ -38,7 +38,7 @@ DESCENT_HD Rule scheduled(Rule rule, Policies const& policies, std::int64_t step
   return rule;
 }
 
-/// The same of the rule of matrices, which learning_rate() is not for.
+/// The same for the matrix rule, to which learning_rate() does not apply.
 template <class Rule, class Policies>
 DESCENT_HD Rule scheduled_for_matrices(Rule rule, Policies const& policies, std::int64_t step,
                                        [[maybe_unused]] int group = 0, [[maybe_unused]] rate_change const& rate = {}) {
@@ -49,7 +49,7 @@ DESCENT_HD Rule scheduled_for_matrices(Rule rule, Policies const& policies, std:
   return rule;
 }
 
-/// Throws std::invalid_argument where schedules have taken a field of a group's rule out of its range at this step.
+/// Throws std::invalid_argument if schedules move a field of a group's rule out of its range at this step.
 template <class Rule> void check_scheduled(Rule const& rule, std::int64_t step, int group) {
   if constexpr (has_check<Rule>) try {
       rule.check();
@@ -59,7 +59,7 @@ template <class Rule> void check_scheduled(Rule const& rule, std::int64_t step, 
     }
 }
 
-/// The rule of a group, or of any, with a value like no other in its scheduled fields.
+/// The rule of a group, or of any group if -1, with an unusual value in its scheduled fields.
 template <class Rule, class Policy> void forget(Rule& rule, Policy const& policy, int group) {
   if constexpr (follows_step<Policy>) policy.forget_in(rule, group);
 }

@@ -8,11 +8,11 @@
 #include <type_traits>
 
 /// Eight floats as one number type for rules on the host. On x86-64 its functions are compiled for AVX2 and F16C
-/// whatever the flags, and the host backend asks the processor before it uses them; elsewhere they are compiled for
-/// the target as it is. No fused multiply-add unless the flags allow it, so that neither choice changes a bit.
+/// whatever the flags, and the host backend checks the processor before it uses them; elsewhere they are compiled as
+/// the flags say. They use fused multiply-add only if the flags allow it, so neither choice changes a bit.
 ///
-/// Copies are user-provided so that a pack is passed by reference: one calling convention with and without AVX.
-/// Device code never has a pack, but nvcc reads these functions in its device pass too: there they are empty.
+/// Copies are user-provided so that a pack is passed by reference, with one calling convention with and without AVX.
+/// Device code never uses a pack, but nvcc also compiles these functions in its device pass: there they are empty.
 #if defined(__x86_64__)
 #define DESCENT_LANES [[gnu::target("avx2,f16c")]]
 #else
@@ -21,7 +21,7 @@
 
 namespace descent::detail {
 
-using descent::abs, descent::cbrt, descent::pow, descent::select, descent::sqrt;  // beside those of packs
+using descent::abs, descent::cbrt, descent::pow, descent::select, descent::sqrt;  // next to those of packs
 using descent::is_finite, descent::is_nan;
 
 #if !defined(__CUDA_ARCH__)
@@ -29,14 +29,14 @@ typedef float floats __attribute__((vector_size(32), may_alias));
 typedef std::int32_t ints __attribute__((vector_size(32), may_alias));
 typedef std::uint32_t words __attribute__((vector_size(32), may_alias));
 typedef std::uint16_t shorts __attribute__((vector_size(16), may_alias));
-typedef float loose_floats __attribute__((vector_size(32), may_alias, aligned(4)));  // any place in memory
+typedef float loose_floats __attribute__((vector_size(32), may_alias, aligned(4)));  // any address
 typedef std::uint16_t loose_shorts __attribute__((vector_size(16), may_alias, aligned(2)));
 typedef float four_floats __attribute__((vector_size(16), may_alias));
 typedef double doubles __attribute__((vector_size(32), may_alias, aligned(8)));
 typedef long long longs __attribute__((vector_size(32), may_alias));
 typedef unsigned long long unsigned_longs __attribute__((vector_size(32), may_alias));
 
-// Conversions of width, each one or two instructions; GCC 12 makes many of a __builtin_convertvector.
+// Conversions of width in one or two instructions; GCC 12 needs many for __builtin_convertvector.
 #if defined(__x86_64__) && !defined(__clang__)
 DESCENT_LANES inline words to_words(shorts x) {
   typedef short signed_shorts __attribute__((vector_size(16)));
@@ -50,7 +50,7 @@ DESCENT_LANES inline shorts to_shorts(words x) {  // of values below 2^16
   return *reinterpret_cast<shorts const*>(&packed);
 }
 DESCENT_LANES inline doubles to_doubles(four_floats x) { return __builtin_ia32_cvtps2pd256(x); }
-DESCENT_LANES inline words even_products(words a, words b) {  // 64 bits each, of words 0, 2, 4 and 6
+DESCENT_LANES inline words even_products(words a, words b) {  // of words 0, 2, 4 and 6, 64 bits each
   typedef int signed_words __attribute__((vector_size(32)));
   return (words)__builtin_ia32_pmuludq256((signed_words)a, (signed_words)b);
 }
@@ -79,7 +79,7 @@ struct pack_mask {
     DESCENT_PACK_DO(lanes() = o.lanes());
     return *this;
   }
-  /// Declared for its static_assert alone.
+  /// Exists only for its static_assert.
   template <class Bool> requires std::is_same_v<Bool, bool> explicit operator Bool() const {
     static_assert(!std::is_same_v<Bool, bool>,
                   "a rule has no branches, as eight elements are computed at once: use select(condition, a, b)");
@@ -193,7 +193,7 @@ DESCENT_LANES DESCENT_HD inline void load(pack& r, bfloat16 const* p) {
 DESCENT_LANES DESCENT_HD inline void store(bfloat16* p, pack const& a) {
 #if !defined(__CUDA_ARCH__)
   words const x = (words)a.lanes(), nan = words{} + 0x7fff;
-  words const rounded = (x + 0x7fff + (x << 15 >> 31)) >> 16;  // half of the last place, less one where that is even
+  words const rounded = (x + 0x7fff + (x << 15 >> 31)) >> 16;  // to nearest, ties to even
   *reinterpret_cast<loose_shorts*>(p) = to_shorts(((ints)x & 0x7fffffff) <= 0x7f800000 ? rounded : nan);
 #endif
 }
@@ -228,7 +228,7 @@ struct double_pack {
 DESCENT_LANES DESCENT_HD inline void to_doubles(double_pack& r, pack const& a) {
   DESCENT_PACK_DO(for (int h = 0; h < 2; ++h) r.half(h) = to_doubles(reinterpret_cast<four_floats const*>(a.lane)[h]));
 }
-/// Elements whose bit is not set become 0.
+/// Sets elements whose bit is not set to 0.
 DESCENT_LANES DESCENT_HD inline void keep(double_pack& r, [[maybe_unused]] unsigned in) {
 #if !defined(__CUDA_ARCH__)
   for (int h = 0; h < 2; ++h) {
@@ -243,15 +243,15 @@ DESCENT_LANES DESCENT_HD inline void square(double_pack& r) {
 DESCENT_LANES DESCENT_HD inline void magnitude(double_pack& r, double scale) {
   DESCENT_PACK_DO(for (int h = 0; h < 2; ++h) r.half(h) = (doubles)((longs)r.half(h) & 0x7fffffffffffffff) * scale);
 }
-// Four sums lie anywhere. clang keeps that in mind only where a pointer to doubles is followed.
+// Four sums may have any address. clang respects that only if it sees a pointer to doubles dereferenced.
 DESCENT_LANES DESCENT_HD inline void clear_in_lanes([[maybe_unused]] double (&sum)[4]) {
   DESCENT_PACK_DO(*reinterpret_cast<doubles*>(sum) = doubles{});
 }
-/// sum[j % 4] <- its sum with element j
+/// sum[j % 4] <- sum[j % 4] + element j
 DESCENT_LANES DESCENT_HD inline void add(double (&sum)[4], double_pack const& a) {
   DESCENT_PACK_DO(*reinterpret_cast<doubles*>(sum) += a.half(0) + a.half(1));
 }
-/// sum[j % 4] <- the larger of it and element j, which are +0 or above; not a number if one is
+/// sum[j % 4] <- the larger of it and element j, which are +0 or above; NaN if either is NaN
 DESCENT_LANES DESCENT_HD inline void enlarge(double (&sum)[4], double_pack const& a) {
 #if !defined(__CUDA_ARCH__)
   doubles most = *reinterpret_cast<doubles const*>(sum);
@@ -278,10 +278,10 @@ DESCENT_LANES DESCENT_HD inline double fold_four_in_lanes(double const (&a)[4], 
 #undef DESCENT_PACK
 #undef DESCENT_PACK_DO
 
-/// Whether this processor runs the functions above.
+/// Whether this processor can run the functions above.
 inline bool has_lanes() {
 #if defined(__clang__) && defined(__x86_64__)
-  static bool const has = __builtin_cpu_supports("avx2");  // clang 14 cannot ask for f16c, which came a year earlier
+  static bool const has = __builtin_cpu_supports("avx2");  // clang 14 cannot query f16c, which is a year older
   return has;
 #elif defined(__x86_64__)
   static bool const has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");

@@ -8,7 +8,7 @@
 
 namespace descent::detail {
 
-/// What the update of an element needs for policies, beside the rule's terms.
+/// What the update of an element needs for policies, in addition to the rule's terms.
 template <class Real> struct step_terms {
   Real limit, noise, keep, take, pull;  // of clip_value, gradient_noise, the average (e <- keep e + take p), lookahead
   std::int64_t t;
@@ -18,7 +18,7 @@ struct no_step_terms {};
 template <class Plan>
 using step_terms_of = std::conditional_t<Plan::has_step_terms, step_terms<typename Plan::real>, no_step_terms>;
 
-/// Those of update t, given the rule of group 0.
+/// The step terms of update t. `rule` is that of group 0.
 template <class Plan>
 DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::rule const& rule,
                                                [[maybe_unused]] typename Plan::policies const& policies,
@@ -30,7 +30,7 @@ DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::r
     if constexpr (has<Plan, kind::clip_value>) k.limit = real(get<kind::clip_value>(policies).c);
     if constexpr (has<Plan, kind::noise>) {
       auto const& noise = get<kind::noise>(policies);
-      k.noise = real(float(noise.deviation(t - 1)));  // as wide as the normals; no doubt about pow's last bit
+      k.noise = real(float(noise.deviation(t - 1)));  // as precise as the normals; drops pow's last bits
       k.noise_seed = noise.seed;
     }
     if constexpr (takes_normal<typename Plan::rule>) k.noise_seed = rule.seed;

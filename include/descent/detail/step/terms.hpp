@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What an update computes with, on host and device: the terms of each group or tensor, and whether they are finite in
-/// the type of the arithmetic.
+/// What an update uses, on host and device: the terms of each group or tensor, and whether they are finite in the type
+/// of the arithmetic.
 namespace descent::detail {
 
-/// Before a loop on a device whose index would else be one into local memory.
+/// Unrolls a loop on a device, so that its indices do not force arrays into local memory.
 #if defined(__CUDA_ARCH__)
 #define DESCENT_UNROLL _Pragma("unroll")
 #else
@@ -21,11 +21,11 @@ namespace descent::detail {
 /// What the update of a group or tensor reads.
 template <class Rule, class Real> struct alignas(16) unit_terms {
   typename Rule::template terms<Real> terms;
-  Real factor;  // of every gradient
+  Real factor;  // of each gradient
   bool frozen;
 };
 
-/// terms<double> to terms<Real>.
+/// Converts terms<double> to terms<Real>.
 template <class Rule, class Real, class Terms>
 DESCENT_HD unit_terms<Rule, Real> narrowed(Terms const& k, double factor, bool frozen) {
   unit_terms<Rule, Real> u{{}, Real(factor), frozen};
@@ -34,7 +34,7 @@ DESCENT_HD unit_terms<Rule, Real> narrowed(Terms const& k, double factor, bool f
   return u;
 }
 
-/// The first of some terms that is not finite, or where that may be one not a number; their number if there is none.
+/// The first term that is not finite (NaN, for terms that may be infinite); the number of terms if there is none.
 template <class Rule, class Real> DESCENT_HD int bad_term(unit_terms<Rule, Real> const& x) {
   constexpr int n = int(members<Rule::template terms>);
   int first = n;
@@ -45,7 +45,7 @@ template <class Rule, class Real> DESCENT_HD int bad_term(unit_terms<Rule, Real>
   }
   return first;
 }
-/// Whether a unit may be used.
+/// Whether a unit's terms can be used.
 template <class Rule, class Real> DESCENT_HD bool is_sound(unit_terms<Rule, Real> const& x) {
   return x.frozen || (is_finite(x.factor) && bad_term(x) == int(members<Rule::template terms>));
 }
@@ -54,8 +54,8 @@ template <class Real> DESCENT_HD bool is_sound(step_terms<Real> const& k) {
 }
 DESCENT_HD inline bool is_sound(no_step_terms const&) { return true; }
 
-/// Whether nothing contributes to a unit's sums, nor follows its terms: a tensor without elements, or with no row that
-/// is selected, or a matrix of the matrix rule. Such terms may be 0 / 0.
+/// Whether no element contributes to a unit's sums or is updated with its terms: a tensor without elements or without
+/// selected rows, or one that the matrix rule updates. Such terms may be 0 / 0.
 template <class Plan>
 DESCENT_HD bool is_idle(bool has_elements, [[maybe_unused]] double const* totals,
                         [[maybe_unused]] std::int64_t stride) {
@@ -68,7 +68,7 @@ DESCENT_HD bool is_idle(bool has_elements, [[maybe_unused]] double const* totals
   return false;
 }
 
-/// What is wrong with a unit that is not sound, given its rule as it is at that step.
+/// What is wrong with a unit that is not sound. `scheduled` is its rule at that step.
 template <class Rule, class Real>
 DESCENT_HD term_fault fault_of(unit_terms<Rule, Real> const& x, [[maybe_unused]] Rule const& scheduled,
                                std::int64_t unit, term_fault::place what = term_fault::term) {
@@ -90,7 +90,7 @@ template <class Rule> using memory_of = typename memory_type<Rule>::type;
 
 template <class Plan> using unit_terms_of = unit_terms<typename Plan::rule, typename Plan::real>;
 
-/// The terms of update t of one group or tensor of a rule without sums; of a frozen one the memory stays as it is.
+/// The terms of one unit in update t, for a rule without sums. The memory of a frozen unit does not change.
 template <class Plan>
 DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
                                         typename Plan::policies const& policies, std::int64_t t, double factor,
@@ -106,14 +106,14 @@ DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& 
   }
 }
 
-/// The terms of a row that has been updated so often, this time included, of a rule whose fields are scheduled already.
+/// The terms of a row after `updates` updates, including this one. The fields of `r` are already scheduled.
 template <class Plan>
 DESCENT_HD typename Plan::rule::template terms<typename Plan::real> terms_of_row(typename Plan::rule const& r,
                                                                                  std::int32_t updates) {
   return narrowed<typename Plan::rule, typename Plan::real>(r.at(updates), 1, false).terms;
 }
 
-/// What the sums of a group, or of tensor u, in update t need.
+/// The terms that the sums of a group, or of tensor u, need in update t.
 template <class Plan>
 DESCENT_HD unit_terms_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& group,
                                               typename Plan::policies const& policies, std::int64_t t,
@@ -126,7 +126,7 @@ DESCENT_HD unit_terms_of<Plan> terms_for_sums(group_entry<typename Plan::rule> c
   else return narrowed<rule, typename Plan::real>(r.at(t), 1, group.frozen);
 }
 
-/// The terms of update t of one group or tensor, from its sums.
+/// The terms of one unit in update t, from its sums.
 template <class Plan>
 DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
                                         typename Plan::policies const& policies, std::int64_t t, double factor,

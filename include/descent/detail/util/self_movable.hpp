@@ -6,7 +6,7 @@
 
 namespace descent::detail {
 
-/// A T that a move to itself does not change; a container could be left empty.
+/// A T that self-move does not change; a plain container could be left empty.
 template <class T> struct self_movable : T {
   using T::T;
   self_movable() = default;

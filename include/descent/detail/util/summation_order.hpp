@@ -59,7 +59,7 @@ template <int Lanes, bool Largest = false, class Value> double add_strided(Value
   return add_block<Largest>(lane, Lanes);
 }
 
-/// The larger one of all, or their sum.
+/// The largest of all values, or their sum.
 template <int Lanes, class Value> double strided_total(bool largest, std::int64_t count, Value const& value) {
   return largest ? add_strided<Lanes, true>(value, count) : add_strided<Lanes>(value, count);
 }
