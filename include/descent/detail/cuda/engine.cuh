@@ -91,12 +91,12 @@ template <class Plan> class cuda_engine {
   void measure_norm([[maybe_unused]] std::vector<entry> const& groups,
                     [[maybe_unused]] char const* name = "gradient_norm()") {
     device_scope const scope(storage.device);
-    step_call const look{1, false, true};
+    step_call const measuring{1, false, true};
     if constexpr (!Plan::measures) storage.make_norm_partial();
     if constexpr (Plan::parallel)
       ranks.reduce(storage.view, controls(), groups, sends() ? sending::marked_to_measure : sending::all_to_measure,
-                   look, name, false);
-    measure_all<measure::norm>(look);
+                   measuring, name, false);
+    measure_all<measure::norm>(measuring);
     if constexpr (Plan::parallel) ranks.leave();
   }
   /// Sends the groups as kernel parameters: without a copy, and in order with the steps around it. Returns false if the

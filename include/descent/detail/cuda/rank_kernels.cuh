@@ -57,7 +57,7 @@ __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_
   enter(*team.progress, meeting);
   *before = *v.control;
   // Measuring gradients that are already counted adds no weight.
-  if (call.look && v.control->batches > 0) call.weight = 0;
+  if (call.measure_only && v.control->batches > 0) call.weight = 0;
   double loss = 0;
   if constexpr (has_loss<typename Plan::rule>) loss = *get<kind::loss>(w.policies).where;
   team.now->enter(weight_of<Plan>(*v.control, call), loss, hash_of_call(what, *v.control, *w.scale, team.now->groups));

@@ -235,7 +235,7 @@ class guarded_nccl {
     auto const pause = std::min<std::chrono::nanoseconds>(deadline_ / 20, std::chrono::milliseconds(100));
     std::unique_lock lock(mutex_);
     for (watcher_state s; !stop.stop_requested();) {
-      look(s);
+      observe(s);
       bool const over = !failure_.empty();
       lock.unlock();
       beats_.set(s.at);
@@ -247,7 +247,7 @@ class guarded_nccl {
     }
   }
   /// Called with the lock held.
-  void look(watcher_state& s) {
+  void observe(watcher_state& s) {
     s.state = ncclSuccess;
     if (comm_) {
       ncclResult_t const asked = ncclCommGetAsyncError(comm_, &s.state);

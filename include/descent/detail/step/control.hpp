@@ -58,7 +58,7 @@ struct control_block {
 struct step_call {
   double weight = 1;  ///< of the gradients since the last call
   bool flush = false;  ///< no new gradients: update with those accumulated
-  bool look = false;  ///< measure only, without a step
+  bool measure_only = false;  ///< measure only, without a step
 };
 
 /// A loss scale that several optimizers share, in the memory of the backend.
@@ -141,7 +141,7 @@ DESCENT_HD bool completes(control_block const& c, [[maybe_unused]] typename Plan
                           step_call const& call) {
   if constexpr (has<Plan, kind::accumulation>) {
     if (call.flush) return Plan::parallel || c.batches > 0;
-    return call.look || c.batches + 1 >= micro_batches<Plan>(policies, c.step);
+    return call.measure_only || c.batches + 1 >= micro_batches<Plan>(policies, c.step);
   } else {
     return true;
   }
