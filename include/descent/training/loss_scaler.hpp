@@ -4,7 +4,7 @@
 
 #include <descent/core/policy.hpp>
 #include <descent/detail/host/engine.hpp>
-#include <descent/detail/step/control.hpp>
+#include <descent/detail/step/control_block.hpp>
 #include <descent/policies/loss_scale.hpp>
 
 #include <cstdint>

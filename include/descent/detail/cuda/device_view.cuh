@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/step/packet.hpp>
 #include <descent/detail/step/controller.hpp>
+#include <descent/detail/step/packet.hpp>
 #include <descent/detail/step/row_mask.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/policies/parallel.hpp>

@@ -8,7 +8,7 @@
 #include <descent/detail/host/passes.hpp>
 #include <descent/detail/host/scaler.hpp>
 #include <descent/detail/matrix/stage.hpp>
-#include <descent/detail/step/control.hpp>
+#include <descent/detail/step/control_block.hpp>
 
 #include <algorithm>
 #include <cstring>

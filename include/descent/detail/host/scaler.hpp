@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/step/control.hpp>
+#include <descent/detail/step/control_block.hpp>
 
 namespace descent::detail {
 

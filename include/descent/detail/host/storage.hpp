@@ -4,7 +4,7 @@
 
 #include <descent/backends/systems.hpp>
 #include <descent/detail/host/chunk_pass.hpp>
-#include <descent/detail/host/control.hpp>
+#include <descent/detail/host/control_data.hpp>
 #include <descent/detail/host/memory.hpp>
 #include <descent/detail/host/ranks.hpp>
 #include <descent/detail/host/rows.hpp>

@@ -85,7 +85,7 @@ class heartbeats {
     std::lock_guard const lock(mutex_);
     if (rank_ == 0) {
       serve();
-      decide();
+      find_verdict();
     } else {
       hear_rank_0();
     }
@@ -312,7 +312,7 @@ class heartbeats {
   }
 
   /// Prefers causes to consequences: a rank that is gone, then one that is late, then an error from NCCL.
-  void decide() {
+  void find_verdict() {
     if (!verdict_.empty()) return;
     auto const now = clock::now();
     ranks_seen_[0] = {rank_state::here, now, position_};

@@ -4,7 +4,7 @@
 
 #include <descent/backends/host.hpp>
 #include <descent/core/rule.hpp>
-#include <descent/detail/step/control.hpp>
+#include <descent/detail/step/control_block.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/partition.hpp>
 #include <descent/detail/step/plan.hpp>

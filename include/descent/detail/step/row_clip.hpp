@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/step/control.hpp>
+#include <descent/detail/step/control_block.hpp>
 #include <descent/detail/step/double_sums.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/packet.hpp>
