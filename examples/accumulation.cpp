@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Gradient accumulation: micro-batches that give the result of the batch that does not fit into memory.
+// Gradient accumulation: micro-batches give the result of one batch that does not fit into memory.
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
 #include "parts/least_squares.hpp"
@@ -22,7 +22,7 @@ namespace ds = descent;
 
 constexpr int rows = 70, columns = 12, epochs = 10;
 
-/// How the rows of an epoch are cut: updates of some micro-batches of some rows each.
+/// How an epoch is divided: for each update, the number of rows of each of its micro-batches.
 using cut = std::vector<std::vector<int>>;
 
 template <class... Policies> struct problem {
@@ -41,7 +41,7 @@ template <class... Policies> struct problem {
     return p;
   }
 
-  /// Adds the gradient of n rows, with a factor for the sum of their losses.
+  /// Adds the gradient of the sum of the losses of n rows, times a weight.
   void backward(int first, int n, float weight) {
     d.each(columns, add_gradient_of_squares<float>{x.data() + first * columns, y.data() + first, n, columns, w.data(),
                                                    g.data(), weight, opt.loss_scale_pointer()});
@@ -50,7 +50,7 @@ template <class... Policies> struct problem {
 };
 template <class... Policies> problem(linear_data const&, Policies...) -> problem<Policies...>;
 
-/// The whole batch at once, mean loss.
+/// One backward pass over each whole batch, with the mean loss.
 std::vector<float> in_batches(linear_data const& data, cut const& updates) {
   problem p{data, ds::static_loss_scale{1024}, ds::zero_grad{}};
   for (int epoch = 0; epoch < epochs; ++epoch) {

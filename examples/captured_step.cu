@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Backward pass and step as a CUDA graph, captured once and replayed: warm-up, loss scale, an overflow and a change of
-// a hyperparameter between two replays give the same bits as the same calls without a graph.
+// Captures the backward pass and the step in a CUDA graph once and replays it. Warm-up, a loss scale, an overflow and a
+// hyperparameter that changes between two replays give the same bits as the same calls without a graph.
 #include "parts/claim.hpp"
 #include "parts/gpu.cuh"
 #include "parts/least_squares.hpp"
@@ -61,7 +61,7 @@ training train(bool captured, bool changes = true) {
     check(cudaMemcpyAsync(y.data(), first_y, sizeof(float), cudaMemcpyHostToDevice, stream));
     if (changes && i == change_at) {
       opt.group(0).weight_decay = 0.5;
-      opt.commit_groups();  // for the replays; step() does it by itself
+      opt.commit_groups();  // for the replays; step() does this itself
     }
     if (captured) check(cudaGraphLaunch(graph, stream));
     else iteration();

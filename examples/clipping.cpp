@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// The ways to clip, on gradients whose norms are known: 3 and 4 in one group, 12 in the other, 13 together. Each is
-// done without a loss scale and with one of 1024, and gives the same bits.
+// All ways to clip, on gradients whose norms are known: 3 and 4 in one group, 12 in the other, 13 together. Each runs
+// without a loss scale and with a scale of 1024, and gives the same bits.
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
 
@@ -19,8 +19,8 @@ namespace {
 using namespace example;
 namespace ds = descent;
 
-/// What a step of plain gradient descent with a rate of 1 subtracts: the gradient after clipping. The parameters are 0
-/// in "a", 1/4 in "b" and 1 in "c".
+/// What a step of plain gradient descent with a rate of 1 subtracts: the clipped gradient. The parameters are 0 in "a",
+/// 1/4 in "b" and 1 in "c".
 struct outcome {
   std::vector<float> a, b, c;
   ds::step_report report;
@@ -59,7 +59,7 @@ bool same_bits(std::vector<float> const& x, std::vector<float> const& y) {
   return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
 }
 
-/// Clipped elements of a, b and c that are expected, the norm that clipping looks at, and the smallest factor.
+/// Expected values: the clipped elements of a, b and c, the norm that clipping uses, and the smallest factor.
 struct expected { double a, b, c, norm, factor; };
 
 template <class... Policies> void show(std::string const& name, expected const& want, Policies... policies) {
@@ -90,7 +90,7 @@ void run() {
   show("clip<norm::inf>{1}", {0.75, 0.5, -1, 4, 0.25}, ds::clip<ds::norm::inf>{1});
   show("clip<norm::l2, scope::group>{6}", {3, 2, -2, 13, 0.5}, ds::clip<ds::norm::l2, ds::scope::group>{6});
   show("clip<norm::l2, scope::tensor>{3}", {3, 1.5, -1, 13, 0.25}, ds::clip<ds::norm::l2, ds::scope::tensor>{3});
-  // The parameters' norms are 0 (so eps counts), 1/2 and 3.
+  // The parameters' norms are 0 (so eps applies), 1/2 and 3.
   show("clip_adaptive{.c = 1, .eps = 0.25}", {0.25, 0.25, -1, 13, 1 / 12.}, ds::clip_adaptive{.c = 1, .eps = 0.25});
   show("clip_value{2.5}", {2.5, 2, -2.5, 13, 1}, ds::clip_value{2.5}, ds::skip_nonfinite{});
   show("clip_norm{6.5}, clip_value{1.25}", {1.25, 1, -1.25, 13, 0.5}, ds::clip_norm{6.5}, ds::clip_value{1.25});

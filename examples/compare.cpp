@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Compares optimizers on three networks, each at its best learning rate: `compare_optimizers --help` says how.
+// Compares optimizers on three networks, each at its best learning rate. `compare_optimizers --help` lists the options.
 //
-// parts/comparison.cpp has the search and the comparison, train.hpp the training loop, which `train` has, too. This is
-// the program on the host, compare.cu the same on the GPU.
+// parts/comparison.cpp has the search and the comparison; train.hpp has the training loop, which `train` uses, too.
+// This program runs on the host, compare.cu on the GPU.
 #include "train.hpp"
 
 #include "parts/comparison.hpp"

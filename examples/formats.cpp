@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// What the storage types can hold, and what is lost in them: the numbers that docs/mixed_precision.md quotes.
+// What the storage types can hold and what they lose: the numbers that docs/mixed_precision.md quotes.
 #include "parts/claim.hpp"
 
 #include <descent/descent.hpp>
@@ -50,7 +50,7 @@ template <class T> void row(bits_of<T> infinity, bits_of<T> smallest_normal) {
   claim(rounded<T>(1 + 0.4 * spacing) == 1 && rounded<T>(1 + 0.6 * spacing) > 1, "half the spacing is what moves 1");
 }
 
-/// Where 1 is on average after 1000 updates of 1e-4.
+/// The mean of elements that start at 1, after 1000 updates of 1e-4.
 template <class T, class... Policies> double after_updates(Policies... policies) {
   std::vector<T> p(4096, ds::narrow<T>(1.f)), g(4096, ds::narrow<T>(-1.f));
   ds::parameters<T> params;

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// A gradient penalty under a loss scale (Gulrajani et al. 2017, eq. 3): the loss contains the gradient u of the network
-// with respect to its input, so that its own gradient goes through the network twice.
+// A gradient penalty under a loss scale (Gulrajani et al. 2017, eq. 3). The loss contains the gradient u of the network
+// with respect to its input, so its own gradient goes through the network twice.
 //
 //     f(x) = sum_j a_j tanh(w_j x)        loss = mean of (f - y)^2 + lambda (||u|| - 1)^2        u = df/dx
 //
-// The first backward pass is under the loss scale too, so that u survives in half: u is divided by the scale before it
-// enters the loss, which the scale then multiplies once, as any other.
+// The first backward pass also uses the loss scale, so that u survives in half. u is divided by the scale before it
+// enters the loss; the scale then multiplies that loss once, like any other.
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
 #include "parts/random.hpp"
@@ -52,7 +52,7 @@ template <class Real, class U> DESCENT_HD Real norm_of(U const* u, Real factor) 
   return std::sqrt(sum);
 }
 
-/// The first backward pass. One index is one row.
+/// The first backward pass. Each index is a row.
 struct input_gradients {
   float const *p, *x;
   float* f;
@@ -64,13 +64,13 @@ struct input_gradients {
   }
 };
 
-/// The second one. One index is one hidden unit; q is the gradient of the penalty with respect to u.
+/// The second backward pass. Each index is a hidden unit; q is the gradient of the penalty with respect to u.
 struct parameter_gradients {
   float const *p, *x, *y, *f;
   ds::half const* scaled_u;
   ds::half* g;
   float const* loss_scale;
-  bool divides;  // the mistake, when false
+  bool divides;  // false makes the mistake
 
   DESCENT_HD void operator()(std::int64_t unit) const {
     int const j = int(unit);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The learning-rate finder on handwritten digits: `lr_finder [picture.svg]` sweeps the rate for three rules, draws the
-// curves, and trains with what they suggest.
+// curves, and trains at the rates that they suggest.
 #include "parts/chart.hpp"
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
@@ -24,7 +24,7 @@ namespace ds = descent;
 
 constexpr int batch = 64;
 
-/// A network and the order in which it sees the digits.
+/// A network and the order in which it reads the digits.
 struct training {
   device d{};
   dataset data = embedded_digits();
@@ -34,7 +34,7 @@ struct training {
   std::vector<std::int32_t> order = in_order(std::size_t(images.count));
   int next = 0;
 
-  /// The mean loss of the next batch, whose gradients it leaves.
+  /// Computes the gradients of the next batch; returns its mean loss.
   double backward() {
     if (next + batch > images.count) next = 0;
     if (next == 0) shuffling.shuffle(order), d.assign(images.order, order);
@@ -45,7 +45,7 @@ struct training {
   }
 };
 
-/// The curve of a rule, and the mean loss of the last of 150 steps at the rate where it is steepest.
+/// Draws the curve of a rule and prints the loss after 150 steps at its steepest rate, a mean of the last ten.
 template <class Rule> void show(std::string const& name, Rule rule, panel& picture) {
   training t;
   auto const params = t.net.parameters();

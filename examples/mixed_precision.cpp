@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Why half needs a loss scale. One network, on the same batches, in float, in half with master weights in float, and in
-// half with a dynamic loss scale, which starts far too high and finds its level. The loss has a factor of 2^-20, as in
-// a mean over a million tokens: without a scale most of its gradients are below the smallest number of half.
+// Why half needs a loss scale. One network trains on the same batches in float, in half with float master weights, and
+// in half with a dynamic loss scale that starts far too high and settles. The loss has a factor of 2^-20, as in a mean
+// over a million tokens: without a scale, most of its gradients are below the smallest number of half.
 //
 // usage: mixed_precision [steps [batch [picture]]]
 #include "parts/chart.hpp"
@@ -39,7 +39,7 @@ struct settings {
   }
 };
 
-/// One training, step by step.
+/// One training run, step by step.
 struct record {
   std::string name;
   std::vector<double> loss{}, zeros{}, scale{};  // zeros: percentage of the weights' gradients that are 0

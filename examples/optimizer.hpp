@@ -11,8 +11,8 @@
 
 namespace example {
 
-/// The optimizer of this program. Types of 16 bits get master weights in float, since most updates
-/// are too small for them: 1 + 0.001 is 1 in bfloat16.
+/// The optimizer of this program. 16-bit types get float master weights, since most updates are too small for
+/// them: 1 + 0.001 is 1 in bfloat16.
 template <class Value, class Rule, class Backend, class... Policies>
 auto make_optimizer(ds::parameters<Value> const& parameters, Rule const& rule, rate_schedule const& rate, double clip,
                     Backend backend, Policies... policies) {
@@ -22,13 +22,13 @@ auto make_optimizer(ds::parameters<Value> const& parameters, Rule const& rule, r
   else return ds::optimizer{parameters, rule, ds::learning_rate(rate), ds::clip_norm{clip}, policies..., backend};
 }
 
-/// An optimizer of some rule. Each rule is an optimizer of its own type; this forgets which.
+/// An optimizer with any rule. Each rule gives an optimizer type of its own; this hides the type.
 struct any_optimizer {
   std::function<void()> step;
   std::function<ds::step_report()> report;
 };
 
-/// The optimizers of a group of rules. All rules are much to compile: each group is a unit of its own, in optimizers/.
+/// The optimizers of a group of rules. Each group is its own unit in optimizers/: all take long to compile.
 template <class Value, class Backend, class Group> struct optimizers;
 
 template <class Value, class Backend, class... Rules>
@@ -38,7 +38,7 @@ struct optimizers<Value, Backend, rule_group<Rules...>> {
                    rate_schedule const& rate, double clip, Backend backend);
 };
 
-/// The optimizer of a rule that is known at run time only; with 16 bits, of a common one.
+/// The optimizer of a rule known only at run time; with 16 bits, of a common rule.
 template <class Value, class Backend>
 any_optimizer make_optimizer(ds::parameters<Value> const& parameters, any_rule const& rule, rate_schedule const& rate,
                              double clip, Backend backend) {

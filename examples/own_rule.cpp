@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Rules that descent does not have, written by their user: a sign method with momentum; and normalised descent, which
-// needs the norm of each tensor before it can move one element.
+// Two user-written rules that descent does not have: a sign method with momentum, and normalised descent, which needs
+// the norm of each tensor before it can move an element.
 #include <descent/descent.hpp>
 
 #include <cmath>
@@ -70,7 +70,7 @@ struct dead_zone {
 static_assert(ds::gradient_transform<dead_zone>);
 // end
 
-/// Minimises the sum of (p - 1)^2 and says how far from the minimum it ends.
+/// Minimises the sum of (p - 1)^2; returns the final distance from the minimum.
 template <class Rule> float distance_after(int steps, Rule rule) {
   std::vector<float> p(1000, 3.f), g(1000);
   ds::parameters<float> params;

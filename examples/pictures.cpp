@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Draws the pictures of docs/optimizers.md: for every rule its path on two surfaces and its training curve.
+// Draws the pictures of docs/optimizers.md: each rule's path on two surfaces and its training curve.
 #include "parts/claim.hpp"
 #include "parts/cpu.hpp"
 #include "parts/network.hpp"
@@ -32,12 +32,12 @@ constexpr char const* usage = R"(usage: pictures FOLDER [NAME...]     Draws FOLD
        pictures --list               The names.
 )";
 
-/// What is tried for lr. The one is taken with which the loss at the end is smallest: on a surface the largest of the
-/// last ten steps, of the paths that stay in the picture if any does; on the network the mean of the last three epochs.
+/// Values of lr to try. The best has the smallest final loss: on a surface the largest of the last ten steps, among the
+/// paths that stay in the picture if there are any; on the network the mean of the last three epochs.
 constexpr double rates[] = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1,
                             0.2,  0.5,  1,    2,    5,    10,   20,   50,   100};
 
-/// f(lr) gives a result and its loss at the end; the best result.
+/// f(lr) returns a result and its final loss. Returns the best result.
 template <class F> auto best_of(bool searched, F f) {
   auto best = f(1.);
   if (!searched) return best.first;
@@ -80,7 +80,7 @@ std::pair<path, double> descend(surface const& s, starter const& start, double l
   return {result, worst};
 }
 
-/// 32 rectifiers between the pixels of the built-in digits and their classes, in batches of 32.
+/// Trains 32 rectifiers between the pixels of the built-in digits and their classes, in batches of 32.
 std::pair<training, double> learn(dataset const& data, starter const& start, double lr) {
   constexpr int batch = 32, epochs = 15;
   random_source initial{1, 0}, shuffling{1, 1};
@@ -100,7 +100,7 @@ std::pair<training, double> learn(dataset const& data, starter const& start, dou
       p.names.push_back(name);
       gradients[name] = weight ? &layer.weight_gradient : &layer.bias_gradient;
     }
-  p.curvature = [&](std::string const& name) {  // of Gauss and Newton, with true labels for sampled ones
+  p.curvature = [&](std::string const& name) {  // Gauss-Newton, with true labels in place of sampled ones
     auto const& g = *gradients[name];
     auto& h = curvature[name];
     h.resize(g.size());
@@ -135,7 +135,7 @@ std::pair<training, double> learn(dataset const& data, starter const& start, dou
   return {result, (end[-1] + end[-2] + end[-3]) / 3};
 }
 
-/// The mean loss over 4096 elements of (x - c)^2 / 2, from x = 1 and with c up to 1/4 away.
+/// The mean over 4096 elements of (x - c)^2 / 2, which start at x = 1, with c up to 1/4 away.
 template <class Value, class... Ps> curve stall(std::string const& name, auto const& rule, Ps... policies) {
   constexpr std::size_t size = 4096;
   std::vector<Value> x(size, ds::narrow<Value>(1.f)), g(size);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Points that come and go, as in Gaussian splatting: bumps a exp(-(x - m)^2 / 2 s^2) add up to a curve. Each step looks
-// through a window and updates the points that are seen there; now and then points that pull hard are doubled and those
-// that hardly show are dropped, and the optimizer's state goes with them.
+// Points that are added and removed, as in Gaussian splatting: bumps a exp(-(x - m)^2 / 2 s^2) add up to a curve. Each
+// step looks through a window and updates the points visible there. At intervals, points with large gradients are
+// doubled and points that hardly show are dropped, together with the optimizer's state.
 #include "parts/claim.hpp"
 
 #include <descent/descent.hpp>
@@ -28,7 +28,7 @@ static_assert(sizeof(point) == 3 * sizeof(float));
 
 struct cloud {
   std::vector<point> points, gradients;
-  std::vector<float> pull;  // of each point, since the last change
+  std::vector<float> pull;  // the sum of |dL/dm| of each point since the last change
 
   ds::parameters<float> list() {
     ds::parameters<float> all;
@@ -65,7 +65,7 @@ double backward(cloud& c, int begin, int end) {
   return loss;
 }
 
-/// Which points show in the window.
+/// Which points are visible in the window.
 std::vector<std::uint8_t> seen(cloud const& c, int begin, int end) {
   std::vector<std::uint8_t> mask;
   for (point const& p : c.points) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// The 30-second example of the README: fits a line to points, on the host.
+// The 30-second example of the README: fits a line to points on the host.
 // snippet: quickstart
 #include <descent/descent.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// How a training step scales: a projection to 4096 GPUs by a model, with its inputs, and a picture of it beside runs
-// that were measured.
+// How a training step scales: a model's projection to 4096 GPUs, with its inputs, and a picture of it beside measured
+// runs.
 //
 //   scaling                                          the projection, as tables
 //   scaling --buckets 8 --tokens 4096                other inputs
@@ -63,8 +63,8 @@ void print(cluster const& c, model m) {
   }
 }
 
-/// Runs: ranks, policy, milliseconds of a step, of which in step(), in lines after a first one; of each policy one rank
-/// first.
+/// Measured runs. Each line after the first has ranks, policy, milliseconds of a step, and milliseconds of that in
+/// step(). For each policy, one rank comes first.
 panel measured(std::string const& path) {
   std::ifstream file{path};
   std::string line;

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Every schedule of descent: all of them in one picture, or one as a table.
+// Every schedule of descent: all in one picture, or one as a table.
 //
 //   schedules                           the names
 //   schedules --draw schedules.svg      all of them, over 100 steps
 //   schedules one_cycle --steps 100     the values at each step, its variants side by side
 //
-// A schedule is a function of the step, so that it can be printed and drawn before anything is trained with it.
+// A schedule is a function of the step, so it can be printed and drawn before any training.
 #include "parts/arguments.hpp"
 #include "parts/chart.hpp"
 #include "parts/claim.hpp"
@@ -55,13 +55,13 @@ struct shown {
   std::vector<variant> variants;
 };
 
-/// A schedule whose fields are in range, as a function.
+/// A schedule as a function; checks that its fields are in range.
 template <ds::schedule S> function of(S const& s) {
   ds::detail::check_schedule(s);
   return s;
 }
 
-/// A plateau that watches a metric fall and stop falling.
+/// A plateau whose metric falls and then stops falling.
 function watched(ds::plateau const& p, std::int64_t n) {
   std::vector<double> values;
   auto s = p.start();
@@ -72,12 +72,12 @@ function watched(ds::plateau const& p, std::int64_t n) {
   return [values](std::int64_t t) { return values.at(std::size_t(t)); };
 }
 
-/// A batch of 1 that grows to 16 after a warm-up, instead of a rate that falls to a half, a quarter, ...
+/// A batch that grows from 1 to 16 after a warm-up, in place of a rate that falls to a half, a quarter, ...
 ds::batch_growth<ds::warmup<ds::step>> growing(std::int64_t n) {
   return {.rate = {.steps = n / 10, .then = {1, 0.5, n * 3 / 20}}, .batch = 1, .largest = 16, .begin = n / 10};
 }
 
-/// All of them, as they are over n steps.
+/// All schedules over n steps.
 std::vector<shown> all(std::int64_t n) {
   using wc = ds::warmup<ds::constant>;
   using ds::anneal, ds::cycles;
@@ -174,7 +174,7 @@ std::vector<shown> all(std::int64_t n) {
   };
 }
 
-/// Panels in rows of three: draw() makes a row, and a picture is SVG within SVG.
+/// Panels in rows of three: draw() makes a row, and the picture is SVG within SVG.
 std::string gallery(std::int64_t n) {
   auto const schedules = all(n);
   std::string rows;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Trains a classifier of images and compares optimizers: `train --help` says how.
+// Trains a classifier of images and compares optimizers. `train --help` lists the options.
 //
-// This is the program on the host; train.cu is the same on the GPU. train.hpp has the training
-// loop, which both share and which is the place to start reading; parts/ has what it is made of.
+// This program runs on the host, train.cu on the GPU. Start reading at the training loop in train.hpp, which both
+// share; parts/ has its components.
 #include "train.hpp"
 
 #include "parts/cpu.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// The program of train.cpp on the GPU: only the device differs.
+// train.cpp on the GPU: only the device differs.
 #include "train.hpp"
 
 #include "parts/gpu.cuh"

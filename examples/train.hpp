@@ -22,7 +22,7 @@ namespace example {
 
 namespace ds = descent;
 
-/// Mean loss and percentage of right answers over all of some images.
+/// Mean loss and percentage of correct answers over the images.
 template <class Device, class Value>
 std::pair<double, double> test(network<Device, Value>& net, image_source<Device> const& images, int batch,
                                share const& mine) {
@@ -40,8 +40,8 @@ network<Device, Value> initial_network(Device& device, options const& o, dataset
 
 template <class Policy> inline constexpr bool wants_marks = requires { requires Policy::overlaps; };
 
-/// The training loop, for a rule of the library or an any_rule. On several ranks, or with micro-batches, for a rule of
-/// the library, with policies for them.
+/// The training loop, for a rule of the library or an any_rule. Several ranks or micro-batches need a rule of the
+/// library, and policies.
 template <class Value, class Device, class Rule, class... Policies>
 history train(Device& device, network<Device, Value>& net, options const& o, std::string const& name, Rule const& rule,
               dataset const& data, console& out, share const& mine = {}, Policies... policies) {
@@ -99,7 +99,7 @@ history train(Device& device, network<Device, Value>& net, options const& o, std
   return result;
 }
 
-/// ... of a new network.
+/// The same with a new network.
 template <class Value, class Device, class Rule>
 history train(Device& device, options const& o, std::string const& name, Rule const& rule, dataset const& data,
               console& out) {
@@ -107,7 +107,7 @@ history train(Device& device, options const& o, std::string const& name, Rule co
   return train(device, net, o, name, rule, data, out);
 }
 
-/// ... with a storage type that is known at run time only.
+/// The same with a storage type known only at run time.
 template <class Device>
 history train_with_options(options const& o, optimizer_choice const& optimizer, dataset const& data, console& out) {
   Device device;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Trains one network on several processes: `mpirun -np 4 train_ranks --help` says how.
+// Trains one network on several processes. `mpirun -np 4 train_ranks --help` lists the options.
 //
-// The training loop is that of train, in train.hpp; train_ranks.hpp gives its optimizer the policy replicated or
-// sharded. This is the program on the host, over MPI.
+// The training loop is in train.hpp; train_ranks.hpp adds the policy replicated or sharded. This program runs on the
+// host, over MPI.
 #include "train_ranks.hpp"
 
 #include "parts/cpu.hpp"

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// The program of train_ranks.cpp on GPUs, one for each process: `mpirun -np 2 train_ranks_cuda`, torchrun or srun. Only
-// the communicator and the device differ. Ranks find each other by a file in the folder RENDEZVOUS, which all must see
-// (the current one).
+// train_ranks.cpp on GPUs, one for each process: `mpirun -np 2 train_ranks_cuda`, torchrun or srun. Only the
+// communicator and the device differ. Ranks find each other through a file in the folder RENDEZVOUS (default: the
+// current one), which all must see.
 #include "train_ranks.hpp"
 
 #include "parts/gpu.cuh"

@@ -20,7 +20,7 @@
 
 namespace example {
 
-/// What the command line says besides the options of train.
+/// The options of the command line besides those of train.
 struct rank_options {
   std::string policy = "replicated", sum = "ordered";
   int micro_batches = 1, bucket_bytes = 0;
@@ -63,7 +63,7 @@ inline rank_options parse_rank_options(std::vector<std::string> const& arguments
   return o;
 }
 
-/// The sum of a number over ranks.
+/// Sums a number over all ranks.
 template <class Device, class Comm> double sum_over_ranks(Device& device, Comm& comm, double x) {
   typename Device::template array<double> sum(std::vector<double>{x});
   if constexpr (Comm::on_device) comm.all_reduce(sum.data(), 1, device.backend().stream);
@@ -71,7 +71,7 @@ template <class Device, class Comm> double sum_over_ranks(Device& device, Comm& 
   return device.to_host(sum)[0];
 }
 
-/// The training loop of train with one policy more.
+/// The training loop of train.hpp with one more policy.
 // snippet: ranks
 template <class Device, class Comm>
 history train_on_ranks(Device& device, Comm& comm, network<Device, float>& net, rank_options const& r, options const& o,
@@ -102,7 +102,7 @@ inline std::uint64_t hash_of(std::string const& bytes) {
   return h;
 }
 
-/// Says the hash of the parameters, which must be the same on every rank, and writes them to a file, as they are in
+/// Prints the hash of the parameters, which must be the same on every rank, and writes them to a file as they are in
 /// memory.
 template <class Device, class Comm>
 void keep_parameters(Device& device, Comm& comm, std::vector<float> const& values, std::string const& folder,
@@ -119,7 +119,7 @@ void keep_parameters(Device& device, Comm& comm, std::vector<float> const& value
   write_file(std::filesystem::path{folder} / "parameters.bin", bytes);
 }
 
-/// The program on one rank: only the communicator and the device differ between CPUs and GPUs.
+/// The program on one rank. Only the communicator and the device differ between CPUs and GPUs.
 template <class Device, class Comm> void run_rank(Comm& comm, std::vector<std::string> const& arguments) {
   auto const r = parse_rank_options(arguments);
   auto const o = parse_options(r.others);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Two losses and two optimizers that share a loss scale, in half. One of the losses overflows once: its optimizer skips
-// that step, the other one does not, and the scale backs off for both.
+// Two losses and two optimizers share a loss scale, in half. One loss overflows once: its optimizer skips that step,
+// the other does not, and the scale backs off for both.
 #include "parts/claim.hpp"
 #include "parts/device.hpp"
 #include "parts/least_squares.hpp"
@@ -21,7 +21,7 @@ namespace ds = descent;
 
 constexpr int rows = 32, columns = 12, iterations = 60, overflow_at = 30;
 
-/// A linear model in half and its loss, which has a factor.
+/// A linear model in half and its loss, times a factor.
 struct model {
   linear_data data;
   device::array<float> x, y;

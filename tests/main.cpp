@@ -9,7 +9,7 @@ namespace {
 
 unsigned chosen = 0;
 
-/// How many tests the filters choose.
+/// Counts the tests that the filters choose.
 struct counter : test::listener {
   explicit counter(doctest::ContextOptions const&) {}
   void report_query(doctest::QueryData const&) override { chosen = 1; }
@@ -20,7 +20,7 @@ REGISTER_LISTENER("counter", 1, counter);
 
 }  // namespace
 
-/// The main of tests. A filter that chooses no test is a failure.
+/// The main of all tests. A filter that chooses no test is a failure.
 int main(int argc, char** argv) {
   int const failed = doctest::Context(argc, argv).run();
   if (chosen == 0) std::puts("no test was chosen");

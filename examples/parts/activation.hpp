@@ -19,7 +19,7 @@ template <class Real> DESCENT_HD Real value(activation f, Real x) {
   }
 }
 
-/// f'(x), written in terms of y = f(x), which is all that is kept of the way forward.
+/// f'(x) in terms of y = f(x), the only value kept from the forward pass.
 template <class Real> DESCENT_HD Real slope(activation f, Real y) {
   switch (f) {
     case activation::sigmoid: return y * (Real(1) - y);

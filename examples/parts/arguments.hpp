@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-/// Options of a command line: what each is, and what is wrong with it, as std::invalid_argument.
+/// Command-line options. Mistakes are reported as std::invalid_argument.
 namespace example {
 
 [[noreturn]] inline void fail(std::string const& what) { throw std::invalid_argument(what); }
@@ -36,8 +36,8 @@ inline double positive(std::string const& name, std::string const& text) {
   return x;
 }
 
-/// Calls take(name, value) for each option, `--name value` or `--name=value`, that is_option(name) knows. False if
-/// there is a --help, where it ends.
+/// Calls take(name, value) for each option that is_option(name) knows, as `--name value` or `--name=value`. Stops at
+/// --help and returns false.
 inline bool each_option(std::vector<std::string> const& arguments,
                         std::function<bool(std::string const&)> const& is_option,
                         std::function<void(std::string const&, std::string const&)> const& take) {

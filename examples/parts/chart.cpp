@@ -15,7 +15,7 @@ constexpr double panel_width = 440, panel_height = 380;
 constexpr double left = 62, right = 14, top = 80, bottom = 48;
 constexpr double legend_line = 24, legend_dash = 28, letter = 7.6;
 
-// Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow
+// Okabe and Ito's colours, which colour-blind readers can tell apart, without the yellow
 constexpr char const* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"};
 constexpr char const* dashes[] = {"", "7 3", "2 3", "10 3 2 3", "14 5", "1 5"};
 
@@ -32,7 +32,7 @@ std::string escaped(std::string const& text) {
   return result;
 }
 
-/// Where a value lies along its axis, in the axis' own unit; not a number if it cannot be shown.
+/// The position of a value along its axis, in the axis' own unit; NaN if it cannot be shown.
 double along(axis scale, double y) {
   switch (scale) {
     case axis::logarithmic: return y > 0 ? std::log10(y) : std::nan("");
@@ -49,7 +49,7 @@ struct range {
     low = std::min(low, x);
     high = std::max(high, x);
   }
-  /// What is left of an empty range can still be drawn.
+  /// Makes a range that can be drawn even from an empty one.
   range with_margin(double share) const {
     if (!(low <= high)) return {0, 1};
     double const margin = high > low ? share * (high - low) : std::max(0.05 * std::abs(high), 1e-12);
@@ -69,8 +69,8 @@ std::vector<double> round_numbers(range r, int parts) {
   return ticks;
 }
 
-/// Powers of ten, with twice and five times these where there are few; round numbers where there is
-/// hardly one. The range is that of the logarithm.
+/// Powers of ten, with 2 and 5 times these if there are few; round numbers if there is hardly one. The range is that of
+/// the logarithm.
 std::vector<double> logarithmic_numbers(range r) {
   double const decades = r.high - r.low;
   if (decades < 0.7) return round_numbers({std::pow(10, r.low), std::pow(10, r.high)}, 4);
@@ -84,7 +84,6 @@ std::vector<double> logarithmic_numbers(range r) {
   return ticks;
 }
 
-/// Values at which an axis is marked.
 std::vector<double> ticks(axis scale, range r) {
   auto marked = scale == axis::linear ? round_numbers(r, 5)
                 : scale == axis::logarithmic
@@ -118,7 +117,7 @@ std::vector<std::string> names_of(std::vector<panel> const& panels) {
   return names;
 }
 
-/// Attributes of the line with that number in the legend.
+/// SVG attributes of line `number` of the legend.
 std::string stroke(std::size_t number) {
   auto const dash = dashes[number / std::size(colours) % std::size(dashes)];
   return format("stroke=\"%s\" stroke-width=\"2\" fill=\"none\"", colours[number % std::size(colours)]) +

@@ -15,8 +15,8 @@ struct curve {
   std::vector<point> marks = {};  ///< circles
 };
 
-/// How the vertical axis of a panel is divided. `nines` is for percentages that approach 100: equal
-/// distances for 0, 90, 99, 99.9, ...
+/// The scale of a panel's vertical axis. `nines` is for percentages that approach 100: 0, 90, 99, 99.9, ... are equally
+/// far apart.
 enum class axis { linear, logarithmic, nines };
 
 struct panel {
@@ -25,9 +25,8 @@ struct panel {
   std::vector<curve> curves;
 };
 
-/// A picture in SVG: panels side by side, over one legend, in which equal names have equal colours.
-/// Points that the scale cannot show (not finite, or not positive on a logarithmic axis) are left
-/// out.
+/// Draws an SVG picture: panels side by side above one legend, in which equal names have equal colours. Omits points
+/// that the scale cannot show (not finite, or not positive on a logarithmic axis).
 std::string draw(std::string const& title, std::vector<panel> const& panels);
 
 }  // namespace example

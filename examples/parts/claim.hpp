@@ -10,7 +10,7 @@
 
 namespace example {
 
-/// What an example shows, as a sentence; the program fails with it where it does not hold.
+/// A claim that an example demonstrates. If it does not hold, the program fails with this sentence.
 inline void claim(bool holds, std::string const& sentence) {
   if (!holds) throw std::runtime_error("does not hold: " + sentence);
 }
@@ -19,12 +19,12 @@ inline bool close(double got, double want, double relative, double absolute = 0)
   return std::fabs(got - want) <= absolute + relative * std::fabs(want);
 }
 
-/// At the end of a program. Throws std::runtime_error where stdout could not take what was printed.
+/// Called at the end of a program. Throws std::runtime_error if stdout could not be written.
 inline void flush_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw std::runtime_error("standard output cannot be written");
 }
 
-/// The exit code of a program: 1, with the message, when it throws or stdout could not be written.
+/// The exit code of a program: 1, with the message, if it throws or stdout could not be written.
 template <class Main> int exit_code(Main const& run) try {
   run();
   flush_output();

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int most_extensions = 8;
 
-/// What the trainer needs to know. The rate is constant, in the search as in the final runs.
+/// The options of the trainer. The rate is constant, in the search and in the final runs.
 options training_options(comparison_options const& c, std::string const& network) {
   options o;
   o.network = network;
@@ -34,7 +34,7 @@ optimizer_choice at_rate(optimizer_choice optimizer, double rate) {
   return optimizer;
 }
 
-/// The images at these places.
+/// The images order[first], ..., order[last - 1].
 labelled_images chosen(labelled_images const& from, std::vector<std::int32_t> const& order, std::size_t first,
                        std::size_t last) {
   labelled_images images{.features = from.features, .brightest = from.brightest};
@@ -65,7 +65,7 @@ std::vector<trial> search_rate(comparison_options const& c, options const& o, op
   options search = o;
   double const steps = std::ceil(c.search_epochs * held_out.train.count() / o.batch);
   search.steps = std::int64_t(steps);
-  search.epochs = int(std::ceil(c.search_epochs)) + 1;  // the last one is cut off by the steps
+  search.epochs = int(std::ceil(c.search_epochs)) + 1;  // `steps` ends the last one early
 
   console silent{nullptr};
   std::vector<trial> trials;
@@ -99,7 +99,7 @@ std::vector<comparison> compare(comparison_options const& c, dataset const& data
       all.push_back({network, optimizer.label, trials, best(trials).rate, {}});
       out.say("  " + optimizer.label + ": learning rate " + short_number(best(trials).rate));
     }
-    // seed by seed, so that what else the machine does falls on all optimizers alike
+    // seed by seed, so that other load on the machine affects all optimizers alike
     o.epochs = c.epochs;
     console silent{nullptr};
     for (int k = 0; k < c.seeds; ++k) {

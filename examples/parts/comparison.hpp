@@ -11,7 +11,7 @@
 
 namespace example {
 
-/// What the command line of `compare` says.
+/// The options of the command line of `compare`.
 struct comparison_options {
   std::string data = "fashion";
   std::vector<std::string> networks{"softmax", "shallow", "deep"};
@@ -28,10 +28,10 @@ struct comparison_options {
 comparison_options parse_comparison(std::vector<std::string> const& arguments);
 std::string comparison_help();
 
-/// The training images without every sixth of a shuffled order; these are in place of the test images.
+/// The training images without every sixth of a shuffled order; those replace the test images.
 dataset hold_out(dataset const& data, std::uint64_t seed);
 
-/// A learning rate that was tried, and the loss of the images held out; infinite where it is not a number.
+/// A learning rate that was tried, and the loss on the held-out images; infinite if that is not finite.
 struct trial { double rate, loss; };
 
 /// A network trained with an optimizer at the rate that was found, once with each seed.
@@ -42,25 +42,25 @@ struct comparison {
   std::vector<history> runs;
 };
 
-/// The trial of least loss; the smaller rate of two alike.
+/// The trial with the smallest loss; on a tie, the one with the smaller rate.
 trial const& best(std::vector<trial> const& trials);
 
-/// Trains at each rate of the grid, for a part of an epoch. As long as the best one lies on an edge, the grid goes on
-/// beyond it, as often as eight times, and `out` says so.
+/// Trains at each rate of the grid for part of an epoch. While the best rate is at an edge, extends the grid beyond it,
+/// at most eight times, and reports this to `out`.
 std::vector<trial> search_rate(comparison_options const& c, options const& o, optimizer_choice const& optimizer,
                                dataset const& held_out, trainer const& train, console& out);
 
-/// Search and final runs of all networks and optimizers.
+/// Runs the search and the final training of all networks and optimizers.
 std::vector<comparison> compare(comparison_options const& c, dataset const& data, trainer const& train, console& out);
 
-/// Markdown: the results of each network, then what the search saw.
+/// Markdown: the results of each network, then the trials of the search.
 std::string to_markdown(comparison_options const& c, std::vector<comparison> const& all);
-/// A line for each run and epoch, without the times.
+/// One line for each run and epoch, without the times.
 std::string to_csv(std::vector<comparison> const& all);
-/// Training loss and test accuracy of one network, means over the seeds.
+/// Training loss and test accuracy of one network, averaged over the seeds.
 std::string draw(comparison_options const& c, std::string const& network, std::vector<comparison> const& all);
 
-/// The program; its exit status.
+/// Runs the program; returns its exit status.
 int run_comparison(int argc, char** argv, trainer const& train);
 
 }  // namespace example

@@ -11,7 +11,7 @@
 namespace example {
 namespace {
 
-/// The plain forms have names of their own here, since `sgd` has momentum in `train`.
+/// The plain forms need their own names here, since `sgd` has momentum in `train`.
 std::map<std::string, std::string> const short_names{
     {"sgd", "sgd:momentum=0"},
     {"momentum", "sgd:momentum=0.9"},

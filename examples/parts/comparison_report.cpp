@@ -40,7 +40,7 @@ std::string at_the_end(comparison const& c, double epoch_record::* what, int dig
   return fixed(mean, digits) + " ± " + fixed(deviation, digits);
 }
 
-/// The least: whatever else the machine does adds to it.
+/// The minimum, since other load on the machine only adds time.
 double seconds_per_epoch(comparison const& c) {
   double least = std::numeric_limits<double>::infinity();
   for (auto const& run : c.runs)
@@ -83,7 +83,7 @@ std::string search_table(std::vector<comparison> const& results) {
   return head + "\n" + rule + "\n" + rows;
 }
 
-/// The mean over the seeds, epoch by epoch.
+/// The mean over the seeds at each epoch.
 curve mean_curve(comparison const& c, double epoch_record::* what) {
   curve result{c.optimizer + ", lr " + short_number(c.rate), {}};
   for (std::size_t e = 0; e < c.runs[0].epochs.size(); ++e) {

@@ -12,11 +12,10 @@
 
 namespace example {
 
-/// What the program says while it works: a line per epoch, and on a terminal a progress bar that
-/// stands where the next line will.
+/// The program's progress: one line per epoch and, on a terminal, a progress bar where the next line will be.
 class console {
  public:
-  /// Says nothing if there is no file.
+  /// Prints nothing if `to` is null.
   explicit console(std::FILE* to);
 
   void say(std::string const& line);

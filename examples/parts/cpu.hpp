@@ -17,21 +17,20 @@
 
 namespace example {
 
-/// What the network needs of a device, on the host: OpenBLAS for the matrix products, which are
-/// taken in float whatever the storage (in double for double), and plain loops for the rest, which
-/// is little beside them.
+/// What the network needs of a device, on the host. OpenBLAS computes the matrix products, in double for double and in
+/// float for every other type. Plain loops do the rest, which takes little time in comparison.
 class cpu {
  public:
   template <class T> using array = std::vector<T>;
   template <class Value>
   using real = std::conditional_t<std::is_same_v<Value, double>, double, float>;
 
-  /// One BLAS thread: with more, the order of sums would depend on their number.
+  /// One BLAS thread: with more, the order of sums would depend on the number of threads.
   cpu() { openblas_set_num_threads(1); }
 
   auto backend() const { return descent::host{}; }
 
-  /// f(i) for every i in [0, n), in any order.
+  /// Calls f(i) for every i in [0, n), in any order.
   template <class F> void each(std::int64_t n, F f) const {
     for (std::int64_t i = 0; i < n; ++i) f(i);
   }
@@ -56,7 +55,7 @@ class cpu {
   template <class T> void set_zero(std::vector<T>& data) const { std::fill(data.begin(), data.end(), T{}); }
   template <class T> void assign(std::vector<T>& to, std::vector<T> const& from) const { to = from; }
 
-  /// Adds up the time between starts and stops.
+  /// Sums the time between starts and stops.
   class stopwatch {
     using clock = std::chrono::steady_clock;
 

@@ -15,7 +15,7 @@
 
 namespace example {
 
-/// What the sums of a fully connected layer are taken in, by the rules of autocast: float, or double where the data is.
+/// The type in which a fully connected layer sums, by the rules of autocast: float, or double for double data.
 template <class Real> using accurate = descent::amp::accumulate_t<descent::amp::op::linear, Real>;
 
 /// y = f(y + b) in every row
@@ -43,7 +43,7 @@ template <class Real> struct multiply_by_slope {
   }
 };
 
-/// The sum of each column over a divisor. One index is one column, so that the order of the sum is fixed.
+/// The sum of each column, divided by a divisor. Each index is a column, so the order of the sum is fixed.
 template <class Real, class Value> struct mean_of_columns {
   Real const* x;
   int rows, width;
@@ -67,8 +67,8 @@ template <class Value> struct add_to {
 
 /// A fully connected layer, y = f(x W^T + b), with one image in each row of x and y.
 ///
-/// Backward takes the gradient of the *sum* of a batch's losses, which keeps 16-bit numbers in
-/// range, and divides by a number of images only in the gradients of W and b.
+/// backward() takes the gradient of the *sum* of a batch's losses, which keeps 16-bit numbers in range. It divides by a
+/// number of images only in the gradients of W and b.
 template <class Device, class Value> struct dense {
   using real = typename Device::template real<Value>;
   template <class T> using array = typename Device::template array<T>;
@@ -89,8 +89,8 @@ template <class Device, class Value> struct dense {
                 add_bias_and_activate<real, Value>{output.data(), bias.data(), outputs, function});
   }
 
-  /// Expects the gradient of y in output_gradient; writes that of x to dx unless dx is null. Overwrites the gradients
-  /// of W and b or, given a part as large as W to compute them in, adds to them.
+  /// Expects the gradient of y in output_gradient. Writes the gradient of x to dx unless dx is null. Overwrites the
+  /// gradients of W and b or, given `part`, scratch memory as large as W, adds to them.
   void backward(Device& device, real const* x, int rows, real* dx, double images, array<Value>* part = nullptr) {
     real* const dy = output_gradient.data();
     device.each(std::int64_t{rows} * outputs, multiply_by_slope<real>{dy, output.data(), function});
@@ -108,8 +108,8 @@ template <class Device, class Value> struct dense {
  private:
   matrix<Value const> weights() const { return {weight.data(), outputs, inputs}; }
 
-  /// Uniform, of the width that keeps the signal's variance from layer to layer: Glorot and Bengio
-  /// 2010, four times as wide for the logistic sigmoid (slope 1/4), and He et al. 2015 for relu.
+  /// Uniform, with the width that keeps the variance of the signal from layer to layer: Glorot and Bengio 2010, four
+  /// times as wide for the logistic sigmoid (slope 1/4), and He et al. 2015 for relu.
   static std::vector<Value> initial_weight(int inputs, int outputs, activation f, random_source& random) {
     double const glorot = std::sqrt(6.0 / (inputs + outputs));
     double const width = f == activation::relu      ? std::sqrt(6.0 / inputs)

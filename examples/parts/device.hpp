@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// The device of a program whose source is for both: the GPU where nvcc compiles it, else the host.
+/// The device of a program that compiles for both: the GPU with nvcc, otherwise the host.
 #include <utility>
 
 #ifdef __CUDACC__

@@ -28,7 +28,7 @@ inline void check(cublasStatus_t status) {
     throw std::runtime_error(std::string{"cuBLAS: "} + cublasGetStatusString(status));
 }
 
-/// Device memory, zero at first.
+/// Device memory, initially zero.
 template <class T> class device_array {
  public:
   explicit device_array(std::size_t size) : size_{size} {
@@ -54,8 +54,8 @@ template <class T> class device_array {
   std::size_t size_;
 };
 
-/// What the network needs of a device, on the GPU: cuBLAS for the matrix products, in the storage
-/// type with sums in float, CUB for the rest. All of it is enqueued on one stream.
+/// What the network needs of a device, on the GPU: cuBLAS for the matrix products, in the storage type with float sums,
+/// and CUB for the rest. Everything is enqueued on one stream.
 class gpu {
  public:
   template <class T> using array = device_array<T>;
@@ -75,11 +75,10 @@ class gpu {
 
   descent::cuda backend() const { return descent::cuda{stream_}; }
 
-  /// f(i) for every i in [0, n), in any order. Does not synchronise.
+  /// Calls f(i) for every i in [0, n), in any order. Does not synchronise.
   template <class F> void each(std::int64_t n, F f) const { check(cub::DeviceFor::Bulk(n, f, stream_)); }
 
-  /// c = alpha a b. cuBLAS reads matrices column by column, so it sees transposes: c^T = b^T a^T.
-  /// Does not synchronise.
+  /// c = alpha a b. cuBLAS reads matrices column by column, so it sees transposes: c^T = b^T a^T. Does not synchronise.
   template <class A, class B, class C>
   void multiply(double alpha, matrix<A> a, matrix<B> b, matrix<C> c) const {
     float const scale = float(alpha), zero = 0;
@@ -103,7 +102,7 @@ class gpu {
     check(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), cudaMemcpyHostToDevice, stream_));
   }
 
-  /// Adds up the time on the stream between starts and stops. Only take_seconds() synchronises.
+  /// Sums the time on the stream between starts and stops. Only take_seconds() synchronises.
   class stopwatch {
    public:
     explicit stopwatch(gpu& device) : stream_{device.stream_} {}

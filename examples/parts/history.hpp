@@ -8,18 +8,18 @@
 
 namespace example {
 
-/// What is known after an epoch. The training loss and accuracy are means over the epoch, while the
-/// network learns; rate and norm are those of its last step. Accuracies are percentages.
+/// The results of an epoch. Training loss and accuracy are means over the epoch, while the network learns; rate and
+/// norm are those of the last step. Accuracies are percentages.
 struct epoch_record {
   int epoch;
   std::int64_t steps;  // so far
   double train_loss, train_accuracy, test_loss, test_accuracy;
   double learning_rate, gradient_norm;
-  std::int64_t skipped;               // steps so far, for a gradient that was not finite
+  std::int64_t skipped;               // steps so far with a non-finite gradient
   double seconds, optimizer_seconds;  // of this epoch, without the test
 };
 
-/// One training, from the first epoch to the last.
+/// One training run, from the first epoch to the last.
 struct history {
   std::string name;
   std::vector<epoch_record> epochs;
@@ -27,7 +27,7 @@ struct history {
   epoch_record const& last() const { return epochs.back(); }
   epoch_record const& best() const;
   double seconds() const;
-  /// Of the time to train, from 0 to 1.
+  /// The optimizer's share of the training time, from 0 to 1.
   double optimizer_share() const;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using bytes = std::vector<std::uint8_t>;
 
-/// The contents of a file, decompressed where it is compressed: zlib sees by itself.
+/// The contents of a file, decompressed if it is compressed: zlib detects this.
 bytes read_file(std::string const& path) {
   std::unique_ptr<gzFile_s, int (*)(gzFile)> const file{gzopen(path.c_str(), "rb"), gzclose};
   if (!file) throw std::runtime_error(path + ": " + std::strerror(errno));
@@ -29,7 +29,7 @@ bytes read_file(std::string const& path) {
     contents.resize(old_size + std::size_t(got > 0 ? got : 0));
     int error = Z_OK;
     char const* const message = gzerror(file.get(), &error);
-    // A compressed file that ends too early is for the caller to find: it knows the sizes.
+    // The caller, which knows the sizes, detects a truncated compressed file.
     if (error == Z_ERRNO) throw std::runtime_error(path + ": " + std::strerror(errno));
     if (error == Z_DATA_ERROR) throw std::runtime_error(message);  // begins with the path
     if (got <= 0) return contents;

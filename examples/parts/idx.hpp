@@ -14,8 +14,8 @@ struct idx_array {
   std::vector<std::uint8_t> bytes;
 };
 
-/// Reads an array of unsigned bytes with so many dimensions from `path` or, if there is no such
-/// file, from `path`.gz. Throws std::runtime_error that names the file and what is wrong with it.
+/// Reads an array of unsigned bytes with this number of dimensions from `path` or, if there is no such file, from
+/// `path`.gz. Throws std::runtime_error with the file and the mistake.
 idx_array read_idx(std::string const& path, int dimensions);
 
 }  // namespace example

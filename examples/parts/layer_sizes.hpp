@@ -9,15 +9,14 @@
 
 namespace example {
 
-/// A hidden layer: how many units, and what they compute.
+/// A hidden layer: its number of units and its activation function.
 struct layer_size {
   int units;
   activation function;
 };
 
-/// The hidden layers of "softmax" (none), "shallow" (sigmoid100), "deep"
-/// (sigmoid300,relu100,sigmoid50), or of a list written like these; throws
-/// std::invalid_argument if it is none.
+/// The hidden layers of "softmax" (none), "shallow" (sigmoid100), "deep" (sigmoid300,relu100,sigmoid50), or of a list
+/// in the same form. Throws std::invalid_argument for any other text.
 std::vector<layer_size> parse_network(std::string_view text);
 
 }  // namespace example

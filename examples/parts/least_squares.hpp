@@ -30,7 +30,7 @@ struct linear_data {
   }
 };
 
-/// Adds the gradient of the squared errors of some rows, times a weight and the loss scale. One index is one of w.
+/// Adds the gradient of the squared errors of some rows, times a weight and the loss scale. Each index is one of w.
 ///
 ///     loss = weight sum_r (x_r w - y_r)^2
 template <class Value> struct add_gradient_of_squares {

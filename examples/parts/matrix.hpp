@@ -4,7 +4,7 @@
 
 namespace example {
 
-/// A view of a matrix stored row by row, or of its transpose.
+/// A view of a row-major matrix, or of its transpose.
 template <class T> struct matrix {
   T* data;
   int rows, columns;

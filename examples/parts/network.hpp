@@ -21,7 +21,7 @@ namespace example {
 
 namespace ds = descent;
 
-/// Labelled images where the network runs, and the order in which they are read.
+/// Labelled images in the memory of the device, and the order in which they are read.
 template <class Device> struct image_source {
   template <class T> using array = typename Device::template array<T>;
 
@@ -49,15 +49,15 @@ template <class Real> struct read_images {
   }
 };
 
-/// Fully connected layers that end in a softmax. Parameters and their gradients are stored as
-/// Value, what flows between the layers as the device's real<Value>.
+/// Fully connected layers that end in a softmax. Parameters and their gradients are stored as Value, data between the
+/// layers as the device's real<Value>.
 template <class Device, class Value> class network {
  public:
   using real = typename Device::template real<Value>;
   template <class T> using array = typename Device::template array<T>;
 
-  float loss_weight = 1;              // factor of the loss that backward sees; the totals are without it
-  float const* loss_scale = nullptr;  // another, in the device's memory
+  float loss_weight = 1;              // factor of the loss in backward(); the totals are without it
+  float const* loss_scale = nullptr;  // another factor, in the device's memory
 
   network(Device& device, int features, std::vector<layer_size> const& hidden, int classes, int batch,
           random_source& random)
@@ -72,7 +72,7 @@ template <class Device, class Value> class network {
 
   std::vector<dense<Device, Value>>& layers() { return layers_; }
 
-  /// Views over the network's memory, for the optimizer.
+  /// Views of the network's memory, for the optimizer.
   ds::parameters<Value> parameters() {
     ds::parameters<Value> all;
     for (std::size_t k = 0; k < layers_.size(); ++k) {
@@ -86,7 +86,7 @@ template <class Device, class Value> class network {
     return all;
   }
 
-  /// Images first, ..., first + rows - 1 of the source's order. Adds to the totals.
+  /// Takes images first, ..., first + rows - 1 of the source's order. Adds to the totals.
   void forward(image_source<Device> const& source, int first, int rows) {
     auto const order = source.order.data() + first;
     device_.each(std::int64_t{rows} * source.features,
@@ -100,13 +100,13 @@ template <class Device, class Value> class network {
                                           classes_, loss_.data(), correct_.data(), loss_weight, loss_scale});
   }
 
-  /// Overwrites all gradients with those of the mean loss of the batch that went forward last.
+  /// Overwrites all gradients with those of the mean loss of the batch of the last forward().
   void backward() {
     backward(rows_, false, [](std::size_t) {});
   }
 
-  /// The same of the sum of the losses over `images`, for a part of a batch; may add to the gradients that there are,
-  /// each part's rounded before. done(k) comes when those of layer k are complete, from the last layer on.
+  /// The same for the sum of the losses divided by `images`, for part of a batch. With `add`, rounds the part's
+  /// gradients and adds them to the existing ones. Calls done(k) when those of layer k are complete, last layer first.
   void backward(double images, bool add, auto const& done) {
     if (add && !part_) {
       std::size_t largest = 0;
@@ -120,7 +120,7 @@ template <class Device, class Value> class network {
     }
   }
 
-  /// All parameters, one layer after the other. Waits for the device.
+  /// All parameters, layer by layer. Waits for the device.
   std::vector<Value> values() const {
     std::vector<Value> all;
     for (auto const& layer : layers_)

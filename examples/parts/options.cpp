@@ -36,7 +36,7 @@ template <class Enum> std::string spelling_of(spellings<Enum> const& all, Enum w
   return std::ranges::find(all, wanted, &std::pair<std::string, Enum>::second)->first;
 }
 
-/// The hyperparameters of all rules, each once.
+/// All hyperparameters that any rule has.
 std::set<std::string> all_hyperparameters() {
   std::set<std::string> all;
   for (auto const& name : rule_names())
@@ -51,7 +51,7 @@ void require_some_use(std::string const& name, std::vector<optimizer_choice> con
   if (std::ranges::none_of(optimizers, has_it)) fail("no chosen optimizer has a hyperparameter " + quoted(name));
 }
 
-/// weight_decay for --weight-decay or --weight_decay; nothing for what is no option.
+/// weight_decay for --weight-decay or --weight_decay; empty if it is not an option.
 std::string hyperparameter_of(std::string option) {
   if (!option.starts_with("--")) return {};
   std::ranges::replace(option, '-', '_');

@@ -16,7 +16,7 @@ namespace example {
 
 enum class precision { float_, half, bfloat16 };
 
-/// A rule with its hyperparameters, and how its user wrote it.
+/// A rule with its hyperparameters, and the user's text for it.
 struct optimizer_choice {
   std::string label;
   any_rule rule;
@@ -24,10 +24,10 @@ struct optimizer_choice {
 
 using hyperparameter_values = std::map<std::string, double>;
 
-/// A rule as written on the command line: NAME or NAME:HYPERPARAMETER=VALUE:..., with `for_all` where it has these.
+/// Parses NAME or NAME:HYPERPARAMETER=VALUE:... from the command line; applies those of `for_all` that the rule has.
 optimizer_choice parse_optimizer(std::string const& text, hyperparameter_values const& for_all = {});
 
-/// What the command line says. A zero count is one that was not given.
+/// The options of the command line. A count of zero means that it was not given.
 struct options {
   std::string data = "digits";
   std::string network = "deep";
@@ -47,19 +47,18 @@ struct options {
   std::string out = "results";
   bool help = false;
 
-  /// The rate of an optimizer as it falls over so many steps.
+  /// The learning rate of an optimizer over a run of `total` steps.
   rate_schedule rate(any_rule const& rule, std::int64_t total) const {
     return {.steps = warmup, .then = {.shape = schedule, .peak = get(rule, "lr"), .steps = total - warmup}};
   }
 };
 
-/// The arguments without the program's name. Throws std::invalid_argument, with what is wrong and
-/// what is allowed.
+/// Parses the arguments, without the program's name. Throws std::invalid_argument with the mistake and what is allowed.
 options parse_options(std::vector<std::string> const& arguments);
 
 std::string help_text();
 
-/// As the command line spells them.
+/// As on the command line.
 std::string to_string(precision p);
 std::string to_string(schedule_shape s);
 

@@ -8,13 +8,13 @@
 #include <string>
 #include <system_error>
 
-/// Files that programs write. Each function throws std::runtime_error where that fails.
+/// Files that programs write. Each function throws std::runtime_error on failure.
 namespace example {
 
-/// For a file that is written after a long run: tries to open it, and leaves all as it was.
+/// For a file that is written after a long run: tries to open it and leaves everything unchanged.
 inline void require_writable(std::filesystem::path const& path) {
   namespace fs = std::filesystem;
-  fs::path created;  // the uppermost folder
+  fs::path created;  // the uppermost new folder
   for (fs::path p = path.parent_path(); !p.empty() && !fs::exists(p); p = p.parent_path()) created = p;
   if (!created.empty()) fs::create_directories(path.parent_path());
   bool const there = fs::exists(path);
@@ -25,7 +25,7 @@ inline void require_writable(std::filesystem::path const& path) {
     for (fs::path p = path.parent_path(); fs::remove(p, not_empty) && p != created;) p = p.parent_path();
 }
 
-/// In a folder that need not exist.
+/// Creates the folder if it does not exist.
 inline void write_file(std::filesystem::path const& path, std::string const& contents) {
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
   std::ofstream file{path, std::ios::binary};

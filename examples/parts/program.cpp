@@ -35,7 +35,7 @@ curve over_epochs(std::string name, history const& run, double epoch_record::* w
   return c;
 }
 
-/// The schedule itself, as far as it is not below `least`.
+/// The schedule itself, where it is not below `least`.
 curve rate_curve(std::string name, rate_schedule const& rate, double least, std::int64_t steps, double epochs) {
   constexpr int parts = 200;
   curve c{std::move(name), {}};
@@ -46,8 +46,7 @@ curve rate_curve(std::string name, rate_schedule const& rate, double least, std:
   return c;
 }
 
-/// Loss, accuracy and learning rate: one run with its training and its test, or several with a
-/// colour each.
+/// Loss, accuracy and learning rate: the training and test of one run, or several runs in different colours.
 std::string draw_runs(options const& o, dataset const& data, std::vector<history> const& runs) {
   bool const alone = runs.size() == 1;
   panel loss{alone ? "loss" : "training loss", "epoch", axis::logarithmic, {}};
@@ -62,7 +61,7 @@ std::string draw_runs(options const& o, dataset const& data, std::vector<history
     accuracy.curves.push_back(over_epochs(alone ? "test" : run.name, run, &epoch_record::test_accuracy));
 
     auto const schedule = o.rate(o.optimizers[k].rule, steps);
-    // The last percent of the way to zero would take up half of a logarithmic axis.
+    // Rates below one percent of the peak would take up half of a logarithmic axis.
     double const least = alone ? 0 : 0.01 * schedule.then.peak;
     rate.curves.push_back(rate_curve(run.name, schedule, least, steps, epochs));
   }

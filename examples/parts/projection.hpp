@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <cmath>
 
-/// A model of a training step on many GPUs: what a projection says, with all of its inputs. Seconds, bytes.
+/// A model of a training step on many GPUs: the results of a projection, with all of its inputs, in seconds and bytes.
 namespace example::projection {
 
-/// Bandwidths are an assumption; latencies are those by which NCCL chooses between its algorithms (src/graph/tuning.cc
-/// of NCCL 2.28: hwLat and baseLat, Simple for gradients, LL for a few bytes, tree bandwidth * 0.92).
+/// Bandwidths are assumptions. Latencies are those by which NCCL chooses between its algorithms (src/graph/tuning.cc of
+/// NCCL 2.28: hwLat and baseLat, Simple for gradients, LL for a few bytes, tree bandwidth * 0.92).
 struct cluster {
   int gpus_per_node = 8;
   double bus = 360e9;                                                  // of a GPU, in the node and between nodes
-  double tree = 0.92;                                                  // of it
-  double ring_link = 3.4e-6, tree_link = 4.0e-6, network = 14e-6;      // a step
+  double tree = 0.92;                                                  // share of the bus bandwidth
+  double ring_link = 3.4e-6, tree_link = 4.0e-6, network = 14e-6;      // per step
   double tiny_base = 6.8e-6, tiny_link = 0.6e-6, tiny_network = 5e-6;  // of a tree for a few bytes
 
   int in_node(int n) const { return std::min(n, gpus_per_node); }
@@ -26,8 +26,8 @@ struct cost {
   double total() const { return wire + latency; }
 };
 
-/// One way around a ring: S (n - 1) / (n B) (nccl-tests, doc/PERFORMANCE.md), with n - 1 steps, of which nodes - 1 go
-/// over the network. The time of a reduce-scatter and of an all-gather.
+/// One way around a ring: S (n - 1) / (n B) (nccl-tests, doc/PERFORMANCE.md), with n - 1 steps, nodes - 1 of them over
+/// the network. The time of a reduce-scatter or an all-gather.
 inline cost ring(cluster const& c, int n, double bytes) {
   double const between = c.nodes(n) - 1;
   return {bytes * (n - 1) / (n * c.bus), (n - 1 - between) * c.ring_link + between * c.network};
@@ -42,19 +42,19 @@ inline cost tree_all_reduce(cluster const& c, int n, double bytes) {
   if (n == 1) return {0, 0};
   return {2 * bytes / (c.tree * c.bus), 2 * ((c.in_node(n) - 1) * c.tree_link + std::log2(c.nodes(n)) * c.network)};
 }
-/// A few bytes to all.
+/// An exchange of a few bytes between all GPUs.
 inline double tiny(cluster const& c, int n) {
   return n == 1 ? 0 : c.tiny_base + 2 * ((c.in_node(n) - 1) * c.tiny_link + std::log2(c.nodes(n)) * c.tiny_network);
 }
 
-/// Each GPU has its own tokens, whatever their number. An H100's peak in bfloat16 and memory bandwidth are those of its
-/// data sheet (SXM, dense), the shares of them assumptions. The step of adamw with masters reads the gradient (2),
-/// reads and writes master and moments (24), writes the value (2).
+/// Each GPU has its own tokens, whatever the number of GPUs. An H100's peak in bfloat16 and memory bandwidth are from
+/// its data sheet (SXM, dense); the shares of them are assumptions. The step of adamw with masters reads the gradient
+/// (2), reads and writes master and moments (24), and writes the value (2).
 struct model {
   double parameters, tokens = 8192;
   double peak = 989e12, utilization = 0.4;
   double memory = 3.35e12, memory_share = 0.9, bytes_of_step = 28;
-  int buckets = 1;  // sent while the backward pass goes on; 1: after it
+  int buckets = 1;  // sent during the backward pass; 1: after it
 
   double payload() const { return 2 * parameters; }
   double forward() const { return 2 * parameters * tokens / (peak * utilization); }
@@ -67,7 +67,7 @@ enum class way { ring, tree, sharded };
 struct step {
   double compute, wire, latency, tiny, update;
   double total() const { return compute + wire + latency + tiny + update; }
-  /// What takes most besides the forward and backward pass.
+  /// The largest part besides the forward and backward pass.
   char const* dominant() const {
     double const most = std::max({wire, latency, tiny, update});
     return most == wire ? "wire" : most == latency ? "latency" : most == tiny ? "norm" : "update";
@@ -76,7 +76,7 @@ struct step {
 
 /// T = T_fwd + T_bwd + max(0, sum over all buckets but the last - (T_bwd - t_first)) + T_last + T_tiny + T_update
 ///
-/// where buckets are equal and the first is ready at t_first = T_bwd / buckets. Sharded: T_update / n, the buckets are
+/// where buckets are equal and the first is ready at t_first = T_bwd / buckets. Sharded: T_update / n, buckets are
 /// reduce-scatters, and an all-gather of the values follows. Ranks exchange weights (once) and norms (sharded).
 inline step step_of(cluster const& c, model const& m, int n, way w) {
   double const part = m.payload() / m.buckets, backward = m.backward();
@@ -97,12 +97,12 @@ inline step step_of(cluster const& c, model const& m, int n, way w) {
   return s;
 }
 
-/// What becomes of n GPUs' work: T_1 / T_n. More than 1 where the update is divided.
+/// The efficiency of n GPUs: T_1 / T_n. It exceeds 1 where the update is divided.
 inline double efficiency(cluster const& c, model const& m, int n, way w) {
   return step_of(c, m, 1, way::tree).total() / step_of(c, m, n, w).total();
 }
 
-/// The faster one of NCCL's two for an all-reduce.
+/// The faster of NCCL's two algorithms for an all-reduce.
 inline way replicated(cluster const& c, model const& m, int n) {
   return step_of(c, m, n, way::tree).total() < step_of(c, m, n, way::ring).total() ? way::tree : way::ring;
 }

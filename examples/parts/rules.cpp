@@ -16,7 +16,7 @@ struct named_rule {
   any_rule rule;
 };
 
-/// Rates found by trying 1, 3, 10, ... on the digits; all else is the library's default.
+/// Rates found by trying 1, 3, 10, ... on the digits; everything else is the library's default.
 named_rule const rules[] = {
     {"sgd", ds::sgd{.lr = 3e-2, .momentum = 0.9}},
     {"adam", ds::adam{.lr = 3e-3}},
@@ -37,7 +37,7 @@ named_rule const rules[] = {
     {"rprop", ds::rprop{.lr = 1e-3}},
     {"yogi", ds::yogi{.lr = 1e-2}},
     {"adabelief", ds::adabelief{.lr = 1e-2}},
-    {"acprop", ds::acprop{.lr = 3e-3, .eps = 1e-4}},  // its eps of 1e-16 does not bear pixels that are hardly ever lit
+    {"acprop", ds::acprop{.lr = 3e-3, .eps = 1e-4}},  // its eps of 1e-16 cannot handle pixels that are rarely lit
     {"adabound", ds::adabound{.lr = 1e-2}},
     {"padam", ds::padam{.lr = 0.3}},
     {"adan", ds::adan{.lr = 3e-3}},
@@ -63,7 +63,7 @@ named_rule const rules[] = {
 };
 static_assert(std::size(rules) == std::variant_size_v<any_rule>);
 
-/// Calls v(name, field) for every field of any rule.
+/// Calls v(name, field) for each field of a rule.
 template <class Rule, class Visit> void fields(Rule& r, Visit v) {
   if constexpr (requires { r.lr; }) v("lr", r.lr);
   if constexpr (requires { r.final_lr; }) v("final_lr", r.final_lr);

@@ -67,8 +67,8 @@ using momentum_rules = rule_group<ds::qhm, ds::signsgd, ds::signum, ds::optimist
 using free_rules = rule_group<ds::dowg, ds::prodigy, ds::dadapt_adamw, ds::madgrad, ds::cocob, ds::schedule_free_sgd,
                               ds::schedule_free_adamw, ds::yellowfin>;
 
-/// Calls f(group) for each of the groups, or for the common one only: that one is compiled for every storage type, the
-/// others for float.
+/// Calls f(group) for each group, or only for the common one, which is compiled for every storage type; the others are
+/// compiled for float.
 template <bool only_common, class F> void each_rule_group(F f) {
   f(common_rules{});
   if constexpr (!only_common) f(torch_rules{}), f(adaptive_rules{}), f(momentum_rules{}), f(free_rules{});
@@ -81,17 +81,16 @@ std::variant<A..., B..., C..., D..., E...> any_of(rule_group<A...>, rule_group<B
 /// A rule chosen at run time.
 using any_rule = decltype(any_of(common_rules{}, torch_rules{}, adaptive_rules{}, momentum_rules{}, free_rules{}));
 
-/// All names, in the order in which --help lists them.
+/// All names, in the order of --help.
 std::vector<std::string> rule_names();
-/// Those of common_rules.
+/// The names of common_rules.
 std::vector<std::string> common_rule_names();
 bool is_common(any_rule const& rule);
 
-/// The rule of that name with hyperparameters that suit this program; throws std::invalid_argument
-/// if there is none.
+/// The rule of this name, with hyperparameters that suit this program. Throws std::invalid_argument if there is none.
 any_rule rule_named(std::string_view name);
 
-/// The names of a rule's hyperparameters: those of its fields.
+/// The names of a rule's hyperparameters, which are its fields.
 std::vector<std::string> hyperparameters(any_rule const& rule);
 
 double get(any_rule const& rule, std::string_view hyperparameter);

@@ -16,8 +16,8 @@ namespace ds = descent;
 
 enum class schedule_shape { constant, linear, cosine, step };
 
-/// A schedule chosen at run time: itself a schedule, since it is a plain value that can be copied
-/// to the device. It falls from `peak` to zero or, in steps, is divided by ten every third.
+/// A schedule chosen at run time. It is itself a schedule: a plain value that can be copied to the device. It falls
+/// from `peak` to zero or, in steps, is divided by ten after each third.
 struct falling {
   schedule_shape shape;
   double peak;

@@ -7,11 +7,11 @@
 
 namespace example {
 
-/// Consecutive images of some.
+/// Consecutive images.
 struct run_of_images { int first, count; };
 
-/// What this process does of each batch: all of it, or one rank's part, in pieces with a backward pass each. Images are
-/// cut into parts() runs, of which rank r has those from r * pieces; their sizes differ by at most one.
+/// The part of each batch that this process handles: all of it or one rank's part, in pieces with a backward pass each.
+/// Images are divided into parts() runs; rank r has those from r * pieces. Their sizes differ by at most one.
 struct share {
   int rank = 0, ranks = 1, pieces = 1;
   std::function<double(double)> sum = std::identity{};  // over ranks

@@ -16,8 +16,8 @@ namespace example {
 ///
 ///     loss = -log s[label]      s[k] = exp z[k] / sum_j exp z[j]      dz[k] = s[k] - [k == label]
 ///
-/// dz is multiplied by `weight` and, if there is one, by the loss scale, before it is rounded.
-/// One index is one row; each has totals of its own, which are added up in order once an epoch.
+/// dz is multiplied by `weight` and, if there is one, by the loss scale before it is rounded. Each index is a row. Each
+/// row has its own totals, which are added up in order once per epoch.
 template <class Real> struct softmax_cross_entropy {
   Real const* z;
   Real* dz;

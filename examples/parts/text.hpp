@@ -10,7 +10,7 @@
 
 namespace example {
 
-/// The parts between separators; one empty part if there is nothing.
+/// The parts between separators; one empty part if the text is empty.
 inline std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (;;) {
@@ -21,7 +21,7 @@ inline std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
-/// Whether all of the text is a number, which goes to x.
+/// Whether the whole text is a number, which is stored in x.
 template <class Number> bool read(std::string_view text, Number& x) {
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
   return error == std::errc{} && end == text.data() + text.size();
@@ -29,7 +29,7 @@ template <class Number> bool read(std::string_view text, Number& x) {
 
 inline std::string quoted(std::string_view text) { return '"' + std::string{text} + '"'; }
 
-/// In six digits, as printf's %g.
+/// With six digits, as printf's %g.
 inline std::string short_number(double x) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", x);

@@ -38,7 +38,7 @@ std::vector<shown_rule> adaptive_rules() {
       searched("amsgrad", ds::amsgrad{}),
       searched("yogi", ds::yogi{}),
       searched("adabelief", ds::adabelief{}),
-      // without noise the deviation of the gradient goes to 0, and the step without limit
+      // without noise, the deviation of the gradient goes to 0 and the step grows without limit
       noted(searched("acprop", ds::acprop{.eps = 1e-3, .eps_root = 1e-6}, ds::acprop{}), {"eps 0.001, eps_root 1e-6"}),
       searched("adabound", ds::adabound{}),
       searched("padam", ds::padam{}),
@@ -47,7 +47,7 @@ std::vector<shown_rule> adaptive_rules() {
       searched("adopt", ds::adopt{}),
       searched("ademamix", ds::ademamix{}),
       searched("optimistic_adam", ds::optimistic_adam{}),
-      // on a surface the true curvature, at every step; on the network an estimate, at every tenth
+      // on a surface the true curvature at every step; on the network an estimate at every tenth
       noted(searched("sophia", ds::sophia{.gamma = 1}, ds::sophia{}), {"gamma 1"}),
   };
 }

@@ -15,7 +15,7 @@
 namespace example::pictures {
 namespace {
 
-/// Two parameters at the start of a surface, and its gradient.
+/// Two parameters at the start of a surface, and the gradient there.
 struct walker {
   surface const& s;
   std::vector<float> x{float(s.start.x), float(s.start.y)}, g{0, 0};

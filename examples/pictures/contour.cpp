@@ -18,7 +18,7 @@ struct edge {
 };
 using links = std::multimap<edge, edge>;
 
-/// Follows a line from an edge, and takes what it follows away.
+/// Follows a line from an edge and removes it from `all`.
 std::vector<edge> walk(links& all, edge at) {
   std::vector<edge> way{at};
   for (auto next = all.find(at); next != all.end(); next = all.find(at)) {
@@ -41,7 +41,7 @@ void simplify(line const& all, std::size_t first, std::size_t last, double toler
   std::size_t where = first;
   for (std::size_t i = first + 1; i < last; ++i) {
     double const x = all[i].x - a.x, y = all[i].y - a.y;
-    // beside the segment; in a closed line, from its end
+    // the distance from the segment or, for a closed line, from its end
     double const along = length > 0 ? std::fmin(std::fmax((x * (b.x - a.x) + y * (b.y - a.y)) / length, 0), length) : 0;
     double const off =
         length > 0 ? std::hypot(x - along * (b.x - a.x) / length, y - along * (b.y - a.y) / length) : std::hypot(x, y);
@@ -78,7 +78,7 @@ std::vector<line> contour(std::function<double(point)> const& f, point low, poin
       std::vector<edge> crossed;
       for (std::size_t i = 0; i < 4; ++i)
         if (corners[i] != corners[(i + 1) % 4]) crossed.push_back(edges[i]);
-      // four are a saddle: which two belong together makes no difference that can be seen
+      // four crossings are a saddle: both ways to pair them look the same
       for (std::size_t i = 0; i + 1 < crossed.size(); i += 2) {
         all.emplace(crossed[i], crossed[i + 1]);
         all.emplace(crossed[i + 1], crossed[i]);
@@ -91,7 +91,7 @@ std::vector<line> contour(std::function<double(point)> const& f, point low, poin
     for (edge const e : walk(all, start)) points.push_back(crossing(e));
     lines.push_back(std::move(points));
   };
-  for (auto it = all.begin(); it != all.end();) {  // those that end at the border of the box
+  for (auto it = all.begin(); it != all.end();) {  // lines that end at the border of the box
     if (all.count(it->first) == 1) follow(edge{it->first}), it = all.begin();
     else ++it;
   }

@@ -11,12 +11,12 @@ namespace example::pictures {
 
 using line = std::vector<point>;
 
-/// Where f has that value in the box from low to high, by marching squares on a grid of columns x rows cells. A closed
-/// line ends where it begins.
+/// The lines on which f has this value in the box from low to high, by marching squares on a grid of columns x rows
+/// cells. A closed line ends where it begins.
 std::vector<line> contour(std::function<double(point)> const& f, point low, point high, double value, int columns,
                           int rows);
 
-/// The line without points that are closer than the tolerance to what is left (Ramer 1972; Douglas & Peucker 1973).
+/// The line without points that are closer than the tolerance to the rest (Ramer 1972; Douglas & Peucker 1973).
 line simplified(line const& all, double tolerance);
 
 }  // namespace example::pictures

@@ -22,7 +22,7 @@ template <class... T> std::string format(char const* form, T... values) {
   return text;
 }
 
-/// Where a point of the plane lies in a panel.
+/// Maps points of the plane to a panel.
 struct frame {
   double x;  // of the panel's left edge
   point low, high;
@@ -91,7 +91,7 @@ std::string draw_surface(frame const& f, int number, surface const& s, path cons
   return svg + box(f, number);
 }
 
-/// The horizontal axis has the epochs, the vertical one log10 of the loss.
+/// The horizontal axis shows the epochs, the vertical axis log10 of the loss.
 std::string draw_training(frame const& f, std::string const& name, training const& own, training const& sgd,
                           std::string const& note) {
   std::string svg = title(f, "Digits", own.lr);

@@ -10,12 +10,12 @@
 
 namespace example::pictures {
 
-/// What a rule did on a surface, and with which lr, 0 if it has none; points[0] is the start.
+/// The path of a rule on a surface, and its lr, or 0 if it has none; points[0] is the start.
 struct path {
   double lr = 0;
   line points{};
   double value = 0;    // at the last point
-  std::string told{};  // under the panel, of a path that is not of steps
+  std::string told{};  // text under the panel, for a path that is not made of steps
 };
 
 /// The training loss before each epoch and after the last.
@@ -24,10 +24,10 @@ struct training {
   std::vector<double> losses{};
 };
 
-/// What stands under the panels: settings that are not the defaults.
+/// The text under the panels: settings that are not the defaults.
 struct notes { std::string surfaces{}, network{}; };
 
-/// The picture of a rule, in SVG: its path on each surface, its training beside that of plain sgd, if it has one.
+/// Draws a rule in SVG: its path on each surface and, if it has one, its training curve beside that of plain sgd.
 std::string draw(std::string const& name, std::vector<surface> const& surfaces, std::vector<path> const& paths,
                  training const& own, training const& sgd, notes const& notes);
 

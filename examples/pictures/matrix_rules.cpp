@@ -13,7 +13,7 @@
 namespace example::pictures {
 namespace {
 
-/// All but the matrices follows adam. A point of a surface is no matrix: only rules for vectors, too, have paths.
+/// adam updates all but the matrices. A point of a surface is no matrix: only rules that also take vectors have paths.
 template <class Rule> shown_rule of_matrices(std::string name, Rule rule) {
   starter const start = [rule](problem const& p, double lr) -> stepper {
     Rule r = rule;

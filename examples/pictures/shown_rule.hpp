@@ -19,18 +19,18 @@
 #include <utility>
 #include <vector>
 
-/// Every rule of the library, and what is around rules, ready to be drawn.
+/// Every rule of the library and every wrapper of rules, ready to be drawn.
 namespace example::pictures {
 
 namespace ds = descent;
 
-/// What a rule is to minimise. The caller keeps values, gradients and the loss up to date.
+/// A problem for a rule to minimise. The caller keeps values, gradients and the loss up to date.
 struct problem {
   ds::parameters<float> parameters{};
   float const* loss = nullptr;
   std::vector<std::string> names{};  // of the parameters
-  std::function<void()> backward{};  // the gradient and the loss anew, at the values as they are
-  /// The diagonal of the Hessian, or an estimate, for rules that are given it, and after how many steps anew.
+  std::function<void()> backward{};  // recomputes the gradient and the loss at the current values
+  /// The diagonal of the Hessian, or an estimate, for rules that use it, and the number of steps between its updates.
   std::function<std::vector<float>(std::string const& name)> curvature{};
   int curvature_every = 1;
 };
@@ -41,10 +41,10 @@ using starter = std::function<stepper(problem const&, double lr)>;
 
 struct shown_rule {
   std::string name;
-  bool searched;  // whether lr is; else it is 1, and the rule finds its rate by itself
-  starter on_surface, on_network;  // without the first only the training is drawn
-  notes settings{};                // those that are not the defaults
-  /// In place of both starters for an algorithm that evaluates the loss itself. Only its paths are drawn.
+  bool searched;  // whether lr is searched; otherwise it is 1, and the rule finds its rate itself
+  starter on_surface, on_network;  // without the first, only the training is drawn
+  notes settings{};  // settings that are not the defaults
+  /// Replaces both starters for an algorithm that evaluates the loss itself. Only its paths are drawn.
   std::function<path(surface const&)> walk{};
 };
 inline shown_rule noted(shown_rule rule, notes settings) {
@@ -52,7 +52,7 @@ inline shown_rule noted(shown_rule rule, notes settings) {
   return rule;
 }
 
-/// A rule with its settings: lr is set by whoever starts it.
+/// Starts a rule with its settings; the caller sets lr.
 template <class Rule, class... Ps> starter start_of(Rule rule, Ps... policies) {
   return [=](problem const& p, double lr) -> stepper {
     Rule r = rule;
@@ -89,7 +89,7 @@ template <class Rule> shown_rule found(std::string name, Rule surface, Rule netw
 }
 template <class Rule> shown_rule found(std::string name, Rule both) { return found(std::move(name), both, both); }
 
-/// The table, in the parts of docs/optimizers.md.
+/// The table, by section of docs/optimizers.md.
 std::vector<shown_rule> momentum_rules();
 std::vector<shown_rule> adaptive_rules();
 std::vector<shown_rule> layer_rules();

@@ -10,11 +10,11 @@
 
 namespace example::pictures {
 
-/// A function of two variables whose smallest value is 0, and the part of the plane that is drawn.
+/// A function of two variables whose minimum is 0, and the part of the plane that is drawn.
 struct surface {
   std::string name;
   point low, high, start, minimum;
-  int steps, mark;            // every `mark` steps there is a dot
+  int steps, mark;            // a dot every `mark` steps
   std::vector<double> levels;  // of the contour lines
   double (*value)(point);
   point (*gradient)(point);
@@ -23,7 +23,7 @@ struct surface {
   bool shows(point p) const { return p.x >= low.x && p.x <= high.x && p.y >= low.y && p.y <= high.y; }
 };
 
-/// (u^2 + 25 v^2) / 2, with axes u and v that are turned by 30 degrees about the minimum.
+/// (u^2 + 25 v^2) / 2, with axes u and v turned by 30 degrees about the minimum.
 struct tilted {
   static constexpr double c = 0.8660254037844386, s = 0.5, ratio = 25;
   static constexpr point minimum{1, 0.4};

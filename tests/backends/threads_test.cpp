@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// The passes of a step share nothing between chunks but what they only read: a system of plain threads gives the bits
-// of one thread, and the thread sanitizer finds nothing.
+// Between chunks, the passes of a step share only what they read: a system of plain threads gives the bits of one
+// thread, and the thread sanitizer finds nothing.
 #include <descent/optimizer.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
@@ -29,7 +29,7 @@ namespace ds = descent;
 
 namespace {
 
-/// Chunks dealt out to threads in turn.
+/// Assigns chunks to threads in turn.
 struct threads {
   static constexpr char const* name() { return "threads"; }
   template <class F> static void each(std::int64_t n, F const& f) {
@@ -92,10 +92,10 @@ TEST_CASE("a team that loses time is left alone for eight times as long, and one
     return n;
   };
   CHECK(loops_alone({}) == 0);
-  CHECK(loops_alone({1.0, 1.0, 2}) == 0);    // half of what one thread would take
-  CHECK(loops_alone({2.0, 1.0, 2}) == 0);    // as long as one thread
-  CHECK(loops_alone({3.0, 1.0, 2}) == 4);    // lost: half a loop of one thread
-  CHECK(loops_alone({66.0, 0.25, 8}) == 256);  // lost: 32 of them
+  CHECK(loops_alone({1.0, 1.0, 2}) == 0);    // half of the time of one thread
+  CHECK(loops_alone({2.0, 1.0, 2}) == 0);    // the time of one thread
+  CHECK(loops_alone({3.0, 1.0, 2}) == 4);    // lost: the time of half a loop of one thread
+  CHECK(loops_alone({66.0, 0.25, 8}) == 256);  // lost: the time of 32 loops
   CHECK(loops_alone({1.0, 0.0, 2}) == 0);    // a share too short for the clock
 }
 

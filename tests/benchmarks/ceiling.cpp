@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-// What the memory can do, as contests on a problem whose elements are bytes: as many as the optimizer of a case uses.
+// Memory bandwidth, as contests on a problem whose elements are bytes: as many as the optimizer of a case uses.
 #include "contest.hpp"
 
 #include <immintrin.h>

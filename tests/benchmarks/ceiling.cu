@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-// What the memory of the device can do, as contests on a problem whose elements are bytes: as many as the optimizer of
-// a case uses. All of a case share one arena.
+// Memory bandwidth of the device, as contests on a problem whose elements are bytes: as many as the optimizer of a case
+// uses. All contests of a case share one arena.
 #include "device.cuh"
 
 namespace bench {
@@ -10,7 +10,7 @@ namespace {
 
 enum class how { plain, streaming, engine };
 
-/// A copy and a triad write where they do not read; four reads and three writes, as AdamW has them, are in place.
+/// A copy and a triad write to arrays that they do not read; four reads and three writes, as in AdamW, are in place.
 constexpr int arrays(int reads, int writes) { return reads == 4 ? 4 : reads + writes; }
 
 constexpr int threads = 256, at_once = 4;
@@ -29,7 +29,7 @@ __device__ float4 triad(float4 b, float4 c) {
   return {b.x + s * c.x, b.y + s * c.y, b.z + s * c.z, b.w + s * c.w};
 }
 
-/// Arrays of n lie one after the other, those that are written first; a thread has several accesses under way at once.
+/// Arrays of n are consecutive, written ones first; a thread has several accesses in flight at once.
 template <int Reads, int Writes, int First, bool Streaming>
 __global__ void __launch_bounds__(threads) pass(float4* all, std::int64_t n) {
   std::int64_t const begin = std::int64_t(blockIdx.x) * (threads * at_once) + threadIdx.x;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(threads) pass(float4* all, std::int64_t n) {
   }
 }
 
-/// Random numbers of a problem whose elements are bytes.
+/// Random numbers for a problem whose elements are bytes.
 struct random_bytes {
   device_arena<float> numbers;
 

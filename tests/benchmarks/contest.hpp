@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-/// What the contestants of the benchmarks share: the problem, and how a program serves contests to the driver.
+/// What the benchmark contestants share: the problem, and how a program serves contests to the driver.
 namespace bench {
 
-/// Tensors of one case, in one arena. Their values and gradients are tiles of the numbers in one short table, so that
-/// every contestant, whatever its language, starts from the same numbers.
+/// Tensors of one case, in one arena. Their values and gradients repeat the numbers of one short table, so that every
+/// contestant, in any language, starts from the same numbers.
 struct problem {
   struct tensor { std::int64_t begin, count, first; };  // where in the arena, and the number of its first element
   std::vector<tensor> tensors;
@@ -28,8 +28,8 @@ struct problem {
   float gradient(std::int64_t element) const { return gradients[std::size_t(element) % gradients.size()]; }
 };
 
-/// Numbers that a contestant owns beside values and gradients come from here, so that each page is touched first by the
-/// thread that uses it.
+/// Memory for numbers that a contestant owns besides values and gradients. The thread that uses a page touches it
+/// first.
 template <class T> class arena {
  public:
   explicit arena(std::int64_t n)
@@ -73,35 +73,35 @@ template <class T, class G = T> struct numbers {
   }
 };
 
-/// What one step gives the device to do, and how often it waits for it.
+/// The launches of one step, and how often it waits for the device.
 struct step_counts { int launches, synchronisations; };
 
 /// One recipe on one problem.
 struct contest {
   virtual ~contest() = default;
   virtual void step() = 0;
-  /// Puts gradients back that a step has zeroed; not timed.
+  /// Restores gradients that a step has zeroed; not timed.
   virtual void refill() {}
-  /// An element's exact parameter, what is stored of it, its average: by the letters p, w, e; see streams.
+  /// An element's exact parameter, stored value or average, by the letters p, w, e; see streams.
   virtual double read(char stream, std::int64_t tensor, std::int64_t i) const = 0;
   virtual std::string streams() const { return "p"; }
-  /// Bytes beside values and gradients that the contestant says it owns.
+  /// Bytes besides values and gradients that the contestant reports as its own.
   virtual std::int64_t extra_bytes() const { return 0; }
-  /// Bytes that one step moves, or 0 if the contestant does not say.
+  /// Bytes that one step moves, or 0 if the contestant does not report them.
   virtual double step_bytes() const { return 0; }
-  /// May make steps.
+  /// May run steps.
   virtual std::optional<step_counts> counts() { return {}; }
 };
 
 using maker = std::function<std::unique_ptr<contest>(problem const&)>;
 
-/// Each unit adds the recipes that it has.
+/// Each unit adds its recipes.
 struct recipe { recipe(std::string name, maker make); };
 
 /// The maker of a recipe, or an empty one.
 maker find_recipe(std::string const& name);
 
-/// Answers the driver until it says quit. `about` goes to the driver: members of an object in JSON.
+/// Answers the driver until it sends quit. `about` goes to the driver: members of an object in JSON.
 int serve(std::string const& about);
 
 }  // namespace bench

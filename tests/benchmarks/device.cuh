@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-/// Counters of a CUDA device in software; null on a real one.
+/// Counters of a simulated CUDA device; null on a real one.
 extern "C" {
 [[gnu::weak]] void cudasim_reset_counters();
 [[gnu::weak]] std::uint64_t cudasim_count(char const* what);
@@ -18,7 +18,7 @@ extern "C" {
 
 namespace bench {
 
-/// Numbers in the memory of the device.
+/// Numbers in device memory.
 template <class T> class device_arena {
  public:
   explicit device_arena(std::int64_t n) : size_(n) { check(cudaMalloc(&data_, std::size_t(n) * sizeof(T))); }
@@ -46,7 +46,7 @@ template <class T> T from_device(T const* p) {
   return x;
 }
 
-/// to[..] <- scale * table[number of the element]; blocks with the same y for each tensor.
+/// to[..] <- scale * table[number of the element]; blocks with the same y work on one tensor.
 template <class T>
 __global__ void tile(T* to, problem::tensor const* tensors, float const* table, std::int64_t size, float scale) {
   problem::tensor const t = tensors[blockIdx.y];
@@ -55,7 +55,7 @@ __global__ void tile(T* to, problem::tensor const* tensors, float const* table, 
     to[t.begin + i] = T(table[(t.first + i) % size] * scale);
 }
 
-/// The same of all tensors, enqueued.
+/// Enqueues the same for all tensors.
 template <class T> void tile_over(device_arena<T> const& to, std::vector<problem::tensor> const& tensors,
                                   problem::tensor const* there, device_arena<float> const& table, float scale) {
   std::int64_t most = 1, each = 65535;
@@ -86,7 +86,7 @@ template <class T, class G = T> struct device_numbers {
   void refill() { tile_over(gradients, of.tensors, tensors->get(), *gradient_table, scale); }
 };
 
-/// A contest whose steps are work for the stream: as they are, or captured once and replayed.
+/// A contest whose steps are work for the stream: launched directly, or captured once and replayed.
 class enqueued : public contest {
  public:
   enqueued(std::unique_ptr<contest> of, bool replays) : of_(std::move(of)) {
@@ -113,14 +113,14 @@ class enqueued : public contest {
   std::int64_t extra_bytes() const override { return of_->extra_bytes(); }
   double step_bytes() const override { return of_->step_bytes(); }
 
-  /// What can be captured waits for nothing. A device in software also counts what the calls of a step do.
+  /// Work that can be captured never waits. A simulated device also counts what the calls of a step do.
   std::optional<step_counts> counts() override {
     if (in_software()) {
       wait();
       cudasim_reset_counters();
       step();
       auto const waited = cudasim_count("synchronisations");
-      wait();  // until all is counted
+      wait();  // until everything is counted
       auto const launched = graph_ ? cudasim_count("graph_nodes")
                                    : cudasim_count("launches") + cudasim_count("memcpys") + cudasim_count("memsets");
       if (launched != std::uint64_t(launches_) || waited != 0)

@@ -19,13 +19,13 @@ inline std::string cuda_version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
-/// All work of the process goes to this one.
+/// The only stream of the process.
 cudaStream_t stream();
 
-/// Whether steps are captured, each once, and replayed.
+/// Whether each step is captured once and replayed.
 inline bool replays = false;
 
-/// Whether the device is a program that only computes what a device would.
+/// Whether the device is simulated.
 bool in_software();
 
 }  // namespace bench

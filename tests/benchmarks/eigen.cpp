@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-// Eigen's array expressions, one statement for one line of the formula, on each thread's share of the elements: Eigen
+// Eigen's array expressions, one statement for each line of the formula, on each thread's share of the elements: Eigen
 // itself runs an expression on one thread.
 #include "loop.hpp"
 #include "settings.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using array = Eigen::Map<Eigen::ArrayXf>;
 
-/// A rule that keeps `Kept` arrays beside values and gradients.
+/// A rule that keeps `Kept` arrays besides values and gradients.
 template <class Rule, int Kept> class expressions : public contest {
  public:
   explicit expressions(problem const& p) : numbers_(p), m_(Kept > 0 ? p.arena : 0), v_(Kept > 1 ? p.arena : 0) {}

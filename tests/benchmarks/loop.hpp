@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <type_traits>
 
-/// Loops as one writes them by hand for a processor with AVX2, FMA and F16C: eight elements at a time, one parallel
-/// region for all tensors, each thread with an equal share of the elements.
+/// Handwritten loops for a processor with AVX2, FMA and F16C: eight elements at a time, one parallel region for all
+/// tensors, each thread with an equal share of the elements.
 #define BENCH_AVX2 [[gnu::target("avx2,fma,f16c")]]
 
 namespace bench {
@@ -44,7 +44,7 @@ template <class T> BENCH_AVX2 inline void store(T* p, __m256 x) {
   }
 }
 
-/// Calls f(begin, end) for the parts of tensors that are this thread's share.
+/// Calls f(begin, end) for the parts of tensors in this thread's share.
 template <class F> void each_share(problem const& p, F const& f) {
   std::int64_t const team = omp_get_num_threads(), rank = omp_get_thread_num();
   std::int64_t const share = (p.elements / team + 63) / 64 * 64;
@@ -59,7 +59,7 @@ template <class F> void each_share(problem const& p, F const& f) {
   }
 }
 
-/// f(begin, end) for all tensors, in parallel.
+/// Calls f(begin, end) for all tensors, in parallel.
 template <class F> void sweep(problem const& p, F const& f) {
 #pragma omp parallel
   each_share(p, [&](std::int64_t begin, std::int64_t end) { f(begin, end); });

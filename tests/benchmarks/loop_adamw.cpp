@@ -9,7 +9,7 @@
 namespace bench {
 namespace {
 
-/// What is the same for all elements of one step.
+/// The terms that all elements of a step share.
 struct terms { float lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd, factor; };
 
 terms terms_at(std::int64_t t) {
@@ -18,7 +18,7 @@ terms terms_at(std::int64_t t) {
           float(decay), 1};
 }
 
-/// The same, eight times each, where the compiler can keep it in registers.
+/// The same terms, eight copies each, so that the compiler can keep them in registers.
 struct wide_terms { __m256 lr, b1, a1, b2, a2, m_unbias, v_unbias, eps, wd, factor; };
 
 BENCH_AVX2 inline wide_terms widen(terms const& k) {
@@ -26,8 +26,8 @@ BENCH_AVX2 inline wide_terms widen(terms const& k) {
           all(k.m_unbias), all(k.v_unbias), all(k.eps), all(k.wd), all(k.factor)};
 }
 
-/// AdamW of exact parameters in float, gradients of type T, and a copy of the parameters in T where T is not float;
-/// with `Clip` the gradients' norm is clipped.
+/// AdamW with exact parameters in float, gradients of type T, and a copy of the parameters in T if T is not float;
+/// `Clip` clips the gradients by norm.
 template <class T, bool Clip> class adamw : public contest {
   static constexpr bool copies = !std::is_same_v<T, float>;
 

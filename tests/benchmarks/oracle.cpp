@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-// The recipes in double by the plainest loops, without a line of the library's arithmetic: what each contestant's
-// numbers are compared with before it is timed.
+// The recipes in double as the plainest loops, without the library's arithmetic. Each contestant's numbers are compared
+// with these before it is timed.
 #include "contest.hpp"
 #include "settings.hpp"
 
@@ -66,7 +66,7 @@ class oracle : public contest {
 
  private:
   bool by_tensor() const { return form_.rule == method::lamb || form_.rule == method::lars; }
-  /// Elements with the same numbers as i, which stay the same unless norms of tensors enter.
+  /// The number of elements with the same numbers as i, which stay the same unless norms of tensors enter.
   std::int64_t how_many(std::int64_t i) const { return (of_.elements - i - 1) / kinds_ + 1; }
   double gradient(std::int64_t i) const { return round_to(form_.stored, of_.gradient(i) * form_.scale) / form_.scale; }
 
@@ -94,7 +94,7 @@ class oracle : public contest {
     if (form_.averages) e_[i] = ema * e_[i] + (1 - ema) * p_[i];
   }
 
-  /// The rules whose rate is made of the norms of a tensor.
+  /// Rules whose rate depends on the norms of a tensor.
   void update_layer(std::int64_t begin, std::int64_t end) const {
     double pp = 0, gg = 0, uu = 0;
     for (std::int64_t i = begin; i < end; ++i) {
@@ -114,7 +114,7 @@ class oracle : public contest {
 
   problem const& of_;
   form form_;
-  std::int64_t kinds_;  // of elements that are computed: those of one round of the table, or all
+  std::int64_t kinds_;  // number of elements computed: those of one round of the table, or all
   arena<double> p_, m_, v_, e_;
   std::int64_t t_ = 0;
   double unbias1_ = 0, unbias2_ = 0;

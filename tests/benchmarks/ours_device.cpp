@@ -9,7 +9,7 @@
 #include <cstring>
 
 int main(int count, char** words) {
-  setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // no kernel is to be loaded in the midst of a capture
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // no kernel may be loaded during a capture
   bench::replays = count > 1 && std::strcmp(words[1], "captured") == 0;
   std::string const name = bench::replays ? "descent, captured and replayed" : "descent";
   return bench::serve("\"name\": \"" + name + "\", \"compiler\": \"nvcc " + bench::cuda_version(CUDART_VERSION) +

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-// What groups and policies cost: AdamW in float with more and more of each.
+// The cost of groups and policies: AdamW in float with more and more of each.
 #include "ours.hpp"
 #include "settings.hpp"
 

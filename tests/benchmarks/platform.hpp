@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-/// Where the contests of a program run, and what measures them: the host or a CUDA device. A program is linked with one
-/// of platform_host.cpp and platform_device.cpp.
+/// Where the contests of a program run and how they are measured: the host or a CUDA device. A program links either
+/// platform_host.cpp or platform_device.cpp.
 namespace bench {
 
 struct timing {
@@ -15,15 +15,15 @@ struct timing {
   double host_seconds;  // until the call of a step returns
 };
 
-/// The mean over so many steps, from when nothing else is under way.
+/// The mean over `steps` steps, started when nothing else is running.
 timing time_steps(int steps, std::function<void()> const& step);
-/// Until all steps are done.
+/// Waits until all steps are done.
 void wait();
 double now();
 
-/// From here on the memory that is taken counts as the contestant's own.
+/// From here on, allocated memory counts as the contestant's own.
 void mark_memory();
-/// Bytes taken since then, at most (host) or now (device).
+/// Bytes allocated since then: the maximum (host) or the current number (device).
 std::int64_t grown_memory();
 std::int64_t free_memory();
 

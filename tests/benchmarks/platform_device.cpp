@@ -7,7 +7,7 @@
 #include <chrono>
 #include <sstream>
 
-/// A counter of a CUDA device in software; null on a real one.
+/// A counter of a simulated CUDA device; null on a real one.
 extern "C" [[gnu::weak]] std::uint64_t cudasim_count(char const* what);
 
 namespace bench {
@@ -41,7 +41,7 @@ bool in_software() { return cudasim_count != nullptr; }
 
 timing time_steps(int steps, std::function<void()> const& step) {
   static event const begin, end;
-  int const counted = std::min(steps, 32);  // more would fill the queue of the device, and the host would wait
+  int const counted = std::min(steps, 32);  // more would fill the device's queue, and the host would wait
   double host_seconds = 0;
   float milliseconds = 0;
   check(cudaEventRecord(begin, stream()));

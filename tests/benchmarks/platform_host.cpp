@@ -12,7 +12,7 @@
 namespace bench {
 namespace {
 
-/// Bytes that a file of /proc says: for example VmRSS, those in memory now, and VmHWM, at most since mark_memory().
+/// Bytes that a file of /proc reports, such as VmRSS, those in memory now, or VmHWM, their maximum since mark_memory().
 std::int64_t said(std::string const& file, std::string const& which) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);)
@@ -36,7 +36,7 @@ void wait() {}
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void mark_memory() {
-  std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM starts anew
+  std::ofstream("/proc/self/clear_refs") << 5;  // resets VmHWM
   marked = resident("VmRSS");
 }
 std::int64_t grown_memory() { return resident("VmHWM") - marked; }

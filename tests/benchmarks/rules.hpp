@@ -5,7 +5,7 @@
 #include "../../examples/parts/rules.hpp"
 #include "ours.hpp"
 
-/// Every element-wise rule of the examples' list in float, as a recipe rule_<name>.
+/// A recipe rule_<name> in float for every element-wise rule in the examples' list.
 namespace bench {
 
 template <class... Rules> bool add_rules(example::rule_group<Rules...>) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-// The side of a contestant in the protocol of drive.py: a line with a command comes in, a line of JSON goes out.
+// A contestant's side of the protocol of drive.py: each line with a command is answered by a line of JSON.
 #include "contest.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::map<std::string, maker>& recipes() {
   return all;
 }
 
-/// `align` and `zeros` with a number each, then lines of a count of elements and how many tensors have it.
+/// `align` and `zeros`, each with a number, then lines with a number of elements and how many tensors have it.
 problem read_problem(std::string const& case_file, std::string const& table_file) {
   problem p;
   std::ifstream in(case_file);
@@ -42,13 +42,13 @@ problem read_problem(std::string const& case_file, std::string const& table_file
     half->resize(size);
     table.read(reinterpret_cast<char*>(half->data()), std::streamsize(size * sizeof(float)));
   }
-  // zeros come in pairs, as a grid with two features has them
+  // zeros come in pairs, as in a grid with two features
   for (std::size_t i = 0; i < size; ++i)
     if (double(i / 2 % 100) < 100 * zeros) p.gradients[i] = 0;
   return p;
 }
 
-/// A contest, on request several times over, so that a step finds nothing of the last one in a cache: they take turns.
+/// A contest, on request in several copies that take turns, so that a step finds nothing of the last one in a cache.
 struct slot {
   problem of;
   maker make;
@@ -60,8 +60,8 @@ struct slot {
   void refill() {
     for (auto const& x : sets) x->refill();
   }
-  /// Steps that do not count: ten at first, and at least 5 ms of them. By then threads of another contestant, which
-  /// wait for work without sleep for a while, have gone to sleep.
+  /// Steps that do not count: at least ten at first, and at least 5 ms. By then, threads of another contestant, which
+  /// busy-wait for work for a while, have gone to sleep.
   void warm_up() {
     for (double const start = now(); warm < 10 || now() - start < 5e-3; warm = std::min(warm + 1, 10)) step(), wait();
   }
@@ -127,7 +127,7 @@ class server {
     slots_[name] = std::move(made);
   }
 
-  /// Some steps, then what has become of the elements in a file of lines: tensor, element in it.
+  /// Runs some steps, then reads the elements that a file lists in lines: tensor, element in it.
   void check(slot const& s, std::istream& words, std::ostream& out) {
     int steps = 0;
     std::string samples;
@@ -154,7 +154,7 @@ class server {
     out << "{}";
   }
 
-  /// Seconds that a step takes, and those until its call returns: samples, each the mean of some steps.
+  /// Seconds of a step, and seconds until its call returns: samples, each the mean of some steps.
   void time(slot& s, std::istream& words, std::ostream& out) {
     int samples = 0, steps = 0;
     words >> samples >> steps;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// The hyperparameters of every contestant, such that each of them shows in a few steps. torch_peer.py has them, too.
+/// The hyperparameters of every contestant; each has a visible effect in a few steps. torch_peer.py has them, too.
 namespace bench {
 
 inline constexpr double lr = 1e-3, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0.1;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Ranks that tell rank 0 how far they are: all of them hear who is gone, late or silent, or what one of them says at
-// its end; and who leaves, or has no business there, ends nobody.
+// Ranks report their progress to rank 0. All ranks learn which rank is gone, late or silent, or what one of them says
+// when it ends. A rank that leaves, or does not belong there, ends no other rank.
 #include <descent/detail/net/heartbeats.hpp>
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ namespace {
 
 bool has(std::string const& text, std::string const& part) { return text.find(part) != text.npos; }
 using test::comes_true;
-/// Nothing that is awaited comes as late, by the clock of the test.
+/// Longer than any wait of a test, by the clock of the test.
 constexpr auto long_enough = 1h;
 rank_position at(std::int64_t collective, std::int64_t begun, std::int64_t ended) {
   return {collective, begun, ended, "collective " + std::to_string(collective)};
@@ -77,12 +77,12 @@ struct team {
   heartbeats& operator[](int r) { return of[std::size_t(r)]->beats; }
   int size() const { return int(of.size()); }
   void ends(int r) { of[std::size_t(r)].reset(); }
-  /// Until rank 0 knows it, and has waited for others that go with it.
+  /// Waits until rank 0 knows that this rank is gone and has waited for others that end with it.
   void await_end(int r) {
     CHECK(comes_true([&] { return (*this)[0].knows()[r].is == rank_state::gone; }));
     test::clock::advance(101ms);
   }
-  /// What each rank that is left has heard.
+  /// Checks what each remaining rank has heard.
   void check_all_hear(std::string const& text) {
     for (auto const& p : of)
       if (p && !p->pauses) {
@@ -95,11 +95,11 @@ struct team {
     for (auto const& p : of)
       if (p) CHECK(p->beats.verdict() == "");
   }
-  /// Where each rank is, by what f(rank) says; rank 0 knows it.
+  /// Sets the position of each rank to f(rank); waits until rank 0 knows it.
   template <class F> void set(F const& f) {
     for (int r = 0; r < size(); ++r)
       if (of[std::size_t(r)]) (*this)[r].set(f(r));
-    test::clock::advance(200ms);  // after which they may say it
+    test::clock::advance(200ms);  // after this they may report it
     CHECK(comes_true([&] {
       auto const known = (*this)[0].knows();
       for (int r = 1; r < size(); ++r)
@@ -107,7 +107,7 @@ struct team {
       return true;
     }));
   }
-  /// Lets time pass and waits for a sign of life behind it, from each rank to rank 0 and back.
+  /// Advances the clock and waits for a later sign of life, from each rank to rank 0 and back.
   void await_beats(std::chrono::nanoseconds after = 1s) {
     test::clock::advance(after);
     auto const now = test::clock::now();
@@ -120,7 +120,7 @@ struct team {
       return true;
     }));
   }
-  /// Whether rank 0 hears from it.
+  /// Whether rank 0 hears from this rank.
   bool says(int r) {
     auto const& p = of[std::size_t(r)];
     return p && !p->pauses && (*this)[0].knows()[r].is == rank_state::here &&
@@ -207,7 +207,7 @@ TEST_CASE("a rank that fails before it has its line, or at once behind it, is he
   endpoint const c = zero.beats.listen();
   one.start(c, false);
   std::jthread const fails([&] { one.beats.fail("no memory"), one.beats.leave(); });
-  std::this_thread::sleep_for(20ms);  // it has failed, most likely
+  std::this_thread::sleep_for(20ms);  // by now it has most likely failed
   zero.start(c, true);
   CHECK(comes_true([&] { return zero.beats.verdict() == "rank 1 ended: no memory"; }));
 }
@@ -307,7 +307,7 @@ TEST_CASE("a rank whose signs of life stop does not answer, rank 0 neither") {
   team u(3, 4s);
   u.of[0]->pause();
   test::time_goes_on const meanwhile;
-  CHECK(comes_true([&] {  // once the last that rank 0 has said is heard
+  CHECK(comes_true([&] {  // after the last message of rank 0 is heard
     test::clock::advance(1800ms);
     return has(u[2].ask(heartbeat::late, "waited 1 s", "", 300ms),
                "rank 2 waited 1 s for rank 0; rank 0 has not answered for ");
@@ -406,7 +406,7 @@ TEST_CASE("addresses that do not answer are passed over") {
   zero.start(c, true);
   REQUIRE(c.count > 0);
   c.count = 3;
-  unsigned char const nowhere[] = {192, 0, 2, 1};  // of no network (RFC 5737)
+  unsigned char const nowhere[] = {192, 0, 2, 1};  // belongs to no network (RFC 5737)
   for (auto& a : c.at) a = at_loopback(1).at[0];
   std::memcpy(c.at[0].bytes, nowhere, 4);
   c.at[1].family = 12345;
@@ -449,15 +449,15 @@ TEST_CASE("a hundred ranks") {
   t.check_all_hear("rank 57 ended: one of many");
 }
 
-// ---- ranks that are processes
+// ---- ranks that are processes ---------------------------------------------------------------------------------------
 
 namespace {
 
-/// What processes share.
+/// Memory that the processes share.
 struct board {
   endpoint where;
   std::atomic<int> listens{0}, here{0}, asks{-1};
-  std::atomic<rank_state> is[8] = {};  // what rank 0 knows, and when it has heard of each rank
+  std::atomic<rank_state> is[8] = {};  // what rank 0 knows, and when it heard from each rank
   std::atomic<std::int64_t> at[8] = {};
   char heard[8][1024] = {};
   std::atomic<int> has_heard[8] = {};
@@ -509,13 +509,13 @@ struct processes {
     shared->has_heard[r] = 1;
     for (;; usleep(2000)) beats.tick();
   }
-  /// Waits until rank 0 has heard of these ranks behind this moment.
+  /// Waits until rank 0 has heard from these ranks after this moment.
   bool await_beats(std::vector<int> const& ranks) const {
     auto const now = test::clock::now().time_since_epoch().count();
     return comes_true(
         [&] { return std::all_of(ranks.begin(), ranks.end(), [&](int r) { return shared->at[r] >= now; }); });
   }
-  /// Waits until as many have a line to rank 0.
+  /// Waits until n ranks have a connection to rank 0.
   bool await_lines(int n) const {
     return comes_true([&] { return std::count(shared->is, shared->is + ids.size(), rank_state::here) == n; });
   }
@@ -565,9 +565,9 @@ TEST_CASE("a process that is stopped is named when another has waited too long, 
 TEST_CASE("where rank 0 may open no more files the other lines work") {
   processes p(5, 60s, 1s, [](int r) {
     if (r != 0) return;
-    if (!std::freopen("/dev/null", "w", stderr)) _exit(3);  // where it says so
+    if (!std::freopen("/dev/null", "w", stderr)) _exit(3);  // rank 0 reports the error there
     for (int fd = 3; fd < 1024; ++fd) close(fd);
-    rlimit const few{6, 6};  // a listener and two lines
+    rlimit const few{6, 6};  // one listener and two connections
     setrlimit(RLIMIT_NOFILE, &few);
   });
   REQUIRE(p.await_lines(2));

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Launchers say by the environment which process this is; what they say is taken as it is or refused.
+// Launchers describe the process in the environment; what they say is accepted as it is or refused.
 #include <descent/comm/launch.hpp>
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ void names(std::string const& message, std::initializer_list<char const*> parts)
   }
 }
 
-// What the launchers of these versions set: Open MPI 4.1, torchrun 2.x, MPICH 4; Slurm's by its manual.
+// What these versions of the launchers set: Open MPI 4.1, torchrun 2.x, MPICH 4; Slurm's according to its manual.
 variables const mpirun{{"OMPI_COMM_WORLD_RANK", "3"},       {"OMPI_COMM_WORLD_SIZE", "4"},
                        {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                        {"OMPI_MCA_ess_base_jobid", "1688403969"}};
@@ -102,7 +102,7 @@ TEST_CASE("launch: a job's name is another after each start, as far as the launc
   CHECK(of(mpirun + variables{{"PMIX_NAMESPACE", ""}}).job == "1688403969");
   CHECK(of(without(mpirun, "OMPI_MCA_ess_base_jobid")).job == "mpirun");
   CHECK(of(srun).job == "77.0");
-  CHECK(of(srun + variables{{"SLURM_RESTART_COUNT", "2"}}).job == "77.0.2");  // requeued: steps are counted anew
+  CHECK(of(srun + variables{{"SLURM_RESTART_COUNT", "2"}}).job == "77.0.2");  // requeued: step numbers start again
   CHECK(of(by_hand).job == "torchrun");
   CHECK(of(by_hand + variables{{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "4000"}}).job == "torchrun.node0.4000");
   CHECK(of(srun + by_hand).job == "77.0");
@@ -155,7 +155,7 @@ TEST_CASE("launch: Slurm's tasks per node are those of this node") {
 TEST_CASE("launch: srun counts only for what it has started itself") {
   check(of(without(srun, "SLURM_STEP_ID")), "", 0, 1, 0, 1);                       // a batch script
   check(of(srun + variables{{"SLURM_STEP_ID", "4294967290"}}), "", 0, 1, 0, 1);  // an interactive step
-  // srun starts one mpirun, torchrun or daemon of theirs on each of two nodes, and those start four processes
+  // srun starts one mpirun, torchrun or daemon on each of two nodes, and these start four processes
   variables const daemon = srun + variables{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "0"},
                                             {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"}};
   check(of(daemon + mpirun), "mpirun", 3, 4, 1, 2);
@@ -213,7 +213,7 @@ TEST_CASE("launch: the environment itself is read") {
   auto const put = [](variables const& set, bool in) {
     for (auto const& [name, value] : set) in ? setenv(name.c_str(), value.c_str(), 1) : unsetenv(name.c_str());
   };
-  if (before.size > 1) return;  // a launcher has started this test
+  if (before.size > 1) return;  // a launcher started this test
   put(torchrun, true);
   launch const at = launch::from_environment();
   put(torchrun, false);

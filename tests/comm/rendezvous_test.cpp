@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Rank 0's bytes reach all ranks, or every rank says which did not come; what is left over, cut off, altered or of
-// somebody else is never taken. And no two ranks get one device.
+// Rank 0's bytes reach all ranks, or every rank reports which did not come. Bytes that are left over, truncated,
+// altered or of another job are never accepted. No two ranks get the same device.
 #include <descent/comm/by_file.hpp>
 #include <descent/comm/by_tcp.hpp>
 #include <descent/comm/devices.hpp>
@@ -56,7 +56,7 @@ unique_id id_of(int seed) {
   return id;
 }
 
-/// f(rank) on each rank, all at once, each a thread with a clock of its own.
+/// Runs f(rank) on all ranks at once, each a thread with its own clock.
 class calls {
  public:
   calls(std::vector<int> const& ranks, std::function<void(int)> const& f)
@@ -76,11 +76,11 @@ class calls {
   }
   void advance(std::size_t i, std::chrono::nanoseconds by) { ahead_[i] = by.count(); }
   std::size_t ended() const { return std::size_t(std::count(has_ended_.begin(), has_ended_.end(), true)); }
-  /// Waits until as many have ended.
+  /// Waits until n of them have ended.
   bool await(std::size_t n) const {
     return test::comes_true([&] { return ended() >= n; });
   }
-  /// What they have thrown.
+  /// Waits for all; returns what they have thrown.
   std::vector<std::string> errors() {
     for (auto& t : team_) t.join();
     team_.clear();
@@ -113,7 +113,7 @@ void check_names(std::string const& message, std::initializer_list<std::string> 
     CHECK(message.find(part) != message.npos);
   }
 }
-// ---- files
+// ---- files ----------------------------------------------------------------------------------------------------------
 
 struct folder {
   std::string path;
@@ -134,14 +134,14 @@ std::vector<std::byte> read(std::string const& path) {
   auto const bytes = std::as_bytes(std::span(all));
   return {bytes.begin(), bytes.end()};
 }
-/// Waits until a rank has written another file than this one.
+/// Waits until a rank has written a file other than this one.
 bool has_come(folder const& f, std::string const& job, int rank, std::vector<std::byte> const& left_over = {}) {
   return test::comes_true([&] {
     auto const now = read(f.file(job, rank));
     return now.size() >= sizeof(note) && now != left_over;
   });
 }
-/// Whole at once, as a reader may be looking.
+/// Writes atomically, since a reader may be looking.
 void put(std::string const& path, std::span<std::byte const> bytes) {
   {
     std::ofstream file(path + "~", std::ios::binary);
@@ -176,9 +176,9 @@ void meet(comm::by_file const& by, int size, std::function<void(int)> const& bef
   for (auto const& e : errors) CHECK(e == "");
 }
 
-// ---- sockets
+// ---- sockets --------------------------------------------------------------------------------------------------------
 
-/// A port on which nobody listens.
+/// A port on which nothing listens.
 int free_port() { return detail::port_of(detail::listen_at("test", "127.0.0.1", 0, 1)); }
 
 detail::descriptor connected(int port) {
@@ -194,7 +194,7 @@ note hello(int rank, int size, std::string const& token) {
 void send(detail::descriptor const& s, std::span<std::byte const> bytes) {
   CHECK(detail::send_all(s, bytes, detail::time_limit(5s)) == "");
 }
-/// What comes back: an answer's text, or "closed".
+/// The reply: the text of an answer, or "closed".
 std::string answer_to(detail::descriptor const& s) {
   detail::time_limit const limit(5s);
   note head;
@@ -204,7 +204,7 @@ std::string answer_to(detail::descriptor const& s) {
   CHECK(detail::receive_all(s, std::as_writable_bytes(std::span(text)), limit) == "");
   return text;
 }
-/// Rank 0 in a thread of its own, on a free port.
+/// Rank 0 in its own thread, on a free port.
 struct host {
   std::promise<int> published;
   std::string error;
@@ -237,18 +237,18 @@ bool has_address(std::string const& name) {
   if (has) ::freeaddrinfo(found);
   return has;
 }
-/// One more that comes, says this and goes; the answer to it.
+/// Another process connects, sends this and disconnects; returns the answer.
 std::string say(int port, std::vector<std::byte> const& bytes) {
   auto const s = connected(port);
   send(s, bytes);
   return answer_to(s);
 }
-/// Waits until rank 0 has heard all that was sent so far: it turns away one that comes now, and, having heard all that
-/// came together with that one, another.
+/// Waits until rank 0 has heard all that was sent so far: it refuses a process that comes now and, after it has heard
+/// all that came together with that one, another.
 void await_hearing(int port, int size) {
   for (int i = 0; i < 2; ++i) check_names(say(port, detail::sealed(hello(1, size, "nobody's"))), {"another job"});
 }
-/// Somebody else's rank 0, which does as it likes with the first that comes.
+/// Rank 0 of another job, which does as it likes with the first process that connects.
 std::string guest_of(std::function<void(detail::descriptor const&)> const& serve, std::chrono::nanoseconds deadline,
                      unique_id& id) {
   auto const listener = detail::listen_at("test", "127.0.0.1", 0, 1);
@@ -365,7 +365,7 @@ TEST_CASE("trap 40: a file that is left over is not taken: of another job, of an
   for (int r : {1, 2}) {
     note old = detail::make_note(note::here, r, 3, sizeof(unique_id), "now");
     old.from = std::uint64_t(r) + 1;
-    old.to = 1;  // has read what rank 0 gave then
+    old.to = 1;  // it has read what rank 0 wrote then
     put(f.file("now", r), receipts[r] = detail::sealed(old));
   }
   SUBCASE("rank 0 comes late") {
@@ -442,7 +442,7 @@ TEST_CASE("trap 40: rank 0's file is read when it is whole and sound, not before
   std::this_thread::sleep_for(70ms);
   put(f.file("job", 0), altered);
   std::this_thread::sleep_for(70ms);
-  put(f.file("job", 0), answer("job", {77, 0}, id_of(4)));  // not all have come
+  put(f.file("job", 0), answer("job", {77, 0}, id_of(4)));  // not all ranks have come
   std::this_thread::sleep_for(70ms);
   CHECK(head_of(read(f.file("job", 1))).to == 0);
   put(f.file("job", 0), sound);
@@ -461,7 +461,7 @@ TEST_CASE("by_file: a rank that does not come is named on every rank, by the dea
     unique_id id{};
     comm::by_file{f.path, "job", 300ms}(r, 4, id);
   });
-  CHECK(test::comes_true([&] {  // that ranks 1 and 3 have come, but not rank 2
+  CHECK(test::comes_true([&] {  // ranks 1 and 3 have come, but not rank 2
     auto const file = read(f.file("job", 0));
     std::uint64_t from[4] = {};
     if (file.size() >= sizeof(note) + sizeof from) std::memcpy(from, file.data() + sizeof(note), sizeof from);
@@ -492,7 +492,7 @@ TEST_CASE("by_file: two processes with one rank") {
       comm::by_file{f.path, "job", 400ms}(r, 3, id);
     });
     CHECK(both.await(1));
-    test::clock::advance(400ms);  // for the other one
+    test::clock::advance(400ms);  // the deadline of the other one
     auto const errors = both.errors();
     check_names(errors[0] + errors[1], {"two processes claim rank " + std::to_string(twin)});
   }
@@ -526,7 +526,7 @@ TEST_CASE("rendezvous: bad arguments are refused before anything is touched") {
   CHECK(f.empty());
   check_names(message<ds::comm_error>([&] { comm::by_file{f.path + "/none", "a", 1s}(1, 2, id); }),
               {"by_file: cannot write " + f.path + "/none/descent-a.1", "No such file"});
-  CHECK(file({"", ""}, 0, 1) == "");  // alone: nothing to do
+  CHECK(file({"", ""}, 0, 1) == "");  // a single rank has nothing to do
   CHECK(tcp({}, 0, 1) == "");
 }
 
@@ -556,7 +556,7 @@ TEST_CASE("by_tcp: every rank has rank 0's bytes, over IPv4 and IPv6, from names
   for (int first : {0, 1}) {
     std::atomic<bool> listens = false;
     auto const errors = on_ranks({0, 1, 2}, [&](int r) {
-      if (r == 0 && first == 1) std::this_thread::sleep_for(50ms);  // the others find nobody
+      if (r == 0 && first == 1) std::this_thread::sleep_for(50ms);  // the others find no listener
       if (r != 0 && first == 0) CHECK(test::comes_true([&] { return bool(listens); }));
       unique_id id = r ? unique_id{} : id_of(8);
       auto const tells = [&](int) { listens = true; };
@@ -571,7 +571,7 @@ TEST_CASE("trap 40: bytes that come one at a time are all read, and nobody else 
   test::clock const still;
   host h(3, "job", 10s, id_of(1));
   int const port = h.port();
-  auto const silent = connected(port);  // and says nothing
+  auto const silent = connected(port);  // it sends nothing
   auto const slow = connected(port);
   std::thread quick([&] {
     unique_id id{};
@@ -665,7 +665,7 @@ TEST_CASE("trap 40: wrong token, size or rank, or a rank twice: turned away by n
   auto altered = detail::sealed(hello(2, 3, "job"));
   altered[offsetof(note, from)] ^= std::byte{1};
   check_names(tell(altered), {"checksum is wrong"});
-  CHECK(tell(std::vector<std::byte>(sizeof(note), std::byte{'G'})) == "closed");  // not of this library
+  CHECK(tell(std::vector<std::byte>(sizeof(note), std::byte{'G'})) == "closed");  // not a message of this library
 
   unique_id id{};
   check_names(message<ds::comm_error>([&] { comm::by_tcp{.port = port, .token = "job", .deadline = 5s}(2, 5, id); }),
@@ -758,7 +758,7 @@ TEST_CASE("trap 40: an answer that is cut off, altered, of another job or none e
   check_names(gives(detail::sealed(head, std::vector<std::byte>(100))), {"100 bytes instead of 128"});
   CHECK(id == unique_id{});
   check_names(guest_of(
-                  [](auto const& s) {  // has heard the rank, and says nothing until it gives up
+                  [](auto const& s) {  // has heard the rank and says nothing until that gives up
                     test::clock::advance(1100ms);
                     detail::wait_for(s, POLLIN, detail::time_limit(3s));
                   },
@@ -813,7 +813,7 @@ TEST_CASE("trap 43: two ranks with one device are named, and what to do, on ever
   other[3] = place("n2", "s2", "GPU-a");
   check_names(refused(other),
               {"ranks 2 and 3 use the same device, GPU-a on n2", "cudaSetDevice(local_rank)", "CUDA_VISIBLE_DEVICES"});
-  other.push_back(place("container", "s2", "GPU-a"));  // another name of one system
+  other.push_back(place("container", "s2", "GPU-a"));  // another name for the same system
   other.push_back(places[0]);
   check_names(refused(other), {"ranks 0 and 5 use the same device, GPU-a on n1"});
   other.pop_back();

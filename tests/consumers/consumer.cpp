@@ -1,4 +1,4 @@
-// The least program that needs the library: one step of AdamW, which moves by lr against the sign of the gradient.
+// The smallest program that uses the library: one step of AdamW, which moves by lr against the sign of the gradient.
 #include <descent/descent.hpp>
 
 #include <cmath>

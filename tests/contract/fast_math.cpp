@@ -1,5 +1,5 @@
-// Compiled with -Ofast, -ffast-math, -ffinite-math-only or --use_fast_math: what is not finite is still found, in every
-// type and norm. The step is skipped with nothing changed, and settings that are not a number are refused.
+// Compiled with -Ofast, -ffast-math, -ffinite-math-only or --use_fast_math: non-finite numbers are still found, in
+// every type and norm. The step is skipped and changes nothing; settings that are not a number are refused.
 #include <descent/descent.hpp>
 #if defined(__CUDACC__)
 #include <descent/descent.cuh>
@@ -15,7 +15,7 @@
 
 namespace ds = descent;
 
-// From memory that the compiler cannot see into, or it would rely on these not being there.
+// Volatile: otherwise the compiler would assume that these numbers do not occur.
 std::uint64_t const volatile bits_of_bad[] = {0x7ff8000000000000, 0xfff8000000000000, 0x7ff0000000000000,
                                               0xfff0000000000000};
 double bad_number(int which) { return __builtin_bit_cast(double, std::uint64_t(bits_of_bad[which])); }
@@ -61,7 +61,7 @@ template <class T> class buffer {
   T* data_;
 };
 
-/// clang 14 deduces no arguments of an optimizer from aggregates.
+/// clang 14 does not deduce the arguments of an optimizer from aggregates.
 template <class T, class Rule, class... Ps> auto make(ds::parameters<T> const& params, Rule rule, Ps... policies) {
 #if defined(__CUDACC__)
   return ds::optimizer<T, T, Rule, Ps..., ds::cuda>(params, rule, policies..., ds::cuda{});
@@ -79,7 +79,7 @@ template <class T> bool same_bits(std::vector<T> const& a, std::vector<T> const&
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-/// Every number that is not finite, in tensors of a few elements and of many, between two good steps.
+/// Every non-finite number, in small and large tensors, between two good steps.
 template <class T, class Rule, class... Ps> void skips(char const* name, Rule rule, Ps... policies) {
   for (std::size_t n : {5, 1000}) {
     buffer<T> a(numbers<T>(n, 1)), b(numbers<T>(n, 2)), ga(numbers<T>(n, 0.5)), gb(numbers<T>(n, 0.25));
@@ -113,7 +113,7 @@ template <class T, class Rule, class... Ps> void skips(char const* name, Rule ru
   }
 }
 
-/// What it says, or nothing.
+/// The message, or nothing.
 template <class F> std::string message(F const& f) {
   try {
     f();
@@ -147,7 +147,7 @@ template <class Rule> void loss_is_judged(Rule rule) {
   }
 }
 
-/// Elements that a transform or the conversion to 16 bits looks at by themselves.
+/// Elements that a transform or the conversion to 16 bits checks itself.
 void elements() {
   std::size_t const n = 21;
   buffer<float> w(numbers<float>(n, 1));

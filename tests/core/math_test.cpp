@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// The functions that rules use, for scalars and, lane by lane, for packs.
+// The functions that rules use, for scalars and for each lane of packs.
 #include <descent/detail/step/simd_pack.hpp>
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ namespace {
 constexpr float inf = std::numeric_limits<float>::infinity();
 float const no_number = std::numeric_limits<float>::quiet_NaN();
 
-/// Numbers of every sort; every pair of them meets in a lane.
+/// Numbers of every kind; each pair of them meets in a lane.
 std::vector<float> const& numbers() {
   static std::vector<float> const all = {0.f, -0.f, 1.f, -1.f, 0.3f, -0.7f, 3e38f,
                                          -3e38f, 1e-38f, 1e-40f, -1e-45f, 0x1.fffffep0f, 1e-20f, 1e20f,
@@ -39,7 +39,7 @@ pack filled(float const* x) {
   return p;
 }
 
-/// Whether on_packs(a, b) is on_floats(a, b) in every lane, for every pair of numbers.
+/// Whether on_packs(a, b) equals on_floats(a, b) in every lane, for every pair of numbers.
 template <class OnPacks, class OnFloats> bool agree(OnPacks on_packs, OnFloats on_floats) {
   auto const& x = numbers();
   std::size_t const n = x.size();

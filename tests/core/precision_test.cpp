@@ -46,7 +46,7 @@ template <class T> unsigned code_of(T x) {
   return bits;
 }
 
-/// What a code means, by the definition of the format.
+/// The value of a code, by the definition of the format.
 template <class T> double meaning(unsigned code) {
   constexpr int fraction_bits = format<T>::digits - 1, all_ones = (1 << (15 - fraction_bits)) - 1;
   int const exponent = int(code >> fraction_bits) & all_ones, fraction = int(code & ((1u << fraction_bits) - 1));
@@ -69,8 +69,7 @@ bool same(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
-/// Every code, its ties with the next one, what lies right beside them, and floats all over the
-/// line.
+/// Every code, its ties with the next one, their neighbours, and floats of all magnitudes.
 template <class T> std::vector<float> dense() {
   constexpr float inf = std::numeric_limits<float>::infinity();
   std::vector<float> all;
@@ -112,7 +111,7 @@ template <class T> void check_floats() {
   CHECK(wrong == 0);
 }
 
-/// Doubles right beside a tie: rounded to float first they would become the tie, and the tie even.
+/// Doubles next to a tie: rounding to float first would give the tie, and then its even neighbour.
 template <class T> void check_doubles() {
   constexpr double inf = std::numeric_limits<double>::infinity();
   std::size_t wrong = 0, telling = 0;

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// The rules of matrices in several storages. What Muon's element-wise kernels may do stands here and is checked by
-/// guard.py: gradient and m in, m and direction out; then value and direction in, value out.
+/// Rules for matrices in several storage types. guard.py checks these lines about Muon's element-wise kernels: gradient
+/// and m are read, m and direction written; then value and direction are read, value written.
 ///
 ///     guard: front_packets  plan<float, float, adamw, matrices<muon   loads 4 stores 4 registers 64
 ///     guard: back_packets  plan<float, float, adamw, matrices<muon   loads 4 stores 2 registers 64
 ///
-/// These have more to remember than their registers hold: two states, two averages and random bits; a direction in
-/// double.
+/// These need more registers than they have: two states, two averages and random bits; a direction in double.
 ///
 ///     spills: update_packets  sm3, matrices<sm3>, stochastic_rounding  stack 8
 ///     spills: matrix_each     soap_direction<double                    stack 8

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// The kernels of a step in plans of many kinds: all of it compiles. guard.py reads here which updates have more to
-/// remember than 64 registers hold: two elements of half and of float at a time. The kernels of sam, gradient_ahead,
-/// L-BFGS, ESGD, lists of rows and of what ranks stage are in no unit.
+/// The kernels of a step in plans of many kinds; all of them must compile. guard.py reads here which updates need more
+/// than 64 registers: those with two elements of half and of float at a time. No unit has the kernels of sam,
+/// gradient_ahead, L-BFGS, ESGD, lists of rows and of what ranks stage.
 ///
 ///     spills: update_packets  mixed<half, float>, adamw                  stack 24
 #include <descent/cuda.cuh>

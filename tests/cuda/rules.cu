@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// The update kernel of every rule in float, and beside it what guard.py checks, as in update.cu: gradient, value and
-/// each member of the state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double; 64 registers
-/// where the state has up to two members, else 128. Code that chooses between kinds of state that may be absent has
-/// several pieces, at most these.
+/// The update kernel of every rule in float, with what guard.py checks, as in update.cu: gradient, value and each
+/// member of the state in accesses of 16 bytes, no spills, no local memory, no arithmetic in double; 64 registers for
+/// up to two members of the state, otherwise 128. Code that chooses between kinds of state that may be absent has
+/// several pieces, at most the given number.
 #include <descent/descent.cuh>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/sm3.hpp>
@@ -12,7 +12,7 @@
 namespace ds = descent;
 namespace detail = descent::detail;
 
-/// Rules around a rule, under names of their own.
+/// Rules around a rule, with names of their own.
 namespace descent {
 struct larc_of_sgd : larc<sgd> {};
 struct larc_of_adam : larc<adam> {};

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// The kernels that move the bytes, for AdamW in three storages, alone and with policies, and for chains in float. What
-/// they promise stands here, and guard.py checks it in the code that the compiler makes of them:
+/// The kernels that move the bytes, for AdamW in three storage types, alone and with policies, and for chains in float.
+/// guard.py checks these promises in the compiled code:
 ///
 ///     guard: update_packets  plan<float, float, adamw>                  loads 8 stores 6 registers 64
 ///     guard: update_packets  plan<half, half, adamw, master<float>>     loads 7 stores 7 registers 64
@@ -25,14 +25,14 @@
 ///     guard: update_packets  trace_lamb>                                loads 10 stores 8 registers 128 terms 12
 ///     guard: update_packets  noisy_sgd>                                 loads 6 stores 4 registers 64 pieces 4 random
 ///
-/// in accesses of 16 bytes for a packet of 8 elements, and so many in a skipped step that sets gradients to zero. A
-/// chain moves what its rule and the states of its transforms move. Where ranks add in order and the norm is clipped,
-/// the first pass has 80 registers for three blocks on a multiprocessor, and stores half of a packet of sums number by
-/// number on sm_80 and sm_90. Then the update has more to remember than 64 registers hold: 10 more on sm_90.
+/// in accesses of 16 bytes for a packet of 8 elements; `zeroing` is the number in a skipped step that zeroes gradients.
+/// A chain moves what its rule and its transforms' states move. Where ranks add in order and clip by norm, the first
+/// pass has 80 registers for three blocks on a multiprocessor, and stores half of a packet of sums number by number on
+/// sm_80 and sm_90. Then the update needs more than 64 registers: 10 more on sm_90.
 ///
 ///     spills: update_packets  master<float>, sharded<ranks  stack 40
 ///
-/// Policies that a step does not have cost it nothing. The machine code of the plain updates is recorded; code.py says
+/// Policies that a step does not have cost nothing. The machine code of the plain updates is recorded; code.py reports
 /// where it has changed.
 ///
 ///     code: 13.0.88 sm_80 bfloat16 915f85071ecfb075
@@ -106,7 +106,7 @@ template __global__ void detail::each_packet(detail::update_packets<with_remaind
 template __global__ void detail::each_packet(detail::update_packets<at_random>);
 template __global__ void detail::each_packet(detail::update_packets<whole_step>);
 
-/// The same where ranks meet; nobody calls their communicator.
+/// The same with ranks; their communicator is never called.
 struct ranks {
   static constexpr bool on_device = true;
   int rank(), size();

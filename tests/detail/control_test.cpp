@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// The control block, transition by transition, against a model written here from the documentation
-// alone.
+// Every transition of the control block, against a model written here from the documentation alone.
 #include <descent/detail/step/terms.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
@@ -33,7 +32,7 @@ constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 constexpr double tiny = std::numeric_limits<double>::denorm_min();
 constexpr double huge = std::numeric_limits<double>::max();
 
-/// A rule whose terms are what it was given.
+/// A rule whose terms are its fields.
 struct probe {
   double lr = 0.5, decay = 0.25, other = 3;
   template <class Real> struct state {};
@@ -52,7 +51,7 @@ struct no_lr {
   template <class Real> static Real update(Real p, Real, state<Real>&, terms<Real> const&) { return p; }
 };
 
-/// A rule whose terms are its sums, and how often they were asked for.
+/// A rule whose terms are its sums and the number of calls that asked for them.
 template <ds::scope Over> struct counting {
   double lr = 0.5;
   template <class Real> struct state {};
@@ -70,7 +69,7 @@ template <ds::scope Over> struct counting {
 };
 static_assert(ds::has_memory<counting<ds::scope::tensor>>);
 
-/// A schedule read from a table, so that a shifted step shows.
+/// A schedule that makes a shifted step visible.
 struct table {
   double first;
   double operator()(std::int64_t step) const { return first + 0.125 * double(step * step); }
@@ -89,7 +88,7 @@ template <class Rule, class... Ps> struct machine {
   }
 };
 
-/// What decide() promises.
+/// The promises of decide().
 struct model {
   bool measures, clips;
   double max = inf;
@@ -118,7 +117,7 @@ struct model {
 double const squares[] = {0.,  tiny, 1e-300, 0.25, 1 - 0x1p-53, 1.,   1 + 0x1p-52, 2.,        4.,
                           16., 1e6,  1e300,  huge, inf,         -inf, no_number,   -no_number};
 
-/// All pairs of calls on squared norms of every sort.
+/// All pairs of calls, on squared norms of every kind.
 template <class... Ps> void check_every_pair(bool measures, bool clips, double max, Ps... ps) {
   for (double first : squares)
     for (double second : squares) {
@@ -134,7 +133,7 @@ template <class... Ps> void check_every_pair(bool measures, bool clips, double m
     }
 }
 
-/// A loss scale that several share, without what owns it.
+/// A shared loss scale without its owner.
 struct shared_by_hand {
   ds::shared_scale* shared;
   using policy_kind = ds::kind::loss_scale;
@@ -238,7 +237,7 @@ TEST_CASE(
       expected.call(x, table{1}(before));
       good = good && expected.equals(m.c);
       if (!expected.applied) continue;
-      for (auto const& g : groups) {  // the terms of this update, with the schedules as they were before it
+      for (auto const& g : groups) {  // the terms of this update, with the schedules before it
         auto const u = ds::detail::terms_of<decltype(m)::plan_type>(g, m.policies, m.c.step, m.c.factor, nullptr, 0);
         good = good && u.terms.lr == float(table{1}(before)) && u.terms.decay == float(table{7}(before)) &&
                u.terms.other == float(g.rule.other) && u.terms.t == float(before + 1) && u.frozen == g.frozen &&
@@ -423,7 +422,7 @@ TEST_CASE("norm, clip factor and eps are of the true gradient; the loss scale mo
   CHECK(m.c.grad_norm == 0.5);
   CHECK(m.c.factor == 0.25);
   CHECK(m.c.skipped_in_row == 0);
-  m.c.unscaled = true;  // by the caller: the gradients are true already
+  m.c.unscaled = true;  // the caller has unscaled the gradients
   m.call({9});
   CHECK(m.c.grad_norm == 3);
   CHECK(m.c.factor == 0.5);
@@ -431,7 +430,7 @@ TEST_CASE("norm, clip factor and eps are of the true gradient; the loss scale mo
   CHECK(m.c.scale.scale == 8);
   m.c.unscaled = true;
   m.call({no_number});
-  CHECK(!m.c.unscaled);  // a skip ends it too
+  CHECK(!m.c.unscaled);  // a skip ends this, too
   CHECK(m.c.scale.scale == 4);
   CHECK(m.c.step == 3);
   CHECK(m.c.skipped == 2);
@@ -473,7 +472,7 @@ TEST_CASE("micro-batches: the divisor is the sum of the weights, and every updat
   CHECK(m.c.scale.scale == 16);
   waits(1, 1, 1);
   waits(1, 2, 2);
-  m.call({inf}, {6});  // a skip forgets its micro-batches too
+  m.call({inf}, {6});  // a skip discards its micro-batches, too
   CHECK(!m.c.applied);
   CHECK(!m.c.waiting);
   CHECK(m.c.batches == 0);

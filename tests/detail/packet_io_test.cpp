@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Packets between memory and registers: every type, every length, nothing beyond the end; and what the passes make of a
-// packet, by hand.
+// Packets between memory and registers: every type, every length, nothing beyond the end; and what the passes do with a
+// packet, checked by hand.
 #include <descent/detail/step/measure.hpp>
 #include <descent/detail/step/packet_io.hpp>
 #include <descent/detail/step/passes.hpp>
@@ -45,7 +45,7 @@ template <class T, class Real> void check() {
       for (int i = 0; i < 16; ++i) in[i] = narrow<T>(sample(i));
       packet_extent const e{size, size == 8};
       Real r[reals<Real>];
-      read(r, in + 1, e);  // at no special alignment
+      read(r, in + 1, e);  // at an unaligned address
       for (int j = 0; j < 8; ++j) CHECK(number(r, j) == widen<float>(in[j < size ? j + 1 : 1]));
 
       in_double<Real> d;
@@ -77,7 +77,7 @@ template <class T, class Real> void check_rounding() {
   for (int j = 0; j < 8; ++j) CHECK((j % 3 ? number(r, j) == in[j] : std::isnan(number(r, j))));
 }
 
-/// A rule that takes the gradient away, and remembers it.
+/// A rule that subtracts the gradient and stores it.
 struct taking {
   double lr = 1;
   template <class Real> struct state { Real seen; };
@@ -89,7 +89,7 @@ struct taking {
   }
 };
 
-/// Two packets of everything that a tensor may have, its first element being number 64 of all.
+/// Two packets of everything that a tensor may have; its first element has number 64.
 template <class Value, class Gradient, class... Ps> struct packets {
   using plan_type = plan<Value, Gradient, taking, Ps...>;
   using real = typename plan_type::real;

@@ -17,7 +17,7 @@ namespace reduce = descent::detail;
 
 namespace {
 
-/// Numbers of very different sizes and signs, so that any other order gives other bits.
+/// Numbers of very different magnitudes and signs, so that any other order gives other bits.
 std::vector<double> wild(std::size_t n, unsigned seed = 1) {
   std::mt19937_64 random(seed);
   std::vector<double> x(n);

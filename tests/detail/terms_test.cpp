@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// What a rule, a schedule or a weight makes of an update is finite in the type of the arithmetic, or the update is
-// skipped as one with a bad gradient, with its reason; what can be known before is refused.
+// What a rule, a schedule or a weight gives for an update must be finite in the type of the arithmetic; otherwise the
+// update is skipped like one with a bad gradient, with its reason. What is known before is refused.
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
@@ -40,14 +40,14 @@ constexpr double infinity = std::numeric_limits<double>::infinity(),
                  not_a_number = std::numeric_limits<double>::quiet_NaN(), too_large = 1e39;
 std::vector<std::size_t> const sizes{3, 0, chunk + 9, 21};
 
-/// `usual` but for one step.
+/// `usual` except at one step.
 struct broken_at {
   std::int64_t step;
   double bad, usual = 0.25;
   double operator()(std::int64_t t) const { return t == step ? bad : usual; }
 };
 
-/// A rule whose terms are not finite from update `from` on.
+/// A rule whose terms are non-finite from update `from` on.
 struct overflowing {
   double lr = 0.25, from = 3;
   template <class Real> struct state {};
@@ -66,8 +66,8 @@ template <class T> bool all_zero(std::vector<std::vector<T>> const& x) {
   return true;
 }
 
-/// Two updates, then two calls that are skipped for this reason, and nothing changes; look(optimizer) is what else must
-/// not change.
+/// Two updates, then two calls that are skipped for this reason and change nothing, including what look(optimizer)
+/// returns.
 template <class T, class Look, class Rule, class... Ps>
 void stops(std::string const& why, Look const& look, Rule rule, Ps... policies) {
   problem<T> p(sizes);
@@ -82,7 +82,7 @@ void stops(std::string const& why, Look const& look, Rule rule, Ps... policies) 
   auto const report = opt.report();
   auto const remembered = look(opt);
   for (int n = 1; n <= 2; ++n) {
-    for (auto& g : p.grad) g.assign(g.size(), T(0.f));  // 0 times infinity is not a number either
+    for (auto& g : p.grad) g.assign(g.size(), T(0.f));  // 0 times infinity is NaN, too
     opt.step();
     auto const r = opt.report();
     CHECK(same_bits(p.value, before));
@@ -232,7 +232,7 @@ TEST_CASE("weights and loss scales have an inverse in the type of the arithmetic
   CHECK(same_bits(d.value, before));
   CHECK(all_zero(d.grad));
   d.set_gradients(1);
-  sums.step(2), sums.step(2);  // none of the micro-batches before counts
+  sums.step(2), sums.step(2);  // the earlier micro-batches do not count
   CHECK(sums.report().step == 1);
 }
 

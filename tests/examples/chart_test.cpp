@@ -12,7 +12,7 @@ using namespace example;
 
 namespace {
 
-/// Whether every element is closed, in order, and no number is missing.
+/// Whether every element is closed in order and no number is missing.
 bool well_formed(std::string const& xml) {
   std::vector<std::string> open;
   for (std::size_t at = 0; (at = xml.find('<', at)) != xml.npos;) {

@@ -19,7 +19,7 @@ using namespace example;
 
 namespace {
 
-/// Images of one pixel, each with a value of its own: 0, 1, ... to train, 200, 201, ... to test.
+/// Images of one pixel, each with its own value: 0, 1, ... for training, 200, 201, ... for testing.
 dataset numbered(int count) {
   dataset data{.name = "numbered",
                .train = {.features = 1, .brightest = 255},
@@ -36,7 +36,7 @@ std::set<int> pixels(labelled_images const& images) { return {images.pixels.begi
 
 history ending_at(double loss) { return {"pretend", {{1, 10, loss, 80, loss, 70, 0.1, 1.5, 0, 3, 0.25}}}; }
 
-/// The trials of a search in which a rate has the loss f(rate).
+/// The trials of a search in which the loss at a rate is f(rate).
 std::vector<trial> search(std::function<double(double)> const& f) {
   console silent{nullptr};
   auto const c = parse_comparison({"--optimizers", "adam"});
@@ -138,7 +138,7 @@ TEST_CASE("compare: the table has a row for every optimizer, and the rate in it 
     CHECK(result.runs.size() == 2);
   }
 
-  // the printed rows of the search: the one in bold is the least
+  // in the printed rows of the search, the bold one is the smallest
   std::istringstream lines{text.substr(text.find("### softmax, search"))};
   int rows = 0;
   for (std::string line; std::getline(lines, line);) {

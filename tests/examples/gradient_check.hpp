@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <vector>
 
-/// Compares gradients with central differences of loss(), which reads x and has an error of order
-/// step^2. Looks at every element of short vectors and at a hundred of long ones.
+/// Compares gradients with central differences of loss(), which reads x, with an error of order step^2. Checks every
+/// element of short vectors and a hundred elements of long ones.
 template <class Loss>
 void check_gradient(std::vector<double>& x, std::vector<double> const& gradient, Loss loss) {
   constexpr double step = 1e-5;

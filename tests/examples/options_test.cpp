@@ -28,7 +28,7 @@ void rejects(std::string const& arguments, std::string const& why) {
   CHECK_THROWS_WITH_AS(parse_options(words(arguments)), why.c_str(), std::invalid_argument);
 }
 
-/// The number of a rule's fields; what stands in place of an inner rule is its momentum.
+/// The number of a rule's fields; in place of an inner rule, its momentum counts.
 template <class Rule> constexpr std::size_t fields_of = descent::detail::count_fields<Rule>();
 
 }  // namespace

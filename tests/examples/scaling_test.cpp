@@ -16,7 +16,7 @@ double milliseconds(cost const& x) { return 1e3 * x.total(); }
 
 }  // namespace
 
-// Numbers that were worked out on paper from the same formulas, to two digits or three; trees with 3.4 us in the node.
+// Worked out on paper from the same formulas, to two or three digits; trees with 3.4 us in the node.
 TEST_CASE("projection: all-reduce, by hand") {
   struct row { double bytes; std::vector<int> n; std::vector<double> ring, tree; };
   std::vector<row> const table{
@@ -67,6 +67,6 @@ TEST_CASE("projection: buckets hide behind the backward pass what it has time fo
   auto const hidden = step_of(c, m, 512, way::tree);
   CHECK(hidden.wire == doctest::Approx(tree_all_reduce(c, 512, 2e8).wire));  // the last one
   CHECK(hidden.total() < at_the_end);
-  m.tokens = 1;  // nothing to hide behind
+  m.tokens = 1;  // nothing to hide the exchange behind
   CHECK(step_of(c, m, 512, way::tree).wire == doctest::Approx(tree_all_reduce(c, 512, 2e9).wire).epsilon(0.01));
 }

@@ -1,4 +1,4 @@
-// Exit code 0 where there is a CUDA device, 77 otherwise: for programs that do not look themselves.
+// Exit code 0 if there is a CUDA device, otherwise 77: for programs that do not check this themselves.
 #include <cuda_runtime_api.h>
 
 int main() {

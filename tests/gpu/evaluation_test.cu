@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Algorithms that own the evaluation: L-BFGS makes the same iterations on the device as on the host; the population of
-// ESGD is the host's to the bit.
+// Algorithms that call the evaluation themselves: L-BFGS makes the same iterations on the device as on the host; the
+// population of ESGD equals the host's to the bit.
 #include "support.cuh"
 
 #include <descent/cuda.cuh>
@@ -64,9 +64,9 @@ TEST_CASE("lbfgs: the device follows the host") {
 TEST_CASE("lbfgs: half values over several chunks, one of them a tail, fall to the minimum") {
   test::stream s;
   test::tensors<descent::half> x{{{4096 + 100}, {7, 0, 1, 1}, {0}}, s};
-  // the first step is lr / ||g||_1 of the gradient, which must be visible in half
+  // the first step is lr / ||g||_1 times the gradient, which must be visible in half
   descent::lbfgs_optimizer opt{x.on_device(), descent::lbfgs{.lr = 4000, .max_iterations = 6}, descent::cuda{s}};
-  auto const result = opt.minimize([&] {  // f = |x|^2 / 2, of which the gradient is x
+  auto const result = opt.minimize([&] {  // f = |x|^2 / 2, with gradient x
     auto const v = x.device_value.get(s);
     auto g = v;
     double f = 0;
@@ -92,7 +92,7 @@ TEST_CASE("lbfgs: memory of the host is refused on the device" * doctest::skip(!
 
 namespace {
 
-/// f = |x|^2 / 2, of which the gradient is x, in the order of memory.
+/// f = |x|^2 / 2, with gradient x, in memory order.
 template <class Value> double half_square(test::tensors<Value> const& x, std::vector<Value> const& v) {
   double f = 0;
   x.each([&](std::size_t t, std::int64_t i) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Every rule of a family does on the device what it does on the host: bit for bit, but for functions of the library.
+// Every rule of a family does the same on the device as on the host: bit for bit, except for library functions.
 #include "support.cuh"
 
 #include <descent/policies/clip.hpp>
@@ -11,7 +11,7 @@
 #include <limits>
 #include <tuple>
 
-// Two programs that take about the same time to compile: DESCENT_PART is 1 or 2. Without it one has all families.
+// Two programs with similar compile times: DESCENT_PART is 1 or 2. Without it, one program has all families.
 #if DESCENT_PART != 2
 #include "support/rows_core.hpp"
 #include "support/rows_optax.hpp"
@@ -25,12 +25,12 @@
 
 namespace {
 
-/// A tail, a tensor that is not aligned, an empty one, two groups. Only rules with sums see that tensors have chunks.
+/// A tail, an unaligned tensor, an empty one, two groups. Only rules with sums see that tensors have chunks.
 template <class Rule>
 std::vector<test::tensor> const model{
     {(descent::has_sums<Rule> ? 4096 : 0) + 203}, {3, 1}, {0}, {117, 0, 1, 3}, {64, 1}};
 
-/// A loss that host and device reach.
+/// A loss that host and device can read.
 struct shared_loss {
   float* at;
   explicit shared_loss(float f) {

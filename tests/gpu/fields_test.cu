@@ -34,7 +34,7 @@ std::vector<test::tensor> const model{{100, 0}, {33, 1}};
 
 using choice = ds::any_of<ds::constant, ds::linear, ds::table_schedule<4>>;
 
-/// Multiplies by what depends on the group.
+/// A multiplier that depends on the group.
 struct by_group {
   DESCENT_HD double operator()(std::int64_t step, int group) const { return group == 0 ? 1 : 0.5 / double(step + 1); }
 };

@@ -33,7 +33,7 @@ std::vector<test::tensor> const model{{4096 + 20}, {31, 0, 1, 2}};
 auto const rate = ds::warmup<ds::cosine>{.steps = 3, .then = {.peak = 1e-2, .steps = 8}};
 auto const decay = ds::linear{.from = 0, .to = 0.1, .steps = 12};
 
-/// f(rule, policies...) for what most cases train with: few optimizers, which are most of what is to be compiled.
+/// Calls f(rule, policies...) with what most cases train with: few optimizers, which take most of the compile time.
 template <class F> auto as_usual(F const& f) {
   return f(ds::adamw{}, ds::learning_rate(rate), ds::vary<&ds::adamw::weight_decay>(decay), ds::master<float>{},
            ds::clip_norm{1});

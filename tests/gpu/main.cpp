@@ -1,4 +1,4 @@
-// The main of every test that needs a device: exit code 77, which Meson counts as skipped, where there is none.
+// The main of every test that needs a device. Without one, it exits with code 77, which Meson counts as skipped.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

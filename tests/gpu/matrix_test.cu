@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// The rule of matrices on a device, beside the host's. cuBLAS and a BLAS add in different orders, so results agree up
-// to rounding; where there are no products, to the bit.
+// Rules for matrices on a device, compared with the host. cuBLAS and a BLAS add in different orders, so results agree
+// up to rounding; without products they agree to the bit.
 #include "support.cuh"
 
 #include <descent/cuda.cuh>

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// A program without code for the device at hand: build it for one architecture that the device is
-/// not, without PTX.
+/// A program without code for the present device: build it for one other architecture, without PTX.
 #include "support.cuh"
 
 #include <descent/cuda.cuh>
@@ -16,7 +15,7 @@
 
 namespace {
 
-/// Nothing goes to standard error meanwhile: a device in software complains there.
+/// Discards standard error while it exists: a simulated device complains there.
 class quiet {
  public:
   quiet() : saved_(dup(2)) {

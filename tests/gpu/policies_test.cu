@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Every policy of the step does on the device what it does on the host, bit for bit.
+// Every policy of the step does the same on the device as on the host, bit for bit.
 #include "support.cuh"
 
 #include <descent/cuda.cuh>
@@ -39,10 +39,10 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// Tails, a tensor that is not aligned, an empty one, two groups; rows, also across chunks.
+/// Tails, an unaligned tensor, an empty one, two groups; rows, also across chunks.
 std::vector<test::tensor> const model{{4096 + 1001, 0, 0, 0, 3}, {0, 1}, {7, 1}, {130, 0, 3, 1, 13}, {8, 1}};
 
-/// Good steps, an overflow in the fourth, a frozen group in the sixth. before(twins) comes before each.
+/// Good steps, an overflow in the fourth, a frozen group in the sixth. Calls before(twins) before each.
 template <class Value, class Gradient = Value, class Before, class Rule, class... Ps>
 void agrees_after(Before const& before, Rule rule, Ps... policies) {
   auto both = test::twins_of<Value, Gradient>(model, rule, policies...);
@@ -59,7 +59,7 @@ template <class Value, class Gradient = Value, class Rule, class... Ps> void agr
   agrees_after<Value, Gradient>([](auto&) {}, rule, policies...);
 }
 
-/// What a functor of the caller's does to true gradients.
+/// A caller's functor for true gradients.
 struct halve {
   template <class Real> __host__ __device__ Real operator()(Real g) const { return g / 2; }
 };
@@ -68,7 +68,7 @@ struct halve {
 
 namespace ds = descent;
 
-// Policies that do not affect each other are tested together: each optimizer takes long to compile.
+// Policies that do not affect each other are tested together, since each optimizer takes long to compile.
 TEST_CASE("a loss scale, static or dynamic, grows, backs off and skips alike") {
   agrees<ds::half>(ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 64, .interval = 2},
                    ds::clip_norm{1}, ds::ema{.decay = 0.5}, ds::zero_grad{});
@@ -291,7 +291,7 @@ TEST_CASE("sam ascends and comes back alike, with and without a pass for the nor
     if (t == 10) both.each([](auto& opt) { CHECK(opt.diagnose().empty()); });  // nothing is measured yet
     both.each([](auto& opt) { opt.ascend(); });
     both.x.expect_same();
-    both.x.new_gradients(++t);  // where it is now
+    both.x.new_gradients(++t);  // at the ascended point
   };
   agrees_after<float>(ascend, ds::adamw{}, ds::sam{.rho = 2});
   agrees_after<ds::half>(ascend, ds::adamw{}, ds::sam{.rho = 2}, ds::master<float>{},

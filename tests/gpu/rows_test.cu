@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Selected rows and rows that come and go, on a device: as on the host, to the bit.
+// Selected rows, and rows that are added and removed, on a device: the same as on the host, to the bit.
 #include "support.cuh"
 
 #include <descent/cuda.cuh>
@@ -134,7 +134,7 @@ TEST_CASE("gathered takes rows along as on the host") {
       host_now.step();
       device_now.step();
       y.expect_same();
-      CHECK(device_now.last_report().step == 4 + t);  // that of the step before
+      CHECK(device_now.last_report().step == 4 + t);  // the report of the step before
     }
     from[4] = rows;
     device_vector<std::int64_t> const bad(from, both.s);

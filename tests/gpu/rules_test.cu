@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Rules without a policy, in the types of mixed precision and in chains: the device equals the host. families_test.cu
-// has every rule in float.
+// tests every rule in float.
 #include "support.cuh"
 
 #include <descent/cuda.cuh>
@@ -30,7 +30,7 @@ namespace {
 namespace ds = descent;
 using ds::bfloat16, ds::half, ds::master, ds::states;
 
-/// Two chunks and a tail, a tensor that is not aligned, an empty one, two groups.
+/// Two chunks and a tail, an unaligned tensor, an empty one, two groups.
 std::vector<test::tensor> const model{{4096 + 203}, {3, 1}, {0}, {117, 0, 1, 3}, {64, 1}};
 
 template <class Value, class Gradient = Value, class Rule, class... Ps>
@@ -61,8 +61,8 @@ template <int I> using type = std::tuple_element_t<I, types>;
 /// Twice j in the field of four elements, whose sums are exclusive ors.
 constexpr int twice(int j) { return 2 * j ^ (j > 1 ? 7 : 0); }
 
-/// Value i, gradient j; the types of AdamW's states and the master are such that the sixteen cases have every type of
-/// one of the five with every type of another.
+/// Value I, gradient J. With these types of AdamW's states and the master, the sixteen cases pair every type of one of
+/// the five with every type of another.
 template <int I, int J> void mix() {
   CAPTURE(I);
   CAPTURE(J);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Schedules have the same values on host and device: the same bits, but where a library's pow or log is in them.
+// Schedules have the same bits on host and device, except where they use a library's pow or log.
 #include <descent/schedules/anneal.hpp>
 #include <descent/schedules/any_of.hpp>
 #include <descent/schedules/combine.hpp>
@@ -47,7 +47,7 @@ constexpr bool contracted = false;
 #endif
 
 constexpr std::int64_t far = std::int64_t{1} << 40;
-constexpr std::size_t rows = 40;  // steps 0, 1, ...; then far ones
+constexpr std::size_t rows = 40;  // steps 0, 1, ...; then distant ones
 DESCENT_HD std::int64_t step_of(std::size_t row) {
   return row < 36 ? std::int64_t(row) : row == 36 ? far - 1 : row == 37 ? far : row == 38 ? far + 1 : far << 22;
 }
@@ -58,14 +58,14 @@ struct by_epoch {
 using choice = ds::any_of<ds::constant, ds::linear, ds::cosine>;
 using table = ds::table_schedule<4>;
 
-/// Those whose constructors are the host's; a kernel gets them as they are.
+/// Schedules whose constructors run on the host; a kernel gets copies.
 struct given {
   choice chosen[3] = {ds::constant{0.3}, ds::linear{0.3, 0.05, 13}, ds::cosine{0.3, 0.05, 13}};
   table lines{{2, 0.3}, {9, 0.1}, {20, 0.7}};
   table stairs{{{2, 0.3}, {9, 0.1}, {20, 0.7}}, ds::between_knots::constant};
 };
 
-/// Calls f(schedule, whether only exactly rounded operations are in it), one after the other.
+/// Calls f(schedule, whether it uses only exactly rounded operations) for one after the other.
 DESCENT_CALLS template <class F> DESCENT_HD void each(given const& other, F& f) {
   using w = ds::warmup<ds::constant>;
   f(ds::constant{0.3}, true);
@@ -172,7 +172,7 @@ __global__ void watch(ds::plateau p, double const* metrics, int n, ds::plateau_s
   *out = s;
 }
 
-/// Memory that both see.
+/// Memory that host and device share.
 template <class T> struct managed {
   T* data;
   explicit managed(std::size_t n) { REQUIRE(cudaMallocManaged(&data, n * sizeof(T)) == cudaSuccess); }

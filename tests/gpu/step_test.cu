@@ -23,8 +23,8 @@
 #include <string>
 #include <utility>
 
-/// A step on the device: which elements it updates, when it is skipped, what groups change in it, what it refuses. One
-/// source, since the cases share optimizers, which are most of what is to be compiled.
+/// A step on the device: which elements it updates, when it is skipped, what groups change, what it refuses. One
+/// source, since the cases share optimizers, which take most of the compile time.
 
 // ---- which elements it updates -------------------------------------------------------------------------------------
 
@@ -36,7 +36,7 @@ constexpr std::int64_t chunk = descent::detail::chunk_size;
 using plain = descent::detail::plan<float, float, descent::adamw>;
 static_assert(descent::detail::engine<descent::cuda::engine<plain>, plain>);
 
-/// AdamW with a pass for the norm, in one storage.
+/// AdamW with a pass for the norm, in one storage type.
 template <class Value> void same_on_device(std::vector<test::tensor> const& list) {
   descent::clip_norm const clip{1};
   if constexpr (std::is_same_v<Value, float>) test::same_on_device<Value>(list, descent::adamw{}, clip);
@@ -70,7 +70,7 @@ TEST_CASE_TEMPLATE("empty tensors may be first, in the middle, last, or all ther
 
 TEST_CASE("thousands of tensors take three launches") {
   std::vector<test::tensor> list;
-  // in software the threads without an element take most of the time
+  // on a simulated device, threads without an element take most of the time
   for (int t = 0; t < (test::in_software() ? 2'000 : 10'000); ++t) list.push_back({t % 5, 0, t % 3, t % 7});
   auto both = test::twins_of<float>(list, descent::adamw{}, descent::clip_norm{1});
   CHECK(test::launches([&] { both.steps(1); }) == 3);
@@ -85,7 +85,6 @@ namespace huge {
 
 namespace {
 
-/// More elements than 32 bits count, in one tensor.
 constexpr std::int64_t count = (std::int64_t{1} << 31) + 4096 + 5;
 
 bool fits() {
@@ -146,8 +145,7 @@ constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<test::tensor> const model{{3}, {0}, {2 * 4096 + 9}, {17, 1, 1, 3}, {8, 0}};
 
-/// A bad gradient in each of these places skips a step on the device, and the report names the
-/// tensor.
+/// A bad gradient in each of these places skips a step on the device, and the report names the tensor.
 template <class Value, class Rule, class... Ps> void skips(Rule rule, Ps... policies) {
   auto both = test::twins_of<Value>(model, rule, policies...);
   auto& x = both.x;
@@ -173,7 +171,7 @@ template <class Value, class Rule, class... Ps> void skips(Rule rule, Ps... poli
   for (float const bad : bad_ones) skips_at(places[4], bad);
   for (std::size_t i = 0; i < std::size(places); ++i) skips_at(places[i], bad_ones[i % 3]);
   x.send_gradients();
-  both.expect_same();  // also states and masters; the host left all of them alone
+  both.expect_same();  // also states and masters; the host changed none of them
   both.steps(1);
   both.expect_same();
   CHECK(both.device.report().applied);
@@ -232,14 +230,14 @@ TEST_CASE("the norm has the same bits as on the host, for gradients of all magni
 
 namespace {
 
-/// `bad` at one step.
+/// `bad` at one step, otherwise 0.25.
 struct broken_at {
   std::int64_t step;
   double bad;
   DESCENT_HD double operator()(std::int64_t t) const { return t == step ? bad : 0.25; }
 };
 
-/// Two updates, two calls that are skipped for what the schedule gives, and two updates behind it, on host and device.
+/// Two updates, two calls that are skipped because of the schedule's value, and two more updates, on host and device.
 template <class Rule, class... Ps> void bad_terms_skip(std::string const& whose, Rule rule, Ps... policies) {
   for (double const bad : {std::numeric_limits<double>::quiet_NaN(), 1e39}) {
     auto both = test::twins_of<float>({{4096 + 20}, {31, 1}, {0}, {8}}, rule, policies...,
@@ -265,7 +263,7 @@ template <class Rule, class... Ps> void bad_terms_skip(std::string const& whose,
 }  // namespace
 
 TEST_CASE("terms that are not finite in float skip the step, as on the host, with what rules remember") {
-  bad_terms_skip("group 0", descent::sgd{.momentum = 0.5});  // no kernel asks whether the step goes on
+  bad_terms_skip("group 0", descent::sgd{.momentum = 0.5});  // no kernel checks whether the step goes on
   bad_terms_skip("group 0", descent::heavy_ball{.correction = true}, descent::zero_grad{});
   bad_terms_skip("the sums of group 0", descent::lamb{}, descent::clip_norm{1}, descent::dynamic_loss_scale{.init = 4});
 }
@@ -298,7 +296,7 @@ std::vector<test::tensor> const model{{100, 0}, {4099, 1}, {9, 0, 1, 1}, {77, 2}
 
 using test::launches;
 
-/// Own hyperparameters from the start, then a change, a frozen group, and a thaw. A step has so many launches.
+/// Own hyperparameters from the start, then a change, a frozen group, and a thaw. `wanted` is the launches of a step.
 template <class Rule, class... Ps> void change_groups(int wanted, Rule rule, Ps... policies) {
   auto both = test::twins_of<float>(model, rule, policies...);
   both.each([](auto& o) { o.group(1).lr = 0.03, o.group(1).weight_decay = 0; });
@@ -435,7 +433,7 @@ TEST_CASE("managed and pinned memory are within reach of both backends") {
     s.wait();
     CHECK(p[15] == doctest::Approx(0.899));
     descent::optimizer{list, adamw{.lr = 0.1}}.step();
-    CHECK(p[15] == doctest::Approx(0.898101 - 0.1));  // an optimizer of its own
+    CHECK(p[15] == doctest::Approx(0.898101 - 0.1));  // an independent optimizer
     test::cuda(managed ? cudaFree(p) : cudaFreeHost(p));
   }
 }
@@ -477,13 +475,13 @@ TEST_CASE("an optimizer can be moved, and says so where it was moved from") {
   CHECK_THROWS_WITH_AS(first.zero_grad(), "this optimizer was moved from", std::logic_error);
 }
 
-/// A device in software would fill all that memory.
+/// A simulated device would fill all that memory.
 TEST_CASE("what does not fit into the device's memory throws what CUDA says, and leaks nothing" *
           doctest::skip(test::in_software())) {
   test::stream s;
   std::size_t free = 0, total = 0, later = 0;
   test::cuda(cudaMemGetInfo(&free, &total));
-  // 4 bytes of value each, 4 of gradient, and 8 of state, which do not fit
+  // 4 bytes of value and 4 of gradient each, and 8 of state, which do not fit
   std::size_t const count = free / 10;
   {
     descent::detail::device_array<float> const value(count), gradient(count);

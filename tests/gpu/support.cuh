@@ -19,21 +19,20 @@
 #include <utility>
 #include <vector>
 
-/// Counters of a CUDA device in software; null on a real one.
+/// Counters of a simulated CUDA device; null on a real one.
 extern "C" {
 [[gnu::weak]] void cudasim_reset_counters();
 [[gnu::weak]] std::uint64_t cudasim_count(char const* what);
 [[gnu::weak]] std::uint64_t cudasim_traffic(void const* pointer, int writes);
 }
 
-/// What the tests of the CUDA backend share: streams, memory, and optimizers that run on host and
-/// device side by side.
+/// What the tests of the CUDA backend share: streams, memory, and optimizers that run side by side on host and device.
 namespace test {
 
 namespace ds = descent;
 
-/// Host and device agree bit for bit where the device does not contract a * b + c (nvcc
-/// -fmad=false); otherwise, with DESCENT_CONTRACTED defined, within 4 ulp of the largest element.
+/// Host and device agree bit for bit where the device does not contract a * b + c (nvcc -fmad=false); otherwise, with
+/// DESCENT_CONTRACTED defined, within 4 ulp of the largest element.
 #if defined(DESCENT_CONTRACTED)
 inline constexpr bool contracted = true;
 #else
@@ -42,13 +41,13 @@ inline constexpr bool contracted = false;
 
 inline bool in_software() { return cudasim_count != nullptr; }
 
-/// Whether kernels are kept from memory of malloc: not where the system pages it in for them. False without a device.
+/// Whether kernels cannot reach memory of malloc: the system does not page it in for them. False without a device.
 inline bool host_memory_is_out_of_reach() {
   int pageable = 0;
   return cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, 0) == cudaSuccess && !pageable;
 }
 
-/// The launches that f makes.
+/// The number of launches that f makes.
 template <class F> std::int64_t launches(F const& f) {
   auto const before = ds::detail::launches;
   f();
@@ -72,7 +71,7 @@ class stream {
   cudaStream_t stream_;
 };
 
-/// What the stream is given between begin and end of a capture.
+/// What the stream gets between begin and end of a capture.
 class graph {
  public:
   template <class F> graph(stream const& s, F const& enqueue) {
@@ -94,7 +93,7 @@ class graph {
   cudaGraphExec_t exec_;
 };
 
-/// Copies of what kernels enqueued so far leave behind.
+/// Copies of the results of all kernels enqueued so far.
 template <class T> std::vector<T> from_device(T const* p, std::size_t count, stream const& s) {
   std::vector<T> host(count);
   cuda(cudaMemcpyAsync(host.data(), p, count * sizeof(T), cudaMemcpyDeviceToHost, s));
@@ -122,7 +121,7 @@ template <class T> class device_vector {
   std::size_t size_;
 };
 
-/// A number in [-1, 1), by a hash.
+/// A number in [-1, 1), from a hash.
 inline float noise(std::uint64_t i, std::uint64_t seed) {
   std::uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u + seed * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 31)) * 0x94d049bb133111ebu;
@@ -142,8 +141,8 @@ inline constexpr int digits = std::is_same_v<T, double>     ? 53
                               : std::is_same_v<T, ds::half> ? 11
                                                             : 8;
 
-/// Equal bits, or, if `contracted`, within 4 ulp of the largest element in a type of so many bits:
-/// a state that rounds the other way shows in all that is made of it.
+/// Expects equal bits or, if `contracted`, a difference within 4 ulp of the largest element in a type with this number
+/// of bits: a state that rounds the other way affects everything computed from it.
 template <class T>
 void expect_same(std::vector<T> const& host, std::vector<T> const& device, std::string const& what,
                  int bits = digits<T>) {
@@ -166,7 +165,7 @@ void expect_same(std::vector<T> const& host, std::vector<T> const& device, std::
 inline void expect_same(double host, double device, std::string const& what, bool exact = !contracted) {
   INFO(what, ": ", host, " on the host, ", device, " on the device");
   bool const close = !exact && std::abs(host - device) <= 1e-14 * std::abs(host);
-  bool const no_numbers = std::isnan(host) && std::isnan(device);  // of any bits
+  bool const no_numbers = std::isnan(host) && std::isnan(device);  // any bits of NaN
   CHECK((std::memcmp(&host, &device, sizeof host) == 0 || close || no_numbers));
 }
 inline void expect_same(ds::step_report const& a, ds::step_report const& b, bool exact = !contracted) {
@@ -180,16 +179,15 @@ inline void expect_same(ds::step_report const& a, ds::step_report const& b, bool
   expect_same(a.grad_norm, b.grad_norm, "norm", exact);
 }
 
-/// One tensor: its size, its group, how many elements its memory lies off a multiple of 16 elements, and the length of
-/// its rows where it has a shape.
+/// One tensor: its size, its group, the offset of its memory from a multiple of 16 elements, and the length of its rows
+/// if it has a shape.
 struct tensor {
   std::int64_t count;
   int group = 0, value_shift = 0, gradient_shift = 0;
   std::int64_t columns = 0;
 };
 
-/// Values and gradients of several tensors, on the host and on the device, among guards that
-/// nothing may touch.
+/// Values and gradients of several tensors, on the host and on the device, between guards that must not change.
 template <class Value, class Gradient = Value> class tensors {
   std::vector<std::size_t> value_at_, gradient_at_;
 
@@ -215,7 +213,7 @@ template <class Value, class Gradient = Value> class tensors {
   Value& value_of(std::size_t t, std::int64_t i) { return value[place(t, i)]; }
   Gradient& gradient_of(std::size_t t, std::int64_t i) { return gradient[gradient_at_[t] + std::size_t(i)]; }
 
-  /// Gradients for step t; the host's are not sent yet.
+  /// Sets the host's gradients for step t; does not send them yet.
   void new_gradients(std::uint64_t t) {
     each([&](std::size_t k, std::int64_t i) {
       gradient_of(k, i) = Gradient(noise(gradient_at_[k] + std::size_t(i), t));
@@ -223,13 +221,13 @@ template <class Value, class Gradient = Value> class tensors {
   }
   void send_gradients() { device_gradient.put(gradient, s); }
 
-  /// f(tensor, element) for all.
+  /// Calls f(tensor, element) for all.
   template <class F> void each(F const& f) const {
     for (std::size_t k = 0; k < list.size(); ++k)
       for (std::int64_t i = 0; i < list[k].count; ++i) f(k, i);
   }
 
-  /// The largest difference between a value on the host and on the device; not a number where one of them is none.
+  /// The largest difference between a value on the host and on the device; NaN if one of them is NaN.
   double furthest() const {
     auto const device = device_value.get(s);
     double worst = 0;
@@ -238,8 +236,7 @@ template <class Value, class Gradient = Value> class tensors {
     return worst;
   }
 
-  /// Values and gradients, and the guards, are the same on host and device, and the guards are as
-  /// they were.
+  /// Expects the same values, gradients and guards on host and device, and guards that have not changed.
   void expect_same(int bits = digits<Value>) {
     test::expect_same(value, device_value.get(s), "value", bits);
     test::expect_same(gradient, device_gradient.get(s), "gradient");
@@ -287,7 +284,7 @@ template <class Value, class Gradient = Value> class tensors {
   }
 };
 
-/// f(view of a's, view of b's, what it is) for all that two optimizers of a plan own for a tensor.
+/// Calls f(view of a's, view of b's, its name) for everything that two optimizers of a plan own for a tensor.
 template <class Plan, class A, class B, class F>
 void each_owned(A& a, B& b, std::string const& name, F const& f) {
   if constexpr (Plan::has_master) f(a.master(name), b.master(name), "master");
@@ -299,11 +296,11 @@ void each_owned(A& a, B& b, std::string const& name, F const& f) {
   }(typename Plan::every_slot{});
 }
 
-/// The same optimizer on host and device, and what it trains.
+/// The same optimizer on host and device, and its tensors.
 template <class Value, class Gradient, class Rule, class... Ps> class twins {
   using plan = ds::detail::plan<Value, Gradient, Rule, Ps...>;
 
-  /// Those of the narrowest type in which values, masters or states are stored, or random numbers are drawn.
+  /// Digits of the narrowest type in which values, masters or states are stored, or random numbers are drawn.
   template <std::size_t... I> static constexpr int fewest_digits(std::index_sequence<I...>) {
     constexpr bool draws = ds::detail::has<plan, ds::kind::noise> || ds::takes_normal<Rule>;
     return std::min({digits<Value>, digits<typename plan::master_or_value>, draws ? digits<float> : digits<double>,
@@ -323,7 +320,7 @@ template <class Value, class Gradient, class Rule, class... Ps> class twins {
   /// Does the same with both.
   template <class F> void each(F const& f) { f(host), f(device); }
 
-  /// One step of both with the gradients as they are on the host.
+  /// One step of both with the host's current gradients.
   void step(double weight = 1) {
     x.send_gradients();
     each([&](auto& opt) { opt.step(weight); });
@@ -332,12 +329,12 @@ template <class Value, class Gradient, class Rule, class... Ps> class twins {
     for (int t = 1; t <= count; ++t) x.new_gradients(std::uint64_t(t)), step();
   }
 
-  /// Values, all that is owned, and reports are the same.
+  /// Expects the same values, owned memory and reports.
   void expect_same() {
     x.expect_same(bits);
     auto const on_host = host.report();
     auto on_device = device.report();
-    if constexpr (contracted && plan::measures_parameters) {  // the norms of values that are not the same bits
+    if constexpr (contracted && plan::measures_parameters) {  // norms of values with different bits
       CHECK(on_device.clip_factor == doctest::Approx(on_host.clip_factor).epsilon(0x1p-20));
       on_device.clip_factor = on_host.clip_factor;
     }
@@ -358,7 +355,7 @@ twins<Value, Gradient, Rule, Ps...> twins_of(std::vector<tensor> const& list, Ru
   return {list, rule, policies...};
 }
 
-/// Three steps on the device are those on the host.
+/// Expects that three steps give the same on the device as on the host.
 template <class Value, class Gradient = Value, class Rule, class... Ps>
 void same_on_device(std::vector<tensor> const& list, Rule rule, Ps... policies) {
   auto both = twins_of<Value, Gradient>(list, rule, policies...);
@@ -366,7 +363,7 @@ void same_on_device(std::vector<tensor> const& list, Rule rule, Ps... policies) 
   both.expect_same();
 }
 
-/// Two equal optimizers on the device: one is told by call(optimizer), the other replays the capture of such a call.
+/// Two equal optimizers on the device: one runs call(optimizer), the other replays the capture of such a call.
 template <class Value, class Call, class Rule, class... Ps> class replayed {
   using optimizer = ds::optimizer<Value, Value, Rule, Ps..., ds::cuda>;
   Call call_;
@@ -381,7 +378,7 @@ template <class Value, class Call, class Rule, class... Ps> class replayed {
       : call_(call), x(list, s), y(list, s), eager(x.on_device(), rule, policies..., ds::cuda{s}),
         captured(y.on_device(), rule, policies..., ds::cuda{s}), recorded(s, [&] { call(captured); }) {}
 
-  /// Gradients of step t for both, one of which may be `bad`.
+  /// Sends gradients of step t to both, with one `bad` element if given.
   void send(std::uint64_t t, float bad = 0) {
     for (auto* data : {&x, &y}) {
       data->new_gradients(t);
@@ -395,7 +392,7 @@ template <class Value, class Call, class Rule, class... Ps> class replayed {
     recorded.launch(s);
   }
 
-  /// Values, gradients, all that is owned and reports have the same bits, contracted or not.
+  /// Expects the same bits in values, gradients, owned memory and reports, contracted or not.
   void expect_same() {
     CHECK(same_bits(x.device_value.get(s), y.device_value.get(s)));
     CHECK(same_bits(x.device_gradient.get(s), y.device_gradient.get(s)));
@@ -408,7 +405,7 @@ template <class Value, class Call, class Rule, class... Ps> class replayed {
           });
   }
 };
-/// Such ones whose values have this type.
+/// The same for values of this type.
 template <class Value, class Call, class Rule, class... Ps>
 replayed<Value, Call, Rule, Ps...> replayed_of(std::vector<tensor> const& list, Call const& call, Rule rule,
                                                Ps... policies) {

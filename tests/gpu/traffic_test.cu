@@ -16,7 +16,7 @@
 
 namespace {
 
-/// Sizes with tails, a tensor that is not aligned, and none at all: 2 chunks and more.
+/// Sizes with tails, an unaligned tensor and an empty one: more than 2 chunks.
 std::vector<test::tensor> const model{{2 * 4096 + 1001}, {0}, {7}, {130, 0, 3, 1}, {4096}};
 constexpr std::int64_t elements = 2 * 4096 + 1001 + 7 + 130 + 4096;
 
@@ -26,9 +26,9 @@ template <class... Names> std::int64_t counted(Names... counters) {
   return std::int64_t((0 + ... + cudasim_count(counters)));
 }
 
-/// A step of whole packets: few launches, all elements in accesses of 16 bytes, and double for sums alone, whose pass
-/// is another launch. What it costs beside is said: PTX instructions for each parameter, and for each packet of 8
-/// accesses of less than 16 bytes, such as those of terms, and operations in double.
+/// A step of whole packets: few launches, all elements in accesses of 16 bytes, and double only for sums, whose pass is
+/// another launch. Prints the other costs: PTX instructions for each parameter and, for each packet of 8, accesses of
+/// less than 16 bytes, such as those of terms, and operations in double.
 template <class Plan, class Optimizer>
 void costs_what_it_promises(Optimizer& opt, std::int64_t parameters, test::stream const& s) {
   opt.step();
@@ -46,7 +46,7 @@ void costs_what_it_promises(Optimizer& opt, std::int64_t parameters, test::strea
           for_each(narrow, packets), " narrow accesses, ", for_each(in_double, packets), " operations in double");
 }
 
-/// One step moves exactly the bytes of the model in values, gradients and all that is owned.
+/// One step moves exactly the bytes of the model in values, gradients and owned memory.
 template <class Value, class... Ps>
 void moves_what_the_model_says(std::int64_t expected, Ps... policies) {
   using plan = descent::detail::plan<Value, Value, descent::adamw, Ps...>;

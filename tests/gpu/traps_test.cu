@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Known traps (optimizer/traps_test.cpp) that need a device: what a captured graph freezes or leaves out.
+// Known traps (optimizer/traps_test.cpp) that need a device: what a captured graph freezes or omits.
 #include "support.cuh"
 
 #include <descent/cuda.cuh>
@@ -36,7 +36,7 @@ using descent::bfloat16;
 
 std::vector<test::tensor> const model{{4096 + 20}, {31, 0, 1, 2}, {0}, {8}};
 
-/// f(rule, policies...) with everything that changes from step to step.
+/// Calls f(rule, policies...) with everything that changes from step to step.
 template <class F> auto with_everything(F const& f) {
   return f(descent::adamw{},
            descent::learning_rate(descent::warmup<descent::cosine>{.steps = 3, .then = {.peak = 1e-2, .steps = 15}}),
@@ -165,7 +165,7 @@ TEST_CASE("traps 2 and 3: step, state, masters and what a rule remembers are put
     });
     CHECK(saved.size() == 5 * 3 + 3);  // four states and a master of each tensor with elements; made_by, memory, step
     auto const& by = saved.at("made_by");
-    CHECK(std::string(by.begin(), by.end()) == "prodigy, state float, master float");  // no word of the backend
+    CHECK(std::string(by.begin(), by.end()) == "prodigy, state float, master float");  // nothing about the backend
     second.load([&]<class T>(std::string const& name, std::span<T const> piece) {
       std::vector<T> numbers(piece.size());
       std::memcpy(static_cast<void*>(numbers.data()), saved.at(name).data(), piece.size_bytes());
@@ -186,5 +186,5 @@ TEST_CASE("traps 2 and 3: step, state, masters and what a rule remembers are put
   CHECK(test::same_bits(x.device_value.get(s), y.device_value.get(s)));
   CHECK(second.report().step == 8);
   CHECK(before > 1e-3);
-  CHECK(distance() > before);  // so that the sums mattered
+  CHECK(distance() > before);  // so the sums had an effect
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// Optimizers of which cost.py measures what one more of them adds to a program: the functions in whose names its word
-/// stands, the first that does.
+/// Optimizers for which cost.py measures what one more of them adds to a program: the functions whose names contain its
+/// word, for the first word that matches.
 ///
 ///     optimizer: muon   muon
 ///     optimizer: mixed  __half

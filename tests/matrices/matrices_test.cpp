@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Matrices and the other parameters in one optimizer: who follows which rule, and what they share.
+// Matrices and other parameters in one optimizer: which rule updates each, and what they share.
 #include <descent/cost.hpp>
 #include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
@@ -125,7 +125,7 @@ matrix orthogonalised(matrix x, std::size_t m, std::size_t n) {
 
 TEST_CASE("matrices follow Muon's formula, whatever their shape; all others the optimizer's rule to the bit") {
   model<double> x({{5, 1, 0}, {2, 3, 0}, {1, 9, 0}, {64, 17, 0}, {17, 64, 0}, {0, 4, 0}, {3, 3000, 0}, {9, 1, 0}});
-  auto plain = x;  // only the tensors that are no matrices
+  auto plain = x;  // only the tensors that are not matrices
   auto const rest = only(plain, {0, 2, 5, 7});
   ds::optimizer opt{x.params, ds::adamw{.lr = 0.01}, ds::matrices{ds::muon{.lr = 0.02}}};
   ds::optimizer without{rest, ds::adamw{.lr = 0.01}};
@@ -170,7 +170,7 @@ TEST_CASE("one tensor with a gradient that is not finite skips the step for all,
     CHECK(opt.diagnose()[bad].name == "w" + std::to_string(bad));
     CHECK(x.value == before);
     CHECK(same(opt.matrix_state<0>("w1"), m));
-    CHECK(x.squares() == 0);  // but gradients are set to zero
+    CHECK(x.squares() == 0);  // but gradients are zeroed
     x.set_gradients(2);
     opt.step();
     CHECK(opt.report().applied);
@@ -252,7 +252,7 @@ TEST_CASE("sums of the optimizer's rule leave the matrices out") {
     CHECK(same(x.value[0], alone.value[0]));
     CHECK(same(x.value[2], alone.value[2]));
     CHECK(x.value[1] != alone.value[1]);
-    CHECK(opt.report().grad_norm == doctest::Approx(std::sqrt(x.squares())));  // but the norm is of all
+    CHECK(opt.report().grad_norm == doctest::Approx(std::sqrt(x.squares())));  // but the norm is that of all tensors
   };
   law(ds::lamb{.lr = 0.1});
   law(ds::dog{.reps = 0.1});
@@ -492,7 +492,7 @@ TEST_CASE("what a schedule of the matrix rule throws leaves vectors and matrices
 }
 
 TEST_CASE("each rule for matrices solves least squares with a known solution") {
-  // 1/2 || A W - B ||^2 with B = A W0: the gradient is A' (A W - B)
+  // 1/2 || A W - B ||^2 with B = A W0; the gradient is A' (A W - B)
   constexpr std::size_t n = 40, k = 5, c = 3;
   auto const solve = [&](auto rule, auto const&... policies) {
     std::mt19937 random(3);
@@ -566,7 +566,7 @@ double not_orthonormal(auto const& q) {
     worst = test::larger(worst, std::abs(square[i] - (i % (n + 1) == 0 ? 1 : 0)));
   return worst;
 }
-/// The largest element beside the diagonal of q s q'.
+/// The largest off-diagonal element of q s q'.
 double not_diagonal(auto const& q, auto const& s) {
   auto const n = std::size_t(std::lround(std::sqrt(double(q.size()))));
   matrix const Q(q.begin(), q.end()), S(s.begin(), s.end());
@@ -663,7 +663,7 @@ TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
   model<double> x(few), y(few);
   ds::soap const rule{.every = 4, .max_precondition_dim = 4};
   ds::optimizer opt{x.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}, ds::skip_nonfinite{}};
-  for (int t = 1; t <= 3; ++t) x.set_gradients(t), opt.step();  // the next is not due
+  for (int t = 1; t <= 3; ++t) x.set_gradients(t), opt.step();  // the next one is not due
   ds::optimizer resumed{y.params, ds::sgd{.momentum = 0.9}, ds::matrices{rule}, ds::skip_nonfinite{}};
   y.value = x.value;
   SUBCASE("piece by piece") {
@@ -676,7 +676,7 @@ TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
   SUBCASE("as a whole") {
     std::map<std::string, std::vector<double>> saved;
     x.gradient[0][0] = std::numeric_limits<double>::infinity();
-    opt.step();  // is skipped, and counts for what is due
+    opt.step();  // it is skipped, but counts for what is due
     opt.save([&](std::string const& name, auto piece) { saved[name] = {piece.begin(), piece.end()}; });
     CHECK(saved.contains("w1.matrix.6"));
     CHECK(saved.contains("w1.matrix.m"));
@@ -699,7 +699,7 @@ TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
 
 TEST_CASE("memory of a matrix rule that no 64-bit number counts in bytes is refused") {
   ds::parameters<float> params;
-  auto* const far = reinterpret_cast<float*>(std::int64_t(1) << 45);  // nothing is there
+  auto* const far = reinterpret_cast<float*>(std::int64_t(1) << 45);  // nothing is mapped there
   params.add("long", far, far + (std::int64_t(1) << 40), ds::shape{2147483647, 2});
   auto const says = [&](auto rule) {
     return test::message([&] { ds::memory(params, ds::sgd{}, ds::matrices{rule}); });

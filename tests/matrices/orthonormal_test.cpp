@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Orthonormal bases and eigenvectors from products, as SOAP finds them.
+// Orthonormal bases and eigenvectors from products, as SOAP computes them.
 #include <descent/matrices/host.hpp>
 #include <descent/rules/soap.hpp>
 
@@ -21,7 +21,7 @@ namespace {
 
 template <class Real> using matrix = std::vector<Real>;
 
-/// The functions of host_work that are needed, without an optimizer.
+/// The functions of host_work that the tests need, without an optimizer.
 template <class Real> struct plain_work {
   static constexpr bool immediate = true;
   std::vector<double> sum_of = std::vector<double>(8);
@@ -68,7 +68,7 @@ template <class Real> double error(matrix<Real> const& q, std::size_t n) {
     }
   return worst;
 }
-/// How far row r of x is from the span of the first m rows of q, relative to its length.
+/// The distance of row r of x from the span of the first m rows of q, relative to its length.
 template <class Real>
 double outside(matrix<Real> const& x, std::size_t r, matrix<Real> const& q, std::size_t m, std::size_t n) {
   std::vector<double> rest(n);
@@ -141,7 +141,7 @@ TEST_CASE_TEMPLATE("dependent rows: a complete basis, whatever is missing", Real
       CHECK(error(q, n) <= digit);
       for (std::size_t r = 0; r < n; ++r) CHECK(outside(rows, r, q, r + 1, n) <= 10 * digit);
     }
-    // Rows that say nothing keep what was there.
+    // Rows without information keep their old values.
     auto const old = orthonormal(random<Real>(n, 2), std::int64_t(n));
     auto rows = old;
     for (std::size_t i = n * (n / 2); i < n * n; ++i) rows[i] = 0;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// 16-bit matrices without a master: tests/rules/stochastic_test.cpp of the rules for matrices.
+// 16-bit matrices without a master: the tests of tests/rules/stochastic_test.cpp for rules for matrices.
 #include <descent/matrices/host.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adafactor.hpp>

@@ -23,14 +23,14 @@ double gradient_of(std::size_t k, std::size_t i, std::size_t t) {
   return (double((i * i * 37 + i * 11 + t * 101 * (i + 1) + k * 59) % 257) - 128) / 256;
 }
 
-/// The tensors of which a case records something; the others are empty.
+/// The tensors that a case records; the others are empty.
 std::vector<ds::shape> recorded_of(golden const& g) {
   std::vector<ds::shape> some(matrix_shapes.size(), {0, 1});
   for (recorded const& r : g.steps) some[r.tensor] = matrix_shapes[r.tensor];
   return some;
 }
 
-/// The vectors follow `vectors`, where a case has any.
+/// Vectors follow `vectors`, if a case has any.
 template <class Real, class Rule, class Vectors>
 difference follow_matrices(golden const& g, Rule const& rule, Vectors const& vectors) {
   tensors<Real> p(recorded_of(g));
@@ -42,7 +42,7 @@ difference follow_matrices(golden const& g, Rule const& rule, Vectors const& vec
   return compare(g, step, p);
 }
 
-/// Every case of one peer, with what double and float may be away from it.
+/// Every case of one peer, with the largest allowed differences in double and in float.
 template <class Rule>
 void follow_peer(std::string const& name, std::string const& peer, int cases, double in_double, double in_float) {
   auto const about = [&](golden const& g) { return g.rule == name && g.peer.starts_with(peer); };
@@ -55,7 +55,7 @@ void follow_peer(std::string const& name, std::string const& peer, int cases, do
       for (recorded const& r : g.steps) all += r.values.size();
       CHECK(exact.compared == all);
       CHECK(all >= 7 * 55);
-      // PyTorch rounds to bfloat16, 8 bits, after every product of Muon. A step moves an element by lr at most about,
+      // PyTorch rounds to bfloat16, 8 bits, after every product of Muon. A step moves an element by at most about lr,
       // so 100 steps with errors of 2^-8 that mostly cancel stay within half an lr.
       double const coarse = g.options.contains("bf16") ? 0.01 : 0;
       CHECK(exact.values <= std::max(coarse, g.options.contains("qr") ? in_float : in_double));
@@ -73,14 +73,14 @@ TEST_CASE("muon follows PyTorch, and as far as bfloat16 goes where that is in it
   follow_peer<ds::muon>("muon", "torch", 5, 1e-12, 1e-5);
 }
 TEST_CASE("adafactor follows PyTorch") { follow_peer<ds::adafactor>("adafactor", "torch", 2, 1e-13, 1e-5); }
-// optax finds t^-0.8 in float.
+// optax computes t^-0.8 in float.
 TEST_CASE("adafactor follows optax") { follow_peer<ds::adafactor>("adafactor", "optax", 3, 2e-7, 1e-5); }
 TEST_CASE("sm3 follows optax") { follow_peer<ds::sm3>("sm3", "optax", 3, 1e-13, 1e-5); }
 TEST_CASE("shampoo follows pytorch_optimizer") {
   follow_peer<ds::shampoo>("shampoo", "pytorch_optimizer", 6, 1e-13, 1e-5);
 }
 
-// Its QR is in float where the case says qr=32.
+// Its QR is in float if the case has qr=32.
 TEST_CASE("soap follows pytorch_optimizer") { follow_peer<ds::soap>("soap", "pytorch_optimizer", 3, 1e-13, 1e-5); }
 
 TEST_CASE("optax's presets are what its default cases need") {

@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-/// ESGD (Cui et al. 2018) against a second implementation, and its laws one by one.
+/// ESGD (Cui et al. 2018) against a second implementation, and its laws.
 
 namespace ds = descent;
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Rastrigin's function, 10 n + sum x^2 - 10 cos(2 pi x): its minimum is 0 at 0, with others near all integers.
+/// Rastrigin's function, 10 n + sum x^2 - 10 cos(2 pi x). Its minimum is 0 at 0; other minima are near all integers.
 struct rastrigin {
   static double value(double x) { return 10 + x * x - 10 * std::cos(2 * std::numbers::pi * x); }
   static double slope(double x) { return 2 * x + 20 * std::numbers::pi * std::sin(2 * std::numbers::pi * x); }
@@ -37,7 +37,7 @@ struct square {
   static double slope(double x) { return x; }
 };
 
-/// Two tensors, and the function of each element added up.
+/// Two tensors, and the sum of the function over their elements.
 template <class Function, class Value = double> struct problem {
   std::vector<Value> x, y, gx, gy;
   problem(std::size_t n, std::size_t m, double start)
@@ -75,8 +75,8 @@ std::vector<ds::sgd> const some_rules{{.lr = 1e-3}, {.lr = 3e-3}, {.lr = 10}};  
 auto const nothing = [](auto&) {};
 auto const go_on = [](ds::esgd_result const&) { return true; };
 
-/// Algorithm 1 of the paper for sgd without momentum, line by line, on vectors of doubles; the random numbers are those
-/// of the library. Line numbers count the paper's statements from "Initialize population" on.
+/// Algorithm 1 of the paper for sgd without momentum, line by line, on vectors of doubles, with the library's random
+/// numbers. Line numbers count the paper's statements from "Initialize population" on.
 template <class Function> struct by_the_paper {
   using vector = std::vector<double>;
   struct one {
@@ -260,7 +260,7 @@ TEST_CASE("esgd: mutations are normal with the stated deviation, annealed, and e
   opt.minimize(
       nothing,
       [&] {
-        if (call++ > 0 && call % 5 != 2) z.push_back(p.x);  // not the start and not after training
+        if (call++ > 0 && call % 5 != 2) z.push_back(p.x);  // not at the start and not after training
         return 1.0;
       },
       [&](ds::esgd_result const& r) { return deviations.push_back(r.deviation), true; });
@@ -421,7 +421,7 @@ TEST_CASE("esgd: rules of several types, each drawn as often as the others, each
       [&](auto& one) {
         p.gradients();
         one.step();
-        CHECK(one.report().step == 1);  // a fresh one
+        CHECK(one.report().step == 1);  // a new one
         CHECK(one.report().clip_factor < 1);
         auto const& r = one.group(0);
         if constexpr (std::is_same_v<std::remove_cvref_t<decltype(r)>, ds::sgd>) ++drawn[0];
@@ -534,7 +534,7 @@ TEST_CASE("esgd finds the minimum of Rastrigin's function, from where each of it
   for (ds::sgd const& rule : rules) {
     problem<rastrigin> alone(1, 1, 3.2);
     ds::optimizer opt{alone.list(), rule};
-    for (int t = 0; t < 20 * 80 * 10; ++t) alone.gradients(), opt.step();  // as many steps as all individuals make
+    for (int t = 0; t < 20 * 80 * 10; ++t) alone.gradients(), opt.step();  // the steps of all individuals together
     CHECK(alone.fitness() > 15);
   }
   for (std::uint64_t seed = 0; seed < 8; ++seed) {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-/// L-BFGS against torch.optim.LBFGS (tests/reference/values_lbfgs.txt) and on problems whose minimum is known.
+/// L-BFGS against torch.optim.LBFGS (tests/reference/values_lbfgs.txt) and on problems with a known minimum.
 
 namespace ds = descent;
 
@@ -75,7 +75,7 @@ struct rosenbrock : problem<> {
   }
 };
 
-/// A stiff quadratic and a chain of Rosenbrock's function.
+/// A stiff quadratic and a chained Rosenbrock function.
 struct chain : problem<> {
   static std::vector<double> from(int begin, int end) {
     std::vector<double> all;
@@ -105,7 +105,7 @@ struct chain : problem<> {
 
 constexpr int unlimited = 1000000;
 
-/// `set` and `why` are those of a case that says why PyTorch stops.
+/// `set` and `why` are those of a case that records why PyTorch stops.
 template <class Problem> void follow_to_stop(ds::lbfgs const& set, ds::lbfgs_stop why, std::istream& in) {
   int iterations, evaluations;
   double spread;
@@ -114,7 +114,7 @@ template <class Problem> void follow_to_stop(ds::lbfgs const& set, ds::lbfgs_sto
   ds::lbfgs_optimizer opt{p.list(), set};
   auto const result = opt.minimize(p);
   CHECK(result.why == why);
-  // PyTorch counts the iteration that it gives up, too
+  // PyTorch also counts the iteration in which it gives up
   CHECK(result.iterations == iterations - (why == ds::lbfgs_stop::slope));
   CHECK(result.evaluations == evaluations);
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -140,7 +140,7 @@ template <class Problem> void follow(ds::lbfgs set, std::istream& in) {
     auto const result = opt.minimize(p);
     CHECK(result.why == ds::lbfgs_stop::iterations);
     CHECK(result.iterations == iterations);
-    // without a search PyTorch does not look at where it stops
+    // without a search, PyTorch does not evaluate the point where it stops
     CHECK(result.evaluations == evaluations + (set.search == ds::line_search::none));
     for (std::size_t i = 0; i < p.size(); ++i) {
       double want;
@@ -363,7 +363,7 @@ TEST_CASE("lbfgs: a search backs away from where the loss is not finite") {
     x[0] = 4;
     ds::lbfgs const set{.lr = 100, .max_iterations = 100, .max_evaluations = 2000, .search = search};
     ds::lbfgs_optimizer opt{list, set};
-    auto const result = opt.minimize([&] {  // x - log x, with its minimum at 1 and no number below 0
+    auto const result = opt.minimize([&] {  // x - log x, with its minimum at 1 and not defined below 0
       g[0] = 1 - 1 / x[0];
       return x[0] - std::log(x[0]);
     });

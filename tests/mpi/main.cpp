@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-/// Every process runs all tests; only the first says what passed.
+/// Every process runs all tests; only the first reports results.
 int main(int argc, char** argv) {
   descent::comm::mpi_session session{argc, argv};
   doctest::Context context(argc, argv);

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-/// Ranks that are processes. Each runs all of this file, in the same order.
+/// Ranks that are processes. Each runs this whole file, in the same order.
 
 namespace ds = descent;
 using ds::half, ds::bfloat16, ds::comm_error;
@@ -42,7 +42,7 @@ extern "C" int MPI_Test(MPI_Request* r, int* done, MPI_Status* status) {
 
 namespace {
 
-/// What rank r has at i: a number whose sums are rounded.
+/// The number of rank r at i; sums of such numbers are rounded.
 template <class T> T number(int r, std::int64_t i) {
   return ds::narrow<T>(std::sin(double(i % 9973) + 0.37 * r) * std::pow(2.0, double(i % 5) - r % 3));
 }
@@ -103,7 +103,7 @@ template <class T> void collectives(ds::comm::mpi& comm, std::int64_t n) {
   CHECK(same(given, numbers<T>(ranks - 1, n)));
 }
 
-/// Deadlines pass by a clock of all ranks, which goes on when those that wait miss only ranks that are out.
+/// Deadlines use a clock of all ranks, which advances when the waiting ranks miss only ranks that are out.
 class own_clock {
  public:
   explicit own_clock(std::chrono::nanoseconds deadline) {
@@ -194,7 +194,7 @@ TEST_CASE("arguments that cannot be are refused before anything is sent") {
   char** argv = nullptr;
   CHECK_THROWS_WITH_AS((ds::comm::mpi_session{argc, argv, -1s}),
                        "comm::mpi_session: the grace period must be above 0, is -1 s", std::invalid_argument);
-  CHECK_THROWS_AS((ds::comm::mpi_session{argc, argv}), std::logic_error);  // main has one
+  CHECK_THROWS_AS((ds::comm::mpi_session{argc, argv}), std::logic_error);  // main has one already
   comm.all_reduce(&x, 1);
   CHECK(x == comm.size());
 }
@@ -246,7 +246,7 @@ TEST_CASE("processes do what one process does with the sum of their gradients") 
   ds::comm::mpi comm{MPI_COMM_WORLD, 60s};
   auto const check = [&](auto const& rule, auto policy, auto... policies) {
     auto const want = ranks::alone<float, float>(comm.size(), rule, policies...);
-    ranks::model<float> m(comm.rank());  // values differ until the constructor gives those of rank 0
+    ranks::model<float> m(comm.rank());  // values differ until the constructor broadcasts those of rank 0
     ds::optimizer opt{m.list(), rule, policies..., policy};
     for (int t = 0; t < ranks::steps; ++t) {
       m.set(t, comm.rank(), comm.rank() + 1);

@@ -16,8 +16,8 @@
 
 /// usage: partition steps deadline-in-seconds
 ///
-/// Ranks that train. Each writes to stderr the name of its host, the steps that it has made, and what ended it. No
-/// deadline passes before there is a file $DESCENT_TEST_CUT.
+/// Ranks that train. Each writes to stderr the name of its host, the number of its steps, and what ended it. No
+/// deadline passes before the file $DESCENT_TEST_CUT exists.
 
 namespace ds = descent;
 

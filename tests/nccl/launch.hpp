@@ -19,7 +19,7 @@ inline bool is_rank() { return std::getenv("DESCENT_TEST_RANK") != nullptr; }
 inline int rank() { return std::atoi(std::getenv("DESCENT_TEST_RANK")); }
 inline int size() { return std::atoi(std::getenv("DESCENT_TEST_RANKS")); }
 
-/// Hands out what rank 0 has; all ranks call it as often.
+/// Broadcasts a value of rank 0; all ranks must call it equally often.
 inline auto const hand_out = [](int rank, int, auto& value) {
   static int number = 0;
   std::filesystem::path const file = std::string(std::getenv("DESCENT_TEST_FOLDER")) + "/" + std::to_string(number++);

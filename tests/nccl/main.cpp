@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-/// A test that leaves a CUDA error behind fails the run.
+/// A test that leaves a CUDA error fails the run.
 struct no_error_left : test::listener {
   static inline bool found = false;
   std::string name;
@@ -34,8 +34,8 @@ struct no_error_left : test::listener {
 REGISTER_LISTENER("no_error_left", 1, no_error_left);
 
 /// Without a rank in the environment, starts as many processes as the first argument says, each a rank that runs all
-/// tests, and says how they ended. They may share one device: each claims to be on a host of its own, so that NCCL lets
-/// them, and talks over sockets.
+/// tests, and reports how they ended. They may share one device: each claims to be on its own host, so that NCCL allows
+/// it, and communicates over sockets.
 int main(int argc, char** argv) {
   if (ranks::is_rank()) {
     int devices = 0;

@@ -36,15 +36,15 @@ using namespace std::chrono_literals;
 
 static std::atomic<bool> abort_hangs = false;
 
-/// NCCL's own, or one that does not come back.
+/// NCCL's own function, or one that never returns.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   for (; abort_hangs; pause()) shared_clock::is_out();
   static auto const own = reinterpret_cast<decltype(&ncclCommAbort)>(dlsym(RTLD_NEXT, "ncclCommAbort"));
   return own(comm);
 }
 
-/// What the last sum of so many doubles was; a sum that is given up leaves that behind instead of its own, as NCCL may,
-/// whose kernels go on with what lies in their buffers.
+/// The result of the last sum of this number of doubles. An aborted sum leaves this instead of its own result, as NCCL
+/// may: its kernels continue with what is in their buffers.
 static struct {
   std::size_t count = 0;
   double* last = nullptr;
@@ -67,17 +67,17 @@ ncclResult_t ncclAllReduce(void const* from, void* to, std::size_t n, ncclDataTy
 
 namespace {
 
-/// Where ranks find each other, or what they start.
+/// A path in the folder in which ranks, and the processes that they start, find each other.
 std::filesystem::path folder_of(std::string const& name) {
   return std::filesystem::path(std::getenv("DESCENT_TEST_FOLDER")) / name;
 }
 
-/// A deadline by own_clock, and one that passes in no test.
+/// A deadline by own_clock, and one that never passes in a test.
 constexpr auto brief = 200ms;
-constexpr auto patience = 60s;  // joined's
+constexpr auto patience = 60s;  // the default of joined
 
-/// Deadlines pass by a clock of all ranks. It goes on once a rank is late or gone, and only while what watches each of
-/// the others has had its turn: nobody is taken for late who is slow. Made before the communicator.
+/// Deadlines use a clock of all ranks. It advances once a rank is late or gone, and only while the watcher of each
+/// other rank has had its turn: a slow rank is never taken for late. Must be made before the communicator.
 class own_clock {
  public:
   explicit own_clock(std::chrono::nanoseconds step) {
@@ -93,7 +93,7 @@ class own_clock {
   }
 };
 
-/// What a run of steps left behind: the reason of its end, and the values.
+/// The results of a run: the reason of its end, and the values.
 struct outcome {
   std::string why;
   std::vector<float> value;
@@ -105,7 +105,7 @@ std::vector<float> gradient(int rank, int t) {
   return g;
 }
 
-/// Steps until something ends them; in front of step `at` a rank does what it is told.
+/// Steps until something ends them; before step `at`, each rank runs `fault`.
 template <class Policy, class Fault>
 outcome train(ds::comm::nccl& comm, Policy policy, int steps, int at, Fault const& fault) {
   test::stream s;
@@ -124,21 +124,21 @@ outcome train(ds::comm::nccl& comm, Policy policy, int steps, int at, Fault cons
   } catch (comm_error const& e) {
     end.why = e.what();
   }
-  test::cuda(cudaStreamSynchronize(s));  // ends, for the collectives were aborted
+  test::cuda(cudaStreamSynchronize(s));  // this returns, since the collectives were aborted
   end.value = value.get(s);
   return end;
 }
 
 std::string name_of(int rank) { return "rank " + std::to_string(rank); }
 
-/// The step in front of which ranks do what they are told.
+/// The step before which ranks run their fault.
 constexpr int at = 3;
 
-/// Of the meeting that this rank's device begins next.
+/// The number of the next meeting that this rank's device begins.
 std::int64_t next_meeting(ds::comm::nccl const& comm) {
   return __atomic_load_n(&comm.marks()->begun, __ATOMIC_ACQUIRE) + 1;
 }
-/// Whether the devices of all others wait in it.
+/// Whether the devices of all other ranks wait in this meeting.
 bool others_wait(std::int64_t meeting) {
   return test::comes_true([&] { return shared_clock::others_have_come(meeting); });
 }
@@ -148,9 +148,9 @@ void is_late(ds::comm::nccl const& comm) {
   shared_clock::is_late();
   CHECK(test::comes_true(shared_clock::others_are_out));
 }
-/// The same of a process that is stopped, as by `kill -STOP`.
+/// The same for a process that is stopped, as by `kill -STOP`.
 void is_stopped(ds::comm::nccl const& comm) {
-  std::int64_t const meeting = next_meeting(comm);  // a device's memory may be out of a forked process's reach
+  std::int64_t const meeting = next_meeting(comm);  // a forked process may not reach the device's memory
   pid_t const stopped = getpid(), helper = fork();
   if (helper == 0) {
     kill(stopped, SIGSTOP);
@@ -166,7 +166,7 @@ void is_stopped(ds::comm::nccl const& comm) {
   CHECK(status == 0);
 }
 
-/// Runs a test again in a process of its own, whose environment has these settings; its exit code.
+/// Runs a test again in its own process with these environment settings; returns its exit code.
 int in_own_process(std::string const& test, std::string const& name, std::string const& settings) {
   std::filesystem::create_directories(folder_of(name));
   std::string const program = std::filesystem::read_symlink("/proc/self/exe");
@@ -176,13 +176,13 @@ int in_own_process(std::string const& test, std::string const& name, std::string
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// The values after as many steps of ranks that all go on.
+/// The values after this number of steps of ranks that all go on.
 template <class PolicyOf> std::vector<float> reference(PolicyOf const& policy_of, int steps) {
   joined comm;
   return train(comm, policy_of(comm), steps, -1, [](auto&) {}).value;
 }
 
-/// All ranks step, but one lets the others wait. They name it, and say where and how long they waited.
+/// All ranks step, but one makes the others wait. They name it, and report where and how long they waited.
 template <class PolicyOf, class Fault>
 void check_waited_for(int which, PolicyOf const& policy_of, Fault const& fault, std::string const& what_it_does) {
   if (ranks::size() == 1) return;
@@ -278,17 +278,17 @@ TEST_CASE("what a given-up sum leaves of an earlier one is taken for no step") {
     step(1);
     CHECK(opt.report().applied);
     step(INFINITY);
-    CHECK(opt.report().skipped == 1);  // so that t and the rates are the same in the next one
+    CHECK(opt.report().skipped == 1);  // so that t and the rates are the same in the next step
     auto const before = value.get(s);
     watched.gives_up = true;
-    static_cast<void>(thrown([&] { step(1); }));  // where what came first is seen before its end
+    static_cast<void>(thrown([&] { step(1); }));  // may throw, if the fault is noticed before its end
     s.wait();
     watched = {};
     CHECK(value.get(s) == before);
   };
   check(ds::detail::collective_sum_count, ranks::replicated);
   check(ds::detail::collective_sum_count, ranks::sharded);
-  check(1, ranks::sharded);  // that of the gather
+  check(1, ranks::sharded);  // the sum of the gather
 }
 
 // ---- ranks that do not begin ---------------------------------------------------------------------------------------
@@ -302,8 +302,8 @@ template <class Policy> void make_and_step(joined& comm, ds::parameters<float> c
   comm.wait(s);
 }
 
-/// What a rank throws where the last one lacks something while it makes its second optimizer. It does so at once, and
-/// not at the deadline.
+/// What a rank throws when the last one lacks something while it makes its second optimizer. It throws at once, not at
+/// the deadline.
 template <class PolicyOf, class Lack>
 std::string ended_by(std::size_t count, PolicyOf const& policy_of, Lack const& lack) {
   joined comm;
@@ -323,7 +323,7 @@ std::string ended_by(std::size_t count, PolicyOf const& policy_of, Lack const& l
   return why;
 }
 
-/// During a capture no memory can be allocated.
+/// No memory can be allocated during a capture.
 class capture_elsewhere {
  public:
   explicit capture_elsewhere(bool here) : here_(here) {
@@ -341,7 +341,7 @@ class capture_elsewhere {
   bool here_;
 };
 
-/// All memory of the device is taken, but so many bytes of one in software.
+/// Takes all memory of the device; of a simulated one, all but `but` bytes.
 class almost_all_memory {
  public:
   almost_all_memory(bool here, std::size_t but) {
@@ -426,7 +426,7 @@ TEST_CASE("an abort that hangs ends the process with a code of its own, while th
     std::ofstream{mark(folder_of("abort"), ranks::rank())};
     return;
   }
-  abort_hangs = ranks::rank() != last;  // which hears why all end, too
+  abort_hangs = ranks::rank() != last;  // the last one also hears why all end
   own_clock const clock(brief / 20);
   joined comm{brief, 1s};
   train(comm, ds::replicated{comm}, 6, at, [&](auto&) {
@@ -451,7 +451,7 @@ TEST_CASE("bad input") {
                        std::invalid_argument);
 }
 
-// The last one: a process that has ended does not come back.
+// This test must be the last: an ended process does not come back.
 TEST_CASE("a rank that dies is named by all others at once; they have the values of the last complete step") {
   if (ranks::size() == 1) return;
   auto const want = reference(ranks::sharded, at);

@@ -38,7 +38,7 @@
 #include <vector>
 
 /// Each member function, policy and kind of parameter on devices of several ranks: the bits of one process on the host
-/// with the sum of the gradients, or what the documentation says instead. On hosts: ranks/paths_test.cpp.
+/// with the sum of the gradients, or what the documentation says instead. ranks/paths_test.cpp tests hosts.
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
@@ -47,7 +47,7 @@ using namespace side_by_side;
 
 namespace {
 
-/// What most cases train with: few optimizers, which are most of what is to be compiled.
+/// What most cases train with: few optimizers, which take most of the compile time.
 template <class Train, class Policy>
 void same_as_usual(trial<float> const& m, Train const& train, Policy policy, double loss_scale = 1) {
   m.same(train, policy, ds::adamw{}, ds::clip_norm{0.5}, ds::ema{.decay = 0.5},
@@ -299,7 +299,7 @@ TEST_CASE("flush: a rank without micro-batches meets the others, adds nothing an
     ds::optimizer alone{h.list(), ds::adamw{}, ds::accumulate{1}};
     int const n = comm.size();
     auto const micro_batches = [&] {
-      for (int batch = 0; batch < comm.rank(); ++batch) opt.step();  // rank 0 has none
+      for (int batch = 0; batch < comm.rank(); ++batch) opt.step();  // rank 0 has no batch
       opt.flush();
     };
     auto const none = [&] { opt.flush(); };
@@ -419,7 +419,7 @@ TEST_CASE("rules that look at the loss see the mean over the ranks, and skip tog
     h.weight = n * (n + 1) / 2, d.weight = r + 1;
     for (int t = 0; t < 4; ++t) {
       mean = t == 2 ? std::numeric_limits<float>::quiet_NaN() : 1.5f + 0.25f * float(t);
-      float mine = mean;  // one more by 2 with the weight 1, one less by 1 with the weight 2
+      float mine = mean;  // one loss is larger by 2 with weight 1, one smaller by 1 with weight 2
       if (n > 1 && r < 2) mine += r == 0 ? 2 : -1;
       if (t == 2 && r != n - 1) mine = 1;
       loss.put({mine}, s);

@@ -27,8 +27,8 @@
 #include <utility>
 #include <vector>
 
-/// Ranks that are processes with a device each. Each runs all of this file, in the same order. Gradients are such that
-/// their sums are exact, so that the host's single process is the oracle to the bit.
+/// Ranks that are processes with a device each. Each runs this whole file, in the same order. Sums of the gradients are
+/// exact, so the host's single process is the oracle to the bit.
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
@@ -39,7 +39,7 @@ extern "C" __attribute__((weak)) std::uint64_t cudasim_nccl_count(char const* wh
 
 namespace {
 
-/// Three steps, in as many launches as explain() says.
+/// Three steps, with the number of launches that explain() reports.
 auto const counted_steps = [](auto& opt, auto& at) {
   auto const launches = test::launches([&] { steps(opt, at); });
   if constexpr (std::remove_reference_t<decltype(at)>::on_device)

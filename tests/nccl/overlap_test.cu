@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-/// Gradients that several streams make on each device, and that are sent in buckets as they become ready. Before a step
-/// and after it they are not numbers: who reads them too early or too late, or sends over a buffer in use, is seen.
+/// Gradients that several streams compute on each device, sent in buckets as they become ready. They are NaN before and
+/// after a step, so that reading too early or too late, or sending over a buffer in use, is detected.
 
 namespace ds = descent;
 using test::joined;
@@ -34,7 +34,7 @@ namespace {
 tensors const& model = of_many_chunks;
 constexpr std::int64_t bucket_sizes[] = {1, 30, 4 * 4096, 4 * 4200, 4 * 13000, std::int64_t{1} << 40};
 
-/// A model whose gradients come, on three streams, from where they were computed.
+/// A model whose gradients come, on three streams, from the buffers in which they were computed.
 struct made : side<float, float, true> {
   using device_floats = test::device_vector<float>;
   test::stream const& s = x.s;
@@ -44,19 +44,19 @@ struct made : side<float, float, true> {
 
   made(test::stream const& s, joined& comm) : side(model, s, comm) { differ(); }
 
-  /// Computes the own gradients of step t.
+  /// Computes this rank's gradients of step t.
   void set(int t) {
     sum(t, comm.rank(), comm.rank() + 1);
     results.put(x.gradient, s);
   }
   cudaStream_t maker(std::size_t tensor) const { return makers[tensor % 3]; }
   void copy(std::size_t k, device_floats const& from, cudaStream_t on) {
-    auto const at = x.place(k, 0);  // gradients lie as values
+    auto const at = x.place(k, 0);  // gradients are at the same places as values
     if (model[k].count)
       test::cuda(cudaMemcpyAsync(x.device_gradient.data() + at, from.data() + at,
                                  std::size_t(model[k].count) * sizeof(float), cudaMemcpyDeviceToDevice, on));
   }
-  /// A backward pass: mark(tensor, stream) in an order of its own. The streams begin where s is.
+  /// A backward pass that calls mark(tensor, stream) in its own order. The streams begin where s is.
   template <class F> void backward(unsigned seed, F const& mark) {
     std::vector<std::size_t> order(model.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -66,7 +66,7 @@ struct made : side<float, float, true> {
       copy(k, results, maker(k));
       mark(k, maker(k));
     }
-    for (auto const& one : makers) after(one, s);  // where s captures, they must come back
+    for (auto const& one : makers) after(one, s);  // while s captures, they must join it again
   }
   void spoil() {
     for (std::size_t k = 0; k < model.size(); ++k) copy(k, poison, s);
@@ -82,7 +82,7 @@ struct made : side<float, float, true> {
   }
 };
 
-/// Values after so many steps of one process with the sum of the gradients.
+/// Values after `steps` steps of one process with the sum of the gradients.
 std::vector<float> values_alone(joined& comm, int steps) {
   test::stream s;
   side<float, float, false> h{model, s, comm};
@@ -101,7 +101,7 @@ auto const native = [](joined& comm, std::int64_t bytes) {
   return ds::replicated{comm, ds::missing_is_zero{}, ds::overlap{.bucket_bytes = bytes}};
 };
 
-/// Steps `first` to before `last`, with a mark for each gradient.
+/// Steps `first`, ..., `last` - 1, with a mark for each gradient.
 template <class Optimizer> void train(Optimizer& opt, made& m, int first, int last) {
   for (int t = first; t < last; ++t) {
     m.set(t);
@@ -143,7 +143,7 @@ TEST_CASE("trap 28: gradients that are ready early wait for the step that still 
   for (std::size_t k = 0; k < model.size(); ++k) m.copy(k, m.results, s);
   s.wait();
   h.set(0);
-  for (int t = 0; t < 6; ++t) {  // the same ones each time: nobody makes them
+  for (int t = 0; t < 6; ++t) {  // the same gradients each time: nothing computes them
     for (std::size_t k = 0; k < model.size(); ++k) opt.ready(k, m.maker(k));
     opt.step();
     alone.step(h.weight);

@@ -14,8 +14,8 @@
 #include <type_traits>
 #include <vector>
 
-/// What a rank trains on its device, beside one process on the host with the sum of the gradients: values are the same
-/// to the bit.
+/// What a rank trains on its device, compared with one process on the host that has the sum of the gradients: the
+/// values are the same to the bit.
 namespace side_by_side {
 
 namespace ds = descent;
@@ -31,15 +31,15 @@ inline tensors const of_many_chunks{{4099}, {1, 1}, {0}, {12291, 1, 0, 0, 3}, {7
 inline double fine(int rank, int t, std::size_t k, std::int64_t i) {
   return ranks::gradient_of(rank, t, k, std::size_t(i));
 }
-/// Of 2^-6: sums are exact in 16 bits, too.
+/// Multiples of 2^-6: sums are exact in 16 bits, too.
 inline double coarse(int rank, int t, std::size_t k, std::int64_t i) {
   return std::floor(fine(rank, t, k, i) * 64) / 64;
 }
-/// What 16 bits round to the coarse ones.
+/// Numbers that 16 bits round to the coarse ones.
 inline double nearly_coarse(int rank, int t, std::size_t k, std::int64_t i) {
   return coarse(rank, t, k, i) * (1 + 0x1p-13);
 }
-/// Sums that float rounds, in any order, and double does not.
+/// Sums that float rounds in any order, and double does not.
 inline double of_double(int rank, int t, std::size_t k, std::int64_t i) {
   return rank == 0 ? 0x1p24 : 0.5 + coarse(rank, t, k, i) / 4;
 }
@@ -61,7 +61,7 @@ template <class Value, class Gradient, bool Device> struct side {
     if constexpr (on_device) return x.on_device();
     else return x.on_host();
   }
-  /// Values differ from rank to rank, until the constructor of an optimizer gives those of rank 0.
+  /// Makes values differ between ranks until the constructor of an optimizer broadcasts those of rank 0.
   void differ() {
     auto other = x.value;
     x.each([&](std::size_t k, std::int64_t i) {
@@ -70,7 +70,7 @@ template <class Value, class Gradient, bool Device> struct side {
     });
     x.device_value.put(other, x.s);
   }
-  /// The sum of the gradients of some ranks at step t.
+  /// Sets the sum of the gradients of ranks first, ..., last - 1 at step t.
   void sum(int t, int first, int last, double factor = 1) {
     x.each([&](std::size_t k, std::int64_t i) {
       double total = 0;
@@ -78,13 +78,13 @@ template <class Value, class Gradient, bool Device> struct side {
       x.gradient_of(k, i) = ds::narrow<Gradient>(total * factor);
     });
   }
-  /// The gradients of step t: the own ones, or the sum of all ranks'.
+  /// Sets the gradients of step t: this rank's own, or the sum of all ranks'.
   void set(int t, double factor = 1) {
     if (on_device) sum(t, comm.rank(), comm.rank() + 1, factor);
     else sum(t, 0, comm.size(), factor);
     x.send_gradients();
   }
-  /// call() allocates nothing, copies nothing and waits for nothing.
+  /// Checks that call() allocates nothing, copies nothing and waits for nothing.
   template <class Call> void enqueue(Call const& call) const {
     if (!on_device || !test::in_software()) return call();
     auto const counted = [](std::string const& what) { return cudasim_count(what.c_str()); };
@@ -104,14 +104,14 @@ template <class Value, class Gradient, bool Device> struct side {
   template <class Opt> void step(Opt& opt) const {
     enqueue([&] { opt.step(weight); });
   }
-  /// Something else writes the values.
+  /// Changes the values from outside.
   void halve_values() {
     auto other = seen.back();
     for (auto& x : other) x = ds::narrow<Value>(ds::widen<double>(x) / 2);
     if (on_device) x.device_value.put(other, x.s);
     else x.value = other;
   }
-  /// The values, and what lies between them.
+  /// The values, and the memory between them.
   std::vector<Value> values() const { return on_device ? x.device_value.get(x.s) : x.value; }
   void look() { seen.push_back(values()); }
 };
@@ -121,13 +121,13 @@ inline auto const steps = [](auto& opt, auto& at) {
   for (int t = 0; t < 3; ++t) at.set(t), at.step(opt), at.look();
 };
 
-/// A model with its gradients: what ranks have, and what one process has instead.
+/// A model with its gradients: those of the ranks, and those of the single process.
 template <class Value, class Gradient = Value, class HostGradient = Gradient> struct trial {
   joined& comm;
   tensors list = usual;
   numbers sent = fine, summed = sent;
 
-  /// train(optimizer, side) sees the same values on this rank's device as in one process on the host.
+  /// Checks that train(optimizer, side) sees the same values on this rank's device as in one process on the host.
   template <class Train, class Policy, class Rule, class... Ps>
   void same(Train const& train, Policy policy, Rule const& rule, Ps... policies) const {
     std::string const how = Policy::shards ? "sharded" : "replicated";

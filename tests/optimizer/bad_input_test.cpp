@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Hyperparameters and memory that the optimizer refuses, each with its sentence; nothing has
-// changed afterwards.
+// Hyperparameters and memory that the optimizer refuses, each with its message; a refusal changes nothing.
 #include <descent/cost.hpp>
 #include <descent/minimizers/esgd.hpp>
 #include <descent/minimizers/lbfgs.hpp>
@@ -45,8 +44,7 @@ namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();
 double const no_number = std::numeric_limits<double>::quiet_NaN();
 
-/// What the optimizer says to this rule and these policies; the parameter it was given has not
-/// changed.
+/// The optimizer's message for this rule and these policies; checks that its parameter has not changed.
 template <class Rule, class... Ps> std::string refusal(Rule rule, Ps... policies) {
   std::vector<double> w(3, 1.0), g(3, 0.5);
   ds::parameters<double> params;
@@ -58,7 +56,7 @@ template <class Rule, class... Ps> std::string refusal(Rule rule, Ps... policies
   return what;
 }
 
-/// One field of a rule gets values, in turn; the sentence names rule, field, range and value.
+/// Gives one field of a rule several values in turn; the message names rule, field, range and value.
 template <class Rule> struct field {
   char const* rule;
   char const* name;
@@ -153,7 +151,7 @@ TEST_CASE("the optimizer checks rule and policies at construction") {
   CHECK(refusal(ds::sgd{}, ds::clip_norm{0}) == "clip_norm: max must be above 0, is 0");
   CHECK(refusal(ds::sgd{}, ds::clip_norm{-2}) == "clip_norm: max must be above 0, is -2");
   CHECK(refusal(ds::sgd{}, ds::clip_norm{no_number}) == "clip_norm: max must be above 0, is nan");
-  CHECK(refusal(ds::sgd{}, ds::clip_norm{inf}) == "");  // measures, never clips
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{inf}) == "");  // only measures, never clips
 }
 
 TEST_CASE("overlapping parameters are refused at construction") {
@@ -165,7 +163,7 @@ TEST_CASE("overlapping parameters are refused at construction") {
   CHECK(message([&] { ds::memory(params, ds::sgd{}); }) == want);
   CHECK(x == std::vector<double>(20, 1.0));
 
-  // Of one gradient for two values zero_grad{}, unscale() and transform_gradients() would do everything twice.
+  // With one gradient for two values, zero_grad{}, unscale() and transform_gradients() would do everything twice.
   ds::parameters<double> one_gradient;
   one_gradient.add("a", x.data(), x.data() + 10, 5);
   one_gradient.add("b", x.data() + 5, x.data() + 10, 5, ds::group{1});
@@ -178,7 +176,7 @@ TEST_CASE("any integer: what takes one either counts right or says what is allow
   constexpr int most_int = std::numeric_limits<int>::max(), least_int = -most_int - 1;
   std::int64_t const numbers[] = {least, -1, 0, 1, one << 31, one << 48, (one << 48) + 1, one << 60, most};
 
-  auto* const far = reinterpret_cast<double*>(one << 45);  // nothing is there
+  auto* const far = reinterpret_cast<double*>(one << 45);  // nothing is mapped there
   auto const memory_of = [&](std::int64_t count, int tensors) {
     ds::parameters<double> params;
     for (int i = 0; i < tensors; ++i) params.add(std::to_string(i), far, far, count);
@@ -276,7 +274,7 @@ TEST_CASE(
   auto* const there =
       static_cast<std::byte*>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   REQUIRE(static_cast<void*>(there) != MAP_FAILED);
-  REQUIRE(mprotect(there + page, page, PROT_NONE) == 0);  // stands for device memory
+  REQUIRE(mprotect(there + page, page, PROT_NONE) == 0);  // as if it were device memory
   auto* const edge = reinterpret_cast<double*>(there + page);
   std::vector<double> w(100, 1.0), g(100, 0.5);
   auto const refused = [](double* value, double* gradient, int count) {

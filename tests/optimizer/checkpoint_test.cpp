@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// All that an optimizer owns can be read and put back, and a run goes on from there to the bit.
+// Everything that an optimizer owns can be read and restored, and the run continues from there to the bit.
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
@@ -94,7 +94,7 @@ template <class Opt, class Value> void train(Opt& opt, model<Value>& m, int from
   for (int t = from; t <= to; ++t) m.backward(t, float(opt.loss_scale())), opt.step();
 }
 
-/// Fourteen steps in one run, and in two with everything put back between them, by way of vectors as from a file.
+/// Fourteen steps in one run, and in two with everything restored between them, through vectors as from a file.
 template <class Value, class Make, class Restore> void goes_on(Make const& make, Restore const& restore) {
   model<Value> a;
   auto first = make(a);
@@ -110,7 +110,7 @@ template <class Value, class Make, class Restore> void goes_on(Make const& make,
   CHECK(a.same(b));
   b = c;
   train(without, b, 8, 14);
-  CHECK_FALSE(a.same(b));  // so it was needed
+  CHECK_FALSE(a.same(b));  // so restoring was needed
 }
 
 template <class T> std::vector<std::remove_const_t<T>> copy(std::span<T> x) { return {x.begin(), x.end()}; }
@@ -148,7 +148,7 @@ std::vector<std::string> names_in(file const& all) {
   return names;
 }
 
-/// A run that is saved as a whole goes on to the bit, and what it consists of has these names.
+/// A run saved as a whole continues to the bit, and its pieces have these names.
 template <class Value, class Make> void goes_on_from_file(Make const& make, std::vector<std::string> const& pieces) {
   goes_on<Value>(make, [&](auto const& from, auto& to) {
     auto const all = saved(from);
@@ -292,7 +292,7 @@ TEST_CASE("checkpoint: load() finds pieces by name, whatever the order of parame
   };
   check(ds::adamw{});
   check(ds::nadam{});
-  check(ds::novograd{});  // remembers a norm of each tensor
+  check(ds::novograd{});  // keeps a norm of each tensor
 }
 
 TEST_CASE("checkpoint: of a thousand parameters, in another order too, each gets its own pieces") {
@@ -369,7 +369,7 @@ TEST_CASE("checkpoint: each rank saves and loads what it owns, all or its own sh
     model<half> b = a;
     auto second = make(b);
     auto const all = saved(first);
-    CHECK(all.at("made_by").size() == std::string("adamw, state float, master float").size());  // no word of ranks
+    CHECK(all.at("made_by").size() == std::string("adamw, state float, master float").size());  // nothing about ranks
     load(second, all);
     train(first, a, 6, 9), train(second, b, 6, 9);
     CHECK(a.same(b));
@@ -462,7 +462,7 @@ TEST_CASE("checkpoint: what another rule has saved is refused, with both names, 
           "chain<gradient_trace, normalize, adam>, state float");
 
   ds::optimizer clipped{m.parameters(), ds::adam{.lr = 0.5}, ds::clip_norm{1}, ds::learning_rate(ds::constant{1})};
-  load(clipped, saved(adam));  // what keeps nothing may change
+  load(clipped, saved(adam));  // policies without state may differ
   auto const as_it_is = [&]<class T>(std::string const& name, std::span<T const> there) {
     return name == "made_by" ? std::vector<T>(there.begin(), there.end()) : std::vector<T>(there.size(), T(1));
   };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Random calls of all that an optimizer's face has, on twins. One is left alone; the other is interrupted, saved and
-// put back into a new optimizer, moved, gathered, given calls that are refused and functions that throw. After every
-// call both have the same bits: values, gradients and all pieces of a saved run.
+// Random calls of an optimizer's whole interface, on twins. One is left alone; the other is interrupted, saved and
+// restored into a new optimizer, moved, gathered, and given calls that are refused and functions that throw. After
+// every call both have the same bits: values, gradients and all pieces of a saved run.
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
@@ -77,7 +77,7 @@ template <int Abilities, class Value, class Make> class composition {
     unscaled_ = false;
   }
 
-  /// A call that both make.
+  /// A call made on both.
   void proceed() {
     switch (random_.below(12)) {
       case 0:
@@ -136,7 +136,7 @@ template <int Abilities, class Value, class Make> class composition {
     }
   }
 
-  /// Something that happens to one of them and must leave no trace.
+  /// An event that happens to one of them and must leave no trace.
   void disturb() {
     side& s = *b_;
     auto& opt = *s.opt;
@@ -199,7 +199,7 @@ template <int Abilities, class Value, class Make> class composition {
         if constexpr (has(scheduled)) {
           s.throws = true;
           if (waiting_ == (has(accumulates) ? 2 : 0)) {
-            auto const kept = s.gradients;  // which may be skipped before the schedule is asked
+            auto const kept = s.gradients;  // the step may be skipped before the schedule is called
             for (auto& g : s.gradients) std::fill(g.begin(), g.end(), ds::narrow<Value>(0.5));
             CHECK(refused<refusal>([&] { opt.step(); }));
             s.put_back(kept);
@@ -230,7 +230,7 @@ template <int Abilities, class Value, class Make> class composition {
     }
   }
 
-  /// Pieces that end in an exception, or have another length.
+  /// Pieces that end in an exception or have the wrong length.
   void spoil_load(side& s) {
     int at = random_.below(6);
     bool const longer = random_.one_in(2);
@@ -248,7 +248,7 @@ template <int Abilities, class Value, class Make> class composition {
     else refused<refusal>(spoiled);
   }
 
-  /// A bit of what was saved is another one: load() refuses it or takes it, and what was saved can be loaded then.
+  /// Flips one bit of what was saved: load() refuses or accepts it, and the original can be loaded afterwards.
   void flip(side& s) {
     auto const good = s.saved();
     auto bad = good;

@@ -41,7 +41,7 @@ namespace {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-/// Three groups of one element each, with gradients of 1: sgd moves each by its lr.
+/// Three groups of one element each, with gradients of 1: sgd moves each element by its group's lr.
 struct three {
   double value[3] = {0, 0, 0}, gradient[3] = {1, 1, 1};
 
@@ -52,7 +52,7 @@ struct three {
   }
 };
 
-/// The rate of each group in each of n updates, as the parameters show it.
+/// The rate of each group in each of n updates, as measured from the parameters.
 template <class Optimizer> std::vector<double> rates(three& x, Optimizer& opt, int n) {
   std::vector<double> all;
   for (int t = 0; t < n; ++t) {
@@ -347,7 +347,7 @@ TEST_CASE("the state of a plateau is saved, put back and kept by gathered()") {
   CHECK(put_back([](auto& s) { s.mean = no_number; }) == "set_plateau: the mean of no metric must be 0, is nan");
   CHECK(put_back([](auto&) {}) == "");
   auto const unused = ds::optimizer{y.parameters(), ds::sgd{}, policy}.plateau();
-  CHECK(std::isinf(unused.best));  // and may be put back, too
+  CHECK(std::isinf(unused.best));  // and may be restored, too
   b.set_plateau(unused);
   CHECK(put_back([](auto& s) { s.value = 2; }) == "set_plateau: the value must be in [0, 1], is 2");
 }
@@ -360,7 +360,7 @@ TEST_CASE("accumulate_by takes the number of micro-batches from a schedule of th
   std::vector<std::int64_t> updates;
   for (int call = 0; call < 9; ++call) opt.step(), updates.push_back(opt.report().step);
   CHECK(updates == std::vector<std::int64_t>{1, 2, 2, 2, 3, 3, 4, 4, 5});
-  CHECK(x.value[0] == doctest::Approx(-(1 + 1 + 1 / 3. + 1 / 2. + 1 / 2.)));  // the mean of what memory holds
+  CHECK(x.value[0] == doctest::Approx(-(1 + 1 + 1 / 3. + 1 / 2. + 1 / 2.)));  // divided by the number of micro-batches
   opt.step();
   opt.flush();
   CHECK(opt.report().step == 6);

@@ -30,7 +30,7 @@ namespace {
 
 using two = ds::mixed<ds::half, float>;
 
-/// Weights in half, a normalisation's in float; sizes with tails and more than one chunk.
+/// Weights in half, a normalisation layer's in float; sizes with tails and more than one chunk.
 struct model {
   std::vector<ds::half> w = std::vector<ds::half>(5001), dw = std::vector<ds::half>(5001);
   std::vector<float> b = std::vector<float>(333), db = std::vector<float>(333);

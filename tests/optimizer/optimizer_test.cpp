@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// The optimizer's interface: what it says about itself, and what it does when asked wrongly.
+// The optimizer's interface: what it reports about itself, and how it handles invalid requests.
 #include <descent/cost.hpp>
 #include <descent/detail/optimizer/engine.hpp>
 #include <descent/optimizer.hpp>
@@ -146,7 +146,7 @@ TEST_CASE("explain counts the passes that the policies and the rule ask for") {
   CHECK(contains(both.explain(), "step: 2 read-only passes and 1 update, 5 launches on a device"));
   CHECK(contains(both.explain(), "traffic: 40 + 56 bytes for each parameter\n"));
   CHECK(both.bytes_per_parameter() == 96);
-  ds::optimizer dog{m.params, ds::dog{}};  // p0 is read by the sums alone
+  ds::optimizer dog{m.params, ds::dog{}};  // only the sums read p0
   CHECK(contains(dog.explain(), "traffic: 24 + 24 bytes for each parameter\n"));
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("report tells what the last call did: before any, after a step, after 
 TEST_CASE("a report has no norm where none is measured") {
   model<double> m;
   ds::optimizer opt{m.params, ds::sgd{}};
-  m.g[0] = inf;  // nobody looks
+  m.g[0] = inf;  // nothing checks it
   opt.step();
   CHECK(std::isnan(opt.report().grad_norm));
   CHECK(opt.report().applied);
@@ -307,7 +307,7 @@ TEST_CASE("an optimizer moves with all it has, and says so when what is left of 
 
   model<double> other;
   ds::optimizer third{other.params, ds::adamw{}};
-  first = std::move(third);  // a new life
+  first = std::move(third);  // it can be used again
   first.step();
   CHECK(first.report().step == 1);
   CHECK(message([&] { third.step(); }) == gone);

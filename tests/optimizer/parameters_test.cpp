@@ -98,7 +98,7 @@ TEST_CASE("bad parameters are refused, each with its sentence, and the list stay
   CHECK(refused("x", memory, memory, 3, -1) == "parameter 'x': group must be in [0, 65535], is -1");
   CHECK(refused("x", memory, memory, 3, 65536) == "parameter 'x': group must be in [0, 65535], is 65536");
   CHECK(refused("w", memory + 50, memory + 60, 3) == "parameter 'w': there is already a parameter of this name");
-  params.add("x", memory + 50, memory + 60, 3);  // after all that, a good one
+  params.add("x", memory + 50, memory + 60, 3);  // after all these, a valid one
   CHECK(params.views().size() == 2);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("overlapping memory is refused, values and gradients alike") {
   CHECK(overlap(300, 10, 100) == "the gradient of 'w' overlaps the gradient of 'x' in memory");
   CHECK(overlap(300, 10, 109) == "the gradient of 'w' overlaps the gradient of 'x' in memory");
   CHECK(overlap(300, 10, 91) == "the gradient of 'x' overlaps the gradient of 'w' in memory");
-  CHECK(overlap(5, 0, 105) == "");  // nothing overlaps nothing
+  CHECK(overlap(5, 0, 105) == "");  // an empty tensor overlaps nothing
 }
 
 TEST_CASE("a long range that holds many short ones is found behind them") {

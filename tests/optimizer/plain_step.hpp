@@ -12,19 +12,19 @@
 #include <optional>
 #include <vector>
 
-/// A training step with everything that can happen in it, written from the formulas, element after element in double.
-/// It shares no code with the library.
+/// A training step with everything that can happen in it, written from the formulas, element by element in double. It
+/// shares no code with the library.
 namespace plain {
 
-/// A number of the reference and a bound of how far arithmetic of unit roundoff `unit` may be from it: Wilkinson's
-/// running error analysis. Every operation adds unit |result| to what its operands bring.
+/// A reference number and a bound on the difference of arithmetic with unit roundoff `unit`: Wilkinson's running error
+/// analysis. Every operation adds unit |result| to the errors of its operands.
 struct num {
   double x = 0, e = 0;
 
   static inline double unit = 0x1p-53, tiny = 0;  // roundoff of the arithmetic, and its smallest subnormal number
   static num made(double x, double e) { return {x, e + unit * std::abs(x) + tiny}; }
 };
-inline num rounded(double x) { return num::made(x, 0); }  // a number that is given in double
+inline num rounded(double x) { return num::made(x, 0); }  // a number given in double
 inline num operator+(num a, num b) { return num::made(a.x + b.x, a.e + b.e); }
 inline num operator-(num a, num b) { return num::made(a.x - b.x, a.e + b.e); }
 inline num operator*(num a, num b) {
@@ -38,7 +38,7 @@ inline num root(num a) {
   double const r = std::sqrt(a.x);
   return num::made(r, a.x > a.e ? a.e / r : std::sqrt(2 * a.e));
 }
-/// Any of -1, 0 and 1 where the error may have changed it.
+/// Any of -1, 0 and 1 if the error may have changed it.
 inline num sign(num a) {
   double const s = a.x > 0 ? 1 : a.x < 0 ? -1 : 0;
   return {s, std::abs(a.x) <= a.e && a.e > num::tiny * 16 ? 2.0 : 0.0};
@@ -99,7 +99,7 @@ struct clip {
   norm of = norm::l2;
   over what = over::model;
   double max = 1, eps = 0;
-  bool adaptive = false;  // max is relative to the norm of the parameters, which counts as eps at least
+  bool adaptive = false;  // max is relative to the norm of the parameters, which is at least eps
 };
 struct average {
   bool equal = false;  // the mean over the updates start, start + every, ...; otherwise exponential
@@ -113,7 +113,7 @@ struct lookahead {
 };
 struct noise {
   double eta = 0, gamma = 0;
-  std::function<double(std::int64_t t, std::size_t element)> normal;  // by the number among all elements
+  std::function<double(std::int64_t t, std::size_t element)> normal;  // by the number of the element among all
 };
 
 struct settings {
@@ -131,7 +131,7 @@ struct settings {
   bool finiteness = false, zero = false, shared = false;
 };
 
-/// A tensor: the exact parameters, what the rule remembers, and what policies keep.
+/// A tensor: the exact parameters, the rule's state, and what policies keep.
 struct tensor {
   std::size_t group = 0, first = 0;  // its group, and the number of its first element among all
   std::vector<num> p, m, v, average, slow;
@@ -144,7 +144,7 @@ class machine {
   settings set;
   std::vector<tensor> tensors;
 
-  // what a report says
+  // the contents of a report
   std::int64_t step = 0, skipped = 0;
   double learning_rate = 0, grad_norm = 0, clip_factor = 1;
   int batches = 0;
@@ -155,7 +155,7 @@ class machine {
   }
   bool completes(bool flush) const { return !set.accumulate || (flush ? batches > 0 : batches + 1 >= *set.accumulate); }
 
-  /// One call, given the gradients in memory. The caller puts what is stored into p, m, v, slow and average before.
+  /// One call with the gradients in memory. The caller first puts the stored numbers into p, m, v, slow and average.
   outcome call(std::vector<std::vector<double>> const& memory, double weight, bool flush) {
     if (!completes(flush)) {
       if (!flush) ++batches, weights_ += weight;
@@ -173,7 +173,7 @@ class machine {
     return good ? outcome::applied : outcome::skipped;
   }
 
-  /// What the gradients in memory are to be divided by.
+  /// The divisor of the gradients in memory.
   double divide_by(double weight, bool flush) const {
     double const weights = set.accumulate ? weights_ + (flush ? 0 : weight) : 1;
     return weights * (set.scale && !unscaled ? double(set.scale->scale) : 1);
@@ -225,7 +225,7 @@ class machine {
   }
 
  public:
-  /// The average after update t, of the parameters as they were stored. False when it stays.
+  /// The average after update t, of the parameters as they were stored. False if it does not change.
   bool average_of(num& e, double stored, std::int64_t t) const {
     plain::average const& a = *set.average;
     if (t <= a.start) return e = {stored, 0}, true;
@@ -302,7 +302,7 @@ class machine {
           num const d = g[i] + decay * x.p[i];
           if (h.momentum == 0) {
             x.p[i] = x.p[i] - lr * d;
-            x.m[i] = d;  // kept where another group has momentum
+            x.m[i] = d;  // kept if another group has momentum
             continue;
           }
           x.m[i] = t == 1 ? mu * x.m[i] + d : mu * x.m[i] + rounded(1 - h.dampening) * d;
@@ -354,7 +354,7 @@ class machine {
     }
   }
 
-  static num whole(double beta, std::int64_t t) {  // 1 - beta^t, whose error in double may be much of it
+  static num whole(double beta, std::int64_t t) {  // 1 - beta^t, whose error in double may be large relative to it
     return num::made(1 - std::pow(beta, double(t)), double(t) * 0x1p-53);
   }
   static void add(num& sum, num one) {  // sums are in double, in any order

@@ -22,7 +22,7 @@
 #include <tuple>
 
 /// The types of the random recipes. Any two policies meet in a row, each is absent from a row that has the other, and
-/// every policy meets every rule but for some norms of the clipping. Four lists, for four units.
+/// every policy meets every rule, except some norms of clipping. Four lists, for four units.
 namespace recipes {
 
 using enum ds::norm;
@@ -164,7 +164,7 @@ using rows_d = std::tuple<
 template <class... Lists> using joined = decltype(std::tuple_cat(std::declval<Lists>()...));
 using all_rows = joined<rows_a, rows_b, rows_c, rows_d>;
 
-/// Tries a quarter of the rows, and that chance brought everything often enough.
+/// Tries a quarter of the rows; checks that every event occurred often enough.
 template <class Rows> void try_quarter(Rows rows, int recipes_each, std::uint64_t seed) {
   tally const sum = try_all(rows, recipes_each, seed);
   MESSAGE(sum.applied, " updates, ", sum.skipped, " skipped, ", sum.waited, " waited, worst ", sum.worst);

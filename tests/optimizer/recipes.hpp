@@ -40,17 +40,17 @@
 #include <utility>
 #include <vector>
 
-/// Random recipes: the types of a recipe, values, gradients, rule and policies, are in a list; all that has a value,
-/// and the sizes, groups, gradients and calls, is drawn. The optimizer is held against the plain step after every call.
+/// Random recipes. A list has the types of a recipe: values, gradients, rule and policies. Everything that has a value
+/// is drawn, as are sizes, groups, gradients and calls. The optimizer is compared with the plain step after every call.
 ///
 /// What is compared, and how closely:
-///  - what is discrete or computed in double alone is equal (loss scale, counts, flags), or to 1e-12 where the order of
-///  a
-///    sum or another formula in double is free (norms, factors, schedules: at most 10^4 terms, so n 2^-53);
-///  - numbers that a step stores are compared after each step, from what was stored before it, so that no error adds up
-///    over steps: within the running error bound of the reference, twice (the library may associate the same operations
-///    otherwise), plus the rounding of the storage, half a unit in the last place, or one where it is stochastic;
-///  - a value is its master rounded, and whatever a call has no business with keeps its bits.
+///  - what is discrete or computed only in double is equal (loss scale, counts, flags), or to 1e-12 where the order of
+///    a sum or another formula in double is free (norms, factors, schedules: at most 10^4 terms, so n 2^-53);
+///  - numbers that a step stores are compared after each step, from what was stored before it, so that errors do not
+///    add up over steps: within twice the running error bound of the reference (the library may associate the same
+///    operations otherwise), plus the rounding of the storage: half a unit in the last place, or one if it is
+///    stochastic;
+///  - a value is its master rounded, and whatever a call must not touch keeps its bits.
 namespace recipes {
 
 namespace ds = descent;
@@ -72,9 +72,9 @@ class dice {
   std::mt19937_64 engine_;
 };
 
-// ---- what a recipe's types are drawn as, for the reference and for the library -------------------------------------
+// ---- how the types of a recipe are drawn, for the reference and for the library -------------------------------------
 
-/// A schedule whose kind is drawn too.
+/// A schedule whose kind is also drawn.
 struct any_schedule {
   plain::schedule s;
   double operator()(std::int64_t t) const {
@@ -267,8 +267,7 @@ inline plain::hyper draw_hyper(dice& d, plain::method rule) {
   return h;
 }
 
-// ---- an optimizer whose types are forgotten
-// --------------------------------------------------------------------------
+// ---- a type-erased optimizer ----------------------------------------------------------------------------------------
 
 struct subject {
   test::format value_format, gradient_format, exact_format, slow_format, state_format, real_format;
@@ -286,13 +285,13 @@ struct subject {
   virtual void set_group(int group, plain::hyper const& h) = 0;
   virtual void reload() = 0;
   virtual void swap_average() = 0;
-  virtual bool unscale() = 0;  // false where that does not compile
+  virtual bool unscale() = 0;  // false if it does not compile
   virtual double value(std::size_t t, std::size_t i) const = 0;
   virtual double gradient(std::size_t t, std::size_t i) const = 0;
   virtual void set_value(std::size_t t, std::size_t i, double x) = 0;
   virtual void set_gradient(std::size_t t, std::size_t i, double x) = 0;
   virtual std::vector<double> exact(std::size_t t) const = 0;
-  virtual std::vector<double> slot(std::size_t t, std::size_t k) const = 0;  // empty where none is stored
+  virtual std::vector<double> slot(std::size_t t, std::size_t k) const = 0;  // empty if none is stored
   virtual std::vector<double> average(std::size_t t) const = 0;
   virtual std::vector<double> slow(std::size_t t) const = 0;
 
@@ -343,7 +342,7 @@ template <class V, class G, class R, class... Ps> struct combo {
     std::tuple<Ps...> const policies{draw<Ps>::from(c)...};  // braces: in order
     return std::apply([&](auto const&... one) { return std::make_unique<optimizer>(p, rule, one...); }, policies);
   }
-  /// f<P>() for every policy.
+  /// Calls f<P>() for every policy.
   template <class F> static void each_policy(F const& f) { (f.template operator()<Ps>(), ...); }
 };
 
@@ -444,14 +443,13 @@ template <class Combo> class subject_of final : public subject {
   std::unique_ptr<typename Combo::optimizer> opt_;
 };
 
-// ---- a run
-// -------------------------------------------------------------------------------------------------------------
+// ---- a run ----------------------------------------------------------------------------------------------------------
 
-/// What happened in all runs, so that a test can see that it saw something.
+/// What happened in all runs, so that a test can check that it tested something.
 struct tally {
   int recipes = 0, applied = 0, skipped = 0, waited = 0, flushed = 0, clipped = 0, swapped = 0, unscaled = 0,
       reloaded = 0, frozen = 0, bad_values = 0;
-  double worst = 0;  // distance from the reference in what is allowed, where storage rounds nothing
+  double worst = 0;  // distance from the reference relative to the allowed one, where storage rounds nothing
 };
 
 inline bool near(double a, double b, double relative = 1e-12) {
@@ -463,7 +461,7 @@ class run {
   run(std::unique_ptr<subject> s, plain::machine& ref, dice& d, tally& sum)
       : s_(std::move(s)), ref_(ref), d_(d), sum_(sum) {}
 
-  /// False at the first difference, which `what` says.
+  /// False at the first difference, which `what` describes.
   bool go(std::string& what) {
     num_is(s_->real_format);
     take();
@@ -500,7 +498,7 @@ class run {
     return t;
   }
 
-  /// The reference goes on from what is stored.
+  /// The reference continues from what is stored.
   void take() {
     auto const as_nums = [](std::vector<double> const& x, std::size_t n) {
       std::vector<plain::num> r(n);
@@ -517,7 +515,7 @@ class run {
     }
   }
 
-  /// Gradients of a backward pass on the loss times its scale, added to those of the micro-batches before.
+  /// Gradients of a backward pass on the loss times its scale, added to those of earlier micro-batches.
   void new_gradients(bool first) {
     double const scale = s_->loss_scale();
     for (std::size_t t = 0; t < s_->sizes.size(); ++t)
@@ -533,7 +531,7 @@ class run {
                      d_.one_of({inf, -inf, std::numeric_limits<double>::quiet_NaN()}));
   }
 
-  /// Groups change, values are written from outside.
+  /// Changes groups and overwrites values.
   void between_steps() {
     int const g = d_.below(int(ref_.set.groups.size()));
     if (d_.chance(0.1)) {
@@ -581,7 +579,7 @@ class run {
     }
     if (!d_.chance(0.15)) return;
     auto const memory = s_->all_gradients();
-    // What it sees is the micro-batches so far, whose weights are known after their calls.
+    // It sees the micro-batches so far, whose weights are known after their calls.
     double const divisor = ref_.divide_by(ref_.batches > 0 ? 0 : 1, false);
     double const wanted = ref_.norm_of(memory, divisor, [](plain::tensor const&) { return true; });
     double const got = s_->gradient_norm();
@@ -687,7 +685,7 @@ class run {
 
   void expect_stored(double got, plain::num wanted, test::format const& f, bool exactly, bool random, char const* what,
                      std::size_t t, std::size_t i) {
-    double distance;  // in what is allowed
+    double distance;  // relative to the allowed distance
     if (std::isnan(got) || std::isnan(wanted.x) || std::isinf(got) || std::isinf(wanted.x)) {
       distance = near(got, wanted.x, 0) ? 0 : 2;
     } else if (exactly) {
@@ -742,7 +740,7 @@ inline std::string try_recipe(plain::method method, make_subject make, std::uint
   int const groups = d.between(1, 3);
   for (int g = 0; g < groups; ++g) ref.set.groups.push_back(draw_hyper(d, method));
   for (auto& h : ref.set.groups)
-    if (ref.set.groups[0].momentum == 0) h.momentum = 0, h.nesterov = false;  // as no room is made for it
+    if (ref.set.groups[0].momentum == 0) h.momentum = 0, h.nesterov = false;  // no memory is reserved for it
   ref.set.frozen.assign(std::size_t(groups), 0);
   std::vector<std::size_t> sizes;
   std::vector<int> group_of;
@@ -756,7 +754,7 @@ inline std::string try_recipe(plain::method method, make_subject make, std::uint
     plain::tensor x;
     x.group = std::size_t(group_of.back());
     x.first = first;
-    first += (sizes.back() + 63) / 64 * 64;  // each tensor's elements are numbered from a multiple of 64 on
+    first += (sizes.back() + 63) / 64 * 64;  // each tensor's elements are numbered from a multiple of 64
     ref.tensors.push_back(x);
   }
   auto s = make(sizes, group_of, ref.set.groups[0], d, ref.set);
@@ -766,7 +764,7 @@ inline std::string try_recipe(plain::method method, make_subject make, std::uint
   return what;
 }
 
-/// As many random recipes of each row of a list.
+/// Tries `recipes_each` random recipes of each row of a list.
 template <class... Combos> tally try_all(std::tuple<Combos...> const&, int recipes_each, std::uint64_t first_row) {
   tally sum;
   int faults = 0;

@@ -12,7 +12,7 @@ namespace ds = descent;
 
 namespace {
 
-/// The policies of a row; fields of different rules that follow a schedule count as one.
+/// The policies of a row; scheduled fields of different rules count as one.
 template <class P> struct which { static inline std::type_index const type = typeid(P); };
 template <auto Field> struct which<ds::detail::varied<Field, recipes::any_schedule>> {
   static inline std::type_index const type = typeid(recipes::any_schedule);
@@ -57,7 +57,7 @@ TEST_CASE("random recipes: any two policies meet, and each is absent beside any 
       meet += a < b && together;
       alone += a != b && apart;
     }
-  // All but: two masters (4), states (3), loss scales (3), clippings (10), averages (2), as no optimizer has two.
+  // All pairs except two masters (4), states (3), loss scales (3), clippings (10), averages (2): no optimizer has two.
   CHECK(meet == 31 * 30 / 2 - 6 - 3 - 3 - 45 - 1);
   CHECK(alone == 31 * 30);
 }

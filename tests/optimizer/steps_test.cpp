@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Whole steps of the host backend against a loop without the machine: the same bits.
+// Whole steps of the host backend against a plain loop: the same bits.
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/loss_scale.hpp>
@@ -33,9 +33,9 @@ using ds::half, ds::bfloat16, ds::narrow, ds::widen;
 
 namespace {
 
-/// Around packets of 8, warps, chunks of 4096 and two of them.
+/// Sizes around packets of 8, warps, chunks of 4096 and two chunks.
 std::vector<std::size_t> const sizes = {1, 0, 7, 8, 9, 64, 65, 4095, 4096, 4097, 8193, 3};
-constexpr std::size_t gap = 5;  // elements that belong to nobody, between tensors
+constexpr std::size_t gap = 5;  // elements between tensors that belong to no tensor
 
 /// Tensors of all sizes in one block of values and one of gradients, every third one in group 1.
 template <class Value, class Gradient> struct model {
@@ -67,7 +67,7 @@ template <class Value, class Gradient> struct model {
     for (std::size_t i = 0; i < sizes[t]; ++i) x.push_back(widen<Real>(g[at[t] + i]));
     return x;
   }
-  std::vector<float> between() const {  // what belongs to nobody
+  std::vector<float> between() const {  // elements that belong to no tensor
     std::vector<float> x;
     for (std::size_t t = 0; t < sizes.size(); ++t)
       for (std::size_t i = 1; i <= gap; ++i) x.push_back(widen<float>(w[at[t] - i]));
@@ -230,7 +230,7 @@ TEST_CASE("a frozen tensor adds nothing to the norm, whose order stays the docum
   std::size_t moved[2] = {0, 0};
   for (std::size_t t = 0; t < sizes.size(); ++t)
     for (std::size_t i = 0; i < sizes[t]; ++i) moved[m.group(t)] += m.w[m.at[t] + i] != before[m.at[t] + i];
-  CHECK(moved[0] > 8000);  // all but those of gradient 0
+  CHECK(moved[0] > 8000);  // all except those with gradient 0
   CHECK(moved[1] == 0);
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("finite double gradients whose squares leave the range of double are n
   opt.step();
   CHECK(opt.report().applied);
   CHECK(opt.report().grad_norm == doctest::Approx(5e200).epsilon(1e-15));
-  for (double const g : {0x1p479, 0x1p480, 0x1p481}) {  // on both sides of where they are added apart
+  for (double const g : {0x1p479, 0x1p480, 0x1p481}) {  // on both sides of the limit for adding them separately
     m.g[m.at[4]] = m.g[m.at[10]] = g;
     m.g[m.at[10] + 1] = m.g[m.at[10] + 2] = 0x1p480;
     opt.step();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Mistakes that other systems made, each as a test that they would fail, where no test of a law states it already. The
-// table of all of them is docs/design/traps.md.
+// Mistakes of other systems. Each is a test that those systems would fail; mistakes that a law already covers are not
+// repeated here. docs/design/traps.md lists all of them.
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/clip.hpp>
@@ -46,7 +46,7 @@ std::vector<std::size_t> const sizes{3, 0, chunk + 9, 21};
 
 TEST_CASE("trap 1: the step count does not freeze in a small type, so that bias correction goes on") {
   static_assert(std::is_same_v<decltype(ds::step_report::step), std::int64_t>);
-  // 1000 steps of one gradient in bfloat16, with a float master to see the difference: Adam then moves by lr each time.
+  // 1000 steps of one gradient in bfloat16, with a float master to show the difference: each step of Adam moves by lr.
   std::vector<bfloat16> value(9, ds::narrow<bfloat16>(1.f)), gradient(9, ds::narrow<bfloat16>(0.5f));
   ds::parameters<bfloat16> params;
   params.add("w", value.data(), gradient.data(), value.size());
@@ -60,7 +60,7 @@ TEST_CASE("trap 1: the step count does not freeze in a small type, so that bias 
   CHECK(opt.master("w")[8] == doctest::Approx(truth.tensors[0].p[0]).epsilon(1e-5));
   CHECK(truth.tensors[0].p[0] == doctest::Approx(0.9).epsilon(1e-6));
 
-  // From 2^24 on a float would not count any more.
+  // From 2^24 on, a float would no longer count.
   using plan = ds::detail::plan<float, float, ds::adamw>;
   ds::control_block c;
   c.step = std::int64_t{1} << 24;
@@ -72,7 +72,7 @@ TEST_CASE("trap 1: the step count does not freeze in a small type, so that bias 
 
 #if defined(__linux__)
 TEST_CASE("trap 4: more than 2^31 elements are all updated, first and last") {
-  // The pages between the first, the one around 2^31 and the last lie many times over the same small memory.
+  // The pages between the first, the one around 2^31 and the last all map to the same small memory.
   constexpr std::int64_t count = (std::int64_t{1} << 31) + 17, window = 1 << 25;  // bytes
   std::int64_t const page = sysconf(_SC_PAGESIZE), bytes = (2 * count + page - 1) / page * page;
   auto const room = [&](bool shared) {
@@ -140,8 +140,7 @@ TEST_CASE("trap 17: the comparisons of these tests fail where something is not a
   CHECK(!(1 == doctest::Approx(not_a_number).epsilon(1)));
 }
 
-// ---- kernels: features.md 6.3, 3.2 and 3.6
-// -----------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 
 TEST_CASE("trap of apex's capturable Adam: float moments of half parameters are not stored through half") {
   problem<half> p(sizes);
@@ -188,7 +187,7 @@ TEST_CASE("trap of fused unscaling and of apex's LAMB: gradients after a step ar
 }
 
 TEST_CASE("trap of an overflow that is counted: two tell as much as one") {
-  // Torch compares the sum over devices with 1, so that two skip nothing and take 2 from the step count.
+  // Torch compares the sum over devices with 1, so two overflows skip nothing and take 2 from the step count.
   for (std::size_t bad = 1; bad <= 4; ++bad) {
     CAPTURE(bad);
     problem<float> p({chunk + 1, 5, 2 * chunk, 9});
@@ -204,7 +203,7 @@ TEST_CASE("trap of an overflow that is counted: two tell as much as one") {
     CHECK(opt.loss_scale() == 512);
     CHECK(same_bits(p.value, before));
   }
-  // Nor do infinities of both signs cancel.
+  // Infinities of opposite sign do not cancel.
   problem<float> p({16});
   ds::optimizer opt{p.parameters(), ds::sgd{}, ds::clip<ds::norm::l1>{1}};
   p.grad[0][0] = float(infinity);

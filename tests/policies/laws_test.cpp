@@ -51,7 +51,7 @@ template <class T> bool all_zero(std::vector<std::vector<T>> const& tensors) {
   return true;
 }
 
-/// The norm of the gradients over `scale`, of those tensors that count.
+/// The norm of the gradients divided by `scale`, over the tensors that count.
 template <class G>
 double l2_norm(std::vector<std::vector<G>> const& gradients, double scale, std::function<bool(std::size_t)> counts) {
   double sum = 0;
@@ -62,7 +62,7 @@ double l2_norm(std::vector<std::vector<G>> const& gradients, double scale, std::
 }
 auto const every = [](std::size_t) { return true; };
 
-/// The mean gradient that micro-batches of these weights leave in memory when the gradients are sums over examples.
+/// Adds the gradients of examples, each times a scale, as micro-batches whose losses are sums over examples do.
 void add_gradients(problem<float>& p, int t, int first_example, int examples, float scale = 1) {
   for (std::size_t k = 0; k < p.grad.size(); ++k)
     for (std::size_t i = 0; i < p.grad[k].size(); ++i)
@@ -72,8 +72,7 @@ void add_gradients(problem<float>& p, int t, int first_example, int examples, fl
 
 }  // namespace
 
-// ---- loss scale
-// ----------------------------------------------------------------------------------------------------------
+// ---- loss scale -----------------------------------------------------------------------------------------------------
 
 TEST_CASE("the result does not depend on the loss scale, bit for bit") {
   auto const train = [](auto rule, double scale) {
@@ -146,7 +145,7 @@ TEST_CASE("gradients that are written anew after unscale() have their loss scale
       opt.unscale();
       write_anew();
       p.set_gradients(t), q.set_gradients(t, 1024);
-      if (t == 1) opt.unscale();  // not the second time for this step
+      if (t == 1) opt.unscale();  // not a second time for this step
       plain.step(), opt.step();
       ++t;
       CHECK(same_bits(p.value, q.value));
@@ -183,7 +182,7 @@ TEST_CASE("several optimizers on one scale: the bad one alone skips, the scale h
     if (bad_b) q.grad[3][20] = float(not_a_number);
     auto const before_a = p.value, before_b = q.value;
     a.step();
-    CHECK(scaler.loss_scale() == scale);  // the second sees what the first saw
+    CHECK(scaler.loss_scale() == scale);  // the second one has the scale of the first
     b.step();
     CHECK(a.report().applied == !bad_a);
     CHECK(b.report().applied == !bad_b);
@@ -250,8 +249,7 @@ TEST_CASE("training that does not recover is called so after as many skips as pa
   CHECK(skips_until_stuck(none, p) == 20);
 }
 
-// ---- clipping and norms
-// ------------------------------------------------------------------------------------------------
+// ---- clipping and norms ---------------------------------------------------------------------------------------------
 
 TEST_CASE("clip_value lets what is not finite through to the skip") {
   for (double bad : {not_a_number, infinity, -infinity}) {
@@ -291,7 +289,7 @@ TEST_CASE("gradient_norm() of all, of a group and of a tensor is the norm in dou
     };
     auto const near = [](double x) { return doctest::Approx(x).epsilon(1e-13); };
     opt.freeze(2);
-    for (int t : {1, 2}) {  // never those of the step before
+    for (int t : {1, 2}) {  // never the gradients of the step before
       p.set_gradients(t, 128);
       p.grad[3][4] = ds::narrow<G>(float(not_a_number));  // in the frozen group
       auto const before = p.grad;
@@ -308,9 +306,9 @@ TEST_CASE("gradient_norm() of all, of a group and of a tensor is the norm in dou
       CHECK(opt.report().step == t);
     }
     p.set_gradients(3, 128);
-    CHECK(opt.gradient_norm(ds::group{2}) == near(wanted({3})));  // frozen or not,
+    CHECK(opt.gradient_norm(ds::group{2}) == near(wanted({3})));  // frozen or not
     CHECK(opt.gradient_norm("tensor3") == near(wanted({3})));
-    CHECK(opt.gradient_norm() == near(wanted({0, 1, 2})));  // and it stays so
+    CHECK(opt.gradient_norm() == near(wanted({0, 1, 2})));  // and it stays frozen
     opt.freeze(2, false);
     CHECK(opt.gradient_norm() == near(wanted({0, 1, 2, 3})));
     CHECK(message([&] { opt.gradient_norm(ds::group{3}); }) == "there is no group 3: groups are 0 to 2");
@@ -432,7 +430,7 @@ TEST_CASE("transform_gradients sees the true gradients, and what it leaves alone
   ds::optimizer opt{p.parameters(), ds::sgd{.lr = 1}, ds::static_loss_scale{0x1p16}};
   for (std::size_t k = 0; k < p.grad.size(); ++k)
     for (std::size_t i = 0; i < p.grad[k].size(); ++i) {
-      auto const bits = std::uint16_t(i * 13 + k);  // all kinds of finite numbers, subnormal ones too
+      auto const bits = std::uint16_t(i * 13 + k);  // finite numbers of all kinds, also subnormal ones
       p.grad[k][i] = std::bit_cast<half>(std::uint16_t((bits & 0x7c00) == 0x7c00 ? bits & 0x83ff : bits));
     }
   auto const before = p.grad;
@@ -454,11 +452,10 @@ TEST_CASE("transform_gradients sees the true gradients, and what it leaves alone
   CHECK(wrong == 0);
 }
 
-// ---- accumulation
-// --------------------------------------------------------------------------------------------------------
+// ---- accumulation ---------------------------------------------------------------------------------------------------
 
 TEST_CASE("micro-batches of any number and size are the big batch, bit for bit where the sums are exact") {
-  // 16 examples for each update, whose gradients are summed; weights are numbers of examples.
+  // Each update has 16 examples, whose gradients are summed; weights are numbers of examples.
   auto const train = [](std::vector<std::vector<int>> const& splits, int n, bool flushes) {
     problem<float> p(sizes);
     ds::optimizer opt{p.parameters(),           ds::adamw{},
@@ -492,7 +489,7 @@ TEST_CASE("micro-batches of any number and size are the big batch, bit for bit w
   CHECK(same_bits(train({{4, 4, 4, 4}}, 4, false), big));
   CHECK(same_bits(train({{5, 1, 10}}, 3, false), big));
   CHECK(same_bits(train({{1, 15}, {8, 8}, {13, 3}}, 2, false), big));
-  CHECK(same_bits(train({{7, 9}}, 3, true), big));  // n does not divide
+  CHECK(same_bits(train({{7, 9}}, 3, true), big));  // n does not divide the number of micro-batches
   CHECK(same_bits(train({{16}, {2, 2, 12}}, 100, true), big));  // never full
 }
 
@@ -500,7 +497,7 @@ TEST_CASE("equal micro-batches of mean losses need no weight, and flush() takes 
   problem<double> p(sizes), q(sizes);
   ds::optimizer a{p.parameters(), ds::sgd{.lr = 1}, ds::accumulate{4}};
   ds::optimizer b{q.parameters(), ds::sgd{.lr = 1}};
-  a.flush();  // nothing waits: nothing happens
+  a.flush();  // nothing is pending, so nothing happens
   CHECK(a.report().step == 0);
   CHECK(same_bits(p.value, q.value));
   int waiting = 0;
@@ -548,8 +545,7 @@ TEST_CASE("a bad micro-batch skips its update alone, and the loss scale changes 
   CHECK(opt.report().step == 1);
 }
 
-// ---- averages
-// ------------------------------------------------------------------------------------------------------------
+// ---- averages -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("swap_average() twice changes no bit, and training goes on as if it had not been called") {
   auto const train = [](bool swaps, auto... policies) {
@@ -647,8 +643,7 @@ TEST_CASE("lookahead is its formula, and its fast weights go on from the slow on
   }
 }
 
-// ---- frozen groups, skips, zeroing, groups
-// -----------------------------------------------------------------------------
+// ---- frozen groups, skips, zeroing, groups --------------------------------------------------------------------------
 
 TEST_CASE("a frozen group is untouched by everything that a step does, and its gradients count nowhere") {
   problem<half> p(sizes);
@@ -761,8 +756,7 @@ TEST_CASE("commit_groups() takes what is valid and refuses the rest as a whole")
   CHECK(p.value[2][1] == before[2][1] - 0.125f * p.grad[2][1]);
 }
 
-// ---- reports and the order of calls
-// ------------------------------------------------------------------------------------
+// ---- reports and the order of calls ---------------------------------------------------------------------------------
 
 TEST_CASE("last_report() is report() on the host, after every kind of call") {
   problem<float> p(sizes);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The loss scale: replays of torch.amp.GradScaler (tests/reference/loss_scale.txt, whose header describes the format),
-// models of apex and Megatron written here from what they do, and the laws of floor, ceiling and patience.
+// models of apex and Megatron written here from their behaviour, and the laws of floor, ceiling and patience.
 #include <descent/core/policy.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/training/loss_scaler.hpp>
@@ -30,7 +30,7 @@ static_assert(ds::policy<dynamic_loss_scale> && ds::policy<static_loss_scale>);
 
 namespace {
 
-constexpr double smallest = 0x1p-127;  // the least power of two whose inverse is finite in float
+constexpr double smallest = 0x1p-127;  // the smallest power of two whose inverse is finite in float
 constexpr double largest = std::numeric_limits<float>::max();
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
@@ -42,7 +42,7 @@ bool overflows(std::string const& pattern, std::size_t step) {
   return digit >> (3 - step % 4) & 1;
 }
 
-/// Scale and tracker after every step.
+/// Scale and tracker after a step.
 struct after {
   float scale;
   int tracker;
@@ -101,7 +101,7 @@ struct megatron_model {
   }
 };
 
-/// Forty random steps of the policy and of a model of another scaler.
+/// Compares forty random steps of the policy with a model of another scaler.
 template <class Model, class Uniform, class Update>
 bool agrees(dynamic_loss_scale const& policy, Model const& model, Uniform const& uniform, Update const& update_model) {
   auto s = policy.start();
@@ -142,7 +142,7 @@ TEST_CASE("loss scale: every transition of torch.amp.GradScaler") {
                                     .growth = growth,
                                     .backoff = backoff,
                                     .interval = interval,
-                                    .min = std::numeric_limits<float>::denorm_min(),  // check() wants an inverse
+                                    .min = std::numeric_limits<float>::denorm_min(),  // check() requires an inverse
                                     .max = largest};
     auto const expected = decoded(float_of(init), text);
     REQUIRE(expected.size() == count);
@@ -194,7 +194,7 @@ TEST_CASE("loss scale: refill::growth is Megatron's DynamicGradScaler") {
   std::mt19937 random(2);
   auto const uniform = [&](double a, double b) { return std::uniform_real_distribution(a, b)(random); };
   for (int sequence = 0; sequence < 2000; ++sequence) {
-    // powers of two, for which Megatron's products in float are ours
+    // powers of two, for which Megatron's products in float equal ours
     dynamic_loss_scale const policy{.init = std::ldexp(1, int(random() % 20)),
                                     .growth = random() % 2 ? 2. : 4.,
                                     .backoff = random() % 2 ? 0.5 : 0.25,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// The noise: its distribution, its independence, and the accuracy of the functions that it is made of. Statistical
-// bounds are 5 standard deviations, for fixed seeds.
+// The noise: its distribution, its independence, and the accuracy of its functions. Statistical bounds are 5 standard
+// deviations, for fixed seeds.
 #include <descent/policies/noise.hpp>
 
 #include <doctest/doctest.h>
@@ -28,14 +28,14 @@ constexpr double pi = 3.14159265358979323846;
 
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
-/// The error of x in units of the last place of a float of the true value's size.
+/// The error of x in units in the last place of a float of the true value's magnitude.
 double ulps(float x, double truth) {
   int exponent;
   std::frexp(truth, &exponent);
   return std::abs(double(x) - truth) / std::ldexp(1.0, std::max(exponent, -125) - 24);
 }
 
-/// Many normals, of consecutive packets of one step.
+/// Many normal numbers, from consecutive packets of one step.
 std::vector<double> const& sample() {
   static std::vector<double> const all = [] {
     std::vector<double> v;
@@ -111,7 +111,7 @@ TEST_CASE("normals: sine and cosine are right to 3 ulp in every part of the turn
   auto const try_one = [&](std::uint32_t turn) {
     auto const x = sincos_of_turn(turn);
     double const angle = double(turn) * (2 * pi / 4294967296.0);
-    // near a multiple of a quarter turn the rounding of `angle` itself counts
+    // near a multiple of a quarter turn, the rounding of `angle` itself matters
     worst = std::max({worst, std::abs(x.sin) < 1e-6 ? 0 : ulps(x.sin, std::sin(angle)),
                       std::abs(x.cos) < 1e-6 ? 0 : ulps(x.cos, std::cos(angle))});
   };
@@ -133,7 +133,7 @@ TEST_CASE("normals: the radius is sqrt(-2 log u), finite for all words") {
       auto const z = two_normals(a, b);
       double const radius = std::hypot(double(z.sin), double(z.cos));
       double const expected = std::sqrt(-2 * std::log((double(a >> 1) + 0.5) * 0x1p-31));
-      // u is rounded to a float, which near 1 leaves the smallest radii only a few values
+      // u is rounded to a float, which near 1 leaves only a few values for the smallest radii
       CHECK(std::abs(radius - expected) < (expected < 1e-3 ? 5e-4 : 1e-6 * expected));
       CHECK(radius < 6.7);
     }
@@ -176,7 +176,7 @@ TEST_CASE("normals: the distribution function is that of N(0, 1), into the tails
   auto z = sample();
   std::sort(z.begin(), z.end());
   double const n = double(z.size());
-  double distance = 0;  // Kolmogorov & Smirnov
+  double distance = 0;  // Kolmogorov-Smirnov
   for (std::size_t i = 0; i < z.size(); ++i)
     distance = test::larger(distance, std::abs((double(i) + 0.5) / n - normal_cdf(z[i])));
   CHECK(distance * std::sqrt(n) < 1.95);  // exceeded once in a thousand samples
@@ -227,7 +227,7 @@ TEST_CASE("loss weight: N(1, deviation^2), one for each example and step") {
 }
 
 TEST_CASE("loss weight: the noise of the mean gradient has the covariance of the examples' gradients") {
-  // Two parameters and 64 examples whose gradients differ in the second alone: a factor of the mean cannot do that.
+  // Two parameters and 64 examples whose gradients differ only in the second: a factor of the mean cannot do that.
   constexpr int examples = 64, steps = 20000;
   constexpr float deviation = 0.5f;
   double g[examples][2], expected[2] = {}, noise[2] = {};

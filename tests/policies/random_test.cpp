@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Laws of the policies that draw random numbers, and of the master that is a value and its remainder.
+// Laws of the policies that draw random numbers, and of the master that consists of a value and its remainder.
 #include <descent/optimizer.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
@@ -33,7 +33,7 @@ using ds::half, ds::bfloat16;
 namespace {
 
 struct moments {
-  double mean, deviation, error;  // the standard deviation of one, and of the mean
+  double mean, deviation, error;  // the standard deviation of one number, and of the mean
 };
 moments moments_of(std::vector<double> const& x) {
   double sum = 0, squares = 0;
@@ -44,7 +44,7 @@ moments moments_of(std::vector<double> const& x) {
   return {mean, deviation, deviation / std::sqrt(n)};
 }
 
-/// n parameters of one value with gradients of one value.
+/// n parameters with the same value and the same gradient.
 template <class Value> struct alike {
   std::vector<Value> value;
   std::vector<float> gradient;
@@ -61,7 +61,7 @@ template <class Value> struct alike {
 
 std::vector<std::size_t> const large{20000, 1, 2 * chunk + 1, 12345, 0, 8};  // enough for several threads
 
-/// f() with so many threads.
+/// Runs f() with n threads.
 template <class F> auto with_threads([[maybe_unused]] int n, F const& f) {
 #if defined(_OPENMP)
   int const before = omp_get_max_threads();
@@ -77,7 +77,7 @@ template <class F> auto with_threads([[maybe_unused]] int n, F const& f) {
 }  // namespace
 
 TEST_CASE("stochastic rounding is unbiased over seeds, and rounds to a neighbour") {
-  // 1 - 1e-4 lies between 1 and the bfloat16 below, 1 - 2^-8.
+  // 1 - 1e-4 is between 1 and the bfloat16 below, 1 - 2^-8.
   std::vector<double> x;
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     alike<bfloat16> w(33, 1, 1);
@@ -120,7 +120,7 @@ TEST_CASE("bfloat16 weights of 1 with steps of 1e-4 move as their master in the 
 }
 
 TEST_CASE("half values and states are rounded at random, each with numbers of its own") {
-  // Value and state go half the way between two halves: up and down must not go together.
+  // Value and state move halfway between two halves: they must not round up and down together.
   alike<half> w(40000, 1, 1);
   ds::optimizer opt{w.params, ds::sgd{.lr = 0x1p-12, .momentum = 0x1p-12}, ds::states<half>{},
                     ds::stochastic_rounding{1}};
@@ -258,7 +258,7 @@ TEST_CASE("a value and its remainder are the float master of a thousand steps, b
           auto const bits = std::bit_cast<std::uint32_t>(master[i]);
           wrong += high * 65536 + std::int16_t(low[i]) != std::int64_t(bits);
           negative += std::int16_t(low[i]) < 0;
-          // Nearest, which only where it is halfway is not always the even one.
+          // Round-to-nearest, but not always to even at a tie.
           auto const even = std::bit_cast<std::uint16_t>(q.value[k][i]);
           not_rounded += std::int64_t(even) != high && (bits & 0xffff) != 0x8000;
         }

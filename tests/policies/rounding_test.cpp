@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Stochastic rounding, by enumeration of all 65536 random numbers, against neighbours that are found here by search.
+// Stochastic rounding, for all 65536 random numbers, against neighbours that are found here by search.
 #include <descent/detail/step/packet_random.hpp>
 #include <descent/policies/rounding.hpp>
 
@@ -27,7 +27,7 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 template <class T> std::uint16_t word(T x) { return std::bit_cast<std::uint16_t>(x); }
 template <class T> double from(std::uint16_t w) { return widen<double>(std::bit_cast<T>(w)); }
 
-/// All finite numbers of T that are not below zero, ascending; -0 is not among them.
+/// All finite non-negative numbers of T in ascending order, without -0.
 template <class T> std::vector<double> const& positives() {
   static std::vector<double> const all = [] {
     std::vector<double> v;
@@ -38,7 +38,7 @@ template <class T> std::vector<double> const& positives() {
   return all;
 }
 
-/// The numbers of T around |x|, up to the largest one.
+/// The numbers of T next to |x|, up to the largest one.
 struct interval { double below, above; };
 template <class T> interval around(double x) {
   auto const& all = positives<T>();
@@ -47,7 +47,7 @@ template <class T> interval around(double x) {
   return {*above == x ? x : *(above - 1), *above};
 }
 
-/// In how many of all 65536 cases x goes away from zero; checks that it goes to a neighbour, with its sign.
+/// For how many of all 65536 random numbers x moves away from zero; checks that it goes to a neighbour with its sign.
 template <class T> int times_up(float x) {
   auto const [below, above] = around<T>(std::abs(double(x)));
   int up = 0, wrong = 0;
@@ -62,7 +62,7 @@ template <class T> int times_up(float x) {
   return up;
 }
 
-/// Magnitudes of every sort in the range of T's finite numbers.
+/// Magnitudes of every kind in the range of T's finite numbers.
 template <class T> std::vector<float> samples() {
   std::vector<float> v;
   std::uint64_t state = 1;

@@ -41,14 +41,14 @@
 #include <string>
 #include <vector>
 
-/// Selected rows, rows that count their own updates, rows that come and go.
+/// Selected rows, rows that count their own updates, rows that are added and removed.
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
 
 namespace {
 
-/// A matrix of numbers by a hash, another one for each seed.
+/// A matrix of hashed numbers, different for each seed.
 template <class T> std::vector<T> numbers(std::int64_t n, unsigned seed) {
   std::vector<T> x(static_cast<std::size_t>(n));
   std::uint32_t state = seed * 2654435761u + 12345;
@@ -72,7 +72,7 @@ template <class T> bool same_bits(T const* a, T const* b, std::int64_t n) {
   return n == 0 || std::memcmp(a, b, std::size_t(n) * sizeof(T)) == 0;
 }
 
-/// An optimizer of one matrix, shifted by some elements so that its packets are not aligned.
+/// An optimizer of one matrix, shifted by some elements so that its packets are unaligned.
 template <class Value, class Gradient = Value> struct table {
   std::int64_t rows, columns;
   int shift;
@@ -92,8 +92,8 @@ template <class Value, class Gradient = Value> struct table {
   }
 };
 
-/// After a step with a mask, selected rows are as those of an optimizer without one that was in the same state; the
-/// others are as before the step. Its state is put back by hand.
+/// After a step with a mask, selected rows equal those of an optimizer without a mask that started from the same state;
+/// the others are unchanged. Its state is restored by hand.
 template <class Value, class Gradient, class Rule, class... Ps>
 void follows_the_mask(std::int64_t rows, std::int64_t columns, int shift, Rule rule, Ps... policies) {
   CAPTURE(rows);
@@ -195,7 +195,7 @@ TEST_CASE("a gradient in a row that is not selected counts in no norm and skips 
   CHECK(few.report().grad_norm == doctest::Approx(all.report().grad_norm).epsilon(1e-14));
   for (std::int64_t i = 0; i < 20; ++i) CHECK(a.p()[i / 4 * 8 + i % 4] == doctest::Approx(b.p()[i]).epsilon(1e-6));
 
-  few.select_rows("w", nullptr);  // all of them, with the bad ones
+  few.select_rows("w", nullptr);  // all rows, including the bad ones
   few.step();
   CHECK_FALSE(few.report().applied);
 }
@@ -226,7 +226,7 @@ TEST_CASE("a list selects what a mask of its rows does; negative numbers are lef
     CHECK(a.value != table<float>{9, 3, 0}.value);
 
     auto const before = b.value;
-    two.select_rows("w", list.data(), 0);  // none at all
+    two.select_rows("w", list.data(), 0);  // no rows
     two.step();
     CHECK(b.value == before);
   };
@@ -310,7 +310,7 @@ TEST_CASE("rows with their own step are as an optimizer each, which steps when t
       for (std::size_t r = 0; r < rows; ++r)
         if (mask[r]) {
           if constexpr (!std::is_same_v<decltype(schedule), ds::zero_grad>)
-            one[r].group(0).lr = schedule.schedule(t);  // of the step that all share
+            one[r].group(0).lr = schedule.schedule(t);  // the step count that all share
           one[r].step();
           ++updates[r];
         }
@@ -367,7 +367,7 @@ TEST_CASE("sparse gradients: each step sees three of sixty features, and least s
         x[k] = (state >> 31 ? 1 : -1) * (1 + double(state >> 8 & 0xffff) / 0x10000);
         error += x[k] * (weight(std::size_t(rows[k])) - solution[std::size_t(rows[k])]);
       }
-      for (int k = 0; k < 3; ++k) g[std::size_t(rows[k])] = ds::narrow<Value>(error * x[k]);  // all others stay stale
+      for (int k = 0; k < 3; ++k) g[std::size_t(rows[k])] = ds::narrow<Value>(error * x[k]);  // all others are stale
       opt.select_rows("w", rows, 3);
       opt.step();
     }
@@ -386,7 +386,7 @@ TEST_CASE("sparse gradients: each step sees three of sixty features, and least s
   finds(0.0, adam, 1e-4, shared, falling);
   finds(0.f, adam, 1e-4, shared, falling);
   finds(0.f, ds::adam{}, 1e-4, own, falling);
-  // The others that docs/optimizers.md recommends where gradients are sparse or rare.
+  // The other rules that docs/optimizers.md recommends for sparse or rare gradients.
   auto const recommended = [&](auto rule, double rate) {
     auto const down = ds::learning_rate(ds::cosine{.peak = rate, .steps = 20000});
     finds(0.0, rule, 1e-4, shared, down);
@@ -413,7 +413,7 @@ TEST_CASE("memory: what rows count is said beforehand") {
 TEST_CASE("gathered: rows that go, come and change places take their states along") {
   auto const holds = []<class Value, class Rule, class... Ps>(Value, std::int64_t columns, Rule rule, Ps... policies) {
     CAPTURE(columns);
-    // Each row beside an optimizer of its own, which goes where the row goes.
+    // Each row is compared with an optimizer of its own, which moves with the row.
     table<Value> a{6, columns, 0};
     std::vector<std::int64_t> const from{4, -1, 0, 5, -1, 2, 1};
     auto const rows = std::int64_t(from.size());
@@ -519,7 +519,7 @@ TEST_CASE("gathered: groups, schedules, loss scale and the memory of rules go on
   now.step();
   CHECK(now.loss_scale() == 4);
   CHECK(opt.loss_scale() == 8);
-  // c = w / sum of all w in update 4 is 1/4 only where the sum was taken along
+  // c = w / sum of all w in update 4 is 1/4 only if the sum moved along
   b.backward(9);
   double const y = b.p()[0], z = now.state("w", 0)[0], g = b.g()[0] / 4;
   now.step();

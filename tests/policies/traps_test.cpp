@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // More mistakes and surprises of other systems, in what a step does around its rule: loss scale, clipping,
-// accumulation, groups. The table of all of them is docs/design/traps.md.
+// accumulation, groups. docs/design/traps.md lists all of them.
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
@@ -39,7 +39,7 @@ std::vector<std::size_t> const sizes{3, 0, chunk + 9, 21};
 
 template <class T> std::vector<T> copy(std::span<T const> x) { return {x.begin(), x.end()}; }
 
-/// What a caller's functions do: the call after so many others throws.
+/// Called by a caller's functions: throws after `calls_left` more calls.
 struct stop {};
 int calls_left = -1;
 void called() {
@@ -57,7 +57,7 @@ template <ds::scope Over> struct own_clip {
   static constexpr ds::scope over = Over;
   double factor(double norm) const { return called(), 1 / (1 + norm); }
 };
-/// Momentum whose rate is a memory's.
+/// Momentum whose rate is in a memory.
 struct own_rule {
   double lr = 0.5;
   template <class Real> struct state { Real b; };
@@ -84,7 +84,7 @@ struct own_rule_of_sums : own_rule {
   }
 };
 
-/// All that an optimizer shows.
+/// Everything that an optimizer shows.
 template <class O> std::vector<std::byte> all_of(O& opt) {
   std::vector<std::byte> all;
   auto const add = [&](auto const& x) {
@@ -104,7 +104,7 @@ template <class O> std::vector<std::byte> all_of(O& opt) {
 }  // namespace
 
 TEST_CASE("trap of optax.apply_if_finite: no number of bad steps in a row makes one of them count") {
-  // After max_consecutive_errors it applies the update that is not finite.
+  // After max_consecutive_errors it applies the non-finite update.
   problem<float> p(sizes);
   ds::optimizer opt{p.parameters(), ds::adamw{}, ds::skip_nonfinite{}};
   p.set_gradients(1);
@@ -143,12 +143,12 @@ TEST_CASE("trap of a constant in the divisor: gradients of exactly the largest n
   CHECK(opt.report().clip_factor == 1);
   CHECK(p[1] == -4);
   for (double parameters : {0.0, 1.0}) CHECK(ds::clip_adaptive{}.factor(0, parameters) == 1);
-  CHECK(ds::clip_adaptive{.c = 0.5, .eps = 0.25}.factor(2, 0) == 0.5 * 0.25 / 2);  // a tensor of zeros can start
+  CHECK(ds::clip_adaptive{.c = 0.5, .eps = 0.25}.factor(2, 0) == 0.5 * 0.25 / 2);  // a tensor of zeros can move
 }
 
 TEST_CASE(
     "trap of ensmallen 3.10 and Horovod: the length of Adam's step does not depend on the number of micro-batches") {
-  // There lr is divided by the batch size for gradients that are sums, or sums are not divided.
+  // There, lr is divided by the batch size for gradients that are sums, or sums are not divided.
   auto const moved = [](int n, double weight) {
     problem<double> p({9});
     ds::optimizer opt{p.parameters(), ds::adam{.lr = 0.1, .eps = 1e-3}, ds::accumulate{n}};
@@ -166,7 +166,7 @@ TEST_CASE(
 
 TEST_CASE(
     "trap of optax.MultiSteps and apply_every: a micro-batch that only counts moves nothing and is seen by nothing") {
-  // There the inner rule is evaluated at each, with updates of zero in between; decay, noise and averages must not be.
+  // There, the inner rule runs at each micro-batch, with zero updates in between; decay, noise and averages must not.
   problem<float> p(sizes);
   ds::optimizer opt{p.parameters(),           ds::adamw{.lr = 0.1, .weight_decay = 0.5}, ds::accumulate{4},
                     ds::lookahead{.k = 1},    ds::gradient_noise{.eta = 1},              ds::ema{.decay = 0.5}};
@@ -190,7 +190,7 @@ TEST_CASE(
 }
 
 TEST_CASE("trap of two groups with one buffer: a tensor that is listed twice is refused, in one group or in two") {
-  // torch warns of duplicates in one group; two optimizers, or fused lists, step it twice.
+  // torch warns of duplicates in one group; two optimizers, or fused lists, step the tensor twice.
   std::vector<float> w(8), g(8);
   for (int second : {0, 1}) {
     ds::parameters<float> list;

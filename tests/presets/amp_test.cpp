@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Opt levels against the table of NVIDIA apex, and autocast, operation by operation, against the lists of PyTorch.
+// Opt levels against the table of NVIDIA apex, and autocast against the lists of PyTorch, operation by operation.
 #include <descent/core/policy.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/policies/storage.hpp>

@@ -41,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-/// Ranks that disagree about the training setup: whatever differs, all are told the same, before any value changes.
+/// Ranks that disagree about the training setup: all get the same message, whatever differs, before any value changes.
 
 namespace ds = descent;
 
@@ -49,7 +49,7 @@ namespace {
 
 constexpr int team = 3, odd = 1;
 
-/// What one rank is about to train: two tensors by default.
+/// The training setup of one rank: two tensors by default.
 struct start {
   std::vector<float> value = std::vector<float>(64, 0), gradient = std::vector<float>(64, 1);
   ds::parameters<float> list;
@@ -66,8 +66,8 @@ struct start {
   }
 };
 
-/// make(comm, whether this rank is the odd one, start) constructs an optimizer. All ranks must be told the same
-/// sentence: the first difference, which has `says` in it, and which ranks have what.
+/// make(comm, whether this rank is the odd one, start) constructs an optimizer. All ranks must get the same message:
+/// the first difference, which contains `says`, and which ranks have what.
 template <class Make> void differ(std::string const& says, Make const& make) {
   INFO(says);
   ds::comm::threads world{team, std::chrono::seconds(60)};
@@ -84,7 +84,7 @@ template <class Make> void differ(std::string const& says, Make const& make) {
   for (int r = 0; r < team; ++r) CHECK(starts[std::size_t(r)].value[0] == float(r));
 }
 
-/// The same where a rule and policies of the same types come from the number that differs.
+/// The same if a rule and policies of the same types are made from the number that differs.
 template <class Policies> void policies_differ(std::string const& says, double x, double y, Policies const& policies) {
   differ(says, [&](auto& comm, bool is_odd, start& s) {
     auto const params = s.usual();
@@ -233,7 +233,7 @@ TEST_CASE("what differs beyond the last update that is compared is not noticed, 
 
 namespace {
 
-/// The numbers in x, and whether these are all.
+/// The numbers in x, and whether these are all of it.
 template <class T> std::pair<std::vector<double>, bool> numbers_in(T const& x) {
   std::vector<double> all;
   bool const whole = ds::detail::each_number(x, [&](auto number) { all.push_back(double(number)); });
@@ -272,7 +272,7 @@ TEST_CASE("every number of an aggregate is found, in its arrays, rules inside an
 
 TEST_CASE("fields of a rule that show in no term before the last update that is compared are told at the start") {
   differ("fields of group 0: 0.001 0.9", [](auto& comm, bool is_odd, start& s) {
-    // overwritten by the schedule
+    // the schedule overrides lr
     ds::optimizer opt{s.usual(), ds::adamw{.lr = is_odd ? 2e-3 : 1e-3}, ds::learning_rate(ds::constant{1}),
                       ds::replicated{comm}};
   });

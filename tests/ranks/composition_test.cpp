@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Random calls on two to five ranks. The same calls are made four times: by replicas; by one rank that has the sum of
-// their gradients; by ranks that share the state, of which some are saved and put back, are given calls that are
-// refused and functions that throw; and by ranks one of which is lost at a random place. All have the same bits after
-// every call, but for the last: there all others name the lost rank and have the last complete call.
+// Random calls on two to five ranks. The same calls are made four times: by replicas; by one rank with the sum of their
+// gradients; by ranks that share the state, some of which are saved and restored and given calls that are refused and
+// functions that throw; and by ranks one of which is lost at a random place. All have the same bits after every call.
+// In the last case, all other ranks name the lost rank and have the last complete call.
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
@@ -41,7 +41,7 @@ namespace {
 
 constexpr int full = 3;  // micro-batches of an update
 
-/// A call that all ranks make.
+/// A call made by all ranks.
 struct call {
   enum kind { update, zero_grad, rate, freeze, norm, average, observe, agree, kinds } what;
   int group, phase;
@@ -51,7 +51,7 @@ struct call {
   bool halved;  // by transform_gradients()
 };
 
-/// The number of ranks, their tensors and the calls that each makes.
+/// The number of ranks, their tensors and their calls.
 struct script {
   int ranks;
   std::optional<sizes_and_places> where;
@@ -65,7 +65,7 @@ struct script {
       int const what = random.below(2 * call::kinds);
       call one{what < call::kinds ? call::kind(what) : call::update, random.below(2), random.below(1000),
                random.between(0.5, 1), {}, random.one_in(6) ? random.below(ranks) : -1, random.one_in(4)};
-      if ((abilities & overlaps) != 0 && one.what == call::norm) one.what = call::zero_grad;  // it needs marks
+      if ((abilities & overlaps) != 0 && one.what == call::norm) one.what = call::zero_grad;  // the norm needs marks
       bool const early = random.one_in(3);
       for (int r = 0; r < ranks; ++r)
         one.batches.push_back((abilities & accumulates) == 0 ? 1 : early ? random.below(full) : full);
@@ -76,13 +76,13 @@ struct script {
 
 int weight_of(int rank) { return 1 + rank; }
 
-/// In float the order of a sum shows; in 16 bits the sum of a few is exact.
+/// In float the order of a sum is visible; in 16 bits the sum of a few numbers is exact.
 template <class Value> float gradient_of(int rank, int phase, std::size_t tensor, std::size_t i) {
   float const x = float(std::cos(phase + 5.0 * double(tensor) + double(i) + 1.7 * rank));
   return sizeof(Value) < sizeof(float) ? std::round(64 * x) / 64 : x;
 }
 
-/// What a rank has after a call.
+/// The state of a rank after a call.
 struct moment {
   std::int64_t collectives;
   bytes values;
@@ -107,7 +107,7 @@ template <class Side> bytes values_of(Side const& s) {
   return all;
 }
 
-/// One rank, which makes the calls of a script with gradients of the ranks [first, last).
+/// One rank, which makes the calls of a script with the gradients of ranks [first, last).
 template <int Abilities, class Side> class actor {
  public:
   actor(Side& side, int first, int last, std::int64_t const& begun, std::uint64_t seed)
@@ -165,7 +165,7 @@ template <int Abilities, class Side> class actor {
     if (!good) throw std::runtime_error("a call was not refused");
   }
 
-  /// A new optimizer that goes on has no report of the last step.
+  /// A new optimizer that continues a run has no report of the last step.
   moment now(call const& after) const {
     auto const report = side_.opt->report();
     bool const updated = after.what == call::update && report.applied;
@@ -178,7 +178,7 @@ template <int Abilities, class Side> class actor {
  private:
   static constexpr bool has(int ability) { return (Abilities & ability) != 0; }
 
-  /// The gradients that these ranks have in memory, added in their order; those of a rank without a batch are not sent.
+  /// Sets the sum of these ranks' gradients, added in order; those of a rank without a batch are not sent.
   void backward(call const& c) {
     double const scale = has(scales) ? side_.opt->loss_scale() : 1;
     using value = typename decltype(side_.gradients)::value_type::value_type;
@@ -219,7 +219,7 @@ template <int Abilities, class Side> class actor {
     }
   }
 
-  /// Says of each gradient that it is complete, in an order of this rank's own.
+  /// Marks each gradient as complete, in an order of this rank's own.
   void mark() {
     if constexpr (has(overlaps)) {
       std::size_t const tensors = side_.values.size(), from = std::size_t(random_.below(int(tensors)));
@@ -247,7 +247,7 @@ struct outcome {
 struct circumstances {
   bool summed = false;  // one rank has the sum of all gradients
   bool disturbed = false;
-  int lost = -1;  // a rank, in front of a collective
+  int lost = -1;  // a rank, before a collective
   std::int64_t at = 0;
   bool quietly = false;
 };
@@ -273,7 +273,7 @@ outcome perform(script const& s, std::uint64_t seed, Make const& make, circumsta
     std::optional<side> mine;
     try {
       mine.emplace(*s.where, on_comm);
-      random_numbers together(seed), apart(seed * 31 + r);  // of all ranks, and of this one
+      random_numbers together(seed), apart(seed * 31 + r);  // the same on all ranks, and different on each
       actor<Abilities, side> self(*mine, int(r), how.summed ? s.ranks : int(r) + 1, begun[r], seed * 17 + r);
       for (call const& c : s.calls) {
         if (how.disturbed && together.one_in(5)) mine->resume();
@@ -291,13 +291,13 @@ outcome perform(script const& s, std::uint64_t seed, Make const& make, circumsta
   return all;
 }
 
-/// Empty, or what is not the same.
+/// Empty, or a description of the difference.
 std::string difference(std::string const& who, outcome const& a, outcome const& b, script const& s, bool norms = true) {
   for (auto const& thrown : b.thrown)
     if (!thrown.empty()) return who + " throws '" + thrown + "'";
   for (std::size_t r = 0; r < b.log.size(); ++r)
     for (std::size_t i = 0; i < s.calls.size(); ++i) {
-      if (!norms && s.calls[i].what == call::norm) continue;  // of what one has in memory
+      if (!norms && s.calls[i].what == call::norm) continue;  // it is of the gradients in memory
       if (std::string const what = a.log[0][i].differs_in(b.log[r][i]); !what.empty())
         return who + ": rank " + std::to_string(r) + " has another " + what + " after call " + std::to_string(i) +
                " of kind " + std::to_string(s.calls[i].what);

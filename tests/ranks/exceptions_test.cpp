@@ -18,10 +18,10 @@
 #include <thread>
 #include <vector>
 
-/// One rank runs out of memory, at each allocation in turn: it throws, nothing leaks, and the others hear of it.
+/// One rank runs out of memory, at each allocation in turn: it throws, nothing leaks, and the other ranks learn of it.
 
 namespace {
-/// Of this thread: allocations until one fails, from when it is set on; none fails at 0.
+/// For this thread: the number of allocations until one fails; none fails at 0.
 thread_local long until_failure = 0;
 std::atomic<long> living{0};
 
@@ -62,12 +62,12 @@ struct part {
   }
 };
 
-/// What the allocations of rank `victim` fail in.
+/// Where the allocations of rank `victim` fail.
 enum phase { constructor, step, norm, swap, phases };
 std::string const names[] = {"the constructor", "step()", "gradient_norm()", "swap_average()"};
 
-/// Fails allocation number k of one rank in one phase. Whether there was one; late counts those of which the others
-/// hear at the deadline only: in front of the first collective and behind the last of a call the rank may try again.
+/// Fails allocation number k of one rank in one phase; returns whether there was one. `late` counts those that the
+/// others notice only at the deadline: before a call's first collective and after its last, the rank may retry.
 template <class Policy>
 bool fails_at(Policy const& policy, int victim, phase in, long k, bool keeps_comm, long& late) {
   std::string const keeps = keeps_comm ? ", which keeps its communicator" : "";
@@ -100,7 +100,7 @@ bool fails_at(Policy const& policy, int victim, phase in, long k, bool keeps_com
         call(norm, [&] { opt->gradient_norm(); });
         call(swap, [&] { opt->swap_average(); });
         opt->swap_average();
-        opt->step();  // the others learn of it here at the latest
+        opt->step();  // here at the latest, the others notice
       };
       try {
         run();
@@ -136,7 +136,7 @@ template <class Policy> void every_allocation_fails(Policy const& policy) {
     long all = 0;
     for (bool keeps_comm : {false, true}) {
       long k = 1, late = 0;
-      // Most allocations of a constructor come before the ranks meet.
+      // Most allocations of a constructor are made before the ranks meet.
       while (fails_at(policy, int(k % team), phase(in), k, keeps_comm, late) && k < 2000)
         k += keeps_comm && in == constructor && k + 40 < all ? 4 : 1;
       all = k;

@@ -24,8 +24,8 @@
 #include <thread>
 #include <vector>
 
-/// Random faults and random delays: what a rank that is lost leaves to the others, and that no order in which ranks
-/// come changes a bit.
+/// Random faults and random delays: what the others have when a rank is lost, and that the order in which ranks arrive
+/// does not change a bit.
 
 namespace ds = descent;
 using fault = ds::comm::threads::fault;
@@ -39,7 +39,7 @@ constexpr int most_fault_trials = 48, delay_trials = 100, at_once = 2;
 constexpr int most_fault_trials = 2000, delay_trials = 1000, at_once = 8;
 #endif
 
-/// A few tensors, one of them empty, whose gradients are no multiples of anything: the order of a sum shows.
+/// A few tensors, one of them empty, with gradients of many digits: the order of a sum is visible.
 struct small_model : ranks::model<float> {
   small_model() : model(0, {5, 0, 70, 3, 33}) {}
   void add_gradients(int rank, int batch) {
@@ -49,15 +49,15 @@ struct small_model : ranks::model<float> {
   }
 };
 
-/// What a rank has after one of its calls.
+/// The state of a rank after one of its calls.
 struct moment {
-  std::int64_t collectives;  // that it has begun
+  std::int64_t collectives;  // the number it has begun
   std::vector<std::vector<float>> value;
   double norm;
 };
 
-/// Two updates of two micro-batches each, with the norm and the averages looked at in between. between(call) comes in
-/// front of each call.
+/// Two updates of two micro-batches each, with calls of gradient_norm() and swap_average() in between. Calls
+/// between(call) before each call.
 template <class Policy>
 void train(ds::comm::threads::member& comm, Policy const& policy, small_model& m, std::int64_t const& begun,
            std::vector<moment>& log, std::function<void(int)> const& between) {
@@ -75,7 +75,7 @@ void train(ds::comm::threads::member& comm, Policy const& policy, small_model& m
                   ds::ema{.decay = 0.5}, policy(comm));
       return 0.0;
     });
-    auto const mark = [&](std::size_t first) {  // from another tensor on, on each rank
+    auto const mark = [&](std::size_t first) {  // each rank starts with another tensor
       if constexpr (decltype(policy(comm))::overlaps)
         for (std::size_t t = 0; t < m.value.size(); ++t) opt->ready((first + t) % m.value.size());
     };
@@ -113,10 +113,10 @@ void train_in_way(int way, ds::comm::threads::member& comm, small_model& m, std:
   if (way == 5) train(comm, sharded_buckets, m, begun, log, between);
 }
 
-/// Thrown by a rank that ends its work as if all were well.
+/// Thrown by a rank that ends its work as if nothing had happened.
 struct leaves {};
 
-/// One training by several ranks: what each has after each call, at the end, and what it threw.
+/// One training run of several ranks: each rank's state after each call and at the end, and what it threw.
 struct outcome {
   std::vector<std::vector<moment>> log;
   std::vector<small_model> models;
@@ -149,7 +149,7 @@ outcome undisturbed(int way, int ranks) {
   return all;
 }
 
-/// The same for each way and two to five ranks.
+/// The same for each way and for two to five ranks.
 std::vector<std::vector<outcome>> undisturbed() {
   std::vector<std::vector<outcome>> all(way_count);
   for (int way = 0; way < way_count; ++way)
@@ -157,7 +157,7 @@ std::vector<std::vector<outcome>> undisturbed() {
   return all;
 }
 
-/// trial(seed) for the seeds 0, 1, ..., several at a time. It returns what is wrong.
+/// Runs trial(seed) for the seeds 0, 1, ..., several at a time. A trial returns what is wrong.
 template <class Trial> void many(int trials, Trial const& trial) {
   std::vector<std::string> wrong(static_cast<std::size_t>(trials));
   std::atomic<int> next{0};
@@ -177,7 +177,7 @@ template <class Trial> void many(int trials, Trial const& trial) {
 
 TEST_CASE("a rank that is lost at any place is named by all others, who have the last complete step") {
   auto const clean = undisturbed();
-  std::int64_t places = 0;  // in each way, each kind is tried at each collective, or at some of each few
+  std::int64_t places = 0;  // in each way, each kind is tried at each collective, or at one of every few
   for (auto const& way : clean)
     for (auto const& one : way) places = std::max(places, one.log[0].back().collectives);
   std::atomic<int> lost{0};
@@ -191,7 +191,7 @@ TEST_CASE("a rank that is lost at any place is named by all others, who have the
     int const ranks = 2 + below(4), victim = below(ranks);
     auto const& log = clean[std::size_t(way)][std::size_t(ranks - 2)].log[0];
 
-    // It does not begin this collective; where it ends by itself, at this call.
+    // The victim does not begin this collective; if it ends by itself, it ends at this call.
     std::int64_t number = 1 + place % log.back().collectives;
     int call = 0;
     if (kind >= 2) {

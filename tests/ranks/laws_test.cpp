@@ -40,8 +40,8 @@
 #include <string>
 #include <vector>
 
-/// Ranks that train together do what one process does with the sum of their gradients, to the bit, whatever happens to
-/// one of them.
+/// Ranks that train together do the same as one process with the sum of their gradients, to the bit, whatever happens
+/// to one of them.
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
@@ -54,9 +54,9 @@ using namespace ranks;
 TEST_CASE("ranks do what one process does: rules, with and without sums") {
   same_as_alone<float>(ds::sgd{.lr = 0.1, .momentum = 0.9});
   same_as_alone<float>(ds::adamw{.lr = 0.01});
-  same_as_alone<float>(ds::lamb{.lr = 0.01});       // sums over tensors, which lie on several ranks
+  same_as_alone<float>(ds::lamb{.lr = 0.01});       // sums over tensors that span several ranks
   same_as_alone<float>(ds::prodigy{.d0 = 1e-3});    // over the model, and with memory
-  same_as_alone<float>(ds::dog{});                  // whose memory comes with the sums alone
+  same_as_alone<float>(ds::dog{});                  // its memory comes with the sums alone
   same_as_alone<double>(ds::nadam{});
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("wire types: float gradients as bfloat16; half does not overflow in th
   int const ranks = 4;
   std::vector<float> ended(std::size_t(ranks), 0);
   with_ranks(ranks, [&](auto& comm) {
-    std::vector<half> p{ds::narrow<half>(0.0)}, g{ds::narrow<half>(30000.0)};  // 4 of these are beyond half
+    std::vector<half> p{ds::narrow<half>(0.0)}, g{ds::narrow<half>(30000.0)};  // the sum of 4 exceeds half
     ds::parameters<half> list;
     list.add("p", p.data(), g.data(), 1);
     ds::optimizer opt{list, ds::sgd{.lr = 1.0 / 30000}, ds::master<float>{}, ds::skip_nonfinite{},
@@ -160,7 +160,7 @@ TEST_CASE("the mean of equal gradients is the gradient, for three ranks, too (nc
 // ---- weights, accumulation -----------------------------------------------------------------------------------------
 
 TEST_CASE("every split of one batch over ranks and micro-batches is the batch, with uneven weights, too") {
-  // 16 examples, of which each loss is a sum; example e has e + 1 tokens.
+  // 16 examples; the loss of each is a sum; example e has e + 1 tokens.
   auto const gradient = [](int e, std::size_t i) { return some(i + 4099 * std::uint64_t(e)); };
   std::size_t const n = 101;
   double tokens = 0;

@@ -28,8 +28,8 @@
 #include <type_traits>
 #include <vector>
 
-/// Every pair of options under ranks: each has its effect beside the other, and together they have the one that they
-/// have in one process. What cannot be combined is in compile_fail/.
+/// Every pair of options under ranks: each has its effect when combined with the other, and together they have the
+/// effect that they have in one process. compile_fail/ tests what cannot be combined.
 
 namespace ds = descent;
 using ds::half, ds::bfloat16;
@@ -38,7 +38,7 @@ namespace {
 
 constexpr int team = 3, calls = 6;
 
-/// What may be on or off in one program; off means a value that does nothing.
+/// Options that may be on or off in one program; off means a value that does nothing.
 enum option { clip, clip_value, scale, batches, average, slow, noise, seed, weights, frozen, rate, decay, options };
 std::string const names[] = {"clip",  "clip_value", "loss scale", "accumulate", "average",       "lookahead",
                              "noise", "seed",       "weights",    "frozen",     "learning rate", "weight decay"};
@@ -51,7 +51,7 @@ struct settings {
 
 ds::warmup<ds::constant> rate_of(settings const& s, double lr) { return {s.on[rate] ? 3 : 0, {lr}}; }
 
-/// Values without a master, rounded at random; gradients of 16 bits.
+/// Values without a master and with stochastic rounding; 16-bit gradients.
 struct rounded {
   using value = bfloat16;
   using gradient = bfloat16;
@@ -74,7 +74,7 @@ struct rounded {
                          more...};
   }
 };
-/// A master, states of 16 bits, norms of tensors; gradients in float.
+/// A master, 16-bit states, norms of tensors; float gradients.
 struct mastered {
   using value = bfloat16;
   using gradient = float;
@@ -98,8 +98,8 @@ struct mastered {
                          more...};
   }
 };
-/// A master in two parts, a rule with sums, adaptive clipping; gradients in half. The rule does not depend on the
-/// gradients' scale, which is all that these weights change.
+/// A master in two parts, a rule with sums, adaptive clipping; half gradients. The rule does not depend on the
+/// gradients' scale, which is the only effect of these weights.
 struct adaptive {
   using value = bfloat16;
   using gradient = half;
@@ -126,7 +126,7 @@ struct adaptive {
 
 template <class Value, class Gradient> struct model : ranks::model<Value, Gradient> {
   model() : ranks::model<Value, Gradient>(0, {33, 0, 70, 5}) {}
-  /// One backward pass of one rank, large in some and small in others.
+  /// One backward pass of one rank, with large gradients in some calls and small ones in others.
   void backward(int rank, int call) {
     each([&](Gradient& g, std::size_t t, std::size_t i) {
       double const size[] = {1, 8, 2, 4};
@@ -146,8 +146,8 @@ template <class Value, class Gradient> struct model : ranks::model<Value, Gradie
   }
 };
 
-/// A few steps: backward(call) fills the gradients, done() comes after an update. A hash of the values after each call
-/// and of the averages.
+/// A few steps: backward(call) sets the gradients, done() follows each update. Returns a hash of the values after each
+/// call and of the averages.
 template <class Opt, class Model, class Backward, class Done>
 std::string train(Opt& opt, Model& m, settings const& s, double weight, Backward const& backward, Done const& done) {
   std::string log;
@@ -190,7 +190,7 @@ template <class Program, class Wire, class Sum> std::string alone(settings const
   return train(opt, m, s, weight, backward, done);
 }
 
-/// The same on ranks; empty where they do not have the same.
+/// The same on ranks; empty if they differ from each other.
 template <class Program, class Policy> std::string together(settings const& s, Policy const& policy) {
   ds::comm::threads world{team, std::chrono::seconds(60)};
   std::vector<std::string> logs(team);
@@ -299,7 +299,7 @@ TEST_CASE("sums that are exact: averages, masters and rounding at random have th
         model<typename Program::value, typename Program::gradient> m;
         auto opt = Program::make(m.list(), s, policy(comm));
         int const each = examples / n;
-        auto const backward = [&](int call) {  // multiples of 1/8 below 12: 16 bits are enough for any sum
+        auto const backward = [&](int call) {  // multiples of 1/8 below 12: 16 bits suffice for any sum
           m.each([&](auto& g, std::size_t t, std::size_t i) {
             double sum = 0;
             for (int e = comm.rank() * each; e < (comm.rank() + 1) * each; ++e)

@@ -49,14 +49,14 @@ std::vector<std::size_t> shuffled(unsigned seed) {
   return order;
 }
 
-/// Gradients whose sum depends on its order.
+/// Gradients whose sum depends on the order.
 void set_uneven(model& m, int rank, int t) {
   for (std::size_t k = 0; k < count; ++k)
     for (std::size_t i = 0; i < m.gradient[k].size(); ++i)
       m.gradient[k][i] = float(std::sin(1.7 * double(i) + double(k) + 0.3 * t + 5.1 * rank));
 }
 
-/// Every rank's model after a few steps with averages swapped in the end.
+/// Every rank's model after a few steps, with averages swapped in at the end.
 template <class Policy>
 std::vector<model> train(int ranks, Policy const& policy) {
   std::vector<model> all;
@@ -77,7 +77,7 @@ std::vector<model> train(int ranks, Policy const& policy) {
 
 std::int64_t const bucket_sizes[] = {1, 30, 4 * 4096, 4 * 4200, 4 * 13000, std::int64_t{1} << 40};
 
-/// The collectives of one rank, and a policy of it.
+/// Runs work with the communicator of a single rank.
 template <class Work> void alone_with_policy(Work const& work) {
   ds::comm::threads world{1, 60s};
   auto comm = world.rank(0);
@@ -154,7 +154,7 @@ TEST_CASE("buckets hold all tensors once, from the last to the first, none large
           part += plan::shards ? b.room : ranks * b.room;
           CHECK(ranks * b.room >= b.all.size);
           std::int64_t next = b.all.first_chunk;
-          for (auto const& share : b.shares) {  // one after the other, none with more room than the bucket's parts
+          for (auto const& share : b.shares) {  // consecutive, none with more room than the bucket's parts
             CHECK(share.first_chunk == next);
             next += share.chunks;
             CHECK(share.size <= b.room);
@@ -232,7 +232,7 @@ TEST_CASE("missing_is_zero: a gradient without a mark counts as zero, on that ra
         for (int t = 0; t < 3; ++t) {
           m.set(t, comm.rank(), comm.rank() + 1);
           want.set(t, 0, 2);
-          model one;  // what rank 0 has: rank 1 marks 'w0' only
+          model one;  // rank 0's gradients: rank 1 marks 'w0' only
           one.set(t, 0, 1);
           for (std::size_t k = 1; k < count; ++k) want.gradient[k] = one.gradient[k];
           if (comm.rank() == 0)
@@ -299,7 +299,7 @@ TEST_CASE("micro-batches: marks send nothing before the last; flush() needs none
         if (batch < 2) opt.step(1);
         if (batch < 2) CHECK(sent == before);
       }
-      CHECK(opt.gradient_norm() > 0);  // of what was sent, which stays
+      CHECK(opt.gradient_norm() > 0);  // of the gradients that were sent, which remains
       opt.step(1);
       alone.step(6);
       CHECK(m == want);
@@ -322,7 +322,7 @@ TEST_CASE("a look at what was sent and one at what is in memory, of ranks with o
     ds::optimizer opt{m.list(), ds::lamb{}, ds::accumulate{3}, ds::zero_grad{},
                       ds::sharded{comm, ds::overlap{.bucket_bytes = 9000}}};
     for (int batch = 0; batch < 3 && (comm.rank() == 0 || batch == 0); ++batch) {
-      for (std::size_t k = count; k-- > 0;) opt.ready(k);  // the third ones send
+      for (std::size_t k = count; k-- > 0;) opt.ready(k);  // the third micro-batch sends
       if (batch < 2) opt.step(1);
     }
     opt.gradient_norm();

@@ -46,7 +46,7 @@ namespace {
 
 constexpr int team = 3;
 
-/// do_steps(optimizer, model, first rank, last rank, weight) makes the same values in one process and on each rank.
+/// do_steps(optimizer, model, first rank, last rank, weight) gives the same values in one process and on each rank.
 template <class Model = model<float>, class Rule, class Steps, class... Ps>
 void same_steps(Steps const& do_steps, Rule const& rule, Ps... policies) {
   Model want;
@@ -148,7 +148,7 @@ TEST_CASE("flush: a rank without micro-batches meets the others, adds nothing an
         CHECK(opt.report().step == t + 1);
         CHECK(mine == expected[std::size_t(t)]);
         CHECK((n ? mine.gradient[0][0] == 0 : std::isnan(mine.gradient[0][0])));
-        flush();  // nobody has any
+        flush();  // no rank has any
         CHECK_FALSE(opt.report().applied);
         CHECK(opt.report().why == "no gradients were waiting");
         CHECK(opt.report().step == t + 1);
@@ -238,7 +238,7 @@ TEST_CASE("pointers without alignment, and no parameters at all") {
     ds::parameters<float> list;
     std::vector<std::vector<float>> value, gradient;
     m.set(0, comm.rank(), comm.rank() + 1);
-    for (std::size_t t = 0; t < sizes.size(); ++t) {  // one element on: 4 bytes past an aligned address
+    for (std::size_t t = 0; t < sizes.size(); ++t) {  // shifted by one element: 4 bytes past an aligned address
       value.emplace_back(sizes[t] + 1), gradient.emplace_back(sizes[t] + 1);
       std::copy(m.value[t].begin(), m.value[t].end(), value[t].begin() + 1);
       std::copy(m.gradient[t].begin(), m.gradient[t].end(), gradient[t].begin() + 1);
@@ -330,7 +330,7 @@ TEST_CASE("memory and explain list what ranks need to meet, beforehand, too") {
         if (b.name == name) return b.bytes;
       return std::int64_t(0);
     };
-    std::int64_t const sum = 100032;  // in 4 parts of multiples of 64
+    std::int64_t const sum = 100032;  // 4 parts that are multiples of 64
     std::int64_t const part = 7 * 4096;  // the largest share, in chunks of 4096
     CHECK(bytes("sum of gradients over ranks", ds::replicated{comm}) == 2 * (sum + 64 * 4 - sum % (64 * 4)));
     CHECK(bytes("gradients for other ranks", ds::replicated{comm}) == 0);

@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-/// What goes wrong elsewhere when several ranks train.
+/// Mistakes of other systems when several ranks train.
 
 namespace ds = descent;
 using fault = ds::comm::threads::fault;
@@ -34,10 +34,10 @@ namespace {
 
 constexpr int team = 3;
 
-/// A rule whose fields are those of a base.
+/// A rule that inherits its fields.
 struct derived : ds::sgd {};
 
-/// work(comm, policy) for replicated and sharded, each in a world of its own. What the ranks threw, by policy and rank.
+/// Runs work(comm, policy) for replicated and sharded, each in its own world. Returns what was thrown.
 template <class Work>
 std::vector<std::vector<std::string>> on_each(Work const& work) {
   std::vector<std::vector<std::string>> all;
@@ -145,7 +145,7 @@ TEST_CASE("another call, t, loss scale, frozen group or field of a rule on one r
   };
   check([](auto& opt) { opt.freeze(0); });
   check([](auto& opt) { opt.group(0).lr = 7; });
-  check([](auto& opt) { opt.group(0).weight_decay = 0.1; });  // of a rule that cannot be looked into
+  check([](auto& opt) { opt.group(0).weight_decay = 0.1; });  // the library cannot see this rule's fields
   check([](auto& opt) { opt.unscale(); });
   check([](auto& opt) { opt.set_scale_state({4}); });
   check([](auto& opt) { opt.set_step(3); });
@@ -160,7 +160,7 @@ TEST_CASE("a step() and a flush() that meet, of ranks with other micro-batches, 
          list.add("p", p.data(), g.data(), 50);
          ds::optimizer opt{list, ds::sgd{}, ds::accumulate{2}, policy};
          try {
-           opt.step();  // rank 1 has no second one
+           opt.step();  // rank 1 has no second micro-batch
            comm.rank() == 1 ? opt.flush() : opt.step();
          } catch (...) {
            CHECK(p == std::vector<float>(50, 1));
@@ -223,7 +223,7 @@ TEST_CASE("what one rank throws after ranks have met ends the others' calls: non
 TEST_CASE("trap 39: collectives read and write as many elements as they say, and no more") {
   ranks::with_ranks(team, [](auto& comm) {
     auto const each = [&]<class T>(T) {
-      for (int n : {0, 1, 3, 17}) {  // exact allocations: a sanitizer watches what lies behind
+      for (int n : {0, 1, 3, 17}) {  // exact allocations: a sanitizer detects accesses beyond them
         auto const filled = [&](int count) {
           auto one = std::make_unique<T[]>(std::size_t(count));
           for (int i = 0; i < count; ++i) one[std::size_t(i)] = ds::narrow<T>(double(comm.rank() + i));

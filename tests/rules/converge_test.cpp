@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-/// Every rule finds the minimum of problems whose minimum is known, within stated steps, with one of ten rates a factor
-/// of 3 apart, held or falling linearly to zero: in double, in float, and in half and bfloat16 with a master in float,
-/// where values and gradients go through 16 bits. Steps and distance from the minimum are the same in all of them, but
-/// for rules of signs and clipped elements on one problem.
+/// Every rule finds the known minimum of each problem within stated steps, with one of ten rates a factor of 3 apart,
+/// constant or falling linearly to zero: in double, in float, and in half and bfloat16 with a float master, where
+/// values and gradients go through 16 bits. Steps and distance from the minimum are the same in all types, except for
+/// rules that use signs or clip elements on one problem.
 
 using namespace test;
 namespace ds = descent;
@@ -94,7 +94,7 @@ struct beale {
   }
 };
 
-/// Logistic regression of 40 points with three features and an L2 term; its minimum by Newton's method is below.
+/// Logistic regression of 40 points with three features and an L2 term; Newton's method below finds its minimum.
 struct logistic {
   static constexpr char const* name = "logistic regression";
   static constexpr std::size_t size = 3;
@@ -134,7 +134,7 @@ struct logistic {
           for (std::size_t j = 0; j < 3; ++j) h[i][j] += s * (1 - s) * point(n)[i] * point(n)[j] / 40;
       }
       for (std::size_t i = 0; i < 3; ++i) h[i][i] += penalty, h[i][3] = g[i];
-      for (int k = 0; k < 3; ++k)  // Gauss and Jordan
+      for (int k = 0; k < 3; ++k)  // Gauss-Jordan
         for (int i = 0; i < 3; ++i)
           for (int j = 3; j >= k && i != k; --j) h[i][j] -= h[i][k] / h[k][k] * h[k][j];
       for (std::size_t i = 0; i < 3; ++i) x[i] -= h[i][3] / h[i][i];
@@ -147,7 +147,7 @@ struct logistic {
   }
 };
 
-/// A problem at run time, so that each rule is compiled once for each type and not for each problem.
+/// A problem at run time, so that each rule is compiled once for each type and not once for each problem.
 struct function {
   char const* name;
   std::size_t size;
@@ -160,7 +160,7 @@ struct function {
 template <class P>
 constexpr function function_of{P::name, P::size, P::steps, P::close, P::start, P::value, P::gradient};
 
-/// The smallest value on the way.
+/// The smallest value along the path.
 template <class Value, class Rule, class... Ps>
 double run(function const& f, Rule const& rule, bool falls, Ps... policies) {
   std::vector<Value> x, g(f.size);
@@ -199,8 +199,8 @@ template <class Value, class Rule, class... Ps> bool converges(function const& f
   return false;
 }
 
-/// In the valley of Rosenbrock's function the gradient at values that bfloat16 rounds often has another sign. Rules
-/// that look at signs, or clip each element, come from 24 to its floor: signSGD to 0.92, Rprop to 3.5, chains to 4.3.
+/// In the valley of Rosenbrock's function, the gradient at values rounded to bfloat16 often has another sign. Rules
+/// that use signs or clip each element come from 24 to its floor: signSGD to 0.92, Rprop to 3.5, chains to 4.3.
 template <class Rule> inline constexpr double floor_of_valley = rosenbrock::close;
 template <> [[maybe_unused]] inline constexpr double floor_of_valley<ds::signsgd> = 1;
 template <> [[maybe_unused]] inline constexpr double floor_of_valley<ds::rprop> = 4;
@@ -211,7 +211,7 @@ template <class Rule> function in_bfloat16(function f) {
   return f;
 }
 
-/// The first setting of every rule, but without decay, which moves the minimum.
+/// The first setting of every rule, without decay, which moves the minimum.
 void all_converge(function const& f) {
   each_rule_once([&]<class Rule>() {
     bool first = true;

@@ -101,7 +101,7 @@ TEST_CASE("squares that overflow: no infinity is multiplied by zero or taken fro
   CHECK(after(ds::qhadam{.nu1 = 0, .nu2 = 0, .eps = 0}) == near(1 - 1e-3));
   CHECK(after(ds::madgrad{.momentum = 0}) == 1);
   CHECK(after(ds::yogi{}) == 1);
-  CHECK(std::isfinite(after(ds::radam{})));  // descends along m^ at first
+  CHECK(std::isfinite(after(ds::radam{})));  // it first descends along m^
 }
 
 TEST_CASE("lars, larc: a group without `adapt` takes lr itself") {
@@ -226,7 +226,7 @@ TEST_CASE("rprop: a schedule of lr changes nothing") {
 TEST_CASE("schedule-free rules weight z with a power of the largest lr so far") {
   ds::schedule_free_sgd rule{.lr = 0, .power = 2};
   ds::schedule_free_sgd::memory m;
-  CHECK(rule.at(1, m).c == 0);  // 0/0: nothing is averaged yet
+  CHECK(rule.at(1, m).c == 0);  // 0/0: there is no average yet
   rule.lr = 1;
   CHECK(rule.at(2, m).c == 1);
   rule.lr = 2;
@@ -284,9 +284,9 @@ TEST_CASE("cocob: the scale of gradients, and so lr, does not matter") {
 
 namespace {
 
-/// The heavy ball in double, as its papers have it: Polyak's step from the last two points as a velocity (Sutskever et
-/// al. 2013, eq. 1-2; Nesterov's in the shifted variable, eq. 7-8), and Goyal's correction (2017, section 3). It shares
-/// nothing with the rule but its fields.
+/// The heavy ball in double, as in its papers: Polyak's step from the last two points as a velocity (Sutskever et al.
+/// 2013, eq. 1-2; Nesterov's in the shifted variable, eq. 7-8), and Goyal's correction (2017, section 3). It shares
+/// only its fields with the rule.
 struct plain_ball {
   ds::heavy_ball set;
   double x, v = 0, last = 0;
@@ -301,10 +301,10 @@ struct plain_ball {
   }
 };
 
-/// Rates that change in every step, by factors up to 8.
+/// Rates that change at every step, by factors of up to 8.
 double changing(int t) { return 0.01 * std::ldexp(1 + 0.1 * (t % 7), t % 4); }
 
-/// How far the rule is from the papers' steps with the settings `as`, at most, in 100 steps with such rates.
+/// The largest distance of the rule from the papers' steps with the settings `as`, in 100 steps with such rates.
 double from_plain(ds::heavy_ball const& rule, ds::heavy_ball const& as) {
   std::vector<double> p, g(5);
   std::vector<plain_ball> balls;

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-// Every rule against its formula written a second time, as an ordinary loop over a few elements:
-// quick to compile, so that a change of a rule is noticed within seconds. Other libraries' numbers
-// are in rules/reference_test.cpp.
+// Every rule against its formula, written a second time as a plain loop over a few elements. It compiles quickly, so
+// that a change of a rule is noticed within seconds. rules/reference_*_test.cpp have other libraries' numbers.
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
@@ -40,7 +39,7 @@ double norm(numbers const& x) {
   return std::sqrt(sum);
 }
 
-/// Eight steps of one tensor; formula(t, p, g) makes the same step in place. Whether they agree.
+/// Eight steps of one tensor; formula(t, p, g) makes the same step in place. Returns whether they agree.
 template <class Rule, class Formula> bool follows(Rule const& rule, Formula formula) {
   numbers p = start, want = start;
   naive::states<Rule, double> s(p.size());
@@ -158,7 +157,7 @@ TEST_CASE("lamb: Adam's direction with decay, as long as the tensor itself") {
     double const ratio = norm(p) / norm(u);
     for (std::size_t i = 0; i < p.size(); ++i) p[i] -= 0.1 * ratio * u[i];
   }));
-  CHECK(ds::lamb{.lr = 0.5}.at(1, {0, 4}).rate == 0.5);  // the ratio is 1 where a norm is 0
+  CHECK(ds::lamb{.lr = 0.5}.at(1, {0, 4}).rate == 0.5);  // the ratio is 1 if a norm is 0
   CHECK(ds::lamb{.lr = 0.5}.at(1, {4, 0}).rate == 0.5);
   CHECK(ds::lamb{.lr = 0.5}.at(1, {4, 16}).rate == 0.25);
 }
@@ -185,7 +184,7 @@ TEST_CASE("lars: the paper's ratio, or optax's joint one; Nesterov; lr inside th
         }
       }));
     }
-  CHECK(ds::lars{.lr = 0.5}.at(1, {0, 4, 4}).rate == 0.5);  // the ratio is 1 where a norm is 0
+  CHECK(ds::lars{.lr = 0.5}.at(1, {0, 4, 4}).rate == 0.5);  // the ratio is 1 if a norm is 0
   CHECK(ds::lars{.lr = 0.5}.at(1, {4, 0, 4}).rate == 0.5);
   CHECK(ds::lars{.lr = 0.5, .joint_norm = true}.at(1, {4, 4, 0}).rate == 0.5);
 }

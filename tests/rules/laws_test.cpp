@@ -18,8 +18,8 @@
 #include <type_traits>
 #include <vector>
 
-/// What holds for every rule, whatever it computes. Few optimizer types a rule keep this quick to
-/// compile.
+/// Laws that hold for every rule, whatever it computes. Each rule needs only a few optimizer types, to limit compile
+/// time.
 
 using namespace test;
 
@@ -37,8 +37,7 @@ void append_states(tensors& all, Optimizer const& opt, std::string const& name) 
   }
 }
 
-/// Values and states of the tensors after some steps with the gradients of the problem, times a
-/// factor.
+/// Values and states of the tensors after some steps with the gradients of the problem, times a factor.
 template <class Rule> outcome<Rule> run(Rule const& rule, problem<float> p, int steps, double scale = 1) {
   auto opt = optimizer_of(p.parameters(), rule);
   for (int t = 1; t <= steps; ++t) {
@@ -50,7 +49,7 @@ template <class Rule> outcome<Rule> run(Rule const& rule, problem<float> p, int 
   return result;
 }
 
-/// Whether all values are finite after each of 16 steps with gradients of a size, in one of four orders with others.
+/// Whether all values stay finite for 16 steps with gradients of this size, in one of four orders with others.
 template <class T, class Optimizer> bool stay_finite(problem<T>& p, Optimizer& opt, double size, int order) {
   bool finite = true;
   for (int t = 1; t <= 16; ++t) {
@@ -150,8 +149,7 @@ TEST_CASE("every rule: the order of tensors does not matter") {
       b.step();
     }
     if constexpr (!modelwide<Rule>) CHECK(same_bits(forward.value, backward.value));
-    else  // a sum in double over the model is rounded in another order: rarely, one float is
-          // another
+    else  // a sum in double over the model is rounded in another order: rarely, one float differs
       for (std::size_t k = 0; k < forward.value.size(); ++k)
         for (std::size_t i = 0; i < forward.value[k].size(); ++i)
           REQUIRE(ulps(format_of<float>, forward.value[k][i], backward.value[k][i]) <= 1);

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-/// What is particular to rules that look at the loss; the tests of every rule try them too.
+/// What is specific to rules that read the loss; the tests of every rule also cover them.
 
 using namespace test::reference;
 namespace ds = descent;
@@ -30,7 +30,7 @@ template <class Rule> void follow_losses(std::string const& name, int cases) {
   });
 }
 
-/// Minimises f(x, y) = x^2 + 4 y^2 + least, with the loss as a Loss; how far above the least it ends.
+/// Minimises f(x, y) = x^2 + 4 y^2 + least, with the loss as a Loss; returns the final distance above the minimum.
 template <class Loss = float, class Rule> double minimised(Rule const& rule, int steps, double least = 0) {
   std::vector<double> x{1, -0.5}, g(2);
   Loss f = 0;
@@ -61,7 +61,7 @@ TEST_CASE("polyak: the step ends where the tangent meets the smallest value") {
 }
 
 TEST_CASE("polyak and momo: with a gradient of zero and a loss above the least no value moves") {
-  // (f - f_min) / ||g||^2 is infinite there, and 0 / 0 where f is f_min.
+  // (f - f_min) / ||g||^2 is infinite here, and 0 / 0 if f is f_min.
   auto const stays = [](auto rule, double gradient, float loss) {
     CAPTURE(gradient);
     CAPTURE(loss);
@@ -74,7 +74,7 @@ TEST_CASE("polyak and momo: with a gradient of zero and a loss above the least n
     CHECK(x == std::vector<double>{1, -3});
   };
   for (float loss : {8.f, 0.f})
-    for (double gradient : {0.0, 1e-9}) {  // of which ||g||^2 is below 2^-52
+    for (double gradient : {0.0, 1e-9}) {  // ||g||^2 is below 2^-52
       stays(ds::polyak{}, gradient, loss);
       stays(ds::polyak{.plus = true}, gradient, loss);
       stays(ds::momo{}, gradient, loss);

@@ -8,13 +8,13 @@
 #include <limits>
 #include <vector>
 
-/// Rules with memory, and starts that depend on a rule's fields.
+/// Rules with memory, and start values that depend on a rule's fields.
 
 namespace ds = descent;
 
 namespace {
 
-/// p <- p - lr n in the n-th update that the group saw.
+/// p <- p - lr n in the n-th update of the group.
 struct counting {
   double lr = 1;
   template <class Real> struct state {};
@@ -31,8 +31,7 @@ struct counting {
 };
 static_assert(ds::update_rule<counting> && ds::has_memory<counting> && !ds::has_sums<counting>);
 
-/// The sum of g n over the model or the tensor, with the n of the memory before the update, is what p moves by and n
-/// grows by.
+/// p moves by, and n grows by, the sum of g n over the model or the tensor, with the n of the memory before the update.
 template <ds::scope Over = ds::scope::model> struct weighed {
   template <class Real> struct state {};
   template <class Real> struct terms { Real n; };
@@ -53,7 +52,7 @@ template <ds::scope Over = ds::scope::model> struct weighed {
 };
 static_assert(ds::update_rule<weighed<>> && ds::has_sums_of_memory<weighed<>>);
 
-/// The state starts at first.
+/// The state starts at `first`.
 struct starting {
   double first = 3;
   template <class Real> struct state { Real s; };

@@ -49,7 +49,7 @@ auto near(double x, double epsilon = 1e-14) { return doctest::Approx(x).epsilon(
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Values after steps on the gradients of the problem, by a rule and its policies.
+/// Values after steps of a rule with policies on the gradients of the problem.
 template <class Rule, class... Ps> std::vector<std::vector<double>> run(Rule const& rule, int steps, Ps... policies) {
   problem<double> p({5, 1, 12});
   ds::optimizer opt{p.parameters(), rule, policies...};
@@ -124,7 +124,7 @@ TEST_CASE("padam: partial = 0 is SGD with momentum, partial = 1/2 Adam, and 1/4 
 
 namespace {
 
-/// What apex's LARC does to a gradient before its optimizer steps, but for norms of 0.
+/// What apex's LARC does to a gradient before its optimizer steps, except for norms of 0.
 std::vector<double> adapted(std::vector<double> const& p, std::vector<double> g, ds::larc<ds::sgd> const& r) {
   double const rate = r.trust * norm(p) / (norm(g) + norm(p) * r.weight_decay + r.eps);
   double const a = r.clip ? std::min(rate / r.lr, 1.0) : rate;
@@ -198,7 +198,7 @@ TEST_CASE("layerwise: with a highest ratio of 1, the norm of a step is at most l
 
 namespace {
 
-/// 100 steps of layerwise, by the inner rule at a schedule, alone on parameters that stand at 0: its steps are u.
+/// 100 steps of layerwise at a schedule, against the inner rule alone on parameters held at 0, whose steps are u.
 template <class Inner> void scales(Inner inner, auto const& schedule, ds::layerwise<Inner> rule) {
   problem<double> ours({5, 1, 12}), steps({5, 1, 12}), theirs({5, 1, 12});
   ds::optimizer a{ours.parameters(), rule, ds::learning_rate(schedule)};
@@ -242,7 +242,7 @@ TEST_CASE("sophia: m / max(gamma h, eps), clipped; negative curvature counts as 
   g[3] = -100;
   opt.step();
   CHECK(p[3] == 2.0);
-  CHECK(opt.state<1>("p")[2] == -100);  // is the caller's
+  CHECK(opt.state<1>("p")[2] == -100);  // set by the caller
 }
 
 TEST_CASE("sophia: decay is decoupled and not clipped; bias correction is optax's") {
@@ -254,17 +254,17 @@ TEST_CASE("sophia: decay is decoupled and not clipped; bias correction is optax'
 
 namespace {
 
-/// YellowFin from the paper's algorithms, on all elements at once, with every gradient so far at hand instead of means
-/// that are carried along, and the single step solved by bisection.
+/// YellowFin from the paper's algorithms, on all elements at once, with all earlier gradients instead of running means,
+/// and the single step solved by bisection.
 struct plain_yellowfin {
   ds::yellowfin r;
   std::vector<double> x;
   std::vector<std::vector<double>> gradients;
-  std::vector<double> velocity, least, most, ratio;  // the last three: one number a step
+  std::vector<double> velocity, least, most, ratio;  // the last three: one number per step
   double mu = 0, rate = 0;
   int by_range = 0, by_cubic = 0;
 
-  /// The mean over beta of what f(i) is at step i, corrected for its start or not.
+  /// The mean with beta of f(i) at step i, with or without bias correction.
   template <class F> double mean(F f, bool corrected) const {
     double sum = 0, weights = 0;
     for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -313,8 +313,8 @@ struct plain_yellowfin {
 }  // namespace
 
 TEST_CASE("yellowfin: 300 steps as a plain loop over the paper's algorithms, with two tensors") {
-  // Noise around a slope, so that the cubic decides; noise of changing size, so that the range of curvatures does; and
-  // the same gradient all the time, without variance.
+  // Noise around a slope, so that the cubic decides; noise of changing size, so that the range of curvatures decides;
+  // and the same gradient at every step, without variance.
   int by_range = 0, by_cubic = 0;
   for (ds::yellowfin rule : {ds::yellowfin{.lr = 0.5}, ds::yellowfin{.beta = 0.9, .first_lr = 0.01, .eps = 1e-3},
                              ds::yellowfin{.beta = 0.95, .eps = 1e-4, .weight_decay = 0.01}})

@@ -18,9 +18,8 @@
 #include <iterator>
 #include <limits>
 
-/// Eight floats at once against one after the other: the same bits, whatever the numbers. This
-/// needs a compiler that fuses no multiply-add, as x86-64 is without further flags; two that are
-/// not a number count as the same.
+/// Eight floats at once against one after another: the same bits for any numbers. This needs a compiler that does not
+/// fuse multiply-add, as for x86-64 without further flags. Any two NaNs count as the same.
 
 using namespace test;
 namespace ds = descent;
@@ -28,7 +27,7 @@ namespace dt = descent::detail;
 
 namespace {
 
-/// Numbers that arithmetic handles in ways of its own.
+/// Numbers that arithmetic treats specially.
 float special(std::size_t i) {
   using limits = std::numeric_limits<float>;
   float const all[] = {0.f,
@@ -56,7 +55,7 @@ float special(std::size_t i) {
   return all[i % std::size(all)];
 }
 
-constexpr std::size_t n = 22 * 22 + 3;  // every pair of special numbers and a part of a packet
+constexpr std::size_t n = 22 * 22 + 3;  // every pair of special numbers and part of a packet
 
 /// All streams of one tensor.
 template <class Plan> struct streams {

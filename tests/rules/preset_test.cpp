@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-/// Presets are what the frameworks do when only the learning rate is given.
+/// Presets do what the frameworks do if only the learning rate is given.
 
 using namespace test::reference;
 namespace preset = descent::preset;
@@ -57,11 +57,11 @@ TEST_CASE("presets of optax follow it") {
   follows("radam", "optax", preset::optax::radam());
 }
 
-// ---- frameworks that are not at hand: their formula, written down from their source, in double ----------------------
+// ---- frameworks that are not at hand: formulas from their source, in double -----------------------------------------
 
 namespace {
 
-/// Two tensors with a gradient of their own at each step.
+/// Two tensors with a different gradient at each step.
 struct two_tensors {
   std::vector<double> p[2] = {{1, -2, 0.5, 0.125}, {-0.25, 3}}, g[2] = {std::vector<double>(4), std::vector<double>(2)};
   void gradients(int t) {
@@ -109,7 +109,7 @@ struct moments {
   }
 };
 
-/// The same where a tensor moves by -rate(t, |p|, |u|) u; u = direction(t, p, m, v) of each element, with Adam's betas.
+/// The same if a tensor moves by -rate(t, |p|, |u|) u; u = direction(t, p, m, v) of each element, with Adam's betas.
 template <class Rule, class Direction, class Rate>
 void agrees_by_tensor(Rule const& rule, Direction direction, Rate rate) {
   agrees(rule, [s = moments{}, direction, rate](int t, int k, auto& p, auto const& g) mutable {
@@ -133,7 +133,7 @@ template <class Rule, class Formula> void agrees_by_element(Rule const& rule, Fo
   });
 }
 
-/// The same for each element: formula(t, p, g, a, b) with two numbers a and b of its own, which start at `start`.
+/// The same for each element: formula(t, p, g, a, b) with two own numbers a and b, which start at `start`.
 template <class Rule, class Formula> void agrees_with_two(Rule const& rule, Formula formula, double start = 0) {
   moments s;
   for (int k = 0; k < 2; ++k)
@@ -143,14 +143,14 @@ template <class Rule, class Formula> void agrees_with_two(Rule const& rule, Form
   });
 }
 
-/// With this decay.
+/// The rule with this decay.
 template <class Rule> Rule decayed(Rule rule, double weight_decay) {
   rule.weight_decay = weight_decay;
   return rule;
 }
 
 double corrected(double b, int t) { return 1 - std::pow(b, t); }
-/// Adam's rate with both corrections in it.
+/// Adam's rate with both bias corrections.
 double corrected_rate(double lr, int t) { return lr * std::sqrt(corrected(0.999, t)) / corrected(0.9, t); }
 /// Adam's direction.
 double corrected_direction(int t, double m, double v, double eps, double eps_root = 0) {
@@ -182,7 +182,7 @@ auto adagrad_with(double lr, double decay) {
   };
 }
 
-/// apex/optimizers/fused_novograd.py, csrc/multi_tensor_novograd.cu: the norm n, kept and blended as a norm.
+/// apex/optimizers/fused_novograd.py, csrc/multi_tensor_novograd.cu: the norm n, stored and blended as a norm.
 struct apex_novograd {
   double lr, eps, wd;
   bool inside, averaging, zero;
@@ -249,7 +249,7 @@ TEST_CASE("bitsandbytes: Adam and AdamW shrink what the step has made (csrc/kern
   agrees_by_element(preset::bitsandbytes::AdamW(), formula(1e-2));
   agrees_by_element(preset::bitsandbytes::Adam(), formula(0));
   auto strong = preset::bitsandbytes::Adam();
-  strong.weight_decay = 20;  // where the order shows
+  strong.weight_decay = 20;  // large enough to show the order
   agrees_by_element(strong, formula(20));
 }
 
@@ -300,7 +300,7 @@ TEST_CASE("tiny-cuda-nn: Novograd, exact in its first step, with decay of its ow
 }
 
 TEST_CASE("DeepSpeed: FusedLamb takes the norm of raw moments, clamps, and corrects the rate (csrc/lamb)") {
-  for (double const wd : {0.0, 0.1, 200.0})  // |u| is about wd |p| for the last, so that the ratio is below 0.01
+  for (double const wd : {0.0, 0.1, 200.0})  // with the last, |u| is about wd |p|, so the ratio is below 0.01
     for (double const largest : {10.0, 0.5}) {
       auto rule = preset::deepspeed::FusedLamb();
       CHECK(rule.max_ratio == 10);

@@ -24,7 +24,7 @@ namespace ds = descent;
 
 namespace {
 
-/// Numbers that follow the word in with=<word>:<number>:<number>; none where another word stands there.
+/// The numbers that follow the word in with=<word>:<number>:<number>; empty if there is another word.
 std::vector<double> numbers(golden const& g, std::string const& word) {
   std::istringstream parts(g.options.at("with"));
   std::string part;
@@ -35,7 +35,7 @@ std::vector<double> numbers(golden const& g, std::string const& word) {
   return all;
 }
 
-/// The cases of the policy that make(g) makes, whose gradients are sign times those of (p - 2)^2 / 2^k.
+/// The cases of the policy that make(g) makes; gradients are sign times those of (p - 2)^2 / 2^k.
 template <class Make> void follow_policies(char const* word, int cases, int sign, Make const& make) {
   auto const chosen = [&](golden const& g) { return g.options.at("with").starts_with(word); };
   each_case("values_around.txt", cases, chosen, [&](golden const& g) {

@@ -18,7 +18,7 @@ using namespace test::reference;
 namespace ds = descent;
 
 TEST_CASE("qhm, qhadam, adabound, padam and sophia follow their peers for 100 steps") {
-  // pytorch_optimizer adds 1e-15 to v of adabound under the root.
+  // pytorch_optimizer adds 1e-15 to v of adabound under the square root.
   follow_all("values_more.txt", named<ds::qhm>{"qhm"}, named<ds::qhadam>{"qhadam"},
              named<ds::adabound>{"adabound", {.in_double = 1e-12}}, named<ds::padam>{"padam"},
              named<ds::sophia>{"sophia"});
@@ -27,7 +27,7 @@ TEST_CASE("qhm, qhadam, adabound, padam and sophia follow their peers for 100 st
 TEST_CASE("sophia with the curvature that its caller writes follows optax") {
   each_case("values_more.txt", 2, has_schedule, [](golden const& g) {
     REQUIRE(g.options.at("schedule") == "curvature");
-    // The caller feeds h after steps 1, 6, 11, ...
+    // The caller sets h after steps 1, 6, 11, ...
     auto const step = []<class Real>(tensors<Real>& p, auto& opt, int t) {
       p.backward(t);
       opt.step();

@@ -27,8 +27,7 @@ namespace ds = descent;
 
 namespace {
 
-/// The largest distance of the values from the oracle's. All are below 2, where an ulp of float
-/// is 1.2e-7.
+/// The largest distance of the values from the oracle's. All are below 2, where an ulp of float is 1.2e-7.
 template <class Value> double distance(problem<Value> const& p, auto const& truth) {
   double most = 0;
   for (std::size_t k = 0; k < p.value.size(); ++k)
@@ -52,7 +51,7 @@ double distance_after_three(Rule const& rule, std::vector<std::size_t> const& si
   return distance(p, truth);
 }
 
-constexpr double three_steps = 3e-7;  // rounding of values, and of steps that are much smaller
+constexpr double three_steps = 3e-7;  // rounding of values, and of steps, which are much smaller
 
 }  // namespace
 
@@ -85,8 +84,7 @@ TEST_CASE("every rule: 10,000 tensors") {
 
 namespace {
 
-/// A tensor that starts `offset` elements into 16-byte aligned memory, with elements around it that
-/// nobody may touch.
+/// A tensor that starts `offset` elements into 16-byte aligned memory, with elements around it that must not change.
 template <class T> struct placed {
   static constexpr std::size_t margin = 16;
   std::size_t offset, count;
@@ -111,7 +109,7 @@ template <class T> struct placed {
   std::size_t room() const { return 2 * margin + packet + count; }
 };
 
-/// The values after two steps, with value and gradient at some offset.
+/// The values after two steps, with value and gradient at these offsets.
 template <class Value, class Gradient, class Rule, class... Ps>
 std::vector<Value> stepped(Rule const& rule, std::size_t value_at, std::size_t gradient_at, Ps... policies) {
   std::size_t const n = 2 * packet + 3;
@@ -192,7 +190,7 @@ TEST_CASE("an update beyond element 2^32 reaches the right memory") {
   using plan = ds::detail::plan<ds::half, ds::bfloat16, ds::adam, ds::states<ds::half>>;
   std::int64_t const at = (std::int64_t{1} << 32) + 40;
   std::size_t const bytes = (std::size_t(at) + 4096) * 2;
-  std::vector<void*> streams;  // address space alone: only touched pages become memory
+  std::vector<void*> streams;  // only address space: touched pages become memory
   for (int i = 0; i < 4; ++i)
     streams.push_back(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (std::find(streams.begin(), streams.end(), MAP_FAILED) == streams.end()) {

@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-/// What the machine does around a rule: skipped steps, clipping, groups, frozen groups.
+/// What a step does around its rule: skips, clipping, groups, frozen groups.
 
 using namespace test;
 namespace ds = descent;
@@ -36,7 +36,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity(),
                  not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// A copy of all that an optimizer with a float master keeps, as bits.
+/// A copy of everything that an optimizer with a float master keeps, as bits.
 template <class Rule>
 std::vector<std::vector<float>> kept(auto const& opt, problem<ds::half> const& p) {
   std::vector<std::vector<float>> all;
@@ -204,7 +204,7 @@ TEST_CASE(
     for (std::size_t s = 0; s < ds::detail::members<Rule::template state>; ++s)
       for (std::size_t i = 0; i < opt.state("tensor3", s).size(); ++i)
         CHECK(opt.state("tensor3", s)[i] ==
-              reinterpret_cast<double const*>(&truth.tensors[3].s[i])[s]);  // as it started
+              reinterpret_cast<double const*>(&truth.tensors[3].s[i])[s]);  // the start value
   });
 }
 

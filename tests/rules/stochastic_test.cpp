@@ -15,20 +15,20 @@
 #include <string>
 #include <utility>
 
-/// 16-bit values without a master, where updates are below half a unit in the last place: with nearest rounding a rule
-/// stands still, with stochastic rounding it goes on learning.
+/// 16-bit values without a master, with updates below half a unit in the last place: a rule stalls with nearest
+/// rounding and keeps learning with stochastic rounding.
 
 using namespace test;
 namespace ds = descent;
 
-/// Why nearest rounding does not stop a rule at any rate, if it does not.
+/// Why nearest rounding does not stop the rule at any rate, if so.
 template <class Rule> inline constexpr char const* never_stalls = nullptr;
 template <>
 inline constexpr char const* never_stalls<ds::rprop> = "each element's step grows until it moves the value";
 template <> inline constexpr char const* never_stalls<ds::madgrad> = "the value follows sums in the state";
 template <> inline constexpr char const* never_stalls<ds::cocob> = "the value is a function of the state alone";
 
-/// Why its state needs more than 16 bits, if it does.
+/// Why the state needs more than 16 bits, if so.
 template <class Rule> inline constexpr char const* needs_wide_state = nullptr;
 template <> inline constexpr char const* needs_wide_state<ds::layerwise<ds::rmsprop>> =
     "its first setting is centered, and v - g_^2 is less than the rounding of v";
@@ -45,7 +45,7 @@ template <class Value, class... States> void keeps_learning(auto const& rule, ch
   else CHECK(x.nearest > 0.5);
 }
 
-/// The first setting of every rule, but without decay, which moves the minimum.
+/// The first setting of every rule, without decay, which moves the minimum.
 template <class Value, class... States> void all_keep_learning() {
   each_rule_once([]<class Rule>() {
     bool first = true;

@@ -13,8 +13,8 @@
 #include <span>
 #include <utility>
 
-/// Whole optimizers with every type in every role, against the rule in double from what was stored
-/// before each step; and each combination of types without the machine.
+/// Whole optimizers with every type in every role, compared with the rule in double from what was stored before each
+/// step; and each combination of types without an optimizer.
 
 using namespace test;
 namespace ds = descent;
@@ -23,7 +23,7 @@ namespace {
 
 template <class Value, class Gradient, class... Ps> struct with {};
 
-/// 20 steps.
+/// Checks 20 steps.
 template <class Value, class Gradient, class Rule, class... Ps>
 void check(row<Rule> const& row, with<Value, Gradient, Ps...>) {
   using plan = ds::detail::plan<Value, Gradient, Rule, Ps...>;

@@ -23,7 +23,7 @@ namespace {
 
 std::vector<std::size_t> const sizes = {5, 4097, 1, 0, 8, 9000};
 
-/// Multiplies gradients by 1 / norm where their norm is above 1: that of all which are not frozen, or each tensor's.
+/// Multiplies gradients by 1 / norm if their norm is above 1: the norm of all that are not frozen, or of each tensor.
 template <class Rule> void clip(oracle<Rule>& x, bool alone) {
   double all = 0;
   for (auto& one : x.tensors) {
@@ -38,7 +38,7 @@ template <class Rule> void clip(oracle<Rule>& x, bool alone) {
     for (double& g : one.g) g /= std::fmax(1, std::sqrt(all));
 }
 
-/// One tensor is in a group of its own with another rule, which sleeps in update 3; update 4 is skipped at first.
+/// One tensor has its own group with another rule, which is frozen in update 3; update 4 is skipped at first.
 template <class Rule, class... Ps> void follows(Rule const& rule, Rule const& other, Ps... policies) {
   problem<double> p(sizes);
   p.group = {0, 1, 0, 0, 0, 0};
@@ -49,7 +49,7 @@ template <class Rule, class... Ps> void follows(Rule const& rule, Rule const& ot
     opt.freeze(1, t == 3);
     truth.frozen[1] = t == 3;
     auto const sleeping = p.value[1];
-    if (t == 4) {  // nothing that a rule remembers may change
+    if (t == 4) {  // nothing in the rule's memory may change
       p.grad[4][7] = std::numeric_limits<double>::quiet_NaN();
       opt.step();
       CHECK(opt.report().skipped == 1);

@@ -38,13 +38,13 @@ template <class Rule, class... Backend> problem<float> run(Rule const& rule, Bac
 void in_team(std::int64_t n, ds::detail::loop_body f) { ds::omp::in_team(n, f); }
 #endif
 
-/// The loop of any_system, until the end of the block.
+/// Sets the loop of any_system until the end of the block.
 struct looping {
   explicit looping(void (*loop)(std::int64_t, ds::detail::loop_body)) { any_system::loop = loop; }
   ~looping() { any_system::loop = ds::default_system::each; }
 };
 
-/// The rules that go through omp itself and Thrust's systems, too: one without sums and one with.
+/// Rules that are also tested with omp itself and Thrust's systems: one without sums and one with sums.
 template <class Rule>
 inline constexpr bool on_every_system = std::is_same_v<Rule, ds::adamw> || std::is_same_v<Rule, ds::lamb>;
 

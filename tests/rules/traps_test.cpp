@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Mistakes and surprises of other systems' update rules, each as a fact that they would fail; the name says whose. The
-// table of all is docs/design/traps.md. Others are in optimizer/, policies/ and ranks/.
+// Mistakes and surprises of other systems' update rules. Each is a test that those systems would fail; the name says
+// which. docs/design/traps.md lists all of them. Others are in optimizer/, policies/ and ranks/.
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/loss_at.hpp>
@@ -62,7 +62,7 @@ namespace {
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// Where a number is after these gradients.
+/// The value of a parameter after these gradients.
 template <class Rule> double walk(Rule const& rule, double start, std::vector<double> const& gradients) {
   trial<Rule> t(rule, {start});
   double p = start;
@@ -84,7 +84,7 @@ template <class Value> struct pair_of_groups {
 }  // namespace
 
 TEST_CASE("trap of DeepSpeed's Lion: where the sign is of zero, nothing moves, whatever the rule of signs") {
-  // csrc/lion and ops/lion: c > 0 ? -lr : lr, so that rows without a gradient climb.
+  // csrc/lion and ops/lion: c > 0 ? -lr : lr, so rows without a gradient climb.
   std::vector<double> const zeros(5, 0.0);
   CHECK(walk(ds::lion{.lr = 0.5}, 3, zeros) == 3);
   CHECK(walk(ds::signsgd{.lr = 0.5}, 3, zeros) == 3);
@@ -96,15 +96,15 @@ TEST_CASE("trap of DeepSpeed's Lion: where the sign is of zero, nothing moves, w
 }
 
 TEST_CASE("trap of optax's rprop: the first update moves by the first gradient, and each by its own") {
-  // optax emits the step of the call before: 0 at the first.
+  // optax emits the step of the previous call: 0 at the first.
   ds::rprop const rule{.lr = 0.25};
   CHECK(walk(rule, 1, {2}) == 0.75);
   CHECK(walk(rule, 1, {2, 2}) == 0.75 - 0.25 * 1.2);
-  CHECK(walk(rule, 1, {2, -2}) == 0.75);  // the sign turned: no step back, and none in the old direction
+  CHECK(walk(rule, 1, {2, -2}) == 0.75);  // the sign changed: no step back, and none in the old direction
 }
 
 TEST_CASE("trap of torch.optim.ASGD: a new lr holds in the step that it is set for, not in the next") {
-  // asgd.py computes eta for the next step at the end of this one.
+  // asgd.py computes eta for the next step at the end of the current step.
   double p[1] = {1}, g[1] = {1};
   ds::parameters<double> list;
   list.add("p", p, g, 1);
@@ -117,7 +117,7 @@ TEST_CASE("trap of torch.optim.ASGD: a new lr holds in the step that it is set f
 }
 
 TEST_CASE("trap of apex's LARC: a tensor whose norm is 0 keeps its decay, and lr itself, also above 1") {
-  // LARC.py leaves the decay out, as it leaves its whole branch out.
+  // LARC.py omits the decay with its whole branch.
   CHECK(walk(ds::larc<ds::sgd>{.lr = 0.5, .weight_decay = 0.25}, 2, {0}) == 2 - 0.5 * 0.25 * 2);
   CHECK(walk(ds::larc<ds::sgd>{.lr = 4}, 0, {1}) == -4);
   CHECK(walk(ds::larc<ds::sgd>{.lr = 4, .weight_decay = 0.125, .clip = false}, 2, {0}) == 2 - 4 * 0.125 * 2);
@@ -149,7 +149,7 @@ TEST_CASE("trap of LAMB, LARS and NovoGrad: tensors, gradients and steps of zero
 }
 
 TEST_CASE("trap of apex's and flashlight's NovoGrad: the first steps are as long as the later ones") {
-  // apex starts v at the first norm and corrects it for bias all the same; flashlight starts it at 0 and does not.
+  // apex starts v at the first norm and still corrects it for bias; flashlight starts it at 0 and does not correct it.
   trial t(ds::novograd{.lr = 0.125, .beta1 = 0, .beta2 = 0.999, .eps = 1e-12}, {0, 0});
   for (int n = 1; n <= 20; ++n) {
     CAPTURE(n);
@@ -160,7 +160,7 @@ TEST_CASE("trap of apex's and flashlight's NovoGrad: the first steps are as long
 }
 
 TEST_CASE("trap of tiny-cuda-nn and flashlight: decoupled decay is lr wd p at the first step as at the thousandth") {
-  // tiny-cuda-nn multiplies it with the bias correction (0.32 at t = 1), flashlight not even with lr.
+  // tiny-cuda-nn multiplies it by the bias correction (0.32 at t = 1), flashlight not even by lr.
   auto const decays = [](auto rule) {
     rule.lr = 0.25;
     rule.weight_decay = 0.125;
@@ -186,7 +186,7 @@ TEST_CASE("trap of tiny-cuda-nn and flashlight: decoupled decay is lr wd p at th
 }
 
 TEST_CASE("trap of optax's Adafactor: decay is times lr, without it only where decay_by_lr is off") {
-  // With gradients of zero decay alone moves the value.
+  // With zero gradients, only decay moves the value.
   auto const after = [](double lr, bool by_lr) {
     return walk(ds::adafactor{.lr = lr, .weight_decay = 0.125, .decay_by_lr = by_lr}, 1, {0, 0});
   };
@@ -197,7 +197,7 @@ TEST_CASE("trap of optax's Adafactor: decay is times lr, without it only where d
 }
 
 TEST_CASE("trap of bitsandbytes' AdamW: decay is of the parameter before the step, not after it") {
-  // p <- (p - lr u)(1 - lr wd) there: another lr^2 wd u.
+  // There, p <- (p - lr u)(1 - lr wd): another lr^2 wd u.
   ds::adamw const rule{.lr = 0.5, .beta1 = 0, .beta2 = 0, .eps = 0, .weight_decay = 0.5};
   CHECK(walk(rule, 3, {2}) == 3 - 0.5 * (1 + 0.5 * 3));
 }
@@ -213,7 +213,7 @@ TEST_CASE("trap of ensmallen's DemonSGD: a momentum that decays shrinks the mome
 }
 
 TEST_CASE("trap of bitsandbytes and apex: no setting is taken and then ignored") {
-  // There: dampening, nesterov, momentum of RMSprop, amsgrad.
+  // Ignored there: dampening, nesterov, momentum of RMSprop, amsgrad.
   std::vector<double> const gs{1, -2, 0, 0.5};
   auto const differ = [&](auto const& a, auto const& b) { CHECK(walk(a, 1, gs) != walk(b, 1, gs)); };
   ds::sgd const sgd{.lr = 0.1, .momentum = 0.5};
@@ -268,7 +268,7 @@ TEST_CASE("trap of optax's ACProp: where nothing was believed yet, the step is b
   ds::optimizer half{list, ds::acprop{.lr = 1e-3}, ds::states<ds::half>{}};
   for (int t = 0; t < 5; ++t) half.step();
   CHECK(std::abs(ds::widen<double>(p[0]) - 1) < 1e-4);
-  // A group that sleeps through the first steps.
+  // A group that is frozen in the first steps.
   pair_of_groups<float> x;
   ds::optimizer opt{x.list(), ds::acprop{.lr = 0.5}};
   opt.freeze(1);
@@ -280,7 +280,7 @@ TEST_CASE("trap of optax's ACProp: where nothing was believed yet, the step is b
 }
 
 TEST_CASE("trap of clip as min(max(x, low), high): what is not a number is not clipped into a step") {
-  // torch.clamp and jnp.clip keep it; a bound of it would walk on for ever. bitsandbytes leaves such elements out.
+  // torch.clamp and jnp.clip keep NaN; a bound in its place would keep moving. bitsandbytes skips such elements.
   auto const bad = [](double p) { return std::isnan(p); };
   CHECK(bad(walk(ds::sophia{}, 1, {not_a_number})));
   CHECK(bad(walk(ds::sophia{}, 1, {1, not_a_number, 1})));
@@ -293,12 +293,12 @@ TEST_CASE("trap of clip as min(max(x, low), high): what is not a number is not c
   CHECK(bad(walk(ds::adagrad{}, 1, {1, not_a_number, 1})));
   CHECK(bad(walk(ds::yogi{}, 1, {1, not_a_number})));
   CHECK(bad(walk(ds::cocob{}, 1, {1, not_a_number})));
-  // Those of signs stand still.
+  // Sign rules do not move.
   CHECK(walk(ds::lion{}, 1, {not_a_number}) == 1);
   CHECK(walk(ds::signum{}, 1, {not_a_number}) == 1);
   CHECK(walk(ds::signsgd{}, 1, {not_a_number}) == 1);
   CHECK(walk(ds::rprop{}, 1, {not_a_number}) == 1);
-  // Nor is a curvature that is none.
+  // The same for a curvature that is NaN.
   double p[1] = {1}, g[1] = {1}, h[1] = {not_a_number};
   ds::parameters<double> list;
   list.add("p", p, g, 1);
@@ -342,7 +342,7 @@ TEST_CASE(
 }
 
 TEST_CASE("trap of squares beyond float: clipping the norm first keeps one large gradient out of the moments") {
-  // Without it the square of 1e20 is infinite in every system's float moments, and its parameter never moves again.
+  // Without it, the square of 1e20 is infinite in every system's float moments, and its parameter never moves again.
   auto const goes_on = [](auto const& rule) {
     float p[2] = {1, 1}, g[2] = {1e20f, 1};
     ds::parameters<float> list;
@@ -366,7 +366,7 @@ TEST_CASE("trap of squares beyond float: clipping the norm first keeps one large
 }
 
 TEST_CASE("trap of apex's step count for each group: t goes on while a group sleeps, also here, as freeze() says") {
-  // torch counts for each parameter, so that Adam's first step after any sleep is lr there, and up to 3.16 lr here.
+  // torch counts for each parameter, so Adam's first step after any freeze is lr there, and up to 3.16 lr here.
   pair_of_groups<double> x;
   ds::optimizer opt{x.list(), ds::adam{.lr = 0.5, .eps = 0}};
   opt.freeze(1);

@@ -50,7 +50,7 @@ namespace {
 constexpr std::int64_t last_step = std::int64_t{1} << 62;
 real const pi = std::acos(real(-1));
 
-/// A schedule that starts at `first` and has the value `end` from step `steps` on, exactly.
+/// A schedule that starts at `first` and is exactly `end` from step `steps` on.
 template <class S> void check_ends(S const& s, double first, double end, std::int64_t steps) {
   s.check();
   CHECK(s(0) == first);
@@ -61,7 +61,7 @@ template <class S> void check_ends(S const& s, double first, double end, std::in
   CHECK(s(steps - 1) != end);
 }
 
-/// No step of the first `steps` moves by more than `most`, and all move to the same side or rest.
+/// No step of the first `steps` moves by more than `most`, and none goes up.
 template <class S> void check_falls_smoothly(S const& s, std::int64_t steps, double most) {
   for (std::int64_t t = 0; t < steps; ++t) {
     CAPTURE(t);
@@ -70,7 +70,7 @@ template <class S> void check_falls_smoothly(S const& s, std::int64_t steps, dou
   }
 }
 
-/// Whether got is want to a few units in the last place of `scale`.
+/// Whether got equals want to a few units in the last place of `scale`.
 bool near(double got, real want, real scale) { return std::fabs(real(got) - want) <= 8 * real(0x1p-53) * scale; }
 
 real cosine_at(ds::cosine const& s, std::int64_t t) {
@@ -240,7 +240,7 @@ TEST_CASE("any 64-bit step: every schedule returns, finite from step 0 on, and n
     for (std::int64_t t : {0 * one, one, one << 31, one << 53, last_step, most - 1, most}) {
       CAPTURE(t);
       CHECK(std::isfinite(s(t)));
-      s(-t), s(-t - 1);  // no step is that, but a caller may have mistaken it for one
+      s(-t), s(-t - 1);  // not a valid step, but a caller may pass it by mistake
     }
   };
   auto const of_length = [&](std::int64_t n) {
@@ -435,7 +435,7 @@ TEST_CASE("Megatron's rates and weight decay, warm-up from 0 or more included, a
     CHECK(decay(t) == doctest::Approx(0.01 + 0.09 * v).epsilon(1e-13));
     CHECK(decay_wave(t) == doctest::Approx(0.01 + 0.09 * 0.5 * (1 + std::cos(M_PI * (1 - v)))).epsilon(1e-13));
   }
-  CHECK(root(59) == least);  // the floor is met before the end
+  CHECK(root(59) == least);  // it reaches the floor before the end
 }
 
 TEST_CASE("ensmallen's ExponentialBackoff drops at its cutoff, and after each first / beta from there") {
@@ -479,7 +479,7 @@ TEST_CASE("noam: the paper's formula for steps from 1, its peak at step warmup -
 
 TEST_CASE("trap of tiny-cuda-nn: ExponentialDecay drops first at its start, not an interval later") {
   ds::interval_decay const s{.initial = 1, .factor = 0.5, .every = 4, .begin = 6, .end = 14};
-  double rate = 1;  // the recurrence, which changes the rate that it keeps
+  double rate = 1;  // the recurrence, which changes the rate that it stores
   for (int t = 0; t < 60; ++t) {
     if (t >= 6 && (t - 6) % 4 == 0 && t <= 14) rate *= 0.5;
     CAPTURE(t);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Every schedule that PyTorch or optax have, against theirs at every step; the values are in
+// Every schedule of PyTorch or optax, compared with theirs at every step; the values are in
 // reference/values_schedules.txt.
 #include <descent/optimizer.hpp>
 #include <descent/presets/schedules.hpp>
@@ -86,7 +86,7 @@ recorded one(std::string const& name, std::string const& peer) {
   return {};
 }
 
-/// A schedule, whose check() is content, as a function.
+/// A schedule as a function; checks its fields.
 template <ds::schedule S> function checked(S const& s) {
   ds::detail::check_schedule(s);
   return s;
@@ -152,7 +152,7 @@ std::map<std::string, function> ours() {
     m[shape == ds::anneal::cosine ? "swa_rate_cos" : "swa_rate_linear"] =
         checked(ds::swa_rate<ds::exponential>{{base, 0.95}, 10, 0.05, 8, shape});
 
-  // PyTorch's next scheduler starts from the initial rate, wherever the one before left it
+  // PyTorch's next scheduler starts from the initial rate, wherever the previous one ended
   m["sequential"] = checked(
       ds::join{{5, 20}, pt::LinearLR(base, 0.1, 1, 5), ds::exponential{base, 0.9}, pt::CosineAnnealingLR(base, 10)});
   m["product"] = checked(ds::chained{pt::LinearLR(base, 0.1, 1, 5), ds::exponential{1, 0.9}, ds::step{1, 0.5, 7}});
@@ -225,11 +225,11 @@ std::map<std::string, function> ours() {
   return m;
 }
 
-/// Where PyTorch's chained form differs from a function of the step; each has a test of its own below.
+/// Where PyTorch's chained form is not a function of the step; each has its own test below.
 std::set<std::string> const different = {"one_cycle_past", "product_of_cosine", "ConstantLR_0",
                                          "changed_by_hand", "MultiStepLR_0", "restart_by_logarithm"};
 
-/// A parameter of two elements with gradients of 1 and 3 times itself, as the generator trains it: the first element
+/// A parameter of two elements whose gradients are 1 and 3 times itself, as the generator trains it: the first element
 /// after even steps, the second after odd ones.
 template <class Rule, class Cycle> std::vector<double> trained(Rule const& rule, Cycle const& cycle) {
   double p[2] = {1, -2}, g[2];
@@ -259,8 +259,8 @@ TEST_CASE("schedules are PyTorch's, chained and closed, and optax's, at every st
     seen.insert(r.name);
     double largest = 0;
     for (double v : r.values) largest = std::max(largest, std::fabs(v));
-    // a chain of products drifts; the cosine of pi t / T and a power t / T are those of arguments that they round, and
-    // optax's (1 + cos) / 2 loses digits near 0
+    // a chain of products drifts; they round the arguments of the cosine of pi t / T and of a power t / T; and optax's
+    // (1 + cos) / 2 loses digits near 0
     bool const swings = r.peer == "closed" && r.name.starts_with("CosineAnnealingLR");
     bool const powers = r.name.starts_with("exponential_decay");
     double const near_zero = (r.peer == "optax" ? 0.5 : 1e-3) * largest;
@@ -320,7 +320,7 @@ TEST_CASE("trap of ConstantLR: a factor of 0 divides by 0 when it is taken back;
 }
 
 TEST_CASE("trap of CosineAnnealingWarmRestarts: step(e) finds its cycle by a logarithm, which rounds; here it counts") {
-  CHECK(one("restart_by_logarithm", "chained").values[0] == 0.01);  // the end of the cycle before, at e = 363
+  CHECK(one("restart_by_logarithm", "chained").values[0] == 0.01);  // the end of the previous cycle, at e = 363
   ds::cosine_restarts const s{base, 0.01, 3, 3};
   CHECK(s(363) == base);  // 363 = 3 + 9 + 27 + 81 + 243
   CHECK(s(362) < 0.011);
@@ -378,7 +378,7 @@ TEST_CASE("trap of optax: a warm-up of 0 steps is a rate of 0 for ever; here it 
   for (std::int64_t t : {0, 1, 5}) {
     CHECK(rise(t) == base);
     CHECK(none(t) == base);
-    CHECK(ox::warmup_constant_schedule(0, base, 0)(t) == 0);  // under its name it is as there
+    CHECK(ox::warmup_constant_schedule(0, base, 0)(t) == 0);  // under optax's name it does what optax does
   }
 }
 
@@ -395,7 +395,7 @@ TEST_CASE("trap of chained forms: a rate changed by hand stays changed; here it 
   ds::chained const both{c, ds::piecewise_constant<1>{{8}, {1, 0.5}}};
   for (std::size_t t = 0; t < 20; ++t) {
     CHECK(both(std::int64_t(t)) == doctest::Approx(r.values[t]).epsilon(1e-12));
-    CHECK((std::fabs(c(std::int64_t(t)) - r.values[t]) < 1e-12) == (t < 8));  // the function alone is untouched
+    CHECK((std::fabs(c(std::int64_t(t)) - r.values[t]) < 1e-12) == (t < 8));  // the function alone does not change
   }
 }
 
@@ -440,7 +440,7 @@ TEST_CASE("trap of plateaus: a metric that is not a number is bad and never the 
 }
 
 TEST_CASE("trap of plateaus: a relative threshold is no threshold where metrics are negative") {
-  ds::plateau p{.patience = 5, .relative = 0.1};  // as PyTorch: -0.95 < -1 (1 - 0.1)
+  ds::plateau p{.patience = 5, .relative = 0.1};  // as in PyTorch: -0.95 < -1 (1 - 0.1)
   auto s = p.start();
   p.next(s, -1);
   p.next(s, -0.95);

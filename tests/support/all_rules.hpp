@@ -14,7 +14,7 @@
 #define DESCENT_TEXT(x) #x
 #define DESCENT_ROWS_HEADER(family) DESCENT_TEXT(rows_##family.hpp)
 #define DESCENT_ROWS(family) family##_rows
-// Through one more macro each, so that DESCENT_RULE_FAMILY is replaced before it is pasted.
+// One more macro each, so that DESCENT_RULE_FAMILY is expanded before it is pasted.
 #define DESCENT_ROWS_HEADER_OF(family) DESCENT_ROWS_HEADER(family)
 #define DESCENT_ROWS_OF(family) DESCENT_ROWS(family)
 #include DESCENT_ROWS_HEADER_OF(DESCENT_RULE_FAMILY)
@@ -27,10 +27,10 @@
 #include "rows_torch.hpp"
 #endif
 
-/// Every rule of the library with settings that reach each of its branches. A row in one of the families is all that a
-/// new rule needs to be tried by every test of laws, storage, sizes and systems. Where DESCENT_RULE_FAMILY is defined,
-/// as core or torch, these are the rules of that family alone, and no header of another rule is read; with
-/// DESCENT_ONE_RULE, as descent::lion, the rows of that rule.
+/// Every rule of the library, with settings that reach each of its branches. A new rule needs only a row in one of the
+/// families to be in every test of laws, storage, sizes and systems. With DESCENT_RULE_FAMILY, as core or torch, these
+/// are the rules of that family alone, and no header of another rule is read; with DESCENT_ONE_RULE, as descent::lion,
+/// the rows of that rule.
 namespace test {
 
 #if defined(DESCENT_ONE_RULE)
@@ -66,7 +66,7 @@ template <class F> void each_rule_once(F f) {
   });
 }
 
-/// A rule without what moves the minimum: decay, and a gradient without its mean.
+/// A rule without the settings that move the minimum: decay, and subtracting the mean of the gradient.
 template <class Rule> Rule with_same_minimum(Rule rule) {
   if constexpr (requires { rule.weight_decay; }) rule.weight_decay = 0;
   if constexpr (requires { rule.lambd; }) rule.lambd = 0;
@@ -79,7 +79,7 @@ template <class Rule> Rule with_same_minimum(Rule rule) {
 /// Element i depends on its tensor only through the rule's terms.
 template <class Rule> inline constexpr bool elementwise = !descent::has_sums<Rule>;
 
-/// Tensors depend on each other.
+/// Whether tensors depend on each other.
 template <class Rule>
 inline constexpr bool modelwide = [] {
   if constexpr (descent::has_sums<Rule>) return Rule::sums_over == descent::scope::model;

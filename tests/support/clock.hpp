@@ -11,22 +11,22 @@
 #include <sys/mman.h>
 #include <thread>
 
-/// A clock that the test owns, and waiting for what others do: no test ends otherwise because something is slow.
+/// A clock that the test controls, and waiting for other threads: slowness never changes a result.
 namespace test {
 
-#ifndef DESCENT_TEST_PATIENCE  // seconds; more than anything here takes that works
+#ifndef DESCENT_TEST_PATIENCE  // seconds; more than anything that works takes
 #define DESCENT_TEST_PATIENCE 60
 #endif
 constexpr std::chrono::seconds patience{DESCENT_TEST_PATIENCE};
 
-/// While it lives, deadlines of this process and of those that it forks pass by this clock. It stands still but for
-/// advance(); or it goes on by `per_look` at each look, so that a single waiter is done at once.
+/// While it exists, deadlines of this process and of its forks use this clock. It stands still between calls of
+/// advance(), or advances by `per_look` at each look, so that a single waiter finishes at once.
 class clock {
   using ns = std::chrono::nanoseconds;
   using of_library = descent::detail::deadline_clock;
 
  public:
-  /// Of one thread: how far its clock is ahead of the others'.
+  /// How far the clock of this thread is ahead of the others'.
   static inline thread_local std::atomic<ns::rep> const* own = nullptr;
 
   explicit clock(ns per_look = ns{0}) {
@@ -44,14 +44,14 @@ class clock {
   static of_library::time_point now() { return look(); }
 
  private:
-  /// Where processes share it.
+  /// Shared between processes.
   struct shared { std::atomic<ns::rep> start, moved, per_look; };
   static shared& state() {
     static shared& one =
         *new (mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) shared{};
     return one;
   }
-  /// It runs once `patience` is over, so that a test that fails still ends.
+  /// Advances once `patience` is over, so that a failing test still ends.
   static of_library::time_point look() {
     auto& s = state();
     ns::rep const start = s.start, moved = s.moved += s.per_look;
@@ -61,7 +61,7 @@ class clock {
   }
 };
 
-/// The clock goes on while this lives.
+/// Advances the clock while it exists.
 class time_goes_on {
   std::jthread hand_{[](std::stop_token stop) {
     for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
@@ -69,7 +69,7 @@ class time_goes_on {
   }};
 };
 
-/// Waits until f() is true; false if `patience` is over before.
+/// Waits until f() is true; false if `patience` ends first.
 template <class F> bool comes_true(F const& f) {
   auto const limit = std::chrono::steady_clock::now() + patience;
   for (; !f(); std::this_thread::sleep_for(std::chrono::milliseconds(1)))

@@ -11,8 +11,8 @@
 /// Files that tests read.
 namespace test {
 
-/// The folder of the tests: DESCENT_TESTS_DIR in the environment, else the one that this header was compiled from; if
-/// the compiler was given a relative path, the test must run in the folder that the compiler ran in.
+/// The folder of the tests: DESCENT_TESTS_DIR in the environment, otherwise the one from which this header was
+/// compiled. If the compiler was given a relative path, the test must run in the folder in which the compiler ran.
 inline std::string tests_dir() {
   char const* const said = std::getenv("DESCENT_TESTS_DIR");
   std::string const here = __FILE__;

@@ -6,7 +6,7 @@
 
 namespace test {
 
-/// The larger one, or NaN where one of them is: std::max and std::fmax overlook an error that is not a number.
+/// The larger number, or NaN if one is NaN: std::max and std::fmax hide an error that is NaN.
 inline double larger(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
 
 }  // namespace test

@@ -6,7 +6,7 @@
 
 namespace test {
 
-/// Hears of everything that doctest does, and does nothing about it.
+/// Receives every event of doctest and ignores it.
 struct listener : doctest::IReporter {
   void report_query(doctest::QueryData const&) override {}
   void test_run_start() override {}

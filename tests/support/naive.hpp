@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-/// A step written as one would without the machine: one tensor, element after element.
+/// A step as a plain loop, without the library: one tensor, element after element.
 namespace naive {
 
 template <class Rule, class Real> using terms = typename Rule::template terms<Real>;

@@ -11,17 +11,17 @@
 /// Optimizers for tests of every rule.
 namespace test {
 
-/// What rules that look at the loss find.
+/// The loss that rules read.
 inline float current_loss = 0.125f;
 
-/// The usual system, or what a test puts in its place: an optimizer of its own for each would have to be compiled.
+/// The default system, or the one that a test sets: otherwise each system would need a compiled optimizer of its own.
 struct any_system {
   static inline void (*loop)(std::int64_t, descent::detail::loop_body) = descent::default_system::each;
   static constexpr char const* name() { return "any"; }
   static void each(std::int64_t n, descent::detail::loop_body f) { loop(n, f); }
 };
 
-/// An optimizer on any_system, unless a policy names a backend, with loss_at where the rule needs it.
+/// An optimizer on any_system, unless a policy names a backend, with loss_at if the rule needs it.
 template <class List, class Rule, class... Ps> auto optimizer_of(List const& list, Rule const& rule, Ps... policies) {
   if constexpr (!(std::is_same_v<typename Ps::policy_kind, descent::kind::backend> || ...))
     return optimizer_of(list, rule, policies..., descent::host<any_system>{});

@@ -18,8 +18,7 @@
 
 namespace test {
 
-/// A rule in double with the plainest loop that can drive it: no chunks, packets, threads or
-/// storage types.
+/// A rule in double, driven by the plainest loop: no chunks, packets, threads or storage types.
 template <class Rule> struct oracle {
   using state = typename Rule::template state<double>;
   using terms = typename Rule::template terms<double>;
@@ -34,7 +33,7 @@ template <class Rule> struct oracle {
   template <descent::has_memory R> struct memory_type<R> { using type = typename R::memory; };
 
   std::vector<Rule> rules;   // one for each group
-  std::vector<char> frozen;  // likewise
+  std::vector<char> frozen;  // one for each group
   std::vector<tensor> tensors;
   std::vector<terms> used;  // by each tensor in the last step
   std::vector<typename memory_type<Rule>::type> memories;
@@ -63,7 +62,7 @@ template <class Rule> struct oracle {
       for (std::size_t i = 0; i < tensors[k].g.size(); ++i) tensors[k].g[i] = descent::widen<double>(from.grad[k][i]);
   }
 
-  /// How far the values are away at most. Not a number where one is.
+  /// The largest difference between the values; NaN if one is NaN.
   template <class Value, class Gradient> double away_from(problem<Value, Gradient> const& p) const {
     double most = 0;
     for (std::size_t k = 0; k < tensors.size(); ++k)

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-/// Tensors with start values and gradients from a formula: all in +-[1/8, 1), with seven bits, so
-/// that every storage type holds them exactly.
+/// Tensors whose start values and gradients come from a formula: all in +-[1/8, 1), with seven bits, so that every
+/// storage type holds them exactly.
 namespace test {
 
 inline double noise(std::uint64_t tensor, std::uint64_t element, std::uint64_t t) {

@@ -13,7 +13,7 @@
 /// What a rank trains in tests: values, and gradients that depend on the rank and the step.
 namespace ranks {
 
-/// Tensors of odd sizes, none at all and over several chunks; fewer where each access is watched.
+/// Tensors of odd sizes, also 0 and several chunks; fewer with the thread sanitizer.
 #if defined(__SANITIZE_THREAD__)
 inline std::vector<std::size_t> const sizes{4099, 1, 0, 7};
 #else
@@ -43,7 +43,7 @@ template <class Value, class Gradient = Value> struct model {
         value[t][i] = descent::narrow<Value>(some(i + 77 * t + 1000003u * std::uint64_t(seed)));
     }
   }
-  /// Every second one has a shape, with as few columns as divide its size: rows lie across chunks, and ranks.
+  /// Every second one has a shape, with the fewest columns above 1 that divide its size: rows cross chunks and ranks.
   descent::parameters<Value, Gradient> list() {
     descent::parameters<Value, Gradient> all;
     for (std::size_t t = 0; t < value.size(); ++t) {
@@ -55,7 +55,7 @@ template <class Value, class Gradient = Value> struct model {
     }
     return all;
   }
-  /// The sum of the gradients of some ranks at a step, each times a factor.
+  /// Sets the sum of the gradients of ranks first, ..., last - 1 at step t, times a factor.
   void set(int t, int first, int last, double factor = 1) {
     for (std::size_t k = 0; k < value.size(); ++k)
       for (std::size_t i = 0; i < value[k].size(); ++i) {

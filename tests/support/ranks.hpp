@@ -19,17 +19,17 @@
 #include <thread>
 #include <vector>
 
-/// Models that several ranks train, each a thread, and one process with the sum of their gradients.
+/// Models trained by several ranks, each a thread, and by one process with the sum of their gradients.
 namespace ranks {
 
 inline bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
-/// What work() throws as an Exception; empty if it does not.
+/// The message of the Exception that work() throws; empty if it throws none.
 template <class Exception = std::exception, class Work> std::string thrown(Work const& work) {
   return test::message<Exception>(work);
 }
 
-/// work(comm) on every rank, each a thread. What they threw, by rank.
+/// Runs work(comm) on every rank, each a thread. Returns the messages of what they threw, by rank.
 template <class Work>
 std::vector<std::string> on_ranks(descent::comm::threads& world, Work const& work) {
   std::vector<std::string> why(std::size_t(world.size()));
@@ -53,12 +53,12 @@ inline bool none(std::vector<std::string> const& thrown) {
   return true;
 }
 
-/// work(comm) on every rank of a world of so many. Nothing is thrown.
+/// Runs work(comm) on every rank of a new world; nothing may be thrown.
 template <class Work> void with_ranks(int ranks, Work const& work) {
   descent::comm::threads world{ranks, std::chrono::seconds(60)};
   CHECK(none(on_ranks(world, work)));
 }
-/// work(comm, policy) for replicated and for sharded, on every rank of one world.
+/// Runs work(comm, policy) with replicated and with sharded, on every rank of one world.
 template <class Work> void on_both(int ranks, Work const& work) {
   with_ranks(ranks, [&](auto& comm) {
     work(comm, descent::replicated{comm});
@@ -68,7 +68,7 @@ template <class Work> void on_both(int ranks, Work const& work) {
 
 constexpr int steps = 6;
 
-/// The sum of all ranks' gradients in one process, divided by their number.
+/// Trains one process on the sum of all ranks' gradients, divided by the number of ranks.
 template <class Value, class Gradient, class Rule, class... Ps>
 model<Value, Gradient> alone(int ranks, Rule const& rule, Ps... policies) {
   model<Value, Gradient> m;
@@ -85,7 +85,7 @@ template <class Value, class Gradient, class Policy, class Rule, class... Ps>
 std::vector<model<Value, Gradient>> together(int ranks, Policy const& policy, Rule const& rule, Ps... policies) {
   descent::comm::threads world{ranks, std::chrono::seconds(60)};
   std::vector<model<Value, Gradient>> all;
-  for (int r = 0; r < ranks; ++r) all.emplace_back(r);  // values differ until the constructor gives those of rank 0
+  for (int r = 0; r < ranks; ++r) all.emplace_back(r);  // differ until the constructor broadcasts those of rank 0
   CHECK(none(on_ranks(world, [&](auto& comm) {
     auto& m = all[std::size_t(comm.rank())];
     descent::optimizer opt{m.list(), rule, policies..., policy(comm)};
@@ -104,7 +104,7 @@ inline auto const sharded_ordered = [](auto& comm) { return descent::sharded{com
 inline auto const replicated_float = [](auto& comm) { return descent::replicated{comm, descent::float_sum{}}; };
 inline auto const sharded_float = [](auto& comm) { return descent::sharded{comm, descent::float_sum{}}; };
 
-/// All ways to sum make the values of one process, on every rank.
+/// All ways to sum give every rank the values of one process.
 template <class Value, class Gradient = Value, class Rule, class... Ps>
 void same_as_alone(Rule const& rule, Ps... policies) {
   for (int ranks : {1, 2, 3, 5}) {

@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-/// Rules against the recorded trajectories of other libraries; tests/reference/values.txt describes problem and format.
+/// Rules against recorded trajectories of other libraries; tests/reference/values.txt describes problem and format.
 namespace test::reference {
 
-/// The problem of all files but values_matrix.txt: three tensors, where they start, and the gradients of step t.
+/// The problem of all files but values_matrix.txt: three tensors, their start values, and the gradients of step t.
 inline std::vector<descent::shape> const shapes{{5}, {1}, {12}};
 inline std::size_t size_of(descent::shape s) { return std::size_t(s.rows * s.columns); }
 inline double start(std::size_t k, std::size_t i) { return (double((i * 7 + k * 3) % 11) - 5) / 8; }
@@ -42,7 +42,7 @@ struct golden {
   std::vector<recorded> steps;
 };
 
-/// The cases of a file in tests/reference, about tensors of these shapes.
+/// The cases of a file in tests/reference, for tensors of these shapes.
 inline std::vector<golden> read_goldens(std::string const& file, std::vector<descent::shape> const& of = shapes) {
   std::ifstream in(tests_dir() + "/reference/" + file);
   REQUIRE(in);
@@ -68,7 +68,7 @@ inline std::vector<golden> read_goldens(std::string const& file, std::vector<des
   return all;
 }
 
-/// f(case) for the cases of a file that are chosen, of which there are so many.
+/// Calls f(case) for the chosen cases of a file; there must be `count` of them.
 template <class Chosen, class F>
 void each_case(std::string const& file, int count, Chosen const& chosen, F const& f,
                std::vector<descent::shape> const& of = shapes) {
@@ -87,7 +87,7 @@ inline bool every(golden const&) { return true; }
 inline bool has_schedule(golden const& g) { return g.options.contains("schedule"); }
 inline bool has_more(golden const& g) { return has_schedule(g) || g.options.contains("with"); }
 
-/// Sets one field of any rule; false if the rule has none of that name.
+/// Sets one field of a rule; false if the rule has no such field.
 template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
 #define FIELD(name)                      \
   if constexpr (requires { rule.name; }) \
@@ -111,7 +111,7 @@ template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
   return false;
 }
 
-/// The rule with the fields that a case names; the other words of a case are about how its peer ran.
+/// The rule with the fields that a case names; the other options of a case are about how its peer ran.
 template <class Rule> Rule configured(golden const& g) {
   static std::set<std::string> const no_fields{"schedule", "with", "qr", "bf16"};
   Rule rule;
@@ -124,7 +124,7 @@ template <class Rule> Rule configured(golden const& g) {
   return rule;
 }
 
-/// The tensors of a problem, from their start on, and their gradients. p(k, i) is element i of tensor k.
+/// The tensors of a problem, with their start values, and their gradients. p(k, i) is element i of tensor k.
 template <class Real> struct tensors {
   std::vector<descent::shape> of;
   std::vector<std::vector<Real>> value, grad;
@@ -135,7 +135,7 @@ template <class Real> struct tensors {
       grad[k].resize(size_of(of[k]));
     }
   }
-  /// All that are not empty, by their numbers.
+  /// All tensors that are not empty, named by their numbers.
   descent::parameters<Real> list() {
     descent::parameters<Real> all;
     for (std::size_t k = 0; k < of.size(); ++k)
@@ -144,7 +144,7 @@ template <class Real> struct tensors {
   }
   double operator()(std::size_t k, std::size_t i) const { return double(value[k][i]); }
 
-  /// The gradients become g(k, i), or those of step t.
+  /// Sets the gradients to g(k, i), or to those of step t.
   template <class G> void backward_by(G const& g) {
     for (std::size_t k = 0; k < of.size(); ++k)
       for (std::size_t i = 0; i < grad[k].size(); ++i) grad[k][i] = Real(g(k, i));
@@ -154,12 +154,12 @@ template <class Real> struct tensors {
   }
 };
 
-/// The largest differences to a case: of values, and of their way from the start relative to its length.
+/// The largest differences from a case: of values, and of their displacement from the start relative to its length.
 struct difference {
   double values = 0, way = 0;
   std::size_t compared = 0;
 };
-/// Calls step(t) for every step of a case; after it now(k, i) is what the case records of element i of tensor k.
+/// Calls step(t) for every step of a case; then now(k, i) is what the case records of element i of tensor k.
 template <class Step, class Now> difference compare(golden const& g, Step const& step, Now const& now) {
   difference d;
   for (int t = 1; t <= g.steps.back().step; ++t) {
@@ -179,7 +179,7 @@ template <class Step, class Now> difference compare(golden const& g, Step const&
   return d;
 }
 
-/// Follows a case by the rule; step(p, opt, t) does what belongs to step t.
+/// Follows a case with the rule; step(p, opt, t) does the work of step t.
 template <class Real, class Step, class Rule, class... Ps>
 difference follow_by(Step const& step, golden const& g, Rule const& rule, Ps... policies) {
   tensors<Real> p;
@@ -192,7 +192,7 @@ difference follow(golden const& g, Rule const& rule, Ps... policies) {
   return follow_by<Real>([](auto& p, auto& opt, int t) { p.backward(t), opt.step(); }, g, rule, policies...);
 }
 
-/// How far a rule in double and in float may be from the recorded values.
+/// The largest allowed differences of a rule in double and in float from the recorded values.
 struct tolerance { double in_double = 1e-13, way = 1e-9, in_float = 1e-5; };
 
 /// Checks the differences follows(Real{}) in double and in float.
@@ -208,18 +208,18 @@ void check_follows(tolerance const& allowed, golden const& g, Rule const& rule, 
   check(allowed, [&]<class Real>(Real) { return follow<Real>(g, rule, policies...); });
 }
 
-/// A rule by its name in the files.
+/// A rule with its name in the files.
 template <class Rule> struct named {
   char const* name;
   tolerance allowed = {};
 };
 
-/// f(rule, tolerance) of the rule that a case is about, with its fields; false if it is none of these.
+/// Calls f(rule, tolerance) for the rule of a case, with its fields; false if it is none of these.
 template <class F, class... Rules> bool with_rule(golden const& g, F const& f, named<Rules> const&... rules) {
   return ((g.rule == rules.name && (f(configured<Rules>(g), rules.allowed), true)) || ...);
 }
 
-/// Follows every case of a file that needs no more than its rule; each rule has a case, and each case a rule.
+/// Follows every case of a file that needs only its rule. Each rule must have a case, and each case a rule.
 template <class... Rules> void follow_all(std::string const& file, named<Rules> const&... rules) {
   std::set<std::string> seen;
   for (golden const& g : read_goldens(file)) {

@@ -33,8 +33,8 @@ inline std::tuple const core_rows{
     row{"rmsprop, momentum", descent::rmsprop{.lr = 0.001, .alpha = 0.9, .momentum = 0.8}},
     row{"rmsprop, centered, momentum, decay",
         descent::rmsprop{.lr = 0.001, .alpha = 0.95, .weight_decay = 0.01, .momentum = 0.8, .centered = true}},
-    // Betas of few bits, so that float and double agree where b1 m + (1 - b1) g is exactly 0: then
-    // Lion does not move, and LAMB's ratio is 1 for a tensor that is all such.
+    // Betas with few bits, so that float and double agree where b1 m + (1 - b1) g is exactly 0: there Lion does not
+    // move, and LAMB's ratio is 1 for a tensor of such elements only.
     row{"lion", descent::lion{.lr = 0.001, .beta1 = 0.875, .beta2 = 0.96875}},
     row{"lion, decay", descent::lion{.lr = 0.002, .beta1 = 0.75, .beta2 = 0.9375, .weight_decay = 0.1}},
     row{"lamb", descent::lamb{.lr = 0.002, .beta1 = 0.875}},
@@ -58,7 +58,7 @@ template <> inline constexpr double most_ulps<descent::lamb> = 8;  // rate u in 
 template <>
 inline constexpr double most_ulps<descent::lars> = 16;  // mu b + step, larger than p, in p near 0
 
-// One, two and three members of the state, some of which are kept only if they are used.
+// Rules with one, two and three members of the state, some stored only if used.
 template <> inline constexpr bool in_every_storage<descent::sgd> = true;
 template <> inline constexpr bool in_every_storage<descent::adamw> = true;
 template <> inline constexpr bool in_every_storage<descent::rmsprop> = true;

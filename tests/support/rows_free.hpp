@@ -17,10 +17,10 @@
 
 namespace test {
 
-// Storage tests allow little drift where the state has 16 bits. So schedule-free rules get a small lr or a strong decay
-// here, as z is a value and loses steps; COCOB gets a large alpha and MADGRAD a small lr, as their sums stop growing;
-// Prodigy and D-Adaptation get a large d0, as 16 bits do not hold the v and s of a small one; MoMo, whose step size is
-// of a small difference, gets a small lr and a strong decay.
+// Storage tests allow little drift with a 16-bit state. Schedule-free rules therefore get a small lr or a strong decay
+// here, since z is a value and loses steps. COCOB gets a large alpha and MADGRAD a small lr, since their sums stop
+// growing. Prodigy and D-Adaptation get a large d0, since 16 bits do not hold the v and s of a small one. MoMo, whose
+// step size comes from a small difference, gets a small lr and a strong decay.
 inline std::tuple const free_rows{
     row{"schedule_free_sgd", descent::schedule_free_sgd{.lr = 0.0002, .beta1 = 0.75}},
     row{"schedule_free_sgd, decay, power 1",
@@ -49,12 +49,12 @@ inline std::tuple const free_rows{
         descent::madgrad{.lr = 0.0002, .momentum = 0, .eps = 1e-4, .weight_decay = 0.05}},
     row{"cocob", descent::cocob{.alpha = 450}},
     row{"cocob, decay", descent::cocob{.lr = 0.5, .alpha = 2000, .eps = 0.1, .weight_decay = 0.05}},
-    // Without noise the deviation of the gradient goes to 0 and the step without limit: the first one, which problems
-    // are minimised with, has an eps against that.
+    // Without noise, the deviation of the gradient goes to 0 and the step grows without limit. The eps of the first
+    // setting, which minimises problems, prevents this.
     row{"acprop, decay",
         descent::acprop{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .eps_root = 1e-6, .weight_decay = 0.1}},
     row{"acprop", descent::acprop{.lr = 0.002, .beta2 = 0.98}},
-    // Of a loss that stays what it is: the largest rate keeps a tensor of one element from leaping.
+    // The loss stays constant: the largest rate keeps a tensor of one element from leaping.
     row{"polyak", descent::polyak{.max_lr = 0.05}},
     row{"polyak, f_min, eps, plus",
         descent::polyak{.lr = 0.5, .max_lr = 0.04, .f_min = -0.25, .eps = 1e-3, .plus = true}},
@@ -69,7 +69,7 @@ template <> inline constexpr double most_ulps<descent::dadapt_adamw> = 16;      
 
 template <> inline constexpr double most_ulps<descent::momo> = 16;              // m near 0, and rate m in p near 0
 
-// lr is inside what they sum.
+// Their sums contain lr.
 template <> inline constexpr bool lr_in_state<descent::schedule_free_sgd> = true;
 template <> inline constexpr bool lr_in_state<descent::schedule_free_adamw> = true;
 template <> inline constexpr bool lr_in_state<descent::dadapt_adamw> = true;

@@ -50,7 +50,7 @@ inline std::tuple const more_rows{
     row{"larc of sgd, scaling, decay",
         descent::larc<descent::sgd>{.lr = 0.5, .trust = 0.01, .eps = 1e-3, .weight_decay = 0.1, .clip = false}},
     row{"larc of adam, decay", descent::larc<descent::adam>{.rule = {.eps = 1e-3}, .lr = 0.002, .weight_decay = 0.1}},
-    // Betas of few bits, as for LAMB.
+    // Betas with few bits, as for LAMB.
     row{"layerwise adam, decay",
         descent::layerwise<descent::adam>{
             .rule = {.beta1 = 0.75, .beta2 = 0.95, .eps = 1e-3}, .lr = 0.01, .weight_decay = 0.1}},
@@ -70,11 +70,11 @@ inline std::tuple const more_rows{
 };
 
 template <> inline constexpr double most_ulps<descent::qhm> = 8;  // (1 - nu) g + nu m in p near 0
-template <class Rule> inline constexpr double most_ulps<descent::larc<Rule>> = 8;       // g + mu b, likewise
+template <class Rule> inline constexpr double most_ulps<descent::larc<Rule>> = 8;       // g + mu b in p near 0
 template <class Rule> inline constexpr double most_ulps<descent::layerwise<Rule>> = 8;  // rate u, as for LAMB
 template <> inline constexpr double most_ulps<descent::yellowfin> = 16;  // mu b + g, larger than p, in p near 0
 
-// Clipped, the gradient that enters the state is scaled by trust ratio / lr.
+// With clipping, the gradient that enters the state is scaled by trust ratio / lr.
 template <class Rule> inline constexpr bool lr_in_state<descent::larc<Rule>> = true;
 
 // pow

@@ -21,7 +21,7 @@ namespace test {
 inline std::tuple const optax_rows{
     row{"signsgd", descent::signsgd{.lr = 0.001}},
     row{"signsgd, decay", descent::signsgd{.lr = 0.002, .weight_decay = 0.1}},
-    // A beta of few bits, as for Lion: float and double agree where m is exactly 0.
+    // A beta with few bits, as for Lion: float and double agree where m is exactly 0.
     row{"signum", descent::signum{.lr = 0.001, .beta = 0.875}},
     row{"signum, decay", descent::signum{.lr = 0.002, .beta = 0.75, .weight_decay = 0.1}},
     row{"yogi", descent::yogi{.lr = 0.002, .beta2 = 0.99}},
@@ -56,7 +56,7 @@ inline std::tuple const optax_rows{
     row{"fromage", descent::fromage{.lr = 0.002}},
     row{"fromage, no least norm", descent::fromage{.lr = 0.005, .min_norm = 0}},
     row{"novograd", descent::novograd{.lr = 0.002}},
-    // A decay that the gradient's part, at least 1/8 / ||g||, outweighs: else the first m may nearly vanish.
+    // A decay that the gradient's part, at least 1/8 / ||g||, outweighs; otherwise the first m may nearly cancel.
     row{"novograd, decay",
         descent::novograd{.lr = 0.005, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.01}},
 };

@@ -48,7 +48,7 @@ inline std::tuple const torch_rows{
     row{"heavy ball, no momentum", descent::heavy_ball{.lr = 0.01, .momentum = 0, .weight_decay = 0.05}},
     row{"heavy ball, nesterov, decay, correction",
         descent::heavy_ball{.lr = 0.01, .momentum = 0.8, .weight_decay = 0.01, .nesterov = true, .correction = true}},
-    // Without `matrices` they are rules for vectors.
+    // Without `matrices`, these are rules for vectors.
     row{"adafactor", descent::adafactor{.lr = 0.01}},
     row{"adafactor, eps added, momentum, decay, not capped", descent::adafactor{.lr = 0.005,
                                                                                 .beta2_decay = 0.7,
@@ -71,7 +71,7 @@ template <> inline constexpr bool lr_in_state<descent::adafactor> = true;   // m
 template <> inline constexpr bool lr_in_state<descent::heavy_ball> = true;  // b is the last step
 template <> inline constexpr bool lr_in_state<descent::rprop> = true;       // d starts at lr
 
-template <> inline constexpr bool moves_without_lr<descent::rprop> = true;  // lr is its first step size alone
+template <> inline constexpr bool moves_without_lr<descent::rprop> = true;  // lr is only its first step size
 
 template <> inline constexpr bool same_bits_on_device<descent::adafactor> = false;  // pow in the rate of v
 

@@ -15,9 +15,9 @@
 
 namespace test {
 
-/// A clock of all ranks of one machine, at most 16, in memory that they share, zero at first. It stands still until
-/// those that wait miss only ranks that do not come: until each has looked so many times since the last message
-/// anywhere. So no rank that is slow is taken for one that does not come.
+/// A clock of all ranks of one machine, at most 16, in shared memory that starts as zeros. It stands still until the
+/// waiting ranks miss only ranks that do not come: until each has looked `looks` times since the last message anywhere.
+/// So a slow rank is never taken for a missing one.
 class shared_clock {
  public:
   struct memory {
@@ -28,7 +28,7 @@ class shared_clock {
     std::atomic<std::int64_t> events, moved;
     slot of[16];
   };
-  /// The memory in a file that all ranks name.
+  /// The memory, in a file that all ranks name.
   static memory* in_file(std::string const& path) {
     int const file = open(path.c_str(), O_RDWR | O_CREAT, 0600);
     void* at = MAP_FAILED;
@@ -39,7 +39,7 @@ class shared_clock {
     return static_cast<memory*>(at);
   }
 
-  /// From now on deadlines pass by it, a step at a time.
+  /// From now on deadlines use this clock, which advances by `step`.
   static void begin(memory* shared, int rank, int size, std::chrono::nanoseconds step, int looks = 200) {
     if (size > 16) throw std::invalid_argument("shared_clock has room for 16 ranks");
     all_ = shared;
@@ -51,22 +51,22 @@ class shared_clock {
     all_ = nullptr;
     counter_ = nullptr;
   }
-  /// This rank has sent something, or something of it is complete.
+  /// This rank has sent something or completed a part of it.
   static void event() {
     if (all_) ++all_->events;
   }
-  /// Nobody need wait for this rank to look: it does not come, or waits no more.
+  /// Nobody needs to wait for this rank to look: it does not come, or no longer waits.
   static void is_out(bool out = true) {
     if (all_) all_->of[rank_].is_out = out;
   }
-  /// The others wait for this rank, which looks as they do.
+  /// The others wait for this rank, which still looks.
   static void is_late() {
     if (all_) all_->of[rank_].is_late = true;
   }
-  /// Looks of this thread do not count: it may look while the one that hears the others has no time to.
+  /// Looks of this thread do not count: it may look while the thread that hears the others has no time to run.
   static void does_not_count() { counts_ = false; }
 
-  /// What this rank counts; the threads whose looks count tell the others.
+  /// The counter of this rank; the threads whose looks count publish it to the others.
   static void counts_here(std::int64_t const* counter) { counter_ = counter; }
   static bool others_have_come(std::int64_t count) {
     return of_others([&](memory::slot const& one) { return one.come >= count; });

@@ -15,11 +15,11 @@
 /// A convex problem on which small updates are lost in 16 bits.
 namespace test {
 
-/// Where the numbers of a type are 2^-7 apart: an update below 2^-8 is lost in nearest rounding.
+/// A start where the numbers of a type are 2^-7 apart: nearest rounding loses an update below 2^-8.
 template <class Value> inline constexpr double stall_start = std::is_same_v<Value, descent::half> ? 12 : 1.5;
 
-/// What 800 steps leave, as a share of the first loss, of the sum over the elements of a matrix of (x - c)^2 / 2, with
-/// c 1/8 to 1/4 from the start.
+/// The loss after 800 steps, relative to the first: the sum over the elements of a matrix of (x - c)^2 / 2, with c 1/8
+/// to 1/4 from the start.
 template <class Value, class Rule, class... Ps>
 double left_over(double start, descent::shape shape, Rule const& rule, Ps... policies) {
   std::size_t const size = std::size_t(shape.rows * shape.columns);
@@ -44,8 +44,8 @@ double left_over(double start, descent::shape shape, Rule const& rule, Ps... pol
   return now / first;
 }
 
-/// What is left in float, in 16 bits with nearest rounding, and with stochastic rounding, at the smallest of twelve
-/// rates with which float leaves less than 1/20.
+/// The remaining loss in float, in 16 bits with nearest rounding, and with stochastic rounding, at the smallest of
+/// twelve rates at which float leaves less than 1/20.
 struct left_overs { double rate = 0, in_float = 1, nearest = 1, stochastic = 1; };
 template <class Value, class... States, class Left> left_overs compare_roundings_of(Left const& left) {
   left_overs x;
@@ -59,7 +59,7 @@ template <class Value, class... States, class Left> left_overs compare_roundings
   return x;
 }
 
-/// Of a rule for vectors.
+/// For a rule for vectors.
 template <class Value, class... States, class Rule> left_overs compare_roundings(Rule rule) {
   return compare_roundings_of<Value, States...>([&]<class T, class... Ps>(T, double lr, Ps... policies) {
     if constexpr (requires { rule.lr; }) rule.lr = lr;
@@ -67,7 +67,7 @@ template <class Value, class... States, class Rule> left_overs compare_roundings
   });
 }
 
-/// Of a rule for matrices.
+/// For a rule for matrices.
 template <class Value, class... States, class Rule> left_overs compare_matrix_roundings(Rule rule) {
   return compare_roundings_of<Value, States...>([&]<class T, class... Ps>(T, double lr, Ps... policies) {
     rule.lr = lr;

@@ -19,8 +19,8 @@
 #include <type_traits>
 #include <vector>
 
-/// One rule in the combinations of storage types, value x gradient x state x (no master or one), by
-/// the function that both backends call for each packet, against the rule in double.
+/// One rule in combinations of storage types, value x gradient x state x (no master or one), with the function that
+/// both backends call for each packet, compared with the rule in double.
 namespace test {
 
 template <class Rule> struct combination {
@@ -82,13 +82,12 @@ inline constexpr int number_of = std::is_same_v<T, double>          ? 0
                                  : std::is_same_v<T, descent::half> ? 2
                                                                     : 3;
 
-/// The finite field of four elements, to choose combinations so that any two types meet.
+/// The finite field of four elements, for choosing combinations in which any two types meet.
 constexpr int twice(int x) { return x == 0 ? 0 : x % 3 + 1; }
 
-/// Every combination without a master and every one without a double. Of those with a double beside
-/// a master, so that this compiles in good time, enough that any three of the four choices meet;
-/// there the arithmetic is the oracle's. Of a rule that is not tried in every storage, so many that
-/// any two meet, with and without a master.
+/// Every combination without a master and every one without a double. Of those with a double and a master, only enough
+/// that any three of the four choices meet, to limit compile time; there the arithmetic is the oracle's. For a rule
+/// that is not tested in every storage, enough that any two meet, with and without a master.
 template <class Rule> std::vector<combination<Rule>> storage_product() {
   std::vector<combination<Rule>> all;
   each_type([&]<class Value>() {
@@ -109,18 +108,18 @@ template <class Rule> std::vector<combination<Rule>> storage_product() {
   return all;
 }
 
-/// What was seen at worst in a run.
+/// The worst results of a run.
 struct worst_seen {
   double ulps = 0;     // of one step, from what was stored before it
   double drift = 0;    // after all steps, from the rule that ran in double all the time
   bool casts = true;   // whether the value was always the rounded master
-  bool stayed = true;  // whether what lies beyond the last element stayed as it was
+  bool stayed = true;  // whether memory beyond the last element is unchanged
 };
 
 constexpr std::size_t run_length = 13;  // elements: a packet and a part of one
 constexpr int run_steps = 1000;
 
-/// The members of the state at the start.
+/// The initial members of the state.
 template <class Rule> std::vector<double> first_state(Rule const& rule, double p) {
   oracle<Rule> o{rule};
   o.add({p});
@@ -128,7 +127,7 @@ template <class Rule> std::vector<double> first_state(Rule const& rule, double p
   return {s, s + descent::detail::members<Rule::template state>};
 }
 
-/// The run of one combination. `ran` is the rule in double after the same steps.
+/// Runs one combination. `ran` is the rule in double after the same steps.
 template <class Rule>
 worst_seen run(Rule const& rule, combination<Rule> const& c, oracle<Rule> const& ran) {
   constexpr std::size_t n = run_length, room = 16;
@@ -188,10 +187,9 @@ worst_seen run(Rule const& rule, combination<Rule> const& c, oracle<Rule> const&
   return seen;
 }
 
-/// How far 1000 steps may lead away from the rule in double; values stay below 2 and move by 0.02
-/// to 2. A step is lost or doubled where it is about half an ulp of what stores the value: with 16
-/// bits and no wider master, nothing more can be asked of a rule than that it stays near. A state
-/// of 16 bits errs by its own rounding.
+/// How far 1000 steps may end from the rule in double; values stay below 2 and move by 0.02 to 2. A step of about half
+/// an ulp of the stored value is lost or doubled: with 16 bits and no wider master, the rule can only be required to
+/// stay near. A 16-bit state errs by its own rounding.
 inline double most_drift(format const& exact, format const& state) {
   if (exact == format_of<descent::bfloat16>) return 0.75;
   if (exact == format_of<descent::half>) return 0.25;

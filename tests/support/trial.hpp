@@ -9,7 +9,7 @@
 
 namespace test {
 
-/// One small tensor in double under an optimizer, to try formulas on.
+/// One small tensor in double with an optimizer, to test formulas.
 template <class Rule> class trial {
  public:
   trial(Rule const& rule, std::vector<double> start) : p_(start), g_(start.size()), opt_(list(), rule) {}

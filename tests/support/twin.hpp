@@ -21,13 +21,13 @@
 #include <string>
 #include <vector>
 
-/// What tests of random calls share: an optimizer with its memory, which can be saved, put back and looked at, and
+/// What tests of random calls share: an optimizer with its memory, which can be saved, restored and inspected, and
 /// random numbers.
 ///
-/// DESCENT_SEEDS=1000 tries so many seeds of each kind instead of a few; DESCENT_FIRST_SEED is the first.
+/// DESCENT_SEEDS=1000 tries that many seeds of each kind instead of a few; DESCENT_FIRST_SEED is the first.
 namespace test {
 
-/// What a function of the caller's throws where it is told to.
+/// What a function of the caller throws when told to.
 struct refusal : std::runtime_error {
   refusal() : std::runtime_error("told to throw") {}
 };
@@ -39,7 +39,7 @@ struct fragile_rate {
   }
 };
 
-/// What an optimizer has beside what all have.
+/// Features that only some of the optimizers have.
 enum abilities {
   nothing = 0, scheduled = 1, accumulates = 2, scales = 4, unscales = 8, plateau = 16, averages = 32, overlaps = 64
 };
@@ -55,7 +55,7 @@ class random_numbers {
   std::mt19937_64 engine_;
 };
 
-/// Tensors of random sizes, each a few elements behind the begin of its memory.
+/// Tensors of random sizes, each starting a few elements into its memory.
 struct sizes_and_places {
   std::vector<std::size_t> sizes, behind;
 
@@ -75,7 +75,7 @@ template <class Range> bytes bytes_of(Range const& x) {
   return {at, at + std::size(x) * sizeof(*std::data(x))};
 }
 
-/// Memory, an optimizer over it, and what the caller knows of it.
+/// Memory, an optimizer over it, and what the caller knows about it.
 template <class Value, class Make> struct twin {
   using optimizer = decltype(std::declval<Make const&>()(std::declval<descent::parameters<Value> const&>(), nullptr));
 
@@ -114,7 +114,7 @@ template <class Value, class Make> struct twin {
     opt->save([&](std::string const& name, auto elements) { pieces[name] = bytes_of(elements); });
     return pieces;
   }
-  /// Goes on in an optimizer of its own; what is the caller's comes along.
+  /// Continues in a new optimizer with the caller's settings.
   void resume() {
     auto const pieces = saved();
     auto next = std::make_unique<optimizer>(make(list, &throws));
@@ -139,7 +139,7 @@ inline std::uint64_t setting(char const* name, std::uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-/// trial(seed) for each seed.
+/// Calls trial(seed) for each seed.
 template <class Trial> void for_seeds(std::uint64_t usual, Trial const& trial) {
   std::uint64_t const first = setting("DESCENT_FIRST_SEED", 1), count = setting("DESCENT_SEEDS", usual);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {

@@ -12,8 +12,7 @@
 #include <string>
 #include <type_traits>
 
-/// Storage types as values, with a rounding of their own that shares nothing with the library's
-/// conversions.
+/// Storage types as values, with their own rounding, which shares nothing with the library's conversions.
 namespace test {
 
 struct format {
@@ -41,7 +40,7 @@ inline double ulp(format const& f, double x) {
   return std::ldexp(1, exponent - f.digits + 1);
 }
 
-/// To nearest, ties to even.
+/// Rounds to nearest, ties to even.
 inline double rounded(format const& f, double x) {
   if (f.digits == 53 || !std::isfinite(x)) return x;
   double const r = std::nearbyint(x / ulp(f, x)) * ulp(f, x),
@@ -49,7 +48,7 @@ inline double rounded(format const& f, double x) {
   return std::abs(r) > most ? std::copysign(std::numeric_limits<double>::infinity(), x) : r;
 }
 
-/// How many ulp a is away from b, in ulp of the largest of both and `at`.
+/// The distance between a and b in ulp of the largest of a, b and `at`.
 inline double ulps(format const& f, double a, double b, double at = 0) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
   double const largest = std::max({std::abs(a), std::abs(b), std::abs(at)});
@@ -57,7 +56,7 @@ inline double ulps(format const& f, double a, double b, double at = 0) {
   return distance >= 0 && std::isfinite(largest) ? distance : std::numeric_limits<double>::infinity();
 }
 
-/// The same bits, any two that are not a number counting as the same.
+/// Whether the bits are the same; any two NaNs count as the same.
 template <class T> bool same(T const& a, T const& b) {
   double const x = descent::widen<double>(a), y = descent::widen<double>(b);
   return std::memcmp(&a, &b, sizeof(T)) == 0 || (std::isnan(x) && std::isnan(y));

@@ -16,13 +16,13 @@
 #include <thread>
 #include <vector>
 
-/// Which rank sees which example.
+/// Which rank gets which example.
 
 namespace ds = descent;
 
 namespace {
 
-/// All ranks' indices, one after the other.
+/// The indices of all ranks, one rank after another.
 std::vector<std::int64_t> of_all(ds::distributed_sampler s, std::int64_t epoch, std::int64_t consumed = 0) {
   std::vector<std::int64_t> all;
   for (s.rank = 0; s.rank < s.ranks; ++s.rank) {
@@ -33,7 +33,7 @@ std::vector<std::int64_t> of_all(ds::distributed_sampler s, std::int64_t epoch, 
   return all;
 }
 
-/// f(what follows) for the recorded lines that begin with this word; how many there are.
+/// Calls f(the rest) for each recorded line that begins with this word; returns the number of lines.
 template <class F> int each_line(std::string const& kind, F const& f) {
   std::ifstream file(test::tests_dir() + "/reference/values_sampler.txt");
   int count = 0;

@@ -122,7 +122,7 @@ TEST_CASE("a batch that grows after a warm-up: up to there it is the batch, and 
     CHECK(n(t) == 40);
     CHECK(lr(t) == Approx(0.1).epsilon(1e-15));
   }
-  CHECK(n(210) == 128);  // the largest
+  CHECK(n(210) == 128);  // the largest batch
   CHECK(lr(210) == Approx(0.004 * 16).epsilon(1e-14));
   CHECK(lr(310) == Approx(0.0008 * 16).epsilon(1e-14));
 

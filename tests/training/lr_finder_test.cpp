@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// The learning-rate finder: what it measures, what it suggests, and that nothing is left of it.
+// The learning-rate finder: what it measures, what it suggests, and that it leaves no trace.
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
@@ -57,7 +57,7 @@ template <class Value> struct bowl {
   }
 };
 
-/// Trains two twins, sweeps over one of them, and trains on: both end with the same bits.
+/// Trains two twins, sweeps over one of them, and continues: both end with the same bits.
 template <class Value, class Rule, class... Ps> void leaves_no_trace(Rule rule, Ps... ps) {
   bowl<Value> x, y;
   ds::optimizer a{x.params, rule, ps...}, b{y.params, rule, ps...};
@@ -101,7 +101,7 @@ TEST_CASE("the sweep is exponential, from the lowest to the highest rate, for ev
   auto const curve = ds::find_learning_rate(
       opt, x.params, {.lowest = 1e-3, .highest = 10, .steps = 5, .smoothing = 0, .diverged = 1e9}, [&](auto& trial) {
         if (trial.report().step > 0) {
-          CHECK((before[0] - x.value[0]) == Approx(before[1] - x.value[39]));  // both groups: gradients of 1
+          CHECK((before[0] - x.value[0]) == Approx(before[1] - x.value[39]));  // both groups have gradients of 1
           moved.push_back(before[0] - x.value[0]);
         }
         before[0] = x.value[0], before[1] = x.value[39];

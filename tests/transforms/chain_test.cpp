@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Chains: equal to the bit to the rules and policies that say the same, and what they make of the parts' fields.
+// Chains: equal to the bit to equivalent rules and policies, and how they handle the parts' fields.
 #include <descent/core/transform.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
@@ -40,7 +40,7 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// Values after some steps of two tensors, one of them in group 1; change(opt, t) comes before step t.
+/// Values of two tensors, one of them in group 1, after some steps; change(opt, t) is called before step t.
 template <class Rule, class Change, class... Ps>
 std::vector<float> after_changes(int steps, Rule const& rule, Change const& change, Ps... policies) {
   std::vector<float> p(4096 + 1003), g(p.size());
@@ -60,7 +60,7 @@ template <class Rule, class... Ps> std::vector<float> after(int steps, Rule cons
   return after_changes(steps, rule, [](auto&, int) {}, policies...);
 }
 
-/// A transform of a user, with a state: the gradient less the one before.
+/// A user's transform with a state: the gradient minus the one before.
 struct difference {
   template <class Real> struct state { Real before; };
   template <class Real> struct terms {};
@@ -146,7 +146,7 @@ TEST_CASE("chain: groups and schedules reach each part's fields") {
     if (t == 3) opt.group(1).lr = 0.125, opt.group(1).weight_decay = 0;
   }, ds::clip_value{0.5});
   CHECK(std::vector(changed.begin(), changed.begin() + 4596) == std::vector(twin.begin(), twin.begin() + 4596));
-  CHECK_FALSE(same_bits(changed, twin));  // the limit of group 1 is another
+  CHECK_FALSE(same_bits(changed, twin));  // group 1 has another limit
   CHECK_FALSE(same_bits(changed, after(4, rule)));
 
   auto const falling = ds::linear{.from = 0.2, .to = 0, .steps = 8};
@@ -175,7 +175,7 @@ TEST_CASE("chain: the state is the rule's, then that of the transforms, by name 
   CHECK(opt.state("p", "ema")[0] == 0.75f * 0.5f + 0.25f * 3);
   CHECK(opt.state("p", "m")[0] != 0);
   CHECK(opt.memory().bytes_per_parameter() >= 16);
-  // Without momentum sgd's buffer is not stored, in a chain neither.
+  // Without momentum, sgd's buffer is not stored, also in a chain.
   ds::optimizer plain{list, ds::chain{ds::gradient_trace{0.5}, ds::sgd{}}};
   CHECK(plain.state("p", "b").empty());
   CHECK(plain.state("p", "trace").size() == 2);

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// Other ways to launch the update, against what the engine does: docs/design/0006-launch-experiments.md says what is
-/// expected of each, and by which rule the result decides. One call on a machine with a GPU runs them all, in some
-/// minutes and 16 GB of device memory:
+/// Other ways to launch the update, compared with the engine. docs/design/0006-launch-experiments.md says what is
+/// expected of each and which rule decides. One call on a machine with a GPU runs them all, in some minutes and 16 GB
+/// of device memory:
 ///
 ///     nvcc -std=c++20 -O3 -arch=native -Iinclude tests/benchmarks/experiments/experiments.cu -o experiments
 ///     ./experiments [--quick] [results.jsonl]
 ///
-/// --quick runs small sizes once, only to see that each variant makes the engine's bits. The exit code says whether all
-/// do. Where one does not, -fmad=false tells whether it is that the compiler contracted a * b + c in another way.
+/// --quick runs small sizes once, only to check that each variant gives the engine's bits. The exit code says whether
+/// all do. If one does not, -fmad=false tells whether the compiler only contracted a * b + c differently.
 #include "kernels.cuh"
 #include "timing.cuh"
 
@@ -21,7 +21,7 @@ using namespace experiments;
 namespace {
 
 template <class Value, class Rule, class... Ps> using plan = detail::plan<Value, Value, Rule, Ps...>;
-using in_float = plan<float, ds::adamw, ds::clip_norm, ds::cuda>;  // as the optimizer's
+using in_float = plan<float, ds::adamw, ds::clip_norm, ds::cuda>;  // as in the optimizer
 using with_master = plan<ds::bfloat16, ds::adamw, ds::master<float>>;
 using in_bfloat16 = plan<ds::bfloat16, ds::adamw, ds::stochastic_rounding, ds::states<ds::bfloat16>>;
 using approximate = plan<ds::bfloat16, adamw_approximate, ds::stochastic_rounding, ds::states<ds::bfloat16>>;
@@ -55,7 +55,7 @@ template <class Plan> struct sets_of {
   struct variant {
     std::string name;
     one_step run;
-    bool whole = false;  // with norm and control block
+    bool whole = false;  // includes norm and control block
   };
   std::vector<std::unique_ptr<problem<Plan>>> sets;
   std::uint64_t wanted;  // the hash after three of the engine's steps
@@ -98,7 +98,7 @@ template <class Plan> struct sets_of {
   }
 };
 
-// ---- 1: the engine beside a copy of as many bytes ----
+// ---- 1: the engine compared with a copy of the same number of bytes ----
 
 template <class Plan> void beside_copy(around& a, std::string const& name, sets_of<Plan>& of, bool with_streams) {
   double const bytes = double(Plan::update_bytes(of.used()));
@@ -120,7 +120,7 @@ template <class Plan> void beside_copy(around& a, std::string const& name, sets_
   a.found.times("1 " + name, a.large_name(), list, a.sets(), false, n, bytes, purpose::ceiling);
 }
 
-/// The optimizer's own steps, as users call them, make the bits that all variants are compared with.
+/// Steps of the optimizer, as users call them, give the bits that all variants are compared with.
 void same_as_optimizer(around& a, sets_of<in_float>& of) {
   auto& x = *of.sets[0];
   x.reset();
@@ -225,7 +225,7 @@ void whole_steps(around& a, std::vector<std::int64_t> const& sizes, std::string 
                        true};
   for (bool const graphs : {false, true}) {
     of.run(a, "6 launches", where, six, what, graphs);
-    if (a.resident > 0)  // which an engine could keep for small models
+    if (a.resident > 0)  // an engine could use this for small models
       of.run(a, "7 one kernel", where, {engine, in_one}, what == purpose::decides ? what : purpose::shows, graphs);
   }
 }

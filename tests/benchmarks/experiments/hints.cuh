@@ -4,8 +4,8 @@
 
 #include <descent/detail/step/packet_io.hpp>
 
-/// Loads and stores with cache hints, which the packet functions choose by the type behind the pointer. The overloads
-/// stand before the packet functions are read, so that they find them.
+/// Loads and stores with cache hints, which the packet functions choose by the pointer's element type. The overloads
+/// must be declared before the packet functions to be found.
 namespace experiments {
 
 enum class hint {

@@ -9,10 +9,10 @@
 #include <cub/device/device_for.cuh>
 #include <cub/warp/warp_reduce.cuh>
 
-/// Other launches of the library's packet functions.
+/// Other ways to launch the library's packet functions.
 namespace experiments {
 
-/// The packets of a chunk from number `packet` on, one for each of the block's threads: each_packet() has 512.
+/// The packets of a chunk starting at `packet`, one for each thread of the block: each_packet() has 512 threads.
 template <class Body> __device__ void do_packets(Body const& body, std::int64_t chunk, int packet, int threads) {
   auto const& v = body.v;
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
@@ -32,8 +32,8 @@ template <class Body> __device__ void do_packets(Body const& body, std::int64_t 
   }
 }
 
-/// Chunks in pieces of one packet for each thread. A block does `run` pieces one after the other, and comes back for
-/// those a grid further on until there are none.
+/// Chunks in pieces of one packet for each thread. A block does `run` consecutive pieces, then those one grid further
+/// on, until there are none.
 template <class Body, int Threads, int Blocks> struct pieces_of {
   static constexpr int pieces = detail::packet_threads / Threads;
   Body body;
@@ -49,7 +49,7 @@ __global__ __launch_bounds__(Threads, Blocks) void each_piece(pieces_of<Body, Th
   of.all(count, run);
 }
 
-/// For cub::DeviceFor::Bulk: the packet of one number among all.
+/// For cub::DeviceFor::Bulk: the packet with this number among all packets.
 template <class Body> struct packet_numbered {
   Body body;
   __device__ void operator()(std::int64_t q) const {
@@ -68,7 +68,7 @@ template <class Body> struct packet_numbered {
 
 // ---- cache hints ----
 
-/// The plan with its pointers marked: gradients, and values and states.
+/// The plan with marked pointers: gradients, and values and states.
 template <class Plan, hint Gradient, hint State> struct hinted_plan : Plan {
   using value = hinted<float, State>;
   using exact = hinted<float, State>;
@@ -106,8 +106,8 @@ __device__ inline void let_next_launch() {
 #endif
 }
 
-/// measure_chunks() for the norm in blocks of 512 threads, which do two chunks at a time: lanes are added in the same
-/// order, neighbours within a warp and then warps.
+/// measure_chunks() for the norm in blocks of 512 threads, which do two chunks at a time. Lanes are added in the same
+/// order: neighbours within a warp, then warps.
 template <class Plan> __device__ void measure_pairs(detail::device_view<Plan> const& v) {
   static_assert(Plan::norm_sums == 1 && Plan::norm_of == ds::norm::l2 && !Plan::has_step_terms);
   using reduce = cub::WarpReduce<double>;
@@ -145,7 +145,7 @@ template <class Plan> __device__ void measure_pairs(detail::device_view<Plan> co
   }
 }
 
-/// What control_step() does.
+/// Does the work of control_step().
 template <class Plan>
 __device__ void control_here(detail::device_view<Plan> const& v, detail::control_view<Plan> const& w) {
   detail::device_controller<Plan> const c(v, w);
@@ -165,7 +165,7 @@ __global__ __launch_bounds__(detail::packet_threads, Body::blocks) void update_l
   do_packets(body, blockIdx.x, 0, detail::packet_threads);
 }
 
-/// The norm, and the control block's part by the block that is last.
+/// Measures the norm; the last block runs the control block's part.
 template <class Plan>
 __global__ __launch_bounds__(detail::total_threads, 2) void measure_and_control(detail::device_view<Plan> v,
                                                                                 detail::control_view<Plan> w,
@@ -182,7 +182,7 @@ __global__ __launch_bounds__(detail::total_threads, 2) void measure_and_control(
   if (threadIdx.x == 0) *done = 0;
 }
 
-/// The whole step, of blocks that are all there at once.
+/// The whole step, with all blocks resident at once.
 template <class Plan>
 __global__ __launch_bounds__(detail::total_threads, 2) void whole_step(detail::device_view<Plan> v,
                                                                        detail::control_view<Plan> w) {
@@ -194,7 +194,7 @@ __global__ __launch_bounds__(detail::total_threads, 2) void whole_step(detail::d
   pieces_of<detail::update_packets<Plan>, detail::packet_threads, 2>{{v}}.all(v.chunk_count, 1);
 }
 
-/// A launch with one attribute: cooperative, or one that may begin before what is in front of it has ended.
+/// A launch with one attribute: cooperative, or allowed to begin before the preceding work has ended.
 template <class... Parameters>
 void launch_with(cudaLaunchAttributeID attribute, void (*kernel)(Parameters...), std::int64_t blocks, int threads,
                  cudaStream_t stream, std::type_identity_t<Parameters> const&... arguments) {
@@ -230,7 +230,7 @@ struct adamw_approximate : ds::adamw {
   }
 };
 
-/// What AdamW reads and writes, with as little arithmetic as shows in all of it.
+/// AdamW's reads and writes, with just enough arithmetic that all of them matter.
 struct streams_alone {
   double lr = 1e-3;
   template <class Real> struct state { Real m, v; };

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-/// Tensors, and what the engine keeps for them, as kernels of the library and of the experiments see them.
+/// Tensors and what the engine keeps for them, as seen by kernels of the library and of the experiments.
 namespace experiments {
 
 namespace ds = descent;
@@ -23,12 +23,12 @@ __device__ inline std::uint64_t mixed(std::uint64_t x) {  // of splitmix64
   return x ^ (x >> 31);
 }
 
-/// The blocks of 256 threads for a kernel that strides over n elements.
+/// The number of blocks of 256 threads for a kernel that strides over n elements.
 inline std::int64_t blocks_for(std::int64_t n) { return std::min<std::int64_t>((n + 255) / 256, 4096); }
 
 __device__ inline std::int64_t first_element() { return 256 * std::int64_t(blockIdx.x) + threadIdx.x; }
 
-/// Numbers of about normal distribution, the same for any grid.
+/// Roughly normal numbers, the same for any grid.
 template <class T> __global__ void fill(T* to, std::int64_t n, std::uint64_t seed, float deviation) {
   for (std::int64_t i = first_element(); i < n; i += 256 * std::int64_t(gridDim.x)) {
     std::uint64_t const bits = mixed(mixed(std::uint64_t(i)) + seed);
@@ -38,7 +38,7 @@ template <class T> __global__ void fill(T* to, std::int64_t n, std::uint64_t see
   }
 }
 
-/// A sum over elements of a hash of place and bits, which does not depend on their order.
+/// A sum over elements of a hash of position and bits, which does not depend on their order.
 template <class T> __global__ void add_hash(std::uint64_t* sum, T const* x, std::int64_t n, std::uint64_t seed) {
   std::uint64_t own = 0;
   for (std::int64_t i = first_element(); i < n; i += 256 * std::int64_t(gridDim.x)) {
@@ -49,7 +49,7 @@ template <class T> __global__ void add_hash(std::uint64_t* sum, T const* x, std:
   atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(own));
 }
 
-/// How far apart the farthest elements are, in numbers of the type between them, and how many differ.
+/// The largest distance between two elements, in representable numbers of the type, and how many elements differ.
 template <class T> __global__ void add_distance(unsigned long long* result, T const* a, T const* b, std::int64_t n) {
   using word = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>;
   auto const place = [](T x) {
@@ -74,7 +74,7 @@ template <class Plan> class problem {
   using where_type = typename storage_type::tensors;
 
  public:
-  /// With odd, every third tensor starts at an element that is not aligned.
+  /// With `odd`, every third tensor starts at an unaligned element.
   problem(std::vector<std::int64_t> const& sizes, typename Plan::policies const& policies, cudaStream_t stream,
           bool odd = false)
       : storage_(ranks_, policies, stream), sizes_(sizes) {
@@ -101,7 +101,7 @@ template <class Plan> class problem {
     return params;
   }
 
-  /// Fresh values, gradients and state, as after the constructor.
+  /// Sets values, gradients and state as after the constructor.
   void reset() {
     using namespace detail;
     require_cuda(cudaMemsetAsync(values_.get(), 0, std::size_t(room_) * sizeof(value), stream()), "cudaMemsetAsync");
@@ -148,7 +148,7 @@ template <class Plan> class problem {
     control();
   }
 
-  /// Of values; and of them, all that is owned and the partial sums of the norm.
+  /// Hashes of the values; and of these, everything owned and the partial sums of the norm.
   std::uint64_t hash_of_values() const { return hash(false); }
   std::uint64_t hash_of_all() const { return hash(true); }
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// Times side by side, and what follows from them.
+/// Times contestants side by side and decides by the results.
 namespace experiments {
 
 struct event {
@@ -57,8 +57,8 @@ struct settings {
   double sample() const { return quick ? 0 : 1000; }  // microseconds
 };
 
-/// A sample is as many steps as take a millisecond, in a graph or launched one by one, each with the next set of
-/// buffers. All contestants have their turn in each round, in an order that rotates.
+/// A sample is the number of steps that take a millisecond, in a graph or launched one by one, each with the next set
+/// of buffers. All contestants have a turn in each round, in a rotating order.
 inline std::vector<spread> time_all(settings const& how, std::vector<contestant> const& all, int sets, bool graphs) {
   event begin, end;
   auto const timed = [&](auto const& enqueue) {
@@ -97,16 +97,16 @@ inline std::vector<spread> time_all(settings const& how, std::vector<contestant>
   return result;
 }
 
-/// What a comparison is for: a gain here is what the experiment is about; a loss here speaks against it; neither; or
-/// the first contestant is a ceiling, of which the others should reach a share.
+/// The purpose of a comparison: a gain decides for the experiment; a loss decides against it; neither; or the first
+/// contestant is a ceiling, and the others should reach a share of it.
 enum class purpose { decides, watches, shows, ceiling };
 
-/// What was measured, line by line, and what is decided by the rule that stands beside each experiment.
+/// Records the measurements and decides by the rule of each experiment.
 class record {
  public:
   explicit record(settings const& how) : how_(how) {}
 
-  /// The first contestant is what the engine does, or the ceiling.
+  /// The first contestant is the engine or the ceiling.
   void times(std::string const& experiment, std::string const& where, std::vector<contestant> const& all, int sets,
              bool graphs, std::int64_t parameters, double bytes, purpose what) {
     auto const found = time_all(how_, all, sets, graphs);
@@ -138,7 +138,7 @@ class record {
     std::fflush(stdout);
   }
 
-  /// Says whether a fact holds.
+  /// Reports whether a fact holds.
   void check(std::string const& what, bool holds, std::string const& detail = "") {
     failed_ += !holds;
     std::printf("%s %s%s%s\n", holds ? "same:" : "NOT THE SAME:", what.c_str(), detail.empty() ? "" : ", ",
@@ -151,8 +151,8 @@ class record {
     std::fprintf(how_.out, "{\"skipped\": \"%s\", \"why\": \"%s\"}\n", what.c_str(), why.c_str());
   }
 
-  /// A variant is taken if it gains more than 3 % in every case that decides, by more than the quartiles, and loses
-  /// nowhere more than 3 %. Returns how many checks failed.
+  /// A variant is taken if it gains more than 3 % in every case that decides, by more than the quartiles, and never
+  /// loses more than 3 %. Returns the number of failed checks.
   int decide() const {
     if (!how_.quick) std::printf("\n%-34s %-44s %8s %10s\n", "decisions", "", "gain", "elsewhere");
     for (auto const& [of, d] : decisions_) {

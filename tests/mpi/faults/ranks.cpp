@@ -24,11 +24,11 @@
 
 /// usage: ranks folder replicated|sharded kind rank phase sends polls
 ///
-/// Ranks that train, and one of them that ends: in a phase, when it has sent so many messages there and then looked so
-/// often whether some have come (MPI_Isend and MPI_Test are replaced here). Kinds: none; kill and stop (signals); exit
-/// (_exit); throw (an exception behind that collective); leave (one that leaves the scope of mpi_session). Each rank
-/// writes to folder/RANK after each part of the program: its number, a hash of the values, and how many messages it has
-/// sent in each phase so far; in the end what it caught.
+/// Ranks that train, one of which ends: in a phase, after it has sent `sends` messages there and then polled `polls`
+/// times for messages (MPI_Isend and MPI_Test are replaced here). Kinds: none; kill and stop (signals); exit (_exit);
+/// throw (an exception after that collective); leave (an exception that leaves the scope of mpi_session). After each
+/// part of the program, each rank writes to folder/RANK the part's number, a hash of the values, and the number of
+/// messages it has sent in each phase so far; at the end it writes what it caught.
 
 namespace ds = descent;
 using namespace std::chrono_literals;
@@ -41,7 +41,7 @@ constexpr int steps = 5;
 struct fault {
   std::string kind = "none", phase;
   long sends = 0, polls = 0;
-  bool throws = false;  // behind this collective
+  bool throws = false;  // after this collective
 } at;
 std::string phase;
 std::map<std::string, long> sent;
@@ -76,7 +76,7 @@ extern "C" int MPI_Test(MPI_Request* r, int* done, MPI_Status* status) {
 
 namespace {
 
-/// comm::mpi that says when values are gathered, and from which an exception may come.
+/// comm::mpi that marks the gather of values as a phase and can throw.
 struct watched {
   static constexpr bool on_device = false;
   ds::comm::mpi under{MPI_COMM_WORLD, deadline};
@@ -136,7 +136,7 @@ struct training {
         part("swap_average", [&] { opt.swap_average(); });
       }
     }
-    part("last", [&] { opt.step(); });  // here the ranks that are left notice at the latest
+    part("last", [&] { opt.step(); });  // here at the latest, the remaining ranks notice
   }
 };
 
@@ -150,7 +150,7 @@ template <class Policy> void train(training& all, watched& comm, Policy const& p
 int run(int argc, char** argv) {
   std::string const folder = argv[1], policy = argv[2], how = argv[3];
   bool const lost = how == "kill" || how == "stop" || how == "exit";
-  ds::comm::mpi_session session{argc, argv, lost ? 2s : 20s};  // on a busy machine it takes seconds
+  ds::comm::mpi_session session{argc, argv, lost ? 2s : 20s};  // startup takes seconds on a busy machine
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   out = std::fopen((folder + "/" + std::to_string(rank)).c_str(), "w");
@@ -161,7 +161,7 @@ int run(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   test::shared_clock::begin(test::shared_clock::in_file(folder + "/clock"), rank, size, deadline + 1ms);
   training all{rank};
-  MPI_Barrier(MPI_COMM_WORLD);  // processes start at different times: not the deadline's business
+  MPI_Barrier(MPI_COMM_WORLD);  // processes start at different times, which must not count towards the deadline
   try {
     watched comm;
     if (policy == "sharded") train(all, comm, ds::sharded{comm});
