@@ -9,7 +9,8 @@ import re
 import sys
 
 layers = """
-core version.hpp report.hpp
+version.hpp
+core report.hpp
 detail/util backends
 parameters.hpp
 policies schedules

@@ -4,6 +4,10 @@
 
 #include <descent/backends/host.hpp>
 
+#if !__has_include(<thrust/for_each.h>)
+#error descent/backends/thrust.hpp needs Thrust: add -isystem <CUDA Toolkit>/include/cccl
+#include <descent_needs_thrust>
+#endif
 #include <thrust/for_each.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/system/cpp/execution_policy.h>
