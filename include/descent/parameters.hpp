@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/core/precision.hpp>
+#include <descent/detail/util/block.hpp>
 #include <descent/detail/util/self_movable.hpp>
 
 #include <concepts>
@@ -81,6 +82,12 @@ inline constexpr bool addable = std::is_convertible_v<V, Value*> && std::is_conv
                                 (std::integral<std::remove_cvref_t<Count>> || std::is_convertible_v<Count, shape>) &&
                                 std::is_convertible_v<Group, group> && sizeof...(More) == 0;
 
+/// A container or view whose memory add() takes, and whether add(name, arguments...) takes that.
+template <class R> concept storage = array<R> || grid<R>;
+template <class V = void, class G = void, class... More> inline constexpr bool addable_storage = false;
+template <storage V, storage G, class... More>
+inline constexpr bool addable_storage<V, G, More...> = sizeof...(More) <= 2;
+
 }  // namespace detail
 
 /// A list of named views over the caller's values and gradients. It copies and owns nothing: the memory must stay where
@@ -123,13 +130,28 @@ template <class Value, class Gradient = Value> class parameters {
     add_matrix(std::move(name), value, gradient, s, g, types_of<V, G>());
   }
 
+  /// Adds a parameter from anything contiguous: containers such as std::vector and thrust::device_vector (not
+  /// temporary ones), views such as std::span and cuda::std::span, and std::mdspan in row-major order. An mdspan of
+  /// several dimensions is a matrix: its first dimension is the rows. Also throws std::invalid_argument if value,
+  /// gradient and shape differ in their number of elements, or an mdspan is not in row-major order.
+  template <detail::storage V, detail::storage G> void add(std::string name, V&& values, G&& gradients, group g = {}) {
+    auto const v = detail::block_of(values);
+    add_blocks(std::move(name), v, detail::block_of(gradients), {v.rows, v.columns}, g);
+  }
+  template <detail::storage V, detail::storage G>
+  void add(std::string name, V&& values, G&& gradients, shape s, group g = {}) {
+    add_blocks(std::move(name), detail::block_of(values), detail::block_of(gradients), s, g);
+  }
+
   /// Declared only for its static_assert message.
   template <class... Args>
   void add(std::string const&, Args&&...)
-      requires(!detail::types<Value>::several && !detail::addable<Value, Gradient, Args...>) {
+      requires(!detail::types<Value>::several && !detail::addable<Value, Gradient, Args...> &&
+               !detail::addable_storage<Args...>) {
     static_assert(detail::addable<Value, Gradient, Args...>,
                   "add(name, value, gradient, count or shape{rows, columns}, group{i}): value and gradient are "
-                  "pointers to the types of parameters<Value, Gradient>, not const, and the group, if any, is a group");
+                  "pointers to the types of parameters<Value, Gradient>, not const, and the group, if any, is a group; "
+                  "add(name, values, gradients, group{i}): containers or views that are no temporary containers");
   }
 
   /// The parameters, in the order in which they were added.
@@ -154,6 +176,24 @@ template <class Value, class Gradient = Value> class parameters {
       refuse(name,
              "rows x columns must be at most 2^60, are " + std::to_string(s.rows) + " x " + std::to_string(s.columns));
     add_view(std::move(name), value, gradient, s.rows * s.columns, s.columns, g, types);
+  }
+
+  template <class V, class G>
+  void add_blocks(std::string name, detail::block<V> const& value, detail::block<G> const& gradient, shape s, group g) {
+    constexpr bool fits = detail::types<Value>::several || (std::is_same_v<V, Value> && std::is_same_v<G, Gradient>);
+    static_assert(fits, "add(name, values, gradients): the elements have the types of parameters<Value, Gradient>, and "
+                        "are not const");
+    auto const counted = [](std::int64_t n) { return std::to_string(n) + (n == 1 ? " element" : " elements"); };
+    if (!value.row_major) refuse(name, "the value is not contiguous in row-major order");
+    if (!gradient.row_major) refuse(name, "the gradient is not contiguous in row-major order");
+    if (gradient.count != value.count)
+      refuse(name, "the value has " + counted(value.count) + ", the gradient " + counted(gradient.count));
+    if (s.columns >= 1 && s.rows >= 0 && (s.rows > most / s.columns || s.rows * s.columns != value.count))
+      refuse(name, "the shape is " + std::to_string(s.rows) + " x " + std::to_string(s.columns) + ", the value has " +
+                       counted(value.count));
+    if constexpr (detail::types<Value>::several)
+      add_matrix(std::move(name), value.at, gradient.at, s, g, types_of<V, G>());
+    else if constexpr (fits) add_matrix(std::move(name), value.at, gradient.at, s, g, 0);
   }
 
   template <class V, class G, class Count>

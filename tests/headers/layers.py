@@ -18,7 +18,7 @@ detail/rule detail/step
 rules transforms detail/ranks detail/matrix detail/optimizer
 presets detail/host detail/cuda
 optimizer.hpp cuda.cuh detail/net detail/minimizers
-cost.hpp matrices minimizers training comm
+cost.hpp matrices minimizers training comm adapters
 descent.hpp
 descent.cuh
 """

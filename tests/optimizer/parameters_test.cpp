@@ -8,8 +8,13 @@
 
 #include "support/message.hpp"
 
+#include <cuda/std/mdspan>
+#include <cuda/std/span>
+
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -68,6 +73,50 @@ TEST_CASE("a shape is rows and columns; without one each element is a row") {
         "parameter 'x': rows x columns must be at most 2^60, are 1099511627776 x 1099511627776");
   params.add("none", memory, memory + 10, ds::shape{0, 7});
   CHECK(params.views()[2].count == 0);
+}
+
+TEST_CASE("containers and views are taken as they lie in memory, and an mdspan as a matrix") {
+  std::vector<float> w(12), g(12);
+  std::array<float, 3> few{}, of_few{};
+  float const* const at = w.data();
+  cuda::std::mdspan<float, cuda::std::dextents<int, 3>> const weights(w.data(), 3, 2, 2), gradients(g.data(), 3, 2, 2);
+  ds::parameters<float> params;
+  params.add("vector", w, g);
+  params.add("span", std::span(w).first(4), std::span(g).last(4), ds::group{1});
+  params.add("shape", cuda::std::span<float>(w.data(), 12), g, ds::shape{4, 3}, ds::group{2});
+  params.add("array", few, of_few);
+  params.add("mdspan", weights, gradients, ds::group{3});
+  params.add("none", std::span<float>{}, std::span<float>{});
+  std::size_t next = 0;
+  auto const is = [&](float const* value, std::int64_t count, std::int64_t columns, int group) {
+    auto const& v = params.views()[next++];
+    CHECK(v.value == value);
+    CHECK(v.count == count);
+    CHECK(v.columns == columns);
+    CHECK(v.group == group);
+  };
+  is(at, 12, 1, 0), is(at, 4, 1, 1), is(at, 12, 3, 2), is(few.data(), 3, 1, 0), is(at, 12, 4, 3), is(nullptr, 0, 1, 0);
+  CHECK(params.views()[1].gradient == g.data() + 8);
+
+  ds::parameters<ds::mixed<float, double>> several;
+  std::vector<double> wide(6), of_wide(6);
+  several.add("wide", wide, of_wide, ds::shape{2, 3});
+  CHECK(several.views()[0].types == 1);
+  CHECK(several.views()[0].columns == 3);
+
+  auto const refused = [&](auto&&... arguments) { return message([&] { params.add("w", arguments...); }); };
+  using columns_first = cuda::std::mdspan<float, cuda::std::dextents<int, 2>, cuda::std::layout_left>;
+  std::string const w_is = "parameter 'w': ";
+  CHECK(refused(w, few) == w_is + "the value has 12 elements, the gradient 3 elements");
+  CHECK(refused(std::span(w).first(1), g) == w_is + "the value has 1 element, the gradient 12 elements");
+  CHECK(refused(w, g, ds::shape{3, 5}) == w_is + "the shape is 3 x 5, the value has 12 elements");
+  CHECK(refused(w, g, ds::shape{std::int64_t(1) << 40, std::int64_t(1) << 40}) ==
+        w_is + "the shape is 1099511627776 x 1099511627776, the value has 12 elements");
+  CHECK(refused(w, g, ds::shape{12, 0}) == w_is + "columns must be at least 1, are 0");
+  CHECK(refused(columns_first(w.data(), 3, 4), g) == w_is + "the value is not contiguous in row-major order");
+  CHECK(refused(w, columns_first(g.data(), 3, 4)) == w_is + "the gradient is not contiguous in row-major order");
+  CHECK(refused(columns_first(w.data(), 1, 12), columns_first(g.data(), 1, 12)).empty());  // one row is in both orders
+  CHECK(params.views().size() == 7);
 }
 
 TEST_CASE("bad parameters are refused, each with its sentence, and the list stays as it was") {

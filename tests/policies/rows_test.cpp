@@ -204,8 +204,8 @@ TEST_CASE("a skipped step sets the gradients of selected rows to zero, and of no
   table<float> a{6, 3, 0};
   a.g()[0] = std::numeric_limits<float>::infinity();
   ds::optimizer opt{a.list(), ds::adam{}, ds::masked_rows{}, ds::skip_nonfinite{}, ds::zero_grad{}};
-  std::vector<std::uint8_t> const mask{1, 0, 0, 1, 1, 0};
-  opt.select_rows("w", mask.data());
+  bool const mask[] = {true, false, false, true, true, false};
+  opt.select_rows("w", mask);
   auto const before = a.gradient;
   opt.step();
   CHECK_FALSE(opt.report().applied);

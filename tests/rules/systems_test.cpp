@@ -89,10 +89,10 @@ TEST_CASE("every rule: systems and any number of threads give the same bits") {
 #endif
     if constexpr (on_every_system<Rule>) {
       CHECK(same_bits(run(row.rule).value, alone));
-      CHECK(same_bits(run(row.rule, ds::host<ds::tbb>{}).value, alone));
-      CHECK(same_bits(run(row.rule, ds::host<ds::thrust_cpp>{}).value, alone));
+      CHECK(same_bits(run(row.rule, ds::on(thrust::tbb::par)).value, alone));
+      CHECK(same_bits(run(row.rule, ds::on(thrust::cpp::par)).value, alone));
 #if defined(_OPENMP)
-      CHECK(same_bits(run(row.rule, ds::host<ds::thrust_omp>{}).value, alone));
+      CHECK(same_bits(run(row.rule, ds::on(thrust::omp::par)).value, alone));
 #endif
     }
   });

@@ -6,6 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <concepts>
+
 namespace descent {
 
 namespace detail {
@@ -28,5 +30,14 @@ struct cuda {
   template <class Plan> using engine = detail::cuda_engine<Plan>;
   template <class Policy> using scaler = detail::cuda_scaler<Policy>;
 };
+/// The backend on the stream of a wrapper with get() or value(), such as cuda::stream_ref and rmm::cuda_stream_view.
+template <class Stream> requires requires(Stream const& s) { { s.get() } -> std::same_as<cudaStream_t>; }
+cuda on(Stream const& stream) {
+  return cuda{stream.get()};
+}
+template <class Stream> requires requires(Stream const& s) { { s.value() } -> std::same_as<cudaStream_t>; }
+cuda on(Stream const& stream) {
+  return cuda{stream.value()};
+}
 
 }  // namespace descent

@@ -14,5 +14,7 @@ struct tbb {
   static constexpr char const* name() { return "Thrust tbb"; }
   static void each(std::int64_t n, detail::loop_body f) { detail::each_through(thrust::tbb::par, n, f); }
 };
+/// The same for an execution policy.
+inline host<tbb> on(decltype(thrust::tbb::par) const&) { return {}; }
 
 }  // namespace descent

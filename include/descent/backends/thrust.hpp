@@ -31,6 +31,8 @@ struct thrust_cpp {
   static constexpr char const* name() { return "Thrust cpp"; }
   static void each(std::int64_t n, detail::loop_body f) { detail::each_through(thrust::cpp::par, n, f); }
 };
+/// The backend that runs on a Thrust execution policy: ds::optimizer{params, ds::adamw{}, ds::on(thrust::omp::par)}.
+inline host<thrust_cpp> on(decltype(thrust::cpp::par) const&) { return {}; }
 
 #if defined(_OPENMP)
 /// OpenMP's threads (OMP_NUM_THREADS).
@@ -39,6 +41,7 @@ struct thrust_omp {
   static constexpr char const* name() { return "Thrust omp"; }
   static void each(std::int64_t n, detail::loop_body f) { detail::each_through(thrust::omp::par, n, f); }
 };
+inline host<thrust_omp> on(decltype(thrust::omp::par) const&) { return {}; }
 #endif
 
 }  // namespace descent

@@ -227,6 +227,12 @@ template <class Plan, class Engine> class state_views {
     std::size_t const t = core_.number_of(name);
     core_.alive().select_rows(t, rows_of(core_.where, t), mask);
   }
+  template <std::same_as<bool> Bool>
+  void select_rows(std::string const& name, Bool const* mask)
+      requires(otherwise("give masked_rows{}") || Plan::selects_rows) {
+    static_assert(sizeof(bool) == 1);
+    select_rows(name, reinterpret_cast<std::uint8_t const*>(mask));
+  }
   /// Selects the rows whose numbers are in a list in the backend's memory, which is read once, now. Negative numbers
   /// are ignored, so a list can be padded; duplicates count once. A number that is too large throws
   /// std::invalid_argument on the host and is ignored on CUDA, where the call is enqueued. The first call for a
