@@ -73,6 +73,34 @@ TEST_CASE("an eager step between replays goes on from there, and a replay after 
   runs.expect_same();
 }
 
+TEST_CASE("rebind() between replays: the graph works on the new memory and leaves the old one alone") {
+  auto runs = make_runs();
+  runs.step(1);
+  test::tensors<half> moved{model, runs.s};
+  moved.device_value.put(runs.y.device_value.get(runs.s), runs.s);
+  auto const old_list = runs.y.on_device(), list = moved.on_device();
+  auto const before = ds::detail::launches;
+  runs.captured.rebind(list);
+  CHECK(ds::detail::launches == before + 1);
+  auto const left = runs.y.device_value.get(runs.s);
+  for (std::uint64_t t = 2; t <= 6; ++t) {
+    runs.send(t);
+    moved.new_gradients(t), moved.send_gradients();
+    runs.eager.step();
+    t == 4 ? runs.captured.step() : runs.recorded.launch(runs.s);
+  }
+  CHECK(test::same_bits(runs.x.device_value.get(runs.s), moved.device_value.get(runs.s)));
+  CHECK(test::same_bits(left, runs.y.device_value.get(runs.s)));
+
+  std::vector<half> on_host(std::size_t(list.views()[0].count));
+  ds::parameters<half> wrong;
+  for (auto const& v : list.views())
+    wrong.add(v.name, &v == &list.views()[0] ? on_host.data() : v.value, v.gradient,
+              ds::shape{v.count / v.columns, v.columns}, ds::group{v.group});
+  CHECK_THROWS_AS(runs.captured.rebind(wrong), std::invalid_argument);
+  runs.captured.rebind(old_list);
+}
+
 TEST_CASE("zero_grad can be captured with the step") {
   test::stream s;
   test::tensors<half> x{model, s};

@@ -149,6 +149,33 @@ TEST_CASE("ranks that disagree about the training setup throw the same sentence"
   });
 }
 
+TEST_CASE("rebind() on every rank: steps work on the new memory and leave the old one alone") {
+  joined comm;
+  test::stream s;
+  auto const run = [&](auto policy) {
+    side<half, half, true> old{of_many_chunks, s, comm}, moved{of_many_chunks, s, comm}, fixed{of_many_chunks, s, comm};
+    auto const make = [&](auto& side) {
+      return ds::optimizer{side.list(), ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 4}, policy,
+                           ds::cuda{s}};
+    };
+    auto opt = make(old), still = make(fixed);
+    for (int t = 0; t < 3; ++t) {
+      if (t == 1) {
+        old.look();
+        moved.x.device_value.put(old.seen[0], s);
+        opt.rebind(moved.list());
+      }
+      auto& now = t == 0 ? old : moved;
+      now.set(t, 1 / 64.), fixed.set(t, 1 / 64.);
+      now.step(opt), fixed.step(still);
+      CHECK(test::same_bits(now.values(), fixed.values()));
+    }
+    CHECK(test::same_bits(old.values(), old.seen[0]));
+  };
+  run(ds::replicated{comm});
+  run(ds::sharded{comm, ds::ordered_sum{}});
+}
+
 TEST_CASE("an overflow on any rank is skipped by all, on the device, and they agree on the loss scale") {
   joined comm;
   test::stream s;

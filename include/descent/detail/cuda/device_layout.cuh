@@ -21,11 +21,7 @@ template <class Value, class Gradient> struct device_layout : layout<Value, Grad
   device_layout(parameters<Value, Gradient> const& params, cudaStream_t stream)
       : layout<Value, Gradient>(params), stream(stream) {
     require_cuda(cudaGetDevice(&device), "cudaGetDevice");
-    for (std::size_t t = 0; t < this->tensors.size(); ++t) {
-      auto const& x = this->tensors[t];
-      require_device_memory(x.value, x.count, device, "parameter '" + this->names[t] + "': its value");
-      require_device_memory(x.gradient, x.count, device, "parameter '" + this->names[t] + "': its gradient");
-    }
+    require_device_tensors(*this, device);
     tensors_there = {this->tensors, stream};
     tensor_of_chunk_there = {this->tensor_of_chunk, stream};
   }

@@ -33,12 +33,7 @@ template <class Plan> class cuda_engine {
       : storage(ranks, policies, backend.stream) {
     refuse_capture("the constructor");
     require_code(control_step<Plan>, storage.device);
-    for (std::size_t t = 0; t < where.tensors.size(); ++t) {
-      auto const& x = where.tensors[t];
-      require_device_memory(x.value, x.count, storage.device, "parameter '" + where.names[t] + "': its value");
-      require_device_memory(where.callers_gradient(t).at, x.count, storage.device,
-                            "parameter '" + where.names[t] + "': its gradient");
-    }
+    require_device_tensors(where, storage.device);
     if constexpr (has<Plan, kind::loss>)
       require_device_memory(get<kind::loss>(policies).where, 1, storage.device, "loss_at: the loss");
     if constexpr (Plan::parallel)
@@ -178,6 +173,16 @@ template <class Plan> class cuda_engine {
     storage.rows.select(tensor, rows, list, count);
   }
   std::int32_t const* row_updates(std::size_t tensor) const { return storage.rows.updates(tensor); }
+
+  void rebind(tensors const& where, std::vector<tensor_addresses> const& addresses) {
+    device_scope const scope(storage.device);
+    for (std::size_t t = 0; t < addresses.size(); ++t)
+      require_device_tensor(where.names[t], where.tensors[t].count, addresses[t].value, addresses[t].gradient,
+                            storage.device);
+    if constexpr (Plan::parallel) ranks.rebind(addresses);
+    storage.rebind(addresses);
+    if (where_) where_->rebind(addresses);
+  }
 
   /// Copies from `old` the state of the rows that stay and the state that belongs to no element.
   void take(cuda_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const& groups) {

@@ -29,6 +29,17 @@ inline void require_device_memory(void const* p, std::int64_t count, int device,
            "the backend host{}");
   }
 }
+/// The same for the value and the caller's gradient of a tensor, and of all tensors of a layout.
+inline void require_device_tensor(std::string const& name, std::int64_t count, void const* value, void const* gradient,
+                                  int device) {
+  require_device_memory(value, count, device, "parameter '" + name + "': its value");
+  require_device_memory(gradient, count, device, "parameter '" + name + "': its gradient");
+}
+template <class Layout> void require_device_tensors(Layout const& where, int device) {
+  for (std::size_t t = 0; t < where.tensors.size(); ++t)
+    require_device_tensor(where.names[t], where.tensors[t].count, where.tensors[t].value, where.callers_gradient(t).at,
+                          device);
+}
 
 inline bool host_may_read(void const* p) {
   cudaPointerAttributes a{};

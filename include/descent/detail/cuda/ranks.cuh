@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/cuda/addresses.cuh>
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/cuda/rank_kernels.cuh>
@@ -223,6 +224,10 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   /// Broadcast the values, device memory or host memory of `root`. The last one waits for the stream.
   void broadcast_values(int root) {
     for (auto const& [value, bytes] : callers_values_) broadcast(value, bytes, root);
+  }
+  void rebind(std::vector<tensor_addresses> const& addresses) {
+    for (std::size_t t = 0; t < addresses.size(); ++t) callers_values_[t].at = addresses[t].value;
+    enqueue_addresses(records_.get(), true, addresses, stream_);
   }
   void broadcast(void* data, std::int64_t bytes, int root) {
     require_root(root, ranks_);

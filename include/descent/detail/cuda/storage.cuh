@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/cuda/addresses.cuh>
 #include <descent/detail/cuda/controller.cuh>
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/kernels.cuh>
@@ -97,6 +98,9 @@ template <class Plan> struct cuda_storage {
     return all;
   }
 
+  void rebind(std::vector<tensor_addresses> const& addresses) {
+    enqueue_addresses(tensors_.get(), !Plan::parallel, addresses, stream);
+  }
   void copy(void* to, void const* from, std::size_t bytes) {
     device_scope const scope(device);
     if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");

@@ -105,6 +105,13 @@ template <class Plan, class System> class host_engine {
   }
   std::int32_t const* row_updates(std::size_t tensor) const { return rows[tensor].updates; }
 
+  void rebind(tensors const& where, std::vector<tensor_addresses> const& addresses) {
+    for (std::size_t t = 0; t < addresses.size(); ++t)
+      require_host_tensor(where.names[t], addresses[t].value, where.tensors[t].count * where.tensors[t].value_size(),
+                          addresses[t].gradient, where.tensors[t].count * where.callers_gradient(t).size);
+    control.where.rebind(addresses);
+  }
+
   /// Copies from `old` the state of the rows that stay and the state that belongs to no element.
   void take(host_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const&) {
     require_sources(changes);

@@ -43,14 +43,18 @@ inline void require_host_memory(void const* p, std::int64_t bytes, std::string c
     throw std::invalid_argument(what + " is not host memory; for device memory use the backend cuda{stream}");
 }
 
-/// The same for the values and the caller's gradients of all tensors of a layout.
+/// The same for the value and the caller's gradient of a tensor, and of all tensors of a layout.
+inline void require_host_tensor(std::string const& name, void const* value, std::int64_t value_bytes,
+                                void const* gradient, std::int64_t gradient_bytes) {
+  std::string const its = "parameter '" + name + "': its ";
+  require_host_memory(value, value_bytes, its + "value");
+  require_host_memory(gradient, gradient_bytes, its + "gradient");
+}
 template <class Layout> void require_host_tensors(Layout const& where) {
   for (std::size_t t = 0; t < where.tensors.size(); ++t) {
     auto const& x = where.tensors[t];
     auto const gradient = where.callers_gradient(t);
-    std::string const its = "parameter '" + where.names[t] + "': its ";
-    require_host_memory(x.value, x.count * x.value_size(), its + "value");
-    require_host_memory(gradient.at, x.count * gradient.size, its + "gradient");
+    require_host_tensor(where.names[t], x.value, x.count * x.value_size(), gradient.at, x.count * gradient.size);
   }
 }
 

@@ -75,6 +75,23 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     load_pieces(f, [&] { require_names(there); });
   }
 
+  /// Gives the parameters new addresses. `params` has the same names, sizes, shapes and groups, in any order; the
+  /// caller has already moved the values, and the gradients if micro-batches wait. Allocates and waits for nothing: on
+  /// CUDA it enqueues one small kernel for each 128 parameters. Graphs captured earlier use the new addresses from
+  /// their next replay on; a captured call sets its addresses at each replay. Throws std::invalid_argument, with
+  /// nothing changed, if the lists differ in more than addresses, or memory overlaps or is out of reach;
+  /// std::logic_error after ready() and while values are replaced or moved.
+  void rebind(parameters<typename Plan::value, typename Plan::own_gradient> const& params) {
+    Engine& e = core_.alive();
+    core_.refuse_averages("rebind()");
+    core_.refuse_elsewhere("rebind()");
+    core_.refuse_ready("rebind()");
+    using list = layout<typename Plan::value, typename Plan::own_gradient>;
+    auto const addresses = core_.where.addresses_in(list(params));
+    e.rebind(core_.where, addresses);
+    core_.where.rebind(addresses);
+  }
+
   /// Sets t, the number of updates applied so far, in [0, 2^62]. Throws std::invalid_argument, with nothing changed, if
   /// t is out of range and, on the host, if a schedule leaves its field's range at t. A matrix rule that does work
   /// every n updates then assumes that no update was skipped; load() restores the exact count.

@@ -48,6 +48,8 @@ concept engine = requires(E& e, E const& c, control_block const& block, step_cal
   e.template swap_in<swap_target::ahead>(groups);  // or moves them ahead
   e.restore_values();  // puts the saved values back
 
+  e.rebind(where, std::vector<tensor_addresses>());  // takes new addresses of the values and gradients
+
   // What is owned, in the memory of the backend; null if it does not exist.
   { c.storage.slot(tensor) } -> std::same_as<void*>;  // of a member of the state, all tensors in the order of the arena
   { c.storage.master() } -> std::same_as<void*>;

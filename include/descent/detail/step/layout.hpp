@@ -59,6 +59,12 @@ inline std::int64_t arena_of(std::int64_t count) {
   return (count + arena_alignment - 1) / arena_alignment * arena_alignment;
 }
 
+/// New addresses of a tensor, and whether every packet is 16-byte aligned there: of the value, and of both.
+struct tensor_addresses {
+  void *value, *gradient;
+  bool value_aligned, aligned;
+};
+
 /// A tensor's gradients in the caller's memory, and the bytes of one element.
 struct gradient_memory {
   void* at;
@@ -171,6 +177,44 @@ template <class Value, class Gradient> struct layout {
   gradient_memory callers_gradient(std::size_t tensor) const {
     if (!own_gradients.empty()) return own_gradients[tensor];
     return {tensors[tensor].gradient, tensors[tensor].gradient_size()};
+  }
+
+  /// The addresses that the same tensors have in another list, in this one's order. Throws std::invalid_argument if the
+  /// lists differ in more than addresses and order.
+  template <class Own> std::vector<tensor_addresses> addresses_in(layout<Value, Own> const& list) const {
+    auto const counted = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " parameter" : " parameters"); };
+    if (list.tensors.size() != tensors.size())
+      throw std::invalid_argument("rebind: the optimizer has " + counted(tensors.size()) + ", the list has " +
+                                  std::to_string(list.tensors.size()));
+    std::vector<tensor_addresses> all;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      auto const fail = [&](std::string const& what) {
+        throw std::invalid_argument("rebind: parameter '" + names[t] + "' " + what);
+      };
+      std::int64_t const place = list.place_of(names[t]);
+      if (place < 0) fail("is not in the list");
+      auto const& now = list.tensors[std::size_t(place)];
+      std::int64_t const of = columns[t], is = list.columns[std::size_t(place)];
+      if (now.count != tensors[t].count || is != of)
+        fail("has " + std::to_string(tensors[t].count) + " elements in rows of " + std::to_string(of) +
+             ", in the list " + std::to_string(now.count) + " in rows of " + std::to_string(is));
+      if (now.types != tensors[t].types) fail("has other types in the list");
+      if (now.group != tensors[t].group)
+        fail("is in group " + std::to_string(tensors[t].group) + ", in the list in group " + std::to_string(now.group));
+      bool const value_aligned = packets_aligned(now.value);
+      all.push_back({now.value, now.gradient, value_aligned, value_aligned && packets_aligned(now.gradient)});
+    }
+    return all;
+  }
+  void rebind(std::vector<tensor_addresses> const& addresses) {
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      auto& x = tensors[t];
+      tensor_addresses const& to = addresses[t];
+      x.value = static_cast<decltype(x.value)>(to.value);
+      x.aligned = own_gradients.empty() ? to.aligned : to.value_aligned;
+      if (own_gradients.empty()) x.gradient = static_cast<decltype(x.gradient)>(to.gradient);
+      else own_gradients[t].at = to.gradient;
+    }
   }
 
   std::size_t find(std::string const& name) const {
