@@ -34,10 +34,10 @@ concept struct_of_reals = std::is_trivially_copyable_v<Struct<double>> && std::i
                           (std::is_empty_v<Struct<double>> || sizeof(Struct<float>) == members<Struct> * sizeof(float));
 /// Member i of such a struct. It has the layout of an array: struct_of_reals checks it. This is the only place that
 /// relies on it.
-template <class Real, class Struct> DESCENT_HD Real& real_at(Struct& s, std::size_t i) {
+template <class Real, class Struct> DESCENT_HD Real& real_at(Struct& s, auto i) {
   return reinterpret_cast<Real*>(&s)[i];
 }
-template <class Real, class Struct> DESCENT_HD Real const& real_at(Struct const& s, std::size_t i) {
+template <class Real, class Struct> DESCENT_HD Real const& real_at(Struct const& s, auto i) {
   return reinterpret_cast<Real const*>(&s)[i];
 }
 }  // namespace detail

@@ -106,11 +106,13 @@ template <class Plan, class System> class host_work {
   /// c <- a b. c must not overlap a or b.
   void product(dense<real> a, dense<real> b, real* c) const {
     auto const form = [](dense<real> x) { return x.transposed ? CblasTrans : CblasNoTrans; };
-    int const m = int(a.height()), n = int(b.width()), k = int(a.width());
+    int const m = int(a.height()), n = int(b.width()), inner = int(a.width());
     if constexpr (std::is_same_v<real, double>)
-      cblas_dgemm(CblasRowMajor, form(a), form(b), m, n, k, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c, n);
+      cblas_dgemm(CblasRowMajor, form(a), form(b), m, n, inner, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c,
+                  n);
     else
-      cblas_sgemm(CblasRowMajor, form(a), form(b), m, n, k, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c, n);
+      cblas_sgemm(CblasRowMajor, form(a), form(b), m, n, inner, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c,
+                  n);
   }
 
  private:

@@ -149,7 +149,8 @@ template <class Comm, class... Options> struct parallel_policy : parallel_option
 template <class Comm, class... Options> struct replicated : detail::parallel_policy<Comm, Options...> {
   /// Whether each rank owns only its shard of the state.
   static constexpr bool shards = false;
-  explicit replicated(Comm& comm, Options... options) : detail::parallel_policy<Comm, Options...>(comm, options...) {}
+  explicit replicated(Comm& communicator, Options... options)
+      : detail::parallel_policy<Comm, Options...>(communicator, options...) {}
 };
 template <class Comm, class... Options> replicated(Comm&, Options...) -> replicated<Comm, Options...>;
 
@@ -160,7 +161,8 @@ template <class Comm, class... Options> replicated(Comm&, Options...) -> replica
 template <class Comm, class... Options> struct sharded : detail::parallel_policy<Comm, Options...> {
   /// Whether each rank owns only its shard of the state.
   static constexpr bool shards = true;
-  explicit sharded(Comm& comm, Options... options) : detail::parallel_policy<Comm, Options...>(comm, options...) {}
+  explicit sharded(Comm& communicator, Options... options)
+      : detail::parallel_policy<Comm, Options...>(communicator, options...) {}
 };
 template <class Comm, class... Options> sharded(Comm&, Options...) -> sharded<Comm, Options...>;
 

@@ -69,12 +69,11 @@ template <auto Field, class Schedule, way Way = way::replace> struct varied : fo
                   "policy; the fields of policies cannot follow a schedule");
   }
   template <class Rule>
-  DESCENT_HD void apply([[maybe_unused]] Rule& rule, [[maybe_unused]] std::int64_t step,
-                        [[maybe_unused]] int group) const {
-    if constexpr (belongs<Rule>) this->move(rule.*Field, step, group);
+  DESCENT_HD void apply([[maybe_unused]] Rule& rule, [[maybe_unused]] std::int64_t step, [[maybe_unused]] int g) const {
+    if constexpr (belongs<Rule>) this->move(rule.*Field, step, g);
   }
-  template <class Rule> void forget_in([[maybe_unused]] Rule& rule, [[maybe_unused]] int group) const {
-    if constexpr (belongs<Rule>) this->forget(rule.*Field, group);
+  template <class Rule> void forget_in([[maybe_unused]] Rule& rule, [[maybe_unused]] int g) const {
+    if constexpr (belongs<Rule>) this->forget(rule.*Field, g);
   }
   void check_groups(int groups) const { this->check_as(field_name<Field>(), groups); }
 
@@ -92,12 +91,11 @@ template <class Schedule, way Way = way::replace> struct varied_lr : follows<Sch
                   "learning_rate(schedule): the rule has no field 'double lr'");
   }
   template <class Rule>
-  DESCENT_HD void apply([[maybe_unused]] Rule& rule, [[maybe_unused]] std::int64_t step,
-                        [[maybe_unused]] int group) const {
-    if constexpr (has_lr<Rule>) this->move(rule.lr, step, group);
+  DESCENT_HD void apply([[maybe_unused]] Rule& rule, [[maybe_unused]] std::int64_t step, [[maybe_unused]] int g) const {
+    if constexpr (has_lr<Rule>) this->move(rule.lr, step, g);
   }
-  template <class Rule> void forget_in([[maybe_unused]] Rule& rule, [[maybe_unused]] int group) const {
-    if constexpr (has_lr<Rule>) this->forget(rule.lr, group);
+  template <class Rule> void forget_in([[maybe_unused]] Rule& rule, [[maybe_unused]] int g) const {
+    if constexpr (has_lr<Rule>) this->forget(rule.lr, g);
   }
   void check_groups(int groups) const {
     this->check_as(Way == way::replace ? "learning_rate" : "scale_learning_rate", groups);

@@ -52,8 +52,8 @@ template <class Plan> struct host_control {
   using entry = group_entry<rule>;
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
 
-  host_control(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies)
-      : where(where), policies(policies), block(start_of<Plan>(policies)),
+  host_control(tensors const& of, std::vector<entry> const& groups, typename Plan::policies const& with)
+      : where(of), policies(with), block(start_of<Plan>(policies)),
         partial(std::size_t(sums_per_chunk * where.chunks())),
         totals(Plan::totals_per_tensor ? std::size_t(Plan::norm_sums + Plan::sum_count) * where.tensors.size() : 0),
         units(Plan::unit_per_tensor ? where.tensors.size() : groups.size()),

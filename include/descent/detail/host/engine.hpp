@@ -100,8 +100,8 @@ template <class Plan, class System> class host_engine {
     share_values([&] { passes.each(restore_all{storage.saved()}); });
   }
 
-  void select_rows(std::size_t tensor, std::int64_t rows, auto... selection) {
-    this->rows.select(tensor, rows, selection...);
+  void select_rows(std::size_t tensor, std::int64_t count, auto... selection) {
+    rows.select(tensor, count, selection...);
   }
   std::int32_t const* row_updates(std::size_t tensor) const { return rows[tensor].updates; }
 

@@ -24,7 +24,7 @@ namespace descent::detail {
 template <class Plan, class Engine> class checkpoint : public state_views<Plan, Engine> {
  protected:
   using base = state_views<Plan, Engine>;
-  using rule = typename Plan::rule;
+  using rule_type = typename Plan::rule;
   using base::base, base::core_;
 
   static constexpr bool has_plateau = has<Plan, kind::plateau>;
@@ -258,7 +258,8 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
         [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
         [](auto& to, auto const& x) { to.set_plateau(x[0]); });
     for (std::size_t t = 0; t < self.core_.where.names.size(); ++t) each_piece_of(self, t, f);
-    if constexpr (has_memory<rule> && !Plan::unit_per_tensor) array("memory", [&] { return self.rule_memory(); }, f);
+    if constexpr (has_memory<rule_type> && !Plan::unit_per_tensor)
+      array("memory", [&] { return self.rule_memory(); }, f);
   }
   /// A piece in the backend's memory.
   template <class Read, class F, class Check = anything>
@@ -272,7 +273,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       array(name + what, read, f, check...);
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (piece(".state." + slot_in_piece<rule>(I), [&] { return self.template state_of<I>(t); }), ...);
+      (piece(".state." + slot_in_piece<rule_type>(I), [&] { return self.template state_of<I>(t); }), ...);
     }(typename Plan::every_slot{});
     if constexpr (Plan::has_matrices) each_matrix_piece(self, t, piece);
     if constexpr (Plan::has_master) piece(".master", [&] { return self.master_of(t); });
@@ -282,7 +283,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       piece(".average", [&] { return self.template view<typename Plan::real>(storage.average(), t); });
     if constexpr (has<Plan, kind::lookahead>)
       piece(".slow", [&] { return self.template view<typename Plan::slow>(storage.slow(), t); });
-    if constexpr (has_memory<rule> && Plan::unit_per_tensor)
+    if constexpr (has_memory<rule_type> && Plan::unit_per_tensor)
       piece(".memory", [&] { return self.rule_memory().subspan(t, 1); });
     if constexpr (Plan::per_row_step)
       piece(".row_updates", [&] { return self.row_updates_of(t); },

@@ -100,9 +100,9 @@ template <class Plan, class Engine> struct optimizer_core {
 template <class Plan, class Engine> class state_views {
  protected:
   using core = optimizer_core<Plan, Engine>;
-  using rule = typename Plan::rule;
+  using rule_type = typename Plan::rule;
 
-  state_views(typename core::tensors where, rule const& r) : core_(std::move(where), r) {}
+  state_views(typename core::tensors where, rule_type const& r) : core_(std::move(where), r) {}
 
   static constexpr bool has_plateau = has<Plan, kind::plateau>;
   static constexpr bool has_average = has<Plan, kind::average>;
@@ -124,9 +124,9 @@ template <class Plan, class Engine> class state_views {
                                   " members of state, asked for number " + std::to_string(slot));
     return state_view<typename Plan::template slot<0>>(core_.alive().storage.slot(slot), core_.number_of(name));
   }
-  auto state(std::string const& name, std::string_view slot) const requires has_slot_names<rule> {
+  auto state(std::string const& name, std::string_view slot) const requires has_slot_names<rule_type> {
     for (std::size_t i = 0; i != Plan::slots; ++i)
-      if (slot == rule::slots[i]) return state(name, i);
+      if (slot == rule_type::slots[i]) return state(name, i);
     throw std::invalid_argument("state of '" + name + "': the rule has no member '" + std::string(slot) + "'");
   }
 
@@ -151,11 +151,11 @@ template <class Plan, class Engine> class state_views {
   }
   /// The rule's memory: a Rule::memory for each group, or for each tensor if sums or clipping are per tensor.
   auto rule_memory() const
-      requires(otherwise("rule_memory(): the rule has no memory beside its state") || has_memory<rule>) {
-    return std::span<memory_of<rule> const>(core_.alive().memories());
+      requires(otherwise("rule_memory(): the rule has no memory beside its state") || has_memory<rule_type>) {
+    return std::span<memory_of<rule_type> const>(core_.alive().memories());
   }
   void set_rule_memory(auto const& from)
-      requires(otherwise("rule_memory(): the rule has no memory beside its state") || has_memory<rule>) {
+      requires(otherwise("rule_memory(): the rule has no memory beside its state") || has_memory<rule_type>) {
     put_memory("set_rule_memory", rule_memory(), from);
   }
   /// With overlap{}: says that the gradient of one parameter is complete, so that it can be sent. On CUDA it is
@@ -300,7 +300,7 @@ template <class Plan, class Engine> class state_views {
       core_.alive().storage.copy(const_cast<T*>(to.data()), elements.data(), elements.size_bytes());
     }
   }
-  void put_memory(std::string const& what, std::span<memory_of<rule> const> to, auto const& from) {
+  void put_memory(std::string const& what, std::span<memory_of<rule_type> const> to, auto const& from) {
     put(what, to, from);
     if constexpr (Plan::sums) core_.alive().set_groups(core_.groups);  // what the next sums need depends on it
   }

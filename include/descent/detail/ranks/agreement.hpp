@@ -31,7 +31,7 @@ namespace descent::detail {
 
 /// FNV-1a.
 inline std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce484222325) {
-  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  for (char const c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return h;
 }
 
@@ -96,6 +96,15 @@ inline std::string readable(char const* name) {
   if (text) return text.get();
 #endif
   return name;
+}
+
+/// The name of a type; with RTTI the same from all compilers.
+template <class T> std::string type_text() {
+#if defined(__cpp_rtti)
+  return readable(typeid(T).name());
+#else
+  return __PRETTY_FUNCTION__;
+#endif
 }
 
 inline std::string exact(double x) {
@@ -221,9 +230,9 @@ template <class Plan>
 std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gradient> const& where,
                                   std::vector<group_entry<typename Plan::rule>> const& groups,
                                   typename Plan::policies const& policies) {
-  std::vector<std::string> facts{
-      std::string("descent ") + version, "rule and policies " + readable(typeid(Plan).name()),
-      std::to_string(where.tensors.size()) + " parameters", std::to_string(groups.size()) + " groups"};
+  std::vector<std::string> facts{std::string("descent ") + version, "rule and policies " + type_text<Plan>(),
+                                 std::to_string(where.tensors.size()) + " parameters",
+                                 std::to_string(groups.size()) + " groups"};
   for (std::size_t t = 0; t < where.tensors.size(); ++t) {
     auto const& x = where.tensors[t];
     facts.push_back("parameter " + std::to_string(t) + " '" + where.names[t] + "' of " + std::to_string(x.count) +

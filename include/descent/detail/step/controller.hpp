@@ -66,7 +66,7 @@ template <class Plan, class Threads> class controller {
   using real = typename Plan::real;
 
  public:
-  DESCENT_HD explicit controller(control_arrays<Plan> const& a) : a(a) {}
+  DESCENT_HD explicit controller(control_arrays<Plan> const& arrays) : a(arrays) {}
 
   /// Calls decide() and finds the factors of groups, tensors or rows. Returns whether the step goes on.
   DESCENT_CALLS
