@@ -65,8 +65,8 @@ void moves_what_the_model_says(std::int64_t expected, Ps... policies) {
   for (std::size_t slot = 0; slot < 2; ++slot) bytes += moved(opt.state("w0", slot).data());
   if constexpr (plan::has_master) bytes += moved(opt.master("w0").data());
   if constexpr (plan::has_remainder) bytes += moved(opt.remainder("w0").data());
-  if constexpr (ds::detail::has<plan, ds::kind::average>) bytes += moved(opt.average("w0").data());
-  if constexpr (ds::detail::has<plan, ds::kind::lookahead>) bytes += moved(opt.slow("w0").data());
+  if constexpr (descent::detail::has<plan, descent::kind::average>) bytes += moved(opt.average("w0").data());
+  if constexpr (descent::detail::has<plan, descent::kind::lookahead>) bytes += moved(opt.slow("w0").data());
   CHECK(opt.bytes_per_parameter() == expected);
   CHECK(bytes == elements * expected);
 

@@ -79,8 +79,8 @@ template <class Plan> struct streams {
 
   dt::buffers<Plan> buffers() {
     dt::buffers<Plan> x{value.data(), gradient.data(), nullptr, {}, {}};
-    if constexpr (Plan::has_master) x.exact = master.data();
-    else x.exact = value.data();
+    if constexpr (Plan::has_master) x.master = master.data();
+    else x.master = value.data();
     for (std::size_t s = 0; s < slots; ++s) x.slot[s] = slot[s].data();
     return x;
   }

@@ -155,7 +155,8 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     Groups const& groups;
     int count;
 
-    matrix_unit<Plan> const& terms(int u, std::int64_t t, rate_change const& rates) const {
+    DESCENT_CALLS
+    DESCENT_HD matrix_unit<Plan> const& terms(int u, std::int64_t t, rate_change const& rates) const {
       auto const& x = m.common.where->matrices[std::size_t(u)];
       auto& unit = m.units_[std::size_t(u)];
       if (groups[std::size_t(x.group)].frozen) unit = {{}, 0, true};

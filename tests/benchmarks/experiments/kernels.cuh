@@ -71,7 +71,7 @@ template <class Body> struct packet_numbered {
 /// The plan with marked pointers: gradients, and values and states.
 template <class Plan, hint Gradient, hint State> struct hinted_plan : Plan {
   using value = hinted<float, State>;
-  using exact = hinted<float, State>;
+  using master_or_value = hinted<float, State>;
   using gradient = hinted<float, Gradient>;
   template <std::size_t> using slot = hinted<float, State>;
 };

@@ -49,6 +49,7 @@ template <class Plan> struct control_arrays {
 
 /// What is not finite in the terms of the matrices in update t. Matrices has count and, for u in [0, count),
 /// terms(u, t, rates), rule(u) and tensor(u).
+DESCENT_CALLS
 template <class Plan, class Matrices>
 DESCENT_HD term_fault fault_of_matrices([[maybe_unused]] Matrices const& matrices, std::int64_t t,
                                         rate_change const& rates) {
