@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: run.sh include|meson|pkg-config|cmake project-root build-folder compiler...
+# usage: run.sh include|single|meson|pkg-config|cmake project-root build-folder compiler...
 # Builds and runs the consumer in one of the ways to use the library.
 set -e
 way=$1 root=$2 build=$3
@@ -19,6 +19,13 @@ case $way in
   include)
     "$@" -std=c++20 -fopenmp -I"$root/include" -isystem "$CUDA_HOME/include/cccl" -isystem "$CUDA_HOME/include" \
       consumer.cpp -o consumer ;;
+  single)
+    mkdir -p single/descent
+    python3 "$root/docs/install/single.py" descent.hpp single/descent/descent.hpp
+    python3 "$root/docs/install/single.py" descent.cuh single/descent/descent.cuh
+    "$@" -std=c++20 -fopenmp -Isingle -isystem "$CUDA_HOME/include" -Wall -Wextra -Werror consumer.cpp -o consumer
+    [ ! -x "$CUDA_HOME/bin/nvcc" ] ||
+      "$CUDA_HOME/bin/nvcc" -std=c++20 -Werror all-warnings -Isingle -c "$root/examples/quickstart.cu" -o quickstart.o ;;
   meson)
     mkdir subprojects
     ln -s "$root" subprojects/descent
