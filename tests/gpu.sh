@@ -114,6 +114,8 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
     done
     ! with cblas.h || echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp" ../examples/parts/*.cpp \
       "$flags -lcublas -lopenblas -lz"
+    ! with cblas.h || echo "c_api exact c_api/device_test.cu gpu/main.cpp ../examples/c_api/descent_c.cpp" \
+      "../examples/c_api/on_host.cpp -I../examples/c_api $flags -fmad=false -lcublas -lopenblas"
     # Other launches of the update give the same bits, for grids of any size.
     echo "experiments exact benchmarks/experiments/experiments.cu $flags -fmad=false"
     # The main job, in each precision. It takes too long on a device in software.

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "make.hpp"
+
+#include <descent/matrices/host.hpp>
+
+#include <cstring>
+
+namespace {
+
+struct host_backend {
+  descent::host<> policy() const { return {}; }
+  static bool is_device_error(std::exception const&) { return false; }
+  void fetch(void* to, void const* from, std::size_t bytes) const {
+    if (bytes) std::memcpy(to, from, bytes);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<c_api::any_optimizer> c_api::make_on_host(recipe const& r) { return make(r, host_backend{}); }
