@@ -229,10 +229,7 @@ template <class Plan> class cuda_engine {
   double inverse(control_block const& c, step_call const& call) const {
     typename Plan::policies policies = storage.policies;
     collective_sums now;
-    if constexpr (Plan::parallel) {
-      now = ranks.read_now();
-      get<kind::parallel>(policies).now = &now;
-    }
+    if constexpr (Plan::parallel) now = ranks.read_now(), get<kind::parallel>(policies).now = &now;
     return gradient_factor<Plan>(c, policies, read_scale(), call);
   }
   typename Plan::policies const& policies() const { return storage.policies; }

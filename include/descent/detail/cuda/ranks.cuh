@@ -325,10 +325,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   bool joined_ = false;
   partition all_;
   std::vector<std::int64_t> first_chunks_;  // of each tensor, and the end
-  struct range {
-    void* at;
-    std::int64_t bytes;
-  };
+  struct range { void* at; std::int64_t bytes; };
   std::vector<range> callers_values_;
   device_array<std::byte> sum_, wire_, parts_, values_;
   device_array<arena_offset> on_wire_, of_values_, arena_offsets_;

@@ -83,12 +83,8 @@ class heartbeats {
   /// Sends and receives what is pending.
   void tick() {
     std::lock_guard const lock(mutex_);
-    if (rank_ == 0) {
-      serve();
-      find_verdict();
-    } else {
-      hear_rank_0();
-    }
+    if (rank_ == 0) serve(), find_verdict();
+    else hear_rank_0();
     auto const now = clock::now();
     if (now - told_at_ < (changed_ && rank_ != 0 ? pause_ : interval_)) return;
     tell_position();
