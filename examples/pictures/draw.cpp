@@ -68,6 +68,12 @@ std::string under(frame const& f, double y, std::string const& words) {
   return text(f.x + panel_width / 2, top + panel_height + y, " text-anchor=\"middle\" fill=\"#555\"", words);
 }
 
+/// The coordinates of a corner, which give both axes.
+std::string corner(double x, double y, char const* anchor, point const& p) {
+  return text(x, y, format(" text-anchor=\"%s\" font-size=\"9\" fill=\"#666\"", anchor).c_str(),
+              format("(%g, %g)", p.x, p.y));
+}
+
 std::string draw_surface(frame const& f, int number, surface const& s, path const& p, std::string const& note) {
   std::string svg = title(f, s.name, p.lr) + format("<g clip-path=\"url(#c%d)\" fill=\"none\">\n", number);
   svg += "<path stroke=\"#a9bccb\" d=\"";
@@ -85,7 +91,10 @@ std::string draw_surface(frame const& f, int number, surface const& s, path cons
   svg +=
       format("\"/>\n<path stroke=\"#000\" stroke-width=\"1.4\" d=\"M%.1f %.1fh9m-4.5-4.5v9\"/>\n", end.x - 4.5, end.y);
   svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"#fff\" stroke=\"#000\" stroke-width=\"1.4\"/>\n",
-                start.x, start.y) + "</g>\n";
+                start.x, start.y) +
+         "</g>\n";
+  svg +=
+      corner(f.x + 3, top + panel_height - 4, "start", s.low) + corner(f.x + panel_width - 3, top + 11, "end", s.high);
   svg += under(f, 16, p.told.empty() ? format("%d steps, a dot every %d", s.steps, s.mark) : p.told);
   svg += under(f, 29, note);
   return svg + box(f, number);
