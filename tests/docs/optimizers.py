@@ -29,5 +29,8 @@ sections = dict(re.findall(r"^### ([^\n]+)\n(.*?)(?=^##|\Z)", text, re.M | re.S)
 lacks = [f"no section {name}" for name in sorted((rules | around) - set(sections))]
 for name in sorted((rules | around) & set(sections)):
     lacks += [f"{name} lacks {what}" for what, form in parts.items() if not re.search(form, sections[name], re.M)]
+for name in re.findall(r"\]\((pictures/\w+\.svg)\)", text):
+    if not os.path.exists(os.path.join(root, "docs", name)):
+        lacks.append(f"there is no docs/{name}")
 print("\n".join(lacks) if lacks else f"{len(sections)} sections have {len(parts)} parts")
 sys.exit(bool(lacks))
