@@ -33,8 +33,12 @@ def installed():
     folder = pathlib.Path(tempfile.gettempdir()) / f"clang-format-{version}"
     program = folder / "clang_format" / "data" / "bin" / "clang-format"
     if not program.exists():
-        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", folder,
-                        f"clang-format=={version}"], capture_output=True, timeout=60, check=False)
+        command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "0",
+                   "--timeout", "10", "--target", folder, f"clang-format=={version}"]
+        try:
+            subprocess.run(command, capture_output=True, timeout=60, check=False)
+        except subprocess.TimeoutExpired:
+            return None
     return program if program.exists() and has_version(program) else None
 
 
