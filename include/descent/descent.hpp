@@ -12,14 +12,17 @@
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/gradient_ahead.hpp>
+#include <descent/policies/gradient_factor_at.hpp>
 #include <descent/policies/loss_at.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/policies/maximize.hpp>
+#include <descent/policies/memory_from.hpp>
 #include <descent/policies/noise.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/policies/rounding.hpp>
 #include <descent/policies/rows.hpp>
 #include <descent/policies/sam.hpp>
+#include <descent/policies/state_in.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/policies/zero_grad.hpp>
 #include <descent/presets/amp.hpp>

@@ -17,6 +17,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace descent {
@@ -50,6 +51,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   using entry = group_entry<Rule>;
   using tensors = detail::layout<Value, typename plan::gradient>;
   using optimizer_base::core_;
+  static constexpr bool has_streams = !std::is_same_v<typename optimizer_traits::stream, detail::no_stream>;
 
  public:
   /// Throws std::invalid_argument if views overlap, memory is out of the backend's reach, a setting is out of range, or
@@ -65,6 +67,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
       detail::check_terms<plan>(core_.where, core_.groups, policies_, 1);
     core_.engine =
         std::make_unique<engine>(core_.where, core_.groups, policies_, used_, optimizer_traits::backend_in(policies_));
+    core_.engine->await_start();
     core_.check_schedules(0);
   }
 
@@ -77,6 +80,15 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   void step(double weight = 1) {
     optimizer_traits::check_weight(weight);
     run({weight, false});
+  }
+
+  /// The same on another stream of the device. Events order the step after the optimizer's work so far, and the
+  /// optimizer's later work after the step. Where only that stream is capturing, no order is added: the caller orders
+  /// the graph's launches and other calls.
+  void step(typename optimizer_traits::stream stream, double weight = 1)
+      requires(detail::otherwise("step(stream): the host has no streams") || has_streams) {
+    optimizer_traits::check_weight(weight);
+    core_.alive().on_stream(stream, [&] { run({weight, false}); });
   }
 
   /// Updates with the micro-batches accumulated so far, if any, as if there were n of them. Every rank must call
@@ -158,7 +170,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
     if constexpr (plan::shares_scale)
       if (round_ == policies_.round->number)
         throw std::logic_error("unscale() after step(); the order is backward, unscale(), step(), update()");
-    core_.refuse_ready("unscale()");
+    core_.refuse_writes("unscale()");
     core_.alive().unscale_gradients();
     core_.alive().mark_unscaled(true);
     core_.unscaled = true;
@@ -169,26 +181,13 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   /// CUDA it must be callable in device code. On the host f may throw: the gradients are then restored from a copy,
   /// which is made unless f is noexcept.
   template <class F> void transform_gradients(F const& f) {
-    core_.refuse_ready("transform_gradients()");
+    core_.refuse_writes("transform_gradients()");
     core_.alive().transform_gradients(f);
-  }
-
-  /// The scale for the next loss; on CUDA waits for the stream.
-  double loss_scale() const { return core_.waiting("loss_scale()").read_scale().scale; }
-  /// Pointer to the loss scale in the backend's memory; kernels, including captured ones, may read it.
-  float const* loss_scale_pointer() const { return core_.alive().loss_scale_pointer(); }
-
-  /// Rebuilds the master copies from the values. Call it after something else has written the values.
-  void reload_values() {
-    engine& e = core_.alive();
-    core_.refuse_averages("reload_values()");
-    core_.refuse_elsewhere("reload_values()");
-    e.reload_values();
   }
 
   /// Sets all gradients to zero; on CUDA enqueued on the stream.
   void zero_grad() {
-    core_.refuse_ready("zero_grad()");
+    core_.refuse_writes("zero_grad()");
     core_.alive().zero_gradients();
     core_.end_unscaled();
   }
@@ -232,15 +231,19 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   /// shape has changed, and like step().
   optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const
       requires((detail::otherwise("gathered() does not support several ranks") || !plan::parallel) &&
+               (detail::otherwise("gathered() does not support state_in: state moves") || !plan::has_given) &&
                (detail::otherwise("gathered() does not support matrix rules") || !plan::has_matrices)) {
     engine const& old = core_.waiting("gathered()");
     if (core_.swapped) throw std::logic_error("gathered() between two calls of swap_average()");
     core_.refuse_elsewhere("gathered()");
-    if (old.read_control().unscaled)
-      throw std::logic_error("gathered() between unscale() and step(): new gradients have their loss scale");
     check_groups();
-    optimizer now(params, *this);
-    now.core_.engine->take(old, detail::changes_of_rows<tensors>(core_.where, now.core_.where, rows), now.core_.groups);
+    tensors const where = optimizer_traits::layout_of(params);
+    auto const changes = detail::changes_of_rows<tensors>(core_.where, where, rows);
+    control_block const control = old.read_for(changes);
+    if (control.unscaled)
+      throw std::logic_error("gathered() between unscale() and step(): new gradients have their loss scale");
+    optimizer now(where, *this);
+    now.core_.engine->take(old, control, changes, now.core_.groups);
     return now;
   }
 
@@ -265,8 +268,8 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
 
  private:
   friend struct detail::lr_sweeper;
-  optimizer(parameters<Value, Gradient> const& params, optimizer const& old)
-      : optimizer_base(tensors(params), old.core_.groups[0].rule), accepted_(core_.groups), policies_(old.policies_),
+  optimizer(tensors const& where, optimizer const& old)
+      : optimizer_base(where, old.core_.groups[0].rule), accepted_(core_.groups), policies_(old.policies_),
         used_(old.used_), round_(old.round_) {
     auto const& groups = old.core_.groups;
     std::copy_n(groups.begin(), std::min(core_.groups.size(), groups.size()), core_.groups.begin());

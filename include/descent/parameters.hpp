@@ -75,10 +75,13 @@ template <class Value, class Gradient, class V, class G> consteval int number_of
   }(std::make_integer_sequence<int, types<Value>::count>{});
 }
 
+/// A pointer to gradients that may not be written.
+template <class P, class Gradient> concept pointer_to_const = std::is_same_v<std::remove_cvref_t<P>, Gradient const*>;
+
 /// Whether add(name, arguments...) fits a list of one type.
 template <class Value, class Gradient, class V = void, class G = void, class Count = void, class Group = group,
           class... More>
-inline constexpr bool addable = std::is_convertible_v<V, Value*> && std::is_convertible_v<G, Gradient*> &&
+inline constexpr bool addable = std::is_convertible_v<V, Value*> && std::is_convertible_v<G, Gradient const*> &&
                                 (std::integral<std::remove_cvref_t<Count>> || std::is_convertible_v<Count, shape>) &&
                                 std::is_convertible_v<Group, group> && sizeof...(More) == 0;
 
@@ -107,11 +110,13 @@ template <class Value, class Gradient = Value> class parameters {
     std::int64_t count, columns;  // columns is 1 if no shape was given: each element is a row
     int group;
     int types;  // with mixed types, the index of the pair of types
+    bool writes;  // whether the gradient may be written, as it was not added as const
   };
 
-  /// Adds a parameter. Throws std::invalid_argument and leaves the list unchanged if the name is already taken, empty
-  /// or contains a NUL character, the count is not in [0, 2^60], a pointer is null (with a count above 0) or not
-  /// aligned for its type, the group is not in [0, 65535], or the shape has no columns.
+  /// Adds a parameter. A gradient that is added as const is only read: an optimizer with zero_grad{} refuses it, and
+  /// zero_grad(), unscale() and transform_gradients() throw. Throws std::invalid_argument and leaves the list unchanged
+  /// if the name is already taken, empty or contains a NUL character, the count is not in [0, 2^60], a pointer is null
+  /// (with a count above 0) or not aligned for its type, the group is not in [0, 65535], or the shape has no columns.
   template <std::integral Count>
   void add(std::string name, Value* value, Gradient* gradient, Count count, group g = {})
       requires(!detail::types<Value>::several) {
@@ -121,12 +126,30 @@ template <class Value, class Gradient = Value> class parameters {
   void add(std::string name, V* value, G* gradient, Count count, group g = {}) requires(detail::types<Value>::several) {
     add_view(std::move(name), value, gradient, count, 1, g, types_of<V, G>());
   }
+  template <detail::pointer_to_const<Gradient> G, std::integral Count>
+  void add(std::string name, Value* value, G gradient, Count count, group g = {}) {
+    add_view(std::move(name), value, gradient, count, 1, g, 0);
+  }
+  template <storage_type V, storage_type G, std::integral Count>
+  void add(std::string name, V* value, G const* gradient, Count count, group g = {})
+      requires(detail::types<Value>::several) {
+    add_view(std::move(name), value, gradient, count, 1, g, types_of<V, G>());
+  }
   void add(std::string name, Value* value, Gradient* gradient, shape s, group g = {})
       requires(!detail::types<Value>::several) {
     add_matrix(std::move(name), value, gradient, s, g, 0);
   }
   template <storage_type V, storage_type G>
   void add(std::string name, V* value, G* gradient, shape s, group g = {}) requires(detail::types<Value>::several) {
+    add_matrix(std::move(name), value, gradient, s, g, types_of<V, G>());
+  }
+  template <detail::pointer_to_const<Gradient> G>
+  void add(std::string name, Value* value, G gradient, shape s, group g = {}) {
+    add_matrix(std::move(name), value, gradient, s, g, 0);
+  }
+  template <storage_type V, storage_type G>
+  void add(std::string name, V* value, G const* gradient, shape s, group g = {}) requires(detail::types<Value>::several)
+  {
     add_matrix(std::move(name), value, gradient, s, g, types_of<V, G>());
   }
 
@@ -150,7 +173,8 @@ template <class Value, class Gradient = Value> class parameters {
                !detail::addable_storage<Args...>) {
     static_assert(detail::addable<Value, Gradient, Args...>,
                   "add(name, value, gradient, count or shape{rows, columns}, group{i}): value and gradient are "
-                  "pointers to the types of parameters<Value, Gradient>, not const, and the group, if any, is a group; "
+                  "pointers to the types of parameters<Value, Gradient>, values not const, and the group, if any, is a "
+                  "group; "
                   "add(name, values, gradients, group{i}): containers or views that are no temporary containers");
   }
 
@@ -180,9 +204,12 @@ template <class Value, class Gradient = Value> class parameters {
 
   template <class V, class G>
   void add_blocks(std::string name, detail::block<V> const& value, detail::block<G> const& gradient, shape s, group g) {
-    constexpr bool fits = detail::types<Value>::several || (std::is_same_v<V, Value> && std::is_same_v<G, Gradient>);
-    static_assert(fits, "add(name, values, gradients): the elements have the types of parameters<Value, Gradient>, and "
-                        "are not const");
+    using gradient_type = std::remove_const_t<G>;
+    constexpr bool fits =
+        detail::types<Value>::several || (std::is_same_v<V, Value> && std::is_same_v<gradient_type, Gradient>);
+    static_assert(fits,
+                  "add(name, values, gradients): the elements have the types of parameters<Value, Gradient>, and "
+                  "values are not const");
     auto const counted = [](std::int64_t n) { return std::to_string(n) + (n == 1 ? " element" : " elements"); };
     if (!value.row_major) refuse(name, "the value is not contiguous in row-major order");
     if (!gradient.row_major) refuse(name, "the gradient is not contiguous in row-major order");
@@ -192,7 +219,7 @@ template <class Value, class Gradient = Value> class parameters {
       refuse(name, "the shape is " + std::to_string(s.rows) + " x " + std::to_string(s.columns) + ", the value has " +
                        counted(value.count));
     if constexpr (detail::types<Value>::several)
-      add_matrix(std::move(name), value.at, gradient.at, s, g, types_of<V, G>());
+      add_matrix(std::move(name), value.at, gradient.at, s, g, types_of<V, gradient_type>());
     else if constexpr (fits) add_matrix(std::move(name), value.at, gradient.at, s, g, 0);
   }
 
@@ -212,7 +239,8 @@ template <class Value, class Gradient = Value> class parameters {
     if (names_.contains(name)) fail("there is already a parameter of this name");
     if (views_.size() == views_.capacity()) views_.reserve(2 * views_.size() + 1);
     names_.insert(name);
-    views_.push_back({std::move(name), value, gradient, std::int64_t(count), columns, g.index, types});
+    views_.push_back({std::move(name), value, const_cast<std::remove_const_t<G>*>(gradient), std::int64_t(count),
+                      columns, g.index, types, !std::is_const_v<G>});
   }
 
   template <class T> static void require_aligned(std::string const& name, std::string const& what, T const* p) {

@@ -180,6 +180,44 @@ TEST_CASE("optimizers on two streams do not disturb each other") {
   CHECK(test::same_bits(x.device_value.get(first), y.device_value.get(second)));
 }
 
+TEST_CASE("step(stream): steps on several streams are those on one, in order with all else") {
+  test::stream own, first, second;
+  test::tensors<half> x{model, own}, y{model, own};
+  auto a = make(x), b = make(y);
+  for (std::uint64_t t = 1; t <= 6; ++t) {
+    test::stream const& s = t % 3 == 0 ? own : t % 3 == 1 ? first : second;
+    x.new_gradients(t), y.new_gradients(t);
+    x.send_gradients(), own.wait();
+    y.device_gradient.put(y.gradient, s);  // its order after the step before is that of the optimizer's stream
+    for (auto* opt : {&a, &b}) opt->group(0).lr = 0.01 * double(t);
+    a.step(), b.step(s);
+    CHECK(a.report().grad_norm == b.report().grad_norm);
+  }
+  CHECK(a.report().step == 6);
+  CHECK(test::same_bits(x.device_value.get(own), y.device_value.get(own)));
+}
+
+TEST_CASE("step(stream): a step is captured on another stream, and joins a capture of the optimizer's") {
+  test::stream own, other;
+  test::tensors<half> x{model, own}, y{model, own}, z{model, own};
+  auto eager = make(x), elsewhere = make(y), forked = make(z);
+  own.wait();
+  test::graph const on_other(other, [&] { elsewhere.step(other); });
+  test::graph const on_own(own, [&] { forked.step(other), forked.zero_grad(); });
+  for (std::uint64_t t = 1; t <= 3; ++t) {
+    for (auto* data : {&x, &y, &z}) data->new_gradients(t), data->send_gradients();
+    eager.step();
+    own.wait();
+    on_other.launch(other), other.wait();
+    on_own.launch(own);
+  }
+  CHECK(test::same_bits(x.device_value.get(own), y.device_value.get(own)));
+  CHECK(test::same_bits(x.device_value.get(own), z.device_value.get(own)));
+  CHECK(forked.report().step == 3);
+  auto const gradient = z.device_gradient.get(own);
+  CHECK(test::number(gradient[z.place(0, 0)]) == 0);
+}
+
 TEST_CASE("many replays of the whole step skip what overflows now and then, and end at the eager bits") {
   std::uint64_t const steps = test::in_software() ? 200 : 1000, overflow_in = steps / 25;
   auto runs =

@@ -9,12 +9,15 @@
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/gradient_ahead.hpp>
+#include <descent/policies/gradient_factor_at.hpp>
 #include <descent/policies/loss_at.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/policies/maximize.hpp>
+#include <descent/policies/memory_from.hpp>
 #include <descent/policies/noise.hpp>
 #include <descent/policies/rounding.hpp>
 #include <descent/policies/sam.hpp>
+#include <descent/policies/state_in.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/policies/zero_grad.hpp>
 #include <descent/presets/amp.hpp>
@@ -33,7 +36,11 @@
 #include <descent/training/loss_scaler.hpp>
 
 #include <limits>
+#include <memory>
+#include <new>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -322,6 +329,143 @@ TEST_CASE("a rule that looks at the loss agrees, the loss being where the backen
   }
   CHECK(device.report().step == 2);
   x.expect_same();
+}
+TEST_CASE("a factor of the gradients in device memory is that of the host, and a graph reads it at replay") {
+  test::stream s;
+  test::tensors<float> x{model, s}, y{model, s};
+  double on_host = 1;
+  test::device_vector<double> on_device{{1}, s};
+  auto const make = [&](auto const& list, double const* factor, auto... backend) {
+    return ds::optimizer{list, ds::adamw{}, ds::clip_norm{0.5}, ds::gradient_factor_at{factor}, backend...};
+  };
+  auto host = make(x.on_host(), &on_host);
+  auto device = make(x.on_device(), on_device.data(), ds::cuda{s});
+  auto captured = make(y.on_device(), on_device.data(), ds::cuda{s});
+  test::graph const recorded(s, [&] { captured.step(); });
+  for (double const factor : {0.25, 3.0, 0.0, double(NAN), 1.0}) {
+    x.new_gradients(std::uint64_t(8 * factor)), y.new_gradients(std::uint64_t(8 * factor));
+    x.send_gradients(), y.send_gradients();
+    on_host = factor, on_device.put({factor}, s);
+    test::expect_same(host.gradient_norm(), device.gradient_norm(), "norm");
+    host.step(), device.step(), recorded.launch(s);
+    test::expect_same(host.report(), device.report());
+    CHECK(captured.report().applied == (factor > 0));
+  }
+  x.expect_same();
+  CHECK(test::same_bits(x.device_value.get(s), y.device_value.get(s)));
+}
+namespace {
+
+// snippet: pool
+struct pool {
+  void* allocate(std::size_t bytes, cudaStream_t stream) {
+    void* p = nullptr;
+    if (cudaMallocAsync(&p, bytes, stream) != cudaSuccess) throw std::bad_alloc();
+    return p;
+  }
+  void deallocate(void* p, std::size_t, cudaStream_t stream) { cudaFreeAsync(p, stream); }
+};
+// end
+struct counted_pool : pool {
+  int allocations = 0, live = 0;
+  bool empty = false;
+  void* allocate(std::size_t bytes, cudaStream_t stream) {
+    if (empty) throw std::bad_alloc();
+    ++allocations, ++live;
+    return pool::allocate(bytes, stream);
+  }
+  void deallocate(void* p, std::size_t bytes, cudaStream_t stream) { pool::deallocate(p, bytes, stream), --live; }
+};
+
+}  // namespace
+TEST_CASE("memory_from: one allocation of the caller's memory is all that an optimizer takes") {
+  test::stream s;
+  test::tensors<ds::half> x{model, s}, y{model, s};
+  counted_pool from;
+  auto const make = [&](auto const& list, auto... more) {
+    return ds::optimizer{
+        list,    ds::adamw{}, ds::master<float>{}, ds::ema{.decay = 0.5}, ds::clip_norm{1}, ds::lookahead{.k = 2},
+        more..., ds::cuda{s}};
+  };
+  {
+    auto a = make(x.on_device());
+    if (test::in_software()) cudasim_reset_counters();
+    auto b = make(y.on_device(), ds::memory_from{&from});
+    CHECK(from.allocations == 1);
+    if (test::in_software()) {
+      CHECK(cudasim_count("allocations") == 2);  // the other is pinned
+      CHECK(cudasim_count("synchronisations") == 1);
+      CHECK(cudasim_count("memcpys") == 2);
+    }
+    for (std::uint64_t t = 1; t <= 3; ++t) {
+      x.new_gradients(t), x.send_gradients(), a.step();
+      y.new_gradients(t), y.send_gradients(), b.step();
+    }
+    for (int i = 0; i < 2; ++i) a.swap_average(), b.swap_average();
+    CHECK(from.allocations == 2);
+    CHECK(test::same_bits(x.device_value.get(s), y.device_value.get(s)));
+    from.empty = true;
+    CHECK_THROWS_AS(make(y.on_device(), ds::memory_from{&from}), std::bad_alloc);
+    b.step();
+    CHECK(b.report().step == 4);
+  }
+  CHECK(from.live == 0);
+}
+TEST_CASE("state_in: state in the caller's memory is updated there, aligned or not, in a graph, and after rebind()") {
+  test::stream s;
+  for (std::size_t const shift : {0, 1}) {
+    CAPTURE(shift);
+    test::tensors<ds::half> x{model, s}, y{model, s};
+    std::vector<std::unique_ptr<test::device_vector<float>>> memory;
+    ds::state_memory list;
+    for (std::size_t k = 0; k < model.size(); ++k)
+      for (char const* piece : {".state.m", ".state.v", ".master", ".average"}) {
+        auto const size = std::size_t(model[k].count) + shift + 1;
+        memory.push_back(std::make_unique<test::device_vector<float>>(std::vector<float>(size, -7.f), s));
+        list.add(x.name(k) + piece, memory.back()->data() + shift);
+      }
+    auto const make = [&](auto const& params, auto... more) {
+      return ds::optimizer{params, ds::adamw{}, ds::master<float>{}, ds::ema{.decay = 0.5}, more..., ds::cuda{s}};
+    };
+    auto own = make(x.on_device());
+    auto in = make(y.on_device(), ds::state_in{&list});
+    test::graph const recorded(s, [&] { in.step(); });
+    for (std::uint64_t t = 1; t <= 4; ++t) {
+      for (auto* data : {&x, &y}) data->new_gradients(t), data->send_gradients();
+      own.step();
+      if (t == 2) in.rebind(y.on_device());
+      if (t % 2) recorded.launch(s);
+      else in.step();
+    }
+    for (int i = 0; i < 2; ++i) own.swap_average(), in.swap_average();
+    CHECK(test::same_bits(x.device_value.get(s), y.device_value.get(s)));
+    for (std::size_t k = 0; k < model.size(); ++k) {
+      auto const name = x.name(k);
+      auto const same = [&](auto a, auto b) {
+        CHECK(test::same_bits(test::from_device(a.data(), a.size(), s), test::from_device(b.data(), b.size(), s)));
+      };
+      same(own.state<0>(name), in.state<0>(name));
+      same(own.state<1>(name), in.state<1>(name));
+      same(own.master(name), in.master(name));
+      same(own.average(name), in.average(name));
+    }
+    for (auto const& one : memory) CHECK(one->get(s).back() == -7);
+    auto const name = x.name(0);
+    std::vector<float> const master(std::size_t(model[0].count), 0.3f);
+    in.set_master(name, master);
+    auto const values = y.device_value.get(s);
+    for (std::int64_t i = 0; i < model[0].count; ++i)
+      if (test::number(values[y.place(0, i)]) != test::number(ds::half(0.3f))) FAIL("value ", i, " is not the master");
+  }
+}
+TEST_CASE("state_in: memory of the host is refused on the device" *
+          doctest::skip(!test::host_memory_is_out_of_reach())) {
+  test::stream s;
+  test::tensors<float> x{{{7}}, s};
+  std::vector<float> m(7);
+  ds::state_memory list;
+  list.add("w0.state.m", m);
+  CHECK_THROWS_AS(ds::optimizer(x.on_device(), ds::adamw{}, ds::state_in{&list}, ds::cuda{s}), std::invalid_argument);
 }
 TEST_CASE("loss_at: a pointer to host memory is refused on the device" *
           doctest::skip(!test::host_memory_is_out_of_reach())) {

@@ -127,7 +127,13 @@ TEST_CASE("gathered takes rows along as on the host") {
     for (std::size_t r = 0; r < from.size(); ++r) from[r] = r % 7 == 0 ? -1 : std::int64_t((r * 37) % rows);
     device_vector<std::int64_t> const there(from, both.s);
     auto host_now = both.host.gathered(y.on_host(), {{"w0", from.data()}});
+    both.s.wait();
+    if (in_software()) cudasim_reset_counters();
     auto device_now = both.device.gathered(y.on_device(), {{"w0", there.data()}});
+    if (in_software()) {
+      CHECK(cudasim_count("allocations") == 2);  // on the device, and pinned
+      CHECK(cudasim_count("synchronisations") == 1);
+    }
     CHECK(device_now.last_report().step == 4);
     for (int t = 0; t < 3; ++t) {
       y.new_gradients(std::uint64_t(t)), y.send_gradients();

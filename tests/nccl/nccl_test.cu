@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#define DESCENT_SEPARATE_ARRAYS  // a memory checker sees accesses beyond each array
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>

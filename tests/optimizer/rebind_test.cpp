@@ -5,6 +5,7 @@
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/policies/sam.hpp>
 #include <descent/policies/storage.hpp>
@@ -16,6 +17,8 @@
 
 #include "support/message.hpp"
 #include "support/ranks.hpp"
+
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -145,4 +148,66 @@ TEST_CASE("rebind: what is not the same parameters is refused, and the next step
   opt.step();
   CHECK(other.value == before);
   CHECK(m.value[0] != 1);
+}
+
+TEST_CASE("const gradients are only read: steps take them from memory that cannot be written") {
+  constexpr std::size_t n = 70;
+  void* const page = ::mmap(nullptr, n * sizeof(float), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  float* const at = static_cast<float*>(page);
+  for (std::size_t i = 0; i < n; ++i) at[i] = float(i) / 64 - 0.5f;
+  std::vector<float> same(at, at + n);
+  REQUIRE(::mprotect(page, n * sizeof(float), PROT_READ) == 0);
+  float const* const gradient = at;
+
+  auto const list = [&](std::vector<float>& value, auto const&... g) {
+    ds::parameters<float> params;
+    params.add("w", value, g...);
+    return params;
+  };
+  auto const trained = [&](auto const&... g) {
+    return [&](auto const&... policies) {
+      std::vector<float> value(n, 1);
+      ds::optimizer opt{list(value, g...), ds::adamw{}, policies...};
+      for (int i = 0; i < 4; ++i) {
+        if constexpr (requires { opt.ascend(); }) opt.ascend();
+        opt.step();
+      }
+      CHECK(opt.report().applied);
+      return value;
+    };
+  };
+  auto const constant = trained(std::span(gradient, n));
+  auto const plain = trained(std::span(same));
+  auto const equal = [&](auto const&... policies) { CHECK(constant(policies...) == plain(policies...)); };
+  equal(ds::clip_norm{0.1}, ds::accumulate{2});
+  equal(ds::sam{});
+  ranks::with_ranks(2, [&](auto& comm) { equal(ds::replicated{comm}); });
+
+  std::vector<float> value(n, 1), other(n, 1), whole(n);
+  std::string const is_const = "parameter 'w': its gradient is const, but zero_grad{} writes it";
+  auto const shared = list(value, std::span(gradient, n));
+  CHECK(message([&] { ds::optimizer(shared, ds::sgd{}, ds::zero_grad{}); }) == is_const);
+  ds::optimizer zeroes{list(value, std::span(whole)), ds::sgd{}, ds::zero_grad{}};
+  CHECK(message([&] { zeroes.rebind(shared); }) == is_const);
+  CHECK(message([&] { static_cast<void>(zeroes.gathered(shared)); }) == is_const);
+  ds::optimizer opt{list(value, std::span(whole)), ds::sgd{}, ds::static_loss_scale{2}};
+  opt.rebind(shared);
+  auto const refused = [&](std::string const& call, auto const& f) {
+    CHECK(message(f) == call + " writes gradients, and that of 'w' is const");
+  };
+  refused("zero_grad()", [&] { opt.zero_grad(); });
+  refused("unscale()", [&] { opt.unscale(); });
+  refused("transform_gradients()", [&] { opt.transform_gradients([](float g) { return g; }); });
+  opt.rebind(list(value, std::span(whole)));
+  opt.zero_grad();
+
+  ds::parameters<float> pointers;
+  pointers.add("w", value.data(), gradient, n);
+  pointers.add("matrix", other.data(), gradient, ds::shape{n / 10, 10});
+  CHECK_FALSE(pointers.views()[1].writes);
+  ds::parameters<ds::mixed<float, double>> several;
+  several.add("w", value.data(), gradient, n);
+  CHECK_FALSE(several.views()[0].writes);
+  ::munmap(page, n * sizeof(float));
 }

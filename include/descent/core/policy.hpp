@@ -16,12 +16,15 @@ namespace descent {
 /// The kinds of policies: tags, only declared.
 namespace kind {
 struct backend;
+struct memory;
 struct parallel;
 struct master;
 struct states;
+struct state_memory;
 struct finiteness;
 struct loss_scale;
 struct accumulation;
+struct gradient_factor;
 struct clip;
 struct clip_value;
 struct noise;

@@ -8,6 +8,8 @@
 
 #include <cublas_v2.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -21,25 +23,36 @@ inline void require_cublas(cublasStatus_t status, char const* what) {
     throw std::runtime_error(std::string(what) + " failed: " + cublasGetStatusString(status));
 }
 
-/// A cuBLAS handle for one stream, with its own workspace.
+/// A cuBLAS handle with its own workspace, for one stream at a time.
 class cublas {
  public:
   cublas() = default;
-  explicit cublas(cudaStream_t stream) : workspace_(workspace_bytes) {
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // as cuBLAS recommends for sm_90
+
+  explicit cublas(std::byte* workspace) : workspace_(workspace) {
     cublasHandle_t h = nullptr;
     require_cublas(cublasCreate(&h), "cublasCreate");
     handle_.reset(h);
-    require_cublas(cublasSetStream(h, stream), "cublasSetStream");
-    require_cublas(cublasSetWorkspace(h, workspace_.get(), workspace_bytes), "cublasSetWorkspace");
   }
-  cublasHandle_t get() const { return handle_.get(); }
+  /// The handle, on a stream. cublasSetStream() takes the workspace away.
+  cublasHandle_t on(cudaStream_t stream) {
+    cublasHandle_t const h = handle_.get();
+    if (is_on_ && stream == stream_) return h;
+    is_on_ = false;
+    require_cublas(cublasSetStream(h, stream), "cublasSetStream");
+    require_cublas(cublasSetWorkspace(h, workspace_, workspace_bytes), "cublasSetWorkspace");
+    stream_ = stream;
+    is_on_ = true;
+    return h;
+  }
 
  private:
   struct destroy {
     void operator()(cublasHandle_t h) const noexcept { cublasDestroy(h); }
   };
-  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // as cuBLAS recommends for sm_90
-  device_array<std::byte> workspace_;
+  std::byte* workspace_ = nullptr;
+  bool is_on_ = false;
+  cudaStream_t stream_ = nullptr;
   std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, destroy> handle_;
 };
 
@@ -117,34 +130,36 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   matrix_groups<Plan> common;
 
   template <class Layout>
-  void start(Layout const& where, typename Plan::policies const& policies, device_view<Plan> const& v,
-             cudaStream_t stream) {
+  void add_to(device_arena& arena, Layout const& where, typename Plan::policies const& policies) {
     common.prepare(where, policies);
-    policies_ = &policies, stream_ = stream, view_ = v, rules_at_work_ = common.rules;
-    blas_ = cublas(stream);
+    policies_ = &policies, rules_at_work_ = common.rules;
     std::vector<std::int32_t> tensor;
     std::vector<std::int64_t> columns;
     for (auto const& x : common.where->matrices) {
       tensor.push_back(x.tensor), columns.push_back(x.shape.columns);
       chunks_.push_back({where.tensors[std::size_t(x.tensor)].first_chunk, chunks_of(x.shape.rows * x.shape.columns)});
     }
-    tensor_ = {tensor, stream}, columns_ = {columns, stream}, group_rules_ = {common.rules, stream};
-    units_ = device_array<matrix_unit<Plan>>(tensor.size());
-    memory_ = zeros<real>(common.where->memory), scratch_ = zeros<real>(common.where->scratch);
-    partials_ = device_array<double>(std::size_t(common.where->partials)), sums_ = zeros<double>(matrix_sums);
+    arena.add_copy(tensor_, tensor), arena.add_copy(columns_, columns), arena.add_copy(group_rules_, common.rules);
+    arena.add(units_, tensor.size());
+    arena.add_zeros(memory_, std::size_t(common.where->memory));
+    arena.add_zeros(scratch_, std::size_t(common.where->scratch));
+    arena.add(partials_, std::size_t(common.where->partials)), arena.add_zeros(sums_, matrix_sums);
+    arena.add(workspace_, cublas::workspace_bytes);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (arena.add(state_[I], common.where->used[I] ? std::size_t(common.where->arena) *
+                                                        sizeof(typename matrix_plan<Plan>::template slot<I>) : 0), ...);
+    }(typename matrix_plan<Plan>::every_slot{});
+  }
+  template <class Layout> void start(Layout const& where, device_view<Plan> const& v, cudaStream_t const& stream) {
+    stream_ = &stream, view_ = v;
+    blas_ = cublas(workspace_);
     matrix_states<Plan> states{};
     states.first = common.where->first_arena;
-    auto const bytes = [&](std::size_t i, std::size_t size) {
-      return common.where->used[i] ? std::size_t(common.where->arena) * size : 0;
-    };
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((state_[I] = device_array<std::byte>(bytes(I, sizeof(typename matrix_plan<Plan>::template slot<I>))),
-        states.at[I] = state_[I].get()), ...);
-    }(typename matrix_plan<Plan>::every_slot{});
-    matrices_ = {tensor_.get(), columns_.get(), int(tensor.size()), group_rules_.get(), units_.get(), states};
+    std::ranges::copy(state_, states.at);
+    matrices_ = {tensor_, columns_, int(common.where->matrices.size()), group_rules_, units_, states};
     using body = matrix_start_packets<Plan>;
     launch(each_packet<body>, v.chunk_count - where.rule_chunks, packet_threads, stream,
-           body{v, states, group_rules_.get(), where.rule_chunks});
+           body{v, states, group_rules_, where.rule_chunks});
     if constexpr (requires { mrule::starts_memory; })
       for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
         auto w = work(u, false);
@@ -160,7 +175,7 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     common.count(w.policies, call);
     // Replays of a captured step are not seen here, so micro-batches can no longer be counted.
     if (!common.completes && !captured_) return;
-    launch(find_matrix_terms<Plan>, 1, total_threads, stream_, v, w, matrices_);
+    launch(find_matrix_terms<Plan>, 1, total_threads, *stream_, v, w, matrices_);
     for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
       auto const g = std::size_t(common.where->matrices[u].group);
       if (groups[g].frozen && !capturing) continue;
@@ -169,12 +184,12 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
       matrix_inputs<Plan> inputs{};
       for (int c = 0; c < input_count<Plan>; ++c) inputs.at[c] = work.input(c);
       using front = front_packets<Plan>;
-      launch(each_packet<front>, count, packet_threads, stream_,
-             front{v, matrices_.states, units_.get() + u, inputs, first});
+      launch(each_packet<front>, count, packet_threads, *stream_,
+             front{v, matrices_.states, units_ + u, inputs, first});
       real* const direction = rules_at_work_[g].transform(work);
       using back = back_packets<Plan>;
-      launch(each_packet<back>, count, packet_threads, stream_,
-             back{v, matrices_.states, units_.get() + u, direction, first});
+      launch(each_packet<back>, count, packet_threads, *stream_,
+             back{v, matrices_.states, units_ + u, direction, first});
     }
   }
 
@@ -185,7 +200,7 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
       matrix_rule_batch<mrule> batch{int(first), 0, {}};
       while (batch.count < batch.capacity && first < common.rules.size())
         batch.rule[batch.count++] = common.rules[first++];
-      launch(set_matrix_rules<mrule>, 1, total_threads, stream_, group_rules_.get(), batch);
+      launch(set_matrix_rules<mrule>, 1, total_threads, *stream_, group_rules_, batch);
     }
     rules_at_work_ = common.rules;
     if (!capturing) common.accepted = common.rules;
@@ -194,40 +209,35 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   matrix_rules_view<Plan> rules_view() const {
     return {matrices_.tensor, matrices_.columns, matrices_.count, matrices_.rules};
   }
-  void* state(std::size_t i) const { return state_[i].get(); }
-  real* memory() const { return memory_.get(); }
+  void* state(std::size_t i) const { return state_[i]; }
+  real* memory() const { return memory_; }
 
  private:
-  template <class T> device_array<T> zeros(std::int64_t n) const {
-    device_array<T> x{std::size_t(n)};
-    if (n) require_cuda(cudaMemsetAsync(x.get(), 0, std::size_t(n) * sizeof(T), stream_), "cudaMemsetAsync");
-    return x;
-  }
-
   cuda_work<Plan> work(std::size_t u, bool capturing) {
     auto const& x = common.where->matrices[u];
     std::int64_t end = 0;
     parts_ = common.where->scratch_of(rules_at_work_[std::size_t(x.group)], x.shape, end);
-    return {x.shape.rows, x.shape.columns, common.updates, memory_.get(), scratch_.get(), x.memory, parts_,
-            &(units_.get() + u)->terms, sums_.get(), partials_.get(), capturing,
-            {&view_.control->applied, &view_.groups[x.group].frozen}, blas_.get(), stream_};
+    return {x.shape.rows, x.shape.columns, common.updates, memory_, scratch_, x.memory, parts_,
+            &(units_ + u)->terms, sums_, partials_, capturing,
+            {&view_.control->applied, &view_.groups[x.group].frozen}, blas_.on(*stream_), *stream_};
   }
 
   typename Plan::policies const* policies_ = nullptr;
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t const* stream_ = nullptr;
   bool captured_ = false;
   device_view<Plan> view_{};
   cublas blas_;
   std::vector<std::pair<std::int64_t, std::int64_t>> chunks_;  // first and count
   std::vector<std::int64_t> parts_;
   std::vector<mrule> rules_at_work_;
-  device_array<std::int32_t> tensor_;
-  device_array<std::int64_t> columns_;
-  device_array<mrule> group_rules_;
-  device_array<matrix_unit<Plan>> units_;
-  device_array<real> memory_, scratch_;
-  device_array<double> partials_, sums_;
-  std::array<device_array<std::byte>, matrix_plan<Plan>::slots> state_;
+  std::int32_t* tensor_ = nullptr;
+  std::int64_t* columns_ = nullptr;
+  mrule* group_rules_ = nullptr;
+  matrix_unit<Plan>* units_ = nullptr;
+  real *memory_ = nullptr, *scratch_ = nullptr;
+  double *partials_ = nullptr, *sums_ = nullptr;
+  std::byte* workspace_ = nullptr;
+  std::array<std::byte*, matrix_plan<Plan>::slots> state_{};
   matrix_view<Plan> matrices_{};
 };
 

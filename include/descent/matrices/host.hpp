@@ -11,6 +11,7 @@
 
 #include <cblas.h>
 
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -131,15 +132,21 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
   template <class Engine> void start(Engine& e) {
     common.prepare(e.control.where, e.control.policies);
     policies_ = &e.control.policies;
-    auto const zeros = [](std::int64_t n) { return std::vector<real>(std::size_t(n)); };
+    auto const zeros = [&](std::int64_t n) {
+      std::size_t const bytes = std::size_t(n) * sizeof(real);
+      host_memory x = allocate_host(bytes, e.storage.source);
+      if (bytes) std::memset(x.get(), 0, bytes);
+      return x;
+    };
     memory_ = zeros(common.where->memory), scratch_ = zeros(common.where->scratch);
     partials_.resize(std::size_t(common.where->partials)), sums_.resize(matrix_sums);
     units_.resize(common.where->matrices.size());
     states_.first = common.where->first_arena;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((state_[I] = common.where->used[I] ? allocate_host(std::size_t(common.where->arena) *
-                                                    sizeof(typename matrix_plan<Plan>::template slot<I>))
-                                    : nullptr,
+                                                              sizeof(typename matrix_plan<Plan>::template slot<I>),
+                                                          e.storage.source)
+                                          : nullptr,
         states_.at[I] = state_[I].get()), ...);
     }(typename matrix_plan<Plan>::every_slot{});
     for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
@@ -190,7 +197,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
   }
 
   void* state(std::size_t i) const { return state_[i].get(); }
-  real* memory() const { return const_cast<real*>(memory_.data()); }
+  real* memory() const { return reinterpret_cast<real*>(memory_.get()); }
 
  private:
   template <class Engine, class Matrix>
@@ -206,7 +213,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     auto const& x = common.where->matrices[u];
     std::int64_t end = 0;
     parts_ = common.where->scratch_of(common.accepted[std::size_t(x.group)], x.shape, end);
-    return {x.shape.rows, x.shape.columns, common.updates, memory_.data(), scratch_.data(),
+    return {x.shape.rows, x.shape.columns, common.updates, memory(), reinterpret_cast<real*>(scratch_.get()),
             x.memory, parts_, &unit_.terms, sums_.data(), partials_.data()};
   }
 
@@ -267,7 +274,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
   };
 
   typename Plan::policies const* policies_ = nullptr;
-  std::vector<real> memory_, scratch_;
+  host_memory memory_, scratch_;
   std::vector<double> partials_, sums_;
   std::vector<std::int64_t> parts_;
   std::array<host_memory, matrix_plan<Plan>::slots> state_;

@@ -6,28 +6,87 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <span>
 #include <type_traits>
 
 namespace descent::detail {
 
-struct device_delete {
-  void operator()(void* p) const noexcept { cudaFree(p); }
-};
 struct pinned_delete {
   void operator()(void* p) const noexcept { cudaFreeHost(p); }
 };
 
-/// An uninitialized array in device memory. Freeing it waits for the device, so no step can outlive it.
+/// Makes a device current in the calling thread, for the lifetime of the object.
+class device_scope {
+ public:
+  explicit device_scope(int device) : device_(device) {
+    require_cuda(cudaGetDevice(&previous_), "cudaGetDevice");
+    if (previous_ != device_) require_cuda(cudaSetDevice(device_), "cudaSetDevice");
+  }
+  ~device_scope() {
+    if (previous_ != device_) cudaSetDevice(previous_);
+  }
+  device_scope(device_scope const&) = delete;
+  device_scope& operator=(device_scope const&) = delete;
+
+ private:
+  int device_, previous_ = 0;
+};
+
+/// Where memory of a device comes from: cudaMalloc, whose cudaFree waits for the device, so that no step can outlive
+/// its memory; or the caller's resource.
+class device_source {
+ public:
+  device_source() = default;
+  template <class Resource>
+  device_source(Resource& resource, int device, cudaStream_t stream)
+      : resource_(&resource), device_(device), stream_(stream),
+        allocate_([](void* r, std::size_t bytes, cudaStream_t s) -> void* {
+          return static_cast<Resource*>(r)->allocate(bytes, s);
+        }),
+        deallocate_([](void* r, void* p, std::size_t bytes, cudaStream_t s) {
+          static_cast<Resource*>(r)->deallocate(p, bytes, s);
+        }) {
+    static_assert(requires(void* p) { p = resource.allocate(1, stream), resource.deallocate(p, 1, stream); },
+                  "memory_from with cuda{}: a resource has void* allocate(bytes, stream) and "
+                  "deallocate(p, bytes, stream)");
+  }
+
+  void* allocate(std::size_t bytes) const {
+    void* p = nullptr;
+    if (!resource_) require_cuda(cudaMalloc(&p, bytes), "cudaMalloc");
+    else if (p = allocate_(resource_, bytes, stream_); !p) throw std::bad_alloc();
+    return p;
+  }
+  void deallocate(void* p, std::size_t bytes) const noexcept {
+    if (!resource_) {
+      cudaFree(p);
+    } else {
+      device_scope const scope(device_);
+      deallocate_(resource_, p, bytes, stream_);
+    }
+  }
+
+ private:
+  void* resource_ = nullptr;
+  int device_ = 0;
+  cudaStream_t stream_ = nullptr;
+  void* (*allocate_)(void*, std::size_t, cudaStream_t) = nullptr;
+  void (*deallocate_)(void*, void*, std::size_t, cudaStream_t) = nullptr;
+};
+
+struct device_delete {
+  device_source from;
+  std::size_t bytes = 0;
+  void operator()(void* p) const noexcept { from.deallocate(p, bytes); }
+};
+
+/// An uninitialized array in device memory.
 template <class T> class device_array {
  public:
   device_array() = default;
-  explicit device_array(std::size_t count) {
-    if (count == 0) return;
-    void* p = nullptr;
-    require_cuda(cudaMalloc(&p, count * sizeof(T)), "cudaMalloc");
-    data_.reset(static_cast<T*>(p));
-  }
+  explicit device_array(std::size_t count, device_source const& from = {})
+      : data_(count ? static_cast<T*>(from.allocate(count * sizeof(T))) : nullptr, {from, count * sizeof(T)}) {}
   /// Copies from host memory. Waits for the stream.
   template <class Range> device_array(Range const& from, cudaStream_t stream) : device_array(std::size(from)) {
     if (std::size(from) == 0) return;
@@ -46,56 +105,11 @@ template <class T> class device_array {
   std::unique_ptr<T, device_delete> data_;
 };
 
-struct stream_destroy {
-  void operator()(cudaStream_t s) const noexcept { cudaStreamDestroy(s); }
-};
-struct event_destroy {
-  void operator()(cudaEvent_t e) const noexcept { cudaEventDestroy(e); }
-};
-using owned_stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, stream_destroy>;
-using owned_event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, event_destroy>;
-
-/// A stream of the highest priority that does not synchronize with the default stream.
-inline owned_stream new_stream() {
-  int least = 0, greatest = 0;
-  require_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
-  cudaStream_t s = nullptr;
-  require_cuda(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
-  return owned_stream(s);
-}
-inline owned_event new_event() {
-  cudaEvent_t e = nullptr;
-  require_cuda(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-  return owned_event(e);
-}
-/// Makes later work on `behind` wait for the work enqueued on `ahead` so far.
-inline void order(cudaStream_t ahead, cudaStream_t behind, owned_event const& by) {
-  require_cuda(cudaEventRecord(by.get(), ahead), "cudaEventRecord");
-  require_cuda(cudaStreamWaitEvent(behind, by.get(), 0), "cudaStreamWaitEvent");
-}
-
 /// One T in pinned host memory.
 template <class T> std::unique_ptr<T, pinned_delete> pinned() {
   void* p = nullptr;
   require_cuda(cudaMallocHost(&p, sizeof(T)), "cudaMallocHost");
   return std::unique_ptr<T, pinned_delete>(new (p) T);
 }
-
-/// Makes a device current in the calling thread, for the lifetime of the object.
-class device_scope {
- public:
-  explicit device_scope(int device) : device_(device) {
-    require_cuda(cudaGetDevice(&previous_), "cudaGetDevice");
-    if (previous_ != device_) require_cuda(cudaSetDevice(device_), "cudaSetDevice");
-  }
-  ~device_scope() {
-    if (previous_ != device_) cudaSetDevice(previous_);
-  }
-  device_scope(device_scope const&) = delete;
-  device_scope& operator=(device_scope const&) = delete;
-
- private:
-  int device_, previous_ = 0;
-};
 
 }  // namespace descent::detail

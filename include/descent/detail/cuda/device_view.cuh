@@ -3,11 +3,14 @@
 #pragma once
 
 #include <descent/detail/step/controller.hpp>
+#include <descent/detail/step/given_state.hpp>
+#include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/packet.hpp>
 #include <descent/detail/step/row_mask.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/policies/parallel.hpp>
 
+#include <array>
 #include <atomic>
 
 /// The kernels' view of device memory.
@@ -88,6 +91,10 @@ template <class Plan> struct rank_view<Plan, true> {
   sent_parts<Plan> sent = {};
 };
 
+/// Where state is in the caller's memory: [tensor][owned_index], null where it is not.
+template <class Plan, bool = Plan::has_given> struct given_view {};
+template <class Plan> struct given_view<Plan, true> { std::array<void*, owned_count<Plan>>* at; };
+
 /// Pointers to everything in device memory. Every kernel takes the view by value.
 template <class Plan> struct device_view {
   using rule = typename Plan::rule;
@@ -109,6 +116,7 @@ template <class Plan> struct device_view {
   extra_view<Plan> extra;
   rank_view<Plan> team;
   row_clip_view<Plan> clipped = {};
+  given_view<Plan> given = {};
 
   template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];
@@ -132,6 +140,7 @@ template <class Plan> struct device_view {
                                                          : static_cast<typename Plan::template slot<I>*>(slot[I]) + at),
        ...);
     }(typename Plan::every_slot{});
+    if constexpr (Plan::has_given) use_given(x, reinterpret_cast<void* const*>(given.at + tensor));
     return x;
   }
   /// The i-th chunk that this rank updates.

@@ -4,6 +4,7 @@
 
 #include <descent/backends/cuda.hpp>
 #include <descent/detail/cuda/memory_check.hpp>
+#include <descent/detail/cuda/meetings.cuh>
 #include <descent/detail/cuda/storage.cuh>
 #include <descent/detail/matrix/stage.hpp>
 
@@ -34,21 +35,46 @@ template <class Plan> class cuda_engine {
     refuse_capture("the constructor");
     require_code(control_step<Plan>, storage.device);
     require_device_tensors(where, storage.device);
-    if constexpr (has<Plan, kind::loss>)
-      require_device_memory(get<kind::loss>(policies).where, 1, storage.device, "loss_at: the loss");
+    require_device_inputs<Plan>(policies, storage.device);
     if constexpr (Plan::parallel)
       if (Plan::parallel_policy::agrees) where_ = where;
     ranks.start([&] {
+      device_arena arena;
       ranks.join(where, groups, storage.policies, storage.stream);
-      storage.allocate(where, groups, used);
+      ranks.add_to(arena, where, groups, storage.policies);
+      storage.add_to(arena, where, groups, used);
+      matrices.add_to(arena, where, storage.policies);
+      storage.allocate(std::move(arena));
+      ranks.show_in(storage.policies);
+      storage.start();
       if constexpr (Plan::shards) ranks.stage(storage.view, storage.own_chunks);
-      enqueue(storage.rule_chunks, start_packets<Plan>{storage.view});
-      matrices.start(where, storage.policies, storage.view, storage.stream);
+      if (!storage.is_initialized()) enqueue(storage.rule_chunks, start_packets<Plan>{storage.view});
+      matrices.start(where, storage.view, storage.stream);
       if constexpr (Plan::sums) set_groups(groups);
-      control_block c = start_of<Plan>(storage.policies);
-      c.scale = read_scale();  // waits for everything enqueued above
-      storage.late->start(c);
     });
+  }
+  /// Stream-ordered memory may be freed once the work of all streams is ordered before it.
+  ~cuda_engine() {
+    if constexpr (Plan::overlaps) try {
+        ranks.await_buckets();
+      } catch (cuda_error const&) {}
+  }
+  cuda_engine(cuda_engine const&) = delete;
+  cuda_engine& operator=(cuda_engine const&) = delete;
+
+  /// Waits until the state is initialized.
+  void await_start() {
+    ranks.start([&] {
+      control_block c = start_of<Plan>(storage.policies);
+      c.scale = read_scale();
+      storage.late().start(c);
+    });
+  }
+
+  /// Runs f with another stream in place of the optimizer's, in order with the work before and after it on the latter.
+  template <class F> void on_stream(cudaStream_t s, F const& f) {
+    device_scope const scope(storage.device);
+    run_elsewhere(storage.stream, s, passes_, f);
   }
 
   void step([[maybe_unused]] std::vector<entry> const& groups, step_call const& call) {
@@ -127,6 +153,11 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::shards) ranks.stage(storage.view, storage.own_chunks);
     for_packets<Plan>(storage.view, reload_all{});
   }
+  void round_value(tensors const& where, std::size_t tensor) {
+    device_scope const scope(storage.device);
+    auto const& x = where.tensors[tensor];
+    enqueue(chunks_of(x.count), some_packets<Plan, round_all>{{storage.view, {}}, x.first_chunk});
+  }
   void unscale_gradients() {
     device_scope const scope(storage.device);
     using body = scaled_packets<callers, unscale_body>;
@@ -134,7 +165,7 @@ template <class Plan> class cuda_engine {
   }
   void mark_unscaled(bool is) {
     device_scope const scope(storage.device);
-    launch(set_value<bool>, 1, 1, storage.stream, &storage.control.get()->unscaled, is);
+    launch(set_value<bool>, 1, 1, storage.stream, &storage.control->unscaled, is);
   }
   template <class F> void transform_gradients(F const& f) {
     device_scope const scope(storage.device);
@@ -144,33 +175,23 @@ template <class Plan> class cuda_engine {
   void ascend(std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
     measure_norm(groups, "ascend()");
-    launch(find_perturbation<Plan>, 1, total_threads, storage.stream, storage.norm_view(), controls(),
-           storage.ascent.get());
+    launch(find_perturbation<Plan>, 1, total_threads, storage.stream, storage.norm_view(), controls(), storage.ascent);
     using body = ascend_packets<Plan>;
-    enqueue(storage.view.chunk_count, body{storage.view, storage.saved.get(), storage.ascent.get()});
+    enqueue(storage.view.chunk_count, body{storage.view, storage.saved, storage.ascent});
   }
   template <swap_target To> void swap_in(std::vector<entry> const&) {
     device_scope const scope(storage.device);
     storage.make_saved();
     using body = swap_in_packets<Plan, To>;
-    share_values(false,
-                 [&] { enqueue(storage.own_chunks, body{storage.view, storage.saved.get(), storage.policies}); });
+    share_values(false, [&] { enqueue(storage.own_chunks, body{storage.view, storage.saved, storage.policies}); });
   }
   void restore_values() {
-    share_values(false, [&] { for_packets<Plan>(storage.view, restore_all{storage.saved.get()}); });
+    share_values(false, [&] { for_packets<Plan>(storage.view, restore_all{storage.saved}); });
   }
 
-  void select_rows(std::size_t tensor, std::int64_t rows, std::uint8_t const* mask) {
+  void select_rows(std::size_t tensor, std::int64_t rows, auto... selection) {
     device_scope const scope(storage.device);
-    if (mask) require_device_memory(mask, rows, storage.device, "select_rows: the mask");
-    storage.rows.select(tensor, mask);
-  }
-  template <class Index>
-  void select_rows(std::size_t tensor, std::int64_t rows, Index const* list, std::int64_t count) {
-    device_scope const scope(storage.device);
-    require_device_memory(list, count, storage.device, "select_rows: the list");
-    if (storage.rows.lacks_mask(tensor, rows)) refuse_capture("the first select_rows() by a list");
-    storage.rows.select(tensor, rows, list, count);
+    storage.rows.select(tensor, rows, selection...);
   }
   std::int32_t const* row_updates(std::size_t tensor) const { return storage.rows.updates(tensor); }
 
@@ -184,13 +205,17 @@ template <class Plan> class cuda_engine {
     if (where_) where_->rebind(addresses);
   }
 
-  /// Copies from `old` the state of the rows that stay and the state that belongs to no element.
-  void take(cuda_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const& groups) {
+  control_block read_for(row_changes<tensors> const& changes) const {
     device_scope const scope(storage.device);
-    require_sources(changes, storage.device, storage.stream);
+    return storage.read_for(changes);
+  }
+  /// Copies from `old` the state of the rows that stay and the state that belongs to no element.
+  void take(cuda_engine const& old, control_block const& control, row_changes<tensors> const& changes,
+            std::vector<entry> const& groups) {
+    device_scope const scope(storage.device);
     storage.take(old.storage, changes);
     if constexpr (Plan::sums) set_groups(groups);  // the terms of the next sums depend on t
-    storage.late->start(read_control());
+    storage.late().start(control);
   }
 
   /// Throws std::invalid_argument on all ranks if they have diverged. Waits for the stream.
@@ -206,17 +231,17 @@ template <class Plan> class cuda_engine {
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`. Waits for the stream.
   void broadcast(std::vector<entry>& groups, int root) {
     device_scope const scope(storage.device);
-    if (batches_ != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
+    if (meetings_.batches_wait()) throw std::logic_error("broadcast(): micro-batches wait for their step");
     ranks.check();
     ranks.await_buckets();
     storage.broadcast(groups, root);
     set_groups(groups);
-    storage.late->start(read_control());
+    storage.late().start(read_control());
   }
 
   template <class T> void set_control(T control_block::* field, T const& x, std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
-    launch(set_value<T>, 1, 1, storage.stream, &(storage.control.get()->*field), x);
+    launch(set_value<T>, 1, 1, storage.stream, &(storage.control->*field), x);
     if constexpr (Plan::sums) set_groups(groups);  // the terms of the next sums depend on t and rates
   }
   void observe(float const* where, double metric, std::vector<entry> const& groups) {
@@ -230,22 +255,24 @@ template <class Plan> class cuda_engine {
     typename Plan::policies policies = storage.policies;
     collective_sums now;
     if constexpr (Plan::parallel) now = ranks.read_now(), get<kind::parallel>(policies).now = &now;
+    if constexpr (has<Plan, kind::gradient_factor>) {
+      auto& factor = get<kind::gradient_factor>(policies);
+      std::remove_cvref_t<decltype(*factor.where)> there;
+      storage.read_back(&there, factor.where, 1);
+      factor.where = &there;
+      return gradient_factor<Plan>(c, policies, read_scale(), call);
+    }
     return gradient_factor<Plan>(c, policies, read_scale(), call);
   }
   typename Plan::policies const& policies() const { return storage.policies; }
   static bool on_host(void const* p) { return host_may_read(p); }
   control_block read_control() const {
     device_scope const scope(storage.device);
-    storage.read_back(storage.report.get(), storage.control.get(), 1);
-    return *storage.report;
+    return storage.read_control();
   }
 
-  void refuse_capture(char const* what) const {
-    if (storage.capturing())
-      throw std::logic_error(std::string(what) +
-                             " waits for the stream, which is capturing: call it after the graph has run");
-  }
-  control_block late_control() const { return newest(*storage.late); }
+  void refuse_capture(char const* what) const { refuse_capturing(storage.stream, what); }
+  control_block late_control() const { return newest(storage.late()); }
   float const* loss_scale_pointer() const { return &storage.scale->scale; }
   loss_scale_state read_scale() const {
     device_scope const scope(storage.device);
@@ -299,50 +326,25 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::shards) ranks.gather(storage.view, is_step);
   }
 
-  /// Whether ranks meet in this call of step(). The host must know this, so it counts micro-batches as the device does.
-  /// True with one rank.
+  /// Whether ranks meet in this call of step(). True with one rank.
   bool meets([[maybe_unused]] std::vector<entry> const& groups, [[maybe_unused]] step_call const& call) {
     if constexpr (Plan::parallel) {
       ranks.check();
       if constexpr (Plan::overlaps)
         if (!call.flush) ranks.require_marks(groups, "step()");
-      if constexpr (Plan::parallel_policy::agrees)
-        if (storage.capturing())
-          throw std::logic_error("step(): agree_every{} waits for the stream, which is capturing: call agree() between "
-                                 "replays instead");
-      if constexpr (has<Plan, kind::accumulation>) {
-        if (bool const now = storage.capturing(); now != captures_) {
-          if (batches_ != 0)
-            throw std::logic_error("step(): with ranks a capture begins with the first micro-batch of an update and "
-                                   "ends with the last");
-          captures_ = now;
-        }
-        bool const complete = call.flush || batches_ + 1 >= micro_batches<Plan>(storage.policies, 0);
-        if (complete) agree_if_due(groups);
-        batches_ = complete ? 0 : batches_ + 1;
-        if constexpr (Plan::overlaps)
-          if (!complete) ranks.end_unsent();
-        return complete;
-      }
-      agree_if_due(groups);
-    }
-    return true;
-  }
-  void agree_if_due([[maybe_unused]] std::vector<entry> const& groups) {
-    if constexpr (Plan::parallel_policy::agrees)
-      if (++updates_ % get<kind::parallel>(storage.policies).updates_between == 0) agree(*where_, groups);
+      bool const complete =
+          meetings_.count(storage.policies, call, storage.capturing(), [&] { agree(*where_, groups); });
+      if constexpr (Plan::overlaps)
+        if (!complete) ranks.end_unsent();
+      return complete;
+    } else return true;
   }
   /// Whether this micro-batch sends gradients.
-  bool sends() const {
-    if constexpr (Plan::parallel && has<Plan, kind::accumulation>)
-      return batches_ + 1 >= micro_batches<Plan>(storage.policies, 0);
-    else return true;
-  }
+  bool sends() const { return meetings_.sends(storage.policies); }
 
-  bool captures_ = false;  // whether the waiting micro-batches were captured
-  std::int64_t batches_ = 0;
-  std::int64_t updates_ = 0;      // counted for agree_every
+  meetings<Plan> meetings_;
   std::optional<tensors> where_;  // for agree_every
+  owned_event passes_;            // for on_stream()
 };
 
 }  // namespace descent::detail

@@ -55,6 +55,9 @@ template <class Plan, class Body> struct all_packets {
   }
 };
 
+/// The same from a chunk on.
+template <class Plan, class Body> struct some_packets : all_packets<Plan, Body> { std::int64_t first_chunk; };
+
 /// Applies body(loss scale) to each packet of gradients. The scale is 1 if they are already unscaled.
 template <class Plan, class Body> struct scaled_packets {
   static constexpr int blocks = packet_blocks<Plan>;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/cuda/error.hpp>
+#include <descent/detail/step/plan.hpp>
 
 #include <cstdint>
 #include <stdexcept>
@@ -45,6 +46,14 @@ inline bool host_may_read(void const* p) {
   cudaPointerAttributes a{};
   require_cuda(cudaPointerGetAttributes(&a, p), "cudaPointerGetAttributes");
   return a.type != cudaMemoryTypeDevice;
+}
+
+/// Throws std::invalid_argument if kernels on this device cannot read the numbers that policies point to.
+template <class Plan> void require_device_inputs(typename Plan::policies const& policies, int device) {
+  if constexpr (has<Plan, kind::loss>)
+    require_device_memory(get<kind::loss>(policies).where, 1, device, "loss_at: the loss");
+  if constexpr (has<Plan, kind::gradient_factor>)
+    require_device_memory(get<kind::gradient_factor>(policies).where, 1, device, "gradient_factor_at: the factor");
 }
 
 /// Throws cuda_error if this program has no code for the device.

@@ -77,9 +77,16 @@ __global__ __launch_bounds__(packet_threads) void add_parts(Sum* to, Wire const*
 
 /// The buffers over the arena that print_chunks() reads.
 template <std::size_t Count> struct printed { owned_buffer buffer[Count]; };
+/// A tensor's buffer in the caller's memory, or null.
+template <class Plan>
+__device__ void const* given_at([[maybe_unused]] device_view<Plan> const& v, [[maybe_unused]] std::int32_t tensor,
+                                [[maybe_unused]] std::size_t buffer) {
+  if constexpr (Plan::has_given) return reinterpret_cast<void* const*>(v.given.at + tensor)[buffer];
+  else return nullptr;
+}
 /// prints[tensor] <- the fingerprint of its value, followed by those of its buffers.
 template <class Plan>
-__global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan> v, printed<Plan::slots + 4> owned,
+__global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan> v, printed<owned_count<Plan>> owned,
                                                                unsigned long long* prints) {
   __shared__ unsigned long long of_warps[packet_threads / warp];
   std::int32_t const tensor = v.tensor_of_chunk[blockIdx.x];
@@ -97,9 +104,11 @@ __global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan>
   };
   with_types<Plan>(t.types, [&]<class Typed>() {
     add(t.value, 0, sizeof(typename Typed::value));
-    if constexpr (!Plan::shards)
-      for (std::size_t b = 0; b < Plan::slots + 4; ++b)
-        add(has_owned<Typed>(b) ? owned.buffer[b].at : nullptr, t.arena, owned.buffer[b].size);
+    if constexpr (!Plan::shards) {
+      for (std::size_t b = 0; b < owned_count<Plan>; ++b)
+        if (void const* const given = given_at(v, tensor, b)) add(given, 0, owned.buffer[b].size);
+        else add(has_owned<Typed>(b) ? owned.buffer[b].at : nullptr, t.arena, owned.buffer[b].size);
+    }
   });
 }
 

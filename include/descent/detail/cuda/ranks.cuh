@@ -3,9 +3,11 @@
 #pragma once
 
 #include <descent/detail/cuda/addresses.cuh>
+#include <descent/detail/cuda/device_arena.hpp>
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/cuda/rank_kernels.cuh>
+#include <descent/detail/cuda/stream.hpp>
 #include <descent/detail/cuda/through_device.cuh>
 #include <descent/detail/ranks/agreement.hpp>
 #include <descent/detail/ranks/ready_marks.hpp>
@@ -29,6 +31,8 @@ namespace descent::detail {
 template <class Plan> class cuda_ranks {
  public:
   template <class... Ts> void join(Ts const&...) {}
+  template <class... Ts> void add_to(Ts const&...) {}
+  template <class... Ts> void show_in(Ts const&...) {}
   template <class F> void start(F const& make) { make(); }
 };
 
@@ -47,10 +51,10 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
  public:
   /// Waits for all ranks. Throws std::invalid_argument if they disagree about the training setup.
   void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
-            typename Plan::policies& policies, cudaStream_t stream) {
-    auto& team = get<kind::parallel>(policies);
+            typename Plan::policies const& policies, cudaStream_t const& stream) {
+    auto const& team = get<kind::parallel>(policies);
     comm_ = team.comm;
-    stream_ = stream;
+    stream_ = &stream;
     ranks_ = comm_->size();
     through_device over{*comm_, stream};
     joined_ = true;  // from here on the other ranks wait, so a failure must abort them
@@ -68,16 +72,20 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     });
     if (!joined_) throw std::invalid_argument(difference);
     wait();  // for all ranks, with a deadline; cudaMalloc would wait without one
-
     first_chunks_.push_back(where.chunks());
     all_ = partition_of<Plan>(where, team);
+  }
+
+  /// Says what memory is needed.
+  void add_to(device_arena& arena, tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
+              typename Plan::policies const& policies) {
     auto const room = meeting_memory_of<Plan>(all_, ranks_);
     // Zeroed, because padding that belongs to no element is summed, too. It is never read.
-    sum_ = {std::vector<std::byte>(std::size_t(room.sum)), stream_};
-    wire_ = {std::vector<std::byte>(std::size_t(room.sent)), stream_};
-    parts_ = device_array<std::byte>(std::size_t(room.received));
+    arena.add_zeros(sum_, std::size_t(room.sum));
+    arena.add_zeros(wire_, std::size_t(room.sent));
+    arena.add(parts_, std::size_t(room.received));
     if constexpr (Plan::shards) {
-      values_ = {std::vector<std::byte>(std::size_t(ranks_ * all_.part * Plan::largest_value)), stream_};
+      arena.add_zeros(values_, std::size_t(ranks_ * all_.part * Plan::largest_value));
       std::vector<arena_offset> on_wire, of_values;
       for (std::int64_t c = 0; c < where.chunks(); ++c) {
         bucket const& b = all_.holder(where, c);
@@ -85,23 +93,16 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
         on_wire.push_back({b.shares[q].first, std::int64_t(q) * b.room});
         of_values.push_back({b.shares[q].first, std::int64_t(q) * all_.part + b.part});
       }
-      on_wire_ = {on_wire, stream_};
-      of_values_ = {of_values, stream_};
-      chunks_ = {where.own.chunks, stream_};
-      arena_offsets_ = {where.own.arena_offsets, stream_};
+      arena.add_copy(on_wire_, on_wire);
+      arena.add_copy(of_values_, of_values);
+      arena.add_copy(chunks_, where.own.chunks);
+      arena.add_copy(arena_offsets_, where.own.arena_offsets);
     } else if constexpr (Plan::overlaps) {
       std::vector<arena_offset> arena_offsets;
       for (std::size_t b : all_.bucket_of) arena_offsets.push_back({all_.buckets[b].all.first, all_.buckets[b].part});
-      arena_offsets_ = {arena_offsets, stream_};
+      arena.add_copy(arena_offsets_, arena_offsets);
     }
-    if constexpr (Plan::overlaps) {
-      marks_.start(where, all_);
-      makers_.resize(all_.buckets.size());
-      own_stream_ = new_stream();
-      forks_ = new_event();
-      joins_ = new_event();
-      meeting_of_buckets_ = comm_->name_meeting("a bucket of gradients");
-    }
+    if constexpr (Plan::overlaps) marks_.start(where, all_);
     std::vector<callers_record> records;
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
       auto const& x = where.tensors[t];
@@ -110,20 +111,29 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
                          x.first_chunk, x.arena, x.group, packets_aligned(x.value) && packets_aligned(gradient),
                          x.types, x.matrix});
     }
-    records_ = {records, stream_};
+    arena.add_copy(records_, records);
     collective_sums start;
     start.ranks = ranks_;
-    start.wire_divisor = wire_divisor_of<wire>(ranks_);
+    start.wire_divisor = wire_divisor_ = wire_divisor_of<wire>(ranks_);
     start.groups = hash_of_groups<Plan>(groups, policies);
-    now_ = {std::vector<collective_sums>{start}, stream_};
-    before_ = device_array<control_block>(1);
-    ticket_ = {std::array{gather_ticket{0, double(number_ % 256 << 24)}}, stream_};
-    team.now = now_.get();
+    arena.add_copy(now_, std::array{start});
+    arena.add(before_, 1);
+    arena.add_copy(ticket_, std::array{gather_ticket{0, double(number_ % 256 << 24)}});
+  }
+  /// After the allocation: gives the policy its pointers.
+  void show_in(typename Plan::policies& policies) {
+    auto& team = get<kind::parallel>(policies);
+    team.now = now_;
     team.progress = comm_->marks();
-    wire_divisor_ = start.wire_divisor;
     meeting_of_gradients_ = comm_->name_meeting("gradients");
     meeting_of_values_ = comm_->name_meeting("values");
-    wait();
+    if constexpr (Plan::overlaps) {
+      makers_.resize(all_.buckets.size());
+      own_stream_ = new_stream();
+      forks_ = new_event();
+      joins_ = new_event();
+      meeting_of_buckets_ = comm_->name_meeting("a bucket of gradients");
+    }
   }
 
   /// Makes the optimizer, with join(). If that fails, aborts the other ranks: they wait for it.
@@ -133,15 +143,15 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   }
 
   void show_in(device_view<Plan>& view) const {
-    view.team = {reinterpret_cast<sum*>(sum_.get()), nullptr, arena_offsets_.get(), chunks_.get()};
-    if constexpr (Plan::shards) view.team.values = values_.get() + comm_->rank() * all_.part * Plan::largest_value;
+    view.team = {reinterpret_cast<sum*>(sum_), nullptr, arena_offsets_, chunks_};
+    if constexpr (Plan::shards) view.team.values = values_ + comm_->rank() * all_.part * Plan::largest_value;
     if constexpr (Plan::adds_when_read)
-      view.team.sent = {reinterpret_cast<wire const*>(parts_.get()), all_.buckets[0].room, ranks_};
+      view.team.sent = {reinterpret_cast<wire const*>(parts_), all_.buckets[0].room, ranks_};
   }
   /// The view of the caller's gradients.
   device_view<callers> callers_of(device_view<Plan> const& v) const {
     device_view<callers> own{};
-    own.tensors = records_.get();
+    own.tensors = records_;
     own.tensor_of_chunk = v.tensor_of_chunk;
     own.chunk_count = v.chunk_count;
     own.tensor_count = v.tensor_count;
@@ -155,13 +165,13 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   void agree(std::vector<std::string> const& facts) {
     std::string difference;
     std::uint64_t none = 0;
-    meet("agree()", [&] { difference = difference_in(through_device{*comm_, stream_}, facts, none, have_diverged); });
+    meet("agree()", [&] { difference = difference_in(through_device{*comm_, *stream_}, facts, none, have_diverged); });
     if (!difference.empty()) throw std::invalid_argument(difference);
   }
 
   void check() const { comm_->check(); }
-  void wait() const { comm_->wait(stream_); }
-  collective_sums read_now() const { return read(now_.get()); }
+  void wait() const { comm_->wait(*stream_); }
+  collective_sums read_now() const { return read(now_); }
 
   /// Sums weights, losses and the gradients in the caller's memory. The kernel that decides the step ends the meeting.
   template <class Groups>
@@ -173,10 +183,10 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       while (!marks_.all_sent()) send_next(v, zero, call.flush);
       await_buckets();
     }
-    launch(enter_reduction<Plan>, 1, 1, stream_, v, w, call, call_of(name, number_) + kind_of_look<Plan>(how),
-           meeting_of_gradients_, before_.get());
-    if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, call.flush, stream_);
-    comm_->all_reduce(&now_.get()->weights, collective_sum_count, stream_);
+    launch(enter_reduction<Plan>, 1, 1, *stream_, v, w, call, call_of(name, number_) + kind_of_look<Plan>(how),
+           meeting_of_gradients_, before_);
+    if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, call.flush, *stream_);
+    comm_->all_reduce(&now_->weights, collective_sum_count, *stream_);
     if constexpr (Plan::overlaps) marks_.end(how);
   }
 
@@ -187,11 +197,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
              bool zero) {
     marks_.mark(tensor);
     if (!sends) return;
-    auto& makers = makers_[all_.bucket_of[tensor]];
-    auto known = std::find_if(makers.begin(), makers.end(), [&](auto const& m) { return m.stream == maker; });
-    if (known == makers.end()) known = makers.insert(known, {maker, new_event(), false});
-    require_cuda(cudaEventRecord(known->event.get(), maker), "cudaEventRecord");
-    known->waits = true;
+    makers_[all_.bucket_of[tensor]].mark(maker);
     while (marks_.next_is_complete(groups)) send_next(v, zero, false);
   }
   /// Ends a micro-batch that sends nothing.
@@ -203,14 +209,14 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   /// Makes the optimizer's stream wait for the buckets that are being sent.
   void await_buckets() {
     if constexpr (Plan::overlaps) {
-      if (forked_) order(own_stream_.get(), stream_, joins_);
+      if (forked_) order(own_stream_.get(), *stream_, joins_);
       forked_ = false;
     }
   }
   /// Runs f as a meeting of ranks, where no kernel of a step begins one.
   template <class F> void meet(char const* what, F const& f) {
-    launch(enter_bucket<comm_progress>, 1, 1, stream_, comm_->marks(), comm_->name_meeting(what));
-    auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, stream_, comm_->marks()); };
+    launch(enter_bucket<comm_progress>, 1, 1, *stream_, comm_->marks(), comm_->name_meeting(what));
+    auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, *stream_, comm_->marks()); };
     try {
       f();
     } catch (...) {
@@ -227,72 +233,67 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   }
   void rebind(std::vector<tensor_addresses> const& addresses) {
     for (std::size_t t = 0; t < addresses.size(); ++t) callers_values_[t].at = addresses[t].value;
-    enqueue_addresses(records_.get(), true, addresses, stream_);
+    enqueue_addresses(records_, true, addresses, *stream_);
   }
   void broadcast(void* data, std::int64_t bytes, int root) {
     require_root(root, ranks_);
-    comm_->broadcast(static_cast<std::byte*>(data), bytes, root, stream_);
+    comm_->broadcast(static_cast<std::byte*>(data), bytes, root, *stream_);
   }
   void broadcast_host(void* data, std::int64_t bytes, int root) {
     wait();  // with a deadline, as in join()
     auto* const host = static_cast<std::byte*>(data);
-    device_array<std::byte> const there(std::vector<std::byte>(host, host + bytes), stream_);
+    device_array<std::byte> const there(std::vector<std::byte>(host, host + bytes), *stream_);
     broadcast(there.get(), bytes, root);
     wait();
-    there.read(host, stream_, std::size_t(bytes));
+    there.read(host, *stream_, std::size_t(bytes));
   }
   /// Sums x over ranks. Each element comes from one rank; the others have 0.
-  void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, stream_); }
+  void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, *stream_); }
   /// Ends a meeting after which no kernel decides a step.
-  void leave() { launch(leave_collective<comm_progress>, 1, 1, stream_, comm_->marks(), now_.get()); }
+  void leave() { launch(leave_collective<comm_progress>, 1, 1, *stream_, comm_->marks(), now_); }
 
   /// Copies this rank's values to where they are changed. gather() sends them to the tensors of all ranks: all or none.
   void stage(device_view<Plan> const& v, std::int64_t chunks) {
-    launch(each_packet<stage_packets<Plan>>, chunks, packet_threads, stream_, stage_packets<Plan>{v});
+    launch(each_packet<stage_packets<Plan>>, chunks, packet_threads, *stream_, stage_packets<Plan>{v});
   }
   void gather(device_view<Plan> const& v, bool is_step) {
-    launch(enter_gather<comm_progress>, 1, 1, stream_, ticket_.get(), comm_->marks(), meeting_of_values_);
+    launch(enter_gather<comm_progress>, 1, 1, *stream_, ticket_, comm_->marks(), meeting_of_values_);
     std::int64_t const part = all_.part * Plan::largest_value;
-    comm_->all_gather(static_cast<std::byte const*>(values_.get()) + comm_->rank() * part, values_.get(), part,
-                      stream_);
-    comm_->all_reduce(&ticket_.get()->sum, 1, stream_);
+    comm_->all_gather(static_cast<std::byte const*>(values_) + comm_->rank() * part, values_, part, *stream_);
+    comm_->all_reduce(&ticket_->sum, 1, *stream_);
     using body = commit_packets<Plan>;
-    launch(each_packet<body>, v.chunk_count, packet_threads, stream_,
-           body{v, values_.get(), of_values_.get(), ticket_.get(), ranks_});
-    launch(leave_gather<Plan>, 1, 1, stream_, v, ticket_.get(), ranks_, comm_->marks(),
-           is_step ? before_.get() : nullptr);
+    launch(each_packet<body>, v.chunk_count, packet_threads, *stream_, body{v, values_, of_values_, ticket_, ranks_});
+    launch(leave_gather<Plan>, 1, 1, *stream_, v, ticket_, ranks_, comm_->marks(), is_step ? before_ : nullptr);
   }
 
  private:
   template <class T> T read(T const* from) const {
     T x;
     wait();
-    require_cuda(cudaMemcpyAsync(&x, from, sizeof x, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
-    require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    require_cuda(cudaMemcpyAsync(&x, from, sizeof x, cudaMemcpyDeviceToHost, *stream_), "cudaMemcpyAsync");
+    require_cuda(cudaStreamSynchronize(*stream_), "cudaStreamSynchronize");
     return x;
   }
   /// Sends the next bucket, on an internal stream.
   void send_next(device_view<Plan> const& v, bool zero, bool flush) {
     std::size_t const next = marks_.take_next();
     cudaStream_t const s = own_stream_.get();
-    if (!forked_) order(stream_, s, forks_);  // the previous step must have read its sums
+    if (!forked_) order(*stream_, s, forks_);  // the previous step must have read its sums
     forked_ = true;
-    for (auto& maker : makers_[next])
-      if (std::exchange(maker.waits, false))
-        require_cuda(cudaStreamWaitEvent(s, maker.event.get(), 0), "cudaStreamWaitEvent");
+    makers_[next].order_before(s);
     launch(enter_bucket<comm_progress>, 1, 1, s, comm_->marks(), meeting_of_buckets_);
     send(v, all_.buckets[next], zero, flush, s);
     launch(leave_bucket<comm_progress>, 1, 1, s, comm_->marks());
   }
   void send(device_view<Plan> const& v, bucket const& b, bool zero, bool flush, cudaStream_t s) {
-    auto* const to = reinterpret_cast<sum*>(sum_.get()) + b.part;
-    auto* const wires = Plan::shards || ordered ? reinterpret_cast<wire*>(wire_.get()) : reinterpret_cast<wire*>(to);
+    auto* const to = reinterpret_cast<sum*>(sum_) + b.part;
+    auto* const wires = Plan::shards || ordered ? reinterpret_cast<wire*>(wire_) : reinterpret_cast<wire*>(to);
     pack(v, b, wires, zero, flush, s);
     if constexpr (!ordered) {
       if constexpr (Plan::shards) comm_->reduce_scatter(wires, to, b.room, s);
       else comm_->all_reduce(to, ranks_ * b.room, s);
     } else {
-      auto* const parts = reinterpret_cast<wire*>(parts_.get());
+      auto* const parts = reinterpret_cast<wire*>(parts_);
       comm_->all_to_all(wires, parts, b.room, s);
       if constexpr (!Plan::adds_when_read) {
         sum* const own = Plan::shards ? to : to + comm_->rank() * b.room;
@@ -311,14 +312,13 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       next = t + 1;
       while (next < end && absent(next) == absent(t)) ++next;
       std::int64_t const first = first_chunks_[t];
-      launch(
-          each_packet<body>, first_chunks_[next] - first, packet_threads, s,
-          body{callers_of(v), wires, {b.all.first, 0}, on_wire_.get(), first, wire_divisor_, zero, absent(t), flush});
+      launch(each_packet<body>, first_chunks_[next] - first, packet_threads, s,
+             body{callers_of(v), wires, {b.all.first, 0}, on_wire_, first, wire_divisor_, zero, absent(t), flush});
     }
   }
 
   comm_type* comm_ = nullptr;
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t const* stream_ = nullptr;  // the optimizer's current one
   int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;
   std::uint64_t number_ = next_number();  // of the optimizer; join() makes it the same on all ranks
   double wire_divisor_ = 1;
@@ -327,21 +327,16 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   std::vector<std::int64_t> first_chunks_;  // of each tensor, and the end
   struct range { void* at; std::int64_t bytes; };
   std::vector<range> callers_values_;
-  device_array<std::byte> sum_, wire_, parts_, values_;
-  device_array<arena_offset> on_wire_, of_values_, arena_offsets_;
-  device_array<std::int64_t> chunks_;
-  device_array<callers_record> records_;
-  device_array<collective_sums> now_;
-  device_array<control_block> before_;
-  device_array<gather_ticket> ticket_;
+  std::byte *sum_ = nullptr, *wire_ = nullptr, *parts_ = nullptr, *values_ = nullptr;
+  arena_offset *on_wire_ = nullptr, *of_values_ = nullptr, *arena_offsets_ = nullptr;
+  std::int64_t* chunks_ = nullptr;
+  callers_record* records_ = nullptr;
+  collective_sums* now_ = nullptr;
+  control_block* before_ = nullptr;
+  gather_ticket* ticket_ = nullptr;
 
-  struct maker {
-    cudaStream_t stream;
-    owned_event event;
-    bool waits;  // whether a bucket must still wait for the event
-  };
   ready_marks marks_;
-  std::vector<std::vector<maker>> makers_;  // of each bucket's gradients
+  std::vector<stream_marks> makers_;  // of each bucket's gradients
   owned_stream own_stream_;
   owned_event forks_, joins_;
   bool forked_ = false;

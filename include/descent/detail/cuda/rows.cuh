@@ -3,9 +3,11 @@
 #pragma once
 
 #include <descent/detail/cuda/controller.cuh>
+#include <descent/detail/cuda/device_arena.hpp>
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/cuda/memory_check.hpp>
+#include <descent/detail/cuda/stream.hpp>
 #include <descent/detail/step/row_mask.hpp>
 #include <descent/detail/step/row_moves.hpp>
 
@@ -53,23 +55,36 @@ inline void gather(owned_buffer to, owned_buffer old, std::int64_t const* from, 
   else as(std::uint64_t{});
 }
 
-/// Throws std::invalid_argument if a source row does not exist. Waits for the stream.
-template <class Layout> void require_sources(row_changes<Layout> const& changes, int device, cudaStream_t stream) {
-  constexpr unsigned long long none = ~0ull;
+inline constexpr unsigned long long no_bad_row = ~0ull;
+
+/// Enqueues the search for the first row of each tensor whose source row does not exist, by its number in the old list.
+/// Returns whether there is anything to search.
+template <class Layout>
+bool enqueue_source_checks(row_changes<Layout> const& changes, unsigned long long* first, std::size_t tensors,
+                           int device, cudaStream_t stream) {
+  bool any = false;
   for (std::size_t t = 0; t < changes.moves.size(); ++t) {
     row_move const& move = changes.moves[t];
     if (!move.from) continue;
     std::int64_t const rows = rows_of(changes.now, t), most = rows_of(changes.old, std::size_t(move.old));
     require_device_memory(move.from, rows, device, "rows of '" + changes.now.names[t] + "': the list");
-    device_array<unsigned long long> const first{std::array{none}, stream};
-    launch(find_bad_row<>, row_blocks(rows), row_threads, stream, move.from, rows, most, first.get());
-    unsigned long long row;
-    first.read(&row, stream);
-    if (row == none) continue;
+    if (!any) require_cuda(cudaMemsetAsync(first, 0xff, tensors * sizeof *first, stream), "cudaMemsetAsync");
+    any = true;
+    launch(find_bad_row<>, row_blocks(rows), row_threads, stream, move.from, rows, most, first + move.old);
+  }
+  return any;
+}
+template <class Layout>
+void refuse_bad_rows(row_changes<Layout> const& changes, std::vector<unsigned long long> const& first,
+                     cudaStream_t stream) {
+  for (std::size_t t = 0; t < changes.moves.size(); ++t) {
+    row_move const& move = changes.moves[t];
+    if (!move.from || first[std::size_t(move.old)] == no_bad_row) continue;
+    auto const row = std::int64_t(first[std::size_t(move.old)]);
     std::int64_t from;
     require_cuda(cudaMemcpyAsync(&from, move.from + row, sizeof from, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
     require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    refuse_row(changes.now.names[t], std::int64_t(row), from, most);
+    refuse_row(changes.now.names[t], row, from, rows_of(changes.old, std::size_t(move.old)));
   }
 }
 
@@ -78,53 +93,66 @@ struct no_rows {};
 /// The selection of rows on a device.
 template <class Plan> class cuda_rows {
  public:
-  cuda_rows() = default;
-  template <class Layout> cuda_rows(Layout const& where, std::size_t groups, cudaStream_t stream)
-      : stream_(stream), masks_(where.tensors.size()) {
+  template <class Layout> void add_to(device_arena& arena, Layout const& where, std::size_t groups) {
+    masks_.resize(where.tensors.size());
     std::int64_t rows = 0;
-    for (std::size_t t = 0; t < where.tensors.size(); ++t) rows += rows_of(where, t);
-    if constexpr (Plan::per_row_step) {
-      updates_ = {std::vector<std::int32_t>(std::size_t(rows)), stream};
-      rules_ = device_array<typename Plan::rule>(groups);
-    }
-    rows = 0;
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
-      records_.push_back({nullptr, updates_.get() ? updates_.get() + rows : nullptr, where.columns[t]});
+      records_.push_back({nullptr, nullptr, where.columns[t]});
+      first_rows_.push_back(rows);
       rows += rows_of(where, t);
     }
-    on_device_ = {records_, stream};
+    arena.add_copy(on_device_, records_);
+    if constexpr (Plan::per_row_step) {
+      arena.add_zeros(updates_, std::size_t(rows));
+      arena.add(rules_, groups);
+    }
+  }
+  void start(int device, device_source const& source, cudaStream_t const& stream) {
+    device_ = device;
+    source_ = source;
+    stream_ = &stream;
+    if (!updates_) return;
+    for (std::size_t t = 0; t < records_.size(); ++t) records_[t].updates = updates_ + first_rows_[t];
+    require_cuda(cudaMemcpyAsync(on_device_, records_.data(), records_.size() * sizeof(row_record),
+                                 cudaMemcpyHostToDevice, stream),
+                 "cudaMemcpyAsync");
   }
 
-  row_record* records() const { return on_device_.get(); }
-  typename Plan::rule* rules() const { return rules_.get(); }
+  row_record* records() const { return on_device_; }
+  typename Plan::rule* rules() const { return rules_; }
   std::int32_t* updates(std::size_t tensor) const { return records_[tensor].updates; }
   owned_buffer buffer(std::size_t tensor) const {
     return {reinterpret_cast<std::byte*>(updates(tensor)), sizeof(std::int32_t)};
   }
 
-  void select(std::size_t tensor, std::uint8_t const* mask) {
+  void select(std::size_t tensor, std::int64_t rows, std::uint8_t const* mask) {
+    if (mask) require_device_memory(mask, rows, device_, "select_rows: the mask");
     records_[tensor].mask = mask;
-    launch(set_value<row_record>, 1, 1, stream_, on_device_.get() + tensor, records_[tensor]);
+    launch(set_value<row_record>, 1, 1, *stream_, on_device_ + tensor, records_[tensor]);
   }
-  /// Whether the mask must still be allocated.
-  bool lacks_mask(std::size_t tensor, std::int64_t rows) const { return rows > 0 && !masks_[tensor].get(); }
   template <class Index>
   void select(std::size_t tensor, std::int64_t rows, Index const* list, std::int64_t count) {
+    require_device_memory(list, count, device_, "select_rows: the list");
     if (rows == 0) return;
-    if (!masks_[tensor].get()) masks_[tensor] = device_array<std::uint8_t>(std::size_t(rows));
+    bool const first = !masks_[tensor].get();
+    if (first) refuse_capturing(*stream_, "the first select_rows() by a list");
+    if (first) masks_[tensor] = device_array<std::uint8_t>(std::size_t(rows), source_);
     std::uint8_t* const mask = masks_[tensor].get();
-    require_cuda(cudaMemsetAsync(mask, 0, std::size_t(rows), stream_), "cudaMemsetAsync");
-    launch(mark_rows<Index>, row_blocks(count), row_threads, stream_, mask, rows, list, count);
-    select(tensor, mask);
+    require_cuda(cudaMemsetAsync(mask, 0, std::size_t(rows), *stream_), "cudaMemsetAsync");
+    launch(mark_rows<Index>, row_blocks(count), row_threads, *stream_, mask, rows, list, count);
+    select(tensor, rows, mask);
   }
 
  private:
-  cudaStream_t stream_ = nullptr;
+  int device_ = 0;
+  cudaStream_t const* stream_ = nullptr;
+  device_source source_;
   std::vector<row_record> records_;
-  device_array<row_record> on_device_;
+  std::vector<std::int64_t> first_rows_;  // of each tensor
   std::vector<device_array<std::uint8_t>> masks_;  // made from lists
-  device_array<std::int32_t> updates_;
-  device_array<typename Plan::rule> rules_;
+  row_record* on_device_ = nullptr;
+  std::int32_t* updates_ = nullptr;
+  typename Plan::rule* rules_ = nullptr;
 };
 
 }  // namespace descent::detail

@@ -4,11 +4,16 @@
 
 #include <descent/detail/cuda/addresses.cuh>
 #include <descent/detail/cuda/controller.cuh>
+#include <descent/detail/cuda/device_arena.hpp>
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/kernels.cuh>
 #include <descent/detail/cuda/launch.cuh>
+#include <descent/detail/cuda/memory_check.hpp>
 #include <descent/detail/cuda/ranks.cuh>
 #include <descent/detail/cuda/rows.cuh>
+#include <descent/detail/cuda/stream.hpp>
+#include <descent/detail/step/given_state.hpp>
+#include <descent/detail/step/owned.hpp>
 
 #include <algorithm>
 #include <array>
@@ -28,34 +33,46 @@ template <class Plan> struct cuda_storage {
   cuda_storage(cuda_ranks<Plan>& ranks, typename Plan::policies const& policies, cudaStream_t stream)
       : stream(stream), policies(policies), ranks_(ranks) {
     require_cuda(cudaGetDevice(&device), "cudaGetDevice");
+    if constexpr (has<Plan, kind::memory>) source = {*get<kind::memory>(policies).where, device, stream};
   }
 
   /// The owned buffers, from element `first` on.
-  std::array<owned_buffer, Plan::slots + 4> owned(std::int64_t first) const {
+  std::array<owned_buffer, owned_count<Plan>> owned(std::int64_t first) const {
     auto const of = [&](void* p, std::int64_t size) {
       return owned_buffer{p ? static_cast<std::byte*>(p) + first * size : nullptr, size};
     };
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::array{of(slot_[I].get(), bytes_of<typename Plan::template slot<I>>)..., of(remainder_.get(), 2),
-                        of(master_.get(), bytes_of<typename Plan::master>),
-                        of(average_.get(), sizeof(typename Plan::real)), of(slow_.get(), sizeof(typename Plan::slow))};
+      return std::array{of(slot_[I], bytes_of<typename Plan::template slot<I>>)..., of(remainder_, 2),
+                        of(master_, bytes_of<typename Plan::master>), of(average_, sizeof(typename Plan::real)),
+                        of(slow_, sizeof(typename Plan::slow))};
     }(typename Plan::every_slot{});
   }
-  void* master() const { return master_.get(); }
-  void* remainder() const { return remainder_.get(); }
-  void* average() const { return average_.get(); }
-  void* slow() const { return slow_.get(); }
-  void* slot(std::size_t i) const { return slot_[i].get(); }
+  void* buffer(std::size_t number) const { return owned(0)[number].at; }
+  bool is_initialized() const {
+    if constexpr (Plan::has_given) return get<kind::state_memory>(policies).initialized;
+    else return false;
+  }
 
   /// The partial sums of the norm as the last read-only pass left them.
   std::vector<double> norm_partials() const {
     device_scope const scope(device);
-    double const* there = Plan::measures ? partial_.get() : norm_partial_.get();
+    double const* there = Plan::measures ? partial_ : norm_partial_;
     std::vector<double> partial(there ? Plan::norm_sums * std::size_t(view.chunk_count) : 0);
     read_back(partial.data(), there, partial.size());
     return partial;
   }
 
+  /// The control block, after a check that all source rows exist: throws std::invalid_argument otherwise. Waits for the
+  /// stream, once.
+  control_block read_for(row_changes<tensors> const& changes) const {
+    std::vector<unsigned long long> bad(std::size_t(view.tensor_count), no_bad_row);
+    if (enqueue_source_checks(changes, bad_rows_, bad.size(), device, stream))
+      require_cuda(cudaMemcpyAsync(bad.data(), bad_rows_, bad.size() * sizeof bad[0], cudaMemcpyDeviceToHost, stream),
+                   "cudaMemcpyAsync");
+    control_block const c = read_control();
+    refuse_bad_rows(changes, bad, stream);
+    return c;
+  }
   /// Copies the state of the rows that stay, and the state that belongs to no element.
   void take(cuda_storage const& old, row_changes<tensors> const& changes) {
     for (std::size_t t = 0; t < changes.moves.size(); ++t) {
@@ -68,21 +85,25 @@ template <class Plan> struct cuda_storage {
         if (to[b].at) gather(to[b], source[b], from, changes.now.columns[t], x.count, stream);
       if constexpr (Plan::per_row_step)
         gather(rows.buffer(t), old.rows.buffer(std::size_t(o)), from, 1, rows_of(changes.now, t), stream);
-      if constexpr (has_memory<rule> && Plan::unit_per_tensor) copy_one(memories_.get() + t, old.memories_.get() + o);
+      if constexpr (has_memory<rule> && Plan::unit_per_tensor) copy_one(memories_ + t, old.memories_ + o);
     }
     if constexpr (has_memory<rule> && !Plan::unit_per_tensor)
       for (std::int32_t g = 0; g < std::min(view.group_count, old.view.group_count); ++g)
-        copy_one(memories_.get() + g, old.memories_.get() + g);
-    copy_one(control.get(), old.control.get());
+        copy_one(memories_ + g, old.memories_ + g);
+    copy_one(control, old.control);
   }
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`.
   void broadcast(std::vector<entry>& groups, int root) {
     ranks_.meet("broadcast()", [&] {
       ranks_.broadcast_values(root);
+      if constexpr (Plan::has_given)
+        for (std::size_t t = 0; t < given.size(); ++t)
+          for (std::size_t b = 0; b < owned_count<Plan>; ++b)
+            if (given[t][b]) ranks_.broadcast(given[t][b], counts_[t] * owned(0)[b].size, root);
       for (owned_buffer const& b : owned(0))
         if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
       if constexpr (has_memory<rule>) ranks_.broadcast(memories().data(), std::int64_t(memories().size_bytes()), root);
-      ranks_.broadcast(control.get(), sizeof(control_block), root);
+      ranks_.broadcast(control, sizeof(control_block), root);
       ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
     });
   }
@@ -90,7 +111,7 @@ template <class Plan> struct cuda_storage {
   std::vector<std::uint64_t> prints() const {
     std::vector<std::uint64_t> all(std::size_t(view.tensor_count) * prints_of_tensor<Plan>);
     device_array<std::uint64_t> const there(all, stream);
-    printed<Plan::slots + 4> buffers{};
+    printed<owned_count<Plan>> buffers{};
     std::ranges::copy(owned(0), buffers.buffer);
     launch(print_chunks<Plan>, view.chunk_count, packet_threads, stream, view, buffers,
            reinterpret_cast<unsigned long long*>(there.get()));
@@ -98,8 +119,11 @@ template <class Plan> struct cuda_storage {
     return all;
   }
 
-  void rebind(std::vector<tensor_addresses> const& addresses) {
-    enqueue_addresses(tensors_.get(), !Plan::parallel, addresses, stream);
+  void rebind(std::vector<tensor_addresses> addresses) {
+    if constexpr (Plan::has_given)
+      for (std::size_t t = 0; t < addresses.size(); ++t)
+        if (!is_aligned(given[t])) addresses[t].aligned = addresses[t].value_aligned = false;
+    enqueue_addresses(tensors_, !Plan::parallel, addresses, stream);
   }
   void copy(void* to, void const* from, std::size_t bytes) {
     device_scope const scope(device);
@@ -109,18 +133,21 @@ template <class Plan> struct cuda_storage {
     require_cuda(cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
   }
   void make_saved() {
-    if (!saved.get()) saved = device_array<std::byte>(arena_ * std::size_t(Plan::largest_value));
+    if (saved || arena_ == 0) return;
+    more_.emplace_back(arena_ * std::size_t(Plan::largest_value), source);
+    saved = more_.back().get();
   }
   void make_norm_partial() {
-    if (norm_partial_.get()) return;
-    std::size_t const count = Plan::norm_sums * std::size_t(view.chunk_count);
-    norm_partial_ = device_array<double>(count);
-    if (count) require_cuda(cudaMemsetAsync(norm_partial_.get(), 0, count * sizeof(double), stream), "cudaMemsetAsync");
+    std::size_t const bytes = norm_partials_size() * sizeof(double);
+    if (norm_partial_ || bytes == 0) return;
+    more_.emplace_back(bytes, source);
+    norm_partial_ = reinterpret_cast<double*>(more_.back().get());
+    require_cuda(cudaMemsetAsync(norm_partial_, 0, bytes, stream), "cudaMemsetAsync");
   }
   /// The view with the partial sums that measure_norm() writes.
   device_view<Plan> norm_view() const {
     device_view<Plan> sums = view;
-    if (!Plan::measures) sums.partial = norm_partial_.get();
+    if (!Plan::measures) sums.partial = norm_partial_;
     return sums;
   }
 
@@ -133,124 +160,169 @@ template <class Plan> struct cuda_storage {
       if (sums.clipped.pieces > 0) f(sums.clipped.partial, Plan::norm_sums * sums.clipped.pieces);
   }
 
-  bool capturing() const {
-    cudaStreamCaptureStatus status;
-    require_cuda(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
-    return status != cudaStreamCaptureStatusNone;
-  }
+  bool capturing() const { return is_capturing(stream); }
 
   template <class T> void read_back(T* to, T const* from, std::size_t count) const {
     if (count == 0) return;
     if constexpr (Plan::parallel) ranks_.wait();  // with a deadline; the copy to pageable memory would wait without one
     require_cuda(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
     require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    filling_ = {};
   }
+  control_block const& read_control() const {
+    read_back(&reports_->control, control, 1);
+    return reports_->control;
+  }
+  late_report& late() const { return reports_->late; }
 
   control_view<Plan> controls() const {
-    return {policies, step_terms_.get(), step_terms_.get() + 1, factors_.get(),
-            scale, late.get(), next_memories_.get(), has_elements_};
+    return {policies, step_terms_, step_terms_ ? step_terms_ + 1 : nullptr, factors_,
+            scale, &reports_->late, next_memories_, has_elements_};
   }
 
   std::span<memory_of<rule>> memories() const {
-    return {memories_.get(), std::size_t(Plan::unit_per_tensor ? view.tensor_count : view.group_count)};
+    return {memories_, std::size_t(Plan::unit_per_tensor ? view.tensor_count : view.group_count)};
   }
 
   static constexpr int sums_per_chunk = (Plan::measures ? Plan::norm_sums : 0) + int(Plan::sum_count);
 
-  void allocate(tensors const& where, std::vector<entry> const& groups, std::array<bool, Plan::slots> const& used) {
+  /// Says what memory is needed.
+  void add_to(device_arena& arena, tensors const& where, std::vector<entry> const& groups,
+              std::array<bool, Plan::slots> const& used) {
     rule_chunks = Plan::shards ? std::ssize(where.own.chunks) : where.rule_chunks;
     own_chunks = Plan::shards ? std::ssize(where.own.chunks) : where.chunks();
     auto const rule_arena = std::size_t(Plan::shards ? where.own.size : where.rule_arena);
     std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
-    auto const arena = std::size_t(where.own.size), chunks = std::size_t(where.chunks());
+    auto const own_size = std::size_t(where.own.size), chunks = std::size_t(where.chunks());
     arena_ = std::size_t(where.arena);
     has_elements_ = where.rule_chunks > 0;
-    tensors_ = {where.tensors, stream};
-    tensor_of_chunk_ = {where.tensor_of_chunk, stream};
-    groups_ = {groups, stream};
-    control = {std::array{start_of<Plan>(policies)}, stream};
-    units_ = device_array<unit_terms<rule, typename Plan::real>>(units);
-    partial_ = {std::vector<double>(sums_per_chunk * chunks), stream};
-    if constexpr (Plan::sums)
-      sum_terms_ =
-          device_array<unit_terms<rule, typename Plan::real>>(Plan::sum_terms_per_tensor ? units : groups.size());
+    view.chunk_count = where.chunks();
+    view.tensor_count = std::int32_t(where.tensors.size());
+    view.group_count = std::int32_t(groups.size());
+    if constexpr (Plan::has_given) {
+      given = find_given<Plan>(where, used, policies,
+                               [&](void const* p, std::int64_t count, std::int64_t, std::string const& what) {
+                                 require_device_memory(p, count, device, what);
+                               });
+      auto tensors = where.tensors;
+      for (std::size_t t = 0; t < tensors.size(); ++t) tensors[t].aligned &= is_aligned(given[t]);
+      arena.add_copy(tensors_, tensors);
+      arena.add_copy(view.given.at, given);
+      for (auto const& x : where.tensors) counts_.push_back(x.count);
+    } else {
+      arena.add_copy(tensors_, where.tensors);
+    }
+    using index = owned_index<Plan>;
+    auto const own = [&](std::size_t number) { return is_given(number) ? 0 : own_size; };
+    arena.add_copy(tensor_of_chunk_, where.tensor_of_chunk);
+    arena.add_copy(view.groups, groups);
+    arena.add_copy(control, std::array{start_of<Plan>(policies)});
+    arena.add(view.units, units);
+    arena.add_zeros(partial_, sums_per_chunk * chunks);
+    if constexpr (Plan::sums) arena.add(view.sum_terms, Plan::sum_terms_per_tensor ? units : groups.size());
     if constexpr (has_memory<rule>) {
-      memories_ = {std::vector<memory_of<rule>>(units), stream};
-      next_memories_ = device_array<memory_of<rule>>(units);
+      arena.add_copy(memories_, std::vector<memory_of<rule>>(units));
+      arena.add(next_memories_, units);
     }
     if constexpr (Plan::totals_per_tensor)
-      totals_ = device_array<double>((Plan::norm_sums + Plan::sum_count) * where.tensors.size());
+      arena.add(view.totals, (Plan::norm_sums + Plan::sum_count) * where.tensors.size());
     if constexpr (Plan::clip_over != scope::model)
-      factors_ = device_array<double>(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size());
+      arena.add(factors_, Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size());
     if constexpr (Plan::clips_rows) {
       all_row_pieces const all(where);
-      row_pieces_ = {all.of, stream};
-      piece_partial_ = device_array<double>(std::size_t(Plan::norm_sums * all.pieces));
-      row_factors_ = {std::vector<typename Plan::real>(std::size_t(all.rows + packet_size)), stream};
-      view.clipped = {row_pieces_.get(), piece_partial_.get(), row_factors_.get(), all.pieces};
+      view.clipped.pieces = all.pieces;
+      arena.add_copy(view.clipped.of, all.of);
+      arena.add(view.clipped.partial, std::size_t(Plan::norm_sums * all.pieces));
+      arena.add_zeros(view.clipped.factors, std::size_t(all.rows + packet_size));
     }
-    if constexpr (Plan::has_step_terms) step_terms_ = device_array<step_terms_of<Plan>>(2);
-    if constexpr (Plan::has_remainder) remainder_ = device_array<std::uint16_t>(arena);
-    if constexpr (has<Plan, kind::average>) average_ = device_array<typename Plan::real>(arena);
-    if constexpr (has<Plan, kind::lookahead>) slow_ = device_array<typename Plan::slow>(arena);
-    if constexpr (Plan::has_master) master_ = device_array<typename Plan::master_or_value>(arena);
+    if constexpr (Plan::has_step_terms) arena.add(step_terms_, 2);
+    if constexpr (Plan::has_remainder) arena.add(remainder_, own(index::remainder));
+    if constexpr (has<Plan, kind::average>) arena.add(average_, own(index::average));
+    if constexpr (has<Plan, kind::lookahead>) arena.add(slow_, own(index::slow));
+    if constexpr (Plan::has_master) arena.add(master_, own(index::master));
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((slot_[I] = device_array<std::byte>(used[I] ? rule_arena * sizeof(typename Plan::template slot<I>) : 0)), ...);
+      (arena.add(slot_[I], used[I] && !is_given(I) ? rule_arena * sizeof(typename Plan::template slot<I>) : 0), ...);
     }(typename Plan::every_slot{});
     if constexpr (has<Plan, kind::perturbation>) {
-      make_saved();
-      ascent = device_array<double>(1);
+      arena.add(saved, arena_ * std::size_t(Plan::largest_value));
+      arena.add(ascent, 1);
     }
-    report = pinned<control_block>();
-    late = pinned<late_report>();
-
-    view = {tensors_.get(), tensor_of_chunk_.get(), where.chunks(), std::int32_t(where.tensors.size()),
-             std::int32_t(groups.size()), master_.get(), {}, control.get(), groups_.get(), units_.get(),
-             sum_terms_.get(), memories_.get(), partial_.get(), totals_.get(), {}, {}, view.clipped};
+    if constexpr (Plan::is_sam && !Plan::measures) arena.add_zeros(norm_partial_, norm_partials_size());
+    if constexpr (Plan::selects_rows) rows.add_to(arena, where, groups.size());
+    if constexpr (!Plan::parallel && !Plan::has_matrices) arena.add(bad_rows_, where.tensors.size());
+    reports_ = pinned<reports>();
+  }
+  /// Allocates the memory and writes its first contents.
+  void allocate(device_arena arena) {
+    filling_ = std::move(arena);
+    memory_ = filling_.allocate(source);
+    filling_.fill(stream);
+  }
+  /// Completes the view.
+  void start() {
+    view.tensors = tensors_;
+    view.tensor_of_chunk = tensor_of_chunk_;
+    view.master = master_;
+    view.control = control;
+    view.memories = memories_;
+    view.partial = partial_;
     if constexpr (Plan::parallel) ranks_.show_in(view);
-    if constexpr (Plan::is_sam && !Plan::measures) make_norm_partial();
-    if constexpr (Plan::has_extras) view.extra.buffers = {remainder_.get(), average_.get(), slow_.get(), 0};
-    if constexpr (Plan::has_step_terms) view.extra.step_terms = step_terms_.get();
+    if constexpr (Plan::has_extras) view.extra.buffers = {remainder_, average_, slow_, 0};
+    if constexpr (Plan::has_step_terms) view.extra.step_terms = step_terms_;
     if constexpr (Plan::selects_rows) {
-      rows = {where, groups.size(), stream};
+      rows.start(device, source, stream);
       view.extra.rows = rows.records();
       view.extra.rules = rows.rules();
     }
-    scale = &control.get()->scale;
+    scale = &control->scale;
     if constexpr (Plan::shares_scale) scale = &get<kind::loss_scale>(policies).shared->state;
-    for (std::size_t i = 0; i != Plan::slots; ++i) view.slot[i] = slot_[i].get();
+    for (std::size_t i = 0; i != Plan::slots; ++i) view.slot[i] = slot_[i];
   }
 
   cudaStream_t stream;
   int device = 0;
+  device_source source;
   typename Plan::policies policies;
-  device_array<control_block> control;
-  device_array<double> ascent;  // the factor of sam
-  device_array<std::byte> saved;  // the values that ascend() or swap_in() replaces
+  std::conditional_t<Plan::has_given, given_state<Plan>, no_given> given;
+  control_block* control = nullptr;
+  double* ascent = nullptr;  // the factor of sam
+  std::byte* saved = nullptr;  // the values that ascend() or swap_in() replaces
   std::int64_t rule_chunks = 0, own_chunks = 0;
   std::conditional_t<Plan::selects_rows, cuda_rows<Plan>, no_rows> rows;
-  std::unique_ptr<control_block, pinned_delete> report;
-  std::unique_ptr<late_report, pinned_delete> late;
   device_view<Plan> view{};
   loss_scale_state const* scale = nullptr;
 
  private:
+  bool is_given([[maybe_unused]] std::size_t number) const {
+    if constexpr (Plan::has_given) return detail::is_given<Plan>(given, number);
+    else return false;
+  }
+  static bool is_aligned(std::array<void*, owned_count<Plan>> const& at) {
+    return std::ranges::all_of(at, packets_aligned);
+  }
+  std::size_t norm_partials_size() const { return Plan::norm_sums * std::size_t(view.chunk_count); }
+
   cuda_ranks<Plan>& ranks_;
-  device_array<tensor_record<typename Plan::value, typename Plan::gradient>> tensors_;
-  device_array<std::int32_t> tensor_of_chunk_;
-  device_array<entry> groups_;
-  device_array<unit_terms<rule, typename Plan::real>> units_, sum_terms_;
-  device_array<memory_of<rule>> memories_, next_memories_;
-  device_array<double> partial_, totals_, factors_, norm_partial_, piece_partial_;
-  device_array<row_pieces> row_pieces_;
-  device_array<typename Plan::real> row_factors_;
-  device_array<step_terms_of<Plan>> step_terms_;  // of this step, and of the sums in the next step
-  device_array<typename Plan::master_or_value> master_;
-  device_array<std::uint16_t> remainder_;
-  device_array<typename Plan::real> average_;
-  device_array<typename Plan::slow> slow_;
-  std::array<device_array<std::byte>, Plan::slots> slot_;
+  std::vector<device_array<std::byte>> memory_, more_;  // at construction, and when first needed
+  mutable device_arena filling_;  // kept until its copy is done
+  tensor_record<typename Plan::value, typename Plan::gradient>* tensors_ = nullptr;
+  std::int32_t* tensor_of_chunk_ = nullptr;
+  memory_of<rule>*memories_ = nullptr, *next_memories_ = nullptr;
+  double *partial_ = nullptr, *factors_ = nullptr, *norm_partial_ = nullptr;
+  unsigned long long* bad_rows_ = nullptr;  // the first row of each tensor whose source does not exist
+  step_terms_of<Plan>* step_terms_ = nullptr;  // of this step, and of the sums in the next step
+  typename Plan::master_or_value* master_ = nullptr;
+  std::uint16_t* remainder_ = nullptr;
+  typename Plan::real* average_ = nullptr;
+  typename Plan::slow* slow_ = nullptr;
+  std::array<std::byte*, Plan::slots> slot_{};
+  struct reports {
+    control_block control;
+    late_report late;
+  };
+  std::unique_ptr<reports, pinned_delete> reports_;
   std::size_t arena_ = 0;
+  std::vector<std::int64_t> counts_;  // of the tensors, if some state is in the caller's memory
   bool has_elements_ = true;
 };
 

@@ -44,12 +44,17 @@ template <class Plan, class System> class host_engine {
       auto const& loss = get<kind::loss>(policies);
       require_host_memory(loss.where, sizeof *loss.where, "loss_at: the loss");
     }
+    if constexpr (has<Plan, kind::gradient_factor>) {
+      auto const& factor = get<kind::gradient_factor>(policies);
+      require_host_memory(factor.where, sizeof *factor.where, "gradient_factor_at: the factor");
+    }
     ranks.join(control.where, groups, control.policies);
     storage.allocate(used);
-    passes.start(groups);
+    if (!storage.is_initialized()) passes.start(groups);
     matrices.start(*this);
     ranks.start();
   }
+  void await_start() const {}
 
   void step(std::vector<entry> const& groups, step_call const& call) {
     control.keep();
@@ -86,6 +91,10 @@ template <class Plan, class System> class host_engine {
     else gradients.change_gradients([&] { passes.each_own_scalar(body); });
   }
   void reload_values() { passes.each(reload_all{}); }
+  void round_value(tensors const& where, std::size_t tensor) {
+    auto const& x = where.tensors[tensor];
+    passes.each_in({x.first_chunk, chunks_of(x.count), 0, 0}, round_all{});
+  }
   void ascend(std::vector<entry> const& groups) {
     measure_norm(groups, "ascend()");
     norm_totals const totals = control.decider(groups).totals();
@@ -112,9 +121,13 @@ template <class Plan, class System> class host_engine {
     control.where.rebind(addresses);
   }
 
-  /// Copies from `old` the state of the rows that stay and the state that belongs to no element.
-  void take(host_engine const& old, row_changes<tensors> const& changes, std::vector<entry> const&) {
+  control_block read_for(row_changes<tensors> const& changes) const {
     require_sources(changes);
+    return control.block;
+  }
+  /// Copies from `old` the state of the rows that stay and the state that belongs to no element.
+  void take(host_engine const& old, control_block const&, row_changes<tensors> const& changes,
+            std::vector<entry> const&) {
     storage.take(old.storage, changes.moves);
     control.take(old.control, changes.moves);
   }
@@ -129,8 +142,9 @@ template <class Plan, class System> class host_engine {
   void broadcast(std::vector<entry>& groups, int root) {
     if (control.block.batches != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
     for (auto const& x : control.where.tensors) ranks.broadcast(x.value, x.count * x.value_size(), root);
-    for (owned_buffer const& b : storage.owned(0))
-      if (b.at) ranks.broadcast(b.at, control.where.own.size * b.size, root);
+    storage.each_owned([&](owned_buffer const& b, std::int64_t count) {
+      if (b.at) ranks.broadcast(b.at, count * b.size, root);
+    });
     ranks.broadcast(control.memories.data(), std::int64_t(control.memories.size() * sizeof control.memories[0]), root);
     ranks.broadcast(&control.block, sizeof control.block, root);
     ranks.broadcast(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);

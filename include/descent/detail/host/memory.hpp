@@ -10,14 +10,51 @@
 
 namespace descent::detail {
 
-struct aligned_delete {
-  void operator()(std::byte* p) const noexcept { ::operator delete(p, std::align_val_t{128}); }
+/// Where host memory comes from: operator new, or the caller's resource.
+class host_source {
+ public:
+  static constexpr std::size_t alignment = 128;
+
+  host_source() = default;
+  template <class Resource>
+  explicit host_source(Resource& resource)
+      : resource_(&resource), allocate_([](void* r, std::size_t bytes) -> void* {
+          return static_cast<Resource*>(r)->allocate(bytes, alignment);
+        }),
+        deallocate_(
+            [](void* r, void* p, std::size_t bytes) { static_cast<Resource*>(r)->deallocate(p, bytes, alignment); }) {
+    static_assert(
+        requires(void* p) { p = resource.allocate(alignment, alignment), resource.deallocate(p, 1, 1); },
+        "memory_from on the host: a resource has void* allocate(bytes, alignment) and deallocate(p, bytes, "
+        "alignment)");
+  }
+
+  void* allocate(std::size_t bytes) const {
+    void* const p = resource_ ? allocate_(resource_, bytes) : ::operator new(bytes, std::align_val_t{alignment});
+    if (!p) throw std::bad_alloc();
+    return p;
+  }
+  void deallocate(void* p, std::size_t bytes) const noexcept {
+    if (resource_) deallocate_(resource_, p, bytes);
+    else ::operator delete(p, std::align_val_t{alignment});
+  }
+
+ private:
+  void* resource_ = nullptr;
+  void* (*allocate_)(void*, std::size_t) = nullptr;
+  void (*deallocate_)(void*, void*, std::size_t) = nullptr;
+};
+
+struct host_delete {
+  host_source from;
+  std::size_t bytes = 0;
+  void operator()(std::byte* p) const noexcept { from.deallocate(p, bytes); }
 };
 
 /// Uninitialized host memory for masters and state. The threads that work on it are the first to touch it.
-using host_memory = std::unique_ptr<std::byte[], aligned_delete>;
-inline host_memory allocate_host(std::size_t bytes) {
-  return host_memory(bytes ? static_cast<std::byte*>(::operator new(bytes, std::align_val_t{128})) : nullptr);
+using host_memory = std::unique_ptr<std::byte[], host_delete>;
+inline host_memory allocate_host(std::size_t bytes, host_source const& from = {}) {
+  return {bytes ? static_cast<std::byte*>(from.allocate(bytes)) : nullptr, {from, bytes}};
 }
 
 }  // namespace descent::detail

@@ -36,8 +36,11 @@ template <class Plan, class System> class host_passes {
     storage_.for_chunks(swap_in_body<To>{storage_, control_, groups.data()});
   }
 
-  /// Applies body to every packet.
+  /// Applies body to every packet, of all chunks or of some.
   template <class Body> void each(Body const& body) { storage_.for_chunks(every_packet<Body>{storage_, body}); }
+  template <class Body> void each_in(chunk_run const& some, Body const& body) {
+    storage_.for_chunks_in(some, every_packet<Body>{storage_, body});
+  }
   /// The same with the caller's gradients, on every rank. The body may use no other buffer.
   template <class Body> void each_own(Body const& body) { storage_.for_all_chunks(own_packets<Body>{storage_, body}); }
   template <class Body> void each_own_scalar(Body const& body) {

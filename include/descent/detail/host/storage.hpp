@@ -6,8 +6,11 @@
 #include <descent/detail/host/chunk_pass.hpp>
 #include <descent/detail/host/control_data.hpp>
 #include <descent/detail/host/memory.hpp>
+#include <descent/detail/host/memory_check.hpp>
 #include <descent/detail/host/ranks.hpp>
 #include <descent/detail/host/rows.hpp>
+#include <descent/detail/step/given_state.hpp>
+#include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/packet.hpp>
 
 #include <array>
@@ -25,34 +28,47 @@ template <class Plan, class System> class host_storage {
 
  public:
   host_storage(host_control<Plan> const& control, host_ranks<Plan> const& ranks, host_rows<Plan> const& rows)
-      : control_(control), where_(control.where), ranks_(ranks), rows_(rows) {}
+      : control_(control), where_(control.where), ranks_(ranks), rows_(rows) {
+    if constexpr (has<Plan, kind::memory>) source = host_source(*get<kind::memory>(control.policies).where);
+  }
 
   void allocate(std::array<bool, Plan::slots> const& used) {
-    if constexpr (Plan::has_master) master_ = of_elements<typename Plan::master>();
-    if constexpr (Plan::has_remainder) remainder_ = of_elements<std::uint16_t>();
-    if constexpr (has<Plan, kind::average>) average_ = of_elements<real>();
+    if constexpr (Plan::has_given)
+      given = find_given<Plan>(where_, used, control_.policies,
+                               [](void const* p, std::int64_t count, std::int64_t size, std::string const& what) {
+                                 require_host_memory(p, count * size, what);
+                               });
+    using index = owned_index<Plan>;
+    if constexpr (Plan::has_master) master_ = of_elements<typename Plan::master>(index::master);
+    if constexpr (Plan::has_remainder) remainder_ = of_elements<std::uint16_t>(index::remainder);
+    if constexpr (has<Plan, kind::average>) average_ = of_elements<real>(index::average);
     if constexpr (has<Plan, kind::perturbation>) make_saved();
-    if constexpr (has<Plan, kind::lookahead>) slow_ = of_elements<typename Plan::slow>();
+    if constexpr (has<Plan, kind::lookahead>) slow_ = of_elements<typename Plan::slow>(index::slow);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((slot_[I] = used[I] ? allocate_host(std::size_t(Plan::shards ? where_.own.size : where_.rule_arena) *
-                                           sizeof(typename Plan::template slot<I>))
-                           : nullptr), ...);
+      ((slot_[I] = used[I] && !is_given(I)
+                       ? allocate_host(std::size_t(Plan::shards ? where_.own.size : where_.rule_arena) *
+                                           sizeof(typename Plan::template slot<I>),
+                                       source)
+                       : nullptr), ...);
     }(typename Plan::every_slot{});
   }
   /// Allocates memory for the values that ascend() or swap_in() replaces.
   void make_saved() {
-    if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value));
+    if (!saved_) saved_ = allocate_host(std::size_t(where_.arena * Plan::largest_value), source);
   }
 
-  void* master() const { return master_.get(); }
-  void* remainder() const { return remainder_.get(); }
-  void* average() const { return average_.get(); }
-  void* slow() const { return slow_.get(); }
-  void* slot(std::size_t i) const { return slot_[i].get(); }
+  host_source source;
+  std::conditional_t<Plan::has_given, given_state<Plan>, no_given> given;
+
+  void* buffer(std::size_t number) const { return owned(0)[number].at; }
   std::byte* saved() const { return saved_.get(); }
 
+  bool is_initialized() const {
+    if constexpr (Plan::has_given) return get<kind::state_memory>(control_.policies).initialized;
+    else return false;
+  }
   /// The owned buffers, from element `first` on.
-  std::array<owned_buffer, Plan::slots + 4> owned(std::int64_t first) const {
+  std::array<owned_buffer, owned_count<Plan>> owned(std::int64_t first) const {
     auto const of = [&](host_memory const& m, std::int64_t size) {
       return owned_buffer{m ? m.get() + first * size : nullptr, size};
     };
@@ -61,6 +77,21 @@ template <class Plan, class System> class host_storage {
                         of(master_, bytes_of<typename Plan::master>), of(average_, sizeof(real)),
                         of(slow_, sizeof(typename Plan::slow))};
     }(typename Plan::every_slot{});
+  }
+  /// The buffers of a tensor, in whoever's memory.
+  std::array<owned_buffer, owned_count<Plan>> owned_of(std::size_t tensor) const {
+    auto buffers = owned(where_.tensors[tensor].arena);
+    if constexpr (Plan::has_given) put_given(buffers, given[tensor]);
+    return buffers;
+  }
+  /// Calls f(buffer, number of elements) for what all tensors own.
+  template <class F> void each_owned(F const& f) const {
+    if constexpr (Plan::has_given) {
+      for (std::size_t t = 0; t < where_.tensors.size(); ++t)
+        for (owned_buffer const& b : owned_of(t)) f(b, where_.tensors[t].count);
+    } else {
+      for (owned_buffer const& b : owned(0)) f(b, where_.own.size);
+    }
   }
   owned_buffer updates_of(std::size_t tensor) const {
     return {reinterpret_cast<std::byte*>(rows_[tensor].updates), sizeof(std::int32_t)};
@@ -169,6 +200,7 @@ template <class Plan, class System> class host_storage {
       ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(first) * sizeof(typename Plan::template slot<I>) : nullptr),
        ...);
     }(typename Plan::every_slot{});
+    if constexpr (Plan::has_given) use_given(x, given[index_of(t)].data());
     return x;
   }
 
@@ -236,7 +268,7 @@ template <class Plan, class System> class host_storage {
       };
       add(t.value, t.value_size());
       if constexpr (!Plan::shards) {
-        auto const owned = e->owned(t.arena);
+        auto const owned = e->owned_of(e->index_of(t));
         with_types<Plan>(t.types, [&]<class Typed>() {
           for (std::size_t b = 0; b < owned.size(); ++b)
             add(has_owned<Typed>(b) ? owned[b].at : nullptr, owned[b].size);
@@ -259,7 +291,13 @@ template <class Plan, class System> class host_storage {
     chunk_pass<real, Body> const pass{&body, has_lanes()};
     each_of<System>(where_.elements, chunks, pass);
   }
-  template <class T> host_memory of_elements() const { return allocate_host(std::size_t(where_.own.size) * sizeof(T)); }
+  template <class T> host_memory of_elements(std::size_t number) const {
+    return allocate_host(is_given(number) ? 0 : std::size_t(where_.own.size) * sizeof(T), source);
+  }
+  bool is_given([[maybe_unused]] std::size_t number) const {
+    if constexpr (Plan::has_given) return detail::is_given<Plan>(given, number);
+    else return false;
+  }
 
   host_control<Plan> const& control_;
   tensors const& where_;

@@ -9,6 +9,7 @@ namespace descent::detail {
 
 struct no_matrix_terms {};
 struct no_matrices {
+  template <class... Ts> void add_to(Ts const&...) {}
   template <class... Ts> void start(Ts const&...) {}
   template <class... Ts> void step(Ts const&...) {}
   template <class... Ts> void commit(Ts const&...) {}

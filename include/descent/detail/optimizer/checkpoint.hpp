@@ -86,10 +86,13 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     core_.refuse_averages("rebind()");
     core_.refuse_elsewhere("rebind()");
     core_.refuse_ready("rebind()");
-    using list = layout<typename Plan::value, typename Plan::own_gradient>;
-    auto const addresses = core_.where.addresses_in(list(params));
+    layout<typename Plan::value, typename Plan::own_gradient> const now(params);
+    refuse_const_gradients<Plan>(now);
+    auto const addresses = core_.where.addresses_in(now);
+    std::string read_only = now.read_only;
     e.rebind(core_.where, addresses);
     core_.where.rebind(addresses);
+    core_.where.read_only = std::move(read_only);
   }
 
   /// Sets t, the number of updates applied so far, in [0, 2^62]. Throws std::invalid_argument, with nothing changed, if
@@ -102,6 +105,10 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     if constexpr (Plan::has_matrices) core_.alive().matrices.common.updates = t;
   }
 
+  /// The scale for the next loss; on CUDA waits for the stream.
+  double loss_scale() const { return core_.waiting("loss_scale()").read_scale().scale; }
+  /// Pointer to the loss scale in the backend's memory; kernels, including captured ones, may read it.
+  float const* loss_scale_pointer() const { return core_.alive().loss_scale_pointer(); }
   /// The state of the loss scale. On CUDA reading waits for the stream; setting is enqueued. Throws
   /// std::invalid_argument if the policy can never reach that state.
   loss_scale_state scale_state() const { return core_.waiting("scale_state()").read_scale(); }
@@ -267,7 +274,6 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     f(name, read, check, [&read](auto& to, auto const& x) { to.put("load", read(), x); });
   }
   template <class Self, class F> static void each_piece_of(Self& self, std::size_t t, F const& f) {
-    auto const& storage = self.core_.alive().storage;
     std::string const& name = self.core_.where.names[t];
     auto const piece = [&](std::string const& what, auto const& read, auto const&... check) {
       array(name + what, read, f, check...);
@@ -278,11 +284,11 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     if constexpr (Plan::has_matrices) each_matrix_piece(self, t, piece);
     if constexpr (Plan::has_master) piece(".master", [&] { return self.master_of(t); });
     if constexpr (Plan::has_remainder)
-      piece(".remainder", [&] { return self.template view<std::uint16_t>(storage.remainder(), t); });
+      piece(".remainder", [&] { return self.template view<std::uint16_t>(base::index::remainder, t); });
     if constexpr (has<Plan, kind::average>)
-      piece(".average", [&] { return self.template view<typename Plan::real>(storage.average(), t); });
+      piece(".average", [&] { return self.template view<typename Plan::real>(base::index::average, t); });
     if constexpr (has<Plan, kind::lookahead>)
-      piece(".slow", [&] { return self.template view<typename Plan::slow>(storage.slow(), t); });
+      piece(".slow", [&] { return self.template view<typename Plan::slow>(base::index::slow, t); });
     if constexpr (has_memory<rule_type> && Plan::unit_per_tensor)
       piece(".memory", [&] { return self.rule_memory().subspan(t, 1); });
     if constexpr (Plan::per_row_step)

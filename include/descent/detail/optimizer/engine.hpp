@@ -25,6 +25,8 @@ concept engine = requires(E& e, E const& c, control_block const& block, step_cal
                           layout<typename Plan::value, typename Plan::gradient> const& where,
                           row_changes<layout<typename Plan::value, typename Plan::gradient>> const& changes,
                           std::size_t tensor, void* p, std::int64_t n) {
+  e.await_start();  // after the constructor: waits until the state is initialized
+
   // The step.
   e.step(groups, call);
   { e.set_groups(groups) } -> std::same_as<bool>;  // takes new rules; false if a capture keeps them from the device
@@ -43,6 +45,7 @@ concept engine = requires(E& e, E const& c, control_block const& block, step_cal
 
   // Values.
   e.reload_values();  // rebuilds masters from the values
+  e.round_value(where, tensor);  // sets a value from its master
   e.ascend(groups);  // saves the values and moves them uphill
   e.template swap_in<swap_target::average>(groups);  // saves the values and replaces them by their averages,
   e.template swap_in<swap_target::ahead>(groups);  // or moves them ahead
@@ -51,16 +54,14 @@ concept engine = requires(E& e, E const& c, control_block const& block, step_cal
   e.rebind(where, std::vector<tensor_addresses>());  // takes new addresses of the values and gradients
 
   // What is owned, in the memory of the backend; null if it does not exist.
-  { c.storage.slot(tensor) } -> std::same_as<void*>;  // of a member of the state, all tensors in the order of the arena
-  { c.storage.master() } -> std::same_as<void*>;
-  { c.storage.remainder() } -> std::same_as<void*>;
-  { c.storage.average() } -> std::same_as<void*>;
-  { c.storage.slow() } -> std::same_as<void*>;
+  { c.storage.buffer(tensor) } -> std::same_as<void*>;  // by owned_index: all tensors in the order of the arena
   e.storage.copy(p, p, tensor);  // bytes, from memory of either side
   { e.memories() } -> std::same_as<std::span<memory_of<typename Plan::rule>>>;  // of each group or tensor
   { c.row_updates(tensor) } -> std::same_as<std::int32_t const*>;
   e.select_rows(tensor, n, static_cast<std::uint8_t const*>(nullptr));
-  e.take(c, changes, groups);  // copies from an engine with other rows; waits
+  // For an engine with other rows: the control block, after a check that all source rows exist, waits; then the copies.
+  { c.read_for(changes) } -> std::same_as<control_block>;
+  e.take(c, block, changes, groups);
 
   // The control block.
   { c.read_control() } -> std::same_as<control_block>;  // waits

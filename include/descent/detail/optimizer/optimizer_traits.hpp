@@ -119,6 +119,13 @@ template <class Plan> struct policy_checks {
                 "matrices cannot be combined with masked_rows: a matrix rule moves whole matrices");
   static_assert(!Plan::parallel || !Plan::has_matrices,
                 "matrices cannot be combined with replicated or sharded: a matrix rule works on one rank");
+  static_assert(!Plan::has_given || !Plan::shards,
+                "state_in cannot be combined with sharded: a rank owns parts of tensors");
+  static_assert(!Plan::has_given || !Plan::has_matrices,
+                "state_in cannot be combined with matrices: their state is not one buffer per tensor");
+  static_assert(!Plan::parallel || !has<Plan, kind::gradient_factor>,
+                "gradient_factor_at cannot be combined with replicated or sharded: each rank would have a factor of "
+                "its own; give step() a weight");
   static_assert(!Plan::parallel || !Plan::selects_rows,
                 "masked_rows cannot be combined with replicated or sharded: each rank would select rows of its own");
   static_assert(!Plan::shards || !has<Plan, kind::perturbation>,
@@ -171,12 +178,27 @@ inline void require_group(int index, std::size_t groups) {
                                 std::to_string(groups - 1));
 }
 
+/// Throws std::invalid_argument if the policies write gradients, and one is const.
+template <class Plan, class Layout> void refuse_const_gradients(Layout const& where) {
+  if (Plan::zeroes_own && !where.read_only.empty())
+    throw std::invalid_argument("parameter '" + where.read_only +
+                                "': its gradient is const, but zero_grad{} writes it");
+}
+
+/// The type of a backend's streams; a host has none.
+class no_stream { no_stream(); };
+template <class Backend> struct stream_of { using type = no_stream; };
+template <class Backend> requires requires { typename Backend::stream_type; } struct stream_of<Backend> {
+  using type = typename Backend::stream_type;
+};
+
 /// The plan of an optimizer; bundles of policies are split into their parts.
 template <class Value, class Gradient, class Rule, class List> struct traits_of_list;
 template <class Value, class Gradient, class Rule, class... Ps>
 struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
   using plan = detail::plan<Value, Gradient, Rule, Ps...>;
   using backend = policy_of<kind::backend, host<>, Ps...>;
+  using stream = typename stream_of<backend>::type;
   struct checked : rule_checks<Rule, Ps...>, policy_checks<plan> {};
   template <class... Arguments> static auto set([[maybe_unused]] Arguments const&... arguments) {
     return policy_set<Ps...>{policy_in<Ps>(arguments...)...};
@@ -185,15 +207,20 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
   template <class... Arguments>
   static layout<Value, typename plan::gradient> layout_of(parameters<Value, Gradient> const& params,
                                                           [[maybe_unused]] Arguments const&... arguments) {
+    layout<Value, Gradient> given = [&] {
+      if constexpr (plan::has_matrices)
+        return layout<Value, Gradient>(
+            params, [&](auto const& v) { return policy_in<typename plan::matrices>(arguments...).routes(v); });
+      else return layout<Value, Gradient>(params);
+    }();
+    refuse_const_gradients<plan>(given);
     if constexpr (plan::parallel) {
-      layout<Value, typename plan::gradient> where(sum_over_ranks{}, layout<Value, Gradient>(params));
+      layout<Value, typename plan::gradient> where(sum_over_ranks{}, given);
       typename plan::parallel_policy const& team = policy_in<typename plan::parallel_policy>(arguments...);
       if constexpr (plan::shards) where.own = partition_of<plan>(where, team).own(team.comm->rank());
       return where;
-    } else if constexpr (plan::has_matrices) {
-      return {params, [&](auto const& v) { return policy_in<typename plan::matrices>(arguments...).routes(v); }};
     } else {
-      return layout<Value, Gradient>(params);
+      return given;
     }
   }
   static backend backend_in([[maybe_unused]] policy_set<Ps...> const& set) {

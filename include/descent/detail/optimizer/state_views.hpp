@@ -5,6 +5,7 @@
 #include <descent/detail/optimizer/optimizer_traits.hpp>
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/row_moves.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/detail/util/self_movable.hpp>
@@ -28,7 +29,7 @@ template <class Engine, class Entry>
 concept checks_schedules =
     requires(Engine& e, std::vector<Entry> const& groups) { e.check_schedules(groups, std::int64_t()); };
 
-[[noreturn]] inline void refuse_now(char const* function, char const* why) {
+[[noreturn]] inline void refuse_now(char const* function, std::string const& why) {
   throw std::logic_error(std::string(function) + why);
 }
 
@@ -47,10 +48,7 @@ template <class Plan, class Engine> struct optimizer_core {
     return *engine;
   }
   /// The number of a parameter.
-  std::size_t number_of(std::string const& name) const {
-    alive();
-    return where.find(name);
-  }
+  std::size_t number_of(std::string const& name) const { return alive(), where.find(name); }
   /// The engine, for a function that waits.
   Engine& waiting(char const* function) const {
     alive().refuse_capture(function);
@@ -69,6 +67,11 @@ template <class Plan, class Engine> struct optimizer_core {
   void refuse_ready([[maybe_unused]] char const* function) const {
     if constexpr (Plan::overlaps)
       if (alive().any_ready()) refuse_now(function, " after ready(): gradients are on their way until step()");
+  }
+  void refuse_writes(char const* function) const {
+    refuse_ready(function);
+    if (!where.read_only.empty())
+      refuse_now(function, " writes gradients, and that of '" + where.read_only + "' is const");
   }
 
   /// From now on the gradients count as multiplied by the loss scale.
@@ -101,6 +104,7 @@ template <class Plan, class Engine> class state_views {
  protected:
   using core = optimizer_core<Plan, Engine>;
   using rule_type = typename Plan::rule;
+  using index = owned_index<Plan>;
 
   state_views(typename core::tensors where, rule_type const& r) : core_(std::move(where), r) {}
 
@@ -122,7 +126,7 @@ template <class Plan, class Engine> class state_views {
     if (slot >= Plan::slots)
       throw std::invalid_argument("state of '" + name + "': the rule has " + std::to_string(Plan::slots) +
                                   " members of state, asked for number " + std::to_string(slot));
-    return state_view<typename Plan::template slot<0>>(core_.alive().storage.slot(slot), core_.number_of(name));
+    return state_view<typename Plan::template slot<0>>(slot, core_.number_of(name));
   }
   auto state(std::string const& name, std::string_view slot) const requires has_slot_names<rule_type> {
     for (std::size_t i = 0; i != Plan::slots; ++i)
@@ -187,16 +191,24 @@ template <class Plan, class Engine> class state_views {
     return master_of(core_.number_of(name));
   }
 
-  /// Restores the master copy of one parameter. reload_values() would compute it from the value instead.
+  /// Restores a master copy and rounds the value from it; with sharded, restores only this rank's part of the master.
   void set_master(std::string const& name, auto const& from)
       requires(otherwise("give the policy master<float>{}") || Plan::has_master) {
     put("set_master of '" + name + "'", master(name), from);
+    if constexpr (!Plan::shards) core_.alive().round_value(core_.where, core_.number_of(name));
+  }
+
+  /// Rebuilds the master copies from the values. Call it after something else has written the values.
+  void reload_values() {
+    core_.refuse_averages("reload_values()");
+    core_.refuse_elsewhere("reload_values()");
+    core_.alive().reload_values();
   }
 
   /// The average of one parameter.
   auto average(std::string const& name) const
       requires(otherwise("no average: give the policy ema{} or swa{}") || has_average) {
-    return view<typename Plan::real>(core_.alive().storage.average(), core_.number_of(name));
+    return view<typename Plan::real>(index::average, core_.number_of(name));
   }
   void set_average(std::string const& name, auto const& from)
       requires(otherwise("give the policy ema{} or swa{}") || has_average) {
@@ -204,7 +216,7 @@ template <class Plan, class Engine> class state_views {
   }
   /// Lookahead's slow weights of one parameter.
   auto slow(std::string const& name) const requires(otherwise("give the policy lookahead{}") || has_slow) {
-    return view<typename Plan::slow>(core_.alive().storage.slow(), core_.number_of(name));
+    return view<typename Plan::slow>(index::slow, core_.number_of(name));
   }
   void set_slow(std::string const& name, auto const& from) requires(otherwise("give lookahead{}") || has_slow) {
     put("set_slow of '" + name + "'", slow(name), from);
@@ -212,7 +224,7 @@ template <class Plan, class Engine> class state_views {
   /// The low 16 bits of one parameter's masters, whose high bits are the bfloat16 values.
   auto remainder(std::string const& name) const
       requires(otherwise("give the policy master_remainder{}") || Plan::has_remainder) {
-    return view<std::uint16_t>(core_.alive().storage.remainder(), core_.number_of(name));
+    return view<std::uint16_t>(index::remainder, core_.number_of(name));
   }
   void set_remainder(std::string const& name, auto const& from)
       requires(otherwise("give master_remainder{}") || Plan::has_remainder) {
@@ -261,7 +273,7 @@ template <class Plan, class Engine> class state_views {
  protected:
   // The same by the number of the parameter.
   template <std::size_t Slot> auto state_of(std::size_t t) const {
-    return state_view<typename Plan::template slot<Slot>>(core_.alive().storage.slot(Slot), t);
+    return state_view<typename Plan::template slot<Slot>>(Slot, t);
   }
   template <std::size_t Part> auto matrix_state_of(std::size_t t) const {
     return matrix_part<Plan, Part>(core_.alive().matrices, core_.where.tensors, t);
@@ -270,15 +282,19 @@ template <class Plan, class Engine> class state_views {
     using master_or_value = typename Plan::master_or_value;
     auto const& x = core_.where.tensors[t];
     return with_types<Plan>(x.types, [&]<class Typed>() {
-      if constexpr (Typed::has_master) return view<master_or_value>(core_.alive().storage.master(), t);
+      if constexpr (Typed::has_master) return view<master_or_value>(index::master, t);
       else return view_of(static_cast<master_or_value const*>(static_cast<void const*>(x.value)), x.count);
     });
   }
   auto row_updates_of(std::size_t t) const { return view_of(core_.alive().row_updates(t), rows_of(core_.where, t)); }
 
-  /// This rank's part of one parameter in a buffer. Empty if there is no buffer.
-  template <class T> std::span<T const> view(void* buffer, std::size_t t) const {
+  /// This rank's part of one parameter in a buffer, by its owned_index. Empty if there is no buffer.
+  template <class T> std::span<T const> view(std::size_t number, std::size_t t) const {
     auto const& x = core_.where.tensors[t];
+    auto const& storage = core_.alive().storage;
+    if constexpr (Plan::has_given)
+      if (void* const at = storage.given[t][number]) return view_of(static_cast<T const*>(at), x.count);
+    void const* const buffer = storage.buffer(number);
     if (!buffer) return {};
     if constexpr (Plan::shards) {
       auto const [begin, size] = part_in(x, core_.where.own.runs[t]);
@@ -321,8 +337,8 @@ template <class Plan, class Engine> class state_views {
   template <class T> static std::span<T const> view_of(T const* p, std::int64_t count) {
     return {p, std::size_t(count)};
   }
-  template <class T> std::span<T const> state_view(void* buffer, std::size_t t) const {
-    return core_.where.tensors[t].matrix ? std::span<T const>{} : view<T>(buffer, t);
+  template <class T> std::span<T const> state_view(std::size_t slot, std::size_t t) const {
+    return core_.where.tensors[t].matrix ? std::span<T const>{} : view<T>(slot, t);
   }
 
  protected:

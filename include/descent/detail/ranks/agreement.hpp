@@ -4,6 +4,7 @@
 
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/detail/util/each_number.hpp>
 #include <descent/version.hpp>
@@ -289,13 +290,7 @@ DESCENT_HD inline std::uint64_t bits_at(void const* buffer, std::int64_t i, std:
 }
 
 /// The number of a tensor's fingerprints: one of its value, and one of each owned buffer if each rank has all of them.
-template <class Plan> inline constexpr std::size_t prints_of_tensor = 1 + (Plan::shards ? 0 : Plan::slots + 4);
-/// Whether a tensor of these types has this buffer of owned(). If not, its memory is uninitialized.
-template <class Typed> DESCENT_HD constexpr bool has_owned(std::size_t buffer) {
-  if (buffer == Typed::slots) return Typed::has_remainder;
-  if (buffer == Typed::slots + 1) return Typed::has_master;
-  return true;
-}
+template <class Plan> inline constexpr std::size_t prints_of_tensor = 1 + (Plan::shards ? 0 : owned_count<Plan>);
 
 /// The current state of the optimizer on this rank as facts: first the global state, then each parameter's buffers.
 template <class Plan>

@@ -158,7 +158,8 @@ template <class Plan> DESCENT_HD double weight_of([[maybe_unused]] control_block
   else return call.weight;
 }
 
-/// The factor from stored to true gradients: 1 / (loss scale * weights of the micro-batches on all ranks).
+/// The factor from stored to true gradients: that from outside / (loss scale * weights of the micro-batches on all
+/// ranks).
 template <class Plan>
 DESCENT_HD double gradient_factor(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
                              [[maybe_unused]] loss_scale_state const& scale, [[maybe_unused]] step_call const& call) {
@@ -166,7 +167,8 @@ DESCENT_HD double gradient_factor(control_block const& c, [[maybe_unused]] typen
   if constexpr (has<Plan, kind::loss_scale>) divisor = c.unscaled ? 1 : double(scale.scale);
   if constexpr (Plan::parallel) divisor *= get<kind::parallel>(policies).now->weight();
   else if constexpr (has<Plan, kind::accumulation>) divisor *= weight_of<Plan>(c, call);
-  return 1 / divisor;
+  if constexpr (has<Plan, kind::gradient_factor>) return double(*get<kind::gradient_factor>(policies).where) / divisor;
+  else return 1 / divisor;
 }
 
 /// Whether x is finite and above 0 in Real, and so can be a factor.

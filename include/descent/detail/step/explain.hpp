@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/step/given_state.hpp>
 #include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/partition.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/report.hpp>
@@ -13,19 +15,6 @@
 #include <vector>
 
 namespace descent::detail {
-
-template <class Rule> std::string slot_name(std::size_t slot) {
-  if constexpr (has_slot_names<Rule>) return Rule::slots[slot];
-  else return std::to_string(slot);
-}
-
-/// What the name of a saved piece calls the member: its name, or its number if another member has the same name.
-template <class Rule> std::string slot_in_piece(std::size_t slot) {
-  std::string const name = slot_name<Rule>(slot);
-  for (std::size_t i = 0; i < members<Rule::template state>; ++i)
-    if (i != slot && slot_name<Rule>(i) == name) return std::to_string(slot);
-  return name;
-}
 
 /// "half", or "half and float" if there are several.
 template <class T> std::string names() {
@@ -71,11 +60,15 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   auto const add_some = [&]<class T>(std::type_identity<T>, std::string name, std::int64_t count) {
     add_bytes(name + " (" + type_name<T>() + ")", count * std::int64_t(sizeof(T)));
   };
-  auto const add = [&](auto type, std::string name) { add_some(type, name, where.own.size); };
-  if constexpr (Plan::has_master) add(std::type_identity<typename Plan::master>{}, "master");
-  if constexpr (Plan::has_remainder) add(std::type_identity<bfloat16>{}, "remainder beside");
-  if constexpr (has<Plan, kind::average>) add(std::type_identity<typename Plan::real>{}, "average");
-  if constexpr (has<Plan, kind::lookahead>) add(std::type_identity<typename Plan::slow>{}, "slow weights");
+  using index = owned_index<Plan>;
+  auto const is_given = [&](std::size_t number) { return lists_buffer<Plan>(where, policies, number); };
+  auto const add = [&](std::size_t number, auto type, std::string name) {
+    if (!is_given(number)) add_some(type, name, where.own.size);
+  };
+  if constexpr (Plan::has_master) add(index::master, std::type_identity<typename Plan::master>{}, "master");
+  if constexpr (Plan::has_remainder) add(index::remainder, std::type_identity<bfloat16>{}, "remainder beside");
+  if constexpr (has<Plan, kind::average>) add(index::average, std::type_identity<typename Plan::real>{}, "average");
+  if constexpr (has<Plan, kind::lookahead>) add(index::slow, std::type_identity<typename Plan::slow>{}, "slow weights");
   if constexpr (has<Plan, kind::perturbation>)
     add_bytes(std::string("values kept by ") + (Plan::is_sam ? "sam" : "gradient_ahead"),
               where.arena * Plan::largest_value);
@@ -86,8 +79,8 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   }
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     [[maybe_unused]] std::int64_t const room = Plan::shards ? where.own.size : where.rule_arena;
-    ((used[I] ? add_some(std::type_identity<typename Plan::template slot<I>>{},
-                         "state " + slot_name<typename Plan::rule>(I), room) : void()), ...);
+    ((used[I] && !is_given(I) ? add_some(std::type_identity<typename Plan::template slot<I>>{},
+                                         "state " + slot_name<typename Plan::rule>(I), room) : void()), ...);
   }(typename Plan::every_slot{});
   if constexpr (Plan::has_matrices) add_matrix_buffers<Plan>(where, policies, add_some);
   if constexpr (Plan::parallel) {

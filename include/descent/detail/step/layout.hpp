@@ -73,6 +73,26 @@ struct gradient_memory {
 
 struct sum_over_ranks {};
 
+/// Memory of the caller, and what it is called in messages.
+struct memory_range {
+  std::uintptr_t begin, end;
+  char const* what;  // "the value", or null if the name says it
+  std::string const* name;
+
+  static memory_range of(void const* p, std::int64_t bytes, char const* what, std::string const& name) {
+    auto const begin = reinterpret_cast<std::uintptr_t>(p);
+    return {begin, begin + std::size_t(bytes), what, &name};
+  }
+  std::string text() const { return what ? std::string(what) + " of '" + *name + "'" : "'" + *name + "'"; }
+};
+/// A step writes all that it is given, so no two ranges may overlap.
+inline void refuse_overlaps(std::vector<memory_range>& ranges) {
+  std::ranges::sort(ranges, {}, &memory_range::begin);
+  for (std::size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].begin < ranges[i - 1].end)
+      throw std::invalid_argument(ranges[i - 1].text() + " overlaps " + ranges[i].text() + " in memory");
+}
+
 /// A run of chunks and its range in an arena.
 struct chunk_run { std::int64_t first_chunk = 0, chunks = 0, first = 0, size = 0; };
 
@@ -122,6 +142,7 @@ template <class Value, class Gradient> struct layout {
   std::vector<std::int32_t> tensor_of_chunk;
   std::vector<std::string> names;
   std::vector<std::int64_t> columns;  // of each tensor
+  std::string read_only;  // the first tensor whose gradient is const, or empty
   std::int64_t elements = 0, arena = 0;
   int groups = 1;
   std::int64_t rule_chunks = 0, rule_arena = 0;  // of what the rule updates; matrices come after
@@ -140,12 +161,14 @@ template <class Value, class Gradient> struct layout {
                          packets_aligned(v.value) && packets_aligned(v.gradient), std::uint8_t(v.types), is_matrix(v)});
       names.push_back(v.name);
       columns.push_back(v.columns);
+      if (!v.writes && read_only.empty()) read_only = v.name;
       elements += v.count;
       require(elements <= most_elements, "parameters", "the elements of all together", "at most 2^48", elements);
       groups = std::max(groups, v.group + 1);
     }
     places_ = name_table(names);
-    refuse_overlaps();
+    auto ranges = memory_ranges();
+    refuse_overlaps(ranges);
     arrange(false);
     rule_chunks = chunks(), rule_arena = arena;
     arrange(true);
@@ -155,9 +178,9 @@ template <class Value, class Gradient> struct layout {
   /// The same elements with the sum over ranks, which is in the engine's memory, as the gradient.
   template <class Own>
   layout(sum_over_ranks, layout<Value, Own> const& given)
-      : tensor_of_chunk(given.tensor_of_chunk), names(given.names), columns(given.columns), elements(given.elements),
-        arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks), rule_arena(given.rule_arena),
-        places_(given.places_) {
+      : tensor_of_chunk(given.tensor_of_chunk), names(given.names), columns(given.columns), read_only(given.read_only),
+        elements(given.elements), arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks),
+        rule_arena(given.rule_arena), places_(given.places_) {
     for (auto const& x : given.tensors) {
       tensors.push_back(
           {x.value, nullptr, x.count, x.first_chunk, x.arena, x.group, packets_aligned(x.value), x.types, x.matrix});
@@ -217,6 +240,19 @@ template <class Value, class Gradient> struct layout {
     }
   }
 
+  /// The values and gradients of all tensors that are not empty.
+  std::vector<memory_range> memory_ranges() const {
+    std::vector<memory_range> ranges;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      auto const& x = tensors[t];
+      if (x.count == 0) continue;
+      gradient_memory const g = callers_gradient(t);
+      ranges.push_back(memory_range::of(x.value, x.count * x.value_size(), "the value", names[t]));
+      ranges.push_back(memory_range::of(g.at, x.count * g.size, "the gradient", names[t]));
+    }
+    return ranges;
+  }
+
   std::size_t find(std::string const& name) const {
     std::int64_t const t = place_of(name);
     if (t < 0) throw std::invalid_argument("there is no parameter '" + name + "'");
@@ -237,25 +273,6 @@ template <class Value, class Gradient> struct layout {
       x.arena = arena;
       tensor_of_chunk.insert(tensor_of_chunk.end(), std::size_t(chunks_of(x.count)), std::int32_t(t));
       arena += arena_of(x.count);
-    }
-  }
-
-  /// A step writes values and, with some policies, gradients, so no two of them may overlap in memory.
-  void refuse_overlaps() const {
-    struct range { std::uintptr_t begin, end; std::size_t tensor; char const* what; };
-    std::vector<range> ranges;
-    for (std::size_t t = 0; t < tensors.size(); ++t) {
-      auto const& x = tensors[t];
-      if (x.count == 0) continue;
-      auto const v = reinterpret_cast<std::uintptr_t>(x.value), g = reinterpret_cast<std::uintptr_t>(x.gradient);
-      ranges.push_back({v, v + std::size_t(x.count * x.value_size()), t, "the value"});
-      ranges.push_back({g, g + std::size_t(x.count * x.gradient_size()), t, "the gradient"});
-    }
-    std::sort(ranges.begin(), ranges.end(), [](range const& a, range const& b) { return a.begin < b.begin; });
-    for (std::size_t i = 1; i < ranges.size(); ++i) {
-      if (ranges[i].begin >= ranges[i - 1].end) continue;
-      auto const what = [&](range const& x) { return x.what + (" of '" + names[x.tensor] + "'"); };
-      throw std::invalid_argument(what(ranges[i - 1]) + " overlaps " + what(ranges[i]) + " in memory");
     }
   }
 

@@ -27,6 +27,19 @@ struct reload_all {
   }
 };
 
+/// Sets the value from its master.
+struct round_all {
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()([[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
+                             [[maybe_unused]] packet_extent e) const {
+    if constexpr (Plan::has_master) {
+      Real p[M];
+      read(p, x.master + i, e);
+      write(x.value + i, p, e);
+    }
+  }
+};
+
 template <class Factor> struct multiply_all {
   Factor factor;
   template <class Plan, class Real, int M>

@@ -124,6 +124,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// Whether swap_average() has an average to use, the policy's or the rule's.
   static constexpr bool averages = has<kind::average> || (has_averaged<Rule> && !has_matrices);
   static constexpr bool selects_rows = has<kind::rows>;
+  /// Whether some of the state is in the caller's memory.
+  static constexpr bool has_given = has<kind::state_memory>;
   /// Whether each row counts its own updates.
   static constexpr bool per_row_step = [] {
     if constexpr (selects_rows) return rows::own_step;
@@ -131,12 +133,13 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   }();
   static constexpr bool sums = has_sums<Rule>;
   /// Whether stored gradients are multiplied by a factor.
-  static constexpr bool scales = parallel || has_any<kind::clip, kind::loss_scale, kind::accumulation>;
+  static constexpr bool scales =
+      parallel || has_any<kind::clip, kind::loss_scale, kind::accumulation, kind::gradient_factor>;
   static constexpr bool measures = sums || has_any<kind::clip, kind::loss_scale, kind::finiteness>;
   /// Whether kernels check that the step goes on. If not, terms that are not finite freeze all units instead. That does
   /// not stop the zeroing of gradients, the update of matrices or the counts of rows.
-  static constexpr bool may_skip =
-      measures || has<kind::accumulation> || parallel || zeroes_own || has_matrices || per_row_step;
+  static constexpr bool may_skip = measures || has_any<kind::accumulation, kind::gradient_factor> || parallel ||
+                                   zeroes_own || has_matrices || per_row_step;
   /// Whether gradients are summed over ranks when first read, and whether the sum is stored for later reads.
   static constexpr bool adds_when_read = gradient_sum::when_read, keeps_sum = !adds_when_read || measures;
   /// Whether the norm has a separate pass: the rule's sums need the clip factor, which needs the norm.

@@ -60,6 +60,10 @@ inline std::string text_of(term_fault const& f, std::int64_t update, std::string
 template <class Plan>
 std::string text_of(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
                     std::int64_t update) {
+  if constexpr (has<Plan, kind::gradient_factor>)
+    if (f.what == term_fault::divisor)
+      return "the factor of the gradients, " + number(1 / f.value) + ", is not finite and above 0 in " +
+             type_name<typename Plan::real>();
   bool const of_tensor = f.what == term_fault::matrices ||
                          (f.what == term_fault::sums ? Plan::sum_terms_per_tensor : Plan::unit_per_tensor);
   return text_of(f, update, type_name<typename Plan::real>(), of_tensor ? &where.names[std::size_t(f.unit)] : nullptr);

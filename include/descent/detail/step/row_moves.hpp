@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/owned.hpp>
 #include <descent/policies/rows.hpp>
 
 #include <cstddef>
@@ -25,12 +26,6 @@ struct row_move {
 template <class Layout> struct row_changes {
   Layout const &old, &now;
   std::vector<row_move> moves;  // of each new tensor
-};
-
-/// One of the optimizer's buffers, with its elements in the order of the arena.
-struct owned_buffer {
-  std::byte* at;
-  std::int64_t size;  // of an element
 };
 
 template <class Layout> std::int64_t rows_of(Layout const& where, std::size_t t) {

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/math.hpp>
+#include <descent/core/rule.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+/// The buffers that an optimizer owns for each element: the members of the rule's state, then these.
+namespace descent::detail {
+
+template <class Plan> struct owned_index {
+  static constexpr std::size_t remainder = Plan::slots, master = remainder + 1, average = master + 1,
+                               slow = average + 1;
+};
+template <class Plan> inline constexpr std::size_t owned_count = owned_index<Plan>::slow + 1;
+
+/// One of these buffers, with its elements in the order of the arena or, for one tensor, of its elements.
+struct owned_buffer {
+  std::byte* at;
+  std::int64_t size;  // of an element
+};
+
+/// Whether a tensor of these types has this buffer. If not, its memory is uninitialized.
+template <class Typed> DESCENT_HD constexpr bool has_owned(std::size_t buffer) {
+  if (buffer == owned_index<Typed>::remainder) return Typed::has_remainder;
+  if (buffer == owned_index<Typed>::master) return Typed::has_master;
+  return true;
+}
+
+template <class Rule> std::string slot_name(std::size_t slot) {
+  if constexpr (has_slot_names<Rule>) return Rule::slots[slot];
+  else return std::to_string(slot);
+}
+
+/// What the name of a saved piece calls the member: its name, or its number if another member has the same name.
+template <class Rule> std::string slot_in_piece(std::size_t slot) {
+  std::string const name = slot_name<Rule>(slot);
+  for (std::size_t i = 0; i < members<Rule::template state>; ++i)
+    if (i != slot && slot_name<Rule>(i) == name) return std::to_string(slot);
+  return name;
+}
+
+/// What the name of a saved piece calls a buffer.
+template <class Plan> std::string piece_name(std::size_t buffer) {
+  using index = owned_index<Plan>;
+  if (buffer == index::remainder) return "remainder";
+  if (buffer == index::master) return "master";
+  if (buffer == index::average) return "average";
+  if (buffer == index::slow) return "slow";
+  return "state." + slot_in_piece<typename Plan::rule>(buffer);
+}
+
+}  // namespace descent::detail
