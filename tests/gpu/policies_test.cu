@@ -35,6 +35,8 @@
 #include <descent/schedules/vary.hpp>
 #include <descent/training/loss_scaler.hpp>
 
+#include <cuda/stream_ref>
+
 #include <limits>
 #include <memory>
 #include <new>
@@ -366,6 +368,20 @@ struct pool {
   void deallocate(void* p, std::size_t, cudaStream_t stream) { cudaFreeAsync(p, stream); }
 };
 // end
+/// The same with the members of cuda::mr::resource.
+struct pool_of_cccl {
+  std::size_t bytes = 0;
+  void* allocate(cuda::stream_ref stream, std::size_t n, std::size_t alignment) {
+    CHECK(alignment == 256);
+    bytes += n;
+    return pool().allocate(n, stream.get());
+  }
+  void deallocate(cuda::stream_ref stream, void* p, std::size_t n, std::size_t alignment) {
+    CHECK(alignment == 256);
+    bytes -= n;
+    pool().deallocate(p, n, stream.get());
+  }
+};
 struct counted_pool : pool {
   int allocations = 0, live = 0;
   bool empty = false;
@@ -410,6 +426,13 @@ TEST_CASE("memory_from: one allocation of the caller's memory is all that an opt
     CHECK(b.report().step == 4);
   }
   CHECK(from.live == 0);
+
+  pool_of_cccl other;
+  ds::detail::device_source const source(other, 0, s);
+  void* const p = source.allocate(300);
+  CHECK(other.bytes == 300);
+  source.deallocate(p, 300);
+  CHECK(other.bytes == 0);
 }
 TEST_CASE("state_in: state in the caller's memory is updated there, aligned or not, in a graph, and after rebind()") {
   test::stream s;

@@ -10,10 +10,15 @@ namespace descent {
 
 /// Takes the optimizer's memory from the caller's resource, which must outlive the optimizer.
 ///
-/// With cuda{} a resource has two members. They get the backend's stream, with the optimizer's device current:
+/// With cuda{} a resource has two members. They get the backend's stream, with the optimizer's device current. Either
 ///
 ///     void* allocate(std::size_t bytes, cudaStream_t stream);            // 256-byte aligned device memory, or throws
 ///     void deallocate(void* p, std::size_t bytes, cudaStream_t stream);  // does not throw
+///
+/// or those of cuda::mr::resource, as CCCL from 3.1 on and RMM from 26 on have them:
+///
+///     void* allocate(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment);
+///     void deallocate(cuda::stream_ref stream, void* p, std::size_t bytes, std::size_t alignment);
 ///
 /// The memory may be stream-ordered, as that of cudaMallocAsync and RMM: the optimizer's work on other streams is
 /// ordered before deallocate(), and the stream must live as long as the optimizer. The constructor calls allocate()

@@ -15,7 +15,7 @@ namespace descent::detail {
 /// sets their pointers, null for empty arrays; fill() enqueues one copy and one memset.
 class device_arena {
  public:
-  static constexpr std::size_t alignment = 256;
+  static constexpr std::size_t alignment = device_source::alignment;
 
   /// An uninitialized array.
   template <class T> void add(T*& at, std::size_t count) { raw_.add(at, count * sizeof(T)); }

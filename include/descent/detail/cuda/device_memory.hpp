@@ -33,23 +33,39 @@ class device_scope {
   int device_, previous_ = 0;
 };
 
+/// Resources whose stream comes last, as in RMM before 26, and those whose stream comes first, as in cuda::mr.
+template <class R> concept stream_last = requires(R& r, std::size_t bytes, cudaStream_t s, void* p) {
+  p = r.allocate(bytes, s);
+  r.deallocate(p, bytes, s);
+};
+template <class R> concept stream_first = requires(R& r, std::size_t bytes, cudaStream_t s, void* p) {
+  p = r.allocate(s, bytes, bytes);
+  r.deallocate(s, p, bytes, bytes);
+};
+
 /// Where memory of a device comes from: cudaMalloc, whose cudaFree waits for the device, so that no step can outlive
 /// its memory; or the caller's resource.
 class device_source {
  public:
+  static constexpr std::size_t alignment = 256;
+
   device_source() = default;
   template <class Resource>
   device_source(Resource& resource, int device, cudaStream_t stream)
       : resource_(&resource), device_(device), stream_(stream),
         allocate_([](void* r, std::size_t bytes, cudaStream_t s) -> void* {
-          return static_cast<Resource*>(r)->allocate(bytes, s);
+          auto& from = *static_cast<Resource*>(r);
+          if constexpr (stream_last<Resource>) return from.allocate(bytes, s);
+          else return from.allocate(s, bytes, alignment);
         }),
         deallocate_([](void* r, void* p, std::size_t bytes, cudaStream_t s) {
-          static_cast<Resource*>(r)->deallocate(p, bytes, s);
+          auto& from = *static_cast<Resource*>(r);
+          if constexpr (stream_last<Resource>) from.deallocate(p, bytes, s);
+          else from.deallocate(s, p, bytes, alignment);
         }) {
-    static_assert(requires(void* p) { p = resource.allocate(1, stream), resource.deallocate(p, 1, stream); },
+    static_assert(stream_last<Resource> || stream_first<Resource>,
                   "memory_from with cuda{}: a resource has void* allocate(bytes, stream) and "
-                  "deallocate(p, bytes, stream)");
+                  "deallocate(p, bytes, stream), or the members of cuda::mr::resource");
   }
 
   void* allocate(std::size_t bytes) const {
