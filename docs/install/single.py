@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""Writes the library as one header, for projects and web compilers that take single files.
+"""Writes the library as one header, or a program and the library as one file, for projects and web compilers that take
+single files.
 
 usage: single.py header output
+       single.py --program source output
 
-header is one of those in include/descent, such as descent.hpp, descent.cuh or rules/muon.hpp; it may be several, separated
-by commas. The output has all that they include from the library, each header once, in the order in which a compiler sees
-them. Standard, CUDA and Thrust headers are included as before.
+header is one of those in include/descent, such as descent.hpp, descent.cuh or rules/muon.hpp, or several, separated by
+commas. source is a file that includes such headers as <descent/...>. The output has all that they include from the
+library, each header once, in the order in which a compiler sees them. Standard, CUDA and Thrust headers are included as
+before.
 """
 import pathlib
 import re
 import sys
 
 include = pathlib.Path(__file__).resolve().parents[2] / "include"
-headers, output = sys.argv[1].split(","), pathlib.Path(sys.argv[2])
 license = ["// SPDX-FileCopyrightText: 2026 the descent authors", "// SPDX-License-Identifier: MIT"]
 seen = set()
 
@@ -24,19 +26,38 @@ def lines_of(header):
     if header in seen:
         return
     seen.add(header)
-    for line in (include / header).read_text(encoding="utf-8").splitlines():
-        inner = re.fullmatch(r"#include <(descent/[^>]+)>", line)
-        if inner:
-            yield from lines_of(inner[1])
-        elif line not in license and line != "#pragma once":
+    if not (include / header).is_file():
+        sys.exit(f"single.py: there is no header {header}")
+    for line in expanded((include / header).read_text(encoding="utf-8")):
+        if line not in license and line != "#pragma once":
             yield line
 
 
-for header in headers:
-    if not (include / "descent" / header).is_file():
-        sys.exit(f"single.py: there is no header descent/{header}")
-lines = [line for header in headers for line in lines_of(f"descent/{header}")]
-version = next(line for line in lines if "version[] =" in line).split('"')[1]
-text = "\n".join([*license, f"// descent {version}: {', '.join(headers)} as a single header, written by docs/install/single.py",
-                  "#pragma once", *lines])
-output.write_text(re.sub(r"\n{3,}", "\n\n", text) + "\n", encoding="utf-8")
+def expanded(text):
+    for line in text.splitlines():
+        inner = re.fullmatch(r"#include <(descent/[^>]+)>.*", line)
+        if inner:
+            yield from lines_of(inner[1])
+        else:
+            yield line
+
+
+def version():
+    text = (include / "descent/version.hpp").read_text(encoding="utf-8")
+    return re.search(r'version\[\] = "([^"]+)"', text)[1]
+
+
+if len(sys.argv) == 4 and sys.argv[1] == "--program":
+    source = pathlib.Path(sys.argv[2])
+    lines = [line for line in expanded(source.read_text(encoding="utf-8")) if line not in license]
+    if not seen:
+        sys.exit(f"single.py: {source} includes no header as <descent/...>")
+    of, top = f"{source.name} with the library", license
+elif len(sys.argv) == 3:
+    headers = sys.argv[1].split(",")
+    lines = [line for header in headers for line in lines_of(f"descent/{header}")]
+    of, top = f"{', '.join(headers)} as a single header", [*license, "#pragma once"]
+else:
+    sys.exit("usage: single.py header output | single.py --program source output")
+text = "\n".join([*top[:2], f"// descent {version()}: {of}, written by docs/install/single.py", *top[2:], *lines])
+pathlib.Path(sys.argv[-1]).write_text(re.sub(r"\n{3,}", "\n\n", text) + "\n", encoding="utf-8")
