@@ -11,6 +11,10 @@
 #error descent needs nvcc 12.0 or newer, which knows C++20
 #include <descent_needs_nvcc_12>
 #endif
+#if !defined(__cpp_exceptions)
+#error descent needs exceptions: omit -fno-exceptions, or use it in a file that has them (examples/c_api)
+#include <descent_needs_exceptions>
+#endif
 #if !__has_include(<cuda_fp16.h>)
 #error descent needs the headers of the CUDA Toolkit, also on the host: add -isystem <CUDA Toolkit>/include
 #include <descent_needs_cuda_headers>
