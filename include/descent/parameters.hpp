@@ -7,6 +7,7 @@
 #include <descent/detail/util/self_movable.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -50,7 +51,7 @@ template <class T> struct types {
 template <class... Ts> struct types<mixed<Ts...>> {
   static constexpr bool several = true;
   static constexpr int count = sizeof...(Ts);
-  template <int I> using at = std::tuple_element_t<I, std::tuple<Ts...>>;
+  template <int I> using at = std::tuple_element_t<std::size_t(I), std::tuple<Ts...>>;
   using pointer = void*;
   static constexpr std::int64_t sizes[] = {sizeof(Ts)...};
   template <class U> static constexpr bool has = (std::is_same_v<U, Ts> || ...);

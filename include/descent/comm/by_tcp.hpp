@@ -77,20 +77,20 @@ struct by_tcp::call {
     }
   };
 
-  std::string place(int port) const { return by.address + " port " + std::to_string(port); }
+  std::string place(int of_rank_0) const { return by.address + " port " + std::to_string(of_rank_0); }
 
   void give(std::span<std::byte const> value) const {
     detail::time_limit limit(by.deadline);
     detail::descriptor const listener = detail::listen_at("by_tcp", by.address, by.port, own.size);
-    int const port = detail::port_of(listener);
-    if (by.listening) by.listening(port);
+    int const bound = detail::port_of(listener);
+    if (by.listening) by.listening(bound);
     hall h;
     h.came.assign(std::size_t(own.size), false);
     h.left = h.came;
     while (!h.missing().empty()) {
       if (limit.passed()) {
         std::string why =
-            "rank 0 waited " + limit.text() + " at " + place(port) + " for " + detail::rank_list(h.missing());
+            "rank 0 waited " + limit.text() + " at " + place(bound) + " for " + detail::rank_list(h.missing());
         for (int r : h.missing())
           if (h.left[std::size_t(r)]) why += "; rank " + std::to_string(r) + " connected and left";
         for (std::string const& text : h.refused) why += "; rejected: " + text;

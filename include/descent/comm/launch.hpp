@@ -168,7 +168,7 @@ inline std::string as_job(std::string name) {
     if (c == '/') c = '_';
   if (name.size() <= 200) return name;
   std::uint64_t h = 0xcbf29ce484222325;
-  for (unsigned char c : name) h = (h ^ c) * 0x100000001b3;
+  for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return name.substr(0, 170) + "." + std::to_string(h);
 }
 

@@ -157,17 +157,17 @@ struct factored_adafactor : adafactor {
 
   template <class Work> auto* transform(Work const& w) const {
     using real = typename Work::real;
-    using terms = typename Work::terms;
+    using work_terms = typename Work::terms;
     real *g = w.input(0), *p = w.input(1), *row = w.memory(0), *column = w.memory(1);
-    detail::adafactor_square<real, terms> const square{g, w.k};
-    w.each_row(square, detail::adafactor_mean<real, terms>{row, w.k, double(w.columns)});
-    w.each_column(square, detail::adafactor_mean<real, terms>{column, w.k, double(w.rows)});
+    detail::adafactor_square<real, work_terms> const square{g, w.k};
+    w.each_row(square, detail::adafactor_mean<real, work_terms>{row, w.k, double(w.columns)});
+    w.each_column(square, detail::adafactor_mean<real, work_terms>{column, w.k, double(w.rows)});
     w.total(w.rows, detail::element_of<real>{row}, w.sums());
-    w.each_element(detail::adafactor_direction<real, terms>{g, row, column, w.sums(), w.k, w.rows});
+    w.each_element(detail::adafactor_direction<real, work_terms>{g, row, column, w.sums(), w.k, w.rows});
     w.total(w.size(), detail::square_of<real>{g}, w.sums() + 1);
     w.total(w.size(), detail::square_of<real>{p}, w.sums() + 2);
-    w.each(w.size(), detail::adafactor_scale<real, terms>{g, w.sums() + 1, w.sums() + 2, w.k,
-                                                          double(w.rows) * double(w.columns)});
+    w.each(w.size(), detail::adafactor_scale<real, work_terms>{g, w.sums() + 1, w.sums() + 2, w.k,
+                                                               double(w.rows) * double(w.columns)});
     return g;
   }
 

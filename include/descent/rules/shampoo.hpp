@@ -171,18 +171,18 @@ struct shampoo {
   template <class Work, class Matrix>
   void side(Work const& w, Matrix a, Matrix b, int part, std::int64_t n) const {
     using real = typename Work::real;
-    using terms = typename Work::terms;
+    using work_terms = typename Work::terms;
     real *s = w.memory(part), *x = w.scratch(1), *m = w.scratch(2), *f = w.scratch(3), *t1 = w.scratch(4),
          *t2 = w.scratch(5);
     w.product(a, b, t1);
-    w.each(n * n, detail::shampoo_statistics<real, terms>{s, t1, w.k});
+    w.each(n * n, detail::shampoo_statistics<real, work_terms>{s, t1, w.k});
     if (!w.due(every)) return;
     // M <- F^4 M, X <- X F with F = (5 I - M) / 4: M converges to I, and X to A^(-1/4)
     auto const square = [&](real* p) { return detail::dense<real>{p, n, n}; };
     double const digit = std::is_same_v<real, double> ? 1e-13 : 1e-5, enough = digit * digit * double(n);
-    detail::shampoo_matrix<real, terms> const A{s, w.k, n};
+    detail::shampoo_matrix<real, work_terms> const A{s, w.k, n};
     w.total(n * n, A, w.sums() + 2);
-    w.each(n * n, detail::root_start<real, terms>{A, m, x, w.sums() + 2});
+    w.each(n * n, detail::root_start<real, work_terms>{A, m, x, w.sums() + 2});
     for (int i = 0; i < iterations; ++i) {
       w.total(n * n, detail::root_error<real>{m, n}, w.sums() + 3);
       if constexpr (Work::immediate)

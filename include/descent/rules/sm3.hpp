@@ -107,13 +107,13 @@ struct sm3_for_matrices : sm3 {
 
   template <class Work> auto* transform(Work const& w) const {
     using real = typename Work::real;
-    using terms = typename Work::terms;
+    using work_terms = typename Work::terms;
     real *g = w.input(0), *row = w.memory(0), *column = w.memory(1);
     real *new_row = w.scratch(0), *new_column = w.scratch(1);
-    detail::sm3_second_moment<real, terms> const v{g, row, column, w.k};
+    detail::sm3_second_moment<real, work_terms> const v{g, row, column, w.k};
     w.template each_row<true>(v, detail::keep_result<real>{new_row});
     w.template each_column<true>(v, detail::keep_result<real>{new_column});
-    w.each_element(detail::sm3_direction<real, terms>{v, g});
+    w.each_element(detail::sm3_direction<real, work_terms>{v, g});
     w.each(w.rows, detail::copy_elements<real>{row, new_row});
     w.each(w.columns, detail::copy_elements<real>{column, new_column});
     return g;

@@ -117,12 +117,12 @@ struct soap {
 
   template <class Work> auto* transform(Work const& w) const {
     using real = typename Work::real;
-    using terms = typename Work::terms;
+    using work_terms = typename Work::terms;
     real *g = w.input(0), *m = w.input(1), *v = w.memory(4), *x = w.scratch(0), *y = w.scratch(1);
     real* const r = turned(w, g, x, y, false);
-    w.each(w.size(), detail::soap_variance<real, terms>{v, r, w.k});
+    w.each(w.size(), detail::soap_variance<real, work_terms>{v, r, w.k});
     real* const d = turned(w, m, x, y, false);
-    w.each(w.size(), detail::soap_direction<real, terms>{d, v, w.k});
+    w.each(w.size(), detail::soap_direction<real, work_terms>{d, v, w.k});
     real* const u = turned(w, d, d == x ? y : x, m, true);
     detail::dense<real> const G{g, w.rows, w.columns};
     if (side(w.rows)) follow(w, G, G.t(), 0, w.rows);

@@ -5,6 +5,7 @@
 #include <descent/core/error.hpp>
 #include <descent/core/schedule.hpp>
 
+#include <cstddef>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -59,8 +60,8 @@ template <int N = 16> class table_schedule {
  private:
   int count_;
   between_knots between_;
-  std::int64_t step_[N] = {};
-  double value_[N] = {};
+  std::int64_t step_[std::size_t(N)] = {};
+  double value_[std::size_t(N)] = {};
 };
 static_assert(schedule<table_schedule<>>);
 

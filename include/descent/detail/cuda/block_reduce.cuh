@@ -4,6 +4,8 @@
 
 #include <descent/detail/util/summation_order.hpp>
 
+#include <cstddef>
+
 /// Reductions over the threads of a warp or a block, in the order of summation_order.hpp.
 namespace descent::detail {
 
@@ -15,12 +17,13 @@ template <class T, class Combine> __device__ T reduce_warp(T x, Combine const& b
 
 /// Combines all threads of a block. Thread 0 has the result. `of_warps` is shared memory and can be reused after the
 /// next barrier.
-template <class T, int Warps, class Combine> __device__ T reduce_block(T (&of_warps)[Warps], T x, Combine const& both) {
+template <class T, std::size_t Warps, class Combine>
+__device__ T reduce_block(T (&of_warps)[Warps], T x, Combine const& both) {
   x = reduce_warp(x, both);
   if (threadIdx.x % warp == 0) of_warps[threadIdx.x / warp] = x;
   __syncthreads();
   if (threadIdx.x == 0)
-    for (int w = 1; w < Warps; ++w) x = both(x, of_warps[w]);
+    for (std::size_t w = 1; w < Warps; ++w) x = both(x, of_warps[w]);
   return x;
 }
 

@@ -67,8 +67,8 @@ template <class Plan> struct matrix_terms_view<Plan, true> {
   control_view<Plan> const& w;
   int count;
 
-  __device__ matrix_terms_view(device_view<Plan> const& v, control_view<Plan> const& w)
-      : v(v), w(w), count(w.matrices.count) {}
+  __device__ matrix_terms_view(device_view<Plan> const& view, control_view<Plan> const& control)
+      : v(view), w(control), count(control.matrices.count) {}
   __device__ auto terms(int u, std::int64_t t, rate_change const& rates) const {
     auto const& x = v.tensors[tensor(u)];
     auto const r = scheduled_for_matrices(w.matrices.rules[x.group], w.policies, t - 1, x.group, rates);
@@ -82,8 +82,8 @@ template <class Plan> struct matrix_terms_view<Plan, true> {
 /// The controller on a device, with the work around it that only a device needs.
 template <class Plan> class device_controller {
  public:
-  __device__ device_controller(device_view<Plan> const& v, control_view<Plan> const& w)
-      : v(v), w(w), decider(arrays()) {}
+  __device__ device_controller(device_view<Plan> const& view, control_view<Plan> const& control)
+      : v(view), w(control), decider(arrays()) {}
 
   __device__ bool decide(step_call const& call) const {
     if (threadIdx.x == 0) w.late->complete_until(v.control->calls);
@@ -176,7 +176,7 @@ template <class Rule> struct group_batch {
   static constexpr int capacity = int(2048 / sizeof(group_entry<Rule>)) > 0 ? int(2048 / sizeof(group_entry<Rule>)) : 1;
   int first, count;
   std::uint64_t hash;  // of all groups, if ranks compare them
-  group_entry<Rule> entry[capacity];
+  group_entry<Rule> entry[std::size_t(capacity)];
 };
 
 template <class Plan>

@@ -32,14 +32,14 @@ class device_arena {
   std::vector<device_array<std::byte>> allocate(device_source const& from) {
     std::vector<device_array<std::byte>> memory;
 #if defined(DESCENT_SEPARATE_ARRAYS)
-    for (auto* const list : {&copies_, &zeros_, &raw_})
-      for (part const& p : list->parts) p.set(p.at, memory.emplace_back(p.bytes, from).get());
+    for (auto* const l : {&copies_, &zeros_, &raw_})
+      for (part const& p : l->parts) p.set(p.at, memory.emplace_back(p.bytes, from).get());
 #else
     std::byte* begin = memory.emplace_back(copies_.bytes + zeros_.bytes + raw_.bytes, from).get();
-    for (auto* const list : {&copies_, &zeros_, &raw_}) {
-      list->begin = begin;
-      for (part const& p : list->parts) p.set(p.at, p.bytes ? begin + p.offset : nullptr);
-      if (begin) begin += list->bytes;
+    for (auto* const l : {&copies_, &zeros_, &raw_}) {
+      l->begin = begin;
+      for (part const& p : l->parts) p.set(p.at, p.bytes ? begin + p.offset : nullptr);
+      if (begin) begin += l->bytes;
     }
 #endif
     return memory;

@@ -18,12 +18,12 @@ template <class Value, class Gradient> struct device_layout : layout<Value, Grad
   device_array<record> tensors_there;
   device_array<std::int32_t> tensor_of_chunk_there;
 
-  device_layout(parameters<Value, Gradient> const& params, cudaStream_t stream)
-      : layout<Value, Gradient>(params), stream(stream) {
+  device_layout(parameters<Value, Gradient> const& params, cudaStream_t s)
+      : layout<Value, Gradient>(params), stream(s) {
     require_cuda(cudaGetDevice(&device), "cudaGetDevice");
     require_device_tensors(*this, device);
-    tensors_there = {this->tensors, stream};
-    tensor_of_chunk_there = {this->tensor_of_chunk, stream};
+    tensors_there = {this->tensors, s};
+    tensor_of_chunk_there = {this->tensor_of_chunk, s};
   }
 
   /// Enqueues a kernel with one block for each chunk.

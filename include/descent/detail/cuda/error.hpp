@@ -14,7 +14,7 @@ namespace descent {
 /// A call to the CUDA runtime failed. The message names the call, its source location and CUDA's reason.
 struct cuda_error : std::runtime_error {
   cudaError_t code;
-  cuda_error(cudaError_t code, std::string const& what) : std::runtime_error(what), code(code) {}
+  cuda_error(cudaError_t c, std::string const& what) : std::runtime_error(what), code(c) {}
 };
 
 namespace detail {

@@ -43,7 +43,7 @@ __global__ __launch_bounds__(total_threads) void find_matrix_terms(device_view<P
 template <class Rule> struct matrix_rule_batch {
   static constexpr int capacity = sizeof(Rule) <= 1024 ? int(2048 / sizeof(Rule)) : 1;
   int first, count;
-  Rule rule[capacity];
+  Rule rule[std::size_t(capacity)];
 };
 template <class Rule>
 __global__ __launch_bounds__(total_threads) void set_matrix_rules(Rule* rules, matrix_rule_batch<Rule> batch) {

@@ -30,8 +30,8 @@ template <class Plan> struct cuda_storage {
   using entry = group_entry<rule>;
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
 
-  cuda_storage(cuda_ranks<Plan>& ranks, typename Plan::policies const& policies, cudaStream_t stream)
-      : stream(stream), policies(policies), ranks_(ranks) {
+  cuda_storage(cuda_ranks<Plan>& ranks, typename Plan::policies const& ps, cudaStream_t s)
+      : stream(s), policies(ps), ranks_(ranks) {
     require_cuda(cudaGetDevice(&device), "cudaGetDevice");
     if constexpr (has<Plan, kind::memory>) source = {*get<kind::memory>(policies).where, device, stream};
   }
@@ -80,9 +80,9 @@ template <class Plan> struct cuda_storage {
       if (o < 0) continue;
       auto const& before = changes.old.tensors[std::size_t(o)];
       auto const& x = changes.now.tensors[t];
-      auto const to = owned(x.arena), source = old.owned(before.arena);
+      auto const to = owned(x.arena), was = old.owned(before.arena);
       for (std::size_t b = 0; b < to.size(); ++b)
-        if (to[b].at) gather(to[b], source[b], from, changes.now.columns[t], x.count, stream);
+        if (to[b].at) gather(to[b], was[b], from, changes.now.columns[t], x.count, stream);
       if constexpr (Plan::per_row_step)
         gather(rows.buffer(t), old.rows.buffer(std::size_t(o)), from, 1, rows_of(changes.now, t), stream);
       if constexpr (has_memory<rule> && Plan::unit_per_tensor) copy_one(memories_ + t, old.memories_ + o);
@@ -204,9 +204,9 @@ template <class Plan> struct cuda_storage {
                                [&](void const* p, std::int64_t count, std::int64_t, std::string const& what) {
                                  require_device_memory(p, count, device, what);
                                });
-      auto tensors = where.tensors;
-      for (std::size_t t = 0; t < tensors.size(); ++t) tensors[t].aligned &= is_aligned(given[t]);
-      arena.add_copy(tensors_, tensors);
+      auto records = where.tensors;
+      for (std::size_t t = 0; t < records.size(); ++t) records[t].aligned &= is_aligned(given[t]);
+      arena.add_copy(tensors_, records);
       arena.add_copy(view.given.at, given);
       for (auto const& x : where.tensors) counts_.push_back(x.count);
     } else {

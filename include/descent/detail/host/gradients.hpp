@@ -10,6 +10,10 @@
 #include <cstring>
 #include <vector>
 
+// g++ warns of each array whose bound is an int.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 /// The part of the host engine that reads gradients before the update: the sum over ranks and the read-only passes.
 namespace descent::detail {
 
@@ -224,3 +228,5 @@ template <class Plan, class System> class host_gradients {
 };
 
 }  // namespace descent::detail
+
+#pragma GCC diagnostic pop

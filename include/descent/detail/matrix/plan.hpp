@@ -10,6 +10,10 @@
 #include <cstdint>
 #include <type_traits>
 
+// g++ warns of each array whose bound is an int.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 /// Plans for the element-wise parts of a matrix rule.
 namespace descent::detail {
 
@@ -116,3 +120,5 @@ DESCENT_HD matrix_unit<Plan> matrix_terms_of(typename Plan::matrix_rule const& r
 }
 
 }  // namespace descent::detail
+
+#pragma GCC diagnostic pop

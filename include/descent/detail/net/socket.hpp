@@ -22,10 +22,10 @@
 /// TCP with a time limit on everything except name lookup. Sockets are non-blocking.
 namespace descent::detail {
 
-using addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+using address_list = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
 /// Looks up a name. On failure empty, with `why`.
-inline addresses addresses_of(std::string const& name, int port, bool to_listen, std::string& why) {
+inline address_list addresses_of(std::string const& name, int port, bool to_listen, std::string& why) {
   addrinfo hints{}, *first = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | (to_listen ? AI_PASSIVE : 0);
@@ -51,7 +51,7 @@ inline bool wait_for(descriptor const& socket, short events, time_limit const& l
 /// Listens at an address. Throws comm_error if that is not possible.
 inline descriptor listen_at(std::string const& who, std::string const& name, int port, int backlog) {
   std::string why;
-  addresses const all = addresses_of(name, port, true, why);
+  address_list const all = addresses_of(name, port, true, why);
   for (addrinfo const* a = all.get(); a; a = a->ai_next) {
     descriptor s = socket_for(*a);
     int const on = 1;  // allows a port with recently closed connections, but not one with a listener
@@ -98,7 +98,7 @@ inline bool to_itself(descriptor const& socket) {
 /// Retries until the connection succeeds. Empty if the limit has passed; `why` is then the last error.
 inline descriptor connect_to(std::string const& name, int port, time_limit& limit, std::string& why) {
   for (;; limit.pause()) {
-    addresses const all = addresses_of(name, port, false, why);
+    address_list const all = addresses_of(name, port, false, why);
     for (addrinfo const* a = all.get(); a && !limit.passed(); a = a->ai_next) {
       descriptor s = socket_for(*a);
       int error = s ? 0 : errno;

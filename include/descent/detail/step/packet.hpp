@@ -10,6 +10,10 @@
 #include <descent/policies/noise.hpp>
 #include <descent/policies/rounding.hpp>
 
+// g++ warns of each array whose bound is an int.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 /// The step, one packet of eight elements at a time: the only code that touches values, masters and states, on host and
 /// device. Real is float or double, or on the host a SIMD pack of eight floats; a packet is an array of Real.
 namespace descent::detail {
@@ -328,3 +332,5 @@ DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, packet_exte
 }
 
 }  // namespace descent::detail
+
+#pragma GCC diagnostic pop

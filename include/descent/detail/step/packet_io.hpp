@@ -8,6 +8,10 @@
 
 #include <type_traits>
 
+// g++ warns of each array whose bound is an int.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 /// Moves packets between memory and registers, with all conversions of types.
 namespace descent::detail {
 
@@ -76,7 +80,7 @@ template <class Real, int M, class T> DESCENT_HD void read(Real (&r)[M], T const
     if constexpr (lanes<Real> == 1) {
       T x[packet_size];
       if (e.whole) load_aligned(x, p);
-      else for (int j = 0; j < packet_size; ++j) x[j] = j < e.size ? in_memory(p)[j] : T(0.f);
+      else for (int j = 0; j < packet_size; ++j) x[j] = j < e.size ? in_memory(p)[j] : narrow<T>(0.f);
       for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(x[j]);
     }
 #else
@@ -216,3 +220,5 @@ template <class T, class Real, int M> DESCENT_HD void round_to(Real (&r)[M]) {
 }
 
 }  // namespace descent::detail
+
+#pragma GCC diagnostic pop

@@ -6,6 +6,10 @@
 
 #include <cstddef>
 
+// g++ warns of each array whose bound is an int.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 /// What is done to every packet outside a step: body.operator()<Plan, Real, M>(buffers, element, packet_extent), with
 /// the plan of the tensor's types.
 namespace descent::detail {
@@ -127,3 +131,5 @@ struct restore_all {
 };
 
 }  // namespace descent::detail
+
+#pragma GCC diagnostic pop

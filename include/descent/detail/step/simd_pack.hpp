@@ -96,6 +96,9 @@ struct pack {
 
   pack() = default;
   DESCENT_LANES DESCENT_HD pack(float x) { DESCENT_PACK_DO(lanes() = x - floats{}); }
+  /// Real(x) of a rule's double gives no warning about floats.
+  template <class Double> requires std::is_same_v<Double, double>
+  DESCENT_LANES DESCENT_HD explicit pack(Double x) : pack(float(x)) {}
   DESCENT_LANES DESCENT_HD pack(pack const& o) { *this = o; }
   DESCENT_LANES DESCENT_HD pack& operator=(pack const& o) {
     DESCENT_PACK_DO(lanes() = o.lanes());

@@ -4,6 +4,7 @@
 
 #include <descent/core/math.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 /// The order in which partial sums are added: the same on host and device for any number of threads or blocks. A chunk
@@ -54,7 +55,7 @@ template <bool Largest = false> double add_block(double* lane, int lanes, int wa
 
 /// Combines value(i) for i in [0, count) with Lanes lanes.
 template <int Lanes, bool Largest = false, class Value> double add_strided(Value const& value, std::int64_t count) {
-  double lane[Lanes] = {};
+  double lane[std::size_t(Lanes)] = {};
   for (std::int64_t i = 0; i < count; ++i) lane[i % Lanes] = combine<Largest>{}(lane[i % Lanes], value(i));
   return add_block<Largest>(lane, Lanes);
 }
