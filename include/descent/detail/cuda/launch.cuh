@@ -19,7 +19,8 @@ void launch(void (*kernel)(Parameters...), std::int64_t blocks, int threads, cud
   ++launches;
   // Not kernel<<<...>>>: its error is cudaGetLastError(), which may return an error that the caller left there.
   void* pointers[] = {const_cast<void*>(static_cast<void const*>(&arguments))...};
-  require_cuda(cudaLaunchKernel(kernel, dim3(unsigned(blocks)), dim3(unsigned(threads)), pointers, 0, stream),
+  auto const* const address = reinterpret_cast<void const*>(kernel);  // which the overloads of CUDA 12 and 13 share
+  require_cuda(cudaLaunchKernel(address, dim3(unsigned(blocks)), dim3(unsigned(threads)), pointers, 0, stream),
                "kernel launch");
 }
 
