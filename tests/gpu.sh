@@ -116,6 +116,10 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
       "$flags -lcublas -lopenblas -lz"
     ! with cblas.h || echo "c_api exact c_api/device_test.cu gpu/main.cpp ../examples/c_api/descent_c.cpp" \
       "../examples/c_api/on_host.cpp -I../examples/c_api $flags -fmad=false -lcublas -lopenblas"
+    # Two .cu files, compiled separately. A device in software has no linked code.
+    torch="-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__"
+    echo "separate exact consumers/separate.cu consumers/separate_other.cu $flags $([ -n "$RUN" ] || echo -rdc=true)" \
+      "$torch -D__CUDA_NO_HALF2_OPERATORS__"
     # Other launches of the update give the same bits, for grids of any size.
     echo "experiments exact benchmarks/experiments/experiments.cu $flags -fmad=false"
     # The main job, in each precision. It takes too long on a device in software.

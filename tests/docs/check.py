@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that every ```c++ block of README.md and docs/ is tested code.
+"""Checks that every ```c++ block of README.md and docs/, and every block of another language with a reference, is tested
+code.
 
 usage: check.py project-root compiler arguments...
 
 A block after the comment <!-- snippet: path#name --> must equal the lines between `// snippet: name` and `// end` in
-that file, up to indentation. Any other block must compile by itself.
+that file, up to indentation; comments may also begin with #. Any other block of C++ must compile by itself.
 """
 import os
 import re
@@ -36,7 +37,7 @@ def blocks(page):
                     reference, start, lines = None, 0, []
                 else:
                     lines.append(line)
-            elif line.strip() == "```c++":
+            elif line.strip() == "```c++" or reference and line.startswith("```"):
                 start = number
             elif line.strip():
                 mark = re.fullmatch(r"<!-- snippet: (\S+)#(\S+) -->", line.strip())
@@ -47,11 +48,11 @@ def marked(path, name):
     lines, inside = [], False
     with open(os.path.join(root, path), encoding="utf-8") as text:
         for line in text:
-            if inside and line.strip() == "// end":
+            if inside and line.strip() in ("// end", "# end"):
                 return textwrap.dedent("".join(lines))
             if inside:
                 lines.append(line)
-            inside = inside or line.strip() == f"// snippet: {name}"
+            inside = inside or line.strip() in (f"// snippet: {name}", f"# snippet: {name}")
     raise ValueError(f"has no '// snippet: {name}' ... '// end'")
 
 
