@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""usage: run.py torch|program|jax folder c_api-library compiler [argument...]
+
+Builds examples/torch (the extension; with `program` the libtorch program) or examples/jax with the user's build.py, and
+tests it. It takes a Python that has the framework: what DESCENT_TORCH_PYTHON or DESCENT_JAX_PYTHON names, this one, or
+that of a virtual environment in `folder`, where pip installs the framework at the first run. Without PyPI or enough
+space the test is skipped."""
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+
+requirements = {"torch": ["torch==2.15.0"], "jax": ["jax==0.10.2", "optax==0.2.8"]}
+gigabytes = {"torch": 10, "jax": 2}  # on PyPI, PyTorch for Linux comes with CUDA's libraries
+
+what, folder, library, compiler, *arguments = sys.argv[1:]
+here = pathlib.Path(__file__).resolve().parent
+framework = "jax" if what == "jax" else "torch"
+example = here.parent.parent / "examples" / framework
+
+
+def skip(why):
+    print("skipped:", why)
+    sys.exit(77)
+
+
+def has_framework(python):
+    names = [wanted.partition("==")[0] for wanted in requirements[framework]]
+    look = f"import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, {names})))"
+    return subprocess.run([python, "-c", look], check=False).returncode == 0
+
+
+def installed(home):
+    """The Python of the virtual environment `home`, which is made unless a run before has done so."""
+    wanted, done = requirements[framework], home / "installed"
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with open(home.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two tests need PyTorch
+        if done.exists() and done.read_text(encoding="utf-8").split() == wanted:
+            return home / "bin" / "python"
+        if shutil.disk_usage(home.parent).free < gigabytes[framework] * 1e9:
+            skip(f"there is no {framework}, and {home} needs {gigabytes[framework]} GB to install it")
+        try:
+            venv.create(home, clear=True, with_pip=True)
+        except (subprocess.CalledProcessError, OSError) as error:
+            skip(f"there is no {framework}, and no virtual environment can be made: {error}")
+        pip = subprocess.run([home / "bin" / "python", "-m", "pip", "install", "-q", "--no-cache-dir",
+                              "--disable-pip-version-check", "--retries", "1", "--timeout", "20", *wanted],
+                             stderr=subprocess.PIPE, text=True, check=False)
+        if pip.returncode:
+            skip(f"there is no {framework}, and pip cannot install {' '.join(wanted)}:\n{pip.stderr}")
+        done.write_text("\n".join(wanted), encoding="utf-8")
+        return home / "bin" / "python"
+
+
+variable = f"DESCENT_{framework.upper()}_PYTHON"
+python = os.environ.get(variable)
+if python and not has_framework(python):
+    sys.exit(f"{python}, which {variable} names, does not have {' and '.join(requirements[framework])}")
+if not python:
+    python = sys.executable if has_framework(sys.executable) else installed(pathlib.Path(folder) / framework)
+
+with tempfile.TemporaryDirectory() as scratch:
+    out = pathlib.Path(scratch) / "descent.so"
+    environment = os.environ | {"CXX": compiler, "PYTHONPATH": str(example), "OMP_NUM_THREADS": "2",
+                                "PYTHONDONTWRITEBYTECODE": "1", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+
+    def run(*command):
+        if code := subprocess.run(command, env=environment, check=False).returncode:
+            sys.exit(code if code > 0 else 1)
+    match what:
+        case "torch":
+            run(python, example / "build.py", "extension", library, out)
+            run(python, here / "torch_test.py", out)
+        case "program":
+            run(python, example / "build.py", "program", out, *arguments)
+            run(out)
+        case "jax":
+            run(python, example / "build.py", out, *arguments)
+            run(python, here / "jax_test.py", out, library)
