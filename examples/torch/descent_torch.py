@@ -135,7 +135,7 @@ class Optimizer(torch.optim.Optimizer):
                 self.state[p][self.slots.get(part, part)] = piece.view(torch.float32).view(p.shape)
             else:
                 rest[name] = piece
-        self.param_groups[0]["pieces"] = rest
+        self.param_groups[0].update(pieces=rest, loss_scale=torch.ops.descent.loss_scale(self._of))
 
     # ---- the face of torch.optim.Optimizer
 
@@ -204,7 +204,9 @@ class Optimizer(torch.optim.Optimizer):
 
     def loss_scale(self):
         """The factor for the loss of the next step. Waits for the stream."""
-        return torch.ops.descent.loss_scale(self._of) if self._of else self._options[1] or 1.0
+        if self._of:
+            return torch.ops.descent.loss_scale(self._of)
+        return self.param_groups[0].get("loss_scale", self._options[1] or 1.0)
 
 
 def _bytes(x):

@@ -129,10 +129,11 @@ def equals_torch_muon():
     """torch.optim.Muon computes its products in bfloat16, so its steps differ by a few per cent of their size."""
     a, b = parameters(), parameters()
     matrices, vectors = [0, 4], [1, 2, 3]
-    opt = ours.Muon([{"params": [a[i] for i in matrices]},
+    opt = ours.Muon([{"params": [a[0]]}, {"params": [a[4]], "nesterov": False},
                      {"params": [a[i] for i in vectors], "lr": 0.01, "weight_decay": 0.2, "matrix": False}],
                     lr=0.02, weight_decay=0.1)
-    peers = [torch.optim.Muon([b[i] for i in matrices], lr=0.02, weight_decay=0.1),
+    peers = [torch.optim.Muon([b[0]], lr=0.02, weight_decay=0.1),
+             torch.optim.Muon([b[4]], lr=0.02, weight_decay=0.1, nesterov=False),
              torch.optim.AdamW([b[i] for i in vectors], lr=0.01, weight_decay=0.2)]
     start = parameters()
     for step in range(10):
@@ -145,6 +146,20 @@ def equals_torch_muon():
         off = (a[i] - b[i]).double().norm().item()
         assert off < 0.05 * moved[i], (off, moved[i])
     assert apart([a[i] for i in vectors], [b[i] for i in vectors]) < tolerance
+
+
+def follows_memory_that_moves():
+    a, b = parameters(), parameters()
+    opt, peer = ours.AdamW(a, lr=0.01), ours.AdamW(b, lr=0.01)
+    kept = [(torch.empty_like(p), torch.empty_like(p), p.data) for p in a]
+    for step in range(8):
+        give_gradients(b, step)
+        for p, q, (first, second, home) in zip(a, b, kept):
+            p.grad = second if step in (1, 2) else first  # there and back
+            p.grad.copy_(q.grad)
+            p.data = p.data.clone() if step in (4, 5) else home.copy_(p.data)
+        opt.step(), peer.step()
+        assert same(a, b), step
 
 
 def keeps_masters():
@@ -175,19 +190,24 @@ def resumes_to_the_same_bits():
             a = parameters(dtype)
             opt = make(a)
             train(opt, a, 0, 7)
+            give_gradients(a, 7)
+            a[1].grad[3] = math.inf
+            opt.step()  # is skipped, and halves the loss scale
             state, values = saved(opt), [p.detach().clone() for p in a]
+            scale = opt.loss_scale()
             train(opt, a, 7, 12)
 
             b = [torch.nn.Parameter(p) for p in values]
             again = make(b)
             again.load_state_dict(state)
-            assert same_state(again.state_dict(), state), name  # before a step, too
+            assert same_state(again.state_dict(), state) and again.loss_scale() == scale, name  # before a step, too
             train(again, b, 7, 12)
             assert same(a, b), name
+            assert opt.loss_scale() == again.loss_scale() == (512 if name == "scaled" else 1)
+            twin = copy.deepcopy(opt)
             assert same_state(opt.state_dict(), again.state_dict()), name
-            assert opt.loss_scale() == again.loss_scale()
 
-            train(twin := copy.deepcopy(opt), copied := [p for g in twin.param_groups for p in g["params"]], 12, 14)
+            train(twin, copied := [p for g in twin.param_groups for p in g["params"]], 12, 14)
             train(opt, a, 12, 14)
             assert same(a, copied), name
 
@@ -265,15 +285,15 @@ def follows_the_face_of_torch():
     assert opt.step(closure).item() < first
 
     # A new group keeps the state of the others; the steps count on.
-    opt.add_param_group({"params": a[3:], "lr": 0.1})
-    state = opt.state_dict()["state"]
     b, start = [p.detach().clone() for p in a], opt.state_dict()["state"][0]["exp_avg"].clone()
-    give_gradients(a, 0)
-    gradient = a[0].grad.clone()
-    opt.step()
-    now = opt.state_dict()["state"]
-    assert torch.equal(now[0]["exp_avg"], torch.tensor(0.9) * start + torch.tensor(0.1) * gradient)
-    assert now[3]["step"] == state[0]["step"] + 1 == 3
+    for step in range(2):
+        give_gradients(a, step)
+        opt.step()
+        start = torch.tensor(0.9) * start + torch.tensor(0.1) * a[0].grad
+        if step == 0:
+            opt.add_param_group({"params": a[3:], "lr": 0.1})
+    state = opt.state_dict()["state"]
+    assert torch.equal(state[0]["exp_avg"], start) and state[3]["step"] == state[0]["step"] == 4
     assert not torch.equal(a[3], b[3]) and opt.param_groups[1]["lr"] == 0.1
 
     # Autograd sees the change of a value that it has saved.
@@ -313,6 +333,13 @@ def refuses():
     mixed = [parameters()[0], parameters(torch.float16)[1]]
     give_gradients(mixed, 0)
     fails("has another type than the first parameter", ours.AdamW(mixed).step)
+    a = parameters()
+    opt = ours.AdamW(a)
+    train(opt, a, 0, 1)
+    gradients = [torch.zeros_like(p) for p in a]
+    gradients[1] = gradients[1][:2]
+    fails("the gradient of parameter '1' has another number of elements",
+          lambda: torch.ops.descent.step(opt._of, a, gradients))
     fails("there is no report before the first step", ours.AdamW(mixed).report)
     fails("there is no optimizer 0", lambda: torch.ops.descent.step(0, [], []))
     fails("there is no optimizer 1000000", lambda: torch.ops.descent.report(1000000))
@@ -334,8 +361,8 @@ def frees():
     fails("there is no optimizer", lambda: torch.ops.descent.report(number))
 
 
-for law in (equals_torch_adamw, equals_torch_sgd, equals_formula_lion, equals_torch_muon, keeps_masters,
-            resumes_to_the_same_bits, exchanges_state_with_torch, clips_and_scales, follows_the_face_of_torch, refuses,
-            frees):
+for law in (equals_torch_adamw, equals_torch_sgd, equals_formula_lion, equals_torch_muon,
+            follows_memory_that_moves, keeps_masters, resumes_to_the_same_bits, exchanges_state_with_torch,
+            clips_and_scales, follows_the_face_of_torch, refuses, frees):
     law()
 print("torch: ok")
