@@ -120,6 +120,9 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
     torch="-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__"
     echo "separate exact consumers/separate.cu consumers/separate_other.cu $flags $([ -n "$RUN" ] || echo -rdc=true)" \
       "$torch -D__CUDA_NO_HALF2_OPERATORS__"
+    echo "jax_device exact frameworks/jax_device_test.cu gpu/main.cpp -I../examples/jax $flags -fmad=false"
+    echo "client exact consumers/client/main.cpp consumers/client/memory_cuda.cpp consumers/client/before.cu" \
+      "consumers/client/after.cu $flags -fmad=false"
     # Other launches of the update give the same bits, for grids of any size.
     echo "experiments exact benchmarks/experiments/experiments.cu $flags -fmad=false"
     # The main job, in each precision. It takes too long on a device in software.

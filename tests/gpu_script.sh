@@ -57,7 +57,8 @@ expect() {  # expect "N passed, N failed" status settings...
 # families_test.cu is two programs
 device=$(($(ls "$here"/gpu/*_test.cu | wc -l) + 1)) ranks=$(ls "$here"/nccl/*_test.cu | wc -l)
 contract=$(ls "$here"/contract/*.cu | wc -l)
-all=$((2 * device + 3 * ranks + contract + 8))  # no_code, gpu_network, c_api, separate, experiments, and train three times
+# no_code, gpu_network, c_api, separate, jax_device, client, experiments, and train three times
+all=$((2 * device + 3 * ranks + contract + 10))
 expect "$all passed, 0 failed" 0 PATH="$PATH"
 expect "$((all - 2)) passed, 2 failed" 1 FAILING=step
 expect "$((all - 3)) passed, 1 failed" 1 MISSING=overlap_test
