@@ -31,8 +31,8 @@ __global__ void increment(std::int32_t* count) { ++*count; }
 /// Enqueues the step on the stream: a kernel for each 64 tensors, and one that counts. Allocates and waits for nothing,
 /// so it can be captured into a graph; each replay then is a step of its own.
 inline cudaError_t enqueue(cudaStream_t stream, tensor const* tensors, std::size_t size, adamw const& rule,
-                           float const* lr, std::int32_t* count) {
-  constexpr unsigned block = 256, most_blocks = 1024;
+                           float const* lr, std::int32_t* count, unsigned most_blocks = 1024) {
+  constexpr unsigned block = 256;
   for (std::size_t begin = 0; begin < size; begin += batch::most) {
     batch all{};
     std::size_t const rows = std::min(batch::most, size - begin);

@@ -18,7 +18,7 @@ TEST_CASE("the AdamW step of examples/jax gives the bits of the host, step by st
   constexpr int steps = 5, eager = 2;
   constexpr float lr = 0.01f;
 
-  // More tensors than one launch takes, some of them empty, one larger than a block.
+  // More tensors than one launch takes, some of them empty, one larger than the grid.
   constexpr std::size_t tensors = batch::most + 3;
   std::vector<std::vector<float>> p, g, m, v;
   for (std::size_t i = 0; i < tensors; ++i) {
@@ -37,7 +37,7 @@ TEST_CASE("the AdamW step of examples/jax gives the bits of the host, step by st
     there.push_back({on_device(p[i]), on_device(g[i]), on_device(m[i]), on_device(v[i]), std::int64_t(p[i].size())});
   test::device_vector<std::int32_t> const count({0}, s);
   float* const rate = on_device({lr});
-  auto const step = [&] { test::cuda(enqueue(s, there.data(), there.size(), rule, rate, count.data())); };
+  auto const step = [&] { test::cuda(enqueue(s, there.data(), there.size(), rule, rate, count.data(), 2)); };
   for (int t = 0; t < eager; ++t) step();
   test::graph const graph(s, step);
   CHECK(graph.nodes == 3);

@@ -161,8 +161,10 @@ def refuses():
     x = [jnp.zeros(3) for _ in range(4)]
     fields = descent_jax.AdamW(0.1).fields
     shapes = [jax.ShapeDtypeStruct((), jnp.int32)] + [jax.ShapeDtypeStruct((3,), jnp.float32)] * 3
-    fails("a result has memory of its own; give input_output_aliases",
-          lambda: jax.ffi.ffi_call("descent_adamw", shapes)(jnp.float32(0.1), jnp.int32(0), *x, **fields))
+    for aliases in ({}, {5: 3}, {1: 0, 2: 1, 4: 2}):
+        fails("a result has memory of its own; give input_output_aliases",
+              lambda aliases=aliases: jax.ffi.ffi_call("descent_adamw", shapes, input_output_aliases=aliases)(
+                  jnp.float32(0.1), jnp.int32(0), *x, **fields))
     fails("there must be 4 arguments and 3 results per parameter, got 3 and 3",
           lambda: jax.ffi.ffi_call("descent_adamw", shapes, input_output_aliases={1: 0})(
               jnp.float32(0.1), jnp.int32(0), *x[:3], **fields))
