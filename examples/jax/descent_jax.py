@@ -3,7 +3,7 @@
 """descent's AdamW as a function in JAX, in place under jit.
 
     import descent_jax
-    descent_jax.register("descent_jax.so")  # made by build.py
+    descent_jax.register("./libdescent_jax.so")  # made by build.py
     opt = descent_jax.AdamW(1e-3)
     state = opt.init(params)
 

@@ -3,7 +3,7 @@
 """Optimizers of descent for PyTorch: in place on torch's tensors, on its current stream.
 
     import torch, descent_torch
-    torch.ops.load_library("descent_torch.so")  # made by build.py
+    torch.ops.load_library("./libdescent_torch.so")  # made by build.py
     opt = descent_torch.AdamW(model.parameters(), lr=1e-3, clip_norm=1.0)
 
 The classes take the place of those in torch.optim: groups, closures, learning-rate schedulers, hooks, state_dict.
