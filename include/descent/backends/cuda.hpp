@@ -27,7 +27,7 @@ struct cuda {
   cudaStream_t stream;
 
   using policy_kind = kind::backend;
-  using stream_type = cudaStream_t;
+  using stream_type = cudaStream_t;  ///< of step(stream)
   template <class Plan> using engine = detail::cuda_engine<Plan>;
   template <class Policy> using scaler = detail::cuda_scaler<Policy>;
 };

@@ -18,11 +18,12 @@ namespace descent {
 /// "W.remainder".
 class state_memory {
  public:
+  /// A piece as it was added.
   struct entry {
-    std::string name;
-    void* at;
-    std::int64_t count;  // -1 if not known
-    char const* type;
+    std::string name;    ///< as for save()
+    void* at;            ///< the first element
+    std::int64_t count;  ///< of elements, -1 if not known
+    char const* type;    ///< of an element: "float", "uint16", ...
   };
 
   /// Memory in the backend's reach, of the type and number of elements that the optimizer stores. A container or view
