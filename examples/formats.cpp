@@ -28,6 +28,8 @@ static_assert(bytes<ds::half, ds::master<float>, ds::dynamic_loss_scale, ds::cli
 static_assert(bytes<ds::bfloat16, ds::master<float>, ds::clip_norm> == 30);
 // the same master, of the value and the 16 bits that it lacks
 static_assert(bytes<ds::bfloat16, ds::master_remainder, ds::clip_norm> == 28);
+// a float master, from which the value is rounded at random
+static_assert(bytes<ds::bfloat16, ds::master<float>, ds::stochastic_values, ds::clip_norm> == 30);
 // bfloat16 alone: values and state, rounded at random
 static_assert(bytes<ds::bfloat16, ds::states<ds::bfloat16>, ds::stochastic_rounding, ds::clip_norm> == 16);
 // float, for comparison
@@ -72,6 +74,7 @@ void run() {
   double const bfloat16 = after_updates<ds::bfloat16>();
   double const with_master = after_updates<ds::bfloat16>(ds::master<float>{});
   double const with_remainder = after_updates<ds::bfloat16>(ds::master_remainder{});
+  double const from_master = after_updates<ds::bfloat16>(ds::master<float>{}, ds::stochastic_values{1});
   double const at_random = after_updates<ds::bfloat16>(ds::stochastic_rounding{1});
   std::puts("\n1 after 1000 updates of +0.0001");
   std::printf("float                                      %.4f\n", exact);
@@ -79,9 +82,11 @@ void run() {
   std::printf("bfloat16                                   %.4f\n", bfloat16);
   std::printf("bfloat16, master<float>                    %.4f\n", with_master);
   std::printf("bfloat16, master_remainder                 %.4f\n", with_remainder);
+  std::printf("bfloat16, master<float>, stochastic_values %.4f\n", from_master);
   std::printf("bfloat16, stochastic_rounding, mean        %.4f\n", at_random);
   claim(half == 1 && bfloat16 == 1, "small updates are lost in 16 bits");
   claim(std::fabs(with_master - exact) < 0.004 && with_remainder == with_master, "a master keeps them");
+  claim(std::fabs(from_master - exact) < 0.0003, "from a master it loses nothing on average");
   claim(std::fabs(at_random - exact) < 0.004, "random rounding keeps them on average");
 }
 

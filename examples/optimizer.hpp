@@ -5,9 +5,8 @@
 #include "parts/rules.hpp"
 #include "parts/schedule.hpp"
 
+#include <descent/any_optimizer.hpp>
 #include <descent/descent.hpp>
-
-#include <functional>
 
 namespace example {
 
@@ -22,27 +21,21 @@ auto make_optimizer(ds::parameters<Value> const& parameters, Rule const& rule, r
   else return ds::optimizer{parameters, rule, ds::learning_rate(rate), ds::clip_norm{clip}, policies..., backend};
 }
 
-/// An optimizer with any rule. Each rule gives an optimizer type of its own; this hides the type.
-struct any_optimizer {
-  std::function<void()> step;
-  std::function<ds::step_report()> report;
-};
-
 /// The optimizers of a group of rules. Each group is its own unit in optimizers/: all take long to compile.
 template <class Value, class Backend, class Group> struct optimizers;
 
 template <class Value, class Backend, class... Rules>
 struct optimizers<Value, Backend, rule_group<Rules...>> {
   /// Sets `made` if the rule is in the group.
-  static void make(any_optimizer& made, ds::parameters<Value> const& parameters, any_rule const& rule,
+  static void make(ds::any_optimizer& made, ds::parameters<Value> const& parameters, any_rule const& rule,
                    rate_schedule const& rate, double clip, Backend backend);
 };
 
 /// The optimizer of a rule known only at run time; with 16 bits, of a common rule.
 template <class Value, class Backend>
-any_optimizer make_optimizer(ds::parameters<Value> const& parameters, any_rule const& rule, rate_schedule const& rate,
-                             double clip, Backend backend) {
-  any_optimizer made;
+ds::any_optimizer make_optimizer(ds::parameters<Value> const& parameters, any_rule const& rule,
+                                 rate_schedule const& rate, double clip, Backend backend) {
+  ds::any_optimizer made;
   each_rule_group<sizeof(Value) < sizeof(float)>([&]<class Group>(Group) {
     optimizers<Value, Backend, Group>::make(made, parameters, rule, rate, clip, backend);
   });

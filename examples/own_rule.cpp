@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Two user-written rules that descent does not have: a sign method with momentum, and normalised descent, which needs
-// the norm of each tensor before it can move an element.
+// Three user-written rules that descent does not have: a sign method with momentum; normalised descent, which needs the
+// norm of each tensor before it can move an element; and Adam with a count of updates for each element.
 #include <descent/descent.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <vector>
 
@@ -54,6 +56,33 @@ struct normalised {
 static_assert(ds::update_rule<normalised> && ds::has_sums<normalised>);
 // end
 
+// snippet: counted
+/// Adam as tiny-cuda-nn has it for grids: it leaves an element whose gradient is 0 alone; n counts the updates of each.
+///
+///     m <- b1 m + (1 - b1) g     v <- b2 v + (1 - b2) g^2     n <- n + 1
+///     p <- p - lr sqrt(1 - b2^n) / (1 - b1^n) / (sqrt(v) + eps) m                   all of it only where g != 0
+struct counted_adam {
+  double lr = 1e-2, beta1 = 0.9, beta2 = 0.99, eps = 1e-15;
+
+  template <class Real> struct state { Real m, v, n; };
+  template <class Real> struct terms { Real lr, b1, a1, b2, a2, eps; };
+  static constexpr char const* slots[] = {"m", "v", "n"};
+  static constexpr bool counts(std::size_t slot) { return slot == 2; }  // n is an integer in memory
+
+  DESCENT_HD terms<double> at(std::int64_t) const { return {lr, beta1, 1 - beta1, beta2, 1 - beta2, eps}; }
+
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    using ds::pow, ds::select, ds::sqrt;
+    Real const one(1), m = k.b1 * s.m + k.a1 * g, v = k.b2 * s.v + k.a2 * g * g, n = s.n + one;
+    Real const rate = k.lr * sqrt(one - pow(k.b2, n)) / (one - pow(k.b1, n));
+    auto const none = g == Real(0);
+    s = {select(none, s.m, m), select(none, s.v, v), select(none, s.n, n)};
+    return select(none, p, p - rate / (sqrt(v) + k.eps) * m);
+  }
+};
+static_assert(ds::update_rule<counted_adam>);
+// end
+
 // snippet: flat
 /// A dead zone:   g <- 0 where |g| < width
 struct dead_zone {
@@ -83,9 +112,35 @@ template <class Rule> float distance_after(int steps, Rule rule) {
   return std::fabs(p[0] - 1);
 }
 
+/// Whether counted_adam does what a loop over elements does, whose count is an integer.
+bool counts() {
+  std::size_t const size = 1003;
+  std::vector<float> p(size, 1.f), g(size), want = p, m(size), v(size);
+  std::vector<std::uint32_t> n(size);
+  ds::parameters<float> params;
+  params.add("grid", p, g);
+  ds::optimizer opt{params, counted_adam{}};
+  float const lr = 1e-2f, b1 = 0.9f, b2 = 0.99f, a1 = 0.1f, a2 = 0.01f, eps = 1e-15f;
+  for (std::size_t t = 1; t <= 300; ++t) {
+    for (std::size_t i = 0; i < size; ++i) {
+      g[i] = t % (1 + i % 7) == 0 ? float((i * 37 + t * 101) % 257) / 256 - 0.5f : 0.f;
+      if (g[i] == 0) continue;
+      m[i] = b1 * m[i] + a1 * g[i];
+      v[i] = b2 * v[i] + a2 * g[i] * g[i];
+      auto const count = float(++n[i]);
+      float const rate = lr * std::sqrt(1 - std::pow(b2, count)) / (1 - std::pow(b1, count));
+      want[i] -= rate / (std::sqrt(v[i]) + eps) * m[i];
+    }
+    opt.step();
+  }
+  return p == want && std::ranges::equal(n, opt.state<2>("grid"));
+}
+
 int main() {
   float const first = distance_after(2000, sign_momentum{.lr = 1e-3, .momentum = 0.5});
   float const second = distance_after(1000, normalised{.lr = 0.1});
   std::printf("sign_momentum ends %g from the minimum, normalised %g\n", double(first), double(second));
-  return first < 0.01f && second < 0.01f ? 0 : 1;
+  bool const same = counts();
+  std::printf("counted_adam %s a loop with integer counts\n", same ? "equals" : "differs from");
+  return first < 0.01f && second < 0.01f && same ? 0 : 1;
 }

@@ -2,17 +2,19 @@
 // SPDX-License-Identifier: MIT
 #include "descent_c.h"
 
-#include "any_optimizer.hpp"
+#include "recipe.hpp"
 
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 struct descent_optimizer {
-  std::unique_ptr<c_api::any_optimizer> of;
+  c_api::made made;
+  descent_type type;
   double (*lr)(std::int64_t n, void* user) = nullptr;
   void* user = nullptr;
   std::int64_t steps = 0;
@@ -54,9 +56,9 @@ template <class F> descent_status with(descent_optimizer* optimizer, F const& f)
   return guarded([&] {
     require(optimizer, "the optimizer");
     try {
-      f(*optimizer->of);
+      f(optimizer->made.of);
     } catch (std::exception const& e) {
-      if (optimizer->of->is_device_error(e)) throw c_api::device_failed(e.what());
+      if (optimizer->made.is_device_error(e)) throw c_api::device_failed(e.what());
       throw;
     }
   });
@@ -76,9 +78,10 @@ descent_status descent_create(descent_optimizer** made, char const* rule, descen
   return guarded([&] {
     require(made, "`made`"), require(rule, "`rule`"), require(options, "`options`");
     c_api::recipe const r{rule, span_of(settings, settings_count, "`settings`"),
-                          span_of(parameters, parameters_count, "`parameters`"), *options};
-    auto optimizer = std::make_unique<descent_optimizer>();
-    optimizer->of = options->on_cuda ? c_api::make_on_cuda(r) : c_api::make_on_host(r);
+                          c_api::list_of(span_of(parameters, parameters_count, "`parameters`"), options->type),
+                          *options};
+    auto optimizer = std::make_unique<descent_optimizer>(
+        descent_optimizer{options->on_cuda ? c_api::make_on_cuda(r) : c_api::make_on_host(r), options->type});
     *made = optimizer.release();
   });
 }
@@ -120,7 +123,9 @@ descent_status descent_schedule(descent_optimizer* optimizer, double (*lr)(std::
   return with(optimizer, [&](auto&) { optimizer->lr = lr, optimizer->user = user; });
 }
 descent_status descent_rebind(descent_optimizer* optimizer, descent_parameter const* parameters, std::size_t count) {
-  return with(optimizer, [&](auto& of) { of.rebind(span_of(parameters, count, "`parameters`")); });
+  return with(optimizer, [&](auto& of) {
+    of.rebind(c_api::list_of(span_of(parameters, count, "`parameters`"), optimizer->type));
+  });
 }
 descent_status descent_get_report(descent_optimizer* optimizer, descent_report* report) {
   return with(optimizer, [&](auto& of) {
@@ -140,8 +145,10 @@ descent_status descent_save(descent_optimizer* optimizer,
                             void* user) {
   return with(optimizer, [&](auto& of) {
     if (!write) throw std::invalid_argument("`write` is null");
-    of.save([&](std::string const& name, void const* data, std::size_t bytes) {
-      if (int const code = write(name.c_str(), data, bytes, user))
+    of.save([&](std::string const& name, descent::any_elements const& elements) {
+      std::vector<std::byte> copy(elements.bytes());
+      optimizer->made.fetch(copy.data(), elements.data, copy.size());
+      if (int const code = write(name.c_str(), copy.data(), copy.size(), user))
         throw std::runtime_error("saving '" + name + "' failed: the callback returned " + std::to_string(code));
     });
   });
@@ -150,9 +157,11 @@ descent_status descent_load(descent_optimizer* optimizer,
                             int (*read)(char const* name, void* data, std::size_t bytes, void* user), void* user) {
   return with(optimizer, [&](auto& of) {
     if (!read) throw std::invalid_argument("`read` is null");
-    of.load([&](std::string const& name, void* data, std::size_t bytes) {
-      if (int const code = read(name.c_str(), data, bytes, user))
+    of.load([&](std::string const& name, descent::any_elements const& elements) {
+      std::vector<std::byte> saved(elements.bytes());
+      if (int const code = read(name.c_str(), saved.data(), saved.size(), user))
         throw std::runtime_error("loading '" + name + "' failed: the callback returned " + std::to_string(code));
+      return saved;
     });
   });
 }

@@ -64,7 +64,7 @@ typedef struct descent_optimizer descent_optimizer;
 char const* descent_message(void);
 
 /* Rules: "sgd", "adamw", "lion", "lamb", and "muon" for matrices with adamw for all other parameters; muon's own fields
-   are "muon.lr", "muon.momentum" and so on. Settings that are not given have the library's defaults. */
+   are "matrix.lr", "matrix.momentum" and so on. Settings that are not given have the library's defaults. */
 descent_status descent_create(descent_optimizer** made, char const* rule, descent_setting const* settings,
                               size_t settings_count, descent_parameter const* parameters, size_t parameters_count,
                               descent_options const* options);

@@ -11,11 +11,11 @@ namespace {
 struct host_backend {
   descent::host<> policy() const { return {}; }
   static bool is_device_error(std::exception const&) { return false; }
-  void fetch(void* to, void const* from, std::size_t bytes) const {
+  static void fetch(void* to, void const* from, std::size_t bytes) {
     if (bytes) std::memcpy(to, from, bytes);
   }
 };
 
 }  // namespace
 
-std::unique_ptr<c_api::any_optimizer> c_api::make_on_host(recipe const& r) { return make(r, host_backend{}); }
+c_api::made c_api::make_on_host(recipe const& r) { return make(r, host_backend{}); }

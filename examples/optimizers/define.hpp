@@ -5,20 +5,15 @@
 #include "../optimizer.hpp"
 #include "../parts/device.hpp"
 
-#include <memory>
-
 namespace example {
 
 template <class Value, class Backend, class... Rules>
-void optimizers<Value, Backend, rule_group<Rules...>>::make(any_optimizer& made,
+void optimizers<Value, Backend, rule_group<Rules...>>::make(ds::any_optimizer& made,
                                                             ds::parameters<Value> const& parameters,
                                                             any_rule const& rule, rate_schedule const& rate,
                                                             double clip, Backend backend) {
   auto const make_for = [&](auto const* chosen) {
-    if (!chosen) return;
-    using optimizer = decltype(make_optimizer(parameters, *chosen, rate, clip, backend));
-    std::shared_ptr<optimizer> const opt{new optimizer(make_optimizer(parameters, *chosen, rate, clip, backend))};
-    made = {.step = [opt] { opt->step(); }, .report = [opt] { return opt->report(); }};
+    if (chosen) made = make_optimizer(parameters, *chosen, rate, clip, backend);
   };
   (make_for(std::get_if<Rules>(&rule)), ...);
 }

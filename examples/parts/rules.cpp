@@ -4,6 +4,8 @@
 
 #include "text.hpp"
 
+#include <descent/core/fields.hpp>
+
 #include <iterator>
 #include <stdexcept>
 #include <type_traits>
@@ -63,74 +65,12 @@ named_rule const rules[] = {
 };
 static_assert(std::size(rules) == std::variant_size_v<any_rule>);
 
-/// Calls v(name, field) for each field of a rule.
+/// Calls v(name, field) for each field of a rule; a rule inside another one has momentum only.
 template <class Rule, class Visit> void fields(Rule& r, Visit v) {
-  if constexpr (requires { r.lr; }) v("lr", r.lr);
-  if constexpr (requires { r.final_lr; }) v("final_lr", r.final_lr);
-  if constexpr (requires { r.base_lr; }) v("base_lr", r.base_lr);
-  if constexpr (requires { r.first_lr; }) v("first_lr", r.first_lr);
-  if constexpr (requires { r.lr_decay; }) v("lr_decay", r.lr_decay);
-  if constexpr (requires { r.momentum; }) v("momentum", r.momentum);
-  if constexpr (requires { r.momentum_decay; }) v("momentum_decay", r.momentum_decay);
-  if constexpr (requires { r.dampening; }) v("dampening", r.dampening);
-  if constexpr (requires { r.rho; }) v("rho", r.rho);
-  if constexpr (requires { r.beta; }) v("beta", r.beta);
-  if constexpr (requires { r.beta1; }) v("beta1", r.beta1);
-  if constexpr (requires { r.beta2; }) v("beta2", r.beta2);
-  if constexpr (requires { r.beta3; }) v("beta3", r.beta3);
-  if constexpr (requires { r.nu; }) v("nu", r.nu);
-  if constexpr (requires { r.nu1; }) v("nu1", r.nu1);
-  if constexpr (requires { r.nu2; }) v("nu2", r.nu2);
-  if constexpr (requires { r.alpha; }) v("alpha", r.alpha);
-  if constexpr (requires { r.gamma; }) v("gamma", r.gamma);
-  if constexpr (requires { r.partial; }) v("partial", r.partial);
-  if constexpr (requires { r.eps; }) v("eps", r.eps);
-  if constexpr (requires { r.eps_root; }) v("eps_root", r.eps_root);
-  if constexpr (requires { r.initial; }) v("initial", r.initial);
-  if constexpr (requires { r.weight_decay; }) v("weight_decay", r.weight_decay);
-  if constexpr (requires { r.lambd; }) v("lambd", r.lambd);
-  if constexpr (requires { r.t0; }) v("t0", r.t0);
-  if constexpr (requires { r.power; }) v("power", r.power);
-  if constexpr (requires { r.reps; }) v("reps", r.reps);
-  if constexpr (requires { r.d0; }) v("d0", r.d0);
-  if constexpr (requires { r.d_coef; }) v("d_coef", r.d_coef);
-  if constexpr (requires { r.trust; }) v("trust", r.trust);
-  if constexpr (requires { r.at_zero; }) v("at_zero", r.at_zero);
-  if constexpr (requires { r.min_ratio; }) v("min_ratio", r.min_ratio);
-  if constexpr (requires { r.max_ratio; }) v("max_ratio", r.max_ratio);
-  if constexpr (requires { r.min_norm; }) v("min_norm", r.min_norm);
-  if constexpr (requires { r.eta_minus; }) v("eta_minus", r.eta_minus);
-  if constexpr (requires { r.eta_plus; }) v("eta_plus", r.eta_plus);
-  if constexpr (requires { r.min_step; }) v("min_step", r.min_step);
-  if constexpr (requires { r.max_step; }) v("max_step", r.max_step);
-  if constexpr (requires { r.nesterov; }) v("nesterov", r.nesterov);
-  if constexpr (requires { r.correction; }) v("correction", r.correction);
-  if constexpr (requires { r.centered; }) v("centered", r.centered);
-  if constexpr (requires { r.eps_inside; }) v("eps_inside", r.eps_inside);
-  if constexpr (requires { r.eps_hat; }) v("eps_hat", r.eps_hat);
-  if constexpr (requires { r.eps_outside; }) v("eps_outside", r.eps_outside);
-  if constexpr (requires { r.bias_correction; }) v("bias_correction", r.bias_correction);
-  if constexpr (requires { r.lr_inside; }) v("lr_inside", r.lr_inside);
-  if constexpr (requires { r.correct_rate; }) v("correct_rate", r.correct_rate);
-  if constexpr (requires { r.decay_after; }) v("decay_after", r.decay_after);
-  if constexpr (requires { r.decay_corrected; }) v("decay_corrected", r.decay_corrected);
-  if constexpr (requires { r.corrected_max; }) v("corrected_max", r.corrected_max);
-  if constexpr (requires { r.init_zero; }) v("init_zero", r.init_zero);
-  if constexpr (requires { r.undampened_first_step; }) v("undampened_first_step", r.undampened_first_step);
-  if constexpr (requires { r.full_first_step; }) v("full_first_step", r.full_first_step);
-  if constexpr (requires { r.raw_moment; }) v("raw_moment", r.raw_moment);
-  if constexpr (requires { r.joint_norm; }) v("joint_norm", r.joint_norm);
-  if constexpr (requires { r.clip; }) v("clip", r.clip);
-  if constexpr (requires { r.adapt; }) v("adapt", r.adapt);
-  if constexpr (requires { r.always; }) v("always", r.always);
-  if constexpr (requires { r.averaging; }) v("averaging", r.averaging);
-  if constexpr (requires { r.amsgrad; }) v("amsgrad", r.amsgrad);
-  if constexpr (requires { r.amsbound; }) v("amsbound", r.amsbound);
-  if constexpr (requires { r.decoupled; }) v("decoupled", r.decoupled);
-  if constexpr (requires { r.decay_by_lr; }) v("decay_by_lr", r.decay_by_lr);
-  if constexpr (requires { r.paper_weight; }) v("paper_weight", r.paper_weight);
-  if constexpr (requires { r.safeguard_warmup; }) v("safeguard_warmup", r.safeguard_warmup);
-  if constexpr (requires { r.rule; }) v("momentum", r.rule.momentum);
+  ds::each_field(r, [&](std::string const& name, auto& field) {
+    if (name == "rule.momentum") v(std::string("momentum"), field);
+    else if (!name.starts_with("rule.")) v(name, field);
+  });
 }
 
 }  // namespace
@@ -155,7 +95,7 @@ any_rule rule_named(std::string_view wanted) {
 
 std::vector<std::string> hyperparameters(any_rule const& rule) {
   std::vector<std::string> names;
-  auto const visit = [&](char const* name, auto) { names.emplace_back(name); };
+  auto const visit = [&](std::string const& name, auto) { names.push_back(name); };
   std::visit([&](auto r) { fields(r, visit); }, rule);
   return names;
 }
@@ -170,14 +110,14 @@ bool is_common(any_rule const& rule) { return holds_one(rule, common_rules{}); }
 
 double get(any_rule const& rule, std::string_view hyperparameter) {
   double value = 0;
-  auto const visit = [&](std::string_view name, auto x) { value = name == hyperparameter ? x : value; };
+  auto const visit = [&](std::string const& name, auto x) { value = name == hyperparameter ? double(x) : value; };
   std::visit([&](auto r) { fields(r, visit); }, rule);
   return value;
 }
 
 bool set(any_rule& rule, std::string_view hyperparameter, double value) {
   bool found = false;
-  auto const visit = [&](std::string_view name, auto& field) {
+  auto const visit = [&](std::string const& name, auto& field) {
     if (name != hyperparameter) return;
     field = static_cast<std::remove_reference_t<decltype(field)>>(value);
     found = true;

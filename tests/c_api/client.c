@@ -89,7 +89,7 @@ static double falling(int64_t n, void* user) { return *(double*)user / (double)(
 static void trains(char const* rule, descent_type type, double lr) {
   model m = {0}, n;
   descent_parameter p[2];
-  descent_setting const settings[] = {{"lr", lr}, {"weight_decay", 0}, {"muon.lr", lr}};
+  descent_setting const settings[] = {{"lr", lr}, {"weight_decay", 0}, {"matrix.lr", lr}};
   size_t const set = strcmp(rule, "muon") == 0 ? 3 : 2;
   descent_options const options = {.type = type, .clip_norm = 1, .loss_scale = type == DESCENT_FLOAT ? 0 : 64};
   descent_optimizer *opt = NULL, *resumed = NULL;
@@ -149,7 +149,7 @@ static void settings_and_errors(void) {
   CHECK(opt == NULL);
   setting.name = "rate";
   CHECK(descent_create(&opt, "sgd", &setting, 1, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
-  CHECK(strcmp(descent_message(), "the rule has no field 'rate'") == 0);
+  CHECK(strncmp(descent_message(), "the rule has no field 'rate'; it has lr, ", 40) == 0);
   setting.name = "lr", setting.value = -1;
   CHECK(descent_create(&opt, "sgd", &setting, 1, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
   CHECK(strstr(descent_message(), "lr") != NULL);

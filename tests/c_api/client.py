@@ -93,7 +93,7 @@ for each in (opt, again):
     each.step()
 assert opt.w[:] == again.w[:]
 assert lib.descent_set(opt.of, 0, b"rho", c.c_double(1)) == 1
-assert lib.descent_message() == b"the rule has no field 'rho'"
+assert lib.descent_message().startswith(b"the rule has no field 'rho'; it has lr, ")
 for each in (opt, again):
     lib.descent_destroy(each.of)
 print("python: ok")

@@ -201,4 +201,21 @@ TEST_CASE("storage types are four and have names") {
   CHECK(!ds::storage_type<int>);
   CHECK(!ds::storage_type<long double>);
   CHECK(!ds::storage_type<float const>);
+  CHECK(!ds::storage_type<std::uint32_t>);
+  CHECK(ds::type_name<std::uint32_t>() == std::string_view("uint32"));
+}
+
+TEST_CASE("counts: whole numbers pass through, fractions are cut off, what is out of range becomes its end") {
+  constexpr auto infinity = std::numeric_limits<double>::infinity();
+  constexpr std::uint32_t largest = ~0u;
+  auto const of = [](auto x) { return narrow<std::uint32_t>(x); };
+  for (std::uint32_t n : {0u, 1u, 7u, (1u << 24) - 1, 1u << 24, 1u << 31}) {
+    CHECK(of(widen<float>(n)) == n);
+    CHECK(of(widen<double>(n)) == n);
+  }
+  CHECK(of(widen<double>(largest)) == largest);
+  CHECK(widen<float>((1u << 24) + 1) == 0x1p24f);
+  CHECK((of(2.75f) == 2 && of(2.75) == 2 && of(-0.f) == 0 && of(-1.f) == 0 && of(-infinity) == 0));
+  CHECK((of(0x1p32f) == largest && of(0x1p32) == largest && of(infinity) == largest && of(std::nanf("")) == 0));
+  CHECK(of(0x1.fffffep31f) == 0xffffff00u);
 }

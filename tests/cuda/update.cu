@@ -12,6 +12,7 @@
 ///     guard: update_packets  (scope)2>, states                          loads 4 stores 3 registers 64
 ///     guard: update_packets  master_remainder                           loads 7 stores 6 registers 64
 ///     guard: update_packets  stochastic_rounding                        loads 4 stores 3 registers 64 random
+///     guard: update_packets  stochastic_values                          loads 7 stores 7 registers 64 random
 ///     guard: update_packets  dynamic_loss_scale                         loads 9 stores 10 registers 64 zeroing 1
 ///     guard: measure_chunks  plan<float, float                          loads 2 stores 0 registers 64
 ///     guard: measure_chunks  plan<half, half                            loads 1 stores 0 registers 64
@@ -28,9 +29,11 @@
 /// in accesses of 16 bytes for a packet of 8 elements; `zeroing` is the number in a skipped step that zeroes gradients.
 /// A chain moves what its rule and its transforms' states move. Where ranks add in order and clip by norm, the first
 /// pass has 80 registers for three blocks on a multiprocessor, and stores half of a packet of sums number by number on
-/// sm_80 and sm_90. Then the update needs more than 64 registers: 10 more on sm_90.
+/// sm_80 and sm_90. Then the update needs more than 64 registers: 10 more on sm_90. The random numbers of a value beside
+/// its master need 2 more on sm_80.
 ///
 ///     spills: update_packets  master<float>, sharded<ranks  stack 40
+///     spills: update_packets  stochastic_values             stack 8
 ///
 /// Policies that a step does not have cost nothing. The machine code of the plain updates is recorded; code.py reports
 /// where it has changed.
@@ -75,6 +78,7 @@ using in_bfloat16 = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::clip
 using with_remainder = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::master_remainder>;
 using at_random =
     detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::stochastic_rounding, ds::states<ds::bfloat16>>;
+using master_at_random = detail::plan<ds::bfloat16, ds::bfloat16, ds::adamw, ds::master<float>, ds::stochastic_values>;
 using whole_step = detail::plan<ds::half, ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm,
                                 ds::ema, ds::zero_grad>;
 
@@ -85,6 +89,7 @@ static_assert(update_bytes<in_half> == (7 + 7) * 16);
 static_assert(update_bytes<in_bfloat16> == (4 + 3) * 16);
 static_assert(update_bytes<with_remainder> == (7 + 6) * 16);
 static_assert(update_bytes<at_random> == (4 + 3) * 16);
+static_assert(update_bytes<master_at_random> == (7 + 7) * 16);
 static_assert(update_bytes<whole_step> == (9 + 10) * 16);
 template <class Plan>
 constexpr auto pass_bytes = Plan::pass_bytes({true, true}) * detail::packet_size;
@@ -104,6 +109,7 @@ KERNELS(in_half)
 KERNELS(in_bfloat16)
 template __global__ void detail::each_packet(detail::update_packets<with_remainder>);
 template __global__ void detail::each_packet(detail::update_packets<at_random>);
+template __global__ void detail::each_packet(detail::update_packets<master_at_random>);
 template __global__ void detail::each_packet(detail::update_packets<whole_step>);
 
 /// The same with ranks; their communicator is never called.

@@ -53,11 +53,11 @@ template <class T, class Real> void check() {
       for (int j = 0; j < 8; ++j) CHECK(d.lane[j] == (j < size ? widen<double>(in[j + 1]) : 0));
 
       T out[10];
-      for (T& x : out) x = narrow<T>(-99.f);
+      for (T& x : out) x = narrow<T>(99.f);
       write(out + 1, r, e);
-      CHECK(widen<float>(out[0]) == -99);
-      for (int j = 0; j < 8; ++j) CHECK(widen<float>(out[j + 1]) == (j < size ? widen<float>(in[j + 1]) : -99));
-      CHECK(widen<float>(out[9]) == -99);
+      CHECK(widen<float>(out[0]) == 99);
+      for (int j = 0; j < 8; ++j) CHECK(widen<float>(out[j + 1]) == (j < size ? widen<float>(in[j + 1]) : 99));
+      CHECK(widen<float>(out[9]) == 99);
     }
 }
 
@@ -140,6 +140,9 @@ TEST_CASE("packets of every length read, widen, round and write each type, and t
   check<float, pack>();
   check<half, pack>();
   check<bfloat16, pack>();
+  check<std::uint32_t, float>();
+  check<std::uint32_t, double>();
+  check<std::uint32_t, pack>();
 }
 
 TEST_CASE("rounding to storage and back gives what storing would have given") {
@@ -267,6 +270,33 @@ TEST_CASE("value, slow weights and state are rounded with random numbers of thei
     CHECK(widen<float>(p.slow[8 + j]) == rounded(slow + 0.5f * (fast - slow), of_slow, j));
     CHECK(widen<float>(p.value[8 + j]) == widen<float>(p.slow[8 + j]));
   }
+}
+
+TEST_CASE("a value beside a master is rounded with random numbers that nothing else uses, by lanes or one by one") {
+  packets<half, float, ds::master<bfloat16>, ds::states<half>, ds::stochastic_values, ds::ema> p;
+  p.start();
+  p.step.t = 9;
+  p.step.rounding_seed = 5;
+  p.step.take = 1;
+  for (float& g : p.gradient) g = -0x1.01p-20f;  // the master rounds to multiples of 2^-27, the value of 2^-24
+  for (int i = 0; i < 16; ++i) p.master[i] = narrow<bfloat16>(0x1p-24f * (1 + 0.125f * float(i)));
+  auto lanes = p;
+  p.update();
+  if (has_lanes()) {
+    lanes.update_in_lanes();
+    CHECK(same(lanes.value + 8, p.value + 8));
+    CHECK(same(lanes.master + 8, p.master + 8));
+  }
+  constexpr int of_value = 3;  // after the master, the slow weights and one member of the state
+  auto const random = random_bits(5, 9, (64 + 8) / 8, of_value);
+  int moved = 0;
+  for (int j = 0; j < 8; ++j) {
+    float const master = widen<float>(p.master[8 + j]);
+    CHECK(widen<float>(p.value[8 + j]) == widen<float>(narrow_stochastic<half>(master, random.bits[j])));
+    CHECK(p.average[8 + j] == master);
+    moved += widen<float>(p.value[8 + j]) != master;
+  }
+  CHECK(moved > 0);
 }
 
 TEST_CASE("what is owned starts as the value, and the average takes the value as it is stored") {

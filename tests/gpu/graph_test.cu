@@ -3,6 +3,7 @@
 // Steps in captured graphs: what a replay does, what a capture refuses, and what a step never does.
 #include "support.cuh"
 
+#include <descent/any_optimizer.hpp>
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
@@ -183,17 +184,19 @@ TEST_CASE("optimizers on two streams do not disturb each other") {
 TEST_CASE("step(stream): steps on several streams are those on one, in order with all else") {
   test::stream own, first, second;
   test::tensors<half> x{model, own}, y{model, own};
-  auto a = make(x), b = make(y);
+  auto a = make(x);
+  descent::any_optimizer b{make(y)};
   for (std::uint64_t t = 1; t <= 6; ++t) {
     test::stream const& s = t % 3 == 0 ? own : t % 3 == 1 ? first : second;
     x.new_gradients(t), y.new_gradients(t);
     x.send_gradients(), own.wait();
     y.device_gradient.put(y.gradient, s);  // its order after the step before is that of the optimizer's stream
-    for (auto* opt : {&a, &b}) opt->group(0).lr = 0.01 * double(t);
-    a.step(), b.step(s);
+    a.group(0).lr = 0.01 * double(t), b.set(0, "lr", 0.01 * double(t));
+    a.step(), b.step(cudaStream_t(s));
     CHECK(a.report().grad_norm == b.report().grad_norm);
   }
   CHECK(a.report().step == 6);
+  CHECK_THROWS_AS(b.step(&a), std::logic_error);  // another pointer
   CHECK(test::same_bits(x.device_value.get(own), y.device_value.get(own)));
 }
 

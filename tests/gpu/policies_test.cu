@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 // Every policy of the step does the same on the device as on the host, bit for bit.
 #include "support.cuh"
+#include "support/counted.hpp"
 
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
@@ -102,7 +103,13 @@ TEST_CASE("averages and lookahead agree") {
 }
 TEST_CASE("random rounding and noise draw the same numbers") {
   agrees<ds::bfloat16>(ds::adamw{}, ds::stochastic_rounding{7}, ds::states<ds::bfloat16>{}, ds::clip_norm{1});
+  agrees<ds::bfloat16>(ds::adamw{}, ds::stochastic_values{7}, ds::master<float>{}, ds::ema{.decay = 0.5},
+                       ds::clip_norm{1});
   agrees<double>(ds::adamw{}, ds::gradient_noise{.eta = 1, .seed = 9}, ds::clip<ds::norm::inf>{0.5});
+}
+TEST_CASE("counts in the state agree") {
+  agrees<ds::bfloat16>(test::mean_descent{}, ds::states<ds::bfloat16>{}, ds::zero_grad{});
+  agrees<double>(test::mean_descent{});
 }
 TEST_CASE("the remainder of a master agrees") {
   agrees<ds::bfloat16>(ds::adamw{}, ds::master_remainder{}, ds::clip_adaptive{});

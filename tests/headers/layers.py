@@ -13,11 +13,11 @@ version.hpp
 core report.hpp
 detail/util backends
 parameters.hpp
-policies schedules
+any_elements.hpp policies schedules
 detail/rule detail/step
 rules transforms detail/ranks detail/matrix detail/optimizer
 presets detail/host detail/cuda
-optimizer.hpp cuda.cuh detail/net detail/minimizers
+optimizer.hpp any_optimizer.hpp cuda.cuh detail/net detail/minimizers
 cost.hpp matrices minimizers training comm adapters
 descent.hpp
 descent.cuh

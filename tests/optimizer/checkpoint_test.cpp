@@ -27,6 +27,7 @@
 #include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
+#include "support/counted.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
 
@@ -241,14 +242,25 @@ TEST_CASE("checkpoint: another number of elements is refused, with the name and 
 }
 
 TEST_CASE("checkpoint: save() and load() go on to the bit with whatever the optimizer has") {
-  SUBCASE("half with masters, averages, slow weights and a loss scale") {
+  SUBCASE("half, rounded at random from masters; averages, slow weights and a loss scale") {
     goes_on_from_file<half>(
         [](model<half>& m) {
-          return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::amp::O2{}, ds::swa{.start = 3, .every = 2},
-                               ds::lookahead{.k = 3}, ds::clip_norm{1}};
+          return ds::optimizer{
+              m.parameters(),        ds::adamw{.lr = 1e-2}, ds::amp::O2{},           ds::swa{.start = 3, .every = 2},
+              ds::lookahead{.k = 3}, ds::clip_norm{1},      ds::stochastic_values{2}};
         },
         {"W.average", "W.master", "W.slow", "W.state.m", "W.state.v", "b.average", "b.master", "b.slow", "b.state.m",
          "b.state.v", "loss_scale", "made_by", "step"});
+  }
+  SUBCASE("a count") {
+    goes_on_from_file<bfloat16>(
+        [](model<bfloat16>& m) {
+          ds::chain const rule{ds::gradient_trace{}, test::mean_descent{}};
+          ds::optimizer opt{m.parameters(), rule, ds::states<bfloat16, half>{}};  // of sum and b
+          CHECK(opt.template state<2>("W").size_bytes() == 600);
+          return opt;
+        },
+        {"W.state.n", "W.state.sum", "W.state.trace", "b.state.n", "b.state.sum", "b.state.trace", "made_by", "step"});
   }
   SUBCASE("a remainder, and a member of the state that this setting does not store") {
     goes_on_from_file<bfloat16>(

@@ -573,6 +573,8 @@ TEST_CASE("swap_average() twice changes no bit, and training goes on as if it ha
   CHECK(same_bits(train(true), train(false)));
   CHECK(same_bits(train(true, ds::master<float>{}), train(false, ds::master<float>{})));
   CHECK(same_bits(train(true, ds::stochastic_rounding{3}), train(false, ds::stochastic_rounding{3})));
+  auto const beside = [&](bool swaps) { return train(swaps, ds::master<float>{}, ds::stochastic_values{3}); };
+  CHECK(same_bits(beside(true), beside(false)));
 }
 
 TEST_CASE("averages are their formulas") {
@@ -648,10 +650,10 @@ TEST_CASE("lookahead is its formula, and its fast weights go on from the slow on
 TEST_CASE("a frozen group is untouched by everything that a step does, and its gradients count nowhere") {
   problem<half> p(sizes);
   p.group = {0, 0, 1, 0};
-  ds::optimizer opt{p.parameters(),       ds::adamw{.lr = 0.1},      ds::master<float>{},
-                    ds::states<half>{},   ds::ema{.decay = 0.5},     ds::lookahead{.k = 2},
-                    ds::zero_grad{},      ds::clip_norm{100},        ds::clip_value{0.5},
-                    ds::gradient_noise{}, ds::stochastic_rounding{}, ds::dynamic_loss_scale{.init = 1}};
+  ds::optimizer opt{p.parameters(),       ds::adamw{.lr = 0.1},    ds::master<float>{},
+                    ds::states<half>{},   ds::ema{.decay = 0.5},   ds::lookahead{.k = 2},
+                    ds::zero_grad{},      ds::clip_norm{100},      ds::clip_value{0.5},
+                    ds::gradient_noise{}, ds::stochastic_values{}, ds::dynamic_loss_scale{.init = 1}};
   p.set_gradients(1);
   opt.step();
   auto const kept = [&] {

@@ -23,7 +23,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 using namespace test;
@@ -138,14 +140,76 @@ TEST_CASE("half values and states are rounded at random, each with numbers of it
   CHECK(std::abs(correlation) < 5 / std::sqrt(double(state.size())));
 }
 
+TEST_CASE("values beside a master are the master rounded at random: without bias, and the master does not notice") {
+  auto const check = [](auto type, auto... states) {
+    using Value = decltype(type);
+    constexpr double spacing = std::is_same_v<Value, half> ? 0x1p-10 : 0x1p-7;  // from 1 to 2
+    auto const numbers = [](auto const& view) { return std::vector<float>(view.begin(), view.end()); };
+    problem<Value, float> p(large), q(large);
+    for (auto* one : {&p, &q})
+      for (auto& tensor : one->value)
+        for (Value& x : tensor) x = ds::narrow<Value>(1.5f);
+    auto const make = [&](auto& x, auto... rounding) {
+      return ds::optimizer{x.parameters(),       ds::adamw{.lr = 1e-3}, ds::master<float>{},
+                           ds::skip_nonfinite{}, ds::ema{.decay = 0.9}, states...,
+                           rounding...};
+    };
+    auto opt = make(p, ds::stochastic_values{3});
+    auto nearest = [&] {
+      if constexpr (sizeof...(states) > 0) return make(q, ds::stochastic_rounding{3});
+      else return make(q);
+    }();
+    double sum = 0, variance = 0;  // of the errors, in units of the spacing
+    std::size_t strangers = 0, away = 0, count = 0;
+    for (int t = 1; t <= 20; ++t) {
+      p.set_gradients(t);
+      for (auto& tensor : p.grad)
+        for (float& g : tensor) g = std::abs(g);  // all masters of a step are equally far from a neighbour
+      q.grad = p.grad;
+      auto const before = p.value;
+      if (t == 10) {
+        p.grad[0][7] = NAN;
+        opt.step();
+        CHECK(same_bits(p.value, before));
+        continue;
+      }
+      opt.step(), nearest.step();
+      for (std::size_t k = 0; k < p.value.size(); ++k) {
+        auto const master = numbers(opt.master(p.name(k)));
+        REQUIRE(same_bits(master, numbers(nearest.master(p.name(k)))));
+        REQUIRE(same_bits(numbers(opt.average(p.name(k))), numbers(nearest.average(p.name(k)))));
+        for (std::size_t i = 0; i < master.size(); ++i) {
+          double const x = double(master[i]), y = ds::widen<double>(p.value[k][i]);
+          double const below = std::floor(x / spacing) * spacing, part = (x - below) / spacing;
+          REQUIRE((x > 1 && x < 2));
+          strangers += y != below && y != (part > 0 ? below + spacing : below);
+          away += y != ds::widen<double>(q.value[k][i]);
+          sum += (y - x) / spacing, variance += part * (1 - part), ++count;
+        }
+      }
+    }
+    CHECK(strangers == 0);
+    CHECK(std::abs(sum) < 5 * std::sqrt(variance));
+    CHECK(variance > 0.1 * double(count));
+    CHECK(away > count / 10);
+    for (std::size_t s : {0u, 1u}) {
+      auto const a = opt.state("tensor0", s), b = nearest.state("tensor0", s);
+      CHECK(std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+    }
+  };
+  check(bfloat16{});
+  check(half{}, ds::states<bfloat16>{});
+}
+
 TEST_CASE("one seed gives the same bits for any number of threads and any system, another seed gives others") {
   auto const train = [](std::uint64_t seed, auto backend) {
     problem<half> p(large);
     ds::optimizer opt{p.parameters(),
                       ds::adamw{.lr = 0.01},
                       ds::states<bfloat16>{},
+                      ds::master<bfloat16>{},
                       ds::gradient_noise{.eta = 0.1, .seed = seed + 1},
-                      ds::stochastic_rounding{seed},
+                      ds::stochastic_values{seed},
                       ds::lookahead{.k = 2},
                       backend};
     for (int t = 1; t <= 3; ++t) p.set_gradients(t), opt.step();
@@ -205,7 +269,7 @@ TEST_CASE("noise and rounding depend on the number of the element alone, not on 
     std::size_t at = 0;
     for (std::size_t n : sizes) p.add("w" + std::to_string(at), value.data() + at, gradient.data() + at, n), at += n;
     REQUIRE(at == 256);
-    ds::optimizer opt{p, rule, ds::gradient_noise{.eta = 0.1}, ds::stochastic_rounding{5}};
+    ds::optimizer opt{p, rule, ds::gradient_noise{.eta = 0.1}, ds::master<float>{}, ds::stochastic_values{5}};
     for (int t = 0; t < 4; ++t) opt.step();
     return value;
   };

@@ -29,6 +29,7 @@
 #include <descent/schedules/warmup.hpp>
 
 #include <doctest/doctest.h>
+#include "support/counted.hpp"
 #include "support/ranks.hpp"
 
 #include <atomic>
@@ -58,6 +59,7 @@ TEST_CASE("ranks do what one process does: rules, with and without sums") {
   same_as_alone<float>(ds::prodigy{.d0 = 1e-3});    // over the model, and with memory
   same_as_alone<float>(ds::dog{});                  // its memory comes with the sums alone
   same_as_alone<double>(ds::nadam{});
+  same_as_alone<bfloat16, float>(test::mean_descent{}, ds::states<bfloat16>{});  // an integer in the state
 }
 
 TEST_CASE("ranks do what one process does: policies") {
@@ -67,6 +69,7 @@ TEST_CASE("ranks do what one process does: policies") {
   same_as_alone<float>(ds::sgd{}, ds::gradient_noise{.eta = 0.1, .seed = 3}, ds::lookahead{.k = 2});
   same_as_alone<float>(ds::adam{}, ds::clip_value{0.25}, ds::zero_grad{}, ds::maximize{});
   same_as_alone<bfloat16, float>(ds::adamw{}, ds::stochastic_rounding{7});
+  same_as_alone<bfloat16, float>(ds::adamw{}, ds::master<float>{}, ds::stochastic_values{7});
   same_as_alone<half, float>(ds::adamw{}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 1},
                              ds::states<bfloat16>{});
   same_as_alone<bfloat16, float>(ds::lion{}, ds::master_remainder{});

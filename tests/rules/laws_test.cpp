@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <descent/core/fields.hpp>
+#include <descent/detail/optimizer/made_by.hpp>
+#include <descent/detail/util/each_number.hpp>
 #include <descent/parameters.hpp>
 #include <descent/policies/storage.hpp>
 
@@ -243,5 +246,26 @@ TEST_CASE("trap 10: gradients of zero in pure half give no 0 / 0, with an eps th
     for (int t = 0; t < 10; ++t) opt.step();
     CHECK(opt.report().step == 10);
     for (descent::half x : p.value[0]) CHECK_UNARY(std::isfinite(descent::widen<double>(x)));
+  });
+}
+
+TEST_CASE("every rule: each number in it can be read and set by its name") {
+  each_rule_once([]<class Rule>() {
+    Rule rule;
+    int numbers = 0, named = 0;
+    REQUIRE(descent::detail::each_number(rule, [&](auto) { ++numbers; }));
+    std::vector<std::string> names;
+    descent::each_field(rule, [&](std::string const& name, auto& field) {
+      names.push_back(name);
+      field = static_cast<std::remove_reference_t<decltype(field)>>(++named % 2);
+    });
+    CAPTURE(descent::detail::plain_name<Rule>());
+    CHECK(named == numbers);
+    int k = 0;
+    for (std::string const& name : names) {
+      CHECK(descent::get_field(rule, name) == ++k % 2);
+      descent::set_field(rule, name, 1);
+      CHECK(descent::get_field(rule, name) == 1);
+    }
   });
 }

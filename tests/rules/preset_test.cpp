@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#include <descent/core/fields.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/presets/rules.hpp>
 #include <descent/rules/adadelta.hpp>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -636,3 +638,85 @@ TEST_CASE("ensmallen: AdaBelief, AMSGrad, AdaBound, AMSBound, QHUpdate, Optimist
 }
 
 TEST_CASE("presets whose rule is ours state what differs in defaults") { CHECK(preset::torch::SparseAdam().eps_hat); }
+
+// ---- hyperparameters that are floats elsewhere ----------------------------------------------------------------------
+
+namespace {
+
+/// How far apart adamw and a client's loop with floats are in 3000 steps of 256 elements.
+struct apart {
+  bool same_m = true, same_v = true, same_p = true;  // the bits, all the time
+  double m = 0, v = 0, p = 0;  // the largest differences at the end, of m and p divided by the largest one
+  double update[4] = {};  // the largest relative differences of steps 1 to 9, 10 to 99, 100 to 999 and 1000 to 3000
+};
+
+/// How the client finds m / (1 - b1^t) and v / (1 - b2^t): by factors or by divisors found in double, or by powf.
+enum class correction { factor, divisor, powf };
+
+apart from_a_loop(descent::adamw const& rule, correction how) {
+  constexpr std::size_t n = 256;
+  constexpr float lr = 1e-3f, b1 = 0.9f, b2 = 0.999f, eps = 1e-8f, wd = 0.1f;
+  std::vector<float> p(n), g(n), q(n), m(n), v(n);
+  for (std::size_t i = 0; i < n; ++i) p[i] = q[i] = 1 + float(i) / n;
+  descent::parameters<float> list;
+  list.add("w", p, g);
+  descent::optimizer opt{list, rule};
+  auto const ours_m = opt.state("w", "m"), ours_v = opt.state("w", "v");
+  apart found;
+  for (int t = 1; t <= 3000; ++t) {
+    double const d1 = 1 - descent::power(double(b1), t), d2 = 1 - descent::power(double(b2), t);
+    double const ours_d1 = 1 - descent::power(rule.beta1, t), ours_d2 = 1 - descent::power(rule.beta2, t);
+    for (std::size_t i = 0; i < n; ++i)
+      g[i] = float((std::uint64_t(i) * 2654435761u + std::uint64_t(t) * 40503u * 97u) % 65521) / 32768 - 0.7f;
+    opt.step();
+    for (std::size_t i = 0; i < n; ++i) {
+      m[i] = b1 * m[i] + (1 - b1) * g[i];
+      v[i] = b2 * v[i] + (1 - b2) * g[i] * g[i];
+      float mh, vh;
+      if (how == correction::factor) mh = m[i] * float(1 / d1), vh = v[i] * float(1 / d2);
+      else if (how == correction::divisor) mh = m[i] / float(d1), vh = v[i] / float(d2);
+      else mh = m[i] / (1 - std::pow(b1, float(t))), vh = v[i] / (1 - std::pow(b2, float(t)));
+      q[i] -= lr * (mh / (std::sqrt(vh) + eps) + wd * q[i]);
+
+      found.same_m &= ours_m[i] == m[i], found.same_v &= ours_v[i] == v[i], found.same_p &= p[i] == q[i];
+      double const u = double(mh) / std::sqrt(double(vh));
+      double const ours = double(ours_m[i]) / ours_d1 / std::sqrt(double(ours_v[i]) / ours_d2);
+      double& largest = found.update[std::min(3, int(std::log10(t)))];
+      if (std::abs(u) > 0.1) largest = std::max(largest, std::abs(ours / u - 1));
+    }
+  }
+  auto const largest_of = [](auto const& x) {
+    return std::abs(
+        double(*std::max_element(x.begin(), x.end(), [](float a, float b) { return std::abs(a) < std::abs(b); })));
+  };
+  for (std::size_t i = 0; i < n; ++i) {
+    found.m = std::max(found.m, std::abs(double(ours_m[i]) - double(m[i])) / largest_of(m));
+    found.v = std::max(found.v, std::abs(double(ours_v[i]) / double(v[i]) - 1));
+    found.p = std::max(found.p, std::abs(double(p[i]) - double(q[i])) / largest_of(q));
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a client's AdamW whose fields are floats: in_floats gives its moments to the bit, doubles nearly") {
+  descent::adamw const doubles{.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1};
+  descent::adamw const floats = descent::in_floats(doubles);
+  CHECK((floats.beta1 == double(0.9f) && floats.beta2 == double(0.999f) && floats.lr == double(1e-3f)));
+  auto const largest = [](apart const& x) { return *std::max_element(x.update, x.update + 4); };
+
+  // The table in docs/optimizers.md.
+  apart const factor = from_a_loop(floats, correction::factor);
+  CHECK((factor.same_m && factor.same_v && factor.same_p));
+  apart const divisor = from_a_loop(floats, correction::divisor);
+  CHECK((divisor.same_m && divisor.same_v && !divisor.same_p));
+  CHECK((largest(divisor) < 1.5e-7 && divisor.p < 6e-7));
+  apart const powf = from_a_loop(floats, correction::powf);
+  CHECK((powf.same_m && powf.same_v && !powf.same_p));
+  CHECK((powf.update[0] < 4e-6 && powf.update[1] < 1.5e-6 && powf.update[2] < 3e-7 && powf.update[3] < 1e-7 &&
+         powf.p < 6e-7));
+  apart const other = from_a_loop(doubles, correction::factor);
+  CHECK((other.m > 2e-7 && other.m < 5e-7 && other.v > 1e-5 && other.v < 2e-5));
+  CHECK((other.update[0] < 7e-7 && other.update[1] < 1.5e-6 && other.update[2] < 5e-6));
+  CHECK((other.update[3] > 6e-6 && other.update[3] < 8e-6 && other.p > 1e-6 && other.p < 1.5e-5));
+}

@@ -110,6 +110,26 @@ concept has_optional_state = requires(R const r, std::size_t slot) {
   { r.uses(slot) } -> std::same_as<bool>;
 };
 
+/// Counts: `static constexpr bool counts(std::size_t slot)` says that a member of the state is a whole number from 0
+/// on, such as an element's number of updates. update sees a Real, exact up to 2^24 in float and 2^32 in double. In
+/// memory it is a std::uint32_t, whatever states<T...> says, and never rounded at random.
+template <class R>
+concept has_counts = requires(std::size_t slot) {
+  { R::counts(slot) } -> std::same_as<bool>;
+};
+namespace detail {
+template <class R> constexpr bool is_count([[maybe_unused]] std::size_t slot) {
+  if constexpr (has_counts<R>) return R::counts(slot);
+  else return false;
+}
+/// The number of counts before a member.
+template <class R> constexpr std::size_t counts_before(std::size_t slot) {
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < slot; ++i) n += is_count<R>(i);
+  return n;
+}
+}  // namespace detail
+
 /// State for sums only: `update` neither reads nor changes that member, and sees 0 there.
 template <class R>
 concept has_state_for_sums = requires(std::size_t slot) {

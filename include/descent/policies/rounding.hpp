@@ -17,11 +17,21 @@ namespace descent {
 ///
 ///     x -> the neighbour above with probability (x - below) / (above - below), else the one below
 ///
+/// A value that has a master or a remainder is not rounded: it stays the master rounded to nearest.
 /// The random numbers depend only on seed, step and element, never on launch geometry, devices or ranks.
 struct stochastic_rounding {
   std::uint64_t seed = 0;  ///< of the random numbers
 
   using policy_kind = kind::rounding;
+};
+
+/// The same, and also for values beside a master: the value is the master rounded at random, not to nearest. The master
+/// has the bits that it has without this policy. Needs a 16-bit value beside a master<M>.
+struct stochastic_values {
+  std::uint64_t seed = 0;  ///< of the random numbers
+
+  using policy_kind = kind::rounding;
+  static constexpr bool beside_master = true;  ///< values beside a master are rounded, too
 };
 
 namespace detail {

@@ -37,10 +37,11 @@ class state_memory {
 
  private:
   template <class T> state_memory& take(std::string name, T* at, std::int64_t count) {
-    static_assert(storage_type<T> || std::is_same_v<T, std::uint16_t>,
-                  "state_memory::add: elements are double, float, half or bfloat16, or std::uint16_t for a remainder");
+    static_assert(storage_type<T> || count_type<T> || std::is_same_v<T, std::uint16_t>,
+                  "state_memory::add: elements are double, float, half or bfloat16, or std::uint16_t for a remainder, "
+                  "std::uint32_t for a count");
     char const* type = "uint16";
-    if constexpr (storage_type<T>) type = type_name<T>();
+    if constexpr (storage_type<T> || count_type<T>) type = type_name<T>();
     entries_.push_back({std::move(name), at, count, type});
     return *this;
   }

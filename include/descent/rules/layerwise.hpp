@@ -40,6 +40,7 @@ template <class Rule> struct layerwise {
     return term < detail::members<Rule::template terms> && Rule::unbounded(term);
   }
   bool uses(std::size_t slot) const requires has_optional_state<Rule> { return rule.uses(slot); }
+  static constexpr bool counts(std::size_t slot) { return detail::is_count<Rule>(slot); }
 
   template <class Real> DESCENT_HD state<Real> start(Real p) const requires has_start<Rule> { return rule.start(p); }
 

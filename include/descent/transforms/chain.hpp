@@ -65,6 +65,8 @@ class chain : public detail::chain_parts<std::index_sequence_for<Parts...>, Part
     return slot < detail::members<inner::template state> && inner::for_sums_only(slot);
   }
 
+  static constexpr bool counts(std::size_t slot) { return plan::counted(slot); }
+
   template <class Real> DESCENT_HD state<Real> start(Real p) const requires has_start<inner> {
     state<Real> s{};
     detail::paste<inner::template state, 0>(s, get<plan::last>().start(p));

@@ -23,7 +23,7 @@ template <class Typed> struct matrix_plan : Typed {
   static constexpr std::size_t slots = members<rule::template state>;
   using state_types =
       std::conditional_t<Typed::state_types::size == 1, typename Typed::state_types, type_list<typename Typed::real>>;
-  template <std::size_t I> using slot = typename state_types::template type<I>;
+  template <std::size_t I> using slot = typename slot_type<rule, state_types, I>::type;
   using every_slot = std::make_index_sequence<slots>;
 
   static constexpr bool after(std::size_t i) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -152,7 +153,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
 
  private:
   /// Does what load() does. require_pieces() is called when the text of "made_by" has matched.
-  template <class F, class Require> void load_pieces(F const& f, Require const& require_pieces) {
+  template <class F> void load_pieces(F const& f, std::function<void()> const& require_pieces) {
     std::string const mine = made_by<Plan>();
     answer_to<std::span<char const>, F> const theirs(mine, "made_by", f);
     if (std::string const other(theirs.elements().begin(), theirs.elements().end()); other != mine)

@@ -57,7 +57,7 @@ template <template <class...> class Template, class First, class... Rest> struct
 
 /// ", state float", or ", state float and bfloat16" if the members are stored in several types.
 template <class Plan> std::string types_of_state() {
-  constexpr std::size_t several = Plan::state_types::size > 1 ? Plan::slots : Plan::slots > 0;
+  constexpr std::size_t several = has_one_state_type<Plan> ? Plan::slots > 0 : Plan::slots;
   std::string text;
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((text += (I == 0 ? ", state " : " and ") + std::string(type_name<typename Plan::template slot<I>>())), ...);

@@ -20,6 +20,7 @@ template <class R> inline constexpr bool sums_over_known = true;
 template <has_sums R> inline constexpr bool sums_over_known<R> = R::sums_over != scope::group;
 template <class R> concept names_start = requires(R const r, float x) { r.start(x); };
 template <class R> concept names_uses = requires { &R::uses; };
+template <class R> concept names_counts = requires { &R::counts; };
 
 template <class Policy, class Rule, class MatrixRule> constexpr bool suits_rule() {
   if constexpr (requires { Policy::template require_rule<Rule, MatrixRule>(); })
@@ -28,9 +29,11 @@ template <class Policy, class Rule, class MatrixRule> constexpr bool suits_rule(
   return true;
 }
 
-template <class P, std::size_t Slots> inline constexpr bool suits_slots = true;
-template <class... Ts, std::size_t Slots>
-inline constexpr bool suits_slots<states<Ts...>, Slots> = sizeof...(Ts) <= 1 || sizeof...(Ts) == Slots;
+template <class P, class Rule> inline constexpr bool suits_slots = true;
+template <class... Ts, has_state Rule>
+inline constexpr bool suits_slots<states<Ts...>, Rule> =
+    sizeof...(Ts) <= 1 ||
+    sizeof...(Ts) + counts_before<Rule>(members<Rule::template state>) == members<Rule::template state>;
 
 template <class Rule, class... Ps> inline constexpr std::size_t lr_schedules = count_of<kind::field<nullptr>, Ps...>;
 template <has_lr Rule, class... Ps>
@@ -51,9 +54,6 @@ template <class Rule, class... Ps> inline constexpr bool one_matrix_rate = true;
 template <has_lr Rule, class... Ps>
 inline constexpr bool one_matrix_rate<Rule, Ps...> =
     lr_scales<Rule, Ps...> + count_of<kind::field<&Rule::lr>, Ps...> <= 1;
-
-template <class Rule> inline constexpr std::size_t slots_of = 1;
-template <has_state Rule> inline constexpr std::size_t slots_of<Rule> = members<Rule::template state>;
 
 /// Error messages for invalid arguments. A base class of the optimizer, so that they come before all other errors.
 template <class Rule, class... Ps> struct rule_checks {
@@ -89,8 +89,10 @@ template <class Rule, class... Ps> struct rule_checks {
                     one_matrix_rate<typename matrix_rule_type<policy_of<kind::matrices, void, Ps...>>::type, Ps...>,
                 "a field follows one schedule: learning_rate and vary, which replace it, exclude scale_learning_rate "
                 "and scale, which multiply it");
-  static_assert((suits_slots<Ps, slots_of<Rule>> && ...),
-                "states<T...>: one type for all members of the rule's state, or one for each");
+  static_assert(has_counts<Rule> || !names_counts<Rule>,
+                "counts in a rule's state are named by 'static constexpr bool counts(std::size_t slot)'");
+  static_assert((suits_slots<Ps, Rule> && ...),
+                "states<T...>: one type for all members of the rule's state, or one for each; counts are left out");
   static_assert((suits_rule<Ps, Rule, typename matrix_rule_type<policy_of<kind::matrices, void, Ps...>>::type>() &&
                  ...));
 };
@@ -141,7 +143,10 @@ template <class Plan> struct policy_checks {
   static_assert(
       !has<Plan, kind::rounding> || Plan::any_rounds,
       "stochastic_rounding: nothing that it rounds is stored in 16 bits; values beside a master are the master "
-      "rounded to nearest");
+      "rounded to nearest, with stochastic_values at random");
+  static_assert(!Plan::rounds_beside || (Plan::has_master && Plan::narrow_value),
+                "stochastic_values: no 16-bit value has a master<M> beside it; without a master, give "
+                "stochastic_rounding");
 };
 
 /// The members of the state that any group needs. A field that follows a schedule may take any value.

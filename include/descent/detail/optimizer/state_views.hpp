@@ -108,11 +108,13 @@ template <class Plan, class Engine> class state_views {
 
   state_views(typename core::tensors where, rule_type const& r) : core_(std::move(where), r) {}
 
-  static constexpr bool has_plateau = has<Plan, kind::plateau>;
-  static constexpr bool has_average = has<Plan, kind::average>;
-  static constexpr bool has_slow = has<Plan, kind::lookahead>;
+  static constexpr bool has_plateau = has<Plan, kind::plateau>, has_average = has<Plan, kind::average>,
+                        has_slow = has<Plan, kind::lookahead>;
 
  public:
+  /// The number of groups: 1 more than the largest group of a parameter.
+  int groups() const { return int(core_.groups.size()); }
+
   /// A member of one parameter's state, by its number, or, if all members have one type, by its name in the rule's
   /// `slots`. Empty if it is not stored.
   template <std::size_t Slot>
@@ -121,8 +123,8 @@ template <class Plan, class Engine> class state_views {
     return state_of<Slot>(core_.number_of(name));
   }
   auto state(std::string const& name, std::size_t slot) const
-      requires(otherwise("the state's members have several types: use state<number>(name)") ||
-               Plan::state_types::size == 1) {
+      requires(otherwise("the state's members have several types: use state<number>(name)") || has_one_state_type<Plan>)
+  {
     if (slot >= Plan::slots)
       throw std::invalid_argument("state of '" + name + "': the rule has " + std::to_string(Plan::slots) +
                                   " members of state, asked for number " + std::to_string(slot));

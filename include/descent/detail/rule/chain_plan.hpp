@@ -69,6 +69,17 @@ template <class... Parts> struct chain_plan {
   static constexpr std::size_t slot_at = I == last ? 0 : slot_counts[last] + sum_of(slot_counts, I);
   template <std::size_t I> static constexpr std::size_t terms_at = sum_of(term_counts, I);
 
+  template <std::size_t I> static constexpr bool counted_by(std::size_t slot) {
+    if constexpr (slot_counts[I] == 0) return false;
+    else return slot - slot_at<I> < slot_counts[I] && is_count<part<I>>(slot - slot_at<I>);
+  }
+  /// Whether a member of the state is a count, according to its part.
+  static constexpr bool counted(std::size_t slot) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return (counted_by<I>(slot) || ...);
+    }(std::make_index_sequence<count>{});
+  }
+
   /// Whether a term may be infinite, according to its part.
   DESCENT_HD static constexpr bool unbounded(std::size_t term) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {

@@ -29,20 +29,20 @@ template <class Typed> bool stores(std::size_t buffer, std::array<bool, Typed::s
   if (buffer == index::slow) return has<Typed, kind::lookahead>;
   return has_owned<Typed>(buffer) && (buffer >= Typed::slots || used[buffer]);
 }
-struct element_type {
+struct stored_type {
   char const* name;
   std::int64_t size;
 };
-template <class Plan> element_type type_of_buffer(std::size_t buffer) {
+template <class Plan> stored_type type_of_buffer(std::size_t buffer) {
   using index = owned_index<Plan>;
-  auto const of = []<class T>(std::type_identity<T>) { return element_type{type_name<T>(), sizeof(T)}; };
+  auto const of = []<class T>(std::type_identity<T>) { return stored_type{type_name<T>(), sizeof(T)}; };
   if (buffer == index::remainder) return {"uint16", 2};
   if (buffer == index::average) return of(std::type_identity<typename Plan::real>{});
   if (buffer == index::slow)
     if constexpr (has<Plan, kind::lookahead>) return of(std::type_identity<typename Plan::slow>{});
   if (buffer == index::master)
     if constexpr (Plan::has_master) return of(std::type_identity<typename Plan::master>{});
-  element_type type{"", 0};
+  stored_type type{"", 0};
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((I == buffer ? void(type = of(std::type_identity<typename Plan::template slot<I>>{})) : void()), ...);
   }(typename Plan::every_slot{});
@@ -78,7 +78,7 @@ given_state<Plan> find_given(layout<typename Plan::value, typename Plan::gradien
         with[b] = name;
         auto const& entry = *found->second;
         list.erase(found);
-        element_type const type = type_of_buffer<Plan>(b);
+        stored_type const type = type_of_buffer<Plan>(b);
         if (type.name != std::string(entry.type))
           fail("'" + name + "' is stored in " + type.name + ", the list has " + entry.type);
         if (entry.count >= 0 && entry.count != x.count)

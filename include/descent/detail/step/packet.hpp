@@ -289,7 +289,14 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
   s.template write<false>(x, i, e);
   if constexpr (Plan::has_master) {
     round_to<typename Plan::master>(p);
-    write(x.value + i, p, e);
+    if constexpr (rounds_beside<Plan>) {
+      Real value[M];
+      for (int j = 0; j < M; ++j) value[j] = p[j];
+      random.template round<random_beside<Plan>, typename Plan::value>(value);
+      write(x.value + i, value, e);
+    } else {
+      write(x.value + i, p, e);
+    }
   }
   if constexpr (has<Plan, kind::average>) {
     if (Plan::average::every_update || step.take != 0) {

@@ -43,13 +43,20 @@ DESCENT_LANES inline void random_bits_in_lanes(random_packet& a, random_packet& 
 }
 #endif
 
-/// The streams of what the plan's step rounds stochastically: the value, if With is true, and members of the state.
+/// The stream for the value beside a master, after those of the state.
+template <class Plan> inline constexpr int random_beside = random_slot + int(Plan::slots);
+/// Whether the value of such a tensor is rounded stochastically.
+template <class Plan>
+inline constexpr bool rounds_beside = Plan::rounds_beside && Plan::has_master && sizeof(typename Plan::value) == 2;
+
+/// The streams of what the plan's step rounds stochastically: the value and its master, if With is true, and members of
+/// the state.
 template <class Plan, bool With> struct rounded_streams {
   template <std::size_t I>
   static constexpr bool slot = Plan::template updates<I> && Plan::template rounds<typename Plan::template slot<I>>;
   static constexpr auto all = []<std::size_t... I>(std::index_sequence<I...>) {
     return std::array{With && !Plan::has_remainder && Plan::template rounds<typename Plan::master_or_value>, false,
-                      slot<I>...};
+                      slot<I>..., With && rounds_beside<Plan>};
   }(typename Plan::every_slot{});
 
   template <int Stream> static constexpr bool rounded = all[Stream];

@@ -44,6 +44,18 @@ template <class M> struct master_type<master<M>> { using type = M; };
 template <class P, class Default> struct states_type { using type = type_list<Default>; };
 template <class... Ts, class Default> struct states_type<states<Ts...>, Default> { using type = type_list<Ts...>; };
 
+/// The type of a member of the rule's state: that of a count, or the type for members that are not.
+template <class Rule, class Types, std::size_t I, bool = is_count<Rule>(I)> struct slot_type {
+  using type = typename Types::template type<I - counts_before<Rule>(I)>;
+};
+template <class Rule, class Types, std::size_t I> struct slot_type<Rule, Types, I, true> {
+  using type = std::uint32_t;
+};
+/// Whether all members of the state have one type.
+template <class Plan>
+inline constexpr bool has_one_state_type =
+    Plan::state_types::size == 1 && counts_before<typename Plan::rule>(Plan::slots) == 0;
+
 template <class P> struct matrix_rule_type { using type = void; };
 template <class P> requires requires { typename P::matrix_rule; }
 struct matrix_rule_type<P> { using type = typename P::matrix_rule; };
@@ -81,7 +93,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using real = std::conditional_t<any_double, double, float>;
   using state_types = typename states_type<states_policy, real>::type;
   static constexpr std::size_t slots = members<Rule::template state>;
-  template <std::size_t I> using slot = typename state_types::template type<I>;
+  template <std::size_t I> using slot = typename slot_type<Rule, state_types, I>::type;
   using every_slot = std::make_index_sequence<slots>;
 
   static constexpr bool has_master = !std::is_void_v<master>;
@@ -189,9 +201,12 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// Whether what is stored as T is rounded stochastically.
   template <class T> static constexpr bool rounds = has<kind::rounding> && sizeof(T) == 2;
 
+  /// Whether values beside a master are rounded stochastically, and whether there are any that this can change.
+  static constexpr bool rounds_beside = requires { requires policy<kind::rounding>::beside_master; };
+  static constexpr bool narrow_value = types<Value>::template has<half> || types<Value>::template has<bfloat16>;
+
   static constexpr bool any_rounds = [] {
-    bool const narrow_value = types<Value>::template has<half> || types<Value>::template has<bfloat16>;
-    bool const parameters = has_master ? bytes_of<master> == 2 : narrow_value;
+    bool const parameters = has_master ? bytes_of<master> == 2 || rounds_beside : narrow_value;
     return []<std::size_t... I>(std::index_sequence<I...>) { return (false || ... || rounds<slot<I>>); }
     (every_slot{}) || (has<kind::rounding> && !has_remainder && parameters);
   }();

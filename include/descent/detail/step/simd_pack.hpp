@@ -217,6 +217,13 @@ DESCENT_LANES DESCENT_HD inline void store(half* p, pack const& a) {
 #endif
 }
 
+DESCENT_LANES DESCENT_HD inline void load(pack& r, std::uint32_t const* p) {
+  for (int i = 0; i < 8; ++i) r.lane[i] = widen<float>(p[i]);
+}
+DESCENT_LANES DESCENT_HD inline void store(std::uint32_t* p, pack const& a) {
+  for (int i = 0; i < 8; ++i) p[i] = narrow<std::uint32_t>(a.lane[i]);
+}
+
 // ---- sums in double ------------------------------------------------------------------------------------------------
 
 /// The elements of a pack in double.
