@@ -303,6 +303,7 @@ TEST_CASE("what each line costs is what docs/porting.md says") {
       row("ds::master<float>{}, ds::ema{}", ds::master<float>{}, ds::ema{}) +
       row("ds::master<float>{}, ds::gradient_factor_at{&x}", ds::master<float>{}, ds::gradient_factor_at{&factor}) +
       row("ds::master<float>{}, ds::masked_rows{}", ds::master<float>{}, ds::masked_rows{}) +
+      row("ds::master<float>{}, ds::stochastic_values{}", ds::master<float>{}, ds::stochastic_values{}) +
       row("ds::stochastic_rounding{}", ds::stochastic_rounding{});
   std::ifstream page(test::tests_dir() + "/../docs/porting.md");
   std::string const text(std::istreambuf_iterator<char>(page), {});

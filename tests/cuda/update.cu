@@ -29,8 +29,8 @@
 /// in accesses of 16 bytes for a packet of 8 elements; `zeroing` is the number in a skipped step that zeroes gradients.
 /// A chain moves what its rule and its transforms' states move. Where ranks add in order and clip by norm, the first
 /// pass has 80 registers for three blocks on a multiprocessor, and stores half of a packet of sums number by number on
-/// sm_80 and sm_90. Then the update needs more than 64 registers: 10 more on sm_90. The random numbers of a value beside
-/// its master need 2 more on sm_80.
+/// sm_80 and sm_90. Then the update needs more than 64 registers: 10 more on sm_90. The random numbers of a value
+/// beside its master need 2 more on sm_80.
 ///
 ///     spills: update_packets  master<float>, sharded<ranks  stack 40
 ///     spills: update_packets  stochastic_values             stack 8
