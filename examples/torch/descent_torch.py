@@ -254,8 +254,8 @@ class Muon(Optimizer):
     others a group of their own. A tensor of more dimensions is a matrix of its first dimension and the rest. Groups of
     embeddings and output layers say "matrix": False."""
     rule = "muon"
-    fields = Optimizer.fields | {"lr": ("lr", "muon.lr"), "weight_decay": ("weight_decay", "muon.weight_decay"),
-                                 "momentum": ("muon.momentum",), "nesterov": ("muon.nesterov",), "matrix": ()}
+    fields = Optimizer.fields | {"lr": ("lr", "matrix.lr"), "weight_decay": ("weight_decay", "matrix.weight_decay"),
+                                 "momentum": ("matrix.momentum",), "nesterov": ("matrix.nesterov",), "matrix": ()}
     slots = Optimizer.slots | {"matrix.m": "momentum_buffer"}
 
     def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, betas=(0.9, 0.999), eps=1e-8,
