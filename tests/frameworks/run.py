@@ -49,11 +49,14 @@ def installed(home):
             venv.create(home, clear=True, with_pip=True)
         except (subprocess.CalledProcessError, OSError) as error:
             skip(f"there is no {framework}, and no virtual environment can be made: {error}")
-        pip = subprocess.run([home / "bin" / "python", "-m", "pip", "install", "-q", "--no-cache-dir",
-                              "--disable-pip-version-check", "--retries", "1", "--timeout", "20", *wanted],
-                             stderr=subprocess.PIPE, text=True, check=False)
-        if pip.returncode:
-            skip(f"there is no {framework}, and pip cannot install {' '.join(wanted)}:\n{pip.stderr}")
+        try:
+            subprocess.run([home / "bin" / "python", "-m", "pip", "install", "-q", "--no-cache-dir",
+                            "--disable-pip-version-check", "--retries", "1", "--timeout", "20", *wanted],
+                           stderr=subprocess.PIPE, text=True, check=True, timeout=600)
+        except subprocess.TimeoutExpired:
+            skip(f"there is no {framework}, and pip has not installed {' '.join(wanted)} within ten minutes")
+        except subprocess.CalledProcessError as error:
+            skip(f"there is no {framework}, and pip cannot install {' '.join(wanted)}:\n{error.stderr}")
         done.write_text("\n".join(wanted), encoding="utf-8")
         return home / "bin" / "python"
 
