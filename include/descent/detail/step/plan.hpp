@@ -213,6 +213,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
 
   static constexpr bool in_update(std::size_t slot) {
     if constexpr (has_state_for_sums<Rule>) return !Rule::for_sums_only(slot);
+    else if constexpr (slots == 0) return false;
     else return slot < slots;
   }
   template <std::size_t I> static constexpr bool updates = in_update(I);
