@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Tensors and what the engine keeps for them, as seen by kernels of the library and of the experiments.
@@ -89,7 +90,10 @@ template <class Plan> class problem {
     where_type const where(parameters());
     std::array<bool, Plan::slots> used;
     used.fill(true);
-    storage_.allocate(where, {entry{}}, used);
+    detail::device_arena arena;
+    storage_.add_to(arena, where, {entry{}}, used);
+    storage_.allocate(std::move(arena));
+    storage_.start();
     arena_size_ = where.arena;
     reset();
   }
@@ -108,8 +112,8 @@ template <class Plan> class problem {
     launch(fill<value>, blocks_for(room_), 256, stream(), values_.get(), room_, 1, 0.05f);
     launch(fill<value>, blocks_for(room_), 256, stream(), gradients_.get(), room_, 2, 0.05f);  // are clipped
     ds::control_block const c = start_of<Plan>(storage_.policies);
-    storage_.late->slot[0] = c;
-    require_cuda(cudaMemcpyAsync(storage_.control.get(), &c, sizeof c, cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
+    storage_.late().start(c);
+    require_cuda(cudaMemcpyAsync(storage_.control, &c, sizeof c, cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
     for (auto const& b : storage_.owned(0))
       if (b.at) require_cuda(cudaMemsetAsync(b.at, 0, std::size_t(arena_size_ * b.size), stream()), "cudaMemsetAsync");
     launch(each_packet<start_packets<Plan>>, storage_.rule_chunks, packet_threads, stream(),
