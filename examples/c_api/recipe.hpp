@@ -41,9 +41,9 @@ struct device_failed : std::runtime_error { using std::runtime_error::runtime_er
 
 inline descent::element_type type_of(descent_type type) {
   switch (type) {
-    case DESCENT_FLOAT: return descent::element_type::float32;
-    case DESCENT_HALF: return descent::element_type::float16;
-    case DESCENT_BFLOAT16: return descent::element_type::bfloat16;
+    case DESCENT_FLOAT: return descent::element_type::f32;
+    case DESCENT_HALF: return descent::element_type::f16;
+    case DESCENT_BFLOAT16: return descent::element_type::bf16;
   }
   refuse("type must be 0, 1 or 2, is " + std::to_string(int(type)));
 }

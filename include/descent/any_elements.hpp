@@ -18,7 +18,7 @@ namespace descent {
 
 /// The type of elements in memory. Text is of char; other is a struct of the library or of a rule, such as
 /// loss_scale_state or a rule's memory.
-enum class element_type { float64, float32, float16, bfloat16, int64, int32, uint32, uint16, text, other };
+enum class element_type { f64, f32, f16, bf16, i64, i32, u32, u16, text, other };
 
 /// A piece of what an optimizer owns, in the memory of the backend or of the host: see optimizer::save.
 struct any_elements {
@@ -49,14 +49,14 @@ class any_answer {
 namespace detail {
 
 template <class T> constexpr element_type element_type_of() {
-  if constexpr (std::is_same_v<T, double>) return element_type::float64;
-  else if constexpr (std::is_same_v<T, float>) return element_type::float32;
-  else if constexpr (std::is_same_v<T, half>) return element_type::float16;
-  else if constexpr (std::is_same_v<T, bfloat16>) return element_type::bfloat16;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return element_type::int64;
-  else if constexpr (std::is_same_v<T, std::int32_t>) return element_type::int32;
-  else if constexpr (std::is_same_v<T, std::uint32_t>) return element_type::uint32;
-  else if constexpr (std::is_same_v<T, std::uint16_t>) return element_type::uint16;
+  if constexpr (std::is_same_v<T, double>) return element_type::f64;
+  else if constexpr (std::is_same_v<T, float>) return element_type::f32;
+  else if constexpr (std::is_same_v<T, half>) return element_type::f16;
+  else if constexpr (std::is_same_v<T, bfloat16>) return element_type::bf16;
+  else if constexpr (std::is_same_v<T, std::int64_t>) return element_type::i64;
+  else if constexpr (std::is_same_v<T, std::int32_t>) return element_type::i32;
+  else if constexpr (std::is_same_v<T, std::uint32_t>) return element_type::u32;
+  else if constexpr (std::is_same_v<T, std::uint16_t>) return element_type::u16;
   else if constexpr (std::is_same_v<T, char>) return element_type::text;
   else return element_type::other;
 }
@@ -72,7 +72,7 @@ inline char const* name_of(element_type t) {
 struct any_parameter {
   std::string name;                         ///< as for parameters::add, like all that follows
   void *value, *gradient;                   ///< the caller's memory
-  element_type value_type, gradient_type;   ///< float64, float32, float16 or bfloat16
+  element_type value_type, gradient_type;   ///< f64, f32, f16 or bf16
   descent::shape shape;                     ///< {count, 1} unless it is a matrix
   descent::group group = {};                ///< of which the rule may have its own settings
   bool read_only = false;                  ///< whether the gradient is const

@@ -140,9 +140,9 @@ TEST_CASE("any_optimizer saves, loads and moves: a run goes on with the same bit
 
   second.load([&](std::string const& name, ds::any_elements const& x) {
     CHECK(x.bytes() == all.at(name).size());
-    if (name == "tensor0.master") CHECK((x.type == ds::element_type::float32 && x.size == 4 && x.count == 100));
+    if (name == "tensor0.master") CHECK((x.type == ds::element_type::f32 && x.size == 4 && x.count == 100));
     if (name == "made_by") CHECK(x.type == ds::element_type::text);
-    if (name == "step") CHECK((x.type == ds::element_type::int64 && x.count == 1));
+    if (name == "step") CHECK((x.type == ds::element_type::i64 && x.count == 1));
     return ds::any_answer(all.at(name).data(), x.bytes());  // not copied
   });
   CHECK(saved(second) == all);

@@ -165,8 +165,8 @@ TEST_CASE("const gradients are only read: steps take them from memory that canno
     params.add("w", value, g...);
     return params;
   };
-  auto const trained = [&](auto const&... g) {
-    return [&](auto const&... policies) {
+  auto const trained = [&](auto... g) {
+    return [&list, g...](auto const&... policies) {
       std::vector<float> value(n, 1);
       ds::optimizer opt{list(value, g...), ds::adamw{}, policies...};
       for (int i = 0; i < 4; ++i) {

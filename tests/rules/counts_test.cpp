@@ -120,7 +120,7 @@ TEST_CASE("counts move with their rows, can be set, and are elements of uint32 w
   bool seen = false;
   now.save([&](std::string const& name, ds::any_elements const& x) {
     if (name != "w.state.n") return;
-    seen = x.type == ds::element_type::uint32 && x.size == 4 && x.count == 8;
+    seen = x.type == ds::element_type::u32 && x.size == 4 && x.count == 8;
     CHECK(static_cast<std::uint32_t const*>(x.data)[7] == 1u << 31);
   });
   CHECK(seen);
