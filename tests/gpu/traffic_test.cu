@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
+#define DESCENT_SEPARATE_ARRAYS  // bytes are counted for each array
 #include "support.cuh"
 
 #include <descent/cost.hpp>

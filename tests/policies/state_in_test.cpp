@@ -4,6 +4,7 @@
 // fit are refused.
 #include <descent/optimizer.hpp>
 #include <descent/policies/average.hpp>
+#include <descent/policies/memory_from.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/policies/state_in.hpp>
 #include <descent/policies/storage.hpp>
@@ -15,6 +16,7 @@
 #include "support/ranks.hpp"
 
 #include <cstring>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -77,7 +79,7 @@ TEST_CASE("state_in: state in the caller's memory has the bits of the optimizer'
   model plain, ours;
   callers memory;
   auto own = make(plain);
-  auto in = make(ours, ds::state_in{&memory.list});
+  auto in = make(ours, ds::state_in{&memory.list}, ds::memory_from{std::pmr::null_memory_resource()});
   CHECK(in.memory().bytes == 0);
   for (int t = 1; t <= 5; ++t) {
     plain.backward(t), ours.backward(t);
@@ -91,10 +93,6 @@ TEST_CASE("state_in: state in the caller's memory has the bits of the optimizer'
     CHECK(copy(in.average(name)) == copy(own.average(name)));
   }
   CHECK(in.state<0>("w").data() == memory.m.data() + 1);
-  for (int i = 0; i < 2; ++i) {
-    own.swap_average(), in.swap_average();
-    CHECK(ours == plain);
-  }
   CHECK(memory.guards_stay());
 }
 
@@ -113,6 +111,12 @@ TEST_CASE("state_in: a run goes on from memory that has its contents, bit for bi
   }
   CHECK(one == two);
   CHECK(memory.master == others.master);
+  auto const before = two.value;
+  on.swap_average();
+  for (std::size_t i = 0; i < w; ++i)
+    CHECK(ds::widen<float>(two.value[i]) == ds::widen<float>(ds::bfloat16(others.average[i + 1])));
+  on.swap_average();
+  CHECK(std::memcmp(before.data(), two.value.data(), before.size() * 2) == 0);
 }
 
 TEST_CASE("state_in: an optimizer for each step over the caller's tensors is one for all") {
