@@ -19,6 +19,7 @@ rules transforms detail/ranks detail/matrix detail/optimizer
 presets detail/host detail/cuda
 optimizer.hpp any_optimizer.hpp cuda.cuh detail/net detail/minimizers
 cost.hpp matrices minimizers training comm adapters
+data
 descent.hpp
 descent.cuh
 """

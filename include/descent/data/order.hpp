@@ -1,0 +1,333 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/error.hpp>
+#include <descent/detail/util/philox.hpp>
+#include <descent/training/distributed_sampler.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// In which order an epoch takes the records of a data set: functions of a seed, the epoch and the place. They hold no
+/// state, so every thread and every rank finds the same record for the same place, and a run can go on anywhere.
+namespace descent {
+
+/// The places of one epoch: size() of them, and the record at each. A record is a number in [0, records).
+template <class P> concept epoch_places = requires(P const p, std::int64_t place) {
+  { p.size() } -> std::same_as<std::int64_t>;
+  { p[place] } -> std::same_as<std::int64_t>;
+};
+/// An order: epoch(records, epoch) has the places of an epoch, the same for the same arguments. It throws
+/// std::invalid_argument if records or a field is out of range. Epochs count from 0.
+template <class O> concept record_order = requires(O const order, std::int64_t n) {
+  { order.epoch(n, n) } -> epoch_places;
+};
+
+namespace detail {
+
+inline void require_records(char const* who, std::int64_t records, std::int64_t epoch) {
+  require(records >= 0 && records <= most_examples, who, "records", "in [0, 2^48]", records);
+  require(epoch >= 0, who, "epoch", "at least 0", epoch);
+}
+
+/// 64 random bits of an order, an epoch and an index. `stream` tells apart what one order draws.
+DESCENT_HD inline std::uint64_t order_bits(std::uint64_t seed, std::int64_t epoch, std::int64_t index, int stream) {
+  random_words const r = random_at(seed, epoch, index, stream);
+  return std::uint64_t(r.word[1]) << 32 | r.word[0];
+}
+/// In [0, 1), a multiple of 2^-53.
+DESCENT_HD inline double unit_of(std::uint64_t bits) { return double(bits >> 11) * 0x1p-53; }
+
+}  // namespace detail
+
+/// A permutation of [0, n) without a table: any place in constant time and no memory (Black & Rogaway 2002, "Ciphers
+/// with arbitrary finite domains", section 4).
+///
+///     (l, r) <- (r, l ^ F(r, k))       eight rounds on the bits of n - 1, repeated until below n
+///
+/// That takes fewer than two passes on average. The bijection depends on the key; not every permutation has one.
+class permutation {
+ public:
+  permutation() = default;
+  /// n in [0, 2^62], not checked.
+  DESCENT_HD permutation(std::int64_t n, std::uint64_t seed, std::int64_t epoch) : n_(n) {
+    int bits = 0;
+    while (n > std::int64_t{1} << bits) ++bits;
+    low_ = bits / 2, high_ = bits - low_;
+    for (int i = 0; i < rounds / 2; ++i) {
+      std::uint64_t const k = detail::order_bits(seed, epoch, i, 0);
+      keys_[2 * i] = std::uint32_t(k), keys_[2 * i + 1] = std::uint32_t(k >> 32);
+    }
+  }
+
+  DESCENT_HD std::int64_t size() const { return n_; }  ///< n
+  /// The record at a place in [0, n).
+  DESCENT_HD std::int64_t operator[](std::int64_t place) const {
+    auto x = std::uint64_t(place);
+    do x = pass(x);
+    while (x >= std::uint64_t(n_));
+    return std::int64_t(x);
+  }
+
+ private:
+  static constexpr int rounds = 8;
+
+  DESCENT_HD std::uint64_t pass(std::uint64_t x) const {
+    // The halves have high_ and low_ bits, and change places in each round: after eight they are as before.
+    int left = high_, right = low_;
+    std::uint64_t l = x >> low_, r = x & ((std::uint64_t{1} << low_) - 1);
+    for (int i = 0; i < rounds; ++i) {
+      std::uint64_t const next = (l ^ mixed(r, keys_[i])) & ((std::uint64_t{1} << left) - 1);
+      l = r, r = next;
+      int const bits = left;
+      left = right, right = bits;
+    }
+    return l << low_ | r;
+  }
+  /// A hash of 32 bits: the finalizer of MurmurHash3 with the key before and after it.
+  DESCENT_HD static std::uint64_t mixed(std::uint64_t r, std::uint32_t key) {
+    std::uint32_t h = std::uint32_t(r) ^ key;
+    h = (h ^ h >> 16) * 0x85EBCA6B;
+    h = (h ^ h >> 13) * 0xC2B2AE35;
+    return (h ^ h >> 16) + key;
+  }
+
+  std::int64_t n_ = 0;
+  int high_ = 0, low_ = 0;
+  std::uint32_t keys_[rounds] = {};
+};
+
+/// Record i at place i.
+struct sequential {
+  /// The places of an epoch.
+  struct places {
+    std::int64_t count;  ///< of records
+    DESCENT_HD std::int64_t size() const { return count; }  ///< of the data set
+    DESCENT_HD std::int64_t operator[](std::int64_t place) const { return place; }  ///< the place itself
+  };
+
+  /// All records.
+  places epoch(std::int64_t records, std::int64_t epoch) const {
+    detail::require_records("sequential", records, epoch);
+    return {records};
+  }
+};
+
+/// Every record once, in another order in each epoch: a permutation without a table.
+struct shuffled {
+  std::uint64_t seed = 0;  ///< the same on all ranks
+
+  /// All records in the order of this epoch.
+  permutation epoch(std::int64_t records, std::int64_t epoch) const {
+    detail::require_records("shuffled", records, epoch);
+    return {records, seed, epoch};
+  }
+};
+
+/// Places that are a list of records.
+class listed {
+ public:
+  explicit listed(std::vector<std::int64_t> records) : records_(std::move(records)) {}
+
+  std::int64_t size() const { return std::int64_t(records_.size()); }  ///< of the list
+  std::int64_t operator[](std::int64_t place) const { return records_[std::size_t(place)]; }  ///< from the list
+
+ private:
+  std::vector<std::int64_t> records_;
+};
+
+/// The order of torch.randperm(records) with a CPU generator of seed + epoch, as PyTorch's DistributedSampler has it
+/// after set_epoch(epoch). Makes a list of 8 bytes per record for each epoch.
+struct torch_order {
+  std::uint64_t seed = 0;  ///< the same on all ranks
+
+  /// All records in the order of this epoch.
+  listed epoch(std::int64_t records, std::int64_t epoch) const {
+    detail::require_records("torch_order", records, epoch);
+    return listed(random_order(records, seed + std::uint64_t(epoch)));
+  }
+};
+
+/// Some of the records, in another order in each epoch, as PyTorch's SubsetRandomSampler.
+struct subset_random {
+  std::vector<std::int64_t> records;  ///< their numbers; duplicates stay
+  std::uint64_t seed = 0;  ///< the same on all ranks
+
+  /// The places of an epoch. They refer to the list of the order, which must outlive them.
+  struct places {
+    permutation order;  ///< of the list
+    std::int64_t const* list;  ///< the records
+    std::int64_t size() const { return order.size(); }  ///< of the list
+    std::int64_t operator[](std::int64_t place) const { return list[order[place]]; }  ///< from the list
+  };
+
+  /// The list in the order of this epoch. `all`: the number of records.
+  places epoch(std::int64_t all, std::int64_t epoch) const {
+    detail::require_records("subset_random", all, epoch);
+    std::string const range = "in [0, " + std::to_string(all) + ")";
+    for (std::size_t i = 0; i < records.size(); ++i)
+      detail::require_entry(records[i] >= 0 && records[i] < all, "subset_random", "records", i, range.c_str(),
+                            records[i]);
+    return {permutation(std::int64_t(records.size()), seed, epoch), records.data()};
+  }
+};
+
+namespace detail {
+
+/// Throws std::invalid_argument if there is not one weight for each record, or one is not finite and at least 0, or
+/// fewer than `least` are above 0.
+inline void require_weights(char const* who, std::vector<double> const& weights, std::int64_t records,
+                            std::int64_t least) {
+  require(std::int64_t(weights.size()) == records, who, "the number of weights",
+          ("that of the records, " + std::to_string(records)).c_str(), weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    require_entry(weights[i] >= 0 && is_finite(weights[i]), who, "weights", i, "finite and at least 0", weights[i]);
+  std::int64_t const above = std::ranges::count_if(weights, [](double w) { return w > 0; });
+  require(above >= least, who, "the number of weights above 0", ("at least " + std::to_string(least)).c_str(), above);
+}
+
+/// Draws i in [0, n) with probability w[i] / (sum of w), in constant time (Walker 1977; the table as in Vose 1991).
+///
+///     i uniform; i if u < keep[i], else other[i]
+class alias_table {
+ public:
+  explicit alias_table(std::vector<double> const& weights) : other_(weights.size()), keep_(weights.size()) {
+    double const most = *std::ranges::max_element(weights);
+    double sum = 0;
+    for (double const w : weights) sum += w / most;  // finite
+    std::vector<std::size_t> small, large;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      keep_[i] = weights[i] / most / sum * double(weights.size());
+      (keep_[i] < 1 ? small : large).push_back(i);
+    }
+    while (!small.empty() && !large.empty()) {
+      std::size_t const s = small.back(), l = large.back();
+      small.pop_back();
+      other_[s] = std::int64_t(l);
+      keep_[l] -= 1 - keep_[s];
+      if (keep_[l] >= 1) continue;
+      large.pop_back();
+      small.push_back(l);
+    }
+    // Only roundings are left: these are 1, and none of them has a weight of 0.
+    for (std::size_t const i : large) keep_[i] = 1;
+    for (std::size_t const i : small)
+      if (weights[i] > 0) keep_[i] = 1;
+      else other_[i] = std::int64_t(std::ranges::max_element(weights) - weights.begin());
+  }
+  std::int64_t draw(std::uint64_t bits, double unit) const {
+    auto const i = std::size_t(unsigned_product(bits, keep_.size()));
+    return unit < keep_[i] ? std::int64_t(i) : other_[i];
+  }
+
+ private:
+  /// The high 64 bits of a product.
+  static std::uint64_t unsigned_product(std::uint64_t a, std::uint64_t b) {
+    std::uint64_t const a1 = a >> 32, a0 = a & 0xffffffff, b1 = b >> 32, b0 = b & 0xffffffff;
+    std::uint64_t const middle = a1 * b0 + (a0 * b0 >> 32);
+    return a1 * b1 + (middle >> 32) + (((middle & 0xffffffff) + a0 * b1) >> 32);
+  }
+
+  std::vector<std::int64_t> other_;
+  std::vector<double> keep_;
+};
+
+}  // namespace detail
+
+/// Independent draws, record i with a probability proportional to its weight, so that a record may come several times:
+/// PyTorch's WeightedRandomSampler, with other random numbers. An epoch makes a table of 16 bytes per record.
+struct weighted {
+  std::vector<double> weights;  ///< one for each record, finite, at least 0; one at least is above 0
+  std::int64_t draws = 0;  ///< places of an epoch
+  std::uint64_t seed = 0;  ///< the same on all ranks
+
+  /// The draws of an epoch.
+  class places {
+   public:
+    places(weighted const& of, std::int64_t epoch)
+        : table_(of.weights), draws_(of.draws), seed_(of.seed), epoch_(epoch) {}
+    std::int64_t size() const { return draws_; }  ///< the number of draws
+    /// The record of one draw.
+    std::int64_t operator[](std::int64_t place) const {
+      return table_.draw(detail::order_bits(seed_, epoch_, place, 1),
+                         detail::unit_of(detail::order_bits(seed_, epoch_, place, 2)));
+    }
+
+   private:
+    detail::alias_table table_;
+    std::int64_t draws_;
+    std::uint64_t seed_;
+    std::int64_t epoch_;
+  };
+
+  /// The draws of this epoch; builds the table.
+  places epoch(std::int64_t records, std::int64_t epoch) const {
+    detail::require_records("weighted", records, epoch);
+    detail::require(draws >= 0 && draws <= detail::most_examples, "weighted", "draws", "in [0, 2^48]", draws);
+    detail::require_weights("weighted", weights, records, 1);
+    return {*this, epoch};
+  }
+};
+
+/// Draws without replacement, in proportion to the weights of the records that are left, as torch.multinomial without
+/// replacement. Each record gets a key, and the records with the smallest keys come in the order of the keys
+/// (Efraimidis & Spirakis 2006, algorithm A with -log):
+///
+///     key = -log(u) / w        u uniform in (0, 1)
+///
+/// An epoch sorts the keys and makes a list of 8 bytes per draw.
+struct weighted_once {
+  std::vector<double> weights;  ///< one for each record, finite, at least 0; `draws` of them at least are above 0
+  std::int64_t draws = 0;  ///< places of an epoch
+  std::uint64_t seed = 0;  ///< the same on all ranks
+
+  /// The draws of this epoch; sorts.
+  listed epoch(std::int64_t records, std::int64_t epoch) const {
+    detail::require_records("weighted_once", records, epoch);
+    detail::require(draws >= 0 && draws <= records, "weighted_once", "draws", "in [0, records]", draws);
+    detail::require_weights("weighted_once", weights, records, draws);
+    std::vector<std::pair<double, std::int64_t>> keys;
+    for (std::int64_t i = 0; i < records; ++i) {
+      double const w = weights[std::size_t(i)], u = detail::unit_of(detail::order_bits(seed, epoch, i, 3)) + 0x1p-54;
+      if (w > 0) keys.emplace_back(std::log(-std::log(u)) - std::log(w), i);  // a logarithm of the key is finite
+    }
+    std::ranges::partial_sort(keys, keys.begin() + draws);
+    std::vector<std::int64_t> list;
+    for (std::int64_t k = 0; k < draws; ++k) list.push_back(keys[std::size_t(k)].second);
+    return listed(std::move(list));
+  }
+};
+
+/// An order of your own: record(epoch, place) for each place in [0, count), or for as many places as there are records
+/// if count is -1. It must be a function of its arguments that any thread may call. Its records are checked where they
+/// are read.
+template <class F> struct ordered_by {
+  F record;  ///< std::int64_t record(std::int64_t epoch, std::int64_t place)
+  std::int64_t count = -1;  ///< places of an epoch
+
+  /// The places of an epoch.
+  struct places {
+    F record;  ///< that of the order
+    std::int64_t count;  ///< of places
+    std::int64_t number;  ///< of the epoch
+    std::int64_t size() const { return count; }  ///< of places
+    std::int64_t operator[](std::int64_t place) const { return std::int64_t(record(number, place)); }  ///< the record
+  };
+
+  /// The places of this epoch.
+  places epoch(std::int64_t records, std::int64_t epoch) const {
+    detail::require_records("ordered_by", records, epoch);
+    detail::require(count >= -1 && count <= detail::most_examples, "ordered_by", "count", "-1 or in [0, 2^48]", count);
+    return {record, count < 0 ? records : count, epoch};
+  }
+};
+template <class F> ordered_by(F) -> ordered_by<F>;
+template <class F> ordered_by(F, std::int64_t) -> ordered_by<F>;
+
+}  // namespace descent
