@@ -105,13 +105,11 @@ template <class Plan> DESCENT_HD double norm_from(norm_totals const& x) {
   else return x.main;
 }
 
-/// The factor by which sam multiplies the stored gradients to ascend.
+/// The factor by which sam multiplies the stored gradients to ascend; 0 if their norm is 0 or not finite.
 template <class Plan>
 DESCENT_HD double perturbation_factor(typename Plan::policies const& policies, norm_totals const& x) {
-  double const norm = norm_from<Plan>(x);
-  if (!x.finite() || norm == 0) return 0;
   double const rho = get<kind::perturbation>(policies).rho;
-  double const factor = (Plan::maximizes ? -rho : rho) / norm;
+  double const factor = (Plan::maximizes ? -rho : rho) / norm_from<Plan>(x);
   return is_finite(typename Plan::real(factor)) ? factor : 0;
 }
 
