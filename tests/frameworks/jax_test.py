@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""usage: jax_test.py library c_api-library     (PYTHONPATH names examples/jax)
+"""usage: jax_test.py library c_api-library     (PYTHONPATH names examples/jax and tests/c_api)
 
 Laws of examples/jax, on the CPU."""
 import ctypes as c
@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+
+from descent_c import Options, Parameter, Setting, load
 
 import descent_jax
 
@@ -111,19 +113,7 @@ def works_in_place():
 
 def has_the_bits_of_the_library():
     """The rule alone gives what an optimizer of the library gives, here through the C interface."""
-    lib = c.CDLL(sys.argv[2])
-    lib.descent_message.restype = c.c_char_p
-
-    class Parameter(c.Structure):
-        _fields_ = [("name", c.c_char_p), ("value", c.c_void_p), ("gradient", c.c_void_p), ("rows", c.c_int64),
-                    ("columns", c.c_int64), ("group", c.c_int)]
-
-    class Setting(c.Structure):
-        _fields_ = [("name", c.c_char_p), ("value", c.c_double)]
-
-    class Options(c.Structure):
-        _fields_ = [("type", c.c_int), ("clip_norm", c.c_double), ("loss_scale", c.c_double), ("on_cuda", c.c_int),
-                    ("stream", c.c_void_p)]
+    lib = load(sys.argv[2])
     rate = float(np.float32(0.01))
     p, g = (np.array(x["layer"][1]) for x in (tree(1), gradients(0)))
     opt = descent_jax.AdamW(rate, **options)

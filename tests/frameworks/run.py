@@ -70,7 +70,8 @@ if not python:
 
 with tempfile.TemporaryDirectory() as scratch:
     out = pathlib.Path(scratch) / "descent.so"
-    environment = os.environ | {"CXX": compiler, "PYTHONPATH": str(example), "OMP_NUM_THREADS": "2",
+    path = f"{example}{os.pathsep}{here.parent / 'c_api'}"
+    environment = os.environ | {"CXX": compiler, "PYTHONPATH": path, "OMP_NUM_THREADS": "2",
                                 "PYTHONDONTWRITEBYTECODE": "1", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
 
     def run(*command):

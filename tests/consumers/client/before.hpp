@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// The client's update of one element: moments in float, betas in float, powers of the betas as running products.
+// The client's own optimizer: moments, betas and corrections in float. How a tensor is updated is left to the host's
+// loop and the device's kernel.
 #pragma once
 
 #include "adam.hpp"
@@ -29,3 +30,21 @@ CLIENT_CALLS inline void update(tensor const& x, __half const* gradient, std::in
   x.master[i] -= k.lr * (m_hat / (sqrtf(v_hat) + k.eps) + k.weight_decay * x.master[i]);
   x.value[i] = __float2half_rn(x.master[i]);
 }
+
+/// update_tensor(x, gradient, inverse_scale, factors, stream) updates each element of a tensor.
+template <auto update_tensor> class own : public adam {
+ public:
+  own(settings const& s, std::vector<tensor> const& tensors, float const* inverse_scale)
+      : settings_(s), tensors_(tensors), inverse_scale_(inverse_scale) {}
+  void step(std::vector<__half*> const& gradients, void* stream) override {
+    factors const k = factors_at(settings_, ++t_);
+    for (std::size_t n = 0; n < tensors_.size(); ++n)
+      update_tensor(tensors_[n], gradients[n], inverse_scale_, k, stream);
+  }
+
+ private:
+  settings settings_;
+  std::vector<tensor> tensors_;
+  float const* inverse_scale_;
+  int t_ = 0;
+};
