@@ -137,6 +137,15 @@ TEST_CASE("an order of the user's own") {
   static_assert(ds::record_order<decltype(backwards)> && ds::record_order<ds::weighted>);
 }
 
+TEST_CASE("no records, or no draws") {
+  CHECK(all_of(ds::weighted{}.epoch(0, 0)).empty());
+  CHECK(all_of(ds::weighted{{0, 0}}.epoch(2, 0)).empty());
+  CHECK(all_of(ds::weighted_once{}.epoch(0, 0)).empty());
+  CHECK(all_of(ds::subset_random{}.epoch(3, 0)).empty());
+  CHECK(all_of(ds::torch_order{}.epoch(0, 0)).empty());
+  CHECK(all_of(ds::weighted{{5}, 3}.epoch(1, 0)) == std::vector<std::int64_t>{0, 0, 0});
+}
+
 TEST_CASE("what is out of range is refused") {
   double const nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   auto const why = [](ds::record_order auto const& order, std::int64_t records, std::int64_t epoch = 0) {

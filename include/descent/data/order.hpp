@@ -36,9 +36,9 @@ inline void require_records(char const* who, std::int64_t records, std::int64_t 
   require(epoch >= 0, who, "epoch", "at least 0", epoch);
 }
 
-/// 64 random bits of an order, an epoch and an index. `stream` tells apart what one order draws.
-DESCENT_HD inline std::uint64_t order_bits(std::uint64_t seed, std::int64_t epoch, std::int64_t index, int stream) {
-  random_words const r = random_at(seed, epoch, index, stream);
+/// 64 random bits of an epoch and an index. `use` tells apart what orders draw.
+DESCENT_HD inline std::uint64_t order_bits(std::uint64_t seed, std::int64_t epoch, std::int64_t index, int use) {
+  random_words const r = random_at(seed, epoch, index, 240 + use);
   return std::uint64_t(r.word[1]) << 32 | r.word[0];
 }
 /// In [0, 1), a multiple of 2^-53.
@@ -198,7 +198,9 @@ inline void require_weights(char const* who, std::vector<double> const& weights,
 class alias_table {
  public:
   explicit alias_table(std::vector<double> const& weights) : other_(weights.size()), keep_(weights.size()) {
-    double const most = *std::ranges::max_element(weights);
+    if (weights.empty()) return;
+    auto const largest = std::ranges::max_element(weights);
+    double const most = *largest;
     double sum = 0;
     for (double const w : weights) sum += w / most;  // finite
     std::vector<std::size_t> small, large;
@@ -219,16 +221,16 @@ class alias_table {
     for (std::size_t const i : large) keep_[i] = 1;
     for (std::size_t const i : small)
       if (weights[i] > 0) keep_[i] = 1;
-      else other_[i] = std::int64_t(std::ranges::max_element(weights) - weights.begin());
+      else other_[i] = std::int64_t(largest - weights.begin());
   }
   std::int64_t draw(std::uint64_t bits, double unit) const {
-    auto const i = std::size_t(unsigned_product(bits, keep_.size()));
+    auto const i = std::size_t(high_product(bits, keep_.size()));
     return unit < keep_[i] ? std::int64_t(i) : other_[i];
   }
 
  private:
   /// The high 64 bits of a product.
-  static std::uint64_t unsigned_product(std::uint64_t a, std::uint64_t b) {
+  static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
     std::uint64_t const a1 = a >> 32, a0 = a & 0xffffffff, b1 = b >> 32, b0 = b & 0xffffffff;
     std::uint64_t const middle = a1 * b0 + (a0 * b0 >> 32);
     return a1 * b1 + (middle >> 32) + (((middle & 0xffffffff) + a0 * b1) >> 32);
@@ -243,7 +245,7 @@ class alias_table {
 /// Independent draws, record i with a probability proportional to its weight, so that a record may come several times:
 /// PyTorch's WeightedRandomSampler, with other random numbers. An epoch makes a table of 16 bytes per record.
 struct weighted {
-  std::vector<double> weights;  ///< one for each record, finite, at least 0; one at least is above 0
+  std::vector<double> weights;  ///< one for each record, finite, at least 0; one at least is above 0 if there are draws
   std::int64_t draws = 0;  ///< places of an epoch
   std::uint64_t seed = 0;  ///< the same on all ranks
 
@@ -251,7 +253,7 @@ struct weighted {
   class places {
    public:
     places(weighted const& of, std::int64_t epoch)
-        : table_(of.weights), draws_(of.draws), seed_(of.seed), epoch_(epoch) {}
+        : table_(of.draws > 0 ? of.weights : std::vector<double>()), draws_(of.draws), seed_(of.seed), epoch_(epoch) {}
     std::int64_t size() const { return draws_; }  ///< the number of draws
     /// The record of one draw.
     std::int64_t operator[](std::int64_t place) const {
@@ -270,7 +272,7 @@ struct weighted {
   places epoch(std::int64_t records, std::int64_t epoch) const {
     detail::require_records("weighted", records, epoch);
     detail::require(draws >= 0 && draws <= detail::most_examples, "weighted", "draws", "in [0, 2^48]", draws);
-    detail::require_weights("weighted", weights, records, 1);
+    detail::require_weights("weighted", weights, records, draws > 0);
     return {*this, epoch};
   }
 };

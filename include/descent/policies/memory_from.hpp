@@ -30,8 +30,8 @@ namespace descent {
 ///     void* allocate(std::size_t bytes, std::size_t alignment);
 ///     void deallocate(void* p, std::size_t bytes, std::size_t alignment);
 ///
-/// It is called once for each buffer of masters, states, averages and saved values. Control data, and buffers of an
-/// exchange between ranks, do not come from it.
+/// It is called once for each buffer of masters, states, averages, saved values and matrix rules. Control data, and
+/// buffers of an exchange between ranks, do not come from it.
 template <class Resource> struct memory_from {
   /// Not null.
   Resource* where = nullptr;

@@ -77,10 +77,10 @@ class device_source {
   void deallocate(void* p, std::size_t bytes) const noexcept {
     if (!resource_) {
       cudaFree(p);
-    } else {
-      device_scope const scope(device_);
-      deallocate_(resource_, p, bytes, stream_);
-    }
+    } else try {
+        device_scope const scope(device_);
+        deallocate_(resource_, p, bytes, stream_);
+      } catch (cuda_error const&) {}  // the runtime has ended, and with it the memory
   }
 
  private:

@@ -76,7 +76,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     all_ = partition_of<Plan>(where, team);
   }
 
-  /// Says what memory is needed.
+  /// Adds what it needs to the arena.
   void add_to(device_arena& arena, tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
               typename Plan::policies const& policies) {
     auto const room = meeting_memory_of<Plan>(all_, ranks_);

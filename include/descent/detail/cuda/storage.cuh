@@ -186,7 +186,7 @@ template <class Plan> struct cuda_storage {
 
   static constexpr int sums_per_chunk = (Plan::measures ? Plan::norm_sums : 0) + int(Plan::sum_count);
 
-  /// Says what memory is needed.
+  /// Adds what it needs to the arena.
   void add_to(device_arena& arena, tensors const& where, std::vector<entry> const& groups,
               std::array<bool, Plan::slots> const& used) {
     rule_chunks = Plan::shards ? std::ssize(where.own.chunks) : where.rule_chunks;
