@@ -34,8 +34,8 @@ DESCENT_HD inline random_words philox(std::uint64_t key, std::uint64_t low, std:
 }
 
 /// The random words of one index at one step. Streams, 0 <= stream < 256, are independent sequences: rounding uses
-/// those from 0 on, noise the last ones, esgd those from 244 on, orders of records those from 240 on. No two (step,
-/// index, stream) share a counter for 0 <= step < 2^56.
+/// those from 0 on, noise the last ones, esgd those from 244 on, orders of records those from 240 on, records
+/// 239. No two (step, index, stream) share a counter for 0 <= step < 2^56.
 template <int Rounds = 10>
 DESCENT_HD inline random_words random_at(std::uint64_t seed, std::int64_t step, std::int64_t index, int stream) {
   return philox<Rounds>(seed, std::uint64_t(step) | std::uint64_t(stream) << 56, std::uint64_t(index));
