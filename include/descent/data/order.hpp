@@ -183,9 +183,9 @@ namespace detail {
 /// Throws std::invalid_argument if there is not one weight for each record, or one is not finite and at least 0, or
 /// fewer than `least` are above 0.
 inline void require_weights(char const* who, std::vector<double> const& weights, std::int64_t records,
-                            std::int64_t least) {
+                            std::int64_t least, char const* of = "of the records") {
   require(std::int64_t(weights.size()) == records, who, "the number of weights",
-          ("that of the records, " + std::to_string(records)).c_str(), weights.size());
+          ("that " + std::string(of) + ", " + std::to_string(records)).c_str(), weights.size());
   for (std::size_t i = 0; i < weights.size(); ++i)
     require_entry(weights[i] >= 0 && is_finite(weights[i]), who, "weights", i, "finite and at least 0", weights[i]);
   std::int64_t const above = std::ranges::count_if(weights, [](double w) { return w > 0; });

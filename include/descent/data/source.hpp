@@ -281,6 +281,15 @@ template <class S> concept source = std::move_constructible<S> && requires(S con
   s.read(i, out, r);
 };
 
+namespace detail {
+
+/// A source that can write `count` records, which follow each other, at once: read_run(first, count, out), where `out`
+/// is the first of as many records in a row. The loader calls it where an order takes records in sequence.
+template <class S>
+concept reads_runs = requires(S const s, std::int64_t i, record_of<S> const out) { s.read_run(i, i, out); };
+
+}  // namespace detail
+
 /// Memory for one record, for sources that read from other sources.
 template <class Fields> class record_memory {
  public:

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/backends/host.hpp>
+#include <descent/core/communicator.hpp>
+#include <descent/core/policy.hpp>
+#include <descent/data/batch.hpp>
+#include <descent/data/batches.hpp>
+#include <descent/data/loader_options.hpp>
+#include <descent/data/order.hpp>
+#include <descent/data/source.hpp>
+#include <descent/detail/data/loader_core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace descent {
+
+namespace detail {
+
+template <class T> inline constexpr bool is_backend = false;
+template <class T> requires std::same_as<typename T::policy_kind, kind::backend>
+inline constexpr bool is_backend<T> = true;
+
+template <class... More> struct backend_among { using type = host<>; };
+template <class First, class... More> struct backend_among<First, More...> {
+  using type = typename std::conditional_t<is_backend<First>, std::type_identity<First>, backend_among<More...>>::type;
+};
+
+template <class T>
+inline constexpr bool is_setting = is_backend<T> || communicator<T> || std::is_same_v<T, rank_slice>;
+
+template <class T> void take_ranks(rank_slice& to, T& from) {
+  if constexpr (communicator<std::remove_const_t<T>>) to = {from.rank(), from.size()};
+  else if constexpr (std::is_same_v<std::remove_const_t<T>, rank_slice>) to = from;
+}
+template <class Backend> Backend backend_of() { return {}; }
+template <class Backend, class First, class... More> Backend backend_of(First const& first, More const&... more) {
+  if constexpr (is_backend<First>) return first;
+  else return backend_of<Backend>(more...);
+}
+
+}  // namespace detail
+
+/// Delivers the batches of a source in an order, read ahead by worker threads: PyTorch's DataLoader.
+///
+///     loader data{source, batches{.size = 64}, shuffled{.seed = 1}, workers{.threads = 4}};
+///     for (int e = 0; e < 10; ++e)
+///       for (auto const& batch : data.epoch()) step(batch.get<"x">(), batch.get<"y">());
+///
+/// Behind the workers may follow, in any order: rank_slice{rank, ranks} or a communicator, whose rank then gets its part
+/// of each global batch, and a backend. With cuda{stream} (loader.cuh) batches are in device memory, copied from pinned
+/// memory on a stream of the loader's own. What is delivered depends on none of workers, ranks and backend.
+///
+/// The records of a batch are written where they stay: in a ring of ahead + 2 slots, allocated at the start. One thread
+/// at a time may call the functions of a loader. Its destructor waits for the records that workers read at the moment,
+/// and so does a function that changes the position.
+template <source S, record_order O = sequential, class Backend = host<>> class loader {
+  using core = detail::loader_core<S, O, typename detail::slots_of<Backend>::type>;
+
+ public:
+  using batch_type = batch<fields_of<S>>;
+
+  /// Throws std::invalid_argument if a setting is out of range, and starts the workers.
+  template <class... More>
+  explicit loader(S from, batches cut = {}, O order = {}, workers const& w = {}, More&&... more) {
+    static_assert((detail::is_setting<std::remove_cvref_t<More>> && ...),
+                  "loader: behind the workers may come a rank_slice, a communicator and a backend");
+    rank_slice mine;
+    (detail::take_ranks(mine, more), ...);
+    core_ = std::make_unique<core>(std::move(from), cut, std::move(order), w, mine, detail::backend_of<Backend>(more...));
+    core_->start();
+  }
+
+  /// The batches of an epoch that are left, for a range-based for.
+  class rest_of_epoch {
+   public:
+    /// Asks for the next batch at each step.
+    class iterator {
+     public:
+      using difference_type = std::ptrdiff_t;
+      using value_type = batch_type;
+
+      explicit iterator(loader* of = nullptr, std::int64_t epoch = 0) : of_(of), epoch_(epoch) { ++*this; }
+      batch_type operator*() const { return batch_type(*at_); }  ///< refers to the loader's memory
+      /// The next batch of the epoch.
+      iterator& operator++() {
+        at_ = of_ ? of_->next_of(epoch_) : nullptr;
+        return *this;
+      }
+      void operator++(int) { ++*this; }
+      /// Whether the epoch has ended.
+      friend bool operator==(iterator const& i, std::default_sentinel_t) { return !i.at_; }
+
+     private:
+      loader* of_;
+      std::int64_t epoch_;
+      detail::batch_data<fields_of<S>> const* at_ = nullptr;
+    };
+
+    explicit rest_of_epoch(loader* of) : of_(of) {}
+    iterator begin() const { return iterator(of_, of_->position().epoch); }  ///< delivers the first batch
+    std::default_sentinel_t end() const { return {}; }  ///< the end of the epoch
+
+   private:
+    loader* of_;
+  };
+
+  /// The batches of the epoch at position() that are not yet delivered. After the last one the position is the beginning of
+  /// the next epoch. Taking a batch throws loader_error if the source or the order threw or the deadline has passed; the
+  /// position is then still that of the batch, which is read again when it is asked for again.
+  rest_of_epoch epoch() { return rest_of_epoch(this); }
+  /// The next batch, of this epoch or the next one. Throws like epoch(), and std::logic_error if the epoch has no batches.
+  batch_type next() {
+    auto const at = core_->next(-1);
+    if (!at)
+      throw std::logic_error("loader: epoch " + std::to_string(position().epoch) + " has no batches");
+    return batch_type(*at);
+  }
+
+  loader_position position() const { return core_->position(); }  ///< the next batch: what has been delivered
+  /// The number of batches in an epoch.
+  std::int64_t batches_in(std::int64_t epoch) {
+    return core_->fill().cut().count(core_->fill().places(epoch)->size());
+  }
+  /// Goes on with another batch. Throws std::invalid_argument if there is no such epoch or batch.
+  void seek(loader_position to) {
+    detail::require(to.epoch >= 0, "loader", "the epoch", "at least 0", to.epoch);
+    std::int64_t const n = to.batch == 0 ? 1 : batches_in(to.epoch);
+    detail::require(to.batch >= 0 && to.batch < n, "loader", "the batch",
+                    ("in [0, " + std::to_string(n) + ")").c_str(), to.batch);
+    core_->restart(to);
+  }
+  /// The position after so many batches from the beginning of epoch 0, for instance those whose step was applied. For
+  /// orders whose epochs have the same number of places.
+  loader_position position_after(std::int64_t delivered) {
+    std::int64_t const n = batches_in(0);
+    detail::require(delivered >= 0, "loader", "the number of batches", "at least 0", delivered);
+    if (n == 0) throw std::logic_error("loader: epoch 0 has no batches");
+    return {delivered / n, delivered % n};
+  }
+
+  /// Calls f(name, elements) for what is to be saved, like optimizer::save():
+  ///
+  ///     loader.position       epoch and batch, of `at`
+  ///     loader.fingerprint    a hash of fields, batches, order and the seed of random numbers; not of workers and ranks
+  template <class F> void save(F const& f, loader_position const& at) {
+    std::int64_t const position[] = {at.epoch, at.batch};
+    std::uint64_t const print[] = {core_->fill().fingerprint(at.epoch)};
+    f(std::string("loader.position"), std::span<std::int64_t const>(position));
+    f(std::string("loader.fingerprint"), std::span<std::uint64_t const>(print));
+  }
+  /// The same for the batch after those that were delivered.
+  template <class F> void save(F const& f) { save(f, position()); }
+  /// Goes on where another loader was saved, with the records that it would have delivered. f(name, elements) returns the
+  /// saved elements. Throws std::invalid_argument, with nothing changed, if the number of elements or the fingerprint
+  /// differs, and like seek().
+  template <class F> void load(F const& f) {
+    std::int64_t const old[] = {position().epoch, position().batch};
+    loader_position to;
+    std::uint64_t print = 0;
+    {
+      auto const saved = f(std::string("loader.position"), std::span<std::int64_t const>(old));
+      detail::require(std::size(saved) == 2, "loader", "the number of elements of loader.position", "2", std::size(saved));
+      to = {std::data(saved)[0], std::data(saved)[1]};
+    }
+    detail::require(to.epoch >= 0, "loader", "the epoch", "at least 0", to.epoch);
+    std::uint64_t const now[] = {core_->fill().fingerprint(to.epoch)};
+    {
+      auto const saved = f(std::string("loader.fingerprint"), std::span<std::uint64_t const>(now));
+      detail::require(std::size(saved) == 1, "loader", "the number of elements of loader.fingerprint", "1", std::size(saved));
+      print = std::data(saved)[0];
+    }
+    if (print != now[0])
+      throw std::invalid_argument("loader: the position was saved with other records, batches, order or random numbers");
+    seek(to);
+  }
+
+  /// What was delivered so far and where the time went.
+  loader_report report() const { return core_->report(); }
+
+ private:
+  detail::batch_data<fields_of<S>> const* next_of(std::int64_t epoch) {
+    auto const at = core_->next(epoch);
+    if (!at && core_->position().epoch == epoch) core_->restart({epoch + 1, 0});
+    return at;
+  }
+
+  std::unique_ptr<core> core_;
+};
+template <class S> loader(S) -> loader<S>;
+template <class S> loader(S, batches) -> loader<S>;
+template <class S, class O, class... More>
+loader(S, batches, O, More&&...) -> loader<S, O, typename detail::backend_among<std::remove_cvref_t<More>...>::type>;
+
+}  // namespace descent

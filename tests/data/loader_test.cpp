@@ -1,0 +1,496 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// The loader: what it delivers depends on source, order, batches and seed, and on nothing else.
+#include <descent/comm/threads.hpp>
+#include <descent/data/loader.hpp>
+#include <descent/data/sources.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/message.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ds = descent;
+using test::message;
+
+namespace {
+
+/// Records that tell everything: their number, random numbers, and a ragged field of `number mod 5` random letters.
+struct telling {
+  std::int64_t n;
+  std::int64_t bad = -1;  // throws
+  auto fields() const {
+    return ds::fields{ds::field<"i", std::int64_t>{}, ds::field<"u", double>{2}, ds::ragged<"t", char>(4, '.')};
+  }
+  std::int64_t size() const { return n; }
+  void read(std::int64_t i, auto const& out, ds::record_random& random) const {
+    out.template value<"i">() = i;
+    for (double& u : out.template get<"u">()) u = random.uniform();
+    if (i == bad) throw std::runtime_error("bad");
+    out.template set_length<"t">(i % 5);
+    for (std::int64_t k = 0; k < i % 5; ++k) out.template get<"t">()[std::size_t(k)] = char('a' + random.below(26));
+  }
+};
+
+/// One record as text.
+std::string text(std::int64_t i, double u, double v, std::string const& letters) {
+  return std::to_string(i) + " " + std::to_string(u) + " " + std::to_string(v) + " " + letters;
+}
+/// The records of a batch. Checks what a batch says about itself.
+template <class Batch> std::vector<std::string> told(Batch const& b) {
+  std::vector<std::string> all;
+  auto const width = b.template shape<"t">()[1];
+  std::int64_t longest = 0;
+  for (std::int64_t k = 0; k < b.size(); ++k) {
+    std::int64_t const n = b.template lengths<"t">()[std::size_t(k)];
+    longest = std::max(longest, n);
+    std::string const row(b.template get<"t">().data() + k * width, std::size_t(width));
+    CHECK(row.substr(std::size_t(n)) == std::string(std::size_t(width - n), '.'));
+    auto const u = b.template get<"u">();
+    std::int64_t const i = b.template get<"i">()[std::size_t(k)];
+    CHECK(b.records()[std::size_t(k)] == i);
+    all.push_back(text(i, u[std::size_t(2 * k)], u[std::size_t(2 * k + 1)], row.substr(0, std::size_t(n))));
+  }
+  CHECK(width == longest);
+  CHECK(b.template shape<"u">() == std::vector<std::int64_t>{b.size(), 2});
+  CHECK(b.template get<"i">().size() == std::size_t(b.size()));
+  CHECK(b.records().size() == std::size_t(b.size()));
+  return all;
+}
+
+/// What the batches of an epoch have to be: a plain loop.
+std::vector<std::vector<std::string>> expected(telling const& s, ds::batches const& cut, auto const& order,
+                                               std::int64_t epoch, std::uint64_t seed) {
+  auto const places = order.epoch(s.size(), epoch);
+  std::vector<std::vector<std::string>> all;
+  ds::record_memory memory(s.fields());
+  for (std::int64_t b = 0; b < cut.count(places.size()); ++b) {
+    auto const part = cut.slice(b, places.size());
+    auto& batch = all.emplace_back();
+    for (std::int64_t k = 0; k < part.count; ++k) {
+      std::int64_t const place = part.place(k, places.size()), i = places[place];
+      if (i == s.bad) continue;
+      ds::record_random random(seed, epoch, place);
+      auto const r = memory.clear();
+      s.read(i, r, random);
+      batch.push_back(text(i, r.get<"u">()[0], r.get<"u">()[1], std::string(r.get<"t">().data(), std::size_t(i % 5))));
+    }
+  }
+  return all;
+}
+
+using batches_told = std::vector<std::vector<std::string>>;
+
+/// A piece of a saved loader.
+struct saved_position {
+  std::vector<std::int64_t> position;
+  std::vector<std::uint64_t> fingerprint;
+
+  template <class T> void operator()(std::string const& name, std::span<T const> elements) {
+    constexpr bool is_position = std::is_same_v<T, std::int64_t>;
+    CHECK(name == (is_position ? "loader.position" : "loader.fingerprint"));
+    if constexpr (is_position) position.assign(elements.begin(), elements.end());
+    else fingerprint.assign(elements.begin(), elements.end());
+  }
+  auto back() const {
+    return [this]<class T>(std::string const&, std::span<T const>) -> std::vector<T> const& {
+      if constexpr (std::is_same_v<T, std::int64_t>) return position;
+      else return fingerprint;
+    };
+  }
+};
+template <class Loader> saved_position saved(Loader& from) {
+  saved_position to;
+  from.save([&](std::string const& name, auto elements) { to(name, elements); });
+  return to;
+}
+
+/// Blocks readers of a record until it is opened.
+struct gate {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool open = false;
+  int waiting = 0;
+  void pass() {
+    std::unique_lock lock(mutex);
+    ++waiting;
+    changed.notify_all();
+    changed.wait(lock, [&] { return open; });
+  }
+  void release() {
+    std::lock_guard const lock(mutex);
+    open = true;
+    changed.notify_all();
+  }
+};
+struct gated {
+  gate* at;
+  std::int64_t closed;
+  auto fields() const { return ds::fields{ds::field<"i", std::int64_t>{}}; }
+  std::int64_t size() const { return 40; }
+  void read(std::int64_t i, auto const& out, ds::record_random&) const {
+    if (i == closed) at->pass();
+    out.template value<"i">() = i;
+  }
+};
+
+/// Throws the first times that a record is read.
+struct failing {
+  std::atomic<int>* times;
+  std::int64_t bad;
+  auto fields() const { return ds::fields{ds::field<"i", std::int64_t>{}}; }
+  std::int64_t size() const { return 40; }
+  void read(std::int64_t i, auto const& out, ds::record_random&) const {
+    if (i == bad && (*times)-- > 0) throw std::runtime_error("disk is gone");
+    if (i == bad + 1 && *times == -1000) throw 5;
+    out.template value<"i">() = i;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("loader: the same records in the same batches for any number of workers, any ahead and any number of ranks") {
+  constexpr std::uint64_t seed = 11;
+  for (std::int64_t const n : {1, 37})
+    for (std::int64_t const bad : {-1, 4})
+      for (ds::batches const cut : {ds::batches{1}, ds::batches{8, ds::last_batch::keep}, ds::batches{8, ds::last_batch::drop},
+                                    ds::batches{5, ds::last_batch::pad}, ds::batches{100}}) {
+        telling const source{n, bad};
+        ds::shuffled const order{.seed = 3};
+        std::vector<batches_told> want;
+        for (std::int64_t epoch = 0; epoch < 3; ++epoch) want.push_back(expected(source, cut, order, epoch, seed));
+        for (int const threads : {0, 1, 3, 16})
+          for (int const ahead : {0, 1, 5})
+            for (int const ranks : {1, 2, 3, 8}) {
+              if (threads == 0 && ahead > 0) continue;
+              if (ranks > 1 && threads == 16 && ahead == 5) continue;
+              batches_told got[3];
+              for (int rank = 0; rank < ranks; ++rank) {
+                ds::loader loader{source, cut, order,
+                                  ds::workers{.threads = threads, .ahead = ahead, .on_error = ds::on_error::skip, .seed = seed},
+                                  ds::rank_slice{rank, ranks}};
+                for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+                  std::size_t index = 0;
+                  for (auto const& b : loader.epoch()) {
+                    CHECK(b.epoch() == std::int64_t(epoch));
+                    CHECK(b.index() == std::int64_t(index));
+                    CHECK(b.is_last() == (index + 1 == want[epoch].size()));
+                    auto const mine = told(b);
+                    if (rank == 0) got[epoch].emplace_back();
+                    REQUIRE(index < got[epoch].size());
+                    auto& batch = got[epoch][index++];
+                    batch.insert(batch.end(), mine.begin(), mine.end());
+                  }
+                  CHECK(index == want[epoch].size());
+                  CHECK(loader.position() == ds::loader_position{std::int64_t(epoch) + 1, 0});
+                }
+              }
+              for (std::size_t epoch = 0; epoch < 3; ++epoch) CHECK(got[epoch] == want[epoch]);
+            }
+      }
+}
+
+TEST_CASE("loader: runs of records in memory are those read one by one") {
+  std::vector<float> x(3 * 100);
+  std::iota(x.begin(), x.end(), 0.f);
+  ds::in_memory const source{ds::column<"x">(x, {3})};
+  auto const order = ds::ordered_by{[](std::int64_t, std::int64_t p) { return p < 50 ? p : p < 60 ? 59 - p + 50 : p; }};
+  for (int const threads : {0, 2}) {
+    ds::loader loader{source, ds::batches{.size = 16}, order, ds::workers{.threads = threads}};
+    for (auto const& b : loader.epoch())
+      for (std::size_t k = 0; k < std::size_t(b.size()); ++k) {
+        std::int64_t const i = b.records()[k];
+        CHECK(i == order.record(0, b.index() * 16 + std::int64_t(k)));
+        CHECK(b.get<"x">()[3 * k + 2] == float(3 * i + 2));
+      }
+  }
+}
+
+TEST_CASE("loader: a run stopped anywhere goes on with the records that it would have seen, with other workers and ranks") {
+  telling const source{53};
+  ds::batches const cut{.size = 7};
+  std::vector<batches_told> want;
+  for (std::int64_t epoch = 0; epoch < 5; ++epoch) want.push_back(expected(source, cut, ds::shuffled{5}, epoch, 2));
+  std::mt19937 random(1);
+  saved_position at{{0, 0}, {}};
+  for (int stop = 0; stop < 10000; ++stop) {
+    int const threads = stop % 50 == 0 ? int(random() % 4) : 0, ranks = 1 + int(random() % 3);
+    ds::loader loader{source, cut, ds::shuffled{5},
+                      ds::workers{.threads = threads, .ahead = threads > 0 ? int(random() % 3) : 0, .seed = 2},
+                      ds::rank_slice{int(random() % std::uint32_t(ranks)), ranks}};
+    if (at.fingerprint.empty()) at = saved(loader);
+    loader.load(at.back());
+    CHECK(loader.position() == ds::loader_position{at.position[0], at.position[1]});
+    for (int steps = int(random() % 4); steps > 0; --steps) {
+      auto const b = loader.next();
+      auto const& all = want[std::size_t(b.epoch())][std::size_t(b.index())];
+      auto const mine = told(b);
+      CHECK_UNARY(mine.empty() || std::search(all.begin(), all.end(), mine.begin(), mine.end()) != all.end());
+      CHECK(b.global_size() == std::int64_t(all.size()));
+      if (ranks == 1) CHECK(mine == all);
+    }
+    at = saved(loader);
+    if (loader.position().epoch == 4) at.position = {0, 0}, at.fingerprint = (loader.seek({0, 0}), saved(loader).fingerprint);
+  }
+}
+
+TEST_CASE("loader: breaking out of a loop keeps what was delivered; seek and position_after go anywhere") {
+  for (int const threads : {0, 2}) {
+    ds::loader loader{telling{20}, ds::batches{.size = 6}, ds::sequential{}, ds::workers{.threads = threads}};
+    for (auto const& b : loader.epoch())
+      if (b.index() == 1) break;
+    CHECK(loader.position() == ds::loader_position{0, 2});
+    std::int64_t first = -1;
+    for (auto const& b : loader.epoch()) {
+      if (first < 0) first = b.get<"i">()[0];
+    }
+    CHECK(first == 12);
+    CHECK(loader.position() == ds::loader_position{1, 0});
+    CHECK(loader.position_after(9) == ds::loader_position{2, 1});
+    loader.seek({7, 3});
+    CHECK(loader.next().get<"i">()[0] == 18);
+    CHECK(loader.next().epoch() == 8);
+    CHECK(loader.batches_in(0) == 4);
+    CHECK(message([&] { loader.seek({0, 4}); }) == "loader: the batch must be in [0, 4), is 4");
+    CHECK(message([&] { loader.seek({-1, 0}); }) == "loader: the epoch must be at least 0, is -1");
+    CHECK(message([&] { loader.position_after(-1); }) == "loader: the number of batches must be at least 0, is -1");
+    CHECK(loader.position() == ds::loader_position{8, 1});
+  }
+}
+
+TEST_CASE("loader: an epoch without batches is empty, and no source is too small") {
+  for (int const threads : {0, 2}) {
+    ds::workers const w{.threads = threads};
+    ds::loader none{telling{0}, ds::batches{.size = 4}, ds::sequential{}, w};
+    ds::loader dropped{telling{3}, ds::batches{4, ds::last_batch::drop}, ds::sequential{}, w};
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      for ([[maybe_unused]] auto const& b : none.epoch()) FAIL("there is a batch");
+      for ([[maybe_unused]] auto const& b : dropped.epoch()) FAIL("there is a batch");
+      CHECK(none.position() == ds::loader_position{epoch + 1, 0});
+    }
+    CHECK(message([&] { none.next(); }) == "loader: epoch 3 has no batches");
+    CHECK(message([&] { none.next(); }) == "loader: epoch 3 has no batches");
+    CHECK(message([&] { none.position_after(1); }) == "loader: epoch 0 has no batches");
+    // Epochs of different sizes: the second is empty.
+    auto const order = ds::listed(std::vector<std::int64_t>{});
+    struct shrinking {
+      auto epoch(std::int64_t, std::int64_t e) const { return ds::sequential::places{e == 1 ? 0 : 5}; }
+    };
+    ds::loader some{telling{5}, ds::batches{.size = 2}, shrinking{}, w};
+    std::vector<int> counts;
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      counts.push_back(0);
+      for ([[maybe_unused]] auto const& b : some.epoch()) ++counts.back();
+    }
+    CHECK(counts == std::vector{3, 0, 3});
+  }
+}
+
+TEST_CASE("loader: an error comes with the batch to which it belongs, and the batch can be asked for again") {
+  for (int const threads : {0, 3}) {
+    std::atomic<int> times{1};
+    ds::loader loader{failing{&times, 18}, ds::batches{.size = 4}, ds::sequential{}, ds::workers{.threads = threads}};
+    std::vector<std::int64_t> seen;
+    auto const take = [&] {
+      for (auto const& b : loader.epoch()) seen.insert(seen.end(), b.records().begin(), b.records().end());
+    };
+    std::string said;
+    try {
+      take();
+    } catch (ds::loader_error const& e) {
+      said = e.what();
+      CHECK(e.epoch == 0);
+      CHECK(e.batch == 4);
+      CHECK(e.record == 18);
+      CHECK((e.worker >= 0) == (threads > 0));
+      CHECK(message<std::runtime_error>([&] { e.rethrow_nested(); }) == "disk is gone");
+    }
+    CHECK(said.starts_with("loader: batch 4 of epoch 0: record 18"));
+    CHECK(said.ends_with("disk is gone"));
+    CHECK(seen.size() == 16);
+    CHECK(loader.position() == ds::loader_position{0, 4});
+    take();
+    std::vector<std::int64_t> all(40);
+    std::iota(all.begin(), all.end(), 0);
+    CHECK(seen == all);
+
+    // The error of the first record of a batch is told, whoever reads it; the batch can be left out.
+    std::atomic<int> always{1000};
+    ds::loader other{failing{&always, 18}, ds::batches{.size = 20}, ds::sequential{}, ds::workers{.threads = threads}};
+    for (int i = 0; i < 3; ++i) {
+      try {
+        other.next();
+        FAIL("no error");
+      } catch (ds::loader_error const& e) { CHECK(e.record == 18); }
+    }
+    other.seek({0, 1});
+    CHECK(other.next().records()[0] == 20);
+    always = -999;  // -1000 when the next record is read
+    other.seek({0, 0});
+    CHECK(message<ds::loader_error>([&] { other.next(); }).ends_with("an exception that is no std::exception"));
+  }
+}
+
+TEST_CASE("loader: what an order throws or finds is an error of the batch") {
+  auto const order = [](int threads) {
+    return ds::loader{telling{10}, ds::batches{.size = 4},
+                      ds::ordered_by{[](std::int64_t epoch, std::int64_t p) {
+                        if (p == 6 && epoch == 0) return std::int64_t(10);
+                        if (p == 6) throw std::runtime_error("no place");
+                        return p;
+                      }},
+                      ds::workers{.threads = threads}};
+  };
+  struct broken {
+    auto epoch(std::int64_t n, std::int64_t e) const {
+      if (e == 1) throw std::invalid_argument("no such epoch");
+      return ds::sequential::places{n};
+    }
+  };
+  for (int const threads : {0, 2}) {
+    auto loader = order(threads);
+    loader.next();
+    std::string const said = "loader: batch 1 of epoch 0: the order has record 10 at place 6, must be in [0, 10)";
+    CHECK(message<ds::loader_error>([&] { loader.next(); }) == said);
+    loader.seek({1, 1});
+    CHECK(message<ds::loader_error>([&] { loader.next(); }) == "loader: batch 1 of epoch 1: no place");
+    ds::loader other{telling{10}, ds::batches{.size = 5}, broken{}, ds::workers{.threads = threads}};
+    other.next(), other.next();
+    CHECK(message<ds::loader_error>([&] { other.next(); }) == "loader: batch 0 of epoch 1: no such epoch");
+    CHECK(other.position() == ds::loader_position{1, 0});
+    other.seek({2, 0});
+    CHECK(other.next().size() == 5);
+  }
+}
+
+TEST_CASE("loader: the deadline names the record that takes long, and nothing is lost by it") {
+  gate at;
+  ds::loader loader{gated{&at, 5}, ds::batches{.size = 4}, ds::sequential{},
+                    ds::workers{.threads = 2, .ahead = 1, .deadline = std::chrono::milliseconds(50)}};
+  auto const taken = [&] {  // however slow the machine is
+    for (;;) {
+      try {
+        return loader.next().records()[0];
+      } catch (ds::loader_error const& e) { CHECK(e.batch == loader.position().batch); }
+    }
+  };
+  CHECK(taken() == 0);
+  {
+    std::unique_lock lock(at.mutex);
+    at.changed.wait(lock, [&] { return at.waiting == 1; });
+  }
+  for (;;) {
+    std::string const said = message<ds::loader_error>([&] { loader.next(); });
+    CHECK(said.starts_with("loader: batch 1 of epoch 0 is not ready after 0.05 s"));
+    if (said.find("has been reading record 5 for ") != std::string::npos) break;  // or another worker is slower
+  }
+  at.release();
+  CHECK(taken() == 4);
+  CHECK(taken() == 8);
+}
+
+TEST_CASE("loader: it ends with full queues, in the middle of a batch, after an error, and moved") {
+  for (int i = 0; i < 50; ++i) {
+    ds::loader loader{telling{1000, i % 3 == 0 ? 9 : -1}, ds::batches{.size = 3}, ds::shuffled{1},
+                      ds::workers{.threads = 1 + i % 4, .ahead = i % 7}};
+    auto other = std::move(loader);
+    try {
+      for (int k = 0; k < i % 5; ++k) other.next();
+    } catch (ds::loader_error const&) {}
+  }
+}
+
+TEST_CASE("loader: a position is refused where records, batches, order or random numbers differ") {
+  auto const make = [](std::int64_t n, ds::batches cut, std::uint64_t order, std::uint64_t seed) {
+    return ds::loader{telling{n}, cut, ds::shuffled{order}, ds::workers{.seed = seed}};
+  };
+  auto from = make(30, {4}, 1, 2);
+  for (int i = 0; i < 10; ++i) from.next();
+  auto const at = saved(from);
+  CHECK(at.position == std::vector<std::int64_t>{1, 2});
+  auto same = make(30, {4}, 1, 2);
+  same.load(at.back());
+  CHECK(told(same.next()) == told(from.next()));
+  std::string const differs = "loader: the position was saved with other records, batches, order or random numbers";
+  for (auto&& other : {make(31, {4}, 1, 2), make(30, {5}, 1, 2), make(30, {4, ds::last_batch::pad}, 1, 2),
+                       make(30, {4}, 2, 2), make(30, {4}, 1, 3)}) {
+    auto& to = const_cast<std::remove_cvref_t<decltype(other)>&>(other);
+    to.next();
+    CHECK(message([&] { to.load(at.back()); }) == differs);
+    CHECK(to.position() == ds::loader_position{0, 1});
+  }
+  saved_position wrong{{1}, at.fingerprint};
+  CHECK(message([&] { same.load(wrong.back()); }) == "loader: the number of elements of loader.position must be 2, is 1");
+  wrong = {{1, 99}, at.fingerprint};
+  CHECK(message([&] { same.load(wrong.back()); }) == "loader: the batch must be in [0, 8), is 99");
+  wrong = {{-1, 0}, at.fingerprint};
+  CHECK(message([&] { same.load(wrong.back()); }) == "loader: the epoch must be at least 0, is -1");
+  CHECK(same.position() == ds::loader_position{1, 3});
+}
+
+TEST_CASE("loader: settings that cannot be are refused, and a communicator gives rank and size") {
+  telling const s{10};
+  auto const refusal = [&](ds::workers const& w) {
+    return message([&] { ds::loader{s, ds::batches{}, ds::sequential{}, w}; });
+  };
+  CHECK(refusal({.threads = -1}) == "workers: threads must be in [0, 1024], is -1");
+  CHECK(refusal({.threads = 2, .ahead = -2}) == "workers: ahead must be -1 or in [0, 4096], is -2");
+  CHECK(refusal({.ahead = 1}) == "workers: ahead must be 0 without threads, is 1");
+  CHECK(refusal({.deadline = std::chrono::seconds(1)}) == "workers: deadline must be 0 ns without threads, is 1000000000");
+  CHECK(refusal({.threads = 1, .deadline = std::chrono::nanoseconds::min()}).starts_with("workers: deadline must be at least"));
+  CHECK(message([&] { ds::loader{s, ds::batches{0}}; }) == "batches: size must be in [1, 2^48], is 0");
+  CHECK(message([&] { ds::loader{s, ds::batches{INT64_MAX}}; }) == "batches: size must be in [1, 2^48], is 9223372036854775807");
+  CHECK(message([&] { ds::loader{s, ds::batches{std::int64_t(1) << 47}}; }) ==
+        "loader: the size of a batch must be at most 2^46 bytes, with 28 bytes per record, is 140737488355328");
+  CHECK(message([&] { ds::loader{s, ds::batches{2}, ds::sequential{}, ds::workers{}, ds::rank_slice{3, 3}}; }) ==
+        "batches: rank must be in [0, 3), is 3");
+  ds::comm::threads world{3, std::chrono::seconds(60)};
+  for (int r = 0; r < 3; ++r) {
+    auto comm = world.rank(r);
+    ds::loader loader{s, ds::batches{10}, ds::sequential{}, ds::workers{}, comm};
+    CHECK(loader.next().records()[0] == 3 * r);
+  }
+}
+
+TEST_CASE("loader: the report counts what was delivered and says what limits the rate") {
+  for (int const threads : {0, 2}) {
+    ds::loader loader{telling{25, 3}, ds::batches{.size = 10}, ds::sequential{},
+                      ds::workers{.threads = threads, .on_error = ds::on_error::skip}};
+    CHECK(loader.report().bottleneck() == "no batch has been delivered");
+    for ([[maybe_unused]] auto const& b : loader.epoch()) {}
+    auto const r = loader.report();
+    CHECK(r.batches == 3);
+    CHECK(r.records == 24);
+    CHECK(r.skipped == 1);
+    // number, two doubles, letters of the longest record of the batch, a length
+    CHECK(r.bytes == 24 * (8 + 16 + 4 + 4));
+    CHECK(r.threads == threads);
+    CHECK(r.filled > 0);
+    CHECK(r.waited <= r.seconds);
+    CHECK_UNARY(r.ready >= 0 && r.ready <= 3);
+  }
+  auto const says = [](double waited, double filled, double copied, int threads) {
+    return ds::loader_report{.batches = 1, .seconds = 10, .waited = waited, .filled = filled, .copied = copied, .threads = threads}.bottleneck();
+  };
+  CHECK(says(0.1, 5, 0, 2) == "the step is the bottleneck: 1 % of the time went by waiting for batches");
+  CHECK(says(6, 6, 0, 0) ==
+        "the source is the bottleneck: 60 % of the time went by waiting for batches, without worker threads");
+  CHECK(says(6, 19, 0, 2) ==
+        "the source is the bottleneck: 60 % of the time went by waiting for batches, with 2 workers busy for 95 %");
+  CHECK(says(6, 19, 9, 2) == "the copies to the device are the bottleneck: they take 90 % of the time");
+}
