@@ -153,10 +153,7 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
   ///     loader.position       epoch and batch, of `at`
   ///     loader.fingerprint    a hash of fields, batches, order and the seed of random numbers; not of workers and ranks
   template <class F> void save(F const& f, loader_position const& at) {
-    std::int64_t const position[] = {at.epoch, at.batch};
-    std::uint64_t const print[] = {core_->fill().fingerprint(at.epoch)};
-    f(std::string("loader.position"), std::span<std::int64_t const>(position));
-    f(std::string("loader.fingerprint"), std::span<std::uint64_t const>(print));
+    detail::save_position(f, at, core_->fill().fingerprint(at.epoch));
   }
   /// The same for the batch after those that were delivered.
   template <class F> void save(F const& f) { save(f, position()); }
@@ -164,24 +161,7 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
   /// saved elements. Throws std::invalid_argument, with nothing changed, if the number of elements or the fingerprint
   /// differs, and like seek().
   template <class F> void load(F const& f) {
-    std::int64_t const old[] = {position().epoch, position().batch};
-    loader_position to;
-    std::uint64_t print = 0;
-    {
-      auto const saved = f(std::string("loader.position"), std::span<std::int64_t const>(old));
-      detail::require(std::size(saved) == 2, "loader", "the number of elements of loader.position", "2", std::size(saved));
-      to = {std::data(saved)[0], std::data(saved)[1]};
-    }
-    detail::require(to.epoch >= 0, "loader", "the epoch", "at least 0", to.epoch);
-    std::uint64_t const now[] = {core_->fill().fingerprint(to.epoch)};
-    {
-      auto const saved = f(std::string("loader.fingerprint"), std::span<std::uint64_t const>(now));
-      detail::require(std::size(saved) == 1, "loader", "the number of elements of loader.fingerprint", "1", std::size(saved));
-      print = std::data(saved)[0];
-    }
-    if (print != now[0])
-      throw std::invalid_argument("loader: the position was saved with other records, batches, order or random numbers");
-    seek(to);
+    seek(detail::load_position(f, position(), [&](std::int64_t epoch) { return core_->fill().fingerprint(epoch); }));
   }
 
   /// What was delivered so far and where the time went.

@@ -112,10 +112,12 @@ struct sequential {
     DESCENT_HD std::int64_t operator[](std::int64_t place) const { return place; }  ///< the place itself
   };
 
+  /// All records, also on a device. Checks nothing.
+  DESCENT_HD places at(std::int64_t records, std::int64_t) const { return {records}; }
   /// All records.
   places epoch(std::int64_t records, std::int64_t epoch) const {
     detail::require_records("sequential", records, epoch);
-    return {records};
+    return at(records, epoch);
   }
 };
 
@@ -123,10 +125,12 @@ struct sequential {
 struct shuffled {
   std::uint64_t seed = 0;  ///< the same on all ranks
 
+  /// All records in the order of this epoch, also on a device. Checks nothing.
+  DESCENT_HD permutation at(std::int64_t records, std::int64_t epoch) const { return {records, seed, epoch}; }
   /// All records in the order of this epoch.
   permutation epoch(std::int64_t records, std::int64_t epoch) const {
     detail::require_records("shuffled", records, epoch);
-    return {records, seed, epoch};
+    return at(records, epoch);
   }
 };
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/backends/host.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -10,6 +10,9 @@
 #include <span>
 
 namespace descent::detail {
+
+template <class Backend> inline constexpr bool is_host = false;
+template <class System> inline constexpr bool is_host<host<System>> = true;
 
 /// The part of a slot that a batch uses.
 struct used_bytes { std::size_t begin, size; };
@@ -46,7 +49,10 @@ class host_slots {
   std::unique_ptr<std::byte, release> memory_;
 };
 
-/// The memory of slots for a backend; loader.cuh has that for cuda.
-template <class Backend> struct slots_of { using type = host_slots; };
+/// The memory of slots for a backend.
+template <class Backend> struct slots_of {
+  static_assert(is_host<Backend>, "loader: cuda needs #include <descent/data/device_loader.hpp>");
+  using type = host_slots;
+};
 
 }  // namespace descent::detail

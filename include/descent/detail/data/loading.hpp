@@ -8,6 +8,7 @@
 #include <descent/data/order.hpp>
 #include <descent/data/source.hpp>
 #include <descent/detail/data/host_slots.hpp>
+#include <descent/detail/data/position.hpp>
 
 #include <algorithm>
 #include <array>
@@ -162,22 +163,8 @@ template <class S, class O, class Slots> class filler {
     memory.after_writing(number, std::span(used).first(layout_.used(used, size, s.data.width)));
   }
 
-  /// Differs if records, fields, batches, random numbers or the order of this epoch do.
   std::uint64_t fingerprint(std::int64_t epoch) {
-    std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a over words
-    auto const add = [&](std::uint64_t x) { hash = (hash ^ x) * 0x100000001B3; hash ^= hash >> 32; };
-    add(std::uint64_t(source_.size()));
-    source_.fields().each([&](auto i, auto const& f) {
-      for (char const c : f.name.view()) add(std::uint64_t(c));
-      add(sizeof(typename fields_type::template element<i>));
-      for (auto const n : f.shape()) add(std::uint64_t(n));
-    });
-    add(std::uint64_t(cut_.size)), add(std::uint64_t(cut_.last)), add(workers_.seed);
-    auto const p = places(epoch);
-    std::int64_t const n = p->size(), step = std::max<std::int64_t>(n / 64, 1);
-    add(std::uint64_t(n));
-    for (std::int64_t place = 0; place < n; place += step) add(std::uint64_t((*p)[place]));
-    return hash;
+    return detail::fingerprint(source_.size(), source_.fields(), cut_, workers_.seed, *places(epoch));
   }
 
  private:
