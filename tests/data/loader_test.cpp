@@ -208,7 +208,7 @@ TEST_CASE("loader: the same records in the same batches for any number of worker
 TEST_CASE("loader: runs of records in memory are those read one by one") {
   std::vector<float> x(3 * 100);
   std::iota(x.begin(), x.end(), 0.f);
-  ds::in_memory const source{ds::column<"x">(x, {3})};
+  ds::in_memory const source{ds::column{ds::field<"x", float>{3}, x}};
   auto const order = ds::ordered_by{[](std::int64_t, std::int64_t p) { return p < 50 ? p : p < 60 ? 59 - p + 50 : p; }};
   for (int const threads : {0, 2}) {
     ds::loader loader{source, ds::batches{.size = 16}, order, ds::workers{.threads = threads}};

@@ -35,11 +35,11 @@
 namespace ds = descent;
 using namespace std::string_literals;
 
-static_assert(ds::source<ds::idx_file<"x", std::uint8_t>> && ds::source<ds::npy_file<"x", ds::half>> &&
-              ds::source<ds::raw_records<"x", double>> && ds::source<ds::csv_numbers<"x", float>> &&
+static_assert(ds::source<ds::idx_file<ds::field<"x", std::uint8_t>>> && ds::source<ds::npy_file<ds::field<"x", ds::half>>> &&
+              ds::source<ds::raw_records<ds::field<"x", double>>> && ds::source<ds::csv_numbers<ds::field<"x", float>>> &&
               ds::source<ds::token_file>);
 static_assert(std::is_nothrow_move_constructible_v<ds::mapped_file> && !std::is_copy_constructible_v<ds::mapped_file>);
-static_assert(std::is_copy_constructible_v<ds::idx_file<"x", float>> && std::is_copy_assignable_v<ds::csv_file>);
+static_assert(std::is_copy_constructible_v<ds::idx_file<ds::field<"x", float>>> && std::is_copy_assignable_v<ds::csv_file>);
 
 namespace {
 
@@ -75,7 +75,7 @@ template <class T> std::string big_endian(T const& x) {
   return text;
 }
 
-template <ds::field_name Name = "x", class Source> auto read(Source const& from, std::int64_t i) {
+template <ds::field_label Name = "x", class Source> auto read(Source const& from, std::int64_t i) {
   ds::record_memory memory(from.fields());
   auto const out = memory.clear();
   ds::record_random random(0, 0, i);
@@ -133,15 +133,15 @@ std::string idx(int type, std::vector<std::uint32_t> const& extents, std::string
 template <class T> bool idx_holds(int type, std::vector<T> const& x) {
   std::string data;
   for (T const& each : x) data += big_endian(each);
-  ds::idx_file<"x", T> const file(in_memory(idx(type, {static_cast<std::uint32_t>(x.size())}, data)));
+  ds::idx_file<ds::field<"x", T>> const file(in_memory(idx(type, {static_cast<std::uint32_t>(x.size())}, data)));
   REQUIRE(file.size() == std::int64_t(x.size()));
   bool same = file.fields().template get<"x">().shape().empty();
   for (std::size_t i = 0; i < x.size(); ++i) same = same && bytes_of(read(file, std::int64_t(i))[0]) == bytes_of(x[i]);
   return same;
 }
 
-template <class T> void open_idx(ds::file_bytes const& file) { read_all(ds::idx_file<"x", T>(file)); }
-template <class T> void open_npy(ds::file_bytes const& file) { read_all(ds::npy_file<"x", T>(file)); }
+template <class T> void open_idx(ds::file_bytes const& file) { read_all(ds::idx_file<ds::field<"x", T>>(file)); }
+template <class T> void open_npy(ds::file_bytes const& file) { read_all(ds::npy_file<ds::field<"x", T>>(file)); }
 
 /// An NPY file of version 1.0, whose header is not padded.
 std::string npy(std::string const& header, std::string const& data) {
@@ -246,7 +246,7 @@ TEST_CASE("read_gzip: what was compressed, also several members, and zeros at th
         "one " + noise + "two");
   CHECK(text_of(ds::read_gzip(folder.write("a", gzip("one") + std::string(512, '\0')))) == "one");
   std::string const path = folder.write("images.gz", gzip(idx(8, {2, 3}, "abcdef")));
-  CHECK(read(ds::idx_file<"x", std::uint8_t>(ds::read_gzip(path)), 1) == std::vector<std::uint8_t>{'d', 'e', 'f'});
+  CHECK(read(ds::idx_file<ds::field<"x", std::uint8_t>>(ds::read_gzip(path)), 1) == std::vector<std::uint8_t>{'d', 'e', 'f'});
 }
 
 TEST_CASE("read_gzip: a file that is truncated, corrupt or not compressed is refused") {
@@ -290,7 +290,7 @@ TEST_CASE("idx_file: records, their shape, and runs of them, from a path") {
   temporary_folder const folder;
   std::string data;
   for (std::int16_t i = 0; i < 24; ++i) data += big_endian(i);
-  ds::idx_file<"x", std::int16_t> const file(folder.write("a", idx(11, {4, 2, 3}, data)));
+  ds::idx_file<ds::field<"x", std::int16_t>> const file(folder.write("a", idx(11, {4, 2, 3}, data)));
   CHECK(file.size() == 4);
   CHECK(file.fields().get<"x">().shape() == std::vector<std::int64_t>{2, 3});
   CHECK(read(file, 2) == std::vector<std::int16_t>{12, 13, 14, 15, 16, 17});
@@ -299,8 +299,8 @@ TEST_CASE("idx_file: records, their shape, and runs of them, from a path") {
   CHECK(runs_are_records(file, 4, 0));
   auto const copy = file;
   CHECK(read(copy, 3) == read(file, 3));
-  CHECK(ds::idx_file<"x", std::uint8_t>(in_memory(idx(8, {0, 28, 28}, ""))).size() == 0);
-  CHECK(ds::idx_file<"x", std::uint8_t>(in_memory(idx(8, {1, 1, 1}, "a"))).size() == 1);
+  CHECK(ds::idx_file<ds::field<"x", std::uint8_t>>(in_memory(idx(8, {0, 28, 28}, ""))).size() == 0);
+  CHECK(ds::idx_file<ds::field<"x", std::uint8_t>>(in_memory(idx(8, {1, 1, 1}, "a"))).size() == 1);
 }
 
 TEST_CASE("idx_file: truncated and corrupt files are refused") {
@@ -324,7 +324,7 @@ TEST_CASE("idx_file: truncated and corrupt files are refused") {
 }
 
 TEST_CASE("records that are not there are refused") {
-  ds::idx_file<"x", std::uint8_t> const file(in_memory(idx(8, {3}, "abc")));
+  ds::idx_file<ds::field<"x", std::uint8_t>> const file(in_memory(idx(8, {3}, "abc")));
   CHECK(test::message([&] { read(file, 3); }) == "F: the record must be in [0, 3), is 3");
   CHECK(test::message([&] { read(file, -1); }) == "F: the record must be in [0, 3), is -1");
   CHECK(test::message([&] { runs_are_records(file, 4, 0); }) == "F: the first record must be in [0, 4), is 4");
@@ -335,7 +335,7 @@ TEST_CASE("npy_file: files by numpy 2.4.6, versions 1.0, 2.0 and 3.0, both order
   auto const f4 =
       in_memory(spaced("\223NUMPY\001\000v\000{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }<58>\n"s
                        "\000\000\000?\000\000\240\277\346\261a\177\001\000\000\000\000\000\200\177\000\000\000\200"s));
-  ds::npy_file<"x", float> const floats(f4);
+  ds::npy_file<ds::field<"x", float>> const floats(f4);
   CHECK(floats.size() == 3);
   CHECK(floats.fields().get<"x">().shape() == std::vector<std::int64_t>{2});
   CHECK(read(floats, 0) == std::vector{0.5f, -1.25f});
@@ -344,7 +344,7 @@ TEST_CASE("npy_file: files by numpy 2.4.6, versions 1.0, 2.0 and 3.0, both order
   CHECK(bytes_of(read(floats, 2)[1]) == bytes_of(-0.0f));
   CHECK(runs_are_records(floats, 1, 2));
 
-  ds::npy_file<"x", std::int16_t> const shorts(
+  ds::npy_file<ds::field<"x", std::int16_t>> const shorts(
       in_memory(spaced("\223NUMPY\002\000t\000\000\000{'descr': '>i2', 'fortran_order': False, 'shape': (3,), }<58>\n"s
                        "\000\001\377\376\001,"s)));
   CHECK(shorts.size() == 3);
@@ -354,20 +354,20 @@ TEST_CASE("npy_file: files by numpy 2.4.6, versions 1.0, 2.0 and 3.0, both order
   CHECK(read(shorts, 2)[0] == 300);
   CHECK(runs_are_records(shorts, 0, 3));
 
-  ds::npy_file<"x", ds::half> const halves(
+  ds::npy_file<ds::field<"x", ds::half>> const halves(
       in_memory(spaced("\223NUMPY\003\000t\000\000\000{'descr': '<f2', 'fortran_order': False, 'shape': (3,), }<58>\n"s
                        "\000>\377\373\001\000"s)));
   CHECK(ds::widen<float>(read(halves, 0)[0]) == 1.5f);
   CHECK(ds::widen<float>(read(halves, 1)[0]) == -65504.0f);
   CHECK(ds::widen<float>(read(halves, 2)[0]) == 0x1p-24f);
 
-  ds::npy_file<"x", double> const doubles(
+  ds::npy_file<ds::field<"x", double>> const doubles(
       in_memory(spaced("\223NUMPY\001\000v\000{'descr': '>f8', 'fortran_order': False, 'shape': (2,), }<60>\n"s
                        "@\011!\373TD-\030\3767\344<\210\000u\234"s)));
   CHECK(read(doubles, 0)[0] == 3.141592653589793);
   CHECK(read(doubles, 1)[0] == -1e300);
 
-  ds::npy_file<"x", bool> const bools(in_memory(
+  ds::npy_file<ds::field<"x", bool>> const bools(in_memory(
       spaced("\223NUMPY\001\000v\000{'descr': '|b1', 'fortran_order': False, 'shape': (3, 1), }<58>\n\001\000\377"s)));
   CHECK(read(bools, 0)[0]);
   CHECK(!read(bools, 1)[0]);
@@ -377,11 +377,11 @@ TEST_CASE("npy_file: files by numpy 2.4.6, versions 1.0, 2.0 and 3.0, both order
   std::string const u1 = spaced(
       "\223NUMPY\001\000v\000{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2, 2), }<55>\n"s
       "\000\001\002\003\004\005\006\007"s);
-  ds::npy_file<"x", std::uint8_t> const bytes(folder.write("a", u1));
+  ds::npy_file<ds::field<"x", std::uint8_t>> const bytes(folder.write("a", u1));
   CHECK(bytes.fields().get<"x">().shape() == std::vector<std::int64_t>{2, 2});
   CHECK(read(bytes, 1) == std::vector<std::uint8_t>{4, 5, 6, 7});
 
-  ds::npy_file<"x", std::int64_t> const none(
+  ds::npy_file<ds::field<"x", std::int64_t>> const none(
       in_memory(spaced("\223NUMPY\001\000v\000{'descr': '<i8', 'fortran_order': False, 'shape': (0, 3), }<58>\n"s)));
   CHECK(none.size() == 0);
   CHECK(none.fields().get<"x">().shape() == std::vector<std::int64_t>{3});
@@ -395,7 +395,7 @@ TEST_CASE("npy_file: files by numpy 2.4.6, versions 1.0, 2.0 and 3.0, both order
 TEST_CASE("npy_file: a header is a Python dictionary with three keys in any order") {
   auto const said = [](std::string const& header, std::string const& data = "abcd") {
     return refusal([&] {
-      ds::npy_file<"x", std::uint8_t> const file(in_memory(npy(header, data)));
+      ds::npy_file<ds::field<"x", std::uint8_t>> const file(in_memory(npy(header, data)));
       CHECK(file.size() * file.fields().get<"x">().size() == std::int64_t(data.size()));
     });
   };
@@ -588,46 +588,46 @@ TEST_CASE("csv_numbers: all or some columns, a shape, a column by name") {
   temporary_folder const folder;
   ds::csv_file const file(folder.write("a.csv", "image,x0,y0,x1,y1\nface 1.png,1,2,3,4\nface 2.png,5,6,7,8.5\n"));
   CHECK(file.text(1, file.column("image")) == "face 2.png");
-  ds::csv_numbers<"x", float> const all(file, 1);
+  ds::csv_numbers<ds::field<"x", float>> const all(file, 1);
   CHECK(all.size() == 2);
   CHECK(all.fields().get<"x">().shape() == std::vector<std::int64_t>{4});
   CHECK(read(all, 1) == std::vector{5.0f, 6.0f, 7.0f, 8.5f});
-  CHECK(read(ds::csv_numbers<"x", float>(file, 2, 2), 0) == std::vector{2.0f, 3.0f});
-  ds::csv_numbers<"x", float> const points(file, 1, {2, 2});
+  CHECK(read(ds::csv_numbers<ds::field<"x", float>>(file, 2, 2), 0) == std::vector{2.0f, 3.0f});
+  ds::csv_numbers<ds::field<"x", float>> const points(file, 1, {2, 2});
   CHECK(points.fields().get<"x">().shape() == std::vector<std::int64_t>{2, 2});
   CHECK(read(points, 0) == std::vector{1.0f, 2.0f, 3.0f, 4.0f});
-  ds::csv_numbers<"x", std::int32_t> const named(file, "y0");
+  ds::csv_numbers<ds::field<"x", std::int32_t>> const named(file, "y0");
   CHECK(named.fields().get<"x">().shape().empty());
   CHECK(read(named, 1) == std::vector{6});
-  CHECK(refusal([&] { read(ds::csv_numbers<"x", std::int32_t>(file, 1), 1); }) ==
+  CHECK(refusal([&] { read(ds::csv_numbers<ds::field<"x", std::int32_t>>(file, 1), 1); }) ==
         file.path() +
             ": line 3: column \"y1\" is \"8.5\", must be an integer in the range of -2147483648 to 2147483647");
   CHECK(test::message([&] { read(all, 2); }) == file.path() + ": the row must be in [0, 2), is 2");
-  CHECK(test::message([&] { ds::csv_numbers<"x", float>(file, 5); }) ==
+  CHECK(test::message([&] { ds::csv_numbers<ds::field<"x", float>>(file, 5); }) ==
         "csv_numbers: first_column must be in [0, 5), is 5");
-  CHECK(test::message([&] { ds::csv_numbers<"x", float>(file, 2, 4); }) ==
+  CHECK(test::message([&] { ds::csv_numbers<ds::field<"x", float>>(file, 2, 4); }) ==
         "csv_numbers: the number of columns must be at most 3, is 4");
-  CHECK(refusal([&] { ds::csv_numbers<"x", float>(file, "z"); }) != "");
+  CHECK(refusal([&] { ds::csv_numbers<ds::field<"x", float>>(file, "z"); }) != "");
 }
 
 TEST_CASE("raw_records: records after a header") {
   temporary_folder const folder;
   std::string const path = folder.write("a", "head" + bytes_of(1.5) + bytes_of(2.5) + bytes_of(3.5) + bytes_of(4.5));
-  ds::raw_records<"x", double> const file(path, {2}, 4);
+  ds::raw_records<ds::field<"x", double>> const file(path, {2}, 4);
   CHECK(file.size() == 2);
   CHECK(read(file, 1) == std::vector{3.5, 4.5});
   CHECK(runs_are_records(file, 0, 2));
-  CHECK(ds::raw_records<"x", double>(path, {}, 4).size() == 4);
-  CHECK(read(ds::raw_records<"x", bool>(path, {4}), 0) == std::vector{true, true, true, true});
+  CHECK(ds::raw_records<ds::field<"x", double>>(path, {}, 4).size() == 4);
+  CHECK(read(ds::raw_records<ds::field<"x", bool>>(path, {4}), 0) == std::vector{true, true, true, true});
   std::string cifar;
   for (int i = 0; i < 3; ++i)
     cifar += std::string(1, static_cast<char>(i)) + std::string(3072, static_cast<char>(10 * i));
-  ds::raw_records<"x", std::uint8_t> const images(in_memory(cifar), {1 + 3072});
+  ds::raw_records<ds::field<"x", std::uint8_t>> const images(in_memory(cifar), {1 + 3072});
   CHECK(images.size() == 3);
   CHECK(read(images, 2)[0] == 2);
   CHECK(read(images, 2)[3072] == 20);
   auto const open = [](std::string const& text, std::int64_t header = 1) {
-    return ds::raw_records<"x", std::uint8_t>(in_memory(text), {2, 2}, header).size();
+    return ds::raw_records<ds::field<"x", std::uint8_t>>(in_memory(text), {2, 2}, header).size();
   };
   CHECK(open("h") == 0);
   CHECK(open("habcd") == 1);

@@ -30,7 +30,7 @@ std::vector<int> from(int first, int n) {
   return all;
 }
 /// n records with one number each.
-auto numbers(std::vector<int> const& of) { return ds::in_memory{ds::column<"n">(of)}; }
+auto numbers(std::vector<int> const& of) { return ds::in_memory{ds::column{ds::field<"n", int>{}, of}}; }
 
 using numbers_source = decltype(numbers({}));
 
@@ -58,7 +58,7 @@ struct next {
 };
 
 /// What a source has in a field of one element.
-template <ds::field_name Name = "n", class S> std::vector<int> all_of(S const& s) {
+template <ds::field_label Name = "n", class S> std::vector<int> all_of(S const& s) {
   ds::record_memory memory(s.fields());
   std::vector<int> all;
   for (std::int64_t i = 0; i < s.size(); ++i) {
@@ -75,7 +75,7 @@ template <ds::field_name Name = "n", class S> std::vector<int> all_of(S const& s
 TEST_CASE("sources: records in memory have the elements of each column, and several at once are each by itself") {
   std::vector<float> const x{0, 1, 2, 3, 4, 5, 6, 7};
   std::array<std::int8_t, 4> const y{-1, -2, -3, -4};
-  ds::in_memory const s{ds::column<"x">(x, {2, 1}), ds::column<"y">(y)};
+  ds::in_memory const s{ds::column{ds::field<"x", float>{2, 1}, x}, ds::column{ds::field<"y", std::int8_t>{}, y}};
   REQUIRE(s.size() == 4);
   CHECK(s.fields().get<"x">().shape() == std::vector<std::int64_t>{2, 1});
   CHECK(s.fields().bytes() == 9);
@@ -163,17 +163,17 @@ TEST_CASE("sources: ragged records have the length that they set, at most the lo
 TEST_CASE("sources: what cannot be is refused with what it is") {
   auto const three = from(0, 3), five = from(0, 5);
   std::vector<float> const x(7);
-  CHECK(message([&] { ds::column<"x">(x, {2}); }) == "column: the number of elements of x must be a multiple of 2, is 7");
-  CHECK(message([&] { ds::in_memory{ds::column<"x">(x), ds::column<"n">(three)}; }) ==
+  CHECK(message([&] { ds::column{ds::field<"x", float>{2}, x}; }) == "column: the number of elements of x must be a multiple of 2, is 7");
+  CHECK(message([&] { ds::in_memory{ds::column{ds::field<"x", float>{}, x}, ds::column{ds::field<"n", int>{}, three}}; }) ==
         "in_memory: the number of records of n must be that of the first column, 7, is 3");
   CHECK(message([&] { ds::subset{numbers(three), 2, 2}; }) == "subset: count must be in [0, 1], is 2");
   CHECK(message([&] { ds::subset{numbers(three), std::int64_t(INT64_MAX), 2}; }) == "subset: first must be in [0, 3], is 9223372036854775807");
   CHECK(message([&] { ds::subset{numbers(three), {0, 3}}; }) == "subset: records[1] must be in [0, 3), is 3");
   CHECK(message([&] { ds::split(numbers(three), std::nan("")); }) == "split: the fraction must be in [0, 1], is nan");
   CHECK(message([&] { ds::split_at(numbers(three), 4); }) == "split_at: count must be in [0, 3], is 4");
-  CHECK(message([&] { ds::concat{ds::in_memory{ds::column<"x">(x)}, ds::in_memory{ds::column<"x">(x, {7})}}; }) ==
+  CHECK(message([&] { ds::concat{ds::in_memory{ds::column{ds::field<"x", float>{}, x}}, ds::in_memory{ds::column{ds::field<"x", float>{7}, x}}}; }) ==
         "concat: source 1 has other shapes than source 0");
-  CHECK(message([&] { ds::zip{numbers(three), ds::in_memory{ds::column<"m">(five)}}; }) ==
+  CHECK(message([&] { ds::zip{numbers(three), ds::in_memory{ds::column{ds::field<"m", int>{}, five}}}; }) ==
         "zip: the sizes of the sources[1] must be that of the first, 3, is 5");
   CHECK(message([&] { ds::repeat{numbers(three), -1}; }).starts_with("repeat: times must be in [0, "));
   CHECK(message([&] { ds::repeat{numbers(three), INT64_MAX}; }).starts_with("repeat: times must be in [0, "));

@@ -114,13 +114,13 @@ template <class Fields> class batch {
 
   /// The elements of a field: size() rows, one after another. A row has the elements of the field's shape, or of a ragged
   /// field as many as the longest record of this batch.
-  template <field_name Name> auto get() const {
+  template <field_label Name> auto get() const {
     constexpr std::size_t i = Fields::template place<Name>();
     using element = typename Fields::template element<i>;
     return std::span<element>(reinterpret_cast<element*>(of_->block + of_->layout->begin[i]), std::size_t(of_->size * of_->width[i]));
   }
   /// The extents of get(): size(), and those of a row.
-  template <field_name Name> std::vector<std::int64_t> shape() const {
+  template <field_label Name> std::vector<std::int64_t> shape() const {
     constexpr std::size_t i = Fields::template place<Name>();
     std::vector<std::int64_t> all = of_->layout->fields.template at<i>().shape();
     if (Fields::template type<i>::is_ragged) all = {of_->width[i]};
@@ -128,7 +128,7 @@ template <class Fields> class batch {
     return all;
   }
   /// The lengths of the records in a ragged field, beside the elements.
-  template <field_name Name> std::span<std::int32_t const> lengths() const {
+  template <field_label Name> std::span<std::int32_t const> lengths() const {
     constexpr std::size_t i = Fields::template place<Name>();
     static_assert(Fields::template type<i>::is_ragged, "batch: only ragged fields have lengths");
     return {of_->layout->lengths_at(i, of_->block), std::size_t(of_->size)};

@@ -47,22 +47,23 @@ inline std::vector<std::int64_t> idx_extents(file_bytes const& file, int type) {
 }  // namespace detail
 
 /// A source that reads an IDX file, the format of MNIST. The first dimension counts the records, the others are the
-/// shape of the field. T is the file's element type: std::uint8_t (8), std::int8_t (9), std::int16_t (11), std::int32_t
+/// shape of the field. Its elements are the file's: std::uint8_t (8), std::int8_t (9), std::int16_t (11), std::int32_t
 /// (12), float (13) or double (14). A compressed file is read first:
 ///
-///     ds::idx_file<"image", std::uint8_t> const images(ds::read_gzip("train-images-idx3-ubyte.gz"));
-template <field_name Name, class T> class idx_file : public detail::file_records<Name, T> {
-  static_assert(detail::idx_type<T>() != 0,
-                "idx_file: T must be std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float or double");
+///     ds::idx_file<ds::field<"image", std::uint8_t>> const images(ds::read_gzip("train-images-idx3-ubyte.gz"));
+template <class Field> class idx_file : public detail::file_records<Field> {
+  using element = typename Field::element;
+  static_assert(detail::idx_type<element>() != 0,
+                "idx_file: the elements of the field must be std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float or double");
 
  public:
   /// Takes a path or contents. Throws std::runtime_error if the file cannot be opened, and data_error if it is no IDX
   /// file of this type or has not exactly the bytes that its header announces.
-  explicit idx_file(file_bytes const& file) : idx_file(file, detail::idx_extents(file, detail::idx_type<T>())) {}
+  explicit idx_file(file_bytes const& file) : idx_file(file, detail::idx_extents(file, detail::idx_type<element>())) {}
 
  private:
   idx_file(file_bytes const& file, std::vector<std::int64_t> const& extents)
-      : detail::file_records<Name, T>(
+      : detail::file_records<Field>(
             file, 4 + 4 * std::int64_t(extents.size()), extents[0],
             detail::record_shape(file.path(), extents, [](std::size_t i) { return 4 + 4 * std::int64_t(i); }),
             std::endian::native != std::endian::big) {}

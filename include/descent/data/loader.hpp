@@ -176,9 +176,9 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
 
   std::unique_ptr<core> core_;
 };
-template <class S> loader(S) -> loader<S>;
-template <class S> loader(S, batches) -> loader<S>;
-template <class S, class O, class... More>
+template <source S> loader(S) -> loader<S>;
+template <source S> loader(S, batches) -> loader<S>;
+template <source S, record_order O, class... More>
 loader(S, batches, O, More&&...) -> loader<S, O, typename detail::backend_among<std::remove_cvref_t<More>...>::type>;
 
 }  // namespace descent

@@ -154,10 +154,11 @@ template <class T> std::string npy_type() {
 }  // namespace detail
 
 /// A source that reads an NPY file, as numpy.save writes it: versions 1.0, 2.0 and 3.0. The first axis counts the
-/// records, the others are the shape of the field. T is the file's element type: bool, an integer, half, float or
+/// records, the others are the shape of the field. Its elements are the file's: bool, an integer, half, float or
 /// double, in either byte order. The array must have an axis, and C order if it has several.
-template <field_name Name, class T> class npy_file : public detail::file_records<Name, T> {
-  static_assert(detail::is_npy_type<T>, "npy_file: T must be bool, an integer, half, float or double");
+template <class Field> class npy_file : public detail::file_records<Field> {
+  using element = typename Field::element;
+  static_assert(detail::is_npy_type<element>, "npy_file: the elements of the field must be bool, an integer, half, float or double");
 
  public:
   /// Takes a path or contents. Throws std::runtime_error if the file cannot be opened, and data_error if it is no NPY
@@ -166,7 +167,7 @@ template <field_name Name, class T> class npy_file : public detail::file_records
 
  private:
   npy_file(file_bytes const& file, detail::npy_header const& head)
-      : detail::file_records<Name, T>(file, head.data, head.shape[0],
+      : detail::file_records<Field>(file, head.data, head.shape[0],
                                       detail::record_shape(file.path(), head.shape, [](std::size_t) { return 8; }),
                                       head.descr[0] == other_order) {}
 
@@ -174,11 +175,11 @@ template <field_name Name, class T> class npy_file : public detail::file_records
 
   static detail::npy_header checked(file_bytes const& file) {
     detail::npy_header head(file);
-    std::string const type = detail::npy_type<T>();
+    std::string const type = detail::npy_type<element>();
     std::string const& is = head.descr;
-    bool const has_order = is[0] == '<' || is[0] == '>' || (is[0] == '|' && sizeof(T) == 1);
+    bool const has_order = is[0] == '<' || is[0] == '>' || (is[0] == '|' && sizeof(element) == 1);
     detail::require_at(has_order && is.substr(1) == type, file.path(), head.descr_offset, "the element type",
-                       "'" + is + "'", sizeof(T) == 1 ? "'|" + type + "'" : "'<" + type + "' or '>" + type + "'");
+                       "'" + is + "'", sizeof(element) == 1 ? "'|" + type + "'" : "'<" + type + "' or '>" + type + "'");
     detail::require_at(!head.shape.empty(), file.path(), 8, "the number of axes", "0", "at least 1");
     detail::require_at(!head.fortran_order || head.shape.size() == 1, file.path(), 8, "fortran_order", "True",
                        "False for an array with several axes");

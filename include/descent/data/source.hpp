@@ -35,10 +35,10 @@
 namespace descent {
 
 /// The name of a field, as a template argument.
-template <std::size_t N> struct field_name {
+template <std::size_t N> struct field_label {
   char text[N];  ///< with its terminating zero
   /// From a string literal.
-  constexpr field_name(char const (&literal)[N]) { std::copy_n(literal, N, text); }
+  constexpr field_label(char const (&literal)[N]) { std::copy_n(literal, N, text); }
   constexpr std::string_view view() const { return {text, N - 1}; }  ///< without the zero
 };
 
@@ -58,8 +58,10 @@ inline std::int64_t elements_of(std::vector<std::int64_t> const& shape) {
 
 }  // namespace detail
 
-/// A field of a record: elements of T in this shape, row after row. No extents: one element.
-template <field_name Name, class T> class field {
+/// A field of a record: elements of T in this shape, row after row. No extents: one element. In a template, take the field
+/// as a type, and not its name: where a field is first written with the parameter of a template as its name, nvcc 13
+/// writes that parameter for the host's compiler wherever the field occurs, which does not know it.
+template <field_label Name, class T> class field {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
                 "field: the elements of a field must be trivially copyable and not const");
 
@@ -84,7 +86,7 @@ template <field_name Name, class T> class field {
 
 /// A field whose records have 0 to `longest` elements of T. A batch holds them as rows of the length of its longest
 /// record, filled up with `padding`, and has their lengths.
-template <field_name Name, class T> class ragged {
+template <field_label Name, class T> class ragged {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
                 "ragged: the elements of a field must be trivially copyable and not const");
 
@@ -134,7 +136,7 @@ template <class... F> class fields {
 
   static constexpr std::size_t count = sizeof...(F);  ///< of fields
   /// The number of the field with this name.
-  template <field_name Name> static constexpr std::size_t place() {
+  template <field_label Name> static constexpr std::size_t place() {
     constexpr std::size_t i = detail::place_of_field<F...>(Name.view());
     static_assert(i < count, "fields: the record has no field of this name");
     return i;
@@ -144,7 +146,7 @@ template <class... F> class fields {
   template <std::size_t I> using element = typename type<I>::element;
 
   template <std::size_t I> auto const& at() const { return std::get<I>(each_); }  ///< the i-th field
-  template <field_name Name> auto const& get() const { return at<place<Name>()>(); }  ///< the field with this name
+  template <field_label Name> auto const& get() const { return at<place<Name>()>(); }  ///< the field with this name
   /// Calls f(constant, field) for each field; the constant's value is its number.
   template <class Each> void each(Each const& f) const {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -235,15 +237,15 @@ template <class Fields> class record {
 
   Fields const& fields() const { return *fields_; }  ///< names, types and shapes
   /// The elements of a field, in the order of its shape. A ragged field: memory for the longest record.
-  template <field_name Name> auto get() const { return at<Fields::template place<Name>()>(); }
+  template <field_label Name> auto get() const { return at<Fields::template place<Name>()>(); }
   template <std::size_t I> std::span<element<I>> at() const {
     return {reinterpret_cast<element<I>*>(data_[I]), std::size_t(fields_->template at<I>().size())};
   }
   /// The first element of a field, for fields of one element.
-  template <field_name Name> auto& value() const { return get<Name>()[0]; }
+  template <field_label Name> auto& value() const { return get<Name>()[0]; }
   /// Sets how many elements the record has in a ragged field. Before that it has none. Throws std::invalid_argument
   /// unless it is in [0, longest].
-  template <field_name Name> void set_length(std::int64_t n) const {
+  template <field_label Name> void set_length(std::int64_t n) const {
     constexpr std::size_t i = Fields::template place<Name>();
     static_assert(Fields::template type<i>::is_ragged, "record: set_length() is for ragged fields");
     std::int64_t const longest = fields_->template at<i>().size();
@@ -252,7 +254,7 @@ template <class Fields> class record {
     *lengths_[i] = std::int32_t(n);
   }
   /// How many elements the record has in a field.
-  template <field_name Name> std::int64_t length() const {
+  template <field_label Name> std::int64_t length() const {
     constexpr std::size_t i = Fields::template place<Name>();
     if constexpr (Fields::template type<i>::is_ragged) return *lengths_[i];
     else return fields_->template at<i>().size();

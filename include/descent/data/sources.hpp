@@ -46,37 +46,34 @@ template <class Source, class F> void with_record(fields_of<Source> const& of, F
 }  // namespace detail
 
 /// One field of records in the caller's memory: the elements of all records, one after another.
-template <field_name Name, class T> class memory_column {
+///
+///     column{field<"x", float>{28, 28}, pixels}       with a vector, an array or a span
+template <class Field> class column {
  public:
-  using field_type = field<Name, T>;
+  using element = typename Field::element;
 
-  /// Refers to the elements. Throws std::invalid_argument if they are no whole number of records of this shape.
-  explicit memory_column(std::span<T const> elements, std::vector<std::int64_t> shape = {})
-      : elements_(elements), field_(std::move(shape)) {
-    detail::require(std::int64_t(elements.size()) % field_.size() == 0, "column",
-                    ("the number of elements of " + std::string(Name.view())).c_str(),
-                    ("a multiple of " + std::to_string(field_.size())).c_str(), elements.size());
+  /// Refers to the elements. Throws std::invalid_argument if they are no whole number of records.
+  template <class Range> column(Field const& of, Range const& elements) : field_(of), elements_(elements) {
+    detail::require(std::int64_t(elements_.size()) % of.size() == 0, "column",
+                    ("the number of elements of " + std::string(Field::name.view())).c_str(),
+                    ("a multiple of " + std::to_string(of.size())).c_str(), elements_.size());
   }
 
-  field_type const& as_field() const { return field_; }  ///< name, type and shape
+  Field const& as_field() const { return field_; }  ///< name, type and shape
   std::int64_t size() const { return std::int64_t(elements_.size()) / field_.size(); }  ///< of records
-  T const* row(std::int64_t i) const { return elements_.data() + i * field_.size(); }  ///< where record i begins
+  element const* row(std::int64_t i) const { return elements_.data() + i * field_.size(); }  ///< where record i begins
 
  private:
-  std::span<T const> elements_;
-  field_type field_;
+  Field field_;
+  std::span<element const> elements_;
 };
-/// A column over a vector, an array or a span, with the shape of one record.
-template <field_name Name, class Range> auto column(Range const& elements, std::vector<std::int64_t> shape = {}) {
-  using element = std::remove_cv_t<typename decltype(std::span(elements))::element_type>;
-  return memory_column<Name, element>(std::span<element const>(elements), std::move(shape));
-}
+template <class Field, class Range> column(Field, Range const&) -> column<Field>;
 
 /// Records in the caller's memory, a column for each field: PyTorch's TensorDataset. The memory must outlive the source.
-template <class... C> class in_memory {
+template <class... Field> class in_memory {
  public:
   /// Throws std::invalid_argument if columns have different numbers of records.
-  explicit in_memory(C... columns) : fields_(columns.as_field()...), columns_(std::move(columns)...) {
+  explicit in_memory(column<Field>... columns) : fields_(columns.as_field()...), columns_(std::move(columns)...) {
     each([&](auto i, auto const& c) {
       detail::require(c.size() == size(), "in_memory",
                       ("the number of records of " + std::string(fields_.template at<i>().name.view())).c_str(),
@@ -99,11 +96,11 @@ template <class... C> class in_memory {
   template <class F> void each(F const& f) const {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (f(std::integral_constant<std::size_t, I>(), std::get<I>(columns_)), ...);
-    }(std::index_sequence_for<C...>());
+    }(std::index_sequence_for<Field...>());
   }
 
-  descent::fields<typename C::field_type...> fields_;
-  std::tuple<C...> columns_;
+  descent::fields<Field...> fields_;
+  std::tuple<column<Field>...> columns_;
 };
 
 /// A source whose records are changed by a function, which threads call at the same time:

@@ -75,9 +75,11 @@ std::vector<std::int64_t> record_shape(std::string const& path, std::vector<std:
 }
 
 /// A source of records of the same size that follow each other up to the end of a file. Copies share the file.
-template <field_name Name, class T> class file_records {
+template <class Field> class file_records {
+  using element = typename Field::element;
+
  public:
-  using fields_type = descent::fields<field<Name, T>>;  ///< one field
+  using fields_type = descent::fields<Field>;  ///< one field
 
   fields_type const& fields() const { return fields_; }  ///< the name, and the shape of a record
   std::int64_t size() const { return records_; }  ///< the number of records
@@ -98,7 +100,7 @@ template <field_name Name, class T> class file_records {
   /// Records from an offset on. Throws data_error unless the file has as many bytes from there on as they need.
   file_records(file_bytes file, std::int64_t offset, std::int64_t records, std::vector<std::int64_t> shape,
                bool swapped)
-      : file_(std::move(file)), fields_(field<Name, T>(std::move(shape))), offset_(offset), records_(records),
+      : file_(std::move(file)), fields_(Field(std::move(shape))), offset_(offset), records_(records),
         swapped_(swapped) {
     std::int64_t const wanted = limited_product(records, fields_.bytes()), rest = file_.size() - offset;
     require_at(rest == wanted, file_.path(), offset, "the number of bytes from here", std::to_string(rest),
@@ -108,7 +110,7 @@ template <field_name Name, class T> class file_records {
  private:
   void copy(std::int64_t first, std::int64_t count, record<fields_type> const& out) const {
     std::int64_t const n = fields_.template at<0>().size();
-    copy_elements(file_.bytes().data() + offset_ + first * n * std::int64_t(sizeof(T)), out.template at<0>().data(),
+    copy_elements(file_.bytes().data() + offset_ + first * n * std::int64_t(sizeof(element)), out.template at<0>().data(),
                   count * n, swapped_);
   }
 
