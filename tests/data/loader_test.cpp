@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 // The loader: what it delivers depends on source, order, batches and seed, and on nothing else.
 #include <descent/comm/threads.hpp>
+#include <descent/data/distributed_sampler.hpp>
 #include <descent/data/loader.hpp>
 #include <descent/data/sources.hpp>
 
@@ -46,6 +47,14 @@ struct telling {
     for (std::int64_t k = 0; k < i % 5; ++k) out.template get<"t">()[std::size_t(k)] = char('a' + random.below(26));
   }
 };
+
+#if defined(DESCENT_THREAD_SANITIZER)
+constexpr int stops = 500;
+std::vector<int> const lengths{23};
+#else
+constexpr int stops = 10000;
+std::vector<int> const lengths{1, 37};
+#endif
 
 /// One record as text.
 std::string text(std::int64_t i, double u, double v, std::string const& letters) {
@@ -166,10 +175,11 @@ struct failing {
 
 TEST_CASE("loader: the same records in the same batches for any number of workers, any ahead and any number of ranks") {
   constexpr std::uint64_t seed = 11;
-  for (std::int64_t const n : {1, 37})
+  for (std::int64_t const n : lengths)
     for (std::int64_t const bad : {-1, 4})
-      for (ds::batches const cut : {ds::batches{1}, ds::batches{8, ds::last_batch::keep}, ds::batches{8, ds::last_batch::drop},
-                                    ds::batches{5, ds::last_batch::pad}, ds::batches{100}}) {
+      for (ds::batches const cut :
+           {ds::batches{1}, ds::batches{8, ds::last_batch::keep}, ds::batches{8, ds::last_batch::drop},
+            ds::batches{5, ds::last_batch::pad}, ds::batches{100}}) {
         telling const source{n, bad};
         ds::shuffled const order{.seed = 3};
         std::vector<batches_told> want;
@@ -181,9 +191,10 @@ TEST_CASE("loader: the same records in the same batches for any number of worker
               if (ranks > 1 && threads == 16 && ahead == 5) continue;
               batches_told got[3];
               for (int rank = 0; rank < ranks; ++rank) {
-                ds::loader loader{source, cut, order,
-                                  ds::workers{.threads = threads, .ahead = ahead, .on_error = ds::on_error::skip, .seed = seed},
-                                  ds::rank_slice{rank, ranks}};
+                ds::loader loader{
+                    source, cut, order,
+                    ds::workers{.threads = threads, .ahead = ahead, .on_error = ds::on_error::skip, .seed = seed},
+                    ds::rank_slice{rank, ranks}};
                 for (std::size_t epoch = 0; epoch < 3; ++epoch) {
                   std::size_t index = 0;
                   for (auto const& b : loader.epoch()) {
@@ -221,14 +232,15 @@ TEST_CASE("loader: runs of records in memory are those read one by one") {
   }
 }
 
-TEST_CASE("loader: a run stopped anywhere goes on with the records that it would have seen, with other workers and ranks") {
+TEST_CASE(
+    "loader: a run stopped anywhere goes on with the records that it would have seen, with other workers and ranks") {
   telling const source{53};
   ds::batches const cut{.size = 7};
   std::vector<batches_told> want;
   for (std::int64_t epoch = 0; epoch < 5; ++epoch) want.push_back(expected(source, cut, ds::shuffled{5}, epoch, 2));
   std::mt19937 random(1);
   saved_position at{{0, 0}, {}};
-  for (int stop = 0; stop < 10000; ++stop) {
+  for (int stop = 0; stop < stops; ++stop) {
     int const threads = stop % 50 == 0 ? int(random() % 4) : 0, ranks = 1 + int(random() % 3);
     ds::loader loader{source, cut, ds::shuffled{5},
                       ds::workers{.threads = threads, .ahead = threads > 0 ? int(random() % 3) : 0, .seed = 2},
@@ -245,7 +257,8 @@ TEST_CASE("loader: a run stopped anywhere goes on with the records that it would
       if (ranks == 1) CHECK(mine == all);
     }
     at = saved(loader);
-    if (loader.position().epoch == 4) at.position = {0, 0}, at.fingerprint = (loader.seek({0, 0}), saved(loader).fingerprint);
+    if (loader.position().epoch == 4)
+      at.position = {0, 0}, at.fingerprint = (loader.seek({0, 0}), saved(loader).fingerprint);
   }
 }
 
@@ -336,7 +349,9 @@ TEST_CASE("loader: an error comes with the batch to which it belongs, and the ba
       try {
         other.next();
         FAIL("no error");
-      } catch (ds::loader_error const& e) { CHECK(e.record == 18); }
+      } catch (ds::loader_error const& e) {
+        CHECK(e.record == 18);
+      }
     }
     other.seek({0, 1});
     CHECK(other.next().records()[0] == 20);
@@ -348,8 +363,7 @@ TEST_CASE("loader: an error comes with the batch to which it belongs, and the ba
 
 TEST_CASE("loader: what an order throws or finds is an error of the batch") {
   auto const order = [](int threads) {
-    return ds::loader{telling{10}, ds::batches{.size = 4},
-                      ds::ordered_by{[](std::int64_t epoch, std::int64_t p) {
+    return ds::loader{telling{10}, ds::batches{.size = 4}, ds::ordered_by{[](std::int64_t epoch, std::int64_t p) {
                         if (p == 6 && epoch == 0) return std::int64_t(10);
                         if (p == 6) throw std::runtime_error("no place");
                         return p;
@@ -386,7 +400,9 @@ TEST_CASE("loader: the deadline names the record that takes long, and nothing is
     for (;;) {
       try {
         return loader.next().records()[0];
-      } catch (ds::loader_error const& e) { CHECK(e.batch == loader.position().batch); }
+      } catch (ds::loader_error const& e) {
+        CHECK(e.batch == loader.position().batch);
+      }
     }
   };
   CHECK(taken() == 0);
@@ -435,7 +451,8 @@ TEST_CASE("loader: a position is refused where records, batches, order or random
     CHECK(to.position() == ds::loader_position{0, 1});
   }
   saved_position wrong{{1}, at.fingerprint};
-  CHECK(message([&] { same.load(wrong.back()); }) == "loader: the number of elements of loader.position must be 2, is 1");
+  CHECK(message([&] { same.load(wrong.back()); }) ==
+        "loader: the number of elements of loader.position must be 2, is 1");
   wrong = {{1, 99}, at.fingerprint};
   CHECK(message([&] { same.load(wrong.back()); }) == "loader: the batch must be in [0, 8), is 99");
   wrong = {{-1, 0}, at.fingerprint};
@@ -451,10 +468,13 @@ TEST_CASE("loader: settings that cannot be are refused, and a communicator gives
   CHECK(refusal({.threads = -1}) == "workers: threads must be in [0, 1024], is -1");
   CHECK(refusal({.threads = 2, .ahead = -2}) == "workers: ahead must be -1 or in [0, 4096], is -2");
   CHECK(refusal({.ahead = 1}) == "workers: ahead must be 0 without threads, is 1");
-  CHECK(refusal({.deadline = std::chrono::seconds(1)}) == "workers: deadline must be 0 ns without threads, is 1000000000");
-  CHECK(refusal({.threads = 1, .deadline = std::chrono::nanoseconds::min()}).starts_with("workers: deadline must be at least"));
+  CHECK(refusal({.deadline = std::chrono::seconds(1)}) ==
+        "workers: deadline must be 0 ns without threads, is 1000000000");
+  CHECK(refusal({.threads = 1, .deadline = std::chrono::nanoseconds::min()})
+            .starts_with("workers: deadline must be at least"));
   CHECK(message([&] { ds::loader{s, ds::batches{0}}; }) == "batches: size must be in [1, 2^48], is 0");
-  CHECK(message([&] { ds::loader{s, ds::batches{INT64_MAX}}; }) == "batches: size must be in [1, 2^48], is 9223372036854775807");
+  CHECK(message([&] { ds::loader{s, ds::batches{INT64_MAX}}; }) ==
+        "batches: size must be in [1, 2^48], is 9223372036854775807");
   CHECK(message([&] { ds::loader{s, ds::batches{std::int64_t(1) << 47}}; }) ==
         "loader: the size of a batch must be at most 2^46 bytes, with 28 bytes per record, is 140737488355328");
   CHECK(message([&] { ds::loader{s, ds::batches{2}, ds::sequential{}, ds::workers{}, ds::rank_slice{3, 3}}; }) ==
@@ -485,7 +505,9 @@ TEST_CASE("loader: the report counts what was delivered and says what limits the
     CHECK_UNARY(r.ready >= 0 && r.ready <= 3);
   }
   auto const says = [](double waited, double filled, double copied, int threads) {
-    return ds::loader_report{.batches = 1, .seconds = 10, .waited = waited, .filled = filled, .copied = copied, .threads = threads}.bottleneck();
+    return ds::loader_report{
+        .batches = 1, .seconds = 10, .waited = waited, .filled = filled, .copied = copied, .threads = threads}
+        .bottleneck();
   };
   CHECK(says(0.1, 5, 0, 2) == "the step is the bottleneck: 1 % of the time went by waiting for batches");
   CHECK(says(6, 6, 0, 0) ==
@@ -493,4 +515,16 @@ TEST_CASE("loader: the report counts what was delivered and says what limits the
   CHECK(says(6, 19, 0, 2) ==
         "the source is the bottleneck: 60 % of the time went by waiting for batches, with 2 workers busy for 95 %");
   CHECK(says(6, 19, 9, 2) == "the copies to the device are the bottleneck: they take 90 % of the time");
+}
+
+TEST_CASE("loader: DistributedSampler's indices are an order of this rank's own batches") {
+  ds::distributed_sampler const order{.size = 23, .ranks = 3, .rank = 1, .seed = 4};
+  ds::loader loader{telling{23}, ds::batches{.size = 5}, order};
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    std::vector<std::int64_t> seen;
+    for (auto const& b : loader.epoch()) seen.insert(seen.end(), b.records().begin(), b.records().end());
+    CHECK(seen == order.indices(epoch));
+  }
+  CHECK(message([&] { ds::loader(telling{24}, ds::batches{}, order).batches_in(0); }) ==
+        "distributed_sampler: the number of records must be size, 23, is 24");
 }

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Orders of records: each is a function of seed, epoch and place, and has the distribution that it says.
+#include <descent/data/distributed_sampler.hpp>
 #include <descent/data/order.hpp>
+#include <descent/data/weighted.hpp>
 
 #include <doctest/doctest.h>
 

@@ -35,11 +35,13 @@
 namespace ds = descent;
 using namespace std::string_literals;
 
-static_assert(ds::source<ds::idx_file<ds::field<"x", std::uint8_t>>> && ds::source<ds::npy_file<ds::field<"x", ds::half>>> &&
-              ds::source<ds::raw_records<ds::field<"x", double>>> && ds::source<ds::csv_numbers<ds::field<"x", float>>> &&
-              ds::source<ds::token_file>);
+static_assert(ds::source<ds::idx_file<ds::field<"x", std::uint8_t>>> &&
+              ds::source<ds::npy_file<ds::field<"x", ds::half>>> &&
+              ds::source<ds::raw_records<ds::field<"x", double>>> &&
+              ds::source<ds::csv_numbers<ds::field<"x", float>>> && ds::source<ds::token_file>);
 static_assert(std::is_nothrow_move_constructible_v<ds::mapped_file> && !std::is_copy_constructible_v<ds::mapped_file>);
-static_assert(std::is_copy_constructible_v<ds::idx_file<ds::field<"x", float>>> && std::is_copy_assignable_v<ds::csv_file>);
+static_assert(std::is_copy_constructible_v<ds::idx_file<ds::field<"x", float>>> &&
+              std::is_copy_assignable_v<ds::csv_file>);
 
 namespace {
 
@@ -246,7 +248,8 @@ TEST_CASE("read_gzip: what was compressed, also several members, and zeros at th
         "one " + noise + "two");
   CHECK(text_of(ds::read_gzip(folder.write("a", gzip("one") + std::string(512, '\0')))) == "one");
   std::string const path = folder.write("images.gz", gzip(idx(8, {2, 3}, "abcdef")));
-  CHECK(read(ds::idx_file<ds::field<"x", std::uint8_t>>(ds::read_gzip(path)), 1) == std::vector<std::uint8_t>{'d', 'e', 'f'});
+  CHECK(read(ds::idx_file<ds::field<"x", std::uint8_t>>(ds::read_gzip(path)), 1) ==
+        std::vector<std::uint8_t>{'d', 'e', 'f'});
 }
 
 TEST_CASE("read_gzip: a file that is truncated, corrupt or not compressed is refused") {

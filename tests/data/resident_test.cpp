@@ -28,7 +28,8 @@ std::vector<int> counted(int n) {
   return all;
 }
 auto source_of(std::vector<int> const& numbers) {
-  return ds::map{ds::in_memory{ds::column{ds::field<"n", int>{}, numbers}}, ds::fields{ds::field<"n", int>{}, ds::field<"s", short>{3}},
+  return ds::map{ds::in_memory{ds::column{ds::field<"n", int>{}, numbers}},
+                 ds::fields{ds::field<"n", int>{}, ds::field<"s", short>{3}},
                  [](auto const& in, auto const& out, auto&) {
                    int const n = out.template value<"n">() = in.template value<"n">();
                    for (short& s : out.template get<"s">()) s = short(-n);
@@ -83,8 +84,9 @@ TEST_CASE("resident: batches are those of the loader, in each epoch, for each ra
 TEST_CASE("resident: what cannot be is refused, and a source's error names the record") {
   auto const numbers = counted(10);
   auto const source = source_of(numbers);
-  CHECK(message([&] { ds::resident{source, ds::batches{4}, ds::sequential{}}; }) ==
-        "resident: the size of a batch must be a divisor of the number of records, 10, unless last is drop or pad, is 4");
+  CHECK(
+      message([&] { ds::resident{source, ds::batches{4}, ds::sequential{}}; }) ==
+      "resident: the size of a batch must be a divisor of the number of records, 10, unless last is drop or pad, is 4");
   CHECK(message([&] { ds::resident{source, ds::batches{11, ds::last_batch::drop}, ds::sequential{}}; }) ==
         "resident: the number of batches must be at least 1, is 0");
   CHECK(message([&] { ds::resident{ds::subset{source, 0, 0}, ds::batches{1}, ds::sequential{}}; }) ==
@@ -93,8 +95,8 @@ TEST_CASE("resident: what cannot be is refused, and a source's error names the r
   CHECK(message([&] { data.seek({0, 2}); }) == "resident: the batch must be in [0, 2), is 2");
   CHECK(message([&] { data.seek({INT64_MAX, 0}); }).starts_with("resident: the epoch must be in [0, "));
   auto const failing = ds::map{source, [](auto const& r, auto&) {
-    if (r.template value<"n">() == 7) throw std::runtime_error("bad");
-  }};
+                                 if (r.template value<"n">() == 7) throw std::runtime_error("bad");
+                               }};
   CHECK(message<ds::loader_error>([&] { ds::resident{failing, ds::batches{5}, ds::sequential{}}; }) ==
         "resident: record 7: bad");
 }

@@ -90,8 +90,9 @@ TEST_CASE("sources: records in memory have the elements of each column, and seve
   }
   std::array<float, 6> three{};
   std::array<std::int8_t, 3> labels{};
-  s.read_run(1, 3, ds::record(s.fields(), {reinterpret_cast<std::byte*>(three.data()),
-                                          reinterpret_cast<std::byte*>(labels.data())}, {}));
+  s.read_run(1, 3,
+             ds::record(s.fields(),
+                        {reinterpret_cast<std::byte*>(three.data()), reinterpret_cast<std::byte*>(labels.data())}, {}));
   CHECK(std::ranges::equal(three, std::array<float, 6>{2, 3, 4, 5, 6, 7}));
   CHECK(labels == std::array<std::int8_t, 3>{-2, -3, -4});
 }
@@ -102,8 +103,9 @@ TEST_CASE("sources: map, subset, concat, zip and repeat have the records that th
   CHECK(all_of(ds::map{s, [](auto const& r, ds::record_random&) { r.template value<"n">() *= 3; }}) ==
         std::vector{0, 3, 6, 9, 12, 15, 18, 21, 24, 27});
   auto const squares = ds::map{s, ds::fields{ds::field<"q", double>{2}}, [](auto const& in, auto const& out, auto&) {
-    out.template get<"q">()[0] = out.template get<"q">()[1] = std::pow(in.template value<"n">(), 2);
-  }};
+                                 out.template get<"q">()[0] = out.template get<"q">()[1] =
+                                     std::pow(in.template value<"n">(), 2);
+                               }};
   CHECK(all_of<"q">(squares) == std::vector{0, 1, 4, 9, 16, 25, 36, 49, 64, 81});
   CHECK(all_of(ds::subset{s, 2, 3}) == std::vector{2, 3, 4});
   CHECK(all_of(ds::subset{s, {7, 7, 0}}) == std::vector{7, 7, 0});
@@ -114,8 +116,8 @@ TEST_CASE("sources: map, subset, concat, zip and repeat have the records that th
   CHECK(all_of(ds::repeat{s, 0}).empty());
 
   auto const negative = ds::map{s, ds::fields{ds::field<"minus", int>{}}, [](auto const& in, auto const& out, auto&) {
-    out.template value<"minus">() = -in.template value<"n">();
-  }};
+                                  out.template value<"minus">() = -in.template value<"n">();
+                                }};
   auto const both = ds::zip{s, negative, squares};
   CHECK(all_of(both) == ten);
   CHECK(all_of<"minus">(both) == std::vector{0, -1, -2, -3, -4, -5, -6, -7, -8, -9});
@@ -163,16 +165,21 @@ TEST_CASE("sources: ragged records have the length that they set, at most the lo
 TEST_CASE("sources: what cannot be is refused with what it is") {
   auto const three = from(0, 3), five = from(0, 5);
   std::vector<float> const x(7);
-  CHECK(message([&] { ds::column{ds::field<"x", float>{2}, x}; }) == "column: the number of elements of x must be a multiple of 2, is 7");
-  CHECK(message([&] { ds::in_memory{ds::column{ds::field<"x", float>{}, x}, ds::column{ds::field<"n", int>{}, three}}; }) ==
-        "in_memory: the number of records of n must be that of the first column, 7, is 3");
+  CHECK(message([&] { ds::column{ds::field<"x", float>{2}, x}; }) ==
+        "column: the number of elements of x must be a multiple of 2, is 7");
+  CHECK(message([&] {
+          ds::in_memory{ds::column{ds::field<"x", float>{}, x}, ds::column{ds::field<"n", int>{}, three}};
+        }) == "in_memory: the number of records of n must be that of the first column, 7, is 3");
   CHECK(message([&] { ds::subset{numbers(three), 2, 2}; }) == "subset: count must be in [0, 1], is 2");
-  CHECK(message([&] { ds::subset{numbers(three), std::int64_t(INT64_MAX), 2}; }) == "subset: first must be in [0, 3], is 9223372036854775807");
+  CHECK(message([&] { ds::subset{numbers(three), std::int64_t(INT64_MAX), 2}; }) ==
+        "subset: first must be in [0, 3], is 9223372036854775807");
   CHECK(message([&] { ds::subset{numbers(three), {0, 3}}; }) == "subset: records[1] must be in [0, 3), is 3");
   CHECK(message([&] { ds::split(numbers(three), std::nan("")); }) == "split: the fraction must be in [0, 1], is nan");
   CHECK(message([&] { ds::split_at(numbers(three), 4); }) == "split_at: count must be in [0, 3], is 4");
-  CHECK(message([&] { ds::concat{ds::in_memory{ds::column{ds::field<"x", float>{}, x}}, ds::in_memory{ds::column{ds::field<"x", float>{7}, x}}}; }) ==
-        "concat: source 1 has other shapes than source 0");
+  CHECK(message([&] {
+          ds::concat{ds::in_memory{ds::column{ds::field<"x", float>{}, x}},
+                     ds::in_memory{ds::column{ds::field<"x", float>{7}, x}}};
+        }) == "concat: source 1 has other shapes than source 0");
   CHECK(message([&] { ds::zip{numbers(three), ds::in_memory{ds::column{ds::field<"m", int>{}, five}}}; }) ==
         "zip: the sizes of the sources[1] must be that of the first, 3, is 5");
   CHECK(message([&] { ds::repeat{numbers(three), -1}; }).starts_with("repeat: times must be in [0, "));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 // Hyperparameters and memory that the optimizer refuses, each with its message; a refusal changes nothing.
 #include <descent/cost.hpp>
+#include <descent/data/distributed_sampler.hpp>
 #include <descent/minimizers/esgd.hpp>
 #include <descent/minimizers/lbfgs.hpp>
 #include <descent/optimizer.hpp>
@@ -18,7 +19,6 @@
 #include <descent/rules/lion.hpp>
 #include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
-#include <descent/training/distributed_sampler.hpp>
 #include <descent/training/large_batch.hpp>
 
 #include "support/message.hpp"

@@ -33,7 +33,7 @@ using ranks::has;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(DESCENT_THREAD_SANITIZER)
 constexpr int most_fault_trials = 48, delay_trials = 100, at_once = 2;
 #else
 constexpr int most_fault_trials = 2000, delay_trials = 1000, at_once = 8;

@@ -18,7 +18,7 @@
 #include <descent/rules/polyak.hpp>
 #include <descent/rules/prodigy.hpp>
 #include <descent/rules/sgd.hpp>
-#if !defined(__SANITIZE_THREAD__)  // the libraries of TBB and OpenMP are not instrumented
+#if !defined(DESCENT_THREAD_SANITIZER)  // the libraries of TBB and OpenMP are not instrumented
 #include <descent/backends/tbb.hpp>
 #endif
 
@@ -295,7 +295,7 @@ TEST_CASE("broadcast: what was put back on one rank is on all, which go on as if
   for (std::size_t r = 0; r < 3; ++r) CHECK(got[r] == want[r]);
 }
 
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(DESCENT_THREAD_SANITIZER)
 TEST_CASE("each rank may have a parallel backend of its own") {
   model<float> want;
   {

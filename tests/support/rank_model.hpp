@@ -14,7 +14,7 @@
 namespace ranks {
 
 /// Tensors of odd sizes, also 0 and several chunks; fewer with the thread sanitizer.
-#if defined(__SANITIZE_THREAD__)
+#if defined(DESCENT_THREAD_SANITIZER)
 inline std::vector<std::size_t> const sizes{4099, 1, 0, 7};
 #else
 inline std::vector<std::size_t> const sizes{4099, 1, 0, 12291, 7, 4096};

@@ -23,16 +23,13 @@ template <class Fields> struct batch_layout {
   static constexpr std::size_t count = Fields::count;
 
   batch_layout(Fields const& of, std::int64_t records) : fields(of), capacity(records) {
-    auto const take = [&](std::size_t size) {
-      return std::exchange(bytes, bytes + (size + 255) / 256 * 256);
-    };
+    auto const take = [&](std::size_t size) { return std::exchange(bytes, bytes + (size + 255) / 256 * 256); };
     fields.each([&](auto i, auto const& f) {
       row_bytes[i] = std::size_t(f.size()) * sizeof(typename Fields::template element<i>);
       begin[i] = take(row_bytes[i] * std::size_t(records));
     });
     fields.each([&](auto i, auto const&) {
-      if constexpr (Fields::template type<i>::is_ragged)
-        lengths[i] = take(sizeof(std::int32_t) * std::size_t(records));
+      if constexpr (Fields::template type<i>::is_ragged) lengths[i] = take(sizeof(std::int32_t) * std::size_t(records));
     });
   }
 
@@ -112,12 +109,13 @@ template <class Fields> class batch {
  public:
   explicit batch(detail::batch_data<Fields> const& of) : of_(&of) {}
 
-  /// The elements of a field: size() rows, one after another. A row has the elements of the field's shape, or of a ragged
-  /// field as many as the longest record of this batch.
+  /// The elements of a field: size() rows, one after another. A row has the elements of the field's shape, or of a
+  /// ragged field as many as the longest record of this batch.
   template <field_label Name> auto get() const {
     constexpr std::size_t i = Fields::template place<Name>();
     using element = typename Fields::template element<i>;
-    return std::span<element>(reinterpret_cast<element*>(of_->block + of_->layout->begin[i]), std::size_t(of_->size * of_->width[i]));
+    return std::span<element>(reinterpret_cast<element*>(of_->block + of_->layout->begin[i]),
+                              std::size_t(of_->size * of_->width[i]));
   }
   /// The extents of get(): size(), and those of a row.
   template <field_label Name> std::vector<std::int64_t> shape() const {
@@ -134,7 +132,9 @@ template <class Fields> class batch {
     return {of_->layout->lengths_at(i, of_->block), std::size_t(of_->size)};
   }
 
-  std::int64_t size() const { return of_->size; }  ///< records here: the weight of this rank, see optimizer::step(weight)
+  std::int64_t size() const {
+    return of_->size;
+  }  ///< records here: the weight of this rank, see optimizer::step(weight)
   std::int64_t global_size() const { return of_->global_size; }  ///< places of the batch on all ranks together
   std::int64_t epoch() const { return of_->epoch; }  ///< from 0 on
   std::int64_t index() const { return of_->index; }  ///< of the batch in its epoch, from 0 on

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <descent/core/error.hpp>
-#include <descent/training/distributed_sampler.hpp>
+#include <descent/data/order.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 /// How the places of an epoch are cut into batches, and what each rank takes of a batch.
 namespace descent {
@@ -63,5 +65,28 @@ struct batches {
     detail::require(places >= 0 && places <= detail::most_examples, "batches", "places", "in [0, 2^48]", places);
   }
 };
+
+/// How many batches the ranks have, if these do not come from one order.
+struct batch_counts {
+  std::int64_t fewest, most;  ///< batches of a rank
+  int rank_of_fewest;  ///< the first rank with the fewest
+
+  /// Whether all ranks have the same number.
+  bool equal() const { return fewest == most; }
+  /// A text for the user, empty if all are equal.
+  std::string warning() const {
+    if (equal()) return {};
+    return "ranks have " + std::to_string(fewest) + " to " + std::to_string(most) + " batches, rank " +
+           std::to_string(rank_of_fewest) + " the fewest: stop all ranks after that many, or repeat some";
+  }
+};
+/// Gathers the number of batches of all ranks. Waits for all ranks and returns the same on each.
+template <class Comm> batch_counts count_batches(Comm& comm, std::int64_t mine) {
+  std::vector<std::int64_t> all(std::size_t(comm.size()));
+  comm.all_gather(reinterpret_cast<std::byte const*>(&mine), reinterpret_cast<std::byte*>(all.data()),
+                  std::int64_t(sizeof mine));
+  auto const [fewest, most] = std::minmax_element(all.begin(), all.end());
+  return {*fewest, *most, int(fewest - all.begin())};
+}
 
 }  // namespace descent

@@ -80,7 +80,8 @@ class csv_file {
 ///     std::string const image = faces.text(0, 0);
 template <class Field> class csv_numbers {
   using element = typename Field::element;
-  static_assert(detail::csv_number<element>, "csv_numbers: the elements of the field must be float, double or an integer type");
+  static_assert(detail::csv_number<element>,
+                "csv_numbers: elements must be float, double or an integer type");
 
  public:
   using fields_type = descent::fields<Field>;  ///< one field
@@ -91,8 +92,7 @@ template <class Field> class csv_numbers {
       : csv_numbers(file, first_column, std::vector{columns == -1 ? of(file) - first_column : columns}) {}
   /// As many columns as this shape has elements.
   csv_numbers(csv_file file, std::int64_t first_column, std::vector<std::int64_t> shape)
-      : file_(std::move(file)), fields_(Field(checked(file_, first_column, std::move(shape)))),
-        first_(first_column) {
+      : file_(std::move(file)), fields_(Field(checked(file_, first_column, std::move(shape)))), first_(first_column) {
     auto const most = of(file_) - first_, n = fields_.template at<0>().size();
     detail::require(n <= most, "csv_numbers", "the number of columns", ("at most " + std::to_string(most)).c_str(), n);
   }
@@ -102,7 +102,8 @@ template <class Field> class csv_numbers {
 
   fields_type const& fields() const { return fields_; }  ///< the name, and the shape of a record
   std::int64_t size() const { return file_.size(); }  ///< the number of rows
-  /// Parses row i. Throws std::out_of_range if there is none, and data_error if a cell is no number of the field's type.
+  /// Parses row i. Throws std::out_of_range if there is none, and data_error if a cell is no number of the field's
+  /// type.
   void read(std::int64_t i, record<fields_type> const& out, record_random&) const {
     file_.numbers(i, first_, out.template at<0>());
   }

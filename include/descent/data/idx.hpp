@@ -54,7 +54,7 @@ inline std::vector<std::int64_t> idx_extents(file_bytes const& file, int type) {
 template <class Field> class idx_file : public detail::file_records<Field> {
   using element = typename Field::element;
   static_assert(detail::idx_type<element>() != 0,
-                "idx_file: the elements of the field must be std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float or double");
+                "idx_file: elements must be std::uint8_t, std::int8_t, std::int16_t, std::int32_t, float or double");
 
  public:
   /// Takes a path or contents. Throws std::runtime_error if the file cannot be opened, and data_error if it is no IDX

@@ -56,9 +56,9 @@ template <class Backend, class First, class... More> Backend backend_of(First co
 ///     for (int e = 0; e < 10; ++e)
 ///       for (auto const& batch : data.epoch()) step(batch.get<"x">(), batch.get<"y">());
 ///
-/// Behind the workers may follow, in any order: rank_slice{rank, ranks} or a communicator, whose rank then gets its part
-/// of each global batch, and a backend. With cuda{stream} (loader.cuh) batches are in device memory, copied from pinned
-/// memory on a stream of the loader's own. What is delivered depends on none of workers, ranks and backend.
+/// Behind the workers may follow, in any order: rank_slice{rank, ranks} or a communicator, whose rank then gets its
+/// part of each global batch, and a backend. With cuda{stream} (loader.cuh) batches are in device memory, copied from
+/// pinned memory on a stream of the loader's own. What is delivered depends on none of workers, ranks and backend.
 ///
 /// The records of a batch are written where they stay: in a ring of ahead + 2 slots, allocated at the start. One thread
 /// at a time may call the functions of a loader. Its destructor waits for the records that workers read at the moment,
@@ -67,7 +67,7 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
   using core = detail::loader_core<S, O, typename detail::slots_of<Backend>::type>;
 
  public:
-  using batch_type = batch<fields_of<S>>;
+  using batch_type = batch<fields_of<S>>;  ///< what is delivered
 
   /// Throws std::invalid_argument if a setting is out of range, and starts the workers.
   template <class... More>
@@ -76,7 +76,8 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
                   "loader: behind the workers may come a rank_slice, a communicator and a backend");
     rank_slice mine;
     (detail::take_ranks(mine, more), ...);
-    core_ = std::make_unique<core>(std::move(from), cut, std::move(order), w, mine, detail::backend_of<Backend>(more...));
+    core_ =
+        std::make_unique<core>(std::move(from), cut, std::move(order), w, mine, detail::backend_of<Backend>(more...));
     core_->start();
   }
 
@@ -86,8 +87,8 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
     /// Asks for the next batch at each step.
     class iterator {
      public:
-      using difference_type = std::ptrdiff_t;
-      using value_type = batch_type;
+      using difference_type = std::ptrdiff_t;  ///< as of any iterator
+      using value_type = batch_type;  ///< what is delivered
 
       explicit iterator(loader* of = nullptr, std::int64_t epoch = 0) : of_(of), epoch_(epoch) { ++*this; }
       batch_type operator*() const { return batch_type(*at_); }  ///< refers to the loader's memory
@@ -114,29 +115,27 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
     loader* of_;
   };
 
-  /// The batches of the epoch at position() that are not yet delivered. After the last one the position is the beginning of
-  /// the next epoch. Taking a batch throws loader_error if the source or the order threw or the deadline has passed; the
-  /// position is then still that of the batch, which is read again when it is asked for again.
+  /// The batches of the epoch at position() that are not yet delivered. After the last one the position is the
+  /// beginning of the next epoch. Taking a batch throws loader_error if the source or the order threw or the deadline
+  /// has passed; the position is then still that of the batch, which is read again when it is asked for again.
   rest_of_epoch epoch() { return rest_of_epoch(this); }
-  /// The next batch, of this epoch or the next one. Throws like epoch(), and std::logic_error if the epoch has no batches.
+  /// The next batch, of this epoch or the next one. Throws like epoch(), and std::logic_error if the epoch has no
+  /// batches.
   batch_type next() {
     auto const at = core_->next(-1);
-    if (!at)
-      throw std::logic_error("loader: epoch " + std::to_string(position().epoch) + " has no batches");
+    if (!at) throw std::logic_error("loader: epoch " + std::to_string(position().epoch) + " has no batches");
     return batch_type(*at);
   }
 
   loader_position position() const { return core_->position(); }  ///< the next batch: what has been delivered
   /// The number of batches in an epoch.
-  std::int64_t batches_in(std::int64_t epoch) {
-    return core_->fill().cut().count(core_->fill().places(epoch)->size());
-  }
+  std::int64_t batches_in(std::int64_t epoch) { return core_->fill().cut().count(core_->fill().places(epoch)->size()); }
   /// Goes on with another batch. Throws std::invalid_argument if there is no such epoch or batch.
   void seek(loader_position to) {
     detail::require(to.epoch >= 0, "loader", "the epoch", "at least 0", to.epoch);
     std::int64_t const n = to.batch == 0 ? 1 : batches_in(to.epoch);
-    detail::require(to.batch >= 0 && to.batch < n, "loader", "the batch",
-                    ("in [0, " + std::to_string(n) + ")").c_str(), to.batch);
+    detail::require(to.batch >= 0 && to.batch < n, "loader", "the batch", ("in [0, " + std::to_string(n) + ")").c_str(),
+                    to.batch);
     core_->restart(to);
   }
   /// The position after so many batches from the beginning of epoch 0, for instance those whose step was applied. For
@@ -151,15 +150,15 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
   /// Calls f(name, elements) for what is to be saved, like optimizer::save():
   ///
   ///     loader.position       epoch and batch, of `at`
-  ///     loader.fingerprint    a hash of fields, batches, order and the seed of random numbers; not of workers and ranks
+  ///     loader.fingerprint    a hash of fields, batches, order and seed; not of workers or ranks
   template <class F> void save(F const& f, loader_position const& at) {
     detail::save_position(f, at, core_->fill().fingerprint(at.epoch));
   }
   /// The same for the batch after those that were delivered.
   template <class F> void save(F const& f) { save(f, position()); }
-  /// Goes on where another loader was saved, with the records that it would have delivered. f(name, elements) returns the
-  /// saved elements. Throws std::invalid_argument, with nothing changed, if the number of elements or the fingerprint
-  /// differs, and like seek().
+  /// Goes on where another loader was saved, with the records that it would have delivered. f(name, elements) returns
+  /// the saved elements. Throws std::invalid_argument, with nothing changed, if the number of elements or the
+  /// fingerprint differs, and like seek().
   template <class F> void load(F const& f) {
     seek(detail::load_position(f, position(), [&](std::int64_t epoch) { return core_->fill().fingerprint(epoch); }));
   }

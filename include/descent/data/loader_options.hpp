@@ -80,7 +80,8 @@ struct loader_report {
     if (batches == 0 || !(seconds > 0)) return "no batch has been delivered";
     auto const percent = [this](double part) { return std::to_string(int(100 * part / seconds + 0.5)) + " %"; };
     std::string const waits = percent(waited) + " of the time went by waiting for batches";
-    if (copied > 0.8 * seconds) return "the copies to the device are the bottleneck: they take " + percent(copied) + " of the time";
+    if (copied > 0.8 * seconds)
+      return "the copies to the device are the bottleneck: they take " + percent(copied) + " of the time";
     if (waited < 0.05 * seconds) return "the step is the bottleneck: " + waits;
     if (threads == 0) return "the source is the bottleneck: " + waits + ", without worker threads";
     return "the source is the bottleneck: " + waits + ", with " + std::to_string(threads) +

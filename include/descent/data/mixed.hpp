@@ -4,6 +4,7 @@
 
 #include <descent/core/error.hpp>
 #include <descent/data/order.hpp>
+#include <descent/data/weighted.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -64,12 +65,12 @@ struct mixed {
                             ("at least 0, with a sum of " + std::to_string(records)).c_str(), sizes[s]);
       sum += sizes[s];
     }
-    detail::require(sum == records, "mixed", "the sum of sizes", ("the number of records, " + std::to_string(records)).c_str(),
-                    sum);
+    detail::require(sum == records, "mixed", "the sum of sizes",
+                    ("the number of records, " + std::to_string(records)).c_str(), sum);
     detail::require_weights("mixed", weights, std::int64_t(sizes.size()), draws > 0, "of the sources");
     for (std::size_t s = 0; s < sizes.size(); ++s)
-      detail::require_entry(sizes[s] > 0 || !(weights[s] > 0), "mixed", "weights", s,
-                            "0, for a source without records", weights[s]);
+      detail::require_entry(sizes[s] > 0 || !(weights[s] > 0), "mixed", "weights", s, "0, for a source without records",
+                            weights[s]);
     return {*this, counts(), epoch};
   }
 

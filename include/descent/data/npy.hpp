@@ -158,7 +158,8 @@ template <class T> std::string npy_type() {
 /// double, in either byte order. The array must have an axis, and C order if it has several.
 template <class Field> class npy_file : public detail::file_records<Field> {
   using element = typename Field::element;
-  static_assert(detail::is_npy_type<element>, "npy_file: the elements of the field must be bool, an integer, half, float or double");
+  static_assert(detail::is_npy_type<element>,
+                "npy_file: elements must be bool, an integer, half, float or double");
 
  public:
   /// Takes a path or contents. Throws std::runtime_error if the file cannot be opened, and data_error if it is no NPY
@@ -168,8 +169,8 @@ template <class Field> class npy_file : public detail::file_records<Field> {
  private:
   npy_file(file_bytes const& file, detail::npy_header const& head)
       : detail::file_records<Field>(file, head.data, head.shape[0],
-                                      detail::record_shape(file.path(), head.shape, [](std::size_t) { return 8; }),
-                                      head.descr[0] == other_order) {}
+                                    detail::record_shape(file.path(), head.shape, [](std::size_t) { return 8; }),
+                                    head.descr[0] == other_order) {}
 
   static constexpr char other_order = std::endian::native == std::endian::little ? '>' : '<';
 

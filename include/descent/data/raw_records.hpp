@@ -20,13 +20,13 @@ namespace descent {
 ///     ds::raw_records<ds::field<"record", std::uint8_t>> const train("data_batch_1.bin", {1 + 3072});
 template <class Field> class raw_records : public detail::file_records<Field> {
   using element = typename Field::element;
+
  public:
   /// Takes a path or contents, the shape of a record, and how many bytes to skip at the beginning. Throws
   /// std::runtime_error if the file cannot be opened, data_error if it ends within the header or a record, and
   /// std::invalid_argument if an extent is not at least 1 or header_bytes is negative.
   raw_records(file_bytes const& file, std::vector<std::int64_t> shape, std::int64_t header_bytes = 0)
-      : detail::file_records<Field>(file, header_bytes, count(file, Field(shape), header_bytes), shape,
-                                      false) {}
+      : detail::file_records<Field>(file, header_bytes, count(file, Field(shape), header_bytes), shape, false) {}
 
  private:
   static std::int64_t count(file_bytes const& file, Field const& of, std::int64_t header_bytes) {

@@ -18,9 +18,13 @@
 namespace descent::detail {
 
 /// The number of the batch, and how many blocks are done with it.
-struct gather_counter { std::int64_t batch; unsigned done; };
+struct gather_counter {
+  std::int64_t batch;
+  unsigned done;
+};
 
-template <class Word> __device__ void copy_row(std::byte* to, std::byte const* from, std::int64_t bytes, int lane, int lanes) {
+template <class Word> __device__ void copy_row(std::byte* to, std::byte const* from, std::int64_t bytes, int lane,
+                                               int lanes) {
   for (std::int64_t i = lane; i < bytes / std::int64_t(sizeof(Word)); i += lanes)
     reinterpret_cast<Word*>(to)[i] = reinterpret_cast<Word const*>(from)[i];
 }
@@ -28,7 +32,8 @@ template <class Word> __device__ void copy_row(std::byte* to, std::byte const* f
 inline constexpr int gather_threads = 256;
 
 /// `Lanes` threads copy a row. The last block to end moves the counter on, when all have read it.
-template <int Lanes, class Gathering> __global__ __launch_bounds__(gather_threads) void gather_rows(Gathering g, gather_counter* c) {
+template <int Lanes, class Gathering> __global__ __launch_bounds__(gather_threads) void gather_rows(Gathering g,
+                                                                                                    gather_counter* c) {
   __shared__ std::int64_t record[gather_threads / Lanes];
   int const group = int(threadIdx.x) / Lanes, lane = int(threadIdx.x) % Lanes;
   std::int64_t const row = std::int64_t(blockIdx.x) * (gather_threads / Lanes) + group, t = c->batch;

@@ -29,26 +29,27 @@ template <class O> concept resident_order = record_order<O> && requires(O const 
   { order.at(n, n) } -> epoch_places;
 };
 
-/// Batches of data that fit into memory. All records are read once, at the construction; then each batch is gathered where
-/// they lie. With cuda{stream} (resident.cuh) that is device memory, and one kernel, which takes the number of the batch
-/// from a counter in device memory: next() enqueues it, and in a graph that is replayed each replay makes the next batch,
-/// without any work of the host. So the steps of an epoch can be one graph.
+/// Batches of data that fit into memory. All records are read once, at the construction; then each batch is gathered
+/// where they lie. With cuda{stream} (resident.cuh) that is device memory, and one kernel, which takes the number of
+/// the batch from a counter in device memory: next() enqueues it, and in a graph that is replayed each replay makes the
+/// next batch, without any work of the host. So the steps of an epoch can be one graph.
 ///
 ///     resident data{source, batches{.size = 64, .last = last_batch::drop}, shuffled{.seed = 1}, cuda{stream}};
 ///     auto const batch = data.next();      // the same memory each time, overwritten in the order of the stream
 ///
-/// Batches are those of `loader` with the same arguments; records have the random numbers of epoch 0 and their own number
-/// as the place. All batches of an epoch have the same size: `last` is drop or pad, or the size divides the number of
-/// records. A rank_slice or a communicator may stand beside the backend. One thread at a time may call the functions.
+/// Batches are those of `loader` with the same arguments; records have the random numbers of epoch 0 and their own
+/// number as the place. All batches of an epoch have the same size: `last` is drop or pad, or the size divides the
+/// number of records. A rank_slice or a communicator may stand beside the backend. One thread at a time may call the
+/// functions.
 template <source S, resident_order O, class Backend = host<>> class resident {
   using fields_type = fields_of<S>;
   using gathering = detail::gathering<O, fields_type::count>;
 
  public:
-  using batch_type = batch<fields_type>;
+  using batch_type = batch<fields_type>;  ///< what is delivered
 
-  /// Reads all records. Throws std::invalid_argument if a setting is out of range, and loader_error with the number of the
-  /// record if the source throws.
+  /// Reads all records. Throws std::invalid_argument if a setting is out of range, and loader_error with the number of
+  /// the record if the source throws.
   template <class... More>
   resident(S const& from, batches cut, O order, More&&... more)
       : cut_(cut), order_(order), fields_(from.fields()), count_(from.size()),
@@ -56,7 +57,8 @@ template <source S, resident_order O, class Backend = host<>> class resident {
     static_assert((detail::is_setting<std::remove_cvref_t<More>> && ...),
                   "resident: behind the order may come a rank_slice, a communicator and a backend");
     fields_.each([](auto i, auto const&) {
-      static_assert(!fields_type::template type<i>::is_ragged, "resident: a record of a ragged field has no fixed size");
+      static_assert(!fields_type::template type<i>::is_ragged,
+                    "resident: a record of a ragged field has no fixed size");
     });
     rank_slice mine;
     (detail::take_ranks(mine, more), ...);
@@ -66,8 +68,14 @@ template <source S, resident_order O, class Backend = host<>> class resident {
     data_.layout = &one_;
     data_.size = slice.count;
     data_.global_size = cut.size;
-    gather_ = {{}, reinterpret_cast<std::int64_t*>(memory_.allocate(sizeof(std::int64_t) * std::size_t(cut.size))), order_,
-               count_, cut.count(count_), cut.size, slice.first, slice.count};
+    gather_ = {{},
+               reinterpret_cast<std::int64_t*>(memory_.allocate(sizeof(std::int64_t) * std::size_t(cut.size))),
+               order_,
+               count_,
+               cut.count(count_),
+               cut.size,
+               slice.first,
+               slice.count};
     fields_.each([&](auto i, auto const& f) {
       data_.width[i] = f.size();
       gather_.field[i] = {records + all_.begin[i], data_.block + one_.begin[i], std::int64_t(all_.row_bytes[i])};
@@ -77,8 +85,8 @@ template <source S, resident_order O, class Backend = host<>> class resident {
   resident(resident const&) = delete;
   resident& operator=(resident const&) = delete;
 
-  /// Enqueues the next batch. Its memory is the same for all batches. On a stream that is capturing it becomes a part of
-  /// the graph.
+  /// Enqueues the next batch. Its memory is the same for all batches. On a stream that is capturing it becomes a part
+  /// of the graph.
   batch_type next() {
     memory_.gather(gather_);
     return batch_type(data_);
@@ -99,8 +107,8 @@ template <source S, resident_order O, class Backend = host<>> class resident {
     std::int64_t const n = gather_.batches, last = INT64_MAX / n - 1;
     detail::require(to.epoch >= 0 && to.epoch <= last, "resident", "the epoch",
                     ("in [0, " + std::to_string(last) + "]").c_str(), to.epoch);
-    detail::require(to.batch >= 0 && to.batch < n, "resident", "the batch", ("in [0, " + std::to_string(n) + ")").c_str(),
-                    to.batch);
+    detail::require(to.batch >= 0 && to.batch < n, "resident", "the batch",
+                    ("in [0, " + std::to_string(n) + ")").c_str(), to.batch);
     memory_.set_batch(to.epoch * n + to.batch);
   }
   /// The pieces of loader::save(); a loader with the same arguments may load them. On CUDA waits for the stream.
@@ -118,9 +126,10 @@ template <source S, resident_order O, class Backend = host<>> class resident {
     detail::require(count_ >= 1, "resident", "the number of records", "at least 1", count_);
     std::int64_t const n = cut_.count(count_);
     detail::require(n >= 1, "resident", "the number of batches", "at least 1", n);
-    detail::require(cut_.last != last_batch::keep || count_ % cut_.size == 0, "resident", "the size of a batch",
-                    ("a divisor of the number of records, " + std::to_string(count_) + ", unless last is drop or pad").c_str(),
-                    cut_.size);
+    detail::require(
+        cut_.last != last_batch::keep || count_ % cut_.size == 0, "resident", "the size of a batch",
+        ("a divisor of the number of records, " + std::to_string(count_) + ", unless last is drop or pad").c_str(),
+        cut_.size);
   }
   std::uint64_t fingerprint(std::int64_t epoch) const {
     return detail::fingerprint(count_, fields_, cut_, 0, order_.epoch(count_, epoch));
@@ -141,8 +150,8 @@ template <source S, resident_order O, class Backend = host<>> class resident {
         }
       }
       for (std::size_t i = 0; i < fields_type::count; ++i)
-        memory_.write(records + all_.begin[i] + std::size_t(begin) * all_.row_bytes[i],
-                      staging.read(0) + rows.begin[i], std::size_t(n) * all_.row_bytes[i]);
+        memory_.write(records + all_.begin[i] + std::size_t(begin) * all_.row_bytes[i], staging.read(0) + rows.begin[i],
+                      std::size_t(n) * all_.row_bytes[i]);
     }
   }
 
@@ -156,6 +165,7 @@ template <source S, resident_order O, class Backend = host<>> class resident {
   gathering gather_{};
 };
 template <source S, resident_order O, class... More>
-resident(S const&, batches, O, More&&...) -> resident<S, O, typename detail::backend_among<std::remove_cvref_t<More>...>::type>;
+resident(S const&, batches, O, More&&...)
+    -> resident<S, O, typename detail::backend_among<std::remove_cvref_t<More>...>::type>;
 
 }  // namespace descent

@@ -58,15 +58,15 @@ inline std::int64_t elements_of(std::vector<std::int64_t> const& shape) {
 
 }  // namespace detail
 
-/// A field of a record: elements of T in this shape, row after row. No extents: one element. In a template, take the field
-/// as a type, and not its name: where a field is first written with the parameter of a template as its name, nvcc 13
-/// writes that parameter for the host's compiler wherever the field occurs, which does not know it.
+/// A field of a record: elements of T in this shape, row after row. No extents: one element. In a template, take the
+/// field as a type, and not its name: where a field is first written with the parameter of a template as its name, nvcc
+/// 13 writes that parameter for the host's compiler wherever the field occurs, which does not know it.
 template <field_label Name, class T> class field {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
                 "field: the elements of a field must be trivially copyable and not const");
 
  public:
-  using element = T;
+  using element = T;  ///< the type of the elements
   static constexpr auto name = Name;  ///< the template argument
   static constexpr bool is_ragged = false;  ///< whether records have different lengths
 
@@ -91,7 +91,7 @@ template <field_label Name, class T> class ragged {
                 "ragged: the elements of a field must be trivially copyable and not const");
 
  public:
-  using element = T;
+  using element = T;  ///< the type of the elements
   static constexpr auto name = Name;  ///< the template argument
   static constexpr bool is_ragged = true;  ///< whether records have different lengths
 
@@ -176,7 +176,7 @@ template <class... F> inline constexpr bool is_fields<fields<F...>> = true;
 /// time. Also a generator of 32 bits for <random>, whose distributions differ between standard libraries.
 class record_random {
  public:
-  using result_type = std::uint32_t;
+  using result_type = std::uint32_t;  ///< of operator()
 
   record_random(std::uint64_t seed, std::int64_t epoch, std::int64_t place) {
     detail::random_words const r = detail::random_at(seed, epoch, place, stream);
@@ -184,8 +184,8 @@ class record_random {
     block_ = std::int64_t(r.word[2] >> 1);
   }
 
-  static constexpr result_type min() { return 0; }
-  static constexpr result_type max() { return 0xffffffff; }
+  static constexpr result_type min() { return 0; }  ///< of operator()
+  static constexpr result_type max() { return 0xffffffff; }  ///< of operator()
   /// The next 32 bits.
   result_type operator()() {
     if (left_ == 0) {
@@ -228,7 +228,7 @@ template <class Fields> class record {
   template <std::size_t I> using element = typename Fields::template element<I>;
 
  public:
-  using fields_type = Fields;
+  using fields_type = Fields;  ///< names, types and shapes
 
   /// `data`: where each field's elements of this record begin. `lengths`: where the length of each ragged field goes.
   record(Fields const& of, std::array<std::byte*, Fields::count> const& data,

@@ -30,7 +30,8 @@ namespace detail {
 template <class Fields, std::size_t First, class Record> record<Fields> part_of(Fields const& of, Record const& out) {
   std::array<std::byte*, Fields::count> data;
   std::array<std::int32_t*, Fields::count> lengths;
-  for (std::size_t i = 0; i < Fields::count; ++i) data[i] = out.data()[First + i], lengths[i] = out.lengths()[First + i];
+  for (std::size_t i = 0; i < Fields::count; ++i)
+    data[i] = out.data()[First + i], lengths[i] = out.lengths()[First + i];
   return {of, data, lengths};
 }
 
@@ -50,7 +51,7 @@ template <class Source, class F> void with_record(fields_of<Source> const& of, F
 ///     column{field<"x", float>{28, 28}, pixels}       with a vector, an array or a span
 template <class Field> class column {
  public:
-  using element = typename Field::element;
+  using element = typename Field::element;  ///< the type of the elements
 
   /// Refers to the elements. Throws std::invalid_argument if they are no whole number of records.
   template <class Range> column(Field const& of, Range const& elements) : field_(of), elements_(elements) {
@@ -69,7 +70,8 @@ template <class Field> class column {
 };
 template <class Field, class Range> column(Field, Range const&) -> column<Field>;
 
-/// Records in the caller's memory, a column for each field: PyTorch's TensorDataset. The memory must outlive the source.
+/// Records in the caller's memory, a column for each field: PyTorch's TensorDataset. The memory must outlive the
+/// source.
 template <class... Field> class in_memory {
  public:
   /// Throws std::invalid_argument if columns have different numbers of records.
@@ -110,8 +112,8 @@ template <class... Field> class in_memory {
 ///
 /// `random` has the numbers of the record and goes on behind those that the source took.
 template <source S, class Fields, class F> class map {
-  static constexpr bool in_place = std::is_same_v<Fields, fields_of<S>> &&
-                                   std::is_invocable_v<F const&, record<Fields> const&, record_random&>;
+  static constexpr bool in_place =
+      std::is_same_v<Fields, fields_of<S>> && std::is_invocable_v<F const&, record<Fields> const&, record_random&>;
   static_assert(
       in_place || std::is_invocable_v<F const&, record_of<S> const&, record<Fields> const&, record_random&>,
       "map: the function must be f(out, random), or f(in, out, random) if fields are given, and be callable if const");
@@ -182,13 +184,14 @@ template <source S, epoch_places Places> class subset {
 template <class S> subset(S, std::int64_t, std::int64_t) -> subset<S, sequential::places>;
 template <class S> subset(S, std::vector<std::int64_t>) -> subset<S, listed>;
 
-/// Two subsets that have each record once, for training and validation: `count` records drawn by the seed, and the rest.
-/// Throws std::invalid_argument unless count is in [0, size()].
+/// Two subsets that have each record once, for training and validation: `count` records drawn by the seed, and the
+/// rest. Throws std::invalid_argument unless count is in [0, size()].
 template <source S> auto split_at(S const& from, std::int64_t count, std::uint64_t seed = 0) {
   std::int64_t const n = from.size();
   detail::require(count >= 0 && count <= n, "split_at", "count", ("in [0, " + std::to_string(n) + "]").c_str(), count);
   permutation const order(n, seed, 0);
-  return std::pair(subset<S, permutation>(from, order, 0, count), subset<S, permutation>(from, order, count, n - count));
+  return std::pair(subset<S, permutation>(from, order, 0, count),
+                   subset<S, permutation>(from, order, count, n - count));
 }
 /// The same with a fraction of the records, rounded to the nearest number. Throws std::invalid_argument unless it is in
 /// [0, 1].
@@ -295,9 +298,7 @@ template <source... S> class zip {
     f(s, detail::part_of<std::remove_cvref_t<decltype(of)>, begin_of(K)>(of, out));
   }
   template <class Record, class F> void each_part(Record const& out, F const& f) const {
-    [&]<std::size_t... K>(std::index_sequence<K...>) {
-      (with_part<K>(out, f), ...);
-    }(std::index_sequence_for<S...>());
+    [&]<std::size_t... K>(std::index_sequence<K...>) { (with_part<K>(out, f), ...); }(std::index_sequence_for<S...>());
   }
 
   decltype(all(std::declval<S const&>().fields()...)) fields_;

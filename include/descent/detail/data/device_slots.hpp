@@ -58,9 +58,9 @@ class device_slots {
     if (e.was_read) require_cuda(cudaStreamWaitEvent(copies_.get(), e.read.get(), 0), "cudaStreamWaitEvent");
     require_cuda(cudaEventRecord(e.copy_begins.get(), copies_.get()), "cudaEventRecord");
     for (auto const& u : used)
-      require_cuda(cudaMemcpyAsync(read(slot) + u.begin, written(slot) + u.begin, u.size, cudaMemcpyHostToDevice,
-                                   copies_.get()),
-                   "cudaMemcpyAsync");
+      require_cuda(
+          cudaMemcpyAsync(read(slot) + u.begin, written(slot) + u.begin, u.size, cudaMemcpyHostToDevice, copies_.get()),
+          "cudaMemcpyAsync");
     require_cuda(cudaEventRecord(e.copy_ends.get(), copies_.get()), "cudaEventRecord");
     e.was_copied = true;
   }

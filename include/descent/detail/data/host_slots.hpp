@@ -24,7 +24,7 @@ class host_slots {
 
   template <class Backend>
   host_slots(std::size_t slots, std::size_t bytes, Backend const&)
-      : bytes_(bytes), memory_(static_cast<std::byte*>(::operator new(slots * bytes, alignment))) {}
+      : bytes_(bytes), memory_(static_cast<std::byte*>(::operator new(slots* bytes, alignment))) {}
 
   /// Where a batch is written, and where it is read.
   std::byte* written(std::size_t slot) const { return memory_.get() + slot * bytes_; }

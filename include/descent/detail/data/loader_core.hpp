@@ -105,7 +105,8 @@ template <class S, class O, class Slots> class loader_core {
     r.threads = workers_.threads;
     r.filled = std::chrono::duration<double>(filled_).count();
     r.copied = memory_.copy_seconds();
-    if (r.batches > 0) r.ready /= double(r.batches), r.seconds = std::chrono::duration<double>(clock::now() - first_).count();
+    if (r.batches > 0)
+      r.ready /= double(r.batches), r.seconds = std::chrono::duration<double>(clock::now() - first_).count();
     return r;
   }
 
@@ -147,7 +148,8 @@ template <class S, class O, class Slots> class loader_core {
       return;
     }
     slot_type& s = at(opened_++);
-    next_to_open_ = s.data.is_last ? loader_position{s.data.epoch + 1, 0} : loader_position{s.data.epoch, s.data.index + 1};
+    next_to_open_ =
+        s.data.is_last ? loader_position{s.data.epoch + 1, 0} : loader_position{s.data.epoch, s.data.index + 1};
     no_more_ = s.failed.has_value();  // where it goes on is not known
   }
 

@@ -176,7 +176,9 @@ template <class S, class O, class Slots> class filler {
             ("at most 2^46 bytes, with " + std::to_string(each) + " bytes per record").c_str(), most);
     return most;
   }
-  static std::int64_t part(std::int64_t n, int piece, int pieces) { return n / pieces * piece + n % pieces * piece / pieces; }
+  static std::int64_t part(std::int64_t n, int piece, int pieces) {
+    return n / pieces * piece + n % pieces * piece / pieces;
+  }
   std::int64_t checked(std::int64_t record, std::int64_t place) const {
     if (record < 0 || record >= source_.size())
       throw std::out_of_range("the order has record " + std::to_string(record) + " at place " + std::to_string(place) +

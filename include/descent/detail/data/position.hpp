@@ -51,7 +51,8 @@ template <std::size_t N, class F, class T> void load_piece(F const& f, char cons
   std::copy_n(std::data(saved), N, piece);
 }
 /// The saved position, whose epoch has print(epoch).
-template <class F, class Print> loader_position load_position(F const& f, loader_position const& now, Print const& print) {
+template <class F, class Print> loader_position load_position(F const& f, loader_position const& now,
+                                                              Print const& print) {
   std::int64_t to[] = {now.epoch, now.batch};
   load_piece(f, "loader.position", to);
   require(to[0] >= 0, "loader", "the epoch", "at least 0", to[0]);

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #include <descent/comm/threads.hpp>
-#include <descent/training/distributed_sampler.hpp>
+#include <descent/data/batches.hpp>
+#include <descent/data/distributed_sampler.hpp>
 
 #include <doctest/doctest.h>
 

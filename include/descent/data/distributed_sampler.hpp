@@ -2,26 +2,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/communicator.hpp>
 #include <descent/core/error.hpp>
+#include <descent/data/order.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numeric>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-/// Which examples of a data set each rank sees: pure functions of their arguments, so all ranks get the same result.
+/// PyTorch's orders, to the index.
 namespace descent {
-
-namespace detail {
-/// The limit of an order, which is held in memory.
-inline constexpr std::int64_t most_examples = std::int64_t{1} << 48;
-}  // namespace detail
 
 /// 0 to n - 1 in the order of torch.randperm(n) with a CPU generator of this seed: a Fisher-Yates shuffle with MT19937.
 /// For large n, where a 32-bit remainder would not be uniform, it is the inside-out variant with 64 bits.
@@ -43,6 +38,18 @@ inline std::vector<std::int64_t> random_order(std::int64_t n, std::uint64_t seed
   }
   return order;
 }
+
+/// The order of torch.randperm(records) with a CPU generator of seed + epoch, as PyTorch's DistributedSampler has it
+/// after set_epoch(epoch). Makes a list of 8 bytes per record for each epoch.
+struct torch_order {
+  std::uint64_t seed = 0;  ///< the same on all ranks
+
+  /// All records in the order of this epoch.
+  listed epoch(std::int64_t records, std::int64_t epoch) const {
+    detail::require_records("torch_order", records, epoch);
+    return listed(random_order(records, seed + std::uint64_t(epoch)));
+  }
+};
 
 /// What to do if the number of examples is not a multiple of the number of ranks.
 enum class uneven { pad, drop };  ///< repeat some from the beginning of the order, or drop the last ones
@@ -98,6 +105,14 @@ struct distributed_sampler {
     return mine;
   }
 
+  /// The same as an order, for a loader whose batches are those of this rank alone. Throws like indices(), and unless
+  /// there are `size` records.
+  listed epoch(std::int64_t records, std::int64_t epoch) const {
+    detail::require(records == size, "distributed_sampler", "the number of records",
+                    ("size, " + std::to_string(size)).c_str(), records);
+    return listed(indices(epoch));
+  }
+
   void check() const {
     detail::require(size >= 0 && size <= detail::most_examples, "distributed_sampler", "size", "in [0, 2^48]", size);
     detail::require(ranks >= 1, "distributed_sampler", "ranks", "at least 1", ranks);
@@ -115,28 +130,5 @@ struct distributed_sampler {
   /// n / of, rounded down or up.
   static std::int64_t parts_of(std::int64_t n, std::int64_t of, bool down) { return n / of + (!down && n % of != 0); }
 };
-
-/// How many batches the ranks have, if they do not come from one sampler.
-struct batch_counts {
-  std::int64_t fewest, most;  ///< batches of a rank
-  int rank_of_fewest;  ///< the first rank with the fewest
-
-  /// Whether all ranks have the same number.
-  bool equal() const { return fewest == most; }
-  /// A text for the user, empty if all are equal.
-  std::string warning() const {
-    if (equal()) return {};
-    return "ranks have " + std::to_string(fewest) + " to " + std::to_string(most) + " batches, rank " +
-           std::to_string(rank_of_fewest) + " the fewest: stop all ranks after that many, or repeat some";
-  }
-};
-/// Gathers the number of batches of all ranks. Waits for all ranks and returns the same on each.
-template <class Comm> batch_counts count_batches(Comm& comm, std::int64_t mine) {
-  std::vector<std::int64_t> all(std::size_t(comm.size()));
-  comm.all_gather(reinterpret_cast<std::byte const*>(&mine), reinterpret_cast<std::byte*>(all.data()),
-                  std::int64_t(sizeof mine));
-  auto const [fewest, most] = std::minmax_element(all.begin(), all.end());
-  return {*fewest, *most, int(fewest - all.begin())};
-}
 
 }  // namespace descent
