@@ -24,23 +24,19 @@ namespace ds = descent;
 
 constexpr int batch = 64;
 
-/// A network and the order in which it reads the digits.
+/// A network and the batches that it learns from.
 struct training {
   device d{};
   dataset data = embedded_digits();
-  image_source<device> images{data.train};
-  random_source initial{1, 0}, shuffling{1, 1};
+  random_source initial{1, 0};
   network<device, float> net{d, data.train.features, parse_network("relu64,relu64"), data.classes, batch, initial};
-  std::vector<std::int32_t> order = in_order(std::size_t(images.count));
-  int next = 0;
+  decltype(batches_of(data.train, {}, reshuffled{}, d)) batches =
+      batches_of(data.train, {batch, ds::last_batch::drop}, reshuffled{1}, d);
 
   /// Computes the gradients of the next batch; returns its mean loss.
   double backward() {
-    if (next + batch > images.count) next = 0;
-    if (next == 0) shuffling.shuffle(order), d.assign(images.order, order);
-    net.forward(images, next, batch);
+    net.forward(rows_of(batches.next(), data.train));
     net.backward();
-    next += batch;
     return net.take_totals().loss / batch;
   }
 };

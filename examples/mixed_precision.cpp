@@ -67,8 +67,7 @@ template <class Net> double percent_of_zeros(device& d, Net& net) {
 template <class Value, class... Policies>
 record train(std::string const& name, settings const& s, dataset const& data, Policies... policies) {
   device d;
-  image_source<device> images{data.train}, test_images{data.test};
-  random_source initial{1, 0}, shuffling{1, 1};
+  random_source initial{1, 0};
   network<device, Value> net{d, data.train.features, parse_network("deep"), data.classes, s.batch, initial};
 
   ds::optimizer opt{net.parameters(), ds::adamw{.lr = 1e-3, .eps = 1e-12}, policies..., d.backend()};
@@ -76,17 +75,10 @@ record train(std::string const& name, settings const& s, dataset const& data, Po
   net.loss_scale = opt.loss_scale_pointer();
 
   record r{.name = name};
-  auto order = in_order(std::size_t(images.count));
-  int next = images.count;
+  auto batches = batches_of(data.train, {s.batch, ds::last_batch::drop}, reshuffled{1}, d);
   for (int t = 0; t < s.steps; ++t) {
-    if (next + s.batch > images.count) {
-      shuffling.shuffle(order);
-      d.assign(images.order, order);
-      next = 0;
-    }
-    net.forward(images, next, s.batch);
+    net.forward(rows_of(batches.next(), data.train));
     net.backward();
-    next += s.batch;
 
     r.scale.push_back(opt.loss_scale());
     r.zeros.push_back(percent_of_zeros(d, net));
@@ -95,9 +87,9 @@ record train(std::string const& name, settings const& s, dataset const& data, Po
   }
   r.last = opt.report();
 
-  for (int first = 0; first < test_images.count; first += s.batch)
-    net.forward(test_images, first, std::min(s.batch, test_images.count - first));
-  r.test_accuracy = 100.0 * double(net.take_totals().correct) / test_images.count;
+  auto test_batches = batches_of(data.test, {.size = s.batch}, ds::sequential{}, d);
+  for (auto const& batch : test_batches.epoch()) net.forward(rows_of(batch, data.test));
+  r.test_accuracy = 100.0 * double(net.take_totals().correct) / data.test.count();
   return r;
 }
 

@@ -83,12 +83,13 @@ std::pair<path, double> descend(surface const& s, starter const& start, double l
 /// Trains 32 rectifiers between the pixels of the built-in digits and their classes, in batches of 32.
 std::pair<training, double> learn(dataset const& data, starter const& start, double lr) {
   constexpr int batch = 32, epochs = 15;
-  random_source initial{1, 0}, shuffling{1, 1};
+  random_source initial{1, 0};
   cpu device;
   network<cpu, float> net{device, data.train.features, {{32, activation::relu}}, data.classes, batch, initial};
-  image_source<cpu> images{data.train};
+  auto batches = batches_of(data.train, {.size = batch}, reshuffled{1}, device);
+  image_rows const all = rows_of(data.train);
+  image_rows now = all;  // the batch
   float loss = 0;
-  int first = 0, rows = 0;  // of the batch
 
   problem p{.parameters = net.parameters(), .loss = &loss, .curvature_every = 10};
   std::map<std::string, std::vector<float>> curvature;
@@ -108,23 +109,20 @@ std::pair<training, double> learn(dataset const& data, starter const& start, dou
     return h;
   };
   p.backward = [&] {
-    net.forward(images, first, rows);
+    net.forward(now);
     net.backward();
-    loss = float(net.take_totals().loss / rows);
+    loss = float(net.take_totals().loss / now.count);
   };
   stepper const step = start(p, lr);
 
-  auto order = in_order(std::size_t(images.count));
   auto const mean_loss = [&] {
-    for (int i = 0; i < images.count; i += batch) net.forward(images, i, std::min(batch, images.count - i));
-    return net.take_totals().loss / images.count;
+    for (int i = 0; i < all.count; i += batch) net.forward(all.part({i, std::min(batch, all.count - i)}));
+    return net.take_totals().loss / all.count;
   };
   training result{lr, {mean_loss()}};
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    shuffling.shuffle(order);
-    device.assign(images.order, order);
-    for (first = 0; first < images.count; first += batch) {
-      rows = std::min(batch, images.count - first);
+    for (auto const& b : batches.epoch()) {
+      now = rows_of(b, data.train);
       p.backward();
       step();
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "optimizer.hpp"
+#include "parts/batches.hpp"
 #include "parts/console.hpp"
 #include "parts/dataset.hpp"
 #include "parts/history.hpp"
@@ -14,7 +15,6 @@
 
 #include <descent/descent.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -24,12 +24,11 @@ namespace ds = descent;
 
 /// Mean loss and percentage of correct answers over the images.
 template <class Device, class Value>
-std::pair<double, double> test(network<Device, Value>& net, image_source<Device> const& images, int batch,
+std::pair<double, double> test(network<Device, Value>& net, labelled_images const& images, auto& batches,
                                share const& mine) {
-  auto const [first, count] = mine.all_pieces(images.count);
-  for (int done = 0; done < count; done += batch) net.forward(images, first + done, std::min(batch, count - done));
+  for (auto const& batch : batches.epoch()) net.forward(rows_of(batch, images));
   auto const [loss, correct] = net.take_totals();
-  return {mine.sum(loss) / images.count, 100 * mine.sum(double(correct)) / images.count};
+  return {mine.sum(loss) / images.count(), 100 * mine.sum(double(correct)) / images.count()};
 }
 
 template <class Value, class Device>
@@ -45,28 +44,25 @@ template <class Policy> inline constexpr bool wants_marks = requires { requires 
 template <class Value, class Device, class Rule, class... Policies>
 history train(Device& device, network<Device, Value>& net, options const& o, std::string const& name, Rule const& rule,
               dataset const& data, console& out, share const& mine = {}, Policies... policies) {
-  image_source<Device> train_images{data.train}, test_images{data.test};
-  random_source shuffling{o.seed, 1};
+  ds::workers const workers{.threads = o.workers};
+  auto batches = batches_of(data.train, {.size = o.batch}, reshuffled{o.seed}, device, workers, mine);
+  auto test_batches = batches_of(data.test, {.size = o.batch}, ds::sequential{}, device, workers, mine);
 
   auto const steps = total_steps(o, data.train);
   auto opt = make_optimizer(net.parameters(), rule, o.rate(rule, steps), o.clip, device.backend(), policies...);
 
   history result{name, {}};
   typename Device::stopwatch all_of_it{device}, optimizer_only{device};
-  auto order = in_order(std::size_t(train_images.count));
   std::int64_t step = 0;
 
   for (int epoch = 1; step < steps; ++epoch) {
-    shuffling.shuffle(order);
-    device.assign(train_images.order, order);
-    int seen = 0;
+    std::int64_t seen = 0;
 
     all_of_it.start();
-    while (seen < train_images.count && step < steps) {
-      int const rows = std::min(o.batch, train_images.count - seen);
+    for (auto const& batch : batches.epoch()) {
+      int const rows = int(batch.global_size());
       for (int k = 0; k < mine.pieces; ++k) {
-        auto const [first, count] = mine.piece(rows, k);
-        net.forward(train_images, seen + first, count);
+        net.forward(rows_of(batch, data.train).part(mine.own_piece(rows, k)));
         net.backward(double(rows) / mine.parts(), k > 0, [&](std::size_t layer) {  // the mean over parts is the batch's
           if constexpr ((wants_marks<Policies> || ...)) opt.ready(2 * layer), opt.ready(2 * layer + 1);
         });
@@ -76,12 +72,13 @@ history train(Device& device, network<Device, Value>& net, options const& o, std
         optimizer_only.stop();
       }
       seen += rows;
-      out.progress(++step);
+      out.progress(++step, batches.report().waited);
+      if (step == steps) break;
     }
     all_of_it.stop();
 
     auto const [loss, correct] = net.take_totals();
-    auto const [test_loss, test_accuracy] = test(net, test_images, o.batch, mine);
+    auto const [test_loss, test_accuracy] = test(net, data.test, test_batches, mine);
     auto const report = opt.report();
     result.epochs.push_back({.epoch = epoch,
                              .steps = step,
@@ -96,6 +93,7 @@ history train(Device& device, network<Device, Value>& net, options const& o, std
                              .optimizer_seconds = optimizer_only.take_seconds()});
     out.end_epoch(result.last());
   }
+  if (o.workers > 0) out.say("data: " + batches.report().bottleneck());
   return result;
 }
 

@@ -31,7 +31,7 @@ void console::begin_run(std::string const& title, std::int64_t total_steps) {
       "%");
 }
 
-void console::progress(std::int64_t step) {
+void console::progress(std::int64_t step, double waited) {
   if (!terminal_ || clock::now() - drawn_ < time_between_bars) return;
   drawn_ = clock::now();
   bar_shown_ = true;
@@ -39,8 +39,9 @@ void console::progress(std::int64_t step) {
   double const done = double(step) / double(total_steps_);
   double const passed = std::chrono::duration<double>(drawn_ - started_).count();
   std::string const bar(std::size_t(bar_width * done), '=');
-  std::fprintf(to_, "\r  [%-*s] step %lld of %lld, %.0f s to go ", bar_width, bar.c_str(), static_cast<long long>(step),
-               static_cast<long long>(total_steps_), passed * (1 - done) / done);
+  std::fprintf(to_, "\r  [%-*s] step %lld of %lld, %.0f s to go, %.0f %% waiting for data ", bar_width, bar.c_str(),
+               static_cast<long long>(step), static_cast<long long>(total_steps_), passed * (1 - done) / done,
+               100 * waited / passed);
   std::fflush(to_);
 }
 

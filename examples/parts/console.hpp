@@ -20,7 +20,8 @@ class console {
 
   void say(std::string const& line);
   void begin_run(std::string const& title, std::int64_t total_steps);
-  void progress(std::int64_t step);
+  /// `waited`: seconds in which the training waited for data.
+  void progress(std::int64_t step, double waited);
   void end_epoch(epoch_record const& record);
   void summary(std::vector<history> const& runs);
 

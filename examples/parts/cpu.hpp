@@ -53,7 +53,6 @@ class cpu {
 
   template <class T> std::vector<T> const& to_host(std::vector<T> const& data) const { return data; }
   template <class T> void set_zero(std::vector<T>& data) const { std::fill(data.begin(), data.end(), T{}); }
-  template <class T> void assign(std::vector<T>& to, std::vector<T> const& from) const { to = from; }
 
   /// Sums the time between starts and stops.
   class stopwatch {

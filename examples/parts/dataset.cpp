@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "dataset.hpp"
 
-#include "idx.hpp"
+#include <descent/data/gzip.hpp>
+#include <descent/data/idx.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,18 +13,33 @@
 namespace example {
 namespace {
 
+namespace ds = descent;
+
 constexpr char const* fashion_directory = "/usr/share/datasets/fashion-mnist";
 
+/// The contents of a file or, if there is none, of the one with .gz behind its name.
+ds::file_bytes open(std::string const& path) {
+  bool const packed = !std::filesystem::exists(path) && std::filesystem::exists(path + ".gz");
+  return packed ? ds::read_gzip(path + ".gz") : ds::file_bytes(path);
+}
+
+template <class Source> std::vector<std::uint8_t> all_of(Source const& source) {
+  std::vector<std::uint8_t> bytes(std::size_t(source.size() * source.fields().bytes()));
+  source.read_run(0, source.size(), ds::record(source.fields(), {reinterpret_cast<std::byte*>(bytes.data())}, {}));
+  return bytes;
+}
+
 labelled_images load_images(std::string const& images_path, std::string const& labels_path) {
-  auto images = read_idx(images_path, 3);
-  auto labels = read_idx(labels_path, 1);
-  if (images.sizes[0] != labels.sizes[0])
-    throw std::runtime_error(images_path + " has " + std::to_string(images.sizes[0]) + " images, but " + labels_path +
-                             " has " + std::to_string(labels.sizes[0]) + " labels");
-  if (images.bytes.empty()) throw std::runtime_error(images_path + ": has no images");
-  return {.pixels = std::move(images.bytes),
-          .labels = std::move(labels.bytes),
-          .features = int(images.sizes[1] * images.sizes[2]),
+  ds::idx_file<ds::field<"image", std::uint8_t>> const images(open(images_path));
+  ds::idx_file<ds::field<"label", std::uint8_t>> const labels(open(labels_path));
+  if (images.size() != labels.size())
+    throw std::runtime_error(images_path + " has " + std::to_string(images.size()) + " images, but " + labels_path +
+                             " has " + std::to_string(labels.size()) + " labels");
+  if (labels.fields().bytes() != 1) throw std::runtime_error(labels_path + ": a label must be one byte");
+  if (images.size() == 0) throw std::runtime_error(images_path + ": has no images");
+  return {.pixels = all_of(images),
+          .labels = all_of(labels),
+          .features = int(images.fields().bytes()),
           .brightest = 255};
 }
 

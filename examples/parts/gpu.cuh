@@ -4,6 +4,7 @@
 
 #include "matrix.hpp"
 
+#include <descent/data/device_loader.hpp>
 #include <descent/descent.cuh>
 
 #include <cublas_v2.h>
@@ -97,9 +98,6 @@ class gpu {
   }
   template <class T> void set_zero(device_array<T>& data) const {
     check(cudaMemsetAsync(data.data(), 0, data.bytes(), stream_));
-  }
-  template <class T> void assign(device_array<T>& to, std::vector<T> const& from) const {
-    check(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), cudaMemcpyHostToDevice, stream_));
   }
 
   /// Sums the time on the stream between starts and stops. Only take_seconds() synchronises.

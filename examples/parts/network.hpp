@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "dataset.hpp"
+#include "batches.hpp"
 #include "dense.hpp"
 #include "layer_sizes.hpp"
 #include "random.hpp"
@@ -21,32 +21,13 @@ namespace example {
 
 namespace ds = descent;
 
-/// Labelled images in the memory of the device, and the order in which they are read.
-template <class Device> struct image_source {
-  template <class T> using array = typename Device::template array<T>;
-
-  array<std::uint8_t> pixels, labels;
-  array<std::int32_t> order;
-  int count, features;
-  float scale;
-
-  explicit image_source(labelled_images const& images)
-      : pixels(images.pixels), labels(images.labels), order(in_order(images.count())), count{images.count()},
-        features{images.features}, scale{1.f / images.brightest} {}
-};
-
-/// Row r of x becomes image order[r], with pixels from 0 to 1.
-template <class Real> struct read_images {
+/// Pixels from 0 to 1.
+template <class Real> struct read_pixels {
   Real* x;
   std::uint8_t const* pixels;
-  std::int32_t const* order;
-  int features;
   float scale;
 
-  DESCENT_HD void operator()(std::int64_t i) const {
-    std::int64_t const image = order[i / features];
-    x[i] = Real(scale * float(pixels[image * features + i % features]));
-  }
+  DESCENT_HD void operator()(std::int64_t i) const { x[i] = Real(scale * float(pixels[i])); }
 };
 
 /// Fully connected layers that end in a softmax. Parameters and their gradients are stored as Value, data between the
@@ -86,18 +67,17 @@ template <class Device, class Value> class network {
     return all;
   }
 
-  /// Takes images first, ..., first + rows - 1 of the source's order. Adds to the totals.
-  void forward(image_source<Device> const& source, int first, int rows) {
-    auto const order = source.order.data() + first;
-    device_.each(std::int64_t{rows} * source.features,
-                 read_images<real>{input_.data(), source.pixels.data(), order, source.features, source.scale});
-    rows_ = rows;
-    for (std::size_t k = 0; k < layers_.size(); ++k) layers_[k].forward(device_, input_of(k), rows);
+  /// Adds to the totals.
+  void forward(image_rows const& images) {
+    rows_ = images.count;
+    device_.each(std::int64_t{rows_} * images.features,
+                 read_pixels<real>{input_.data(), images.pixels, images.scale});
+    for (std::size_t k = 0; k < layers_.size(); ++k) layers_[k].forward(device_, input_of(k), rows_);
 
     auto& last = layers_.back();
-    device_.each(
-        rows, softmax_cross_entropy<real>{last.output.data(), last.output_gradient.data(), source.labels.data(), order,
-                                          classes_, loss_.data(), correct_.data(), loss_weight, loss_scale});
+    device_.each(rows_,
+                 softmax_cross_entropy<real>{last.output.data(), last.output_gradient.data(), images.labels, classes_,
+                                             loss_.data(), correct_.data(), loss_weight, loss_scale});
   }
 
   /// Overwrites all gradients with those of the mean loss of the batch of the last forward().

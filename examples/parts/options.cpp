@@ -69,6 +69,7 @@ std::map<std::string, setter> const setters{
     {"--warmup", [](auto& o, auto& name, auto& text) { o.warmup = integer(name, text, 0, 1 << 30); }},
     {"--clip", [](auto& o, auto& name, auto& text) { o.clip = positive(name, text); }},
     {"--batch", [](auto& o, auto& name, auto& text) { o.batch = integer(name, text, 1, 65536); }},
+    {"--workers", [](auto& o, auto& name, auto& text) { o.workers = integer(name, text, 0, 64); }},
     {"--epochs", [](auto& o, auto& name, auto& text) { o.epochs = integer(name, text, 1, 1'000'000); }},
     {"--steps", [](auto& o, auto& name, auto& text) { o.steps = integer(name, text, 1, 1 << 30); }},
     {"--seed",
@@ -158,6 +159,7 @@ training
   --warmup N         steps in which the rate rises first (default: 0)
   --clip X           scale gradients down to a norm of X
   --batch N          images per step (default: 32)
+  --workers N        threads that read batches ahead (default: 0, none)
   --epochs N         passes over the training data (default: 30)
   --steps N          stop after N steps
   --seed N           of the initial weights and the order of images (default: 1)

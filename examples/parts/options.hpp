@@ -40,6 +40,7 @@ struct options {
   std::int64_t warmup = 0;
   double clip = std::numeric_limits<double>::infinity();
   int batch = 32;
+  int workers = 0;
   int epochs = 30;
   std::int64_t steps = 0;
   std::uint64_t seed = 1;

@@ -18,6 +18,11 @@ struct share {
 
   int parts() const { return ranks * pieces; }
   run_of_images piece(int images, int k) const { return between(images, rank * pieces + k, rank * pieces + k + 1); }
+  /// Piece k as a part of those of this process.
+  run_of_images own_piece(int images, int k) const {
+    auto const [first, count] = piece(images, k);
+    return {first - all_pieces(images).first, count};
+  }
   run_of_images all_pieces(int images) const { return between(images, rank * pieces, (rank + 1) * pieces); }
 
  private:

@@ -22,7 +22,6 @@ template <class Real> struct softmax_cross_entropy {
   Real const* z;
   Real* dz;
   std::uint8_t const* labels;
-  std::int32_t const* order;  // row r holds image order[r]
   int classes;
   double* loss;
   std::int64_t* correct;
@@ -32,7 +31,7 @@ template <class Real> struct softmax_cross_entropy {
   DESCENT_HD void operator()(std::int64_t row) const {
     using wide = descent::amp::compute_t<descent::amp::op::log_softmax, Real>;  // float for 16-bit types
     Real const* const x = z + row * classes;
-    int const label = labels[order[row]];
+    int const label = labels[row];
 
     int best = 0;
     for (int k = 1; k < classes; ++k)

@@ -21,12 +21,12 @@ struct results {
 template <class Value, class Device> results one_batch(std::vector<layer_size> const& hidden) {
   auto digits = embedded_digits();
   digits.train.limit(7);
-  image_source<Device> images{digits.train};
   Device device;
-  device.assign(images.order, {6, 5, 4, 3, 2, 1, 0});
+  auto const backwards = ds::ordered_by{[](std::int64_t, std::int64_t place) { return std::int64_t(5 - place); }, 5};
+  auto batches = batches_of(digits.train, {.size = 5}, backwards, device);
   random_source random{4};
   network<Device, Value> net{device, digits.train.features, hidden, digits.classes, 5, random};
-  net.forward(images, 1, 5);
+  net.forward(rows_of(batches.next(), digits.train));
   net.backward();
 
   auto const [loss, correct] = net.take_totals();

@@ -73,7 +73,7 @@ TEST_CASE("console: lines are plain where there is no terminal") {
   auto const log = temporary_file();
   console out{log.get()};
   out.begin_run("sgd", 10);
-  out.progress(5);
+  out.progress(5, 0);
   epoch_record const e{1, 10, 0.5, 80, 0.75, 70, 0.1, 1.5, 2, 3, 0.25};
   out.end_epoch(e);
   out.summary({{"sgd", {e}}});
