@@ -52,14 +52,13 @@ TEST_CASE("softmax: the gradient is that of the loss, also for large inputs") {
   auto z = random_numbers(rows * classes, random);
   for (int k = 0; k < classes; ++k) z[2 * classes + k] += 1000;
   std::vector<std::uint8_t> const labels{3, 0, 1};
-  std::vector<std::int32_t> const order{2, 0, 1};
   std::vector<double> dz(z.size());
 
   auto const loss = [&] {
     std::vector<double> sums(rows);
     std::vector<std::int64_t> correct(rows);
-    softmax_cross_entropy<double> const softmax{z.data(), dz.data(),   labels.data(), order.data(),
-                                                classes,  sums.data(), correct.data()};
+    softmax_cross_entropy<double> const softmax{z.data(), dz.data(), labels.data(), classes, sums.data(),
+                                                correct.data()};
     for (int row = 0; row < rows; ++row) softmax(row);
     return sums[0] + sums[1] + sums[2];
   };
@@ -72,9 +71,7 @@ TEST_CASE("softmax: the loss of equal inputs is log(classes), and the largest in
   std::vector<double> z{0, 0, 0, 0, 0, 2}, dz(6), loss(2);
   std::vector<std::uint8_t> const labels{1, 2};
   std::vector<std::int64_t> correct(2);
-  auto const order = in_order(2);
-  softmax_cross_entropy<double> const softmax{z.data(), dz.data(),   labels.data(), order.data(),
-                                              3,        loss.data(), correct.data()};
+  softmax_cross_entropy<double> const softmax{z.data(), dz.data(), labels.data(), 3, loss.data(), correct.data()};
   softmax(0), softmax(1), softmax(1);
   CHECK(loss[0] == doctest::Approx(std::log(3)));
   CHECK(correct == std::vector<std::int64_t>{0, 2});

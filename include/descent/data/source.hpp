@@ -139,7 +139,7 @@ template <class... F> class fields {
   template <field_label Name> static constexpr std::size_t place() {
     constexpr std::size_t i = detail::place_of_field<F...>(Name.view());
     static_assert(i < count, "fields: the record has no field of this name");
-    return i;
+    return i < count ? i : 0;  // no second error
   }
   /// The type of the i-th field, and of its elements.
   template <std::size_t I> using type = std::tuple_element_t<I, std::tuple<F...>>;
