@@ -5,8 +5,8 @@ usage: report.py RESULT.json... --out DIR               DIR/report.md and pictur
        report.py RESULT.json... --page PAGE --pictures DIR [--check]
 
 A page contains parts of the report between <!-- benchmarks: PART --> and <!-- end -->. PART is machine, targets, rules,
-missing, the name of a recipe, or gpu, which contains all measurements on GPUs. --check changes nothing, and fails if
-the page or a picture is out of date.
+missing, the name of a recipe, gpu, which contains all measurements on GPUs, or data, which contains those of loader.py.
+--check changes nothing, and fails if the page or a picture is out of date.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import sys
 
 import cases
 import report_gpu
+import report_loader
 import svg
 from tables import (limit, load, missing, percent, ratio, results, rules_table, seconds, shown, table, target,
                     targets_table, time_of, timed, title)
@@ -155,6 +156,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     runs = load(given.results)
+    of_loader, runs = [r for r in runs if r["set"] == "loader"], [r for r in runs if r["set"] != "loader"]
     on_gpu, on_host = [r for r in runs if "device" in r], [r for r in runs if "device" not in r]
     drawn = dict(pictures(on_host)) | {"gpu_" + name: picture for name, picture in pictures(on_gpu)}
     folder = given.pictures or given.out
@@ -162,10 +164,14 @@ def main():
     where = os.path.relpath(folder, shown_from or ".") if folder else ""
     of_gpu = [name for name in drawn if name.startswith("gpu_")]
     of = parts(on_host) | {"gpu": report_gpu.section(on_gpu, of_gpu, where)}
+    if of_loader:
+        of["data"] = report_loader.section(of_loader)
+        if not runs:
+            del of["gpu"]
     files = {}
     if given.out:
         names = {"machine": "Machine", "targets": "Targets", "missing": "What is missing", "rules": "Rules",
-                 "gpu": "On a GPU"}
+                 "gpu": "On a GPU", "data": "Data"}
         files[os.path.join(given.out, "report.md")] = "# Benchmarks\n\n" + "\n\n".join(
             f"## {names.get(part, cases.what.get(part, part))}\n\n{text}" for part, text in of.items()) + "\n"
     if given.page:
@@ -185,7 +191,7 @@ def main():
     for name, text in files.items():
         with open(name, "w", encoding="utf-8") as out:
             out.write(text)
-    print(of["targets"] if on_host else report_gpu.targets(on_gpu))
+    print(of["targets"] if on_host else report_gpu.targets(on_gpu) if on_gpu else of["data"])
     print("Written:", *files)
     return 0
 

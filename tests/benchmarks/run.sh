@@ -3,16 +3,19 @@
 # writes the numbers as JSON, tables and pictures.
 # usage: sh tests/benchmarks/run.sh [--quick | --all | --growth | --rules | --huge] [--out DIR] [--systems omp,tbb,cpp]
 #          [--no-torch] [options of drive.py, such as --cases gpt2 --recipes adamw --threads 2 --seconds 8]
+#        sh tests/benchmarks/run.sh --loader [--quick] [--out DIR] [--no-torch] [options of loader.py]
 #
 # By default, runs the default set, which takes at most 10 minutes on two cores. --quick: a few small cases, some
 # seconds. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and policies.
-# --rules: each element-wise rule. --huge: 10^9 parameters, only the library.
+# --rules: each element-wise rule. --huge: 10^9 parameters, only the library. --loader: the data loader; see loader.py.
 cd "$(dirname "$0")/../.." || exit 1
-set=default out= systems=omp torch=yes
+command="sh tests/benchmarks/run.sh $*"
+set=default out= systems=omp torch=yes loader=
 left=$#
 while [ $left -gt 0 ]; do
   case $1 in
     --quick) set=quick; [ $torch = no ] || torch=installed ;;
+    --loader) loader=yes ;;
     --all | --growth | --rules | --huge) set=${1#--} ;;
     --out) out=$2; shift; left=$((left - 1)) ;;
     --systems) systems=$2; shift; left=$((left - 1)) ;;
@@ -32,6 +35,7 @@ mkdir -p "$build" "$out" || exit 1
 [ $set != rules ] || systems=rules
 programs='tests/bench_loop tests/bench_oracle tests/bench_eigen'
 for system in $(echo "$systems" | tr , ' '); do programs="$programs tests/bench_$system"; done
+[ -z "$loader" ] || programs=tests/bench_loader
 echo "Building in $build"
 configured=
 [ ! -f "$build/build.ninja" ] || configured=--reconfigure
@@ -46,6 +50,22 @@ case $set in
 esac
 [ $set != huge ] || torch=no
 if [ $torch = yes ]; then sh tests/benchmarks/torch.sh "$build/torch" || true; fi
+if [ -n "$loader" ]; then
+  [ $set = quick ] || set=loader
+  python="env LD_LIBRARY_PATH=$build/torch/cuda $build/torch/bin/python -W ignore"
+  if [ $torch != no ] && [ -f "$build/torch/ready" ]; then
+    set -- --contestant "torch=$python tests/benchmarks/loader_torch.py" "$@"
+  elif [ $torch != no ]; then
+    set -- --note 'PyTorch is not installed, so it does not take part' "$@"
+  fi
+  file=$out/loader.json
+  python3 tests/benchmarks/loader.py --set $set --contestant "descent=$build/tests/bench_loader" --work "$build/work" \
+    --out "$file" --command "$command" "$@"
+  status=$?
+  [ -f "$file" ] || exit 1
+  python3 tests/benchmarks/report.py "$file" --out "$out" || status=1
+  exit $status
+fi
 first=yes
 arguments=$(mktemp) || exit 1
 trap 'rm -f "$arguments"' EXIT

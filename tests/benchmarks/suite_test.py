@@ -1,5 +1,5 @@
 """The benchmarks as a test: small cases run, their results parse, the report contains them, and a contestant with wrong
-numbers is refused. Nothing here depends on times.    usage: suite_test.py descent loop oracle
+numbers is refused. Nothing here depends on times.    usage: suite_test.py descent loop oracle loader
 """
 
 import json
@@ -11,7 +11,7 @@ import tempfile
 import peer
 
 here = os.path.dirname(os.path.abspath(__file__))
-descent, loop, oracle = map(os.path.abspath, sys.argv[1:4])
+descent, loop, oracle, loader = map(os.path.abspath, sys.argv[1:5])
 faults = ("off", "late", "short", "silent", "not_a_number", "failed", "garbled", "dead", "dead_later")
 failures = []
 
@@ -210,6 +210,29 @@ def targets(folder):
         check(row in said, f"the targets say {row}")
 
 
+def loaders(folder):
+    """The benchmark of the loader runs on small cases without PyTorch, and the report has its tables."""
+    out = os.path.join(folder, "loader.json")
+    ended = run("loader.py", "--set", "quick", "--contestant", f"descent={loader}", "--contestant",
+                "torch=no_such_program", "--file-bytes", str(1 << 20), "--repetitions", "2", "--turns", "1", "--sample",
+                "0.001", "--work", folder, "--out", out)
+    check(ended.returncode == 0, f"loader.py ended with {ended.returncode}: {ended.stdout}{ended.stderr}")
+    with open(out, encoding="utf-8") as text:
+        run_ = json.load(text)
+    check(len(run_["results"]) == 8, "each case has a result")
+    for result in run_["results"]:
+        for name, of in result["contestants"].items():
+            check(len(of.get("seconds", {}).get("samples", [])) == 2, f"{result['case']}: {name} has two samples")
+    check(any("torch does not take part" in note for note in run_["notes"]), "a program that is not there is named")
+    page = os.path.join(folder, "data.md")
+    with open(page, "w", encoding="utf-8") as text:
+        text.write("<!-- benchmarks: data -->\n<!-- end -->\n<!-- benchmarks: gpu -->\nkept\n<!-- end -->\n")
+    ended = run("report.py", out, "--page", page, "--pictures", folder)
+    with open(page, encoding="utf-8") as text:
+        now = text.read()
+    check(ended.returncode == 0 and "| descent | 2 |" in now and "kept" in now, f"the page has a row: {ended.stderr}")
+
+
 with tempfile.TemporaryDirectory() as where:
     reported(where, right(where))
     broken(where)
@@ -221,6 +244,7 @@ with tempfile.TemporaryDirectory() as where:
     little_room(where)
     cut_off(where)
     targets(where)
+    loaders(where)
 print(*failures, sep="\n")
 print("failed" if failures else "all as it should be")
 sys.exit(bool(failures))

@@ -25,9 +25,9 @@ for library in cublas cublasLt cudart cufft cusparse cupti nvrtc nvJitLink cusol
   done
 done
 if ! { pip --no-deps torch && pip --no-deps nvidia-cufile nvidia-cusparselt-cu13 nvidia-nvshmem-cu13 nvidia-nccl-cu13 &&
-  pip filelock typing-extensions sympy networkx jinja2 fsspec && imports; }; then
+  pip filelock typing-extensions sympy networkx jinja2 fsspec numpy && imports; }; then
   say 'needs all that its package names'
   rm -f "$folder"/cuda/*
-  { pip torch && imports; } || { say "cannot be had, see $folder/log; going on without it"; exit 1; }
+  { pip torch numpy && imports; } || { say "cannot be had, see $folder/log; going on without it"; exit 1; }
 fi
 touch "$folder/ready"

@@ -286,6 +286,21 @@ TEST_CASE("loader: breaking out of a loop keeps what was delivered; seek and pos
   }
 }
 
+TEST_CASE("loader: more records and batches than 2^31") {
+  constexpr std::int64_t n = (std::int64_t{1} << 40) + 4;
+  ds::loader loader{telling{n}, ds::batches{.size = 3}, ds::shuffled{.seed = 1}, ds::workers{.threads = 1}};
+  std::int64_t const last = loader.batches_in(2) - 1;
+  CHECK(last == n / 3);
+  loader.seek({2, last - 1});
+  auto const places = ds::shuffled{.seed = 1}.epoch(n, 2);
+  CHECK(loader.next().records()[2] == places[3 * last - 1]);
+  auto const b = loader.next();
+  CHECK(b.size() == n - 3 * last);
+  CHECK(b.get<"i">()[1] == places[n - 1]);
+  CHECK(loader.position() == ds::loader_position{3, 0});
+  CHECK(loader.position_after(4 * n) == ds::loader_position{4 * n / (last + 1), 4 * n % (last + 1)});
+}
+
 TEST_CASE("loader: an epoch without batches is empty, and no source is too small") {
   for (int const threads : {0, 2}) {
     ds::workers const w{.threads = threads};

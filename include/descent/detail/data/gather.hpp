@@ -23,10 +23,12 @@ template <class Order, std::size_t Fields> struct gathering {
   std::int64_t count, batches;  // records of the source; batches of an epoch
   std::int64_t size, first, mine;  // of a global batch: places; the first and the number of those of this rank
 
-  /// The record at a row of batch t, counted over epochs.
-  DESCENT_HD std::int64_t record(std::int64_t t, std::int64_t row) const {
-    return order.at(count, t / batches)[(t % batches * size + first + row) % count];
+  /// The places of the epoch of batch t, counted over epochs, the place of a row, and the record there.
+  DESCENT_HD auto places(std::int64_t t) const { return order.at(count, t / batches); }
+  DESCENT_HD std::int64_t place(std::int64_t t, std::int64_t row) const {
+    return (t % batches * size + first + row) % count;
   }
+  DESCENT_HD std::int64_t record(std::int64_t t, std::int64_t row) const { return places(t)[place(t, row)]; }
 };
 
 /// Resident memory on the host: the batch is made by the caller's thread.
@@ -39,8 +41,9 @@ template <class Backend> class resident_memory {
   std::byte* allocate(std::size_t bytes) { return keep_.emplace_back(1, bytes, 0).read(0); }
   void write(std::byte* to, std::byte const* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
   template <class Gathering> void gather(Gathering const& g) {
+    auto const places = g.places(batch_);
     for (std::int64_t row = 0; row < g.mine; ++row) {
-      std::int64_t const i = g.record(batch_, row);
+      std::int64_t const i = places[g.place(batch_, row)];
       for (auto const& f : g.field) std::memcpy(f.to + row * f.bytes, f.from + i * f.bytes, std::size_t(f.bytes));
       g.records[row] = i;
     }
