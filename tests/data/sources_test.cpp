@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Sources in memory, sources made of others, and the random numbers of a record.
-#include <descent/data/mixed.hpp>
+#include <descent/data/mixture.hpp>
 #include <descent/data/sources.hpp>
 
 #include <doctest/doctest.h>
@@ -221,8 +221,8 @@ TEST_CASE("sources: the random numbers of a record are a function of seed, epoch
   CHECK(message([&] { random.below(0); }) == "record_random: n must be at least 1, is 0");
 }
 
-TEST_CASE("mixed: an epoch has each source's share, and a source's records come once before one comes again") {
-  ds::mixed const order{.sizes = {10, 3, 0, 40}, .weights = {0.5, 0.25, 0, 0.25}, .draws = 16, .seed = 3};
+TEST_CASE("mixture: an epoch has each source's share, and a source's records come once before one comes again") {
+  ds::mixture const order{.sizes = {10, 3, 0, 40}, .weights = {0.5, 0.25, 0, 0.25}, .draws = 16, .seed = 3};
   std::vector<std::vector<std::int64_t>> drawn(4);
   for (std::int64_t epoch = 0; epoch < 30; ++epoch) {
     std::array<int, 4> counts{};
@@ -244,16 +244,16 @@ TEST_CASE("mixed: an epoch has each source's share, and a source's records come 
     for (auto const& [r, n] : times) CHECK(n == of.size() / times.size());
   }
   CHECK(drawn[3] != drawn[0]);
-  auto const odd = ds::mixed{.sizes = {5, 5, 5}, .weights = {1, 1, 1}, .draws = 4}.epoch(15, 0);
+  auto const odd = ds::mixture{.sizes = {5, 5, 5}, .weights = {1, 1, 1}, .draws = 4}.epoch(15, 0);
   CHECK(odd.size() == 4);
 
-  CHECK(message([] { ds::mixed{{4, 5}, {1, 1}, 3}.epoch(10, 0); }) ==
-        "mixed: the sum of sizes must be the number of records, 10, is 9");
-  CHECK(message([] { ds::mixed{{4, 7}, {1, 1}, 3}.epoch(10, 0); }) ==
-        "mixed: sizes[1] must be at least 0, with a sum of 10, is 7");
-  CHECK(message([] { ds::mixed{{10, 0}, {1, 1}, 3}.epoch(10, 0); }) ==
-        "mixed: weights[1] must be 0, for a source without records, is 1");
-  CHECK(message([] { ds::mixed{{10}, {1, 1}, 3}.epoch(10, 0); }) ==
-        "mixed: the number of weights must be that of the sources, 1, is 2");
-  CHECK(message([] { ds::mixed{{10}, {1}, 3}.epoch(10, INT64_MAX); }).starts_with("mixed: the epoch must be in [0, "));
+  CHECK(message([] { ds::mixture{{4, 5}, {1, 1}, 3}.epoch(10, 0); }) ==
+        "mixture: the sum of sizes must be the number of records, 10, is 9");
+  CHECK(message([] { ds::mixture{{4, 7}, {1, 1}, 3}.epoch(10, 0); }) ==
+        "mixture: sizes[1] must be at least 0, with a sum of 10, is 7");
+  CHECK(message([] { ds::mixture{{10, 0}, {1, 1}, 3}.epoch(10, 0); }) ==
+        "mixture: weights[1] must be 0, for a source without records, is 1");
+  CHECK(message([] { ds::mixture{{10}, {1, 1}, 3}.epoch(10, 0); }) ==
+        "mixture: the number of weights must be that of the sources, 1, is 2");
+  CHECK(message([] { ds::mixture{{10}, {1}, 3}.epoch(10, INT64_MAX); }).starts_with("mixture: the epoch must be in [0, "));
 }

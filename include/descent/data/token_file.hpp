@@ -67,7 +67,7 @@ class token_file {
     std::byte const* const from = file_.bytes().data() + offset;
     auto const token = [&](std::size_t k) {
       Token x;
-      detail::copy_elements(from + k * sizeof x, &x, 1, std::endian::native != std::endian::little);
+      detail::copy_file_elements(from + k * sizeof x, &x, 1, std::endian::native != std::endian::little);
       return std::int32_t(x);
     };
     std::int32_t* const tokens = out.get<"tokens">().data();

@@ -31,7 +31,7 @@ inline std::int64_t limited_product(std::int64_t a, std::int64_t b) {
 }
 
 /// Copies elements from a file, which may lie at any address. `swapped`: the file has the other order of bytes.
-template <class T> void copy_elements(std::byte const* from, T* to, std::int64_t count, bool swapped) {
+template <class T> void copy_file_elements(std::byte const* from, T* to, std::int64_t count, bool swapped) {
   auto const n = std::size_t(count);
   if constexpr (std::is_same_v<T, bool>) {
     for (std::size_t i = 0; i < n; ++i) to[i] = from[i] != std::byte{0};  // another value is no bool
@@ -56,7 +56,7 @@ template <class T> void copy_elements(std::byte const* from, T* to, std::int64_t
 /// The integer at an offset. Throws data_error if the file ends before it.
 template <class T> T integer_at(file_bytes const& file, std::int64_t offset, std::endian order) {
   T x;
-  copy_elements(file.bytes(offset, sizeof x).data(), &x, 1, order != std::endian::native);
+  copy_file_elements(file.bytes(offset, sizeof x).data(), &x, 1, order != std::endian::native);
   return x;
 }
 
@@ -110,7 +110,7 @@ template <class Field> class file_records {
  private:
   void copy(std::int64_t first, std::int64_t count, record<fields_type> const& out) const {
     std::int64_t const n = fields_.template at<0>().size();
-    copy_elements(file_.bytes().data() + offset_ + first * n * std::int64_t(sizeof(element)),
+    copy_file_elements(file_.bytes().data() + offset_ + first * n * std::int64_t(sizeof(element)),
                   out.template at<0>().data(), count * n, swapped_);
   }
 

@@ -22,7 +22,7 @@ namespace descent {
 ///
 /// The places are in random order. A source with fewer than n_s records comes several times; one with more goes on in
 /// the next epoch where it stopped, so each of its records comes once before one comes again.
-struct mixed {
+struct mixture {
   std::vector<std::int64_t> sizes;  ///< records of each source, see concat::sizes()
   std::vector<double> weights;  ///< one for each source, finite, at least 0; 0 for a source without records
   std::int64_t draws = 0;  ///< places of an epoch
@@ -42,8 +42,8 @@ struct mixed {
     }
 
    private:
-    friend mixed;
-    places(mixed const& of, std::vector<std::int64_t> counts, std::int64_t epoch)
+    friend mixture;
+    places(mixture const& of, std::vector<std::int64_t> counts, std::int64_t epoch)
         : order_(of.draws, of.seed + of.sizes.size(), epoch), sizes_(of.sizes), counts_(std::move(counts)),
           seed_(of.seed), epoch_(epoch) {}
 
@@ -55,21 +55,21 @@ struct mixed {
 
   /// The places of this epoch.
   places epoch(std::int64_t records, std::int64_t epoch) const {
-    detail::require_records("mixed", records, epoch);
-    detail::require(draws >= 0 && draws <= detail::most_examples, "mixed", "draws", "in [0, 2^48]", draws);
+    detail::require_records("mixture", records, epoch);
+    detail::require(draws >= 0 && draws <= detail::most_examples, "mixture", "draws", "in [0, 2^48]", draws);
     std::int64_t const last = (std::int64_t{1} << 62) / std::max<std::int64_t>(draws, 1);
-    detail::require(epoch <= last, "mixed", "the epoch", ("in [0, " + std::to_string(last) + "]").c_str(), epoch);
+    detail::require(epoch <= last, "mixture", "the epoch", ("in [0, " + std::to_string(last) + "]").c_str(), epoch);
     std::int64_t sum = 0;
     for (std::size_t s = 0; s < sizes.size(); ++s) {
-      detail::require_entry(sizes[s] >= 0 && sizes[s] <= records - sum, "mixed", "sizes", s,
+      detail::require_entry(sizes[s] >= 0 && sizes[s] <= records - sum, "mixture", "sizes", s,
                             ("at least 0, with a sum of " + std::to_string(records)).c_str(), sizes[s]);
       sum += sizes[s];
     }
-    detail::require(sum == records, "mixed", "the sum of sizes",
+    detail::require(sum == records, "mixture", "the sum of sizes",
                     ("the number of records, " + std::to_string(records)).c_str(), sum);
-    detail::require_weights("mixed", weights, std::int64_t(sizes.size()), draws > 0, "of the sources");
+    detail::require_weights("mixture", weights, std::int64_t(sizes.size()), draws > 0, "of the sources");
     for (std::size_t s = 0; s < sizes.size(); ++s)
-      detail::require_entry(sizes[s] > 0 || !(weights[s] > 0), "mixed", "weights", s, "0, for a source without records",
+      detail::require_entry(sizes[s] > 0 || !(weights[s] > 0), "mixture", "weights", s, "0, for a source without records",
                             weights[s]);
     return {*this, counts(), epoch};
   }
