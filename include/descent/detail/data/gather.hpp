@@ -42,11 +42,10 @@ template <class Backend> class resident_memory {
   void write(std::byte* to, std::byte const* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
   template <class Gathering> void gather(Gathering const& g) {
     auto const places = g.places(batch_);
-    for (std::int64_t row = 0; row < g.mine; ++row) {
-      std::int64_t const i = places[g.place(batch_, row)];
-      for (auto const& f : g.field) std::memcpy(f.to + row * f.bytes, f.from + i * f.bytes, std::size_t(f.bytes));
-      g.records[row] = i;
-    }
+    for (std::int64_t row = 0; row < g.mine; ++row) g.records[row] = places[g.place(batch_, row)];
+    for (auto const& f : g.field)
+      for (std::int64_t row = 0; row < g.mine; ++row)
+        std::memcpy(f.to + row * f.bytes, f.from + g.records[row] * f.bytes, std::size_t(f.bytes));
     ++batch_;
   }
   std::int64_t batch() const { return batch_; }
