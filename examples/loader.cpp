@@ -105,7 +105,8 @@ panel processes_panel(settings const& s) {
 
 void run(settings const& s) {
   require_writable(s.picture);
-  write_file(s.picture, draw("A loader whose records take 1 ms", {workers_panel(s), ahead_panel(s), processes_panel(s)}));
+  write_file(s.picture,
+             draw("A loader whose records take 1 ms", {workers_panel(s), ahead_panel(s), processes_panel(s)}));
 }
 
 }  // namespace

@@ -37,10 +37,8 @@ labelled_images load_images(std::string const& images_path, std::string const& l
                              " has " + std::to_string(labels.size()) + " labels");
   if (labels.fields().bytes() != 1) throw std::runtime_error(labels_path + ": a label must be one byte");
   if (images.size() == 0) throw std::runtime_error(images_path + ": has no images");
-  return {.pixels = all_of(images),
-          .labels = all_of(labels),
-          .features = int(images.fields().bytes()),
-          .brightest = 255};
+  return {
+      .pixels = all_of(images), .labels = all_of(labels), .features = int(images.fields().bytes()), .brightest = 255};
 }
 
 }  // namespace

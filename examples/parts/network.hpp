@@ -70,14 +70,12 @@ template <class Device, class Value> class network {
   /// Adds to the totals.
   void forward(image_rows const& images) {
     rows_ = images.count;
-    device_.each(std::int64_t{rows_} * images.features,
-                 read_pixels<real>{input_.data(), images.pixels, images.scale});
+    device_.each(std::int64_t{rows_} * images.features, read_pixels<real>{input_.data(), images.pixels, images.scale});
     for (std::size_t k = 0; k < layers_.size(); ++k) layers_[k].forward(device_, input_of(k), rows_);
 
     auto& last = layers_.back();
-    device_.each(rows_,
-                 softmax_cross_entropy<real>{last.output.data(), last.output_gradient.data(), images.labels, classes_,
-                                             loss_.data(), correct_.data(), loss_weight, loss_scale});
+    device_.each(rows_, softmax_cross_entropy<real>{last.output.data(), last.output_gradient.data(), images.labels,
+                                                    classes_, loss_.data(), correct_.data(), loss_weight, loss_scale});
   }
 
   /// Overwrites all gradients with those of the mean loss of the batch of the last forward().

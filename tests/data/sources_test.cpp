@@ -159,6 +159,13 @@ TEST_CASE("sources: ragged records have the length that they set, at most the lo
     CHECK(r.length<"t">() == (i == 1 ? 0 : i));
     CHECK(r.length<"n">() == 1);
   }
+  // Sources of sources, whose fields() are values: the fields live as long as they are used.
+  ds::concat const many{ds::subset{lines{}, 2, 2}, ds::repeat{ds::subset{lines{}, 0, 1}, 2}};
+  CHECK(many.fields() == lines{}.fields());
+  ds::zip const both{many, ds::map{many, ds::fields{ds::field<"m", int>{}}, [](auto const& in, auto const& out, auto&) {
+                                     out.template value<"m">() = int(in.template length<"t">());
+                                   }}};
+  CHECK(all_of<"m">(both) == std::vector{2, 3, 0, 0});
   CHECK(message([&] { lines{}.read(5, memory.clear(), random); }) == "record: the length of t must be in [0, 4], is 5");
 }
 
@@ -255,5 +262,7 @@ TEST_CASE("mixture: an epoch has each source's share, and a source's records com
         "mixture: weights[1] must be 0, for a source without records, is 1");
   CHECK(message([] { ds::mixture{{10}, {1, 1}, 3}.epoch(10, 0); }) ==
         "mixture: the number of weights must be that of the sources, 1, is 2");
-  CHECK(message([] { ds::mixture{{10}, {1}, 3}.epoch(10, INT64_MAX); }).starts_with("mixture: the epoch must be in [0, "));
+  CHECK(message([] {
+          ds::mixture{{10}, {1}, 3}.epoch(10, INT64_MAX);
+        }).starts_with("mixture: the epoch must be in [0, "));
 }

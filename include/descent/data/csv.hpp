@@ -80,8 +80,7 @@ class csv_file {
 ///     std::string const image = faces.text(0, 0);
 template <class Field> class csv_numbers {
   using element = typename Field::element;
-  static_assert(detail::csv_number<element>,
-                "csv_numbers: elements must be float, double or an integer type");
+  static_assert(detail::csv_number<element>, "csv_numbers: elements must be float, double or an integer type");
 
  public:
   using fields_type = descent::fields<Field>;  ///< one field

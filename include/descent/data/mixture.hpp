@@ -69,8 +69,8 @@ struct mixture {
                     ("the number of records, " + std::to_string(records)).c_str(), sum);
     detail::require_weights("mixture", weights, std::int64_t(sizes.size()), draws > 0, "of the sources");
     for (std::size_t s = 0; s < sizes.size(); ++s)
-      detail::require_entry(sizes[s] > 0 || !(weights[s] > 0), "mixture", "weights", s, "0, for a source without records",
-                            weights[s]);
+      detail::require_entry(sizes[s] > 0 || !(weights[s] > 0), "mixture", "weights", s,
+                            "0, for a source without records", weights[s]);
     return {*this, counts(), epoch};
   }
 

@@ -158,8 +158,7 @@ template <class T> std::string npy_type() {
 /// double, in either byte order. The array must have an axis, and C order if it has several.
 template <class Field> class npy_file : public detail::file_records<Field> {
   using element = typename Field::element;
-  static_assert(detail::is_npy_type<element>,
-                "npy_file: elements must be bool, an integer, half, float or double");
+  static_assert(detail::is_npy_type<element>, "npy_file: elements must be bool, an integer, half, float or double");
 
  public:
   /// Takes a path or contents. Throws std::runtime_error if the file cannot be opened, and data_error if it is no NPY

@@ -169,7 +169,7 @@ template <source S, epoch_places Places> class subset {
                     ("in [0, " + std::to_string(n - first) + "]").c_str(), count);
   }
 
-  auto const& fields() const { return from_.fields(); }  ///< of the source
+  decltype(auto) fields() const { return from_.fields(); }  ///< of the source
   std::int64_t size() const { return count_; }  ///< of the subset
   /// Reads the i-th record of the subset.
   template <class Record> void read(std::int64_t i, Record const& out, record_random& random) const {
@@ -220,7 +220,7 @@ template <source... S> class concat {
     detail::require(sum <= detail::most_examples, "concat", "the number of records", "at most 2^48", sum);
   }
 
-  auto const& fields() const { return std::get<0>(sources_).fields(); }  ///< of each source
+  decltype(auto) fields() const { return std::get<0>(sources_).fields(); }  ///< of each source
   std::int64_t size() const { return sum_of(sizes_); }  ///< of all sources together
   std::vector<std::int64_t> sizes() const { return {sizes_.begin(), sizes_.end()}; }  ///< of each source
   /// Reads the record from the source that has it.
@@ -315,7 +315,7 @@ template <source S> class repeat {
                     times);
   }
 
-  auto const& fields() const { return from_.fields(); }  ///< of the source
+  decltype(auto) fields() const { return from_.fields(); }  ///< of the source
   std::int64_t size() const { return from_.size() * times_; }  ///< of all rounds
   /// Reads record i mod the source's size.
   template <class Record> void read(std::int64_t i, Record const& out, record_random& random) const {

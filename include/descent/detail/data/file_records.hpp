@@ -111,7 +111,7 @@ template <class Field> class file_records {
   void copy(std::int64_t first, std::int64_t count, record<fields_type> const& out) const {
     std::int64_t const n = fields_.template at<0>().size();
     copy_file_elements(file_.bytes().data() + offset_ + first * n * std::int64_t(sizeof(element)),
-                  out.template at<0>().data(), count * n, swapped_);
+                       out.template at<0>().data(), count * n, swapped_);
   }
 
   file_bytes file_;
