@@ -222,7 +222,7 @@ def loaders(folder):
     check(len(run_["results"]) == 8, "each case has a result")
     for result in run_["results"]:
         for name, of in result["contestants"].items():
-            check(len(of.get("seconds", {}).get("samples", [])) == 2, f"{result['case']}: {name} has two samples")
+            check(len(of.get("seconds", {}).get("samples", [])) >= 2, f"{result['case']}: {name} has samples")
     check(any("torch does not take part" in note for note in run_["notes"]), "a program that is not there is named")
     page = os.path.join(folder, "data.md")
     with open(page, "w", encoding="utf-8") as text:
