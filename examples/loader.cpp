@@ -3,6 +3,7 @@
 //
 // What makes a loader fast, measured: the number of workers, how far they read ahead, threads against processes. Each
 // record takes a time, as from a slow disk or decoder, and each batch is followed by a step of known length.
+// With a GPU (loader.cu) also what pinned memory is worth.
 // loader [records] [picture]
 #include "parts/chart.hpp"
 #include "parts/claim.hpp"
@@ -10,12 +11,18 @@
 
 #include <descent/data/loader.hpp>
 #include <descent/data/processes.hpp>
+#include <descent/data/sources.hpp>
+#ifdef __CUDACC__
+#include "parts/gpu.cuh"
+#include <descent/data/device_loader.hpp>
+#endif
 
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -103,10 +110,49 @@ panel processes_panel(settings const& s) {
   return {"with a lock: records per second", "workers", axis::linear, {threads, processes}};
 }
 
+#ifdef __CUDACC__
+/// Batches of 10 records of 64 KiB, from pinned slots that workers copy, and from pageable memory that the loop copies.
+panel copies_panel(settings const& s) {
+  constexpr std::int64_t floats = 1 << 14;
+  std::vector<float> const x(std::size_t(s.records) * floats, 1);
+  ds::in_memory const source{ds::column{ds::field<"x", float>{floats}, x}};
+  gpu const device;
+  cudaStream_t const stream = device.backend().stream;
+  device_array<float> on_device(batch * floats);
+  auto const rate_of = [&](auto data, cudaMemcpyKind kind) {
+    auto const began = std::chrono::steady_clock::now();
+    for (auto const& b : data.epoch()) {
+      auto const from = b.template get<"x">();
+      check(cudaMemcpyAsync(on_device.data(), from.data(), from.size_bytes(), kind, stream));
+    }
+    check(cudaStreamSynchronize(stream));
+    double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return double(data.report().bytes) / seconds / 1e9;
+  };
+  curve pinned{"pinned slots", {}}, pageable{"pageable memory", {}};
+  for (int const ahead : {1, 2, 4}) {
+    ds::workers const workers{.threads = 2, .ahead = ahead};
+    ds::batches const cut{.size = batch};
+    double const from_slots =
+        rate_of(ds::loader{source, cut, ds::sequential{}, workers, device.backend()}, cudaMemcpyDeviceToDevice);
+    double const from_pages = rate_of(ds::loader{source, cut, ds::sequential{}, workers}, cudaMemcpyHostToDevice);
+    pinned.points.push_back({double(ahead), from_slots});
+    pageable.points.push_back({double(ahead), from_pages});
+    std::printf("%d batches ahead: %.3g GB/s from pinned slots, %.3g from pageable memory\n", ahead, from_slots,
+                from_pages);
+  }
+  claim(device.to_host(on_device) == std::vector<float>(batch * floats, 1), "the last batch has arrived");
+  return {"to the device, GB/s", "batches ahead", axis::linear, {pinned, pageable}};
+}
+#endif
+
 void run(settings const& s) {
   require_writable(s.picture);
-  write_file(s.picture,
-             draw("A loader whose records take 1 ms", {workers_panel(s), ahead_panel(s), processes_panel(s)}));
+  std::vector<panel> panels{workers_panel(s), ahead_panel(s), processes_panel(s)};
+#ifdef __CUDACC__
+  panels.push_back(copies_panel(s));
+#endif
+  write_file(s.picture, draw("A loader whose records take 1 ms", panels));
 }
 
 }  // namespace

@@ -96,8 +96,8 @@ TEST_CASE("device batches: the host's bytes, for any number of workers and slots
     CAPTURE(threads);
     CAPTURE(ahead);
     kept got{s};
-    ds::loader data{source, cut, ds::shuffled{.seed = 2}, ds::workers{.threads = threads, .ahead = ahead, .seed = 3},
-                    ds::cuda{s}};
+    ds::workers const workers{.threads = threads, .ahead = ahead, .seed = 3};
+    ds::loader data{source, cut, ds::shuffled{.seed = 2}, workers, ds::cuda{s}};
     for (int t = 0; t < 14; ++t) {
       auto const b = data.next();
       REQUIRE(b.get<"n">().size() == std::size_t(b.size()));

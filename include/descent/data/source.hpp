@@ -178,17 +178,16 @@ class record_random {
  public:
   using result_type = std::uint32_t;  ///< of operator()
 
-  record_random(std::uint64_t seed, std::int64_t epoch, std::int64_t place) {
-    detail::random_words const r = detail::random_at(seed, epoch, place, stream);
-    key_ = std::uint64_t(r.word[1]) << 32 | r.word[0];
-    block_ = std::int64_t(r.word[2] >> 1);
-  }
+  /// Costs nothing until the first number is taken.
+  record_random(std::uint64_t seed, std::int64_t epoch, std::int64_t place)
+      : key_(seed), epoch_(epoch), block_(place) {}
 
   static constexpr result_type min() { return 0; }  ///< of operator()
   static constexpr result_type max() { return 0xffffffff; }  ///< of operator()
   /// The next 32 bits.
   result_type operator()() {
     if (left_ == 0) {
+      if (!has_key_) take_key();
       words_ = detail::random_at(key_, 0, block_++, stream);
       left_ = 4;
     }
@@ -217,8 +216,16 @@ class record_random {
  private:
   static constexpr int stream = 239;
 
-  std::uint64_t key_;
-  std::int64_t block_;
+  void take_key() {
+    detail::random_words const r = detail::random_at(key_, epoch_, block_, stream);
+    key_ = std::uint64_t(r.word[1]) << 32 | r.word[0];
+    block_ = std::int64_t(r.word[2] >> 1);
+    has_key_ = true;
+  }
+
+  std::uint64_t key_;  // before there is a key: the seed
+  std::int64_t epoch_, block_;  // before there is a key: the place
+  bool has_key_ = false;
   detail::random_words words_{};
   int left_ = 0;
 };

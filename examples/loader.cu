@@ -1,0 +1,3 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include "loader.cpp"
