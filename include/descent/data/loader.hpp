@@ -179,6 +179,7 @@ template <source S> loader(S) -> loader<S>;
 template <source S> loader(S, batches) -> loader<S>;
 template <source S, record_order O> loader(S, batches, O) -> loader<S, O>;
 template <source S, record_order O, class... More>
-loader(S, batches, O, workers const&, More&&...) -> loader<S, O, typename detail::backend_among<std::remove_cvref_t<More>...>::type>;
+loader(S, batches, O, workers const&, More&&...)
+    -> loader<S, O, typename detail::backend_among<std::remove_cvref_t<More>...>::type>;
 
 }  // namespace descent
