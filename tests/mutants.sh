@@ -10,7 +10,7 @@ tests=$(cd "$(dirname "$0")" && pwd) || exit 1
 root=$(dirname "$tests")
 
 build() {  # build program test include-folder
-  $compiler -include "$scratch/common.hpp" -I"$3" "$tests/${2}_test.cpp" "$scratch/main.o" -o "$1" -lopenblas -ltbb
+  $compiler -include "$scratch/common.hpp" -I"$3" "$tests/${2}_test.cpp" "$scratch/main.o" -o "$1" -lopenblas -ltbb -lz
 }
 
 try() {  # try line-number
