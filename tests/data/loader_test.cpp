@@ -370,6 +370,11 @@ TEST_CASE("loader: an error comes with the batch to which it belongs, and the ba
     }
     other.seek({0, 1});
     CHECK(other.next().records()[0] == 20);
+    auto const often = ds::map{telling{40}, [](auto const& out, ds::record_random&) {
+                                 if (out.template value<"i">() % 7 == 3) throw std::runtime_error("every seventh");
+                               }};
+    ds::loader several{often, ds::batches{.size = 20}, ds::sequential{}, ds::workers{.threads = threads}};
+    CHECK(message<ds::loader_error>([&] { several.next(); }).starts_with("loader: batch 0 of epoch 0: record 3"));
     always = -999;  // -1000 when the next record is read
     other.seek({0, 0});
     CHECK(message<ds::loader_error>([&] { other.next(); }).ends_with("an exception that is no std::exception"));
