@@ -280,7 +280,9 @@ TEST_CASE("loader: breaking out of a loop keeps what was delivered; seek and pos
     CHECK(loader.next().epoch() == 8);
     CHECK(loader.batches_in(0) == 4);
     CHECK(message([&] { loader.seek({0, 4}); }) == "loader: the batch must be in [0, 4), is 4");
-    CHECK(message([&] { loader.seek({-1, 0}); }) == "loader: the epoch must be at least 0, is -1");
+    CHECK(message([&] { loader.seek({-1, 0}); }) == "loader: the epoch must be in [0, 2^55], is -1");
+    CHECK(message([&] { loader.seek({INT64_MAX, 0}); }) ==
+          "loader: the epoch must be in [0, 2^55], is 9223372036854775807");
     CHECK(message([&] { loader.position_after(-1); }) == "loader: the number of batches must be at least 0, is -1");
     CHECK(loader.position() == ds::loader_position{8, 1});
   }
@@ -476,7 +478,7 @@ TEST_CASE("loader: a position is refused where records, batches, order or random
   wrong = {{1, 99}, at.fingerprint};
   CHECK(message([&] { same.load(wrong.back()); }) == "loader: the batch must be in [0, 8), is 99");
   wrong = {{-1, 0}, at.fingerprint};
-  CHECK(message([&] { same.load(wrong.back()); }) == "loader: the epoch must be at least 0, is -1");
+  CHECK(message([&] { same.load(wrong.back()); }) == "loader: the epoch must be in [0, 2^55], is -1");
   CHECK(same.position() == ds::loader_position{1, 3});
 }
 

@@ -22,7 +22,7 @@ namespace detail {
 template <class Fields> struct batch_layout {
   static constexpr std::size_t count = Fields::count;
 
-  batch_layout(Fields const& of, std::int64_t records) : fields(of), capacity(records) {
+  batch_layout(Fields const& of, std::int64_t records) : fields(of) {
     auto const take = [&](std::size_t size) { return std::exchange(bytes, bytes + (size + 255) / 256 * 256); };
     fields.each([&](auto i, auto const& f) {
       row_bytes[i] = std::size_t(f.size()) * sizeof(typename Fields::template element<i>);
@@ -86,7 +86,6 @@ template <class Fields> struct batch_layout {
   }
 
   Fields fields;
-  std::int64_t capacity;  // records
   std::array<std::size_t, count> row_bytes{}, begin{}, lengths{};  // lengths: 0 for fields that are not ragged
   std::size_t bytes = 0;
 };
@@ -132,9 +131,8 @@ template <class Fields> class batch {
     return {of_->layout->lengths_at(i, of_->block), std::size_t(of_->size)};
   }
 
-  std::int64_t size() const {
-    return of_->size;
-  }  ///< records here: the weight of this rank, see optimizer::step(weight)
+  /// Records here: the weight of this rank, see optimizer::step(weight).
+  std::int64_t size() const { return of_->size; }
   std::int64_t global_size() const { return of_->global_size; }  ///< places of the batch on all ranks together
   std::int64_t epoch() const { return of_->epoch; }  ///< from 0 on
   std::int64_t index() const { return of_->index; }  ///< of the batch in its epoch, from 0 on

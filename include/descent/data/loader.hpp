@@ -57,8 +57,8 @@ template <class Backend, class First, class... More> Backend backend_of(First co
 ///       for (auto const& batch : data.epoch()) step(batch.get<"x">(), batch.get<"y">());
 ///
 /// Behind the workers may follow, in any order: rank_slice{rank, ranks} or a communicator, whose rank then gets its
-/// part of each global batch, and a backend. With cuda{stream} (loader.cuh) batches are in device memory, copied from
-/// pinned memory on a stream of the loader's own. What is delivered depends on none of workers, ranks and backend.
+/// part of each global batch, and a backend. With cuda{stream} (device_loader.hpp) batches are in device memory, copied
+/// from pinned memory on a stream of the loader's own. What is delivered depends on none of workers, ranks and backend.
 ///
 /// The records of a batch are written where they stay: in a ring of ahead + 2 slots, allocated at the start. One thread
 /// at a time may call the functions of a loader. Its destructor waits for the records that workers read at the moment,
@@ -130,9 +130,9 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
   loader_position position() const { return core_->position(); }  ///< the next batch: what has been delivered
   /// The number of batches in an epoch.
   std::int64_t batches_in(std::int64_t epoch) { return core_->fill().cut().count(core_->fill().places(epoch)->size()); }
-  /// Goes on with another batch. Throws std::invalid_argument if there is no such epoch or batch.
+  /// Goes on with another batch. Throws std::invalid_argument if there is no such epoch or batch. Epochs end at 2^55.
   void seek(loader_position to) {
-    detail::require(to.epoch >= 0, "loader", "the epoch", "at least 0", to.epoch);
+    detail::require_epoch(to.epoch);
     std::int64_t const n = to.batch == 0 ? 1 : batches_in(to.epoch);
     detail::require(to.batch >= 0 && to.batch < n, "loader", "the batch", ("in [0, " + std::to_string(n) + ")").c_str(),
                     to.batch);

@@ -45,7 +45,7 @@ template <class Fields, class Places> struct slot {
   std::optional<failure> failed{};
 };
 
-/// Reads the records of batches. `status` has a slot for each worker: the record that it reads.
+/// Reads the records of batches.
 template <class S, class O, class Slots> class filler {
  public:
   using fields_type = fields_of<S>;
@@ -99,7 +99,7 @@ template <class S, class O, class Slots> class filler {
     return true;
   }
 
-  /// Reads one piece of the records. Returns what went wrong.
+  /// Reads one piece of the records, and calls status(record) before each. Returns what went wrong.
   template <class Status>
   std::optional<failure> fill(slot_type& s, int piece, std::byte* block, int worker, Status const& status) const {
     std::int64_t const n = s.slice.count, end = part(n, piece + 1, s.pieces);

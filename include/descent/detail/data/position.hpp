@@ -37,6 +37,11 @@ std::uint64_t fingerprint(std::int64_t records, Fields const& fields, batches co
   return hash;
 }
 
+/// Random numbers are those of epochs below 2^56.
+inline void require_epoch(std::int64_t epoch) {
+  require(epoch >= 0 && epoch <= std::int64_t{1} << 55, "loader", "the epoch", "in [0, 2^55]", epoch);
+}
+
 template <class F> void save_position(F const& f, loader_position const& at, std::uint64_t print) {
   std::int64_t const position[] = {at.epoch, at.batch};
   f(std::string("loader.position"), std::span<std::int64_t const>(position));
@@ -55,7 +60,7 @@ template <class F, class Print> loader_position load_position(F const& f, loader
                                                               Print const& print) {
   std::int64_t to[] = {now.epoch, now.batch};
   load_piece(f, "loader.position", to);
-  require(to[0] >= 0, "loader", "the epoch", "at least 0", to[0]);
+  require_epoch(to[0]);
   std::uint64_t const mine = print(to[0]);
   std::uint64_t theirs[] = {mine};
   load_piece(f, "loader.fingerprint", theirs);
