@@ -25,6 +25,7 @@
 #   TOOLS      tools of compute-sanitizer (memcheck racecheck initcheck synccheck); they run last, in parallel
 #   LIMIT      seconds for one run (1800)
 #   JOBS       number of compilers, and of tools, that run at once (number of processors)
+#   AT_ONCE    number of programs that run at once (1)
 soname() { objdump -p "$1" | sed -n 's/ *SONAME *//p'; }
 # The file that the linker looks for is a linker script instead of a symbolic link.
 gather_library() {
@@ -47,11 +48,12 @@ fi
 
 result=$(realpath "${1:-gpu.txt}") || exit 1
 [ -z "$GATHERED" ] || GATHERED=$(realpath "$GATHERED") || exit 1
+[ -z "$BUILD" ] || { mkdir -p "$BUILD" && build=$(realpath "$BUILD"); } || exit 1
 cd "$(dirname "$0")" || exit 1
 nvcc=${NVCC:-nvcc}
 flags=${FLAGS:--arch=native}
 if [ -n "$BUILD" ]; then
-  mkdir -p "$BUILD" && build=$(realpath "$BUILD") && rm -f "$build/objects" || exit 1
+  rm -f "$build/objects" || exit 1
 else
   build=$(mktemp -d) || exit 1
   trap 'rm -rf "$build"' EXIT
@@ -74,11 +76,13 @@ wanted() { [ -z "$TESTS" ] || case " $TESTS " in *" $1 "*) ;; *) return 1 ;; esa
 others=$(echo "$flags" | sed 's/-arch=[^ ]*//; s/-gencode=[^ ]*//')
 # shellcheck disable=SC2086  # lists of flags
 with() { echo "#include <$1>" > "$build/with.cu"; "$nvcc" -E $common $others "$build/with.cu" > /dev/null 2>&1; }
+there() { ! with "$1" || echo yes; }
 nccl=$("${PYTHON:-python3}" -c 'import nvidia.nccl; print(*nvidia.nccl.__path__)' 2>/dev/null)
 if ! with nccl.h && [ -n "$nccl" ]; then
   mkdir -p "$build/lib" && echo "INPUT($nccl/lib/libnccl.so.2)" > "$build/lib/libnccl.so"
   common="$common $(in_folder "$nccl") -L$build/lib"
 fi
+has_nccl=$(there nccl.h) has_blas=$(there cblas.h) has_zlib=$(there zlib.h)
 # An architecture that this device cannot run. The program has no PTX, which the driver could compile.
 case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
 {
@@ -87,7 +91,7 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
     wanted "$name" || continue
     libraries=
     if [ "$name" = matrix ]; then
-      with cblas.h || continue
+      [ "$has_blas" ] || continue
       libraries='-lcublas -lopenblas'
     fi
     # nvcc cannot instantiate all rules in one unit.
@@ -103,7 +107,7 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
   # NCCL may be missing. Ranks share a device if there are not enough.
   for source in nccl/*_test.cu; do
     name=$(basename "$source" _test.cu)
-    ! wanted "$name" || ! with nccl.h || echo "$name exact $source nccl/main.cpp $flags -fmad=false -lnccl"
+    ! wanted "$name" || [ ! "$has_nccl" ] || echo "$name exact $source nccl/main.cpp $flags -fmad=false -lnccl"
   done
   if [ -z "$TESTS" ]; then
     echo "no_code exact gpu/no_code.cu gpu/main.cpp $others -gencode=arch=compute_$other,code=sm_$other"
@@ -112,9 +116,7 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
       [ "$program" != contract/fast_math.cu ] || math='--use_fast_math -Xcompiler=-ffast-math'
       [ ! -f "$program" ] || echo "$(basename "$program" .cu) exact $program $flags $math"
     done
-    ! with cblas.h || echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp" ../examples/parts/*.cpp \
-      "$flags -lcublas -lopenblas -lz"
-    ! with cblas.h || echo "c_api exact c_api/device_test.cu gpu/main.cpp ../examples/c_api/descent_c.cpp" \
+    [ ! "$has_blas" ] || echo "c_api exact c_api/device_test.cu gpu/main.cpp ../examples/c_api/descent_c.cpp" \
       "../examples/c_api/on_host.cpp -I../examples/c_api $flags -fmad=false -lcublas -lopenblas"
     # Two .cu files, compiled separately. A device in software has no linked code.
     torch="-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__"
@@ -125,12 +127,23 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
       "consumers/client/after.cu $flags -fmad=false"
     # Other launches of the update give the same bits, for grids of any size.
     echo "experiments exact benchmarks/experiments/experiments.cu $flags -fmad=false"
-    # The main job, in each precision. It takes too long on a device in software.
-    if [ -z "$RUN" ] && with zlib.h; then
-      for source in ../examples/train.cu ../examples/optimizers/*.cu ../examples/parts/*.cpp; do
-        echo "$source $flags -c" >> "$build/objects"
+    # The examples, the main job among them, which take too long on a device in software.
+    if [ "$has_blas" ] && [ "$has_zlib" ]; then
+      parts= optimizers=
+      for source in ../examples/parts/*.cpp $([ -n "$RUN" ] || echo ../examples/optimizers/*.cu); do
+        object=$build/${source##*/}.o
+        echo "$object $source $flags -c" >> "$build/objects"
+        case $source in *.cpp) parts="$parts $object" ;; *) optimizers="$optimizers $object" ;; esac
       done
-      echo "train exact $(sed "s,.*/\([^ ]*\) .*,$build/\1.o," "$build/objects" | tr '\n' ' ') $flags -lcublas -lz"
+      echo "gpu_network exact examples/gpu_network_test.cu gpu/main.cpp $parts $flags -lcublas -lopenblas -lz"
+      for source in $([ -n "$RUN" ] || echo ../examples/*.cu); do
+        name=$(basename "$source" .cu) libraries='-lcublas -lz'
+        case $name in
+          train_ranks) [ "$has_nccl" ] && libraries="$libraries -lnccl" || continue ;;
+          train | compare) libraries="$optimizers $libraries" ;;
+        esac
+        echo "example_$name exact $source $parts $flags $libraries"
+      done
     fi
   fi
 } | sed 's/ *$//' > "$build/programs"  # xargs joins a line that ends in a blank with the next one
@@ -142,8 +155,7 @@ done
 say "Building $(wc -l < "$build/programs") programs"
 export nvcc common build result words
 [ ! -f "$build/objects" ] || xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
-  object=$build/${0##*/}
-  [ -f "$object.o" ] || $nvcc $common "$0" "$@" -o "$object.o" > "$object.log" 2>&1 || cat "$object.log"' \
+  [ -f "$0" ] || $nvcc $common "$@" -o "$0" > "$0.log" 2>&1 || cat "$0.log"' \
   < "$build/objects" | tee -a "$result"
 xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
   program=$build/$0.$1
@@ -156,6 +168,7 @@ xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
 cat > "$build/run" <<'END'
 name=$1 how=$2 log=$build/log.$$
 shift 2
+began=$(date +%s)
 timeout "${LIMIT:-1800}" "$@" < /dev/null > "$log" 2>&1  # standard input holds the names of the other programs
 case $? in
   0) word=pass ;;
@@ -164,7 +177,7 @@ case $? in
 esac
 echo $word >> "$words"
 {
-  echo "$word $name, $how"
+  echo "$word $name, $how, $(($(date +%s) - began)) s"
   case $word in
     FAIL) tail -n 60 "$log" ;;
     *) grep -A 1 MESSAGE "$log" ;;
@@ -173,42 +186,53 @@ echo $word >> "$words"
 tee -a "$result" < "$log.said"
 rm "$log" "$log.said"
 END
-run() { sh "$build/run" "$@"; }
-
 # Trains to an accuracy of at least 96 % on the test images, which every precision also reaches on the CPU.
 cat > "$build/trains" <<'END'
-"$build/train.exact" --out "$build/results" --precision "$1" &&
+"$build/example_train.exact" --out "$build/results/$1" --precision "$1" &&
   awk -F , 'END { print "MESSAGE: right on the test images: " $7 " %, skipped: " $10; exit !($7 >= 96) }' \
-    "$build/results/curves.csv"
+    "$build/results/$1/curves.csv"
 END
 
 sanitizer=${SANITIZER-$(command -v compute-sanitizer)}
 [ -n "$sanitizer" ] || say 'There is no compute-sanitizer here.'
-: > "$build/checks"
+# Programs that measure or take the free memory of the device, or whose ranks share it, run alone.
+mkdir -p "$build/results"
+: > "$build/runs" && : > "$build/alone" && : > "$build/checks" || exit 1
 while read -r name variant rest; do
   if [ ! -x "$build/$name.$variant" ]; then
     echo FAIL >> "$words"
     say "FAIL $name, $variant: it was not built"
     continue
   fi
-  # shellcheck disable=SC2086  # RUN is a command with arguments
   if [ -f "nccl/${name}_test.cu" ]; then
-    for ranks in 1 2 3; do run "$name" "$ranks ranks" $RUN "$build/$name.$variant" "$ranks"; done
+    for ranks in 1 2 3; do
+      echo "$name '$ranks ranks' $RUN '$build/$name.$variant' $ranks" >> "$build/alone"
+    done
     continue
   fi
-  if [ "$name" = train ]; then
-    for precision in float half bfloat16; do run train "in $precision" sh "$build/trains" "$precision"; done
-    continue
-  fi
-  quick=
-  [ "$name" != experiments ] || quick='--quick /dev/null'
-  # shellcheck disable=SC2086
-  run "$name" "$variant" $RUN "$build/$name.$variant" $quick
-  [ "$variant" = exact ] && [ "$name" != no_code ] && [ "$name" != experiments ] || continue
+  program="$RUN '$build/$name.$variant'"
+  case $name in example_*) program="env -C '$build/results' $program" ;; esac  # where some leave pictures
+  case $name in
+    example_train)
+      for precision in float half bfloat16; do
+        echo "$name 'in $precision' sh '$build/trains' $precision" >> "$build/runs"
+      done ;;
+    example_train_ranks)
+      echo "$name exact '${PYTHON:-python3}' '$PWD/examples/train_ranks_cuda.py' true '$build/$name.$variant'" >> "$build/alone" ;;
+    example_compare)
+      echo "$name exact $program --data digits --networks softmax --optimizers sgd,adam --rates 0.01,0.1,1 --search 1" \
+        "--epochs 1 --seeds 1 --out '$build/results/compare'" >> "$build/runs" ;;
+    experiments) echo "$name exact $program --quick /dev/null" >> "$build/runs" ;;
+    step) echo "$name $variant $program" >> "$build/alone" ;;
+    *) echo "$name $variant $program" >> "$build/runs" ;;
+  esac
+  case $name.$variant in example_* | experiments.* | no_code.* | *.contracted) continue ;; esac
   [ -n "$sanitizer" ] && [ -z "$RUN" ] || continue
   for tool in ${TOOLS-memcheck racecheck initcheck synccheck}; do echo "$name $tool" >> "$build/checks"; done
 done < "$build/programs"
 
+xargs -r -P "${AT_ONCE:-1}" -L 1 sh "$build/run" < "$build/runs"
+xargs -r -L 1 sh "$build/run" < "$build/alone"
 export sanitizer
 xargs -r -P "${JOBS:-$(nproc)}" -L 1 sh -c '
   sh "$build/run" "$0" "$1" "$sanitizer" --tool "$1" --error-exitcode 1 --report-api-errors no "$build/$0.exact" \

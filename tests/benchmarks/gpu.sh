@@ -12,7 +12,7 @@
 #
 #   NVCC, FLAGS, RUN, JOBS   as in tests/gpu.sh: the compiler, its flags for the device (-arch=native), a command that
 #                            runs programs for a device in software, how many compilers run at once
-#   RUNS                     no: only builds
+#   RUNS                     no: only builds; only: runs what such a call has built, perhaps on another machine
 #   PYTHON, JAX_PYTHON       Python with PyTorch (python3); Python with JAX and optax (the same)
 #   PEERS                    where these run: cuda, cpu, none (cuda; none with RUN)
 #   REVISION                 the version to record in the results if git cannot tell
@@ -43,7 +43,8 @@ if [ $set = whole ]; then
   part() { sh tests/benchmarks/gpu.sh "$@" --out "$out" || status=1; }
   part "$@"
   # shellcheck disable=SC2086  # lists of words
-  if "$NVCC" -std=c++20 -O3 $flags -Iinclude tests/benchmarks/experiments/experiments.cu -o "$build/experiments"; then
+  if [ "$RUNS" = only ] || "$NVCC" -std=c++20 -O3 $flags -Iinclude tests/benchmarks/experiments/experiments.cu \
+    -o "$build/experiments"; then
     [ "$RUNS" = no ] || $RUN "$build/experiments" ${RUN:+--quick} "$out/experiments_$(date +%F).jsonl" || status=1
   else
     status=1
@@ -58,6 +59,7 @@ units='ours_adamw ours_mixed ours_plain'
 common="-std=c++20 -O2 -Iinclude -DBENCH_FLAGS=\"-O2\""
 objects() { for unit in "$@"; do printf '%s/%s.o ' "$build" "$unit"; done; }
 own="serve platform_device ours_device ceiling $units"
+case $set in growth | rules) program=$build/bench_$set ;; *) program=$build/bench_device ;; esac
 [ $set != rules ] || own="$own rules"
 {
   for unit in $units; do echo "$unit $flags -x cu tests/benchmarks/$unit.cpp"; done
@@ -69,9 +71,9 @@ own="serve platform_device ours_device ceiling $units"
 # Programs that have not changed since the last run are not built again.
 sum=$({ find include tests/benchmarks examples/parts -name '*.*pp' -o -name '*.cu*' | LC_ALL=C sort | xargs cat
   echo "$common"; } | cksum)
-echo "Building $(wc -l < "$build/units") units"
+[ "$RUNS" = only ] || echo "Building $(wc -l < "$build/units") units"
 export NVCC common build sum
-xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
+[ "$RUNS" = only ] || xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
   object=$build/$0.o
   [ "$sum $*" != "$(cat "$object.of" 2>/dev/null)" ] || exit 0
   rm -f "$object.of"
@@ -80,8 +82,8 @@ xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
 built() { for unit in "$@"; do [ -f "$build/$unit.o.of" ] || return 1; done; }
 host='host_oracle host_serve host_platform_host'
 # shellcheck disable=SC2046,SC2086  # lists of words
-built $own $host && "$NVCC" $flags $(objects $own) -o "$build/bench_device" &&
-  "$NVCC" -Xcompiler=-fopenmp $(objects $host) -o "$build/bench_oracle" || exit 1
+[ "$RUNS" = only ] || { built $own $host && "$NVCC" $flags $(objects $own) -o "$program" &&
+  "$NVCC" -Xcompiler=-fopenmp $(objects $host) -o "$build/bench_oracle"; } || exit 1
 [ "$RUNS" != no ] || exit 0
 
 has() { $1 -W ignore -c "$2" > "$build/python.log" 2>&1; }
@@ -90,8 +92,8 @@ missing() {
   set_notes="${set_notes:+$set_notes }$1 does not take part: $(tail -n 1 "$build/python.log" | cut -c 1-200)."
 }
 contestants=$build/contestants set_notes=
-echo "descent=$RUN $build/bench_device" > "$contestants"
-[ $set = rules ] || echo "descent_captured=$RUN $build/bench_device captured" >> "$contestants"
+echo "descent=$RUN $program" > "$contestants"
+[ $set = rules ] || echo "descent_captured=$RUN $program captured" >> "$contestants"
 if [ "$peers" != none ] && [ $set != rules ]; then
   modes='fused foreach'
   [ "$peers" != cuda ] || modes="$modes captured"

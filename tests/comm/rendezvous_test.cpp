@@ -448,10 +448,18 @@ TEST_CASE("trap 40: rank 0's file is read when it is whole and sound, not before
   put(f.file("job", 0), sound);
   while (head_of(read(f.file("job", 1))).to != 77 && !done) std::this_thread::sleep_for(1ms);
   CHECK(!done);  // it waits until all have read
-  std::filesystem::remove(f.file("job", 1));
-  reader.join();
-  CHECK(error == "");
-  CHECK(id == id_of(3));
+  SUBCASE("rank 0 confirms it") {
+    std::filesystem::remove(f.file("job", 1));
+    reader.join();
+    CHECK(error == "");
+    CHECK(id == id_of(3));
+  }
+  SUBCASE("rank 0 never does") {
+    test::clock::advance(5s);
+    reader.join();
+    check_names(error, {"rank 1 waited 5 s", "for rank 0 to confirm that all have read the value"});
+    CHECK(!std::filesystem::exists(f.file("job", 1)));
+  }
 }
 
 TEST_CASE("by_file: a rank that does not come is named on every rank, by the deadline") {
