@@ -137,8 +137,9 @@ void same_as_optimizer(around& a, sets_of<in_float>& of) {
 // ---- 2, 3, 4: the grid ----
 
 using body = detail::update_packets<in_float>;
-template <int Threads, int Blocks> auto pieces(int run, std::int64_t grid) {
-  return [=](problem<in_float>& x) {
+template <int Threads, int Blocks, class Plan = in_float> auto pieces(int run, std::int64_t grid) {
+  return [=](problem<Plan>& x) {
+    using body = detail::update_packets<Plan>;
     constexpr int each = detail::packet_threads / Threads;
     std::int64_t const count = x.chunks() * each, blocks = (count + run - 1) / run;
     detail::launch(each_piece<body, Threads, Blocks>, grid == 0 ? blocks : std::min(grid, blocks), Threads, x.stream(),
@@ -216,6 +217,12 @@ void whole_steps(around& a, std::vector<std::int64_t> const& sizes, std::string 
       launch_with(early, control_later<in_float>, 1, detail::total_threads, x.stream(), x.view(), x.controls());
       update(x);
     }, true});
+    six.push_back({"dependent launches, blocks of 256 threads", [=](problem<in_float>& x) {
+      x.measure();
+      launch_with(early, control_later<in_float>, 1, detail::total_threads, x.stream(), x.view(), x.controls());
+      launch_with(early, pieces_later<body, 256, 4>, x.chunks(), 256, x.stream(), pieces_of<body, 256, 4>{{x.view()}},
+                  2 * x.chunks(), 2);
+    }, true});
     six.push_back({"dependent launch after the last block", [=](problem<in_float>& x) {
       last_block(x);
       update(x);
@@ -250,6 +257,24 @@ void arithmetic(around& a) {
                  {"approximate", [&](int set) { fast.sets[std::size_t(set)]->update(); }}},
                 a.sets(), false, exact.sets[0]->elements(), double(in_bfloat16::update_bytes(exact.used())),
                 purpose::decides);
+}
+
+/// Blocks for two loads of 16 bits where float has four of 32.
+void grids_of_bfloat16(around& a) {
+  using plan = in_bfloat16;
+  using body = detail::update_packets<plan>;
+  sets_of<plan> of(a, a.large(), a.sets(), {ds::stochastic_rounding{1}, {}});
+  of.run(a, "9 bfloat16, stochastic rounding", a.large_name(), {of.engine(),
+    {"one block a chunk, in a loop", pieces<512, 2, plan>(1, 0)},
+    {"4 blocks of 256 threads, 2 Ki each", pieces<256, 4, plan>(1, 0)},
+    {"4 blocks of 256 threads, 4 Ki each", pieces<256, 4, plan>(2, 0)},
+    {"5 blocks of 256 threads, 2 Ki each", pieces<256, 5, plan>(1, 0)},
+    {"8 blocks of 128 threads, 1 Ki each", pieces<128, 8, plan>(1, 0)},
+    {"12 blocks of 128 threads, 1 Ki each", pieces<128, 12, plan>(1, 0)},
+    {"cub::DeviceFor::Bulk", [](problem<plan>& x) {
+      require_cuda(cub::DeviceFor::Bulk(x.chunks() * detail::chunk_packets, packet_numbered<body>{{x.view()}},
+                                        x.stream()), "cub::DeviceFor::Bulk");
+    }}}, purpose::decides);
 }
 
 // ---- the same bits from every grid ----
@@ -314,6 +339,7 @@ int run(bool quick, std::FILE* out) {
   }
   whole_steps(a, a.large(), a.large_name(), a.sets(), purpose::watches);
   arithmetic(a);
+  grids_of_bfloat16(a);
   return a.found.decide();
 }
 

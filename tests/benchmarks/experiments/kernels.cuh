@@ -165,6 +165,13 @@ __global__ __launch_bounds__(detail::packet_threads, Body::blocks) void update_l
   do_packets(body, blockIdx.x, 0, detail::packet_threads);
 }
 
+template <class Body, int Threads, int Blocks>
+__global__ __launch_bounds__(Threads, Blocks) void pieces_later(pieces_of<Body, Threads, Blocks> const of,
+                                                                std::int64_t count, int run) {
+  await_launch_before();
+  of.all(count, run);
+}
+
 /// Measures the norm; the last block runs the control block's part.
 template <class Plan>
 __global__ __launch_bounds__(detail::total_threads, 2) void measure_and_control(detail::device_view<Plan> v,

@@ -128,6 +128,8 @@ template <class Plan> class device_controller {
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v, control_view<Plan> w,
                                                              step_call call) {
+  let_next_begin();
+  await_work_before();
   device_controller<Plan> const c(v, w);
   c.decide(call);
   if (threadIdx.x == 0) c.write_late_report();
@@ -135,6 +137,8 @@ __global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v
 
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan> v, control_view<Plan> w) {
+  let_next_begin();
+  await_work_before();
   device_controller<Plan> const c(v, w);
   c.leave_collective();
   if (!v.control->applied) return;
@@ -147,6 +151,8 @@ __global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> v, control_view<Plan> w,
                                                               step_call call) {
+  let_next_begin();
+  await_work_before();
   device_controller<Plan> const c(v, w);
   c.leave_collective();
   bool const applied = c.decide(call) && c.find_terms();

@@ -33,7 +33,8 @@ template <class Plan> class cuda_engine {
               std::array<bool, Plan::slots> const& used, cuda const& backend)
       : storage(ranks, policies, backend.stream) {
     refuse_capture("the constructor");
-    require_code(control_step<Plan>, storage.device);
+    auto const code = require_code(control_step<Plan>, storage.device);
+    early_ = !Plan::parallel && may_begin_early(code);
     require_device_tensors(where, storage.device);
     require_device_inputs<Plan>(policies, storage.device);
     if constexpr (Plan::parallel)
@@ -55,9 +56,7 @@ template <class Plan> class cuda_engine {
   }
   /// Stream-ordered memory may be freed once the work of all streams is ordered before it.
   ~cuda_engine() {
-    if constexpr (Plan::overlaps) try {
-        ranks.await_buckets();
-      } catch (cuda_error const&) {}
+    if constexpr (Plan::overlaps) try { ranks.await_buckets(); } catch (cuda_error const&) {}
   }
   cuda_engine(cuda_engine const&) = delete;
   cuda_engine& operator=(cuda_engine const&) = delete;
@@ -86,13 +85,13 @@ template <class Plan> class cuda_engine {
                      call.flush ? "flush()" : "step()", Plan::zeroes_own);
     if constexpr (Plan::norm_first) {
       if (complete) measure_all<measure::norm>(call);
-      launch(decide_step<Plan>, 1, total_threads, storage.stream, storage.view, controls(), call);
+      launch_early(early_, decide_step<Plan>, 1, total_threads, storage.stream, storage.view, controls(), call);
       if (complete) measure_all<measure::sums>(call);
-      launch(find_all_terms<Plan>, 1, total_threads, storage.stream, storage.view, controls());
+      launch_early(early_, find_all_terms<Plan>, 1, total_threads, storage.stream, storage.view, controls());
     } else {
       if constexpr (Plan::measures)
         if (complete) measure_all<Plan::sums ? measure::norm_and_sums : measure::norm>(call);
-      launch(control_step<Plan>, 1, total_threads, storage.stream, storage.view, controls(), call);
+      launch_early(early_, control_step<Plan>, 1, total_threads, storage.stream, storage.view, controls(), call);
     }
     if constexpr (Plan::per_row_step)
       launch(count_updates<Plan>, storage.view.chunk_count, packet_threads, storage.stream, storage.view);
@@ -296,7 +295,8 @@ template <class Plan> class cuda_engine {
   }
   /// Applies body to each packet of `chunks` chunks.
   template <class Body> void enqueue(std::int64_t chunks, Body const& body) {
-    launch(each_packet<Body>, chunks, packet_threads, storage.stream, body);
+    constexpr bool begins_early = requires { Body::begins_early; };
+    launch_early(begins_early && early_, each_packet<Body>, chunks, packet_threads, storage.stream, body);
   }
   /// Applies body to all packets or, with shards, to those that this rank owns.
   template <class Seen, class Body> void for_packets(device_view<Seen> const& view, Body const& body) {
@@ -345,6 +345,7 @@ template <class Plan> class cuda_engine {
   meetings<Plan> meetings_;
   std::optional<tensors> where_;  // for agree_every
   owned_event passes_;            // for on_stream()
+  bool early_ = false;            // whether kernels of a step may begin before those before them have ended
 };
 
 }  // namespace descent::detail

@@ -4,6 +4,7 @@
 
 #include <descent/detail/cuda/block_reduce.cuh>
 #include <descent/detail/cuda/device_view.cuh>
+#include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/step/measure.hpp>
 #include <descent/detail/step/passes.hpp>
 
@@ -23,6 +24,7 @@ inline constexpr int packet_blocks =
 /// Calls body(tensor, first element, M): with M = 8 for whole packets of an aligned tensor, otherwise with M = 1 for
 /// single elements. In an unaligned tensor, adjacent threads get adjacent elements.
 template <class Body> __global__ __launch_bounds__(packet_threads, Body::blocks) void each_packet(Body const body) {
+  if constexpr (requires { Body::begins_early; }) await_work_before();
   auto const& v = body.v;
   std::int64_t chunk = blockIdx.x;
   if constexpr (requires { body.first_chunk; }) chunk += body.first_chunk;
@@ -132,6 +134,7 @@ template <class Plan, swap_target To> struct swap_in_packets {
 
 template <class Plan> struct update_packets {
   static constexpr int blocks = packet_blocks<Plan>;
+  static constexpr bool begins_early = true;
   device_view<Plan> v;
   __device__ auto const& unit_terms_of(std::int32_t tensor) const {
     return v.units[Plan::unit_per_tensor ? tensor : v.tensors[tensor].group];
@@ -212,6 +215,7 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
                                                                 step_call call) {
   using real = typename Plan::real;
   __shared__ double of_warps[measured<Plan, What>][chunk_threads / warp];
+  let_next_begin();
   if (What == measure::sums ? !v.control->applied : !completes<Plan>(*v.control, w.policies, call)) return;
 
   std::int64_t const chunk = v.own_chunk(blockIdx.x);

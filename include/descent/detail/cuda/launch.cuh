@@ -12,6 +12,24 @@ namespace descent::detail {
 /// The number of kernel launches by the calling thread. Every kernel of the library goes through launch().
 inline thread_local std::int64_t launches = 0;
 
+/// Waits until the work before this kernel on the stream has ended, if the kernel was launched by launch_early().
+__device__ inline void await_work_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/// Allows the next kernel to be launched, if it is by launch_early().
+__device__ inline void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+/// Whether a kernel that calls await_work_before() can wait, and the driver keeps such launches in graphs.
+inline bool may_begin_early(cudaFuncAttributes const& code) {
+  int driver = 0;
+  return code.ptxVersion >= 90 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
+}
+
 template <class... Parameters>
 void launch(void (*kernel)(Parameters...), std::int64_t blocks, int threads, cudaStream_t stream,
             std::type_identity_t<Parameters> const&... arguments) {
@@ -22,6 +40,27 @@ void launch(void (*kernel)(Parameters...), std::int64_t blocks, int threads, cud
   auto const* const address = reinterpret_cast<void const*>(kernel);  // which the overloads of CUDA 12 and 13 share
   require_cuda(cudaLaunchKernel(address, dim3(unsigned(blocks)), dim3(unsigned(threads)), pointers, 0, stream),
                "kernel launch");
+}
+
+/// The same for a kernel that begins with await_work_before(): its launch overlaps with the work before it (programmatic
+/// dependent launch), if `early`, which may_begin_early() says.
+template <class... Parameters>
+void launch_early(bool early, void (*kernel)(Parameters...), std::int64_t blocks, int threads, cudaStream_t stream,
+                  std::type_identity_t<Parameters> const&... arguments) {
+  if (!early) return launch(kernel, blocks, threads, stream, arguments...);
+  if (blocks == 0) return;
+  ++launches;
+  void* pointers[] = {const_cast<void*>(static_cast<void const*>(&arguments))...};
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(unsigned(blocks));
+  config.blockDim = dim3(unsigned(threads));
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  require_cuda(cudaLaunchKernelExC(&config, reinterpret_cast<void const*>(kernel), pointers), "kernel launch");
 }
 
 }  // namespace descent::detail

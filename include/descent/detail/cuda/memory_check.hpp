@@ -56,8 +56,8 @@ template <class Plan> void require_device_inputs(typename Plan::policies const& 
     require_device_memory(get<kind::gradient_factor>(policies).where, 1, device, "gradient_factor_at: the factor");
 }
 
-/// Throws cuda_error if this program has no code for the device.
-template <class Kernel> void require_code(Kernel* kernel, int device) {
+/// The attributes of a kernel. Throws cuda_error if this program has no code for the device.
+template <class Kernel> cudaFuncAttributes require_code(Kernel* kernel, int device) {
   cudaFuncAttributes attributes{};
   cudaError_t const code = cudaFuncGetAttributes(&attributes, kernel);
   if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidDeviceFunction ||
@@ -72,6 +72,7 @@ template <class Kernel> void require_code(Kernel* kernel, int device) {
                   std::to_string(minor) + ": compile with -arch=sm_" + std::to_string(major) + std::to_string(minor));
   }
   require_cuda(code, "cudaFuncGetAttributes");
+  return attributes;
 }
 
 }  // namespace descent::detail

@@ -45,7 +45,7 @@ DESCENT_HD inline void add(double (&sum)[4], eight_doubles const& x) {
 }
 /// |x| <= most; false for NaN.
 DESCENT_HD inline bool is_at_most(double const& x, double most) {
-  return __builtin_bit_cast(std::int64_t, abs(x)) <= __builtin_bit_cast(std::int64_t, most);
+  return magnitude_bits(x) <= magnitude_bits(most);
 }
 /// Keeps the largest value of each sum and its elements.
 DESCENT_HD inline void enlarge(double (&sum)[4], eight_doubles const& x) {

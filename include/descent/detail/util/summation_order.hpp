@@ -15,11 +15,11 @@ namespace descent::detail {
 
 inline constexpr int chunk_threads = 256, total_threads = 512, warp = 32;
 
-/// The larger of two numbers that are +0 or above. NaN if either is NaN, because its bits are the largest of all. The
-/// comparison is signed, as in SIMD.
-DESCENT_HD inline double larger(double a, double b) {
-  return __builtin_bit_cast(std::int64_t, a) > __builtin_bit_cast(std::int64_t, b) ? a : b;
-}
+/// The order of magnitudes, in which NaN is the largest. The sign is left out, because abs() of a NaN keeps it on GPUs.
+DESCENT_HD inline std::uint64_t magnitude_bits(double x) { return __builtin_bit_cast(std::uint64_t, x) << 1; }
+
+/// The larger of two numbers that are +0 or above. NaN if either is NaN.
+DESCENT_HD inline double larger(double a, double b) { return magnitude_bits(a) > magnitude_bits(b) ? a : b; }
 
 /// Combines two partial results of a row: the first row of an infinity norm keeps the larger one, all others add.
 template <bool Largest> struct combine {
