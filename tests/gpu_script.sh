@@ -27,6 +27,7 @@ while [ "$1" != -o ]; do shift; done
 cat > "$2" <<PROGRAM
 #!/bin/sh
 case \$0 in *"/$FAILING."*) exit 1 ;; esac
+[ "\$RANK" != 0 ] || echo "parameters 0123456789abcdef on \$WORLD_SIZE ranks"
 while [ \$# -gt 0 ]; do
   [ "\$1" != --out ] || { mkdir -p "\$2" && echo "adamw,5,1,1,97,1,$LEARNED,0,0,3" > "\$2/curves.csv"; }
   shift
@@ -57,8 +58,9 @@ expect() {  # expect "N passed, N failed" status settings...
 # families_test.cu is two programs
 device=$(($(ls "$here"/gpu/*_test.cu | wc -l) + 1)) ranks=$(ls "$here"/nccl/*_test.cu | wc -l)
 contract=$(ls "$here"/contract/*.cu | wc -l)
-# no_code, gpu_network, c_api, separate, jax_device, client, experiments, and train three times
-all=$((2 * device + 3 * ranks + contract + 10))
+examples=$(ls "$here"/../examples/*.cu | wc -l)
+# no_code, gpu_network, c_api, separate, jax_device, client, experiments, and two more runs of train
+all=$((2 * device + 3 * ranks + contract + examples + 9))
 expect "$all passed, 0 failed" 0 PATH="$PATH"
 expect "$((all - 2)) passed, 2 failed" 1 FAILING=step
 expect "$((all - 3)) passed, 1 failed" 1 MISSING=overlap_test
@@ -74,7 +76,7 @@ expect "$all passed, 0 failed" 0 BUILD="$scratch/kept" MISSING=_
 expect "0 passed, 1 failed" 1 TESTS=nothing
 # NCCL that came with PyTorch.
 mkdir -p "$scratch/python/nvidia/nccl"
-expect "$((all - 3 * ranks)) passed, 0 failed" 0 NCCL="$scratch/python/nvidia/nccl"
+expect "$((all - 3 * ranks - 1)) passed, 0 failed" 0 NCCL="$scratch/python/nvidia/nccl"
 expect "$all passed, 0 failed" 0 NCCL="$scratch/python/nvidia/nccl" PYTHONPATH="$scratch/python"
 # After --gather, a program that uses the gathered files is built and runs.
 cat > "$scratch/gathered.cpp" <<'END'

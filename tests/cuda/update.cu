@@ -4,27 +4,27 @@
 /// The kernels that move the bytes, for AdamW in three storage types, alone and with policies, and for chains in float.
 /// guard.py checks these promises in the compiled code:
 ///
-///     guard: update_packets  plan<float, float, adamw>                  loads 8 stores 6 registers 64
-///     guard: update_packets  plan<half, half, adamw, master<float>>     loads 7 stores 7 registers 64
-///     guard: update_packets  adamw, states<bfloat16>                    loads 4 stores 3 registers 64
-///     guard: update_packets  plan<float, float, adamw, clip<            loads 8 stores 6 registers 64
-///     guard: update_packets  plan<half, half, adamw, clip<              loads 7 stores 7 registers 64
-///     guard: update_packets  (scope)2>, states                          loads 4 stores 3 registers 64
-///     guard: update_packets  master_remainder                           loads 7 stores 6 registers 64
-///     guard: update_packets  stochastic_rounding                        loads 4 stores 3 registers 64 random
-///     guard: update_packets  stochastic_values                          loads 7 stores 7 registers 64 random
-///     guard: update_packets  dynamic_loss_scale                         loads 9 stores 10 registers 64 zeroing 1
+///     guard: update_packets  plan<float, float, adamw>                  loads 8 stores 6 registers 80
+///     guard: update_packets  plan<half, half, adamw, master<float>>     loads 7 stores 7 registers 80
+///     guard: update_packets  adamw, states<bfloat16>                    loads 4 stores 3 registers 80
+///     guard: update_packets  plan<float, float, adamw, clip<            loads 8 stores 6 registers 80
+///     guard: update_packets  plan<half, half, adamw, clip<              loads 7 stores 7 registers 80
+///     guard: update_packets  (scope)2>, states                          loads 4 stores 3 registers 80
+///     guard: update_packets  master_remainder                           loads 7 stores 6 registers 80
+///     guard: update_packets  stochastic_rounding                        loads 4 stores 3 registers 80 random
+///     guard: update_packets  stochastic_values                          loads 7 stores 7 registers 80 random
+///     guard: update_packets  dynamic_loss_scale                         loads 9 stores 10 registers 80 zeroing 1
 ///     guard: measure_chunks  plan<float, float                          loads 2 stores 0 registers 64
 ///     guard: measure_chunks  plan<half, half                            loads 1 stores 0 registers 64
 ///     guard: measure_chunks  states<bfloat16>                           loads 1 stores 0 registers 64
-///     guard: update_packets  sharded<ranks>                             loads 8 stores 6 registers 64
-///     guard: update_packets  float, adamw, sharded<ranks, ordered_sum>  loads 8 stores 6 registers 64 ranks
-///     guard: update_packets  master<float>, sharded<ranks               loads 8 stores 7 registers 64
+///     guard: update_packets  sharded<ranks>                             loads 8 stores 6 registers 80
+///     guard: update_packets  float, adamw, sharded<ranks, ordered_sum>  loads 8 stores 6 registers 80 ranks
+///     guard: update_packets  master<float>, sharded<ranks               loads 8 stores 7 registers 80
 ///     guard: measure_chunks  sharded<ranks, ordered_sum>                loads 1 stores 1 registers 80 ranks narrow 4
-///     guard: update_packets  clip_l2_adam>                              loads 8 stores 6 registers 64
-///     guard: update_packets  centered_adamw>                            loads 8 stores 6 registers 64
+///     guard: update_packets  clip_l2_adam>                              loads 8 stores 6 registers 80
+///     guard: update_packets  centered_adamw>                            loads 8 stores 6 registers 80
 ///     guard: update_packets  trace_lamb>                                loads 10 stores 8 registers 128 terms 12
-///     guard: update_packets  noisy_sgd>                                 loads 6 stores 4 registers 64 pieces 4 random
+///     guard: update_packets  noisy_sgd>                                 loads 6 stores 4 registers 80 pieces 4 random
 ///
 /// in accesses of 16 bytes for a packet of 8 elements; `zeroing` is the number in a skipped step that zeroes gradients.
 /// A chain moves what its rule and its transforms' states move. Where ranks add in order and clip by norm, the first

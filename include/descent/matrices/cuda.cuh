@@ -157,9 +157,8 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     states.first = common.where->first_arena;
     std::ranges::copy(state_, states.at);
     matrices_ = {tensor_, columns_, int(common.where->matrices.size()), group_rules_, units_, states};
-    using body = matrix_start_packets<Plan>;
-    launch(each_packet<body>, v.chunk_count - where.rule_chunks, packet_threads, stream,
-           body{v, states, group_rules_, where.rule_chunks});
+    launch_packets(false, v.chunk_count - where.rule_chunks, stream,
+                   matrix_start_packets<Plan>{v, states, group_rules_, where.rule_chunks});
     if constexpr (requires { mrule::starts_memory; })
       for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
         auto w = work(u, false);
@@ -183,13 +182,9 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
       auto const work = this->work(u, capturing);
       matrix_inputs<Plan> inputs{};
       for (int c = 0; c < input_count<Plan>; ++c) inputs.at[c] = work.input(c);
-      using front = front_packets<Plan>;
-      launch(each_packet<front>, count, packet_threads, *stream_,
-             front{v, matrices_.states, units_ + u, inputs, first});
+      launch_packets(false, count, *stream_, front_packets<Plan>{v, matrices_.states, units_ + u, inputs, first});
       real* const direction = rules_at_work_[g].transform(work);
-      using back = back_packets<Plan>;
-      launch(each_packet<back>, count, packet_threads, *stream_,
-             back{v, matrices_.states, units_ + u, direction, first});
+      launch_packets(false, count, *stream_, back_packets<Plan>{v, matrices_.states, units_ + u, direction, first});
     }
   }
 

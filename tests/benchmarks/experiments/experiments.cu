@@ -6,9 +6,9 @@
 /// of device memory:
 ///
 ///     nvcc -std=c++20 -O3 -arch=native -Iinclude tests/benchmarks/experiments/experiments.cu -o experiments
-///     ./experiments [--quick] [results.jsonl]
+///     ./experiments [--quick] [--shapes] [results.jsonl]
 ///
-/// --quick runs small sizes once, only to check that each variant gives the engine's bits. The exit code says whether
+/// --shapes runs only experiment 9. --quick runs small sizes once, only to check that each variant gives the engine's bits. The exit code says whether
 /// all do. If one does not, -fmad=false tells whether the compiler only contracted a * b + c differently.
 #include "kernels.cuh"
 #include "timing.cuh"
@@ -140,7 +140,7 @@ using body = detail::update_packets<in_float>;
 template <int Threads, int Blocks, class Plan = in_float> auto pieces(int run, std::int64_t grid) {
   return [=](problem<Plan>& x) {
     using body = detail::update_packets<Plan>;
-    constexpr int each = detail::packet_threads / Threads;
+    constexpr int each = int(detail::chunk_packets) / Threads;
     std::int64_t const count = x.chunks() * each, blocks = (count + run - 1) / run;
     detail::launch(each_piece<body, Threads, Blocks>, grid == 0 ? blocks : std::min(grid, blocks), Threads, x.stream(),
                    pieces_of<body, Threads, Blocks>{{x.view()}}, count, run);
@@ -168,7 +168,7 @@ void grids(around& a, sets_of<in_float>& of, std::string const& where, purpose w
 
 template <hint Gradient, hint State> void hinted(problem<in_float>& x) {
   using body = hinted_update<in_float, Gradient, State>;
-  detail::launch(detail::each_packet<body>, x.chunks(), detail::packet_threads, x.stream(), body{x.view()});
+  detail::launch_packets(false, x.chunks(), x.stream(), body{x.view()});
 }
 void hints(around& a, sets_of<in_float>& of, std::string const& where, purpose what) {
   of.run(a, "5 hints", where, {of.engine(),
@@ -259,22 +259,79 @@ void arithmetic(around& a) {
                 purpose::decides);
 }
 
-/// Blocks for two loads of 16 bits where float has four of 32.
-void grids_of_bfloat16(around& a) {
-  using plan = in_bfloat16;
-  using body = detail::update_packets<plan>;
-  sets_of<plan> of(a, a.large(), a.sets(), {ds::stochastic_rounding{1}, {}});
-  of.run(a, "9 bfloat16, stochastic rounding", a.large_name(), {of.engine(),
-    {"one block a chunk, in a loop", pieces<512, 2, plan>(1, 0)},
-    {"4 blocks of 256 threads, 2 Ki each", pieces<256, 4, plan>(1, 0)},
-    {"4 blocks of 256 threads, 4 Ki each", pieces<256, 4, plan>(2, 0)},
-    {"5 blocks of 256 threads, 2 Ki each", pieces<256, 5, plan>(1, 0)},
-    {"8 blocks of 128 threads, 1 Ki each", pieces<128, 8, plan>(1, 0)},
-    {"12 blocks of 128 threads, 1 Ki each", pieces<128, 12, plan>(1, 0)},
-    {"cub::DeviceFor::Bulk", [](problem<plan>& x) {
+// ---- 9: threads and blocks where a packet takes more registers, or has fewer bytes ----
+
+template <int Threads, int Blocks, int Unroll, class Plan> auto tiles() {
+  return [](problem<Plan>& x) {
+    using body = detail::update_packets<Plan>;
+    detail::launch(each_tile<body, Threads, Blocks, Unroll>, x.chunks(), Threads, x.stream(), body{x.view()});
+  };
+}
+template <class Plan> void shapes(around& a, std::string const& name, std::vector<std::int64_t> const& sizes,
+                                  std::string const& where, int sets, purpose what,
+                                  typename Plan::policies const& policies = {}) {
+  using body = detail::update_packets<Plan>;
+  sets_of<Plan> of(a, sizes, sets, policies);
+  of.run(a, "9 " + name, where, {of.engine(),
+    {"4 blocks of 256 threads, 2 Ki each", pieces<256, 4, Plan>(1, 0)},
+    {"4 blocks of 256 threads", tiles<256, 4, 1, Plan>()},
+    {"4 blocks of 256 threads, two packets at once", tiles<256, 4, 2, Plan>()},
+    {"3 blocks of 256 threads", tiles<256, 3, 1, Plan>()},
+    {"3 blocks of 256 threads, two packets at once", tiles<256, 3, 2, Plan>()},
+    {"2 blocks of 256 threads", tiles<256, 2, 1, Plan>()},
+    {"8 blocks of 128 threads", tiles<128, 8, 1, Plan>()},
+    {"6 blocks of 128 threads", tiles<128, 6, 1, Plan>()},
+    {"4 blocks of 128 threads", tiles<128, 4, 1, Plan>()},
+    {"cub::DeviceFor::Bulk", [](problem<Plan>& x) {
       require_cuda(cub::DeviceFor::Bulk(x.chunks() * detail::chunk_packets, packet_numbered<body>{{x.view()}},
                                         x.stream()), "cub::DeviceFor::Bulk");
-    }}}, purpose::decides);
+    }}}, what);
+}
+template <int Blocks, class Plan> auto bounded() {
+  return [](problem<Plan>& x) {
+    detail::launch(measure_bounded<Plan, problem<Plan>::what, Blocks>, x.view().chunk_count, detail::chunk_threads,
+                   x.stream(), x.view(), x.controls(), ds::step_call{});
+  };
+}
+template <class Plan> void passes(around& a, std::string const& name) {
+  using variant = typename sets_of<Plan>::variant;
+  sets_of<Plan> of(a, a.large(), a.sets());
+  std::vector<contestant> list;
+  for (auto const& v : {variant{"as the engine", [](problem<Plan>& x) { x.measure(); }},
+                        variant{"3 blocks of 256 threads", bounded<3, Plan>()},
+                        variant{"4 blocks of 256 threads", bounded<4, Plan>()},
+                        variant{"5 blocks of 256 threads", bounded<5, Plan>()},
+                        variant{"6 blocks of 256 threads", bounded<6, Plan>()},
+                        variant{"8 blocks of 256 threads", bounded<8, Plan>()}}) {
+    a.found.check("9 pass of " + name + ", " + v.name, of.hash_of({v.name, [&v](problem<Plan>& x) {
+      v.run(x);
+      x.control();
+      x.update();
+    }}) == of.hash_of({"", [](problem<Plan>& x) {
+      x.measure();
+      x.control();
+      x.update();
+    }}));
+    list.push_back({v.name, [&of, run = v.run](int set) { run(*of.sets[std::size_t(set)]); }});
+  }
+  a.found.times("9 pass of " + name, a.large_name(), list, a.sets(), false, of.sets[0]->elements(),
+                double(Plan::pass_bytes(of.used())), purpose::decides);
+}
+using in_half = plan<ds::half, ds::adamw, ds::master<float>, ds::dynamic_loss_scale, ds::clip_norm, ds::ema>;
+void all_shapes(around& a) {
+  std::string const one = "one tensor of 10^6, in the cache";
+  shapes<in_half>(a, "half, master, average", a.large(), a.large_name(), a.sets(), purpose::decides);
+  shapes<in_bfloat16>(a, "bfloat16, stochastic rounding", a.large(), a.large_name(), a.sets(), purpose::decides,
+                      {ds::stochastic_rounding{1}, {}});
+  shapes<with_master>(a, "bfloat16 and master", a.large(), a.large_name(), a.sets(), purpose::decides);
+  shapes<in_float>(a, "float", a.large(), a.large_name(), a.sets(), purpose::decides);
+  passes<plan<float, ds::lamb>>(a, "LAMB");
+  passes<in_float>(a, "a norm in float");
+  passes<in_half>(a, "a norm in half");
+  if (a.how.quick) return;
+  shapes<in_float>(a, "float", {100000}, "one tensor of 10^5, in the cache", 1, purpose::watches);
+  shapes<in_float>(a, "float", {1000000}, one, 1, purpose::watches);
+  shapes<in_half>(a, "half, master, average", {1000000}, one, 1, purpose::watches);
 }
 
 // ---- the same bits from every grid ----
@@ -299,7 +356,7 @@ int attribute(cudaDeviceAttr which) {
   return value;
 }
 
-int run(bool quick, std::FILE* out) {
+int run(bool quick, bool all, std::FILE* out) {
   cudaDeviceProp device;
   require_cuda(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
   cudaFuncAttributes code;
@@ -317,6 +374,10 @@ int run(bool quick, std::FILE* out) {
                device.multiProcessorCount, device.l2CacheSize, quick ? "true" : "false");
   if (!a.dependent) a.found.skipped("6, dependent launches", "they need -arch of compute capability 9.0 or more");
   if (a.resident == 0) a.found.skipped("7", "the device has no cooperative launches");
+  if (!all) {
+    all_shapes(a);
+    return a.found.decide();
+  }
   {
     sets_of<in_float> of(a, a.large(), a.sets());
     same_as_optimizer(a, of);
@@ -339,23 +400,24 @@ int run(bool quick, std::FILE* out) {
   }
   whole_steps(a, a.large(), a.large_name(), a.sets(), purpose::watches);
   arithmetic(a);
-  grids_of_bfloat16(a);
+  all_shapes(a);
   return a.found.decide();
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  bool quick = false;
+  bool quick = false, all = true;
   char const* file = "experiments.jsonl";
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--quick") == 0) quick = true;
+    else if (std::strcmp(arguments[i], "--shapes") == 0) all = false;
     else file = arguments[i];
   }
   std::FILE* const out = std::fopen(file, "w");
   if (!out) return std::perror(file), 1;
   try {
-    int const failed = run(quick, out);
+    int const failed = run(quick, all, out);
     std::fclose(out);
     return failed != 0;
   } catch (std::exception const& e) {

@@ -12,7 +12,7 @@
 /// Other ways to launch the library's packet functions.
 namespace experiments {
 
-/// The packets of a chunk starting at `packet`, one for each thread of the block: each_packet() has 512 threads.
+/// The packets of a chunk starting at `packet`, one for each thread of the block.
 template <class Body> __device__ void do_packets(Body const& body, std::int64_t chunk, int packet, int threads) {
   auto const& v = body.v;
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
@@ -35,7 +35,7 @@ template <class Body> __device__ void do_packets(Body const& body, std::int64_t 
 /// Chunks in pieces of one packet for each thread. A block does `run` consecutive pieces, then those one grid further
 /// on, until there are none.
 template <class Body, int Threads, int Blocks> struct pieces_of {
-  static constexpr int pieces = detail::packet_threads / Threads;
+  static constexpr int pieces = int(detail::chunk_packets) / Threads;
   Body body;
   __device__ void all(std::int64_t count, int run) const {
     for (std::int64_t first = std::int64_t(blockIdx.x) * run; first < count; first += std::int64_t(gridDim.x) * run)
@@ -47,6 +47,21 @@ template <class Body, int Threads, int Blocks>
 __global__ __launch_bounds__(Threads, Blocks) void each_piece(pieces_of<Body, Threads, Blocks> const of,
                                                               std::int64_t count, int run) {
   of.all(count, run);
+}
+
+/// A chunk for each block, with several packets of a thread in flight at once.
+template <class Body, int Threads, int Blocks, int Unroll>
+__global__ __launch_bounds__(Threads, Blocks) void each_tile(Body const body) {
+  constexpr int pieces = int(detail::chunk_packets) / Threads;
+#pragma unroll Unroll
+  for (int p = 0; p < pieces; ++p) do_packets(body, blockIdx.x, p * Threads, Threads);
+}
+/// The read-only pass with so many blocks on a multiprocessor.
+template <class Plan, detail::measure What, int Blocks>
+__global__ __launch_bounds__(detail::chunk_threads, Blocks) void measure_bounded(detail::device_view<Plan> v,
+                                                                                 detail::control_view<Plan> w,
+                                                                                 ds::step_call call) {
+  detail::measure_chunk<Plan, What>(v, w, call);
 }
 
 /// For cub::DeviceFor::Bulk: the packet with this number among all packets.
@@ -162,7 +177,8 @@ __global__ __launch_bounds__(detail::total_threads) void control_later(detail::d
 template <class Body>
 __global__ __launch_bounds__(detail::packet_threads, Body::blocks) void update_later(Body const body) {
   await_launch_before();
-  do_packets(body, blockIdx.x, 0, detail::packet_threads);
+  for (int packet = 0; packet < detail::chunk_packets; packet += detail::packet_threads)
+    do_packets(body, blockIdx.x, packet, detail::packet_threads);
 }
 
 template <class Body, int Threads, int Blocks>
@@ -198,7 +214,7 @@ __global__ __launch_bounds__(detail::total_threads, 2) void whole_step(detail::d
   grid.sync();
   if (blockIdx.x == 0) control_here(v, w);
   grid.sync();
-  pieces_of<detail::update_packets<Plan>, detail::packet_threads, 2>{{v}}.all(v.chunk_count, 1);
+  pieces_of<detail::update_packets<Plan>, detail::total_threads, 2>{{v}}.all(v.chunk_count, 1);
 }
 
 /// A launch with one attribute: cooperative, or allowed to begin before the preceding work has ended.

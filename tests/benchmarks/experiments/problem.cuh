@@ -116,8 +116,7 @@ template <class Plan> class problem {
     require_cuda(cudaMemcpyAsync(storage_.control, &c, sizeof c, cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
     for (auto const& b : storage_.owned(0))
       if (b.at) require_cuda(cudaMemsetAsync(b.at, 0, std::size_t(arena_size_ * b.size), stream()), "cudaMemsetAsync");
-    launch(each_packet<start_packets<Plan>>, storage_.rule_chunks, packet_threads, stream(),
-           start_packets<Plan>{storage_.view});
+    launch_packets(false, storage_.rule_chunks, stream(), start_packets<Plan>{storage_.view});
     require_cuda(cudaStreamSynchronize(stream()), "reset");
   }
 
@@ -135,17 +134,17 @@ template <class Plan> class problem {
 
   // ---- the launches of the engine ----
 
+  static constexpr auto what = Plan::sums ? detail::measure::norm_and_sums : detail::measure::norm;
   void measure() const {
-    static_assert(Plan::measures && !Plan::sums);
-    detail::launch(detail::measure_chunks<Plan, detail::measure::norm>, view().chunk_count, detail::chunk_threads,
+    static_assert(Plan::measures);
+    detail::launch(detail::measure_chunks<Plan, what>, view().chunk_count, detail::chunk_threads,
                    stream(), view(), controls(), ds::step_call{});
   }
   void control() const {
     detail::launch(detail::control_step<Plan>, 1, detail::total_threads, stream(), view(), controls(), ds::step_call{});
   }
   void update() const {
-    detail::launch(detail::each_packet<detail::update_packets<Plan>>, chunks(), detail::packet_threads, stream(),
-                   detail::update_packets<Plan>{view()});
+    detail::launch_packets(false, chunks(), stream(), detail::update_packets<Plan>{view()});
   }
   void before_update() const {
     if constexpr (Plan::measures) measure();

@@ -296,7 +296,7 @@ template <class Plan> class cuda_engine {
   /// Applies body to each packet of `chunks` chunks.
   template <class Body> void enqueue(std::int64_t chunks, Body const& body) {
     constexpr bool begins_early = requires { Body::begins_early; };
-    launch_early(begins_early && early_, each_packet<Body>, chunks, packet_threads, storage.stream, body);
+    launch_packets(begins_early && early_, chunks, storage.stream, body);
   }
   /// Applies body to all packets or, with shards, to those that this rank owns.
   template <class Seen, class Body> void for_packets(device_view<Seen> const& view, Body const& body) {

@@ -11,15 +11,15 @@
 /// The kernels that read and write the elements.
 namespace descent::detail {
 
-// ---- over elements: one block for each chunk, one packet for each thread -------------------------------------------
+// ---- over elements: one block for each chunk, two packets for each thread ------------------------------------------
 
-/// With two blocks per multiprocessor, a thread has 64 registers: enough for two members of state in float. More state,
-/// double, or row factors get one block and 128 registers. Either way, enough loads are in flight to keep the memory
-/// busy.
-inline constexpr int packet_threads = int(chunk_packets);
+/// With three blocks per multiprocessor, a thread has 80 registers: enough for two members of state in float. More
+/// state, double, or row factors get two blocks and 128 registers. Either way, enough loads are in flight to keep the
+/// memory busy. docs/design/0006 has measurements.
+inline constexpr int packet_threads = int(chunk_packets) / 2;
 template <class Plan>
 inline constexpr int packet_blocks =
-    std::is_same_v<typename Plan::real, double> || Plan::slots > 2 || Plan::clips_rows ? 1 : 2;
+    std::is_same_v<typename Plan::real, double> || Plan::slots > 2 || Plan::clips_rows ? 2 : 3;
 
 /// Calls body(tensor, first element, M): with M = 8 for whole packets of an aligned tensor, otherwise with M = 1 for
 /// single elements. In an unaligned tensor, adjacent threads get adjacent elements.
@@ -33,14 +33,19 @@ template <class Body> __global__ __launch_bounds__(packet_threads, Body::blocks)
   if (!body.wants(tensor)) return;
   auto const& t = v.tensors[tensor];
   auto const [begin, size] = span_of(chunk, t);
-  int const thread = int(threadIdx.x);
+  int const thread = int(blockIdx.y * packet_threads + threadIdx.x), threads = int(gridDim.y * packet_threads);
   if (t.aligned) {
-    int const first = thread * int(packet_size);
-    if (first + int(packet_size) <= size) body(tensor, begin + first, std::integral_constant<int, packet_size>{});
-    else for (int j = first; j < size; ++j) body(tensor, begin + j, std::integral_constant<int, 1>{});
+#pragma unroll 1
+    for (int first = thread * int(packet_size); first < size; first += threads * int(packet_size))
+      if (first + int(packet_size) <= size) body(tensor, begin + first, std::integral_constant<int, packet_size>{});
+      else for (int j = first; j < size; ++j) body(tensor, begin + j, std::integral_constant<int, 1>{});
   } else {
-    for (int j = thread; j < size; j += packet_threads) body(tensor, begin + j, std::integral_constant<int, 1>{});
+    for (int j = thread; j < size; j += threads) body(tensor, begin + j, std::integral_constant<int, 1>{});
   }
+}
+/// Launches it. If there are few chunks, two blocks share each, so that the work is spread over more multiprocessors.
+template <class Body> void launch_packets(bool early, std::int64_t chunks, cudaStream_t stream, Body const& body) {
+  launch_early(early, each_packet<Body>, launch_grid(chunks, chunks <= 128 ? 2 : 1), packet_threads, stream, body);
 }
 
 /// Applies body to all packets.
@@ -211,8 +216,7 @@ __device__ void measure_pieces(device_view<Plan> const& v, std::int32_t tensor, 
 }
 
 template <class Plan, measure What>
-__global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan> v, control_view<Plan> w,
-                                                                step_call call) {
+__device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> const& w, step_call const& call) {
   using real = typename Plan::real;
   __shared__ double of_warps[measured<Plan, What>][chunk_threads / warp];
   let_next_begin();
@@ -267,6 +271,15 @@ __global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan
     __syncthreads();  // measure_pieces() reads gradients that other threads added up
     measure_pieces(v, tensor, {begin, size});
   }
+}
+/// Sums of a rule take more registers than a norm.
+template <class Plan, measure What>
+inline constexpr int measure_blocks =
+    What == measure::norm || std::is_same_v<typename Plan::real, double> || Plan::slots > 2 ? 1 : 3;
+template <class Plan, measure What>
+__global__ __launch_bounds__(chunk_threads, (measure_blocks<Plan, What>)) void measure_chunks(device_view<Plan> v, control_view<Plan> w,
+                                                                step_call call) {
+  measure_chunk<Plan, What>(v, w, call);
 }
 
 }  // namespace descent::detail

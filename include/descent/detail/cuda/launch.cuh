@@ -30,32 +30,40 @@ inline bool may_begin_early(cudaFuncAttributes const& code) {
   return code.ptxVersion >= 90 && cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
 }
 
+/// Blocks, and how many of them share the work of one, side by side.
+struct launch_grid {
+  std::int64_t blocks;
+  int parts = 1;
+  launch_grid(std::int64_t b, int p = 1) : blocks(b), parts(p) {}
+  operator dim3() const { return {unsigned(blocks), unsigned(parts)}; }
+};
+
 template <class... Parameters>
-void launch(void (*kernel)(Parameters...), std::int64_t blocks, int threads, cudaStream_t stream,
+void launch(void (*kernel)(Parameters...), launch_grid const& grid, int threads, cudaStream_t stream,
             std::type_identity_t<Parameters> const&... arguments) {
-  if (blocks == 0) return;
+  if (grid.blocks == 0) return;
   ++launches;
   // Not kernel<<<...>>>: its error is cudaGetLastError(), which may return an error that the caller left there.
   void* pointers[] = {const_cast<void*>(static_cast<void const*>(&arguments))...};
   auto const* const address = reinterpret_cast<void const*>(kernel);  // which the overloads of CUDA 12 and 13 share
-  require_cuda(cudaLaunchKernel(address, dim3(unsigned(blocks)), dim3(unsigned(threads)), pointers, 0, stream),
+  require_cuda(cudaLaunchKernel(address, grid, dim3(unsigned(threads)), pointers, 0, stream),
                "kernel launch");
 }
 
 /// The same for a kernel that begins with await_work_before(): its launch overlaps with the work before it (programmatic
 /// dependent launch), if `early`, which may_begin_early() says.
 template <class... Parameters>
-void launch_early(bool early, void (*kernel)(Parameters...), std::int64_t blocks, int threads, cudaStream_t stream,
+void launch_early(bool early, void (*kernel)(Parameters...), launch_grid const& grid, int threads, cudaStream_t stream,
                   std::type_identity_t<Parameters> const&... arguments) {
-  if (!early) return launch(kernel, blocks, threads, stream, arguments...);
-  if (blocks == 0) return;
+  if (!early) return launch(kernel, grid, threads, stream, arguments...);
+  if (grid.blocks == 0) return;
   ++launches;
   void* pointers[] = {const_cast<void*>(static_cast<void const*>(&arguments))...};
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(unsigned(blocks));
+  config.gridDim = grid;
   config.blockDim = dim3(unsigned(threads));
   config.stream = stream;
   config.attrs = &attribute;

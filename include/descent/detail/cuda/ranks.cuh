@@ -254,15 +254,14 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
 
   /// Copies this rank's values to where they are changed. gather() sends them to the tensors of all ranks: all or none.
   void stage(device_view<Plan> const& v, std::int64_t chunks) {
-    launch(each_packet<stage_packets<Plan>>, chunks, packet_threads, *stream_, stage_packets<Plan>{v});
+    launch_packets(false, chunks, *stream_, stage_packets<Plan>{v});
   }
   void gather(device_view<Plan> const& v, bool is_step) {
     launch(enter_gather<comm_progress>, 1, 1, *stream_, ticket_, comm_->marks(), meeting_of_values_);
     std::int64_t const part = all_.part * Plan::largest_value;
     comm_->all_gather(static_cast<std::byte const*>(values_) + comm_->rank() * part, values_, part, *stream_);
     comm_->all_reduce(&ticket_->sum, 1, *stream_);
-    using body = commit_packets<Plan>;
-    launch(each_packet<body>, v.chunk_count, packet_threads, *stream_, body{v, values_, of_values_, ticket_, ranks_});
+    launch_packets(false, v.chunk_count, *stream_, commit_packets<Plan>{v, values_, of_values_, ticket_, ranks_});
     launch(leave_gather<Plan>, 1, 1, *stream_, v, ticket_, ranks_, comm_->marks(), is_step ? before_ : nullptr);
   }
 
@@ -312,8 +311,8 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       next = t + 1;
       while (next < end && absent(next) == absent(t)) ++next;
       std::int64_t const first = first_chunks_[t];
-      launch(each_packet<body>, first_chunks_[next] - first, packet_threads, s,
-             body{callers_of(v), wires, {b.all.first, 0}, on_wire_, first, wire_divisor_, zero, absent(t), flush});
+      launch_packets(false, first_chunks_[next] - first, s,
+                     body{callers_of(v), wires, {b.all.first, 0}, on_wire_, first, wire_divisor_, zero, absent(t), flush});
     }
   }
 

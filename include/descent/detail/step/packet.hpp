@@ -247,7 +247,7 @@ DESCENT_HD void zero_packet(buffers<Plan> const& x, std::int64_t i, packet_exten
 }
 
 /// Updates a packet, or one element if M is 1, from element i on:
-/// zero in memory; g * factor -> value clip, noise -> rule -> lookahead -> rounding -> master -> value -> average.
+/// g * factor -> value clip, noise -> rule -> lookahead -> rounding -> master -> value -> average -> g <- 0.
 template <class Plan, class Real, int M = reals<Real>>
 DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_extent e, Real const& factor,
                               typename Plan::rule::template terms<Real> const& k,
@@ -259,7 +259,6 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
   read_gradient<!Plan::measures>(g, x, i, e);
   read_master(p, x, i, e);
   s.template read<false>(x, i, e);
-  if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
 
   to_true_gradient<Plan>(g, x, i, factor, step);
   [[maybe_unused]] Real z[M];
@@ -307,6 +306,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
       write(x.extra.average + i, mean, e);
     }
   }
+  if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
 }
 
 /// Initializes the master or the remainder from the value p.
