@@ -297,21 +297,20 @@ template <class Plan> void passes(around& a, std::string const& name) {
   using variant = typename sets_of<Plan>::variant;
   sets_of<Plan> of(a, a.large(), a.sets());
   std::vector<contestant> list;
-  for (auto const& v : {variant{"as the engine", [](problem<Plan>& x) { x.measure(); }},
-                        variant{"3 blocks of 256 threads", bounded<3, Plan>()},
-                        variant{"4 blocks of 256 threads", bounded<4, Plan>()},
-                        variant{"5 blocks of 256 threads", bounded<5, Plan>()},
-                        variant{"6 blocks of 256 threads", bounded<6, Plan>()},
-                        variant{"8 blocks of 256 threads", bounded<8, Plan>()}}) {
+  for (auto const& v :
+       {variant{"as the engine", [](problem<Plan>& x) { x.measure(); }},
+        variant{"3 blocks of 256 threads", bounded<3, Plan>()}, variant{"4 blocks of 256 threads", bounded<4, Plan>()},
+        variant{"5 blocks of 256 threads", bounded<5, Plan>()}, variant{"6 blocks of 256 threads", bounded<6, Plan>()},
+        variant{"8 blocks of 256 threads", bounded<8, Plan>()}}) {
     a.found.check("9 pass of " + name + ", " + v.name, of.hash_of({v.name, [&v](problem<Plan>& x) {
-      v.run(x);
-      x.control();
-      x.update();
-    }}) == of.hash_of({"", [](problem<Plan>& x) {
-      x.measure();
-      x.control();
-      x.update();
-    }}));
+                                                                     v.run(x);
+                                                                     x.control();
+                                                                     x.update();
+                                                                   }}) == of.hash_of({"", [](problem<Plan>& x) {
+                                                                                        x.measure();
+                                                                                        x.control();
+                                                                                        x.update();
+                                                                                      }}));
     list.push_back({v.name, [&of, run = v.run](int set) { run(*of.sets[std::size_t(set)]); }});
   }
   a.found.times("9 pass of " + name, a.large_name(), list, a.sets(), false, of.sets[0]->elements(),

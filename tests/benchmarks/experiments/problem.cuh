@@ -137,15 +137,13 @@ template <class Plan> class problem {
   static constexpr auto what = Plan::sums ? detail::measure::norm_and_sums : detail::measure::norm;
   void measure() const {
     static_assert(Plan::measures);
-    detail::launch(detail::measure_chunks<Plan, what>, view().chunk_count, detail::chunk_threads,
-                   stream(), view(), controls(), ds::step_call{});
+    detail::launch(detail::measure_chunks<Plan, what>, view().chunk_count, detail::chunk_threads, stream(), view(),
+                   controls(), ds::step_call{});
   }
   void control() const {
     detail::launch(detail::control_step<Plan>, 1, detail::total_threads, stream(), view(), controls(), ds::step_call{});
   }
-  void update() const {
-    detail::launch_packets(false, chunks(), stream(), detail::update_packets<Plan>{view()});
-  }
+  void update() const { detail::launch_packets(false, chunks(), stream(), detail::update_packets<Plan>{view()}); }
   void before_update() const {
     if constexpr (Plan::measures) measure();
     control();

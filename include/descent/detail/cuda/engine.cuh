@@ -33,8 +33,7 @@ template <class Plan> class cuda_engine {
               std::array<bool, Plan::slots> const& used, cuda const& backend)
       : storage(ranks, policies, backend.stream) {
     refuse_capture("the constructor");
-    auto const code = require_code(control_step<Plan>, storage.device);
-    early_ = !Plan::parallel && may_begin_early(code);
+    early_ = may_begin_early(require_code(control_step<Plan>, storage.device)) && !Plan::parallel;
     require_device_tensors(where, storage.device);
     require_device_inputs<Plan>(policies, storage.device);
     if constexpr (Plan::parallel)

@@ -46,12 +46,11 @@ void launch(void (*kernel)(Parameters...), launch_grid const& grid, int threads,
   // Not kernel<<<...>>>: its error is cudaGetLastError(), which may return an error that the caller left there.
   void* pointers[] = {const_cast<void*>(static_cast<void const*>(&arguments))...};
   auto const* const address = reinterpret_cast<void const*>(kernel);  // which the overloads of CUDA 12 and 13 share
-  require_cuda(cudaLaunchKernel(address, grid, dim3(unsigned(threads)), pointers, 0, stream),
-               "kernel launch");
+  require_cuda(cudaLaunchKernel(address, grid, dim3(unsigned(threads)), pointers, 0, stream), "kernel launch");
 }
 
-/// The same for a kernel that begins with await_work_before(): its launch overlaps with the work before it (programmatic
-/// dependent launch), if `early`, which may_begin_early() says.
+/// The same for a kernel that begins with await_work_before(): if `early`, which may_begin_early() says, its launch
+/// overlaps with the work before it (programmatic dependent launch).
 template <class... Parameters>
 void launch_early(bool early, void (*kernel)(Parameters...), launch_grid const& grid, int threads, cudaStream_t stream,
                   std::type_identity_t<Parameters> const&... arguments) {

@@ -311,8 +311,9 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       next = t + 1;
       while (next < end && absent(next) == absent(t)) ++next;
       std::int64_t const first = first_chunks_[t];
-      launch_packets(false, first_chunks_[next] - first, s,
-                     body{callers_of(v), wires, {b.all.first, 0}, on_wire_, first, wire_divisor_, zero, absent(t), flush});
+      launch_packets(
+          false, first_chunks_[next] - first, s,
+          body{callers_of(v), wires, {b.all.first, 0}, on_wire_, first, wire_divisor_, zero, absent(t), flush});
     }
   }
 

@@ -44,9 +44,7 @@ DESCENT_HD inline void add(double (&sum)[4], eight_doubles const& x) {
   for (int j = 0; j < 4; ++j) sum[j] += x.lane[j] + x.lane[j + 4];
 }
 /// |x| <= most; false for NaN.
-DESCENT_HD inline bool is_at_most(double const& x, double most) {
-  return magnitude_bits(x) <= magnitude_bits(most);
-}
+DESCENT_HD inline bool is_at_most(double const& x, double most) { return magnitude_bits(x) <= magnitude_bits(most); }
 /// Keeps the largest value of each sum and its elements.
 DESCENT_HD inline void enlarge(double (&sum)[4], eight_doubles const& x) {
   for (int j = 0; j < 4; ++j) sum[j] = larger(sum[j], larger(x.lane[j], x.lane[j + 4]));

@@ -241,9 +241,7 @@ DESCENT_HD void to_true_gradient(Real (&g)[M], [[maybe_unused]] buffers<Plan> co
 /// Sets gradients to zero.
 template <class Plan, class Real, int M = reals<Real>>
 DESCENT_HD void zero_packet(buffers<Plan> const& x, std::int64_t i, packet_extent e) {
-  Real zero[M];
-  for (auto& one : zero) one = Real(0);
-  write(x.gradient + i, zero, e);
+  write_zeros<Real, M>(x.gradient + i, e);
 }
 
 /// Updates a packet, or one element if M is 1, from element i on:

@@ -37,14 +37,6 @@ template <class T> __device__ void load_aligned(T (&x)[packet_size], T const* p)
   memcpy(x, word, sizeof x);
 }
 
-/// Stores 16 bytes at once; the compiler may split a store of a uint4 into four. Not by __stwb, whose store is ordered
-/// before the thread's later accesses.
-__device__ inline void store_words(void* p, unsigned a, unsigned b, unsigned c, unsigned d) {
-  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(a), "r"(b), "r"(c),
-               "r"(d)
-               : "memory");
-}
-
 /// Converts two floats to one word of two 16-bit elements.
 template <class T> __device__ unsigned pair_of(float low, float high) {
   if constexpr (std::is_same_v<T, half>) {
@@ -57,7 +49,9 @@ template <class T> __device__ unsigned pair_of(float low, float high) {
 }
 template <class T, class Real> __device__ void store_aligned(T* p, Real const (&r)[packet_size]) {
   if constexpr (sizeof(T) == 2 && std::is_same_v<Real, float>) {
-    store_words(p, pair_of<T>(r[0], r[1]), pair_of<T>(r[2], r[3]), pair_of<T>(r[4], r[5]), pair_of<T>(r[6], r[7]));
+    // An intrinsic, because the compiler splits a store of such a uint4 into four.
+    __stwb(reinterpret_cast<uint4*>(in_memory(p)),
+           make_uint4(pair_of<T>(r[0], r[1]), pair_of<T>(r[2], r[3]), pair_of<T>(r[4], r[5]), pair_of<T>(r[6], r[7])));
   } else {
     T x[packet_size];
     for (int j = 0; j < packet_size; ++j) x[j] = narrow<T>(r[j]);
@@ -124,6 +118,24 @@ template <class Real, int M, class T> DESCENT_HD void write(T* p, Real const (&r
   }
 }
 
+#if defined(__CUDA_ARCH__)
+inline constexpr bool in_device_code = true;
+#else
+inline constexpr bool in_device_code = false;
+#endif
+/// Writes zeros. On the device by a plain store: one of __stwb is ordered before the thread's later accesses.
+template <class Real, int M, class T> DESCENT_HD void write_zeros(T* p, packet_extent e) {
+  if constexpr (in_device_code && M == packet_size && lanes<Real> == 1 && sizeof(T) == 2) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(__cvta_generic_to_global(p)), "r"(0) : "memory");
+#endif
+  } else {
+    Real zero[M];
+    for (auto& one : zero) one = Real(0);
+    write(p, zero, e);
+  }
+}
+
 /// Reads or writes elements without conversion. On the device a packet must be whole to be written.
 template <class T, int M> DESCENT_HD void read_raw(T (&x)[M], T const* p, packet_extent e) {
 #if defined(__CUDA_ARCH__)
@@ -134,12 +146,8 @@ template <class T, int M> DESCENT_HD void read_raw(T (&x)[M], T const* p, packet
 }
 template <class T, int M> DESCENT_HD void write_raw(T* p, T const (&x)[M], packet_extent e) {
 #if defined(__CUDA_ARCH__)
-  if constexpr (M == packet_size) {
-    uint4 const word = *reinterpret_cast<uint4 const*>(x);
-    store_words(p, word.x, word.y, word.z, word.w);
-  } else {
-    *in_memory(p) = x[0];
-  }
+  if constexpr (M == packet_size) __stwb(reinterpret_cast<uint4*>(in_memory(p)), *reinterpret_cast<uint4 const*>(x));
+  else *in_memory(p) = x[0];
 #else
   for (int j = 0; j < M; ++j)
     if (j < e.size) p[j] = x[j];
