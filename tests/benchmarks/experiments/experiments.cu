@@ -8,8 +8,9 @@
 ///     nvcc -std=c++20 -O3 -arch=native -Iinclude tests/benchmarks/experiments/experiments.cu -o experiments
 ///     ./experiments [--quick] [--shapes] [results.jsonl]
 ///
-/// --shapes runs only experiment 9. --quick runs small sizes once, only to check that each variant gives the engine's bits. The exit code says whether
-/// all do. If one does not, -fmad=false tells whether the compiler only contracted a * b + c differently.
+/// --shapes runs only experiment 9. --quick runs small sizes once, only to check that each variant gives the engine's
+/// bits. The exit code says whether all do. If one does not, -fmad=false tells whether the compiler only contracted
+/// a * b + c differently.
 #include "kernels.cuh"
 #include "timing.cuh"
 
