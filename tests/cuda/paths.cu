@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 
-/// The kernels of a step in plans of many kinds; all of them must compile. guard.py reads here which updates need more
-/// than 64 registers: those with two elements of half and of float at a time. No unit has the kernels of sam,
+/// The kernels of a step in plans of many kinds; all of them must compile. guard.py reads here which updates spill:
+/// those with elements of half and of float, and one in double. No unit has the kernels of sam,
 /// gradient_ahead, L-BFGS, ESGD, lists of rows and of what ranks stage.
 ///
 ///     spills: update_packets  mixed<half, float>, adamw                  stack 24
+///     spills: update_packets  zero_grad, accumulate>                     stack 56
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>

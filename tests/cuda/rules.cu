@@ -31,8 +31,8 @@ RULE(adagrad)              // guard: loads 6 stores 4 registers 80
 RULE(adam)                 // guard: loads 8 stores 6 registers 80
 RULE(adamax)               // guard: loads 8 stores 6 registers 80
 RULE(adamw)                // guard: loads 8 stores 6 registers 80
-RULE(adan)                 // guard: loads 12 stores 10 registers 128 terms 15
-RULE(ademamix)             // guard: loads 10 stores 8 registers 128 terms 12
+RULE(adan)                 // guard: loads 12 stores 10 registers 128 terms 16
+RULE(ademamix)             // guard: loads 10 stores 8 registers 128 terms 13
 RULE(adopt)                // guard: loads 8 stores 6 registers 80
 RULE(amsgrad)              // guard: loads 10 stores 8 registers 128
 RULE(asgd)                 // guard: loads 6 stores 4 registers 80 pieces 3
@@ -54,11 +54,11 @@ RULE(momo)                 // guard: loads 6 stores 4 registers 80
 RULE(nadam)                // guard: loads 8 stores 6 registers 80
 RULE(novograd)             // guard: loads 6 stores 4 registers 80
 RULE(optimistic)           // guard: loads 6 stores 4 registers 80
-RULE(optimistic_adam)      // guard: loads 10 stores 8 registers 128
+RULE(optimistic_adam)      // guard: loads 10 stores 8 registers 128 terms 12
 RULE(padam)                // guard: loads 10 stores 8 registers 128 pieces 8
 RULE(polyak)               // guard: loads 4 stores 2 registers 80
 RULE(prodigy)              // guard: loads 10 stores 8 registers 128
-RULE(qhadam)               // guard: loads 8 stores 6 registers 80 pieces 6 terms 12
+RULE(qhadam)               // guard: loads 8 stores 6 registers 80 pieces 6 terms 13
 RULE(qhm)                  // guard: loads 6 stores 4 registers 80 pieces 4
 RULE(radam)                // guard: loads 8 stores 6 registers 80
 RULE(rmsprop)              // guard: loads 10 stores 8 registers 128 pieces 8

@@ -21,7 +21,7 @@
 ///     guard: update_packets  float, adamw, sharded<ranks, ordered_sum>  loads 8 stores 6 registers 80 ranks
 ///     guard: update_packets  master<float>, sharded<ranks               loads 8 stores 7 registers 80
 ///     guard: measure_chunks  sharded<ranks, ordered_sum>                loads 1 stores 1 registers 80 ranks narrow 4
-///     guard: update_packets  clip_l2_adam>                              loads 8 stores 6 registers 80
+///     guard: update_packets  clip_l2_adam>                              loads 8 stores 6 registers 80 terms 12
 ///     guard: update_packets  centered_adamw>                            loads 8 stores 6 registers 80
 ///     guard: update_packets  trace_lamb>                                loads 10 stores 8 registers 128 terms 12
 ///     guard: update_packets  noisy_sgd>                                 loads 6 stores 4 registers 80 pieces 4 random

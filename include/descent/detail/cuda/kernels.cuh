@@ -272,14 +272,9 @@ __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> con
     measure_pieces(v, tensor, {begin, size});
   }
 }
-/// Sums of a rule take more registers than a norm.
 template <class Plan, measure What>
-inline constexpr int measure_blocks =
-    What == measure::norm || std::is_same_v<typename Plan::real, double> || Plan::slots > 2 ? 1 : 3;
-template <class Plan, measure What>
-__global__ __launch_bounds__(chunk_threads, (measure_blocks<Plan, What>)) void measure_chunks(device_view<Plan> v,
-                                                                                              control_view<Plan> w,
-                                                                                              step_call call) {
+__global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan> v, control_view<Plan> w,
+                                                                step_call call) {
   measure_chunk<Plan, What>(v, w, call);
 }
 

@@ -84,35 +84,20 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
     }
   }
   if constexpr (What != measure::norm) {
+    Real sums[Plan::sum_count][reals<Real>];
     [[maybe_unused]] packet_state<Plan, Real> s;
     if constexpr (has_sums_of_state<rule>) s.template read<true>(x, i, e);
     to_true_gradient<Plan>(g, x, i, factor, step);
-    auto const sum_of = [&](int j) -> typename rule::template sums<Real> {
-      if constexpr (has_sums_of_state<rule>) return rule::sum(p[j], g[j], s.whole(j), k);
-      else return rule::sum(p[j], g[j], k);
-    };
-    constexpr int first = measured<Plan, What> - int(Plan::sum_count);
-    if constexpr (lanes<Real> == 1) {  // two elements at a time, which takes fewer registers
-      unsigned const counted = (e.size < packet_size ? (1u << e.size) - 1 : all_selected) & in;
-      for (int j = 0; j < 4; ++j) {
-        auto const low = sum_of(j), high = sum_of(j + 4);
-        unrolled<Plan::sum_count>([&](auto c) {
-          double const a = counted >> j & 1 ? double(real_at<Real>(low, c)) : 0;
-          double const b = counted >> (j + 4) & 1 ? double(real_at<Real>(high, c)) : 0;
-          total[first + c][j] += a + b;
-        });
-      }
-    } else {
-      Real sums[Plan::sum_count][reals<Real>];
-      for (int j = 0; j < reals<Real>; ++j) {
-        auto const sum = sum_of(j);
-        unrolled<Plan::sum_count>([&](auto c) { sums[c][j] = real_at<Real>(sum, c); });
-      }
-      unrolled<Plan::sum_count>([&](auto c) {
-        take(sums[c]);
-        add(total[first + c], each);
-      });
+    for (int j = 0; j < reals<Real>; ++j) {
+      typename rule::template sums<Real> sum;
+      if constexpr (has_sums_of_state<rule>) sum = rule::sum(p[j], g[j], s.whole(j), k);
+      else sum = rule::sum(p[j], g[j], k);
+      unrolled<Plan::sum_count>([&](auto c) { sums[c][j] = real_at<Real>(sum, c); });
     }
+    unrolled<Plan::sum_count>([&](auto c) {
+      take(sums[c]);
+      add(total[measured<Plan, What> - Plan::sum_count + c], each);
+    });
   }
 }
 
