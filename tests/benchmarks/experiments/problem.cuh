@@ -117,6 +117,11 @@ template <class Plan> class problem {
     for (auto const& b : storage_.owned(0))
       if (b.at) require_cuda(cudaMemsetAsync(b.at, 0, std::size_t(arena_size_ * b.size), stream()), "cudaMemsetAsync");
     launch_packets(false, storage_.rule_chunks, stream(), start_packets<Plan>{storage_.view});
+    if constexpr (Plan::sums) {  // the terms of the first sums
+      group_batch<typename Plan::rule> batch{0, 1, 0, {}};
+      batch.entry[0] = entry{};
+      launch(set_step_groups<Plan>, 1, total_threads, stream(), storage_.view, storage_.controls(), batch);
+    }
     require_cuda(cudaStreamSynchronize(stream()), "reset");
   }
 
