@@ -61,7 +61,7 @@ contract=$(ls "$here"/contract/*.cu | wc -l)
 examples=$(ls "$here"/../examples/*.cu | wc -l)
 # no_code, gpu_network, c_api, separate, jax_device, client, experiments, and two more runs of train
 all=$((2 * device + 3 * ranks + contract + examples + 9))
-expect "$all passed, 0 failed" 0 PATH="$PATH"
+expect "$all passed, 0 failed" 0 AT_ONCE=4
 expect "$((all - 2)) passed, 2 failed" 1 FAILING=step
 expect "$((all - 3)) passed, 1 failed" 1 MISSING=overlap_test
 expect "$((all - 3)) passed, 3 failed" 1 LEARNED=95.9

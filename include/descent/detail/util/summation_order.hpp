@@ -15,7 +15,7 @@ namespace descent::detail {
 
 inline constexpr int chunk_threads = 256, total_threads = 512, warp = 32;
 
-/// The order of magnitudes, in which NaN is the largest. The sign is left out, because abs() of a NaN keeps it on GPUs.
+/// The order of magnitudes, in which NaN is the largest. Without the sign: a GPU may leave it in a NaN after abs().
 DESCENT_HD inline std::uint64_t magnitude_bits(double x) { return __builtin_bit_cast(std::uint64_t, x) << 1; }
 
 /// The larger of two numbers that are +0 or above. NaN if either is NaN.
