@@ -11,7 +11,10 @@
 #include "parts/options.hpp"
 #include "parts/program.hpp"
 #include "parts/random.hpp"
+#include "parts/run_file.hpp"
 #include "parts/share.hpp"
+#include "parts/stop.hpp"
+#include "parts/training_state.hpp"
 
 #include <descent/descent.hpp>
 
@@ -51,15 +54,40 @@ history train(Device& device, network<Device, Value>& net, options const& o, std
   auto const steps = total_steps(o, data.train);
   auto opt = make_optimizer(net.parameters(), rule, o.rate(rule, steps), o.clip, device.backend(), policies...);
 
-  history result{name, {}};
+  training_state at;
+  run_file const file{o, data};
+  if (file.resumes()) {
+    file.load(opt, at);
+    go_to(at.place, batches);
+    net.set_totals(at.totals);
+    out.resume(at.epochs, at.step);
+    if (at.step == steps && file.saves()) file.save(opt, at);
+  }
   typename Device::stopwatch all_of_it{device}, optimizer_only{device};
-  std::int64_t step = 0;
 
-  for (int epoch = 1; step < steps; ++epoch) {
-    std::int64_t seen = 0;
-
+  // Takes the measurements of the steps since the last call.
+  auto const measure = [&, first = at.step, skipped = at.skipped] {
+    at.seconds += all_of_it.take_seconds();
+    at.optimizer_seconds += optimizer_only.take_seconds();
+    if (at.step == first) return;
+    auto const report = opt.report();
+    if (report.skipped < at.step - first) at.learning_rate = report.learning_rate;
+    at.gradient_norm = report.grad_norm;
+    at.skipped = skipped + report.skipped;
+  };
+  auto const save = [&] {
+    all_of_it.stop();
+    measure();
+    at.totals = net.totals();
+    at.place = place_of(batches);
+    file.save(opt, at);
     all_of_it.start();
-    for (auto const& batch : batches.epoch()) {
+  };
+
+  while (at.step < steps || at.seen > 0) {
+    all_of_it.start();
+    while (at.step < steps && at.seen < data.train.count()) {  // false at once if it was stopped after these steps
+      auto const batch = batches.next();
       int const rows = int(batch.global_size());
       for (int k = 0; k < mine.pieces; ++k) {
         net.forward(rows_of(batch, data.train).part(mine.own_piece(rows, k)));
@@ -71,30 +99,34 @@ history train(Device& device, network<Device, Value>& net, options const& o, std
         opt.step();
         optimizer_only.stop();
       }
-      seen += rows;
-      out.progress(++step, batches.report().waited);
-      if (step == steps) break;
+      at.seen += rows;
+      out.progress(++at.step, batches.report().waited);
+
+      bool const stop = stop_asked() && at.step < steps;
+      if (file.due(at) || (stop && file.saves())) save();
+      if (stop) throw stopped(file.how_to_resume(at));
     }
     all_of_it.stop();
+    measure();
 
     auto const [loss, correct] = net.take_totals();
     auto const [test_loss, test_accuracy] = test(net, data.test, test_batches, mine);
-    auto const report = opt.report();
-    result.epochs.push_back({.epoch = epoch,
-                             .steps = step,
-                             .train_loss = mine.sum(loss) / seen,
-                             .train_accuracy = 100 * mine.sum(double(correct)) / seen,
-                             .test_loss = test_loss,
-                             .test_accuracy = test_accuracy,
-                             .learning_rate = report.learning_rate,
-                             .gradient_norm = report.grad_norm,
-                             .skipped = report.skipped,
-                             .seconds = all_of_it.take_seconds(),
-                             .optimizer_seconds = optimizer_only.take_seconds()});
-    out.end_epoch(result.last());
+    at.epochs.push_back({.epoch = int(at.epochs.size()) + 1,
+                         .steps = at.step,
+                         .train_loss = mine.sum(loss) / at.seen,
+                         .train_accuracy = 100 * mine.sum(double(correct)) / at.seen,
+                         .test_loss = test_loss,
+                         .test_accuracy = test_accuracy,
+                         .learning_rate = at.learning_rate,
+                         .gradient_norm = at.gradient_norm,
+                         .skipped = at.skipped,
+                         .seconds = std::exchange(at.seconds, 0),
+                         .optimizer_seconds = std::exchange(at.optimizer_seconds, 0)});
+    at.seen = 0;
+    out.end_epoch(at.epochs.back());
   }
   if (o.workers > 0) out.say("data: " + batches.report().bottleneck());
-  return result;
+  return {name, at.epochs};
 }
 
 /// The same with a new network.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "parts/arguments.hpp"
+#include "parts/hash.hpp"
 #include "parts/output.hpp"
 #include "train.hpp"
 
@@ -40,7 +41,7 @@ ranks
                      of them after it); with ordered sums
   --micro-batches N  backward passes that each rank makes of its part of a batch (default: 1)
 
-The optimizer is adamw, in float. All other options are those of train:
+The optimizer is adamw, in float. All other options are those of train, without --save, --every and --resume:
 
 )";
 
@@ -95,13 +96,6 @@ history train_on_ranks(Device& device, Comm& comm, network<Device, float>& net, 
 }
 // end
 
-/// Fowler, Noll and Vo's hash FNV-1a.
-inline std::uint64_t hash_of(std::string const& bytes) {
-  std::uint64_t h = 0xcbf29ce484222325;
-  for (unsigned char const byte : bytes) h = (h ^ byte) * 0x100000001b3;
-  return h;
-}
-
 /// Prints the hash of the parameters, which must be the same on every rank, and writes them to a file as they are in
 /// memory.
 template <class Device, class Comm>
@@ -112,9 +106,7 @@ void keep_parameters(Device& device, Comm& comm, std::vector<float> const& value
   for (double const half : {double(hash >> 32), double(hash & 0xffffffff)})
     if (sum_over_ranks(device, comm, half) != comm.size() * half)
       throw std::runtime_error("ranks end with different parameters");
-  char text[64];
-  std::snprintf(text, sizeof text, "\nparameters %016llx on ", static_cast<unsigned long long>(hash));
-  out.say(text + std::to_string(comm.size()) + (comm.size() == 1 ? " rank" : " ranks"));
+  out.say("\nparameters " + hex(hash) + " on " + std::to_string(comm.size()) + (comm.size() == 1 ? " rank" : " ranks"));
   if (comm.rank() != 0) return;
   write_file(std::filesystem::path{folder} / "parameters.bin", bytes);
 }
@@ -128,6 +120,7 @@ template <class Device, class Comm> void run_rank(Comm& comm, std::vector<std::s
     if (first) std::fputs((rank_help + help_text()).c_str(), stdout);
     return;
   }
+  if (!o.save.empty() || !o.resume.empty()) fail("--save, --every and --resume are options of train only");
   if (o.storage != precision::float_) fail("--precision must be float on several ranks, is " + to_string(o.storage));
   if (r.policy == "single" && comm.size() > 1)
     fail("--policy single is for one rank, there are " + std::to_string(comm.size()));

@@ -9,8 +9,8 @@
 # contraction, where it agrees within 4 ulp. Without contraction, tests also run under the tools of compute-sanitizer,
 # if it is installed.
 #
-# Needs doctest. Tests of missing libraries are left out: NCCL (PyTorch's is enough), a BLAS, zlib (the main job). FLAGS
-# may say where the libraries are.
+# Needs doctest. Tests of missing libraries are left out: NCCL (PyTorch's is enough), a BLAS, zlib (the main job),
+# nlohmann-json and xxHash (files). FLAGS may say where the libraries are.
 #
 # Environment variables, with defaults in parentheses:
 #   GATHERED   the folder that --gather filled on a machine with the packages of tests/setup.sh
@@ -34,11 +34,12 @@ gather_library() {
   ldd "$library" | sed -n '/gfortran\|quadmath/s/.*=> \([^ ]*\).*/\1/p' | xargs -r cp -L -t "$1/lib"
 }
 gather() {
-  mkdir -p "$1/include/doctest" "$1/lib" || return 1
-  for header in doctest/doctest.h zlib.h zconf.h cblas.h openblas_config.h; do
+  mkdir -p "$1/include/doctest" "$1/include/nlohmann" "$1/lib" || return 1
+  for header in doctest/doctest.h zlib.h zconf.h cblas.h openblas_config.h xxhash.h nlohmann/json.hpp; do
     path=$(echo "#include <$header>" | g++ -x c++ -M - | tr ' ' '\n' | grep "/$header\$") &&
       cp -L "$path" "$1/include/$header" || return 1
   done
+  cp -LR "$(dirname "$path")/." "$1/include/nlohmann" || return 1
   gather_library "$1" openblas && gather_library "$1" z && du -sh "$1"
 }
 if [ "$1" = --gather ]; then
@@ -83,12 +84,14 @@ if ! with nccl.h && [ -n "$nccl" ]; then
   common="$common $(in_folder "$nccl") -L$build/lib"
 fi
 has_nccl=$(there nccl.h) has_blas=$(there cblas.h) has_zlib=$(there zlib.h)
+has_json=$(there nlohmann/json.hpp) && [ -n "$(there xxhash.h)" ] || has_json=
 # An architecture that this device cannot run. The program has no PTX, which the driver could compile.
 case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
 {
   for source in gpu/*_test.cu; do
     name=$(basename "$source" _test.cu)
     wanted "$name" || continue
+    [ "$name" != saved ] || [ "$has_json" ] || continue
     libraries=
     if [ "$name" = matrix ]; then
       [ "$has_blas" ] || continue
@@ -107,6 +110,7 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
   # NCCL may be missing. Ranks share a device if there are not enough.
   for source in nccl/*_test.cu; do
     name=$(basename "$source" _test.cu)
+    [ "$name" != rank_files ] || [ "$has_json" ] || continue
     ! wanted "$name" || [ ! "$has_nccl" ] || echo "$name exact $source nccl/main.cpp $flags -fmad=false -lnccl"
   done
   if [ -z "$TESTS" ]; then
@@ -128,7 +132,7 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
     # Other launches of the update give the same bits, for grids of any size.
     echo "experiments exact benchmarks/experiments/experiments.cu $flags -fmad=false"
     # The examples, the main job among them, which take too long on a device in software.
-    if [ "$has_blas" ] && [ "$has_zlib" ]; then
+    if [ "$has_blas" ] && [ "$has_zlib" ] && [ "$has_json" ]; then
       parts= optimizers=
       for source in ../examples/parts/*.cpp $([ -n "$RUN" ] || echo ../examples/optimizers/*.cu); do
         object=$build/${source##*/}.o

@@ -9,7 +9,7 @@ has_nvcc() { [ -x "$CUDA_HOME/bin/nvcc" ]; }
 has_nvcc || echo "The CUDA Toolkit in $CUDA_HOME has no nvcc: only the host part is built; install all of it for the rest."
 
 packages="g++ meson ninja-build pkg-config cmake python3 doctest-dev libtbb-dev libopenblas-dev zlib1g-dev
-  libopenmpi-dev openmpi-bin iproute2 ccache ${more_packages-}"
+  libopenmpi-dev openmpi-bin nlohmann-json3-dev libxxhash-dev iproute2 ccache ${more_packages-}"
 
 missing_of() {
   for package in "$@"; do

@@ -5,12 +5,16 @@
 #include "dataset.hpp"
 #include "random.hpp"
 #include "share.hpp"
+#include "training_state.hpp"
 
 #include <descent/data/loader.hpp>
 #include <descent/data/order.hpp>
 #include <descent/data/sources.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace example {
@@ -56,6 +60,19 @@ template <class Device, class Order>
 auto batches_of(labelled_images const& images, ds::batches const& cut, Order const& order, Device const& device,
                 ds::workers const& workers = {}, share const& mine = {}) {
   return ds::loader{source_of(images), cut, order, workers, ds::rank_slice{mine.rank, mine.ranks}, device.backend()};
+}
+
+/// The place of the next batch.
+template <class Loader> loader_place place_of(Loader& batches) {
+  loader_place place;
+  batches.save([&]<class T>(std::string const&, std::span<T const> piece) {
+    std::ranges::copy(piece, piece_of<T>(place).begin());
+  });
+  return place;
+}
+/// Goes on there. Throws std::invalid_argument if it is the place of another loader.
+template <class Loader> void go_to(loader_place place, Loader& batches) {
+  batches.load([&]<class T>(std::string const&, std::span<T const>) { return piece_of<T>(place); });
 }
 
 template <class Batch> image_rows rows_of(Batch const& batch, labelled_images const& images) {

@@ -16,6 +16,12 @@ constexpr int bar_width = 40;
 
 console::console(std::FILE* to) : to_{to}, terminal_{to && isatty(fileno(to)) != 0} {}
 
+console::~console() {
+  if (!to_) return;
+  clear_bar();
+  std::fflush(to_);
+}
+
 void console::say(std::string const& line) {
   if (!to_) return;
   clear_bar();
@@ -25,10 +31,16 @@ void console::say(std::string const& line) {
 
 void console::begin_run(std::string const& title, std::int64_t total_steps) {
   total_steps_ = total_steps;
+  first_step_ = 0;
   started_ = drawn_ = clock::now();
   say("\n" + title);
   say("epoch  train: loss   acc %  test: loss   acc %      rate  gradient  skipped  seconds  step "
       "%");
+}
+
+void console::resume(std::vector<epoch_record> const& epochs, std::int64_t step) {
+  first_step_ = step;
+  for (auto const& e : epochs) end_epoch(e);
 }
 
 void console::progress(std::int64_t step, double waited) {
@@ -37,10 +49,11 @@ void console::progress(std::int64_t step, double waited) {
   bar_shown_ = true;
 
   double const done = double(step) / double(total_steps_);
+  double const left = double(total_steps_ - step) / double(step - first_step_);
   double const passed = std::chrono::duration<double>(drawn_ - started_).count();
   std::string const bar(std::size_t(bar_width * done), '=');
   std::fprintf(to_, "\r  [%-*s] step %lld of %lld, %.0f s to go, %.0f %% waiting for data ", bar_width, bar.c_str(),
-               static_cast<long long>(step), static_cast<long long>(total_steps_), passed * (1 - done) / done,
+               static_cast<long long>(step), static_cast<long long>(total_steps_), passed * left,
                100 * waited / passed);
   std::fflush(to_);
 }

@@ -17,9 +17,14 @@ class console {
  public:
   /// Prints nothing if `to` is null.
   explicit console(std::FILE* to);
+  console(console const&) = delete;
+  console& operator=(console const&) = delete;
+  ~console();
 
   void say(std::string const& line);
   void begin_run(std::string const& title, std::int64_t total_steps);
+  /// The run goes on after this step; prints the lines of the epochs before it.
+  void resume(std::vector<epoch_record> const& epochs, std::int64_t step);
   /// `waited`: seconds in which the training waited for data.
   void progress(std::int64_t step, double waited);
   void end_epoch(epoch_record const& record);
@@ -32,7 +37,7 @@ class console {
 
   std::FILE* to_;
   bool terminal_, bar_shown_ = false;
-  std::int64_t total_steps_ = 1;
+  std::int64_t total_steps_ = 1, first_step_ = 0;
   clock::time_point started_, drawn_;
 };
 

@@ -52,6 +52,7 @@ class cpu {
   }
 
   template <class T> std::vector<T> const& to_host(std::vector<T> const& data) const { return data; }
+  template <class T> void to_device(std::vector<T> const& from, std::vector<T>& to) const { to = from; }
   template <class T> void set_zero(std::vector<T>& data) const { std::fill(data.begin(), data.end(), T{}); }
 
   /// Sums the time between starts and stops.

@@ -96,6 +96,11 @@ class gpu {
     check(cudaStreamSynchronize(stream_));
     return data;
   }
+  /// As many elements as there are. Synchronises.
+  template <class T> void to_device(std::vector<T> const& from, device_array<T>& to) const {
+    check(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), cudaMemcpyHostToDevice, stream_));
+    check(cudaStreamSynchronize(stream_));
+  }
   template <class T> void set_zero(device_array<T>& data) const {
     check(cudaMemsetAsync(data.data(), 0, data.bytes(), stream_));
   }

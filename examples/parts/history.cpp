@@ -24,12 +24,20 @@ double history::optimizer_share() const {
   return sum / seconds();
 }
 
+epoch_numbers numbers_of(epoch_record const& e) {
+  return {double(e.epoch), double(e.steps), e.train_loss,      e.train_accuracy, e.test_loss,        e.test_accuracy,
+          e.learning_rate, e.gradient_norm, double(e.skipped), e.seconds,        e.optimizer_seconds};
+}
+
+epoch_record record_of(epoch_numbers const& n) {
+  return {int(n[0]), std::int64_t(n[1]), n[2], n[3], n[4], n[5], n[6], n[7], std::int64_t(n[8]), n[9], n[10]};
+}
+
 std::string to_csv(std::vector<history> const& runs) {
   std::ostringstream csv;
-  csv << "optimizer,epoch,steps,train_loss,train_accuracy,test_loss,test_accuracy,learning_rate,"
-         "gradient_norm,"
-         "skipped,seconds,optimizer_seconds\n"
-      << std::setprecision(9);
+  csv << "optimizer";
+  for (auto const* column : epoch_columns) csv << ',' << column;
+  csv << '\n' << std::setprecision(9);
   for (auto const& run : runs)
     for (auto const& e : run.epochs)
       csv << run.name << ',' << e.epoch << ',' << e.steps << ',' << e.train_loss << ',' << e.train_accuracy << ','

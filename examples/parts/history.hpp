@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +19,14 @@ struct epoch_record {
   std::int64_t skipped;               // steps so far with a non-finite gradient
   double seconds, optimizer_seconds;  // of this epoch, without the test
 };
+
+/// The columns of an epoch in a file, and their numbers, which a double holds exactly.
+inline constexpr std::array epoch_columns{"epoch",     "steps",         "train_loss",       "train_accuracy",
+                                          "test_loss", "test_accuracy", "learning_rate",    "gradient_norm",
+                                          "skipped",   "seconds",       "optimizer_seconds"};
+using epoch_numbers = std::array<double, epoch_columns.size()>;
+epoch_numbers numbers_of(epoch_record const& e);
+epoch_record record_of(epoch_numbers const& numbers);
 
 /// One training run, from the first epoch to the last.
 struct history {

@@ -7,6 +7,7 @@
 #include "layer_sizes.hpp"
 #include "random.hpp"
 #include "softmax.hpp"
+#include "training_state.hpp"
 
 #include <descent/parameters.hpp>
 
@@ -109,19 +110,26 @@ template <class Device, class Value> class network {
     return all;
   }
 
-  struct totals {
+  struct sums {
     double loss;
     std::int64_t correct;
   };
 
   /// Sums over all images since the last call. Waits for the device.
-  totals take_totals() {
+  sums take_totals() {
     auto const loss = device_.to_host(loss_);
     auto const correct = device_.to_host(correct_);
     device_.set_zero(loss_);
     device_.set_zero(correct_);
     return {std::accumulate(loss.begin(), loss.end(), 0.0),
             std::accumulate(correct.begin(), correct.end(), std::int64_t{0})};
+  }
+
+  /// The sums before they are added up, to be put back into another network. Waits for the device.
+  totals_by_place totals() const { return {device_.to_host(loss_), device_.to_host(correct_)}; }
+  void set_totals(totals_by_place const& saved) {
+    device_.to_device(saved.loss, loss_);
+    device_.to_device(saved.correct, correct_);
   }
 
  private:

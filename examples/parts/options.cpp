@@ -58,6 +58,11 @@ std::string hyperparameter_of(std::string option) {
   return option.substr(2);
 }
 
+std::string path(std::string const& name, std::string const& text) {
+  if (text.empty()) fail(name + " needs the path of a file");
+  return text;
+}
+
 using setter = void (*)(options& o, std::string const& name, std::string const& text);
 
 std::map<std::string, setter> const setters{
@@ -74,6 +79,9 @@ std::map<std::string, setter> const setters{
     {"--steps", [](auto& o, auto& name, auto& text) { o.steps = integer(name, text, 1, 1 << 30); }},
     {"--seed",
      [](auto& o, auto& name, auto& text) { o.seed = integer(name, text, std::uint64_t{0}, ~std::uint64_t{0}); }},
+    {"--save", [](auto& o, auto& name, auto& text) { o.save = path(name, text); }},
+    {"--every", [](auto& o, auto& name, auto& text) { o.every = integer(name, text, 1, 1 << 30); }},
+    {"--resume", [](auto& o, auto& name, auto& text) { o.resume = path(name, text); }},
     {"--out", [](auto& o, auto&, auto& text) { o.out = text; }},
 };
 
@@ -97,8 +105,10 @@ optimizer_choice parse_optimizer(std::string const& text, hyperparameter_values 
   return choice;
 }
 
-options parse_options(std::vector<std::string> const& arguments) {
+options parse_options(std::vector<std::string> const& arguments, std::string const& program) {
   options o;
+  o.command = arguments;
+  o.command.insert(o.command.begin(), program);
   std::string optimizers;
   hyperparameter_values for_all;
   auto const all = all_hyperparameters();
@@ -130,6 +140,10 @@ options parse_options(std::vector<std::string> const& arguments) {
            joined(common_rule_names(), ", "));
   }
   for (auto const& [name, value] : for_all) require_some_use(name, o.optimizers);
+
+  if (o.every > 0 && o.save.empty()) fail("--every needs --save");
+  if (o.optimizers.size() > 1 && (!o.save.empty() || !o.resume.empty()))
+    fail("--save and --resume are for one optimizer, there are " + std::to_string(o.optimizers.size()));
   return o;
 }
 
@@ -164,6 +178,13 @@ training
   --steps N          stop after N steps
   --seed N           of the initial weights and the order of images (default: 1)
 
+stop and go on
+  --save FILE        save the run after each epoch, at the end, and when Ctrl-C stops it
+  --every N          save it after every N steps instead of each epoch
+  --resume FILE      go on with a saved run, to the same bits as one that was never stopped. Give its
+                     options again; --save, --every, --out and --workers may differ, and with
+                     --schedule constant also --epochs and --steps
+
 output
   --out DIR          where curves.csv and curves.svg go (default: results)
   --help             this text
@@ -192,8 +213,26 @@ examples
   train
   train --compare common
   train --data fashion --optimizer lion --precision bfloat16 --schedule linear --warmup 500
+  train --save run.safetensors
+  train --save run.safetensors --resume run.safetensors
 )";
   return text.str();
+}
+
+std::string resume_command(options const& o) {
+  std::string line;
+  auto const add = [&](std::string const& word) { line += (line.empty() ? "" : " ") + for_shell(word); };
+  for (auto word = o.command.begin(); word != o.command.end(); ++word) {
+    bool const is_option = word->starts_with("--"), with_value = word->find('=') != word->npos;
+    bool const apart = is_option && !with_value && word + 1 != o.command.end();
+    if (*word != "--resume" && !word->starts_with("--resume=")) {
+      add(*word);
+      if (apart) add(word[1]);
+    }
+    word += apart;
+  }
+  add("--resume"), add(o.save);
+  return line;
 }
 
 std::string to_string(precision p) { return spelling_of(precisions, p); }

@@ -45,8 +45,12 @@ struct options {
   std::int64_t steps = 0;
   std::uint64_t seed = 1;
 
+  std::string save, resume;  // files; empty: none
+  std::int64_t every = 0;    // steps; 0: once per epoch
+
   std::string out = "results";
   bool help = false;
+  std::vector<std::string> command;  // the whole command line
 
   /// The learning rate of an optimizer over a run of `total` steps.
   rate_schedule rate(any_rule const& rule, std::int64_t total) const {
@@ -55,9 +59,12 @@ struct options {
 };
 
 /// Parses the arguments, without the program's name. Throws std::invalid_argument with the mistake and what is allowed.
-options parse_options(std::vector<std::string> const& arguments);
+options parse_options(std::vector<std::string> const& arguments, std::string const& program = "train");
 
 std::string help_text();
+
+/// The same command line for a shell, with --resume and the file of --save.
+std::string resume_command(options const& o);
 
 /// As on the command line.
 std::string to_string(precision p);

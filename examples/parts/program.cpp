@@ -5,6 +5,7 @@
 #include "chart.hpp"
 #include "claim.hpp"
 #include "output.hpp"
+#include "stop.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -126,6 +127,9 @@ int exit_status(std::string const& program, std::function<void()> const& run) tr
   run();
   flush_output();
   return 0;
+} catch (stopped const& stop) {
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), stop.what());
+  return 130;
 } catch (std::invalid_argument const& error) {
   std::fprintf(stderr, "%s: %s\n%s --help lists the options\n", program.c_str(), error.what(), program.c_str());
   return 2;
@@ -135,8 +139,9 @@ int exit_status(std::string const& program, std::function<void()> const& run) tr
 }
 
 int run_program(int argc, char** argv, trainer const& train) {
+  stop_signals const signals;
   return exit_status("train", [&] {
-    auto const o = parse_options({argv + 1, argv + argc});
+    auto const o = parse_options({argv + 1, argv + argc}, argv[0]);
     if (o.help) std::fputs(help_text().c_str(), stdout);
     else train_and_draw(o, train);
   });

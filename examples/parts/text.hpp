@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <string>
@@ -40,6 +42,17 @@ inline std::string joined(std::vector<std::string> const& words, std::string con
   std::string text;
   for (auto const& word : words) text += (text.empty() ? "" : separator) + word;
   return text;
+}
+
+/// As one word of a command line.
+inline std::string for_shell(std::string const& word) {
+  auto const plain = [](unsigned char c) {
+    return std::isalnum(c) || std::string_view{"_@%+=:,./-"}.find(char(c)) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
+  std::string text = "'";
+  for (char const c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
 }
 
 }  // namespace example

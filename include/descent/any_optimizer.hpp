@@ -4,6 +4,7 @@
 
 #include <descent/any_elements.hpp>
 #include <descent/detail/optimizer/erased.hpp>
+#include <descent/detail/optimizer/optimizer_part.hpp>
 #include <descent/parameters.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/report.hpp>
@@ -122,6 +123,7 @@ class any_optimizer {
   }
 
  private:
+  friend struct detail::run_access;
   detail::any_engine& alive() const {
     if (!of_) detail::refuse_call("any_optimizer", "it is empty, or was moved from");
     return *of_;

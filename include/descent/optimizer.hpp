@@ -24,7 +24,8 @@ namespace descent {
 
 namespace detail {
 struct lr_sweeper;
-}
+struct run_access;
+}  // namespace detail
 
 /// Applies a rule, with its policies, to a list of parameters, one training step at a time.
 ///
@@ -268,6 +269,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
 
  private:
   friend struct detail::lr_sweeper;
+  friend struct detail::run_access;
   optimizer(tensors const& where, optimizer const& old)
       : optimizer_base(where, old.core_.groups[0].rule), accepted_(core_.groups), policies_(old.policies_),
         used_(old.used_), round_(old.round_) {

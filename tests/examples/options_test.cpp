@@ -128,6 +128,35 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
           "\"tanh3\" is none");
 }
 
+TEST_CASE("options: --save, --every and --resume are for one optimizer") {
+  auto const o = parse_options(words("--save a --every 3 --resume b"));
+  CHECK(o.save == "a");
+  CHECK(o.every == 3);
+  CHECK(o.resume == "b");
+  CHECK(parse_options({}).save.empty());
+  CHECK(parse_options(words("--compare sgd --save a")).optimizers.size() == 1);
+  rejects("--every 3", "--every needs --save");
+  rejects("--every 3 --resume b", "--every needs --save");
+  rejects("--every 0 --save a", "--every must be an integer from 1 to 1073741824, is \"0\"");
+  rejects("--save=", "--save needs the path of a file");
+  rejects("--resume=", "--resume needs the path of a file");
+  rejects("--compare sgd,adam --save a", "--save and --resume are for one optimizer, there are 2");
+  rejects("--compare common --resume a", "--save and --resume are for one optimizer, there are 8");
+}
+
+TEST_CASE("options: the command line that resumes is the same one with the saved file") {
+  auto const resumes = [](std::vector<std::string> const& arguments) {
+    return resume_command(parse_options(arguments, "./train"));
+  };
+  CHECK(resumes(words("--save a.b")) == "./train --save a.b --resume a.b");
+  CHECK(resumes(words("--resume b --batch 8 --save=a --resume=c --seed=3")) ==
+        "./train --batch 8 --save=a --seed=3 --resume a");
+  CHECK(resumes(words("--out --resume --save a")) == "./train --out --resume --save a --resume a");
+  CHECK(resumes({"--save", "it's a file"}) == "./train --save 'it'\\''s a file' --resume 'it'\\''s a file'");
+  CHECK(resumes({"--optimizer", "sgd:lr=0.1", "--save", "$x"}) ==
+        "./train --optimizer sgd:lr=0.1 --save '$x' --resume '$x'");
+}
+
 TEST_CASE("options: the help names every rule and every hyperparameter") {
   auto const help = help_text();
   for (auto const& name : rule_names()) {

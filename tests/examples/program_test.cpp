@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: MIT
 #include "../../examples/parts/output.hpp"
 #include "../../examples/parts/program.hpp"
+#include "../../examples/parts/stop.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
@@ -78,6 +81,53 @@ TEST_CASE("program: status 1 for a training whose loss is not finite, with its p
   CHECK(run({"--compare", "sgd,adam", "--out", directory.string()}, diverge) == 1);
   CHECK(fs::file_size(directory / "curves.csv") > 100);
   fs::remove_all(directory);
+}
+
+TEST_CASE("program: status 130 for a training that was stopped, and no curves") {
+  auto const directory = fs::temp_directory_path() / ("descent-stopped-" + std::to_string(getpid()));
+  auto const stops = [](auto&&...) -> history {
+    std::raise(SIGINT);
+    if (stop_asked()) throw stopped("stopped");
+    return {};
+  };
+  CHECK(run({"--out", directory.string()}, stops) == 130);
+  CHECK_FALSE(fs::exists(directory));
+  CHECK_FALSE(stop_asked());
+}
+
+TEST_CASE("program: the first signal is noted, the next one ends the process, one that was ignored stays so") {
+  auto const ended_by = [](void (*run)()) {
+    pid_t const child = fork();
+    if (child == 0) {
+      std::signal(SIGINT, SIG_DFL);
+      std::signal(SIGTERM, SIG_DFL);
+      run();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  };
+  CHECK(ended_by([] {
+          stop_signals const signals;
+          std::raise(SIGTERM);
+          if (!stop_asked()) std::raise(SIGKILL);
+        }) == 0);
+  CHECK(ended_by([] {
+          stop_signals const signals;
+          std::raise(SIGTERM), std::raise(SIGINT);
+        }) == SIGINT);
+  CHECK(ended_by([] {
+          std::signal(SIGINT, SIG_IGN);
+          stop_signals const signals;
+          std::raise(SIGINT);
+          if (stop_asked()) std::raise(SIGKILL);
+          std::raise(SIGTERM), std::raise(SIGINT);
+        }) == 0);
+  CHECK(ended_by([] {
+          { stop_signals const signals; }
+          std::raise(SIGINT);
+        }) == SIGINT);
 }
 
 TEST_CASE("program: status 1 where stdout is full") {

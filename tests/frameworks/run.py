@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
 """usage: run.py torch|program|jax folder c_api-library compiler [argument...]
+       run.py state folder torch_state compiler
 
 Builds examples/torch (the extension; with `program` the libtorch program) or examples/jax with the user's build.py, and
-tests it. It takes a Python that has the framework: what DESCENT_TORCH_PYTHON or DESCENT_JAX_PYTHON names, this one, or
-that of a virtual environment in `folder`, where pip installs the framework at the first run. Without PyPI or enough
-space the test is skipped."""
+tests it. With `state`, tests the conversion of checkpoints in examples/torch; torch_state is the program of
+torch_state.cpp. It takes a Python that has the framework: what DESCENT_TORCH_PYTHON or DESCENT_JAX_PYTHON names, this
+one, or that of a virtual environment in `folder`, where pip installs the framework at the first run. Without PyPI or
+enough space the test is skipped."""
 import fcntl
 import os
 import pathlib
@@ -15,13 +17,15 @@ import sys
 import tempfile
 import venv
 
-requirements = {"torch": ["torch==2.15.0"], "jax": ["jax==0.10.2", "optax==0.2.8"]}
+requirements = {"torch": ["torch==2.15.0", "safetensors==0.8.0", "numpy==2.4.6"],
+                "jax": ["jax==0.10.2", "optax==0.2.8"]}
 gigabytes = {"torch": 10, "jax": 2}  # on PyPI, PyTorch for Linux comes with CUDA's libraries
 
 what, folder, library, compiler, *arguments = sys.argv[1:]
 here = pathlib.Path(__file__).resolve().parent
 framework = "jax" if what == "jax" else "torch"
 example = here.parent.parent / "examples" / framework
+needed = requirements[framework][:1] if what in ("torch", "program") else requirements[framework]
 
 
 def skip(why):
@@ -30,7 +34,7 @@ def skip(why):
 
 
 def has_framework(python):
-    names = [wanted.partition("==")[0] for wanted in requirements[framework]]
+    names = [wanted.partition("==")[0] for wanted in needed]
     look = f"import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, {names})))"
     return subprocess.run([python, "-c", look], check=False).returncode == 0
 
@@ -40,13 +44,13 @@ def installed(home):
     wanted, done = requirements[framework], home / "installed"
     home.parent.mkdir(parents=True, exist_ok=True)
     with open(home.with_suffix(".lock"), "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two tests need PyTorch
+        fcntl.flock(lock, fcntl.LOCK_EX)  # three tests need PyTorch
         if done.exists() and done.read_text(encoding="utf-8").split() == wanted:
             return home / "bin" / "python"
-        if shutil.disk_usage(home.parent).free < gigabytes[framework] * 1e9:
+        if not done.exists() and shutil.disk_usage(home.parent).free < gigabytes[framework] * 1e9:
             skip(f"there is no {framework}, and {home} needs {gigabytes[framework]} GB to install it")
         try:
-            venv.create(home, clear=True, with_pip=True)
+            venv.create(home, clear=not done.exists(), with_pip=True)
         except (subprocess.CalledProcessError, OSError) as error:
             skip(f"there is no {framework}, and no virtual environment can be made: {error}")
         try:
@@ -64,7 +68,7 @@ def installed(home):
 variable = f"DESCENT_{framework.upper()}_PYTHON"
 python = os.environ.get(variable)
 if python and not has_framework(python):
-    sys.exit(f"{python}, which {variable} names, does not have {' and '.join(requirements[framework])}")
+    sys.exit(f"{python}, which {variable} names, does not have {' and '.join(needed)}")
 if not python:
     python = sys.executable if has_framework(sys.executable) else installed(pathlib.Path(folder) / framework)
 
@@ -81,6 +85,8 @@ with tempfile.TemporaryDirectory() as scratch:
         case "torch":
             run(python, example / "build.py", "extension", library, out)
             run(python, here / "torch_test.py", out)
+        case "state":
+            run(python, here / "torch_state.py", library)
         case "program":
             run(python, example / "build.py", "program", out, *arguments)
             run(out)

@@ -17,6 +17,7 @@ any_elements.hpp policies schedules
 detail/rule detail/step
 rules transforms detail/ranks detail/matrix detail/optimizer
 presets detail/host detail/cuda
+detail/optimizer/optimizer_part.hpp
 optimizer.hpp any_optimizer.hpp cuda.cuh detail/net detail/minimizers
 cost.hpp matrices minimizers training comm adapters
 data
@@ -24,6 +25,12 @@ detail/data
 data/csv.hpp data/idx.hpp data/npy.hpp data/raw_records.hpp data/token_file.hpp data/processes.hpp data/loader.hpp
 data/device_loader.hpp data/resident.hpp
 data/resident.cuh
+io/tensor_info.hpp io/load_options.hpp
+detail/io
+io/replace_file.hpp
+io/safetensors.hpp
+detail/run
+io
 descent.hpp
 descent.cuh
 """

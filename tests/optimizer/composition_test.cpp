@@ -19,6 +19,7 @@
 #include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>
+#include "support/temporary_folder.hpp"
 #include "support/twin.hpp"
 
 #include <algorithm>
@@ -145,7 +146,7 @@ template <int Abilities, class Value, class Make> class composition {
     CAPTURE(which);
     switch (which) {
       case 0:
-        if (!unscaled_ && waiting_ == 0) s.resume();
+        if (!unscaled_ && waiting_ == 0) random_.one_in(2) ? s.resume() : s.resume(folder_ / "run");
         break;
       case 1: {
         auto moved = std::make_unique<typename side::optimizer>(std::move(opt));
@@ -271,6 +272,7 @@ template <int Abilities, class Value, class Make> class composition {
 
   random_numbers random_;
   std::unique_ptr<side> a_, b_;
+  temporary_folder folder_;
   int call_ = 0, waiting_ = 0;
   bool unscaled_ = false;
 };

@@ -20,6 +20,7 @@
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/twin.hpp"
 
 #include <algorithm>
@@ -258,6 +259,7 @@ outcome perform(script const& s, std::uint64_t seed, Make const& make, circumsta
   auto const n = std::size_t(ranks);
   outcome all{std::vector<std::vector<moment>>(n), std::vector<std::vector<moment>>(n), std::vector<bytes>(n), {}};
   std::vector<std::int64_t> begun(n);
+  temporary_folder const folder;
   ds::comm::threads world{ranks, std::chrono::seconds(60)};
   world.before = [&](int r, std::int64_t number) {
     begun[std::size_t(r)] = number;
@@ -276,7 +278,7 @@ outcome perform(script const& s, std::uint64_t seed, Make const& make, circumsta
       random_numbers together(seed), apart(seed * 31 + r);  // the same on all ranks, and different on each
       actor<Abilities, side> self(*mine, int(r), how.summed ? s.ranks : int(r) + 1, begun[r], seed * 17 + r);
       for (call const& c : s.calls) {
-        if (how.disturbed && together.one_in(5)) mine->resume();
+        if (how.disturbed && together.one_in(5)) together.one_in(2) ? mine->resume() : mine->resume(folder / "run");
         if (how.disturbed && apart.one_in(2)) self.disturb();
         self.make(c);
         all.log[r].push_back(self.now(c));

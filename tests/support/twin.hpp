@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/io/checkpoint.hpp>
 #include <descent/optimizer.hpp>
 
 #include <doctest/doctest.h>
@@ -121,6 +122,14 @@ template <class Value, class Make> struct twin {
     for (int g = 0; g < 2; ++g) next->group(g) = opt->group(g), next->freeze(g, frozen[g]);
     opt = std::move(next);
     load(pieces);
+  }
+  /// Continues from a file, in a new optimizer without settings, on other values.
+  void resume(std::string const& path) {
+    descent::save_file(path, *opt);
+    for (auto const& v : list.views()) std::fill_n(v.value, v.count, descent::narrow<Value>(7.0));
+    auto next = std::make_unique<optimizer>(make(list, &throws));
+    opt = std::move(next);
+    descent::load_file(path, *opt);
   }
 };
 

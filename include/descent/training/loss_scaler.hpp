@@ -13,6 +13,8 @@
 namespace descent {
 
 namespace detail {
+template <class Policy, class Backend> class scaler_part;
+
 /// The current iteration of a loop with a shared loss scale, as the host sees it.
 struct scale_round {
   std::int64_t number = 0;
@@ -71,6 +73,7 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
 
  private:
   friend struct shared_loss_scale;
+  friend class detail::scaler_part<Policy, Backend>;
   static Policy checked(Policy const& policy) {
     policy.check();
     return policy;

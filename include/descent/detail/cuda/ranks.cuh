@@ -169,6 +169,13 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     if (!difference.empty()) throw std::invalid_argument(difference);
   }
 
+  /// The text of each rank. Waits for the stream.
+  std::vector<std::string> exchange(std::string const& mine) {
+    std::vector<std::string> texts;
+    meet("an exchange of texts", [&] { texts = gathered_texts(through_device{*comm_, *stream_}, mine); });
+    return texts;
+  }
+
   void check() const { comm_->check(); }
   void wait() const { comm_->wait(*stream_); }
   collective_sums read_now() const { return read(now_); }

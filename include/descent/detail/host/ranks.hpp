@@ -70,6 +70,12 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     together([&] { difference = difference_in(comm_, facts, none, have_diverged); });
     if (!difference.empty()) throw std::invalid_argument(difference);
   }
+  /// The text of each rank.
+  std::vector<std::string> exchange(std::string const& mine) {
+    std::vector<std::string> texts;
+    together([&] { texts = gathered_texts(comm_, mine); });
+    return texts;
+  }
   /// The hash of the groups, which ranks compare.
   void set_groups(std::uint64_t hash) { groups_ = hash; }
   std::uint64_t groups() const { return groups_; }

@@ -21,6 +21,13 @@
 
 namespace descent::detail {
 
+/// What a piece is called, the number of its tensor, and whether it has an element for each of the tensor's.
+struct piece_id {
+  std::string name;
+  std::ptrdiff_t tensor = -1;
+  bool by_element = false;
+};
+
 /// Checkpoints: the pieces of a run, save() and load().
 template <class Plan, class Engine> class checkpoint : public state_views<Plan, Engine> {
  protected:
@@ -51,9 +58,9 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     refuse_between("save()");
     std::string const mine = made_by<Plan>();
     f(std::string("made_by"), std::span<char const>(mine));
-    each_piece(*this, [&](std::string const& name, auto const& read, auto const&, auto const&) {
+    each_piece(*this, [&](piece_id const& id, auto const& read, auto const&, auto const&) {
       auto const piece = read();
-      if (auto const elements = span_over(piece); !elements.empty()) f(name, elements);
+      if (auto const elements = span_over(piece); !elements.empty()) f(id.name, elements);
     });
   }
   /// Restores all pieces of an optimizer that was constructed like the saved one. f(name, elements) is called with each
@@ -152,24 +159,36 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   }
 
  private:
+  friend struct run_access;
+
   /// Does what load() does. require_pieces() is called when the text of "made_by" has matched.
   template <class F> void load_pieces(F const& f, std::function<void()> const& require_pieces) {
     std::string const mine = made_by<Plan>();
     answer_to<std::span<char const>, F> const theirs(mine, "made_by", f);
-    if (std::string const other(theirs.elements().begin(), theirs.elements().end()); other != mine)
-      throw std::invalid_argument("load: the run was saved by '" + other + "', this optimizer is '" + mine + "'");
+    require_made_by(mine, {theirs.elements().begin(), theirs.elements().end()});
     require_pieces();
+    put_answers<F>(checked_answers(f));
+  }
+  static void require_made_by(std::string const& mine, std::string const& theirs) {
+    if (theirs != mine)
+      throw std::invalid_argument("load: the run was saved by '" + theirs + "', this optimizer is '" + mine + "'");
+  }
+  /// f's answers to all pieces, in order; null for a piece that is empty.
+  template <class F> std::vector<std::shared_ptr<void>> checked_answers(F const& f) {
     std::vector<std::shared_ptr<void>> answers;
-    each_piece(*this, [&](std::string const& name, auto const& read, auto const& check, auto const&) {
+    each_piece(*this, [&](piece_id const& id, auto const& read, auto const& check, auto const&) {
       answers.emplace_back();
       if (auto const piece = read(); span_over(piece).empty()) return;
-      auto const a = std::make_shared<answer_to<decltype(read()), F>>(read(), name, f);
-      this->require_size("load: '" + name + "'", span_over(a->piece).size(), a->elements().size());
+      auto const a = std::make_shared<answer_to<decltype(read()), F>>(read(), id.name, f);
+      this->require_size("load: '" + id.name + "'", span_over(a->piece).size(), a->elements().size());
       check(*this, a->elements());
       answers.back() = a;
     });
+    return answers;
+  }
+  template <class F> void put_answers(std::vector<std::shared_ptr<void>> const& answers) {
     auto answer = answers.begin();
-    each_piece(*this, [&](std::string const&, auto const& read, auto const&, auto const& put) {
+    each_piece(*this, [&](piece_id const&, auto const& read, auto const&, auto const& put) {
       auto const* const a = static_cast<answer_to<decltype(read()), F> const*>((answer++)->get());
       if (a) put(*this, a->elements());
     });
@@ -205,9 +224,9 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   void require_names(std::unordered_set<std::string> there) const {
     std::vector<std::string> missing;
     if (!there.erase("made_by")) missing.push_back("made_by");
-    each_piece(*this, [&](std::string const& name, auto const& read, auto const&, auto const&) {
-      if (auto const piece = read(); span_over(piece).empty() || there.erase(name)) return;
-      missing.push_back(name);
+    each_piece(*this, [&](piece_id const& id, auto const& read, auto const&, auto const&) {
+      if (auto const piece = read(); span_over(piece).empty() || there.erase(id.name)) return;
+      missing.push_back(id.name);
     });
     std::vector<std::string> left(there.begin(), there.end());
     std::ranges::sort(left);
@@ -248,48 +267,51 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     require(s.collected > 0 || s.mean == 0, name, "the mean of no metric", "0", s.mean);
   }
 
-  /// f(name, read, check, put) for each piece: read() returns it, put(optimizer, elements) restores it and throws only
-  /// if check(optimizer, elements) does.
+  /// f(id, read, check, put) for each piece: read() returns it, put(optimizer, elements) restores it and throws only if
+  /// check(optimizer, elements) does.
   template <class Self, class F> static void each_piece(Self& self, F const& f) {
-    f("step", [&] { return std::array{self.core_.alive().read_control().step}; },
+    f(piece_id{"step"}, [&] { return std::array{self.core_.alive().read_control().step}; },
       [](auto const& of, auto const& x) { of.check_step(x[0]); }, [](auto& to, auto const& x) { to.set_step(x[0]); });
     if constexpr (Plan::has_matrices)
-      f("matrix_updates", [&] { return std::array{self.core_.alive().matrices.common.updates}; },
+      f(piece_id{"matrix_updates"}, [&] { return std::array{self.core_.alive().matrices.common.updates}; },
         [](auto const&, auto const& x) { require_steps("load", "'matrix_updates'", x[0], 0); },
         [](auto& to, auto const& x) { to.core_.alive().matrices.common.updates = x[0]; });
     if constexpr (owns_scale)
-      f("loss_scale", [&] { return std::array{self.scale_state()}; },
+      f(piece_id{"loss_scale"}, [&] { return std::array{self.scale_state()}; },
         [](auto const& of, auto const& x) { of.check_scale(x[0]); },
         [](auto& to, auto const& x) { to.set_scale_state(x[0]); });
     if constexpr (has_plateau)
-      f("plateau", [&] { return std::array{self.plateau()}; },
+      f(piece_id{"plateau"}, [&] { return std::array{self.plateau()}; },
         [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
         [](auto& to, auto const& x) { to.set_plateau(x[0]); });
     for (std::size_t t = 0; t < self.core_.where.names.size(); ++t) each_piece_of(self, t, f);
     if constexpr (has_memory<rule_type> && !Plan::unit_per_tensor)
-      array("memory", [&] { return self.rule_memory(); }, f);
+      array({"memory"}, [&] { return self.rule_memory(); }, f);
   }
   /// A piece in the backend's memory.
   template <class Read, class F, class Check = anything>
-  static void array(std::string const& name, Read const& read, F const& f, Check const& check = {}) {
-    f(name, read, check, [&read](auto& to, auto const& x) { to.put("load", read(), x); });
+  static void array(piece_id const& id, Read const& read, F const& f, Check const& check = {}) {
+    f(id, read, check, [&read](auto& to, auto const& x) { to.put("load", read(), x); });
   }
   template <class Self, class F> static void each_piece_of(Self& self, std::size_t t, F const& f) {
     std::string const& name = self.core_.where.names[t];
     auto const piece = [&](std::string const& what, auto const& read, auto const&... check) {
-      array(name + what, read, f, check...);
+      array({name + what, std::ptrdiff_t(t)}, read, f, check...);
+    };
+    auto const elements = [&](std::string const& what, auto const& read) {
+      array({name + what, std::ptrdiff_t(t), true}, read, f);
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (piece(".state." + slot_in_piece<rule_type>(I), [&] { return self.template state_of<I>(t); }), ...);
+      (elements(".state." + slot_in_piece<rule_type>(I), [&] { return self.template state_of<I>(t); }), ...);
     }(typename Plan::every_slot{});
     if constexpr (Plan::has_matrices) each_matrix_piece(self, t, piece);
-    if constexpr (Plan::has_master) piece(".master", [&] { return self.master_of(t); });
+    if constexpr (Plan::has_master) elements(".master", [&] { return self.master_of(t); });
     if constexpr (Plan::has_remainder)
-      piece(".remainder", [&] { return self.template view<std::uint16_t>(base::index::remainder, t); });
+      elements(".remainder", [&] { return self.template view<std::uint16_t>(base::index::remainder, t); });
     if constexpr (has<Plan, kind::average>)
-      piece(".average", [&] { return self.template view<typename Plan::real>(base::index::average, t); });
+      elements(".average", [&] { return self.template view<typename Plan::real>(base::index::average, t); });
     if constexpr (has<Plan, kind::lookahead>)
-      piece(".slow", [&] { return self.template view<typename Plan::slow>(base::index::slow, t); });
+      elements(".slow", [&] { return self.template view<typename Plan::slow>(base::index::slow, t); });
     if constexpr (has_memory<rule_type> && Plan::unit_per_tensor)
       piece(".memory", [&] { return self.rule_memory().subspan(t, 1); });
     if constexpr (Plan::per_row_step)

@@ -4,12 +4,14 @@
 
 #include <descent/any_elements.hpp>
 #include <descent/core/fields.hpp>
+#include <descent/detail/optimizer/run_part.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/report.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -82,6 +84,7 @@ struct any_engine {
   virtual void rebind(std::vector<any_parameter> const& params) = 0;
   virtual void save(any_writer const& write) const = 0;
   virtual void load(any_reader const& read, std::vector<std::string> const* names) = 0;
+  virtual std::unique_ptr<run_part> part() = 0;
 };
 
 /// An answer as a range of T.
@@ -204,6 +207,7 @@ template <class Optimizer> struct erased final : any_engine {
     if (names) of.load(answer_to, *names);
     else of.load(answer_to);
   }
+  std::unique_ptr<run_part> part() override { return std::make_unique<run_access::part<Optimizer>>(of); }
 
  private:
   template <class Metric> void observe_any([[maybe_unused]] Metric metric) {

@@ -7,6 +7,7 @@
 #include <descent/detail/step/control_block.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/partition.hpp>
+#include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/plan.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/storage.hpp>

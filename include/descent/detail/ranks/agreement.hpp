@@ -36,22 +36,35 @@ inline std::uint64_t hash_of(std::string_view text, std::uint64_t h = 0xcbf29ce4
   return h;
 }
 
+/// The numbers, or the text, of each rank in turn. Ranks have as many numbers each. Waits for all ranks.
+template <class Comm, class T> std::vector<T> gathered(Comm&& comm, std::vector<T> const& mine) {
+  std::vector<T> all(mine.size() * std::size_t(comm.size()));
+  comm.all_gather(reinterpret_cast<std::byte const*>(mine.data()), reinterpret_cast<std::byte*>(all.data()),
+                  std::int64_t(mine.size() * sizeof(T)));
+  return all;
+}
+template <class Comm> std::vector<std::string> gathered_texts(Comm&& comm, std::string const& mine) {
+  auto const lengths = gathered(comm, std::vector<std::uint64_t>{mine.size()});
+  std::size_t const room = *std::max_element(lengths.begin(), lengths.end());
+  if (room == 0) return std::vector<std::string>(lengths.size());
+  std::vector<char> padded(mine.begin(), mine.end());
+  padded.resize(room);
+  auto const all = gathered(comm, padded);
+  std::vector<std::string> texts;
+  for (std::size_t r = 0; r < lengths.size(); ++r) texts.emplace_back(all.data() + r * room, lengths[r]);
+  return texts;
+}
+
 /// Compares facts over all ranks. Returns an empty string if they are equal, otherwise a message, the same on every
 /// rank: the first fact that differs, as each rank has it. Sets `number` to that of rank 0. Waits for all ranks.
 template <class Comm>
 std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, std::uint64_t& number,
                           char const* but = "ranks disagree about the training setup:") {
   auto const n = std::size_t(comm.size());
-  auto const gathered = [&]<class T>(std::vector<T> const& mine) {
-    std::vector<T> all(mine.size() * n);
-    comm.all_gather(reinterpret_cast<std::byte const*>(mine.data()), reinterpret_cast<std::byte*>(all.data()),
-                    std::int64_t(mine.size() * sizeof(T)));
-    return all;
-  };
   std::uint64_t whole = 0xcbf29ce484222325;
   std::vector<std::uint64_t> hashes;
   for (auto const& f : facts) hashes.push_back(hash_of(f)), whole = hash_of(f + '\n', whole);
-  auto const first = gathered(std::vector<std::uint64_t>{facts.size(), whole, number});
+  auto const first = gathered(comm, std::vector<std::uint64_t>{facts.size(), whole, number});
   number = first[2];
   bool same = true;
   std::size_t fewest = facts.size();
@@ -62,7 +75,7 @@ std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, st
   if (same) return "";
 
   hashes.resize(fewest);
-  auto const all = gathered(hashes);
+  auto const all = gathered(comm, hashes);
   std::size_t differs = 0;
   auto const agreed = [&](std::size_t i) {
     for (std::size_t r = 1; r < n; ++r)
@@ -71,17 +84,11 @@ std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, st
   };
   while (differs < fewest && agreed(differs)) ++differs;
 
-  std::string const text = differs < facts.size() ? facts[differs] : "nothing more";
-  auto const lengths = gathered(std::vector<std::uint64_t>{text.size()});
-  std::size_t const room = *std::max_element(lengths.begin(), lengths.end());
-  std::vector<char> padded(text.begin(), text.end());
-  padded.resize(room);
-  auto const texts = gathered(padded);
+  auto const texts = gathered_texts(comm, differs < facts.size() ? facts[differs] : "nothing more");
   std::vector<std::string> said, who;
   for (std::size_t r = 0; r < n; ++r) {
-    std::string const one(texts.data() + r * room, lengths[r]);
-    auto const at = std::find(said.begin(), said.end(), one);
-    if (at == said.end()) said.push_back(one), who.push_back(std::to_string(r));
+    auto const at = std::find(said.begin(), said.end(), texts[r]);
+    if (at == said.end()) said.push_back(texts[r]), who.push_back(std::to_string(r));
     else who[std::size_t(at - said.begin())] += ", " + std::to_string(r);
   }
   std::string message = but;

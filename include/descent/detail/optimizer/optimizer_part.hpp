@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/fields.hpp>
+#include <descent/detail/optimizer/checkpoint.hpp>
+#include <descent/detail/optimizer/run_part.hpp>
+#include <descent/detail/ranks/agreement.hpp>
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace descent {
+template <class Value, class Gradient, class Rule, class... Ps> class optimizer;
+}
+
+namespace descent::detail {
+
+/// A field of a rule as text, and back: exact.
+template <class T> std::string text_of_field(T const& x) {
+  if constexpr (std::is_same_v<T, bool>) return x ? "true" : "false";
+  else {
+    char text[40];
+    return {text, std::to_chars(text, text + sizeof text, x).ptr};
+  }
+}
+/// False if the field's type cannot hold the number.
+template <class T> bool set_field_from(T& field, std::string const& text) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (text != "true" && text != "false") return false;
+    field = text == "true";
+    return true;
+  } else {
+    T x{};
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+    if (error != std::errc() || end != text.data() + text.size()) return false;
+    field = x;
+    return true;
+  }
+}
+template <class Rule> void add_fields(run_fields& to, std::string const& prefix, Rule& rule) {
+  each_field(rule, [&](std::string const& name, auto const& x) { to.emplace_back(prefix + name, text_of_field(x)); });
+}
+/// Sets all fields of the rule, and takes them from `from`. What is wrong, if anything.
+template <class Rule>
+std::string set_fields(std::map<std::string, std::string>& from, std::string const& prefix, Rule& rule) {
+  std::string wrong;
+  each_field(rule, [&](std::string const& name, auto& x) {
+    auto const found = from.find(prefix + name);
+    if (!wrong.empty()) return;
+    if (found == from.end()) wrong = "the file has no field '" + prefix + name + "'";
+    else if (!set_field_from(x, found->second))
+      wrong = "the field '" + prefix + name + "' cannot hold " + found->second;
+    else from.erase(found);
+  });
+  return wrong;
+}
+
+template <class Plan> struct matrix_rules_of { using type = std::monostate; };
+template <class Plan> requires(Plan::has_matrices) struct matrix_rules_of<Plan> {
+  using type = std::vector<typename Plan::matrix_rule>;
+};
+
+/// The part of an optimizer: values, pieces, and what is known of its rules.
+template <class Value, class Gradient, class Rule, class... Ps>
+class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public run_part {
+  using optimizer_type = optimizer<Value, Gradient, Rule, Ps...>;
+  using base = optimizer_base<Value, Gradient, Rule, Ps...>;
+  using traits = optimizer_traits<Value, Gradient, Rule, Ps...>;
+  using plan = typename traits::plan;
+  using entries = std::vector<group_entry<Rule>>;
+
+ public:
+  explicit part(optimizer_type& of) : of_(of), memory_(traits::backend_in(of.policies_), of_.core_.alive().storage) {}
+
+  std::vector<run_piece> pieces() override {
+    of_.refuse_between(save_or_load);
+    summarize();
+    values_.clear();
+    std::vector<run_piece> all;
+    auto const& where = of_.core_.where;
+    for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+      auto const& x = where.tensors[t];
+      with_types<plan>(x.types, [&]<class Typed>() {
+        using value = typename Typed::value;
+        all.push_back({where.names[t], element_type_of<value>(), sizeof(value), shape_of(t), 0, x.count, x.value});
+      });
+    }
+    base& of = of_;
+    base::each_piece(of, [&](piece_id const& id, auto const& read, auto const&, auto const&) { add(all, id, read()); });
+    return all;
+  }
+  run_summary const* summary() override { return &summary_; }
+  run_memory& memory() override { return memory_; }
+
+  void check(run_answers const& answers, run_summary const* saved) override {
+    answers_ = answers;
+    groups_ = of_.core_.groups;
+    if constexpr (plan::has_matrices) matrix_rules_ = of_.core_.alive().matrices.common.rules;
+    if (saved) set_groups(*saved);
+    if constexpr (plan::has_matrices)
+      for (std::size_t g = 0; g < matrix_rules_.size(); ++g) check_rule(g, matrix_rules_[g]);
+    for (std::size_t g = 0; g < groups_.size(); ++g) check_rule(g, groups_[g].rule);
+    traits::check_slots(groups_, of_.policies_, of_.used_);
+    std::swap(groups_, of_.core_.groups);  // schedules are checked with the saved rules
+    try {
+      checked_ = of_.checked_answers(answerer{this});
+    } catch (...) {
+      std::swap(groups_, of_.core_.groups);
+      throw;
+    }
+    std::swap(groups_, of_.core_.groups);
+  }
+  void take() override {
+    std::swap(groups_, of_.core_.groups);
+    if constexpr (plan::has_matrices) of_.core_.alive().matrices.common.rules = matrix_rules_;
+    for (auto const& x : of_.core_.where.tensors) {
+      auto const& name = of_.core_.where.names[std::size_t(&x - of_.core_.where.tensors.data())];
+      memory_.copy(x.value, answers_(name).data(), std::size_t(x.count * x.value_size()));
+    }
+    of_.template put_answers<answerer>(checked_);
+    summarize();
+  }
+
+  int rank() const override {
+    if constexpr (plan::parallel) return team().rank();
+    else return 0;
+  }
+  int ranks() const override {
+    if constexpr (plan::parallel) return team().size();
+    else return 1;
+  }
+  std::vector<std::string> exchange(std::string const& mine) override {
+    if constexpr (plan::parallel) return of_.core_.waiting(save_or_load).ranks.exchange(mine);
+    else return {mine};
+  }
+
+ private:
+  /// load()'s f: the answer to a piece.
+  struct answerer {
+    part const* of;
+    template <class T> std::span<T const> operator()(std::string const& name, std::span<T const> now) const {
+      auto const is_value = of->values_.find(name);
+      auto const bytes = of->answers_(is_value == of->values_.end() ? name : is_value->second);
+      if (bytes.empty()) return {now.data(), 0};
+      return {reinterpret_cast<T const*>(bytes.data()), bytes.size() / sizeof(T)};
+    }
+  };
+
+  auto& team() const { return *get<kind::parallel>(of_.core_.alive().policies()).comm; }
+
+  std::vector<std::int64_t> shape_of(std::size_t t) const {
+    std::int64_t const n = of_.core_.where.tensors[t].count, columns = of_.core_.where.columns[t];
+    return columns == 1 ? std::vector{n} : std::vector{n / columns, columns};
+  }
+
+  template <class T, std::size_t N>
+  void add(std::vector<run_piece>& to, piece_id const& id, std::array<T, N> const& x) const {
+    std::vector<std::byte> bytes(sizeof x);
+    std::memcpy(bytes.data(), &x, sizeof x);
+    run_piece piece{id.name, element_type_of<T>(), sizeof(T), {std::int64_t(N)}, 0, std::int64_t(N)};
+    piece.own = std::move(bytes);
+    to.push_back(std::move(piece));
+  }
+  template <class T> void add(std::vector<run_piece>& to, piece_id const& id, std::span<T const> x) {
+    std::int64_t const n = std::int64_t(x.size());
+    run_piece piece{id.name, element_type_of<T>(), sizeof(T), {n}, 0, n, x.data()};
+    if (id.tensor >= 0) {
+      std::size_t const t = std::size_t(id.tensor);
+      auto const& tensor = of_.core_.where.tensors[t];
+      if (x.data() == static_cast<void const*>(tensor.value)) {  // a master that is the value
+        values_[id.name] = of_.core_.where.names[t];
+        return;
+      }
+      if constexpr (plan::shards) {
+        if (id.by_element) {
+          if (tensor.count == 0 || !is_stored(id.name, t)) return;
+          auto const [begin, size] = part_in(tensor, of_.core_.where.own.runs[t]);
+          piece.begin = begin, piece.divided = true, piece.shape = shape_of(t);
+          to.push_back(std::move(piece));
+          return;
+        }
+      }
+      if (n == tensor.count) piece.shape = shape_of(t);
+    }
+    if (n > 0) to.push_back(std::move(piece));
+  }
+  /// Whether the ranks store this piece of a tensor, if not all of them have elements of it.
+  bool is_stored(std::string const& name, std::size_t t) const {
+    for (std::size_t i = 0; i < plan::slots; ++i)
+      if (name == of_.core_.where.names[t] + ".state." + slot_in_piece<Rule>(i)) return of_.used_[i];
+    return true;
+  }
+
+  void summarize() {
+    auto const& core = of_.core_;
+    summary_ = {made_by<plan>(), {}, {}, core.alive().read_control().step, 0};
+    std::string facts = summary_.made_by;
+    for (std::size_t t = 0; t < core.where.names.size(); ++t) {
+      auto const& x = core.where.tensors[t];
+      summary_.parameters.emplace_back(core.where.names[t], x.group);
+      facts += "\n" + core.where.names[t] + " " + std::to_string(x.count) + " " +
+               std::to_string(core.where.columns[t]) + " " + std::to_string(x.types) + " " + std::to_string(x.group);
+    }
+    for (std::size_t g = 0; g < core.groups.size(); ++g) {
+      run_fields fields;
+      Rule rule = core.groups[g].rule;
+      add_fields(fields, "", rule);
+      if constexpr (plan::has_matrices) {
+        auto matrix_rule = core.alive().matrices.common.rules[g];
+        add_fields(fields, "matrix.", matrix_rule);
+      }
+      fields.emplace_back("frozen", text_of_field(bool(core.groups[g].frozen)));
+      facts += "\ngroup";
+      for (auto const& [name, text] : fields) facts += " " + name + " " + text;
+      each_number(rule, [&](auto x) { facts += " " + exact(double(x)); });
+      summary_.groups.push_back(std::move(fields));
+    }
+    of_.policies_.each([&](auto const& p) {
+      if constexpr (requires { p.bucket_bytes; }) return;  // a file of any ranks is one configuration
+      else if (std::string const text = settings_as_text(p); !text.empty()) facts += "\n" + text;
+    });
+    summary_.fingerprint = hash_of(facts);
+  }
+
+  void set_groups(run_summary const& saved) {
+    if (saved.groups.size() != groups_.size())
+      throw std::invalid_argument("the file has " + std::to_string(saved.groups.size()) + " groups, the optimizer " +
+                                  std::to_string(groups_.size()));
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      std::map<std::string, std::string> fields(saved.groups[g].begin(), saved.groups[g].end());
+      bool frozen = false;
+      auto const of_frozen = fields.extract("frozen");
+      if (of_frozen.empty() || !set_field_from(frozen, of_frozen.mapped()))
+        refuse_group(g, "the file does not say whether it is frozen");
+      std::string wrong = set_fields(fields, "", groups_[g].rule);
+      if constexpr (plan::has_matrices)
+        if (wrong.empty()) wrong = set_fields(fields, "matrix.", matrix_rules_[g]);
+      if (wrong.empty() && !fields.empty()) wrong = "the rule has no field '" + fields.begin()->first + "'";
+      if (!wrong.empty()) refuse_group(g, wrong);
+      groups_[g].frozen = frozen;
+    }
+  }
+  template <class R> static void check_rule(std::size_t group, R const& rule) {
+    try {
+      if constexpr (has_check<R>) rule.check();
+    } catch (std::invalid_argument const& e) {
+      refuse_group(group, e.what());
+    }
+  }
+
+  optimizer_type& of_;
+  memory_of_backend<typename traits::backend> memory_;
+  run_summary summary_;
+  run_answers answers_;
+  std::map<std::string, std::string> values_;  // the parameters of masters that are values
+  entries groups_;
+  typename matrix_rules_of<plan>::type matrix_rules_;
+  std::vector<std::shared_ptr<void>> checked_;
+};
+
+}  // namespace descent::detail

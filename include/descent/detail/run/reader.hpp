@@ -1,0 +1,295 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/run/writer.hpp>
+#include <descent/io/load_options.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+/// How a file, or a manifest with the files of several ranks, becomes the parts of a run again.
+namespace descent::detail {
+
+inline std::string text_of_shape(std::vector<std::int64_t> const& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+inline std::int64_t elements_in(std::vector<std::int64_t> const& shape) {
+  std::int64_t n = 1;
+  for (std::int64_t const d : shape) n *= d;
+  return n;
+}
+
+/// The tensors of a file and of the part files that it names.
+class saved_run {
+ public:
+  struct run {
+    safetensors_file const* file;
+    tensor_info const* at;
+    std::int64_t begin;  // of the tensor's elements
+  };
+  struct tensor {
+    dtype type;
+    std::vector<std::int64_t> shape;
+    std::vector<run> runs;  // in order, without gaps
+    std::int64_t count() const { return elements_in(shape); }
+  };
+
+  explicit saved_run(std::string const& path) {
+    files_.emplace_back(path);
+    for (auto const& t : main().tensors()) tensors_[t.name] = {t.type, t.shape, {{&main(), &t, 0}}};
+    auto const parts = main().metadata().find("parts");
+    if (parts == main().metadata().end()) return;
+    for (auto const& p : parts_in(path, parts->second)) add_part(p);
+    for (auto& [name, t] : tensors_) require_whole(name, t);
+  }
+
+  safetensors_file const& main() const { return files_.front(); }
+  std::map<std::string, tensor> const& tensors() const { return tensors_; }
+  std::deque<safetensors_file> const& files() const { return files_; }
+
+ private:
+  void add_part(part_file const& p) {
+    std::string const path = (behind_links(main().path()).parent_path() / p.name).string();
+    safetensors_file const& file = files_.emplace_back(path);
+    if (file.header_hash() != p.header_hash)
+      throw data_error(path, "__metadata__", "'xxh3_header'", file.header_hash(),
+                       p.header_hash + ", as " + main().path() + " says");
+    auto const ranges = ranges_in(path, text_in(file, "ranges"));
+    for (auto const& t : file.tensors()) {
+      auto const range = ranges.find(t.name);
+      if (range == ranges.end())
+        throw data_error(path, "__metadata__", "the range of '" + t.name + "'", "missing", "there");
+      if (!bytes_of_shape(t.type, range->second.shape))
+        throw data_error(path, "'" + t.name + "'", "the shape of the whole tensor", text_of_shape(range->second.shape),
+                         "extents of at least 0 and less than 2^63 bytes");
+      auto const [place, is_new] = tensors_.try_emplace(t.name, tensor{t.type, range->second.shape, {}});
+      tensor& whole = place->second;
+      if (!is_new && (whole.type != t.type || whole.shape != range->second.shape))
+        throw data_error(path, "'" + t.name + "'", "the type and shape",
+                         std::string(name_of(t.type)) + " " + text_of_shape(range->second.shape),
+                         std::string(name_of(whole.type)) + " " + text_of_shape(whole.shape) + ", as in other parts");
+      whole.runs.push_back({&file, &t, range->second.begin});
+    }
+  }
+  void require_whole(std::string const& name, tensor& t) const {
+    std::ranges::sort(t.runs, [](run const& a, run const& b) {
+      return std::pair(a.begin, a.at->count()) < std::pair(b.begin, b.at->count());
+    });
+    std::int64_t next = 0;
+    for (run const& r : t.runs) {
+      if (r.begin != next)
+        throw data_error(r.file->path(), "'" + name + "'", "the first element", std::to_string(r.begin),
+                         std::to_string(next));
+      next += r.at->count();
+    }
+    if (next != t.count())
+      throw data_error(main().path(), "'" + name + "'", "the number of elements of all parts", std::to_string(next),
+                       std::to_string(t.count()));
+  }
+
+  std::deque<safetensors_file> files_;
+  std::map<std::string, tensor> tensors_;
+};
+
+/// Converts elements of one floating-point type to another one, rounding to nearest.
+template <class To> void convert_elements(dtype from, std::span<std::byte const> bytes, std::byte* to) {
+  auto const all = [&]<class From>(From x) {
+    for (std::size_t i = 0; i < bytes.size() / sizeof(From); ++i) {
+      std::memcpy(&x, bytes.data() + i * sizeof(From), sizeof(From));
+      To const y = narrow<To>(widen<double>(x));
+      std::memcpy(to + i * sizeof(To), &y, sizeof(To));
+    }
+  };
+  if (from == dtype::f64) all(double());
+  else if (from == dtype::f32) all(float());
+  else if (from == dtype::f16) all(half());
+  else all(bfloat16());
+}
+inline void convert_elements(dtype from, std::span<std::byte const> bytes, dtype type, std::byte* to) {
+  if (type == dtype::f64) convert_elements<double>(from, bytes, to);
+  else if (type == dtype::f32) convert_elements<float>(from, bytes, to);
+  else if (type == dtype::f16) convert_elements<half>(from, bytes, to);
+  else convert_elements<bfloat16>(from, bytes, to);
+}
+inline bool is_floating(dtype t) { return t == dtype::f64 || t == dtype::f32 || t == dtype::f16 || t == dtype::bf16; }
+
+/// One load: finds all that is wrong before a part is changed.
+class run_loading {
+ public:
+  run_loading(std::string const& path, load_options const& options, std::vector<named_part> const& parts)
+      : path_(path), options_(options), parts_(parts) {}
+
+  /// Lists what the parts want.
+  void list() { entries_ = entries_of(parts_); }
+  /// Reads and checks everything that the file itself can say.
+  void read() {
+    from_ = std::make_unique<saved_run>(path_);
+    match();
+    for (auto const& e : entries_) answer(e);
+    report_.library = text_in(from_->main(), "library");
+  }
+  /// What tells the file from others; empty if another program wrote it.
+  std::string const& hash() const { return from_->main().header_hash(); }
+  /// Asks the parts whether they can take it, then lets those take it that may refuse.
+  void check() {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      std::string const& prefix = parts_[i].prefix;
+      auto const& fields = summaries_[i].fields;
+      parts_[i].part->check([this, &prefix](std::string const& name) { return answer_of(prefix + name); },
+                            fields && options_.hyperparameters ? &*fields : nullptr);
+    }
+    for (auto const& file : from_->files()) file.check_unchanged();
+    for (auto const& p : parts_)
+      if (p.part->may_refuse()) p.part->take(), taken_.push_back(p.part.get());
+  }
+  void undo() {
+    for (; !taken_.empty(); taken_.pop_back()) taken_.back()->undo();
+  }
+  load_report finish() {
+    for (auto const& p : parts_)
+      if (!p.part->may_refuse()) p.part->take();
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (auto const* now = parts_[i].part->summary())
+        report_.same_configuration &= hex_of(now->fingerprint) == summaries_[i].fingerprint;
+    return report_;
+  }
+
+ private:
+  /// Throws one message with everything that does not fit.
+  void match() {
+    std::vector<std::string> problems;
+    for (auto const& p : parts_) {
+      auto& saved = summaries_.emplace_back(summary_in(path_, from_->main().metadata(), p.prefix));
+      auto const* const mine = p.part->summary();
+      if (!mine) continue;
+      if (!saved.made_by) problems.push_back("missing: '" + p.prefix + "made_by'");
+      else if (*saved.made_by != mine->made_by)
+        problems.push_back("saved by '" + *saved.made_by + "', loaded by '" + mine->made_by + "'");
+      if (!saved.fields && options_.hyperparameters)
+        problems.push_back("missing: hyperparameters, '" + p.prefix +
+                           "groups'; load_options{.hyperparameters = false} keeps those of the program");
+    }
+    std::set<std::string> wanted;
+    for (auto const& e : entries_) {
+      wanted.insert(e.name);
+      auto const found = from_->tensors().find(e.name);
+      if (found == from_->tensors().end()) problems.push_back("missing: '" + e.name + "'");
+      else if (std::string const why = mismatch(e, found->second); !why.empty())
+        problems.push_back("'" + e.name + "' is " + why);
+    }
+    for (auto const& [name, t] : from_->tensors()) {
+      if (wanted.contains(name)) continue;
+      if (options_.partial) report_.left_over.push_back(name);
+      else problems.push_back("left over: '" + name + "'");
+    }
+    if (problems.empty()) return;
+    std::string text = path_ + " does not fit:";
+    for (auto const& p : problems) text += "\n  " + p;
+    throw std::invalid_argument(text);
+  }
+  std::string mismatch(run_entry const& e, saved_run::tensor const& t) const {
+    auto const shape = e.with_bytes(e.piece.shape);
+    bool const fits = e.piece.any_count ? t.shape.size() == 1 : t.count() == elements_in(shape);
+    bool const converts = options_.convert && is_floating(t.type) && is_floating(e.type());
+    if (fits && (t.type == e.type() || converts)) return "";
+    return std::string(name_of(t.type)) + " " + text_of_shape(t.shape) + " in the file, must be " + name_of(e.type()) +
+           " " + text_of_shape(shape);
+  }
+
+  /// Finds the bytes of an entry: in the file where they lie, or copied where they must be put together, converted or
+  /// aligned.
+  void answer(run_entry const& e) {
+    auto const& t = from_->tensors().at(e.name);
+    std::size_t const in_file = descent::bytes_of(t.type), size = descent::bytes_of(e.type());
+    std::int64_t const per_element = e.is_struct() ? std::int64_t(e.piece.size) : 1;
+    std::int64_t const begin = e.piece.begin * per_element;
+    std::int64_t const end = e.piece.any_count ? t.count() : begin + e.piece.count * per_element;
+    bool const whole = t.runs.size() == 1;
+    std::byte* to = nullptr;
+    for (auto const& r : t.runs) {
+      std::int64_t const first = std::max(begin, r.begin), last = std::min(end, r.begin + r.at->count());
+      if (first >= last && !(whole && begin == end)) continue;
+      check_once(r);
+      auto const bytes = r.file->bytes(*r.at).subspan(std::size_t(first - r.begin) * in_file,
+                                                      std::size_t(std::max(last - first, std::int64_t{0})) * in_file);
+      bool const aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment_of(e) == 0;
+      if (t.type == e.type() && aligned && first == begin && last == end) {
+        answers_[e.name] = bytes;
+        break;
+      }
+      if (!to) {
+        auto& copy = copies_.emplace_back(std::size_t(end - begin) * size);
+        answers_[e.name] = copy;
+        to = copy.data();
+      }
+      std::byte* const at = to + std::size_t(first - begin) * size;
+      if (t.type == e.type()) std::memcpy(at, bytes.data(), bytes.size());
+      else convert_elements(t.type, bytes, e.type(), at);
+    }
+    answers_.try_emplace(e.name);
+    report_.tensors += 1;
+    report_.bytes += (end - begin) * std::int64_t(in_file);
+    report_.converted += t.type != e.type();
+  }
+  std::span<std::byte const> answer_of(std::string const& name) const {
+    auto const found = answers_.find(name);
+    if (found == answers_.end())
+      throw std::invalid_argument("load(f) of a part asks for '" + name + "', which its save(f) does not give");
+    return found->second;
+  }
+  static std::size_t alignment_of(run_entry const& e) { return e.is_struct() ? 16 : e.piece.size; }
+  void check_once(saved_run::run const& r) {
+    if (checked_.insert(r.at).second) r.file->check(*r.at);
+  }
+
+  std::string const& path_;
+  load_options const& options_;
+  std::vector<named_part> const& parts_;
+  std::vector<run_entry> entries_;
+  std::unique_ptr<saved_run> from_;
+  std::vector<saved_summary> summaries_;
+  std::unordered_map<std::string, std::span<std::byte const>> answers_;
+  std::deque<std::vector<std::byte>> copies_;
+  std::set<tensor_info const*> checked_;
+  std::vector<run_part*> taken_;
+  load_report report_;
+};
+
+inline load_report load_run(std::string const& path, load_options const& options,
+                            std::vector<named_part> const& parts) {
+  run_team const team(parts);
+  run_loading loading(path, options, parts);
+  auto const done = [](auto const& f) { return [&f] { return f(), std::string(); }; };
+  auto const list = [&] { loading.list(); };
+  auto const check = [&] { loading.check(); };
+  team.meet(done(list));
+  auto const files = team.meet_after([&] { return loading.read(), loading.hash(); });
+  for (std::size_t r = 1; r < files.size(); ++r)
+    if (files[r] != files[0])
+      throw std::runtime_error(path + ": rank " + std::to_string(r) + " has read another file than rank 0");
+  try {
+    team.meet(done(check));
+  } catch (...) {
+    loading.undo();
+    throw;
+  }
+  return loading.finish();
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/version.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace descent {
+
+/// How load_file() deals with a file that differs from what is loaded.
+struct load_options {
+  bool convert = false;  ///< convert between floating-point types, rounding to nearest; otherwise types must be equal
+  bool partial = false;  ///< leave out tensors of the file that nothing asks for; otherwise they are an error
+  bool hyperparameters = true;  ///< restore the fields of all groups' rules, and which groups are frozen
+};
+
+/// What load_file() has loaded.
+struct load_report {
+  std::int64_t tensors = 0, bytes = 0;  ///< their number, and their bytes in the file
+  std::int64_t converted = 0;  ///< tensors whose type was converted
+  std::vector<std::string> left_over;  ///< with `partial`, names of tensors that nothing asked for
+  bool same_configuration =
+      true;  ///< whether rules, tensors, groups and settings of policies are those that were saved
+  std::string library;  ///< the version that wrote the file; empty if it was not this library
+};
+
+}  // namespace descent

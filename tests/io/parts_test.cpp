@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+// What a run's file is made of beside optimizers, and how types are converted.
+#include <descent/data/loader.hpp>
+#include <descent/data/resident.hpp>
+#include <descent/data/sources.hpp>
+#include <descent/io/checkpoint.hpp>
+#include <descent/training/loss_scaler.hpp>
+#include <descent/version.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/message.hpp"
+#include "support/run_file.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <cuda/std/mdspan>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ds = descent;
+using ds::half, ds::bfloat16, ds::named;
+using test::bytes, test::copied, test::edited, test::listed, test::message, test::temporary_folder;
+using strings = std::vector<std::string>;
+
+namespace {
+
+/// A matrix in half, a vector in float, and a tensor without elements.
+struct model {
+  std::vector<half> w = std::vector<half>(120, half(0.3f)), dw = w;
+  std::vector<float> b = std::vector<float>(3, 0.7f), db = b;
+  ds::parameters<ds::mixed<half, float>> parameters() {
+    ds::parameters<ds::mixed<half, float>> p;
+    p.add("W", w.data(), dw.data(), ds::shape{24, 5});
+    p.add("b", b.data(), db.data(), 3);
+    p.add("none", static_cast<float*>(nullptr), static_cast<float*>(nullptr), 0);
+    return p;
+  }
+};
+
+/// A user's object.
+struct counters {
+  std::vector<std::int64_t> n{1, 2, 3};
+
+  template <class F> void save(F const& f) const { f(std::string("n"), std::span<std::int64_t const>(n)); }
+  template <class F> void load(F const& f) {
+    auto const x = f(std::string("n"), std::span<std::int64_t const>(n));
+    n.assign(x.begin(), x.end());
+  }
+};
+
+std::vector<int> const numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+auto const source = ds::in_memory{ds::column{ds::field<"n", int>{}, numbers}};
+auto loader_of(std::uint64_t seed) { return ds::loader{source, ds::batches{4}, ds::shuffled{.seed = seed}}; }
+
+}  // namespace
+
+TEST_CASE("checkpoint files: numbers, texts, containers and views are tensors of their names") {
+  temporary_folder const folder;
+  std::string const path = folder / "run";
+  auto const returns = [&]<class T>(T const& x, std::string const& type) {
+    T to{};
+    ds::save_file(path, named("x", x));
+    CHECK(listed(path) == strings{"x " + type + " []"});
+    ds::load_file(path, named("x", to));
+    CHECK(std::memcmp(&to, &x, sizeof x) == 0);
+  };
+  returns(true, "BOOL"), returns('x', "U8"), returns(std::int8_t{-1}, "I8"), returns(std::uint8_t{255}, "U8");
+  returns(std::int16_t{-2}, "I16"), returns(std::uint16_t{65535}, "U16"), returns(-3, "I32"), returns(4u, "U32");
+  returns(INT64_MIN, "I64"), returns(UINT64_MAX, "U64"), returns(-5ll, "I64"), returns(6ull, "U64");
+  returns(1.0 / 3, "F64"), returns(1.0f / 3, "F32"), returns(half(0.3f), "F16"), returns(bfloat16(0.3f), "BF16");
+
+  std::string text;
+  for (std::string const saved : {"", "a", "longer than any small string", ""}) {
+    ds::save_file(path, named("text", saved));
+    ds::load_file(path, named("text", text));
+    CHECK(text == saved);
+  }
+  ds::save_file(path, named("text", std::array<std::uint8_t, 4>{}), named("matrix", 1));
+  CHECK(message([&] { ds::load_file(path, {.partial = true}, named("matrix", text)); })
+            .ends_with("'matrix' is I32 [] in the file, must be U8 [0]"));
+
+  std::vector<float> v{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, w(12), x(12);
+  std::array<int, 2> const a{1, 2};
+  std::array<int, 2> b{};
+  short const c[] = {3, 4, 5};
+  short d[3] = {};
+  using grid = cuda::std::mdspan<float, cuda::std::dextents<int, 3>>;
+  using constant_grid = cuda::std::mdspan<float const, cuda::std::dextents<int, 2>>;
+  ds::save_file(path, named("vector", std::as_const(v)), named("array", a), named("c", c),
+                named("span", std::span<float const>(v).first(2)), named("grid", constant_grid(v.data(), 3, 4)),
+                named("cube", grid(v.data(), 3, 2, 2)), named("bytes", bytes(3)));
+  CHECK(listed(path) == strings{"array I32 [2]", "bytes U8 [3]", "c I16 [3]", "cube F32 [3, 4]", "grid F32 [3, 4]",
+                                "span F32 [2]", "vector F32 [12]"});
+  bytes raw(3, std::byte{1});
+  std::vector<float> cube(12);
+  ds::load_file(path, named("vector", w), named("array", b), named("c", d), named("span", std::span(x).last(2)),
+                named("grid", std::vector<float>(12)), named("cube", grid(cube.data(), 3, 2, 2)), named("bytes", raw));
+  CHECK((w == v && cube == v && b == a && std::ranges::equal(c, d) && x[10] == 1 && x[11] == 2 && raw == bytes(3)));
+  using columns_first = cuda::std::mdspan<float, cuda::std::dextents<int, 2>, cuda::std::layout_left>;
+  CHECK(message([&] { ds::save_file(path, named("turned", columns_first(v.data(), 3, 4))); }) ==
+        "named(\"turned\", x): x is not contiguous in row-major order");
+}
+
+TEST_CASE("checkpoint files: values, loss scales, loaders and objects are parts, and names nest") {
+  temporary_folder const folder;
+  std::string const path = folder / "run";
+  model m, n;
+  std::fill(n.w.begin(), n.w.end(), half(0.0f));
+  auto const list = m.parameters();
+  ds::loss_scaler<> scaler, other;
+  scaler.set_state({.scale = 1024, .good = 17, .left = 0});
+  auto data = loader_of(1);
+  for (int i = 0; i < 4; ++i) data.next();
+  counters c{{5, 6, 7}}, d;
+  ds::save_file(path, list, named("a", named("b", ds::values(list))), named("a", scaler), std::as_const(data),
+                named("c", std::as_const(c)), named("a", named("n", 3)));
+  CHECK(listed(path) == strings{"W F16 [24, 5]", "a.b.W F16 [24, 5]", "a.b.b F32 [3]", "a.b.none F32 [0]",
+                                "a.loss_scale U8 [1, 16]", "a.n I32 []", "b F32 [3]", "c.n I64 [3]",
+                                "loader.fingerprint U64 [1]", "loader.position I64 [2]", "none F32 [0]"});
+  int number = 0;
+  ds::resident resident{source, ds::batches{4, ds::last_batch::pad}, ds::shuffled{.seed = 1}};
+  auto same = loader_of(1);
+  auto const to = n.parameters();
+  std::vector<half> unused(120);
+  std::vector<float> unused_b(3);
+  ds::load_file(path, {.partial = true}, to, named("a", other), same, named("c", d), named("a.n", number));
+  CHECK((copied(n.w) == copied(m.w) && d.n == c.n && number == 3 && same.position() == data.position()));
+  CHECK((other.state().scale == 1024 && other.state().good == 17 && other.state().left == 0));
+  CHECK(std::ranges::equal(same.next().get<"n">(), data.next().get<"n">()));
+
+  resident.seek({3, 1});
+  ds::save_file(path, resident);
+  resident.seek({0, 0});
+  ds::load_file(path, resident);
+  CHECK(resident.position() == ds::loader_position{3, 1});
+}
+
+TEST_CASE("checkpoint files: with `partial` what nothing asks for is left, and the report says what was read") {
+  temporary_folder const folder;
+  std::vector<double> x{1, 2, 3}, y(x);
+  int const n = 7;
+  ds::save_file(folder / "run", named("x", x), named("y", y), named("n", n), named("none", std::string()));
+  std::vector<double> to(3);
+  CHECK(message([&] { ds::load_file(folder / "run", named("x", to)); }) ==
+        (folder / "run") + " does not fit:\n  left over: 'n'\n  left over: 'none'\n  left over: 'y'");
+  CHECK(to == std::vector<double>(3));
+  auto const report = ds::load_file(folder / "run", {.partial = true}, named("x", to));
+  CHECK(to == x);
+  CHECK((report.tensors == 1 && report.bytes == 24 && report.converted == 0 && report.same_configuration));
+  CHECK(report.left_over == strings{"n", "none", "y"});
+  CHECK(report.library == ds::version);
+  CHECK(ds::load_file(edited(folder / "run", folder / "other", [](auto&, auto& texts) { texts.clear(); }),
+                      {.partial = true}, named("y", to)).library == "");
+}
+
+TEST_CASE("checkpoint files: with `convert` floating-point numbers are rounded to nearest, and counted") {
+  temporary_folder const folder;
+  double const tie = 1 + 0x1p-11, infinity = std::numeric_limits<double>::infinity();  // between two of half
+  std::vector<double> const all{0.0,   -0.0, 1.0 / 3, tie,  tie + 0x1p-40, -tie,     65519.999,
+                                65520, 1e5,  -1e300,  3e-8, 1e-45,         infinity, std::nan("")};
+  auto const each_type = [](auto const& f) { f(double()), f(float()), f(half()), f(bfloat16()); };
+  each_type([&]<class From>(From) {
+    std::vector<From> from;
+    for (double const x : all) from.push_back(ds::narrow<From>(x));
+    ds::save_file(folder / "run", named("x", from), named("n", 1));
+    each_type([&]<class To>(To) {
+      std::vector<To> to(all.size()), want;
+      for (From const x : from) want.push_back(ds::narrow<To>(ds::widen<double>(x)));
+      int n = 0;
+      if (!std::is_same_v<From, To>) {
+        CHECK(message([&] { ds::load_file(folder / "run", named("x", to), named("n", n)); }) ==
+              (folder / "run") + " does not fit:\n  'x' is " + ds::name_of(ds::dtype_of<From>) +
+                  " [14] in the file, must be " + ds::name_of(ds::dtype_of<To>) + " [14]");
+        CHECK(n == 0);
+      }
+      auto const report = ds::load_file(folder / "run", {.convert = true}, named("x", to), named("n", n));
+      CHECK((report.converted == !std::is_same_v<From, To> && report.tensors == 2 && n == 1));
+      CHECK(report.bytes == std::int64_t(from.size() * sizeof(From) + sizeof n));
+      CHECK(copied(to) == copied(want));
+    });
+  });
+  double rounded = 0;
+  std::vector<half> halves(2);
+  ds::save_file(folder / "run", named("x", std::array{tie, tie + 0x1p-40}), named("n", 1));
+  ds::load_file(folder / "run", {.convert = true, .partial = true}, named("x", halves));
+  CHECK((ds::widen<double>(halves[0]) == 1 && ds::widen<double>(halves[1]) == 1 + 0x1p-10));
+  CHECK(message([&] { ds::load_file(folder / "run", {.convert = true, .partial = true}, named("n", rounded)); })
+            .ends_with("'n' is I32 [] in the file, must be F64 []"));
+
+  model m;
+  std::vector<float> w(120), b(3);
+  ds::parameters<float> wide;
+  wide.add("W", w, w), wide.add("b", b, b);
+  ds::save_file(folder / "values", ds::values(m.parameters()));
+  CHECK(ds::load_file(folder / "values", {.convert = true, .partial = true}, wide).converted == 1);
+  for (std::size_t i = 0; i < w.size(); ++i) CHECK(w[i] == ds::widen<float>(m.w[i]));
+  CHECK(b == m.b);
+}
