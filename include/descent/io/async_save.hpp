@@ -4,8 +4,10 @@
 
 #include <descent/io/checkpoint.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>

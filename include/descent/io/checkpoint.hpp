@@ -142,9 +142,9 @@ detail::values_of<Value, Gradient, Backend> values(parameters<Value, Gradient> c
 ///
 /// Waits for the stream, and copies from a device through 64 MB of pinned memory. With ranks, all of them call it and
 /// wait for each other, however long it takes: rank 0 writes what all have; ranks that share the state each write a
-/// part file beside `path`, and then rank 0 writes `path`, which names them. Throws std::runtime_error if the system
-/// does, on all ranks if one fails, std::invalid_argument if two parts have a name in common, and what optimizer::save
-/// throws. The file at `path` is then the one that was there.
+/// part file beside `path`, in one folder for all, and then rank 0 writes `path`, which names them. Throws
+/// std::runtime_error if the system does, on all ranks if one fails, std::invalid_argument if two parts have a name in
+/// common, and what optimizer::save throws. The file at `path` is then the one that was there.
 template <class... Parts> void save_file(std::string const& path, Parts&&... parts) {
   detail::save_run(path, detail::make_parts(parts...));
 }

@@ -8,7 +8,6 @@
 #include <descent/io/tensor_info.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <fcntl.h>
