@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """usage: run.py torch|program|jax folder c_api-library compiler [argument...]
        run.py state folder torch_state compiler
+       run.py cross|read_parts folder program compiler
 
 Builds examples/torch (the extension; with `program` the libtorch program) or examples/jax with the user's build.py, and
 tests it. With `state`, tests the conversion of checkpoints in examples/torch; torch_state is the program of
-torch_state.cpp. It takes a Python that has the framework: what DESCENT_TORCH_PYTHON or DESCENT_JAX_PYTHON names, this
-one, or that of a virtual environment in `folder`, where pip installs the framework at the first run. Without PyPI or
-enough space the test is skipped."""
+torch_state.cpp. With `cross` and `read_parts`, runs the script of this name in tests/io. It takes a Python that has the
+framework: what DESCENT_TORCH_PYTHON, DESCENT_JAX_PYTHON or DESCENT_SAFETENSORS_PYTHON names, this one, or that of a
+virtual environment in `folder`, where pip installs the framework at the first run. Without PyPI or enough space the
+test is skipped."""
 import fcntl
 import os
 import pathlib
@@ -18,12 +20,13 @@ import tempfile
 import venv
 
 requirements = {"torch": ["torch==2.15.0", "safetensors==0.8.0", "numpy==2.4.6"],
-                "jax": ["jax==0.10.2", "optax==0.2.8"]}
-gigabytes = {"torch": 10, "jax": 2}  # on PyPI, PyTorch for Linux comes with CUDA's libraries
+                "jax": ["jax==0.10.2", "optax==0.2.8"],
+                "safetensors": ["safetensors==0.8.0", "numpy==2.4.6", "xxhash==4.1.0"]}
+gigabytes = {"torch": 10, "jax": 2, "safetensors": 1}  # on PyPI, PyTorch for Linux comes with CUDA's libraries
 
 what, folder, library, compiler, *arguments = sys.argv[1:]
 here = pathlib.Path(__file__).resolve().parent
-framework = "jax" if what == "jax" else "torch"
+framework = {"jax": "jax", "cross": "safetensors", "read_parts": "safetensors"}.get(what, "torch")
 example = here.parent.parent / "examples" / framework
 needed = requirements[framework][:1] if what in ("torch", "program") else requirements[framework]
 
@@ -87,6 +90,8 @@ with tempfile.TemporaryDirectory() as scratch:
             run(python, here / "torch_test.py", out)
         case "state":
             run(python, here / "torch_state.py", library)
+        case "cross" | "read_parts":
+            run(python, here.parent / "io" / f"{what}.py", library)
         case "program":
             run(python, example / "build.py", "program", out, *arguments)
             run(out)

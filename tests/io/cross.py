@@ -4,7 +4,7 @@
 
 Python's package safetensors reads what the library writes, and the reverse, bit for bit in every type. What the library
 reads, the package reads too. Takes the Python that DESCENT_SAFETENSORS_PYTHON names, or this one; skipped if it has not
-the packages safetensors and numpy. If it has xxhash, the hashes are computed a second time."""
+the packages safetensors, numpy and xxhash, which computes the hashes a second time."""
 import json
 import os
 import pathlib
@@ -21,6 +21,7 @@ try:
     import numpy
     import safetensors
     import safetensors.numpy
+    import xxhash
 except ImportError as error:
     print("skipped:", error)
     sys.exit(77)
@@ -33,7 +34,8 @@ reserved = {"descent", "xxh3_header", "xxh3"}
 
 
 def run(*arguments):
-    return subprocess.run([program, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    command = [program, *map(str, arguments)]
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True).stdout
 
 
 def listed(*files):
@@ -67,11 +69,6 @@ def check_hashes(file):
     assert n % 64 == 0
     hashes = json.loads(header["__metadata__"]["xxh3"])
     assert set(hashes) == set(header) - {"__metadata__"}
-    try:
-        import xxhash
-    except ImportError:
-        print("hashes are not computed: there is no xxhash")
-        return
     at = 8 + len(begin)
     assert xxhash.xxh3_64_hexdigest(file[:at] + b"0" * 16 + file[at + 16:n]) == header["__metadata__"]["xxh3_header"]
     for name, digits in hashes.items():
