@@ -8,6 +8,7 @@
 #include <descent/io/tensor_info.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <fcntl.h>
@@ -85,11 +86,12 @@ class safetensors_file {
   mapped_file opened(std::string path) {
     for (;;) {
       descriptor_ = detail::open_file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+      then_ = about();
+      if (auto const test = detail::file_calls::before_mapping.load(std::memory_order_relaxed)) test();
       mapped_file file(path);  // throws if open has failed
       struct stat there;
-      if (!descriptor_ || ::stat(path.c_str(), &there) != 0) continue;
-      then_ = about();
-      if (there.st_dev == then_.st_dev && there.st_ino == then_.st_ino) return file;
+      if (::stat(path.c_str(), &there) == 0 && there.st_dev == then_.st_dev && there.st_ino == then_.st_ino)
+        return file;
     }
   }
   struct stat about() const {

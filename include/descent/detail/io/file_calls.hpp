@@ -21,6 +21,8 @@ struct file_calls {
   /// errno with which the call fails.
   using hook = int (*)(char const* name, std::size_t& bytes);
   static inline std::atomic<hook> before{nullptr};
+  /// Called when a file is opened for reading, before it is mapped.
+  static inline std::atomic<void (*)()> before_mapping{nullptr};
 
   /// f(bytes), again as long as a signal interrupts it. f returns a negative number and sets errno if it fails.
   template <class F> static std::int64_t run(char const* name, std::size_t bytes, F const& f) {
