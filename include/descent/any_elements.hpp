@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -18,7 +19,7 @@ namespace descent {
 
 /// The type of elements in memory. Text is of char; other is a struct of the library or of a rule, such as
 /// loss_scale_state or a rule's memory.
-enum class element_type { f64, f32, f16, bf16, i64, i32, u32, u16, text, other, u64, i16, i8, u8, boolean };
+enum class element_type { f64, f32, f16, bf16, i64, i32, u32, u16, text, other };
 
 /// A piece of what an optimizer owns, in the memory of the backend or of the host: see optimizer::save.
 struct any_elements {
@@ -58,18 +59,14 @@ template <class T> constexpr element_type element_type_of() {
   else if constexpr (std::is_same_v<T, std::uint32_t>) return element_type::u32;
   else if constexpr (std::is_same_v<T, std::uint16_t>) return element_type::u16;
   else if constexpr (std::is_same_v<T, char>) return element_type::text;
-  else if constexpr (std::is_same_v<T, std::uint64_t>) return element_type::u64;
-  else if constexpr (std::is_same_v<T, std::int16_t>) return element_type::i16;
-  else if constexpr (std::is_same_v<T, std::int8_t>) return element_type::i8;
-  else if constexpr (std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::byte>) return element_type::u8;
-  else if constexpr (std::is_same_v<T, bool>) return element_type::boolean;
-  else if constexpr (std::is_integral_v<T> && sizeof(T) == 8)  // long long
-    return std::is_signed_v<T> ? element_type::i64 : element_type::u64;
   else return element_type::other;
 }
+template <class T> any_elements elements_of(std::span<T const> x) {
+  return {element_type_of<T>(), sizeof(T), std::int64_t(x.size()), x.data()};
+}
 inline char const* name_of(element_type t) {
-  constexpr char const* names[] = {"double", "float",  "half",   "bfloat16", "int64", "int32", "uint32", "uint16",
-                                   "char",   "struct", "uint64", "int16",    "int8",  "uint8", "bool"};
+  constexpr char const* names[] = {"double", "float",  "half",   "bfloat16", "int64",
+                                   "int32",  "uint32", "uint16", "char",     "struct"};
   return names[int(t)];
 }
 

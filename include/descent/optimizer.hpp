@@ -32,9 +32,8 @@ struct run_access;
 /// Each step reads the gradients and updates the values and its own state, in at most one read-only pass and one update
 /// pass over memory (two read-only passes for a rule with sums under a norm clip). It allocates and copies nothing. On
 /// CUDA it does not wait: it enqueues at most three kernel launches on the backend's stream (five in that case) for any
-/// number of tensors, and one more after a change by group() or freeze(). The constructor allocates and initializes the
-/// state and waits until that is done. The caller's memory is used in place and must outlive the optimizer. An
-/// optimizer can be moved but not copied.
+/// number of tensors, and one more after a change by group() or freeze(). The constructor waits until the state is
+/// initialized. The caller's memory is used in place and must outlive the optimizer, which can be moved but not copied.
 ///
 /// The true gradient is the gradient in memory, divided by the loss scale and averaged over the accumulated
 /// micro-batches. Norms, clipping and rules use it; the gradients in memory are not changed. With skip_nonfinite{}, or
@@ -227,9 +226,8 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   /// Makes an optimizer for parameters that have gained or lost rows, such as points and embeddings. Each row's
   /// masters, states, averages and row counts come from the old row that `rows` names. A parameter not listed in `rows`
   /// keeps its rows; a parameter with a new name starts with a new state. Groups, schedules, t and the loss scale carry
-  /// over; a new group starts as group 0. The caller moves the values and gradients. All rows are then selected. This
-  /// optimizer does not change. On CUDA waits for the stream. Throws std::invalid_argument if a row does not exist or a
-  /// shape has changed, and like step().
+  /// over; a new group starts as group 0. The caller moves the values and gradients. All rows are then selected. On
+  /// CUDA waits for the stream. Throws like step(), and std::invalid_argument if a row is missing or its shape changed.
   optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const
       requires((detail::otherwise("gathered() does not support several ranks") || !plan::parallel) &&
                (detail::otherwise("gathered() does not support state_in: state moves") || !plan::has_given) &&

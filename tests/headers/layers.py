@@ -11,6 +11,7 @@ import sys
 layers = """
 version.hpp
 core report.hpp
+io/tensor_info.hpp
 detail/util backends
 parameters.hpp
 any_elements.hpp policies schedules
@@ -25,7 +26,7 @@ detail/data
 data/csv.hpp data/idx.hpp data/npy.hpp data/raw_records.hpp data/token_file.hpp data/processes.hpp data/loader.hpp
 data/device_loader.hpp data/resident.hpp
 data/resident.cuh
-io/tensor_info.hpp io/load_options.hpp
+io/load_options.hpp
 detail/io
 io/replace_file.hpp
 io/safetensors.hpp

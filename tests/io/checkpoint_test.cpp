@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 // Runs as files: what was saved goes on to the bit, and what does not fit is refused with nothing changed.
 #include <descent/any_optimizer.hpp>
-#include <descent/data/loader.hpp>
-#include <descent/data/sources.hpp>
 #include <descent/io/checkpoint.hpp>
 #include <descent/io/collect.hpp>
 #include <descent/optimizer.hpp>
@@ -22,6 +20,7 @@
 
 #include "support/message.hpp"
 #include "support/run_file.hpp"
+#include "support/saved_objects.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <algorithm>
@@ -43,7 +42,7 @@
 namespace ds = descent;
 using ds::half, ds::named;
 using test::contents, test::copied, test::edited, test::listed, test::message, test::put, test::replace;
-using test::bytes, test::temporary_folder;
+using test::bytes, test::counters, test::loader_of, test::temporary_folder;
 using strings = std::vector<std::string>;
 
 namespace {
@@ -120,22 +119,6 @@ template <class Opt, class Value> std::map<std::string, bytes> all_of(Opt& opt, 
   all["fields"] = copied(std::as_bytes(std::span(fields)));
   return all;
 }
-
-/// A user's object, which refuses to go below 0.
-struct counters {
-  std::vector<std::int64_t> n{1, 2, 3};
-
-  template <class F> void save(F const& f) const { f(std::string("n"), std::span<std::int64_t const>(n)); }
-  template <class F> void load(F const& f) {
-    auto const x = f(std::string("n"), std::span<std::int64_t const>(n));
-    if (x[0] < 0) throw std::runtime_error("counters: must be at least 0");
-    n.assign(x.begin(), x.end());
-  }
-};
-
-std::vector<int> const numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-auto const source = ds::in_memory{ds::column{ds::field<"n", int>{}, numbers}};
-auto loader_of(std::uint64_t seed) { return ds::loader{source, ds::batches{4}, ds::shuffled{.seed = seed}}; }
 
 /// A run goes on to the bit, through a file, and both runs are then saved as the same bytes.
 template <class Value, class Make, class As, class To> void goes_on(Make const& make, As const& as, To const& to) {
@@ -439,6 +422,34 @@ TEST_CASE("checkpoint files: nothing changes if a file cannot be loaded") {
 
   CHECK(run.load(folder / "run").same_configuration);
   CHECK(run.all() == saved.all());
+}
+
+namespace {
+
+struct once : counters {
+  int loads = 0;
+
+  template <class F> void load(F const& f) {
+    if (loads++ > 0) throw std::runtime_error("once: must not be loaded twice");
+    counters::load(f);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("checkpoint files: after a refusal all is put back but for what cannot be, which is said") {
+  temporary_folder const folder;
+  counters first{{7}}, last{{-1}};
+  once middle{{{8}}};
+  auto const with = [&](auto const& f) {
+    return f(folder / "run", named("first", first), named("middle", middle), named("last", last));
+  };
+  with([](auto const& path, auto&&... parts) { ds::save_file(path, parts...); });
+  first.n = {1}, middle.n = {2}, last.n = {3};
+  auto const load = [](auto const& path, auto&&... parts) { ds::load_file(path, parts...); };
+  CHECK(message<std::runtime_error>([&] { with(load); }) ==
+        "counters: must be at least 0; what was loaded before cannot be put back: once: must not be loaded twice");
+  CHECK((first.n[0] == 1 && middle.n[0] == 8 && last.n[0] == 3));
 }
 
 TEST_CASE("checkpoint files: what cannot be saved now is refused, and the old file stays") {

@@ -289,6 +289,14 @@ TEST_CASE("checkpoints: other files stay, and what killed saves have left is rem
 
   root.write("step-9.safetensors", "damaged");
   CHECK(message<ds::data_error>([&] { folder.newest(); }).starts_with(root / "step-9.safetensors: "));
+  folder.save(4, std::nullopt, named("n", 4));  // a damaged neighbour neither stops it nor counts
+  left = others;
+  left.insert(left.end(), {"other.safetensors" + tag, "step-4.safetensors", "step-9.safetensors"});
+  std::ranges::sort(left);
+  CHECK(root.names() == left);
+  std::filesystem::rename(root / "step-9.safetensors", root / "step-1.safetensors");
+  CHECK(folder.newest()->step == 4);
+  CHECK(message<ds::data_error>([&] { folder.list(); }).starts_with(root / "step-1.safetensors: "));
 }
 
 TEST_CASE("checkpoints: in the background, what is not kept is removed at the next save") {

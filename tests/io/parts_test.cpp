@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // What a run's file is made of beside optimizers, and how types are converted.
-#include <descent/data/loader.hpp>
 #include <descent/data/resident.hpp>
-#include <descent/data/sources.hpp>
 #include <descent/io/checkpoint.hpp>
 #include <descent/training/loss_scaler.hpp>
 #include <descent/version.hpp>
@@ -12,6 +10,7 @@
 
 #include "support/message.hpp"
 #include "support/run_file.hpp"
+#include "support/saved_objects.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <algorithm>
@@ -31,6 +30,7 @@
 namespace ds = descent;
 using ds::half, ds::bfloat16, ds::named;
 using test::bytes, test::copied, test::edited, test::listed, test::message, test::temporary_folder;
+using test::counters, test::loader_of, test::source;
 using strings = std::vector<std::string>;
 
 namespace {
@@ -47,21 +47,6 @@ struct model {
     return p;
   }
 };
-
-/// A user's object.
-struct counters {
-  std::vector<std::int64_t> n{1, 2, 3};
-
-  template <class F> void save(F const& f) const { f(std::string("n"), std::span<std::int64_t const>(n)); }
-  template <class F> void load(F const& f) {
-    auto const x = f(std::string("n"), std::span<std::int64_t const>(n));
-    n.assign(x.begin(), x.end());
-  }
-};
-
-std::vector<int> const numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-auto const source = ds::in_memory{ds::column{ds::field<"n", int>{}, numbers}};
-auto loader_of(std::uint64_t seed) { return ds::loader{source, ds::batches{4}, ds::shuffled{.seed = seed}}; }
 
 }  // namespace
 
@@ -159,9 +144,9 @@ TEST_CASE("checkpoint files: with `partial` what nothing asks for is left, and t
   CHECK(to == x);
   CHECK((report.tensors == 1 && report.bytes == 24 && report.converted == 0 && report.same_configuration));
   CHECK(report.left_over == strings{"n", "none", "y"});
-  CHECK(report.library == ds::version);
+  CHECK(report.version == ds::version);
   CHECK(ds::load_file(edited(folder / "run", folder / "other", [](auto&, auto& texts) { texts.clear(); }),
-                      {.partial = true}, named("y", to)).library == "");
+                      {.partial = true}, named("y", to)).version == "");
 }
 
 TEST_CASE("checkpoint files: with `convert` floating-point numbers are rounded to nearest, and counted") {

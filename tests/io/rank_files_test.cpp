@@ -445,7 +445,7 @@ TEST_CASE("a rank whose micro-batches wait fails the save and the load of all, a
     for (int t = comm.rank() == 2 ? 1 : 0; t < 2; ++t) end(opt, m, 1);
     CHECK(opt.report().step == 1);
     ds::save_file(folder / "run", opt);
-    CHECK(ds::load_file(folder / "run", opt).library == ds::version);
+    CHECK(ds::load_file(folder / "run", opt).version == ds::version);
   });
   CHECK(folder.names().size() == 4);
 }

@@ -636,8 +636,8 @@ TEST_CASE("a file with one flipped bit, and every truncated one, is refused") {
   };
   /// Flips are made in place: a file system may synchronize a file that is truncated and written again.
   auto const flipped_refused = [&](std::string const& good, std::size_t bit) {
-    ds::detail::open_file const file(::open(path.c_str(), O_WRONLY));
-    auto const put = [&](char c) { REQUIRE(::pwrite(file.number(), &c, 1, ::off_t(bit / 8)) == 1); };
+    ds::detail::descriptor const file(::open(path.c_str(), O_WRONLY));
+    auto const put = [&](char c) { REQUIRE(::pwrite(file.get(), &c, 1, ::off_t(bit / 8)) == 1); };
     put(char(good[bit / 8] ^ (1 << bit % 8)));
     bool const is = refused();
     put(good[bit / 8]);

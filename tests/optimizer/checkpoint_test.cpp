@@ -291,6 +291,19 @@ TEST_CASE("checkpoint: save() and load() go on to the bit with whatever the opti
   }
 }
 
+TEST_CASE("checkpoint: a run is judged by the rule memory that it brings, not by the present one") {
+  model<float> a;
+  ds::optimizer opt{a.parameters(), ds::prodigy{.d0 = 1e-3}};
+  train(opt, a, 1, 5);
+  file const good = saved(opt);
+  opt.set_rule_memory(std::vector(2, ds::prodigy::memory{1e39, 0}));  // not finite in float
+  file const diverged = saved(opt);
+  load(opt, good);
+  CHECK(saved(opt) == good);
+  CHECK_THROWS_AS(load(opt, diverged), std::invalid_argument);
+  CHECK(saved(opt) == good);
+}
+
 TEST_CASE("checkpoint: load() finds pieces by name, whatever the order of parameters") {
   auto const check = [](auto rule) {
     model<float> a;

@@ -60,7 +60,7 @@ struct remote_part final : descent::detail::run_part {
   explicit remote_part(remote& part_of) : of(part_of) {}
   std::vector<descent::detail::run_piece> pieces() override {
     auto const n = std::int64_t(of.x.size());
-    return {{of.name, descent::element_type::u32, 4, {n}, 0, n, of.x.data()}};
+    return {descent::detail::whole_piece(of.name, of.x.data(), {n}, n)};
   }
   descent::detail::run_memory& memory() override { return of.memory; }
   void check(descent::detail::run_answers const& answers, descent::detail::run_summary const*) override {

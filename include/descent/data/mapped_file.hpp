@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/detail/util/descriptor.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,8 +16,6 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <system_error>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -59,13 +57,13 @@ class mapped_file {
   /// Maps the whole file. Throws std::runtime_error if it cannot be opened or is no regular file.
   explicit mapped_file(std::string path) : path_(std::move(path)) {
     // Without O_NONBLOCK, opening a pipe would wait for somebody who writes to it.
-    descriptor const file{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    detail::descriptor const file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat about;
-    if (file.number < 0 || ::fstat(file.number, &about) != 0) fail("opened", errno);
+    if (!file || ::fstat(file.get(), &about) != 0) fail("opened", errno);
     if (S_ISDIR(about.st_mode)) fail("opened", EISDIR);
     if (!S_ISREG(about.st_mode)) throw std::runtime_error(path_ + ": cannot be mapped: it is no regular file");
     if (about.st_size == 0) return;  // mmap refuses this length
-    void* const data = ::mmap(nullptr, std::size_t(about.st_size), PROT_READ, MAP_PRIVATE, file.number, 0);
+    void* const data = ::mmap(nullptr, std::size_t(about.st_size), PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (data == MAP_FAILED) fail("mapped", errno);
     bytes_ = {static_cast<std::byte const*>(data), std::size_t(about.st_size)};
   }
@@ -89,14 +87,8 @@ class mapped_file {
   std::string const& path() const { return path_; }  ///< as it was given
 
  private:
-  struct descriptor {
-    int number;
-    ~descriptor() {
-      if (number >= 0) ::close(number);
-    }
-  };
   [[noreturn]] void fail(char const* what, int error) const {
-    throw std::runtime_error(path_ + ": cannot be " + what + ": " + std::generic_category().message(error));
+    throw std::runtime_error(path_ + ": cannot be " + what + ": " + detail::system_message(error));
   }
 
   std::string path_;

@@ -87,7 +87,7 @@ class async_save {
     std::size_t bytes = 0;
     detail::run_memory* device = nullptr;
     for (auto const& e : image.entries) {
-      if (e.piece.own.empty()) bytes += rounded(e.piece.bytes());
+      if (!e.piece.own) bytes += rounded(e.piece.bytes());
       if (!e.memory->on_host()) device = e.memory;
     }
     if (bytes > room_ || (device != nullptr) != pinned_) {
@@ -98,7 +98,7 @@ class async_save {
     std::vector<detail::run_memory*> used;
     std::byte* to = staging_.get();
     for (auto& e : image.entries) {
-      if (!e.piece.own.empty()) continue;
+      if (e.piece.own) continue;
       if (e.piece.bytes() > 0) e.memory->copy(to, e.piece.data, e.piece.bytes());
       if (std::ranges::find(used, e.memory) == used.end()) used.push_back(e.memory);
       e.piece.data = to, to += rounded(e.piece.bytes());

@@ -71,8 +71,9 @@ template <class T> struct part_maker<with_name<T>> {
       return {x.name + "." + inner.prefix, std::move(inner.part)};
     } else if constexpr (std::is_same_v<named_type, std::string>) {
       return {"", std::make_unique<text_part>(x.name, const_cast<std::string&>(x.of))};
+    } else if constexpr (std::is_same_v<std::remove_cv_t<std::remove_extent_t<T>>, char> && std::is_array_v<T>) {
+      static_assert(std::is_same_v<T, void>, "named(name, x): a text x is a std::string");
     } else if constexpr (std::is_arithmetic_v<named_type> || storage_type<named_type>) {
-      static_assert(!std::is_same_v<named_type, long double>, "named(name, x): a file has no long double");
       return tensor(x.name, &x.of, {}, 1);
     } else if constexpr (array<T&> || grid<T>) {
       auto const b = block_of(x.of);
@@ -88,7 +89,7 @@ template <class T> struct part_maker<with_name<T>> {
  private:
   template <class E>
   static named_part tensor(std::string const& name, E* data, std::vector<std::int64_t> shape, std::int64_t count) {
-    static_assert(element_type_of<std::remove_const_t<E>>() != element_type::other || std::is_trivially_copyable_v<E>,
+    static_assert(file_element<std::remove_const_t<E>> || (std::is_class_v<E> && std::is_trivially_copyable_v<E>),
                   "named(name, x): the elements of x are numbers");
     return {"", std::make_unique<elements_part<E>>(name, data, std::move(shape), count)};
   }

@@ -56,36 +56,35 @@ class checkpoints {
   /// Throws std::invalid_argument if step is negative or the metric is NaN.
   template <class... Parts> void save(std::int64_t step, std::optional<double> metric, Parts&&... parts) {
     auto const all = detail::make_parts(parts...);
-    detail::save_run(prepare(step, metric), all, texts(metric));
-    if (detail::run_team(all).rank() == 0) remove_others();
+    detail::run_team const team(all);
+    detail::save_run(prepare(team, step, metric), all, texts(metric));
+    if (team.rank() == 0) remove_others();
   }
   /// Saves in the background. What is not to be kept is removed at the next save.
   template <class... Parts>
   void save(async_save& by, std::int64_t step, std::optional<double> metric, Parts&&... parts) {
     by.wait();
     auto all = detail::make_parts(parts...);
-    bool const first = detail::run_team(all).rank() == 0;
-    std::string const path = prepare(step, metric);
-    if (first) remove_others();
+    detail::run_team const team(all);
+    std::string const path = prepare(team, step, metric);
+    if (team.rank() == 0) remove_others();
     by.start(path, std::move(all), texts(metric));
   }
 
   /// The complete checkpoints in the folder, by step. Throws data_error if one is damaged.
   std::vector<checkpoint_file> list() const {
-    std::vector<checkpoint_file> all;
-    std::error_code none;
-    for (std::filesystem::directory_iterator i(folder_, none), end; !none && i != end; i.increment(none))
-      if (auto const step = step_in(i->path().filename().string()))
-        all.push_back({*step, i->path().string(), metric_in(i->path().string())});
-    std::ranges::sort(all, {}, &checkpoint_file::step);
+    auto all = by_step();
+    for (auto& c : all) c.metric = metric_in(c.path);
     return all;
   }
-  /// That of the largest step, if any.
+  /// That of the largest step, if any. Throws data_error if it is damaged.
   std::optional<checkpoint_file> newest() const {
-    auto const all = list();
-    return all.empty() ? std::nullopt : std::optional(all.back());
+    auto all = by_step();
+    if (all.empty()) return {};
+    all.back().metric = metric_in(all.back().path);
+    return all.back();
   }
-  /// That with the best metric, the newest of equals, if any.
+  /// That with the best metric, the newest of equals, if any. Throws data_error if one is damaged.
   std::optional<checkpoint_file> best() const {
     auto const order = by_metric(list());
     return order.empty() ? std::nullopt : std::optional(order.front());
@@ -102,6 +101,15 @@ class checkpoints {
     auto const [stop, error] = std::from_chars(first, last, step);
     return error == std::errc() && stop == last ? std::optional(step) : std::nullopt;
   }
+  /// Without metrics, which are in the files.
+  std::vector<checkpoint_file> by_step() const {
+    std::vector<checkpoint_file> all;
+    std::error_code none;
+    for (std::filesystem::directory_iterator i(folder_, none), end; !none && i != end; i.increment(none))
+      if (auto const step = step_in(i->path().filename().string())) all.push_back({*step, i->path().string(), {}});
+    std::ranges::sort(all, {}, &checkpoint_file::step);
+    return all;
+  }
   static std::optional<double> metric_in(std::string const& path) {
     std::string const text = detail::text_in(safetensors_file(path), metric_key);
     double metric = 0;
@@ -111,10 +119,14 @@ class checkpoints {
     return metric ? text_map{{metric_key, detail::text_of_field(*metric)}} : text_map();
   }
 
-  std::string prepare(std::int64_t step, std::optional<double> metric) const {
-    detail::require(step >= 0, "checkpoints", "the step", "at least 0", step);
-    if (metric) detail::require(true, "checkpoints", "the metric", "a number", *metric);
-    std::filesystem::create_directories(folder_);
+  /// The path of a checkpoint, in a folder that is there.
+  std::string prepare(detail::run_team const& team, std::int64_t step, std::optional<double> metric) const {
+    team.meet([&] {
+      detail::require(step >= 0, "checkpoints", "the step", "at least 0", step);
+      if (metric) detail::require(true, "checkpoints", "the metric", "a number", *metric);
+      std::filesystem::create_directories(folder_);
+      return std::string();
+    });
     return (std::filesystem::path(folder_) / (before_step + std::to_string(step) + after_step)).string();
   }
   std::vector<checkpoint_file> by_metric(std::vector<checkpoint_file> all) const {
@@ -124,8 +136,12 @@ class checkpoints {
                              [](auto const& c) { return *c.metric; });
     return all;
   }
+  /// Damaged checkpoints stay, and do not count.
   void remove_others() const {
-    auto const all = list();
+    std::vector<checkpoint_file> all;
+    for (auto const& c : by_step()) try {
+        all.push_back({c.step, c.path, metric_in(c.path)});
+      } catch (std::runtime_error const&) {}
     auto const best = by_metric(all);
     auto const is_best = [&](checkpoint_file const& c) {
       auto const place = std::ranges::find(best, c.step, &checkpoint_file::step);

@@ -24,7 +24,7 @@ struct load_report {
   std::vector<std::string> left_over;  ///< with `partial`, names of tensors that nothing asked for
   bool same_configuration =
       true;  ///< whether rules, tensors, groups and settings of policies are those that were saved
-  std::string library;  ///< the version that wrote the file; empty if it was not this library
+  std::string version;  ///< the version that wrote the file; empty for a file of another program
 };
 
 }  // namespace descent

@@ -85,7 +85,7 @@ class safetensors_file {
   /// Maps the file and keeps a descriptor of the same one, even if another file replaces it between the two calls.
   mapped_file opened(std::string path) {
     for (;;) {
-      descriptor_ = detail::open_file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+      descriptor_ = detail::descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
       then_ = about();
       if (auto const test = detail::file_calls::before_mapping.load(std::memory_order_relaxed)) test();
       mapped_file file(path);  // throws if open has failed
@@ -96,12 +96,12 @@ class safetensors_file {
   }
   struct stat about() const {
     struct stat is{};
-    ::fstat(descriptor_.number(), &is);
+    ::fstat(descriptor_.get(), &is);
     return is;
   }
   detail::safetensors_header read() const { return detail::safetensors_reader(path(), file_.bytes()).header(); }
 
-  detail::open_file descriptor_;
+  detail::descriptor descriptor_;
   struct stat then_{};
   mapped_file file_;
   detail::safetensors_header header_;

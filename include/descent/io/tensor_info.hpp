@@ -39,6 +39,13 @@ inline constexpr std::array<dtype_row, 13> dtype_rows{{{"BOOL", 1},
                                                        {"I64", 8},
                                                        {"F64", 8}}};
 
+/// The number of elements: the product of the extents.
+inline std::int64_t elements_in(std::vector<std::int64_t> const& shape) {
+  std::int64_t n = 1;
+  for (auto const extent : shape) n *= extent;
+  return n;
+}
+
 }  // namespace detail
 
 /// The size of an element in bytes.
@@ -71,12 +78,7 @@ struct tensor_info {
   std::int64_t offset = 0;  ///< of the first byte, in the data section of the file
   std::int64_t bytes = 0;  ///< of all elements
 
-  /// The number of elements: the product of the extents.
-  std::int64_t count() const {
-    std::int64_t n = 1;
-    for (auto const extent : shape) n *= extent;
-    return n;
-  }
+  std::int64_t count() const { return detail::elements_in(shape); }  ///< the number of elements
 };
 
 /// The `__metadata__` of a file.

@@ -164,6 +164,7 @@ template <class Plan> __device__ void measure_pairs(detail::device_view<Plan> co
 template <class Plan>
 __device__ void control_here(detail::device_view<Plan> const& v, detail::control_view<Plan> const& w) {
   detail::device_controller<Plan> const c(v, w);
+  c.find_terms_ahead();
   if (c.decide({})) c.find_terms();
 }
 

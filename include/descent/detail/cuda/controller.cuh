@@ -89,14 +89,18 @@ template <class Plan> class device_controller {
     if (threadIdx.x == 0) w.late->complete_until(v.control->calls);
     return decider.decide(call);
   }
-  __device__ bool find_terms() const { return decider.find_terms(matrix_terms_view<Plan>(v, w)); }
+  __device__ void find_terms_ahead() const {
+    if constexpr (Plan::terms_ahead) decider.find_terms_ahead();
+  }
+  __device__ bool find_terms() const {
+    return decider.template find_terms<Plan::terms_ahead>(matrix_terms_view<Plan>(v, w));
+  }
   __device__ void prepare() const { decider.prepare(); }
 
-  /// Only the first thread calls it.
-  __device__ void write_late_report() const {
-    control_block& slot = w.late->of(v.control->calls);
-    slot = *v.control;
-    slot.scale = *w.scale;
+  __device__ void report() const {
+    if (!w.reports) return;
+    __syncthreads();
+    report_late(*w.late, *v.control, *w.scale);
   }
 
   /// Marks the collective as finished on this rank.
@@ -128,22 +132,22 @@ template <class Plan> class device_controller {
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void decide_step(device_view<Plan> v, control_view<Plan> w,
                                                              step_call call) {
-  let_next_begin();
   await_work_before();
+  let_next_begin();
   device_controller<Plan> const c(v, w);
   c.decide(call);
-  if (threadIdx.x == 0) c.write_late_report();
+  c.report();
 }
 
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan> v, control_view<Plan> w) {
-  let_next_begin();
   await_work_before();
+  let_next_begin();
   device_controller<Plan> const c(v, w);
   c.leave_collective();
   if (!v.control->applied) return;
   bool const applied = c.find_terms();
-  if (threadIdx.x == 0) c.write_late_report();
+  c.report();
   if constexpr (Plan::sums)
     if (applied) c.prepare();
 }
@@ -151,12 +155,13 @@ __global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan
 template <class Plan>
 __global__ __launch_bounds__(total_threads) void control_step(device_view<Plan> v, control_view<Plan> w,
                                                               step_call call) {
-  let_next_begin();
-  await_work_before();
   device_controller<Plan> const c(v, w);
+  c.find_terms_ahead();
+  await_work_before();
+  let_next_begin();
   c.leave_collective();
   bool const applied = c.decide(call) && c.find_terms();
-  if (threadIdx.x == 0) c.write_late_report();
+  c.report();
   if constexpr (Plan::sums)
     if (applied) c.prepare();
 }

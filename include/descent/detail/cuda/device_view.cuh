@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 
 /// The kernels' view of device memory.
 namespace descent::detail {
@@ -37,6 +38,19 @@ struct late_report {
     complete = c.calls;
   }
 };
+
+/// Writes the report of the newest call. All threads of a block call it.
+__device__ inline void report_late(late_report& late, control_block const& control, loss_scale_state const& scale) {
+  using word = std::uint32_t;
+  static_assert(sizeof(control_block) % sizeof(word) == 0 && offsetof(control_block, scale) % sizeof(word) == 0);
+  constexpr int first = int(offsetof(control_block, scale) / sizeof(word)),
+                last = first + int(sizeof scale / sizeof(word));
+  auto const* const of_control = reinterpret_cast<word const*>(&control);
+  auto const* const of_scale = reinterpret_cast<word const*>(&scale) - first;
+  auto* const to = reinterpret_cast<word*>(&late.of(control.calls));
+  for (int i = int(threadIdx.x); i < int(sizeof control / sizeof(word)); i += int(blockDim.x))
+    to[i] = (first <= i && i < last ? of_scale : of_control)[i];
+}
 
 /// The block of the newest call that is known to be complete. Meanwhile the device may write the other slots, and it
 /// reuses this slot once the second call after this one is complete.
@@ -174,6 +188,7 @@ template <class Plan> struct control_view {
   late_report* late;  // in host memory
   memory_of<typename Plan::rule>* next_memories;  // after the update
   bool has_elements;                              // whether any element follows the rule
+  bool reports = true;                            // whether the controller writes the report, not the update
   matrix_rules_view<Plan> matrices = {};
 };
 

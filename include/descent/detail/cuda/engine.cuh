@@ -78,24 +78,27 @@ template <class Plan> class cuda_engine {
   void step([[maybe_unused]] std::vector<entry> const& groups, step_call const& call) {
     device_scope const scope(storage.device);
     bool const complete = meets(groups, call);
+    control_view<Plan> w = controls();
+    w.reports = Plan::parallel || storage.rule_chunks == 0;
     if constexpr (Plan::parallel)
       if (complete)
         ranks.reduce(storage.view, controls(), groups, call.flush ? sending::all : sending::marked, call,
                      call.flush ? "flush()" : "step()", Plan::zeroes_own);
     if constexpr (Plan::norm_first) {
       if (complete) measure_all<measure::norm>(call);
-      launch_early(early_, decide_step<Plan>, 1, total_threads, storage.stream, storage.view, controls(), call);
+      launch_early(early_, decide_step<Plan>, 1, total_threads, storage.stream, storage.view, w, call);
       if (complete) measure_all<measure::sums>(call);
-      launch_early(early_, find_all_terms<Plan>, 1, total_threads, storage.stream, storage.view, controls());
+      launch_early(early_, find_all_terms<Plan>, 1, total_threads, storage.stream, storage.view, w);
     } else {
       if constexpr (Plan::measures)
         if (complete) measure_all<Plan::sums ? measure::norm_and_sums : measure::norm>(call);
-      launch_early(early_, control_step<Plan>, 1, total_threads, storage.stream, storage.view, controls(), call);
+      launch_early(early_, control_step<Plan>, 1, total_threads, storage.stream, storage.view, w, call);
     }
     if constexpr (Plan::per_row_step)
       launch(count_updates<Plan>, storage.view.chunk_count, packet_threads, storage.stream, storage.view);
     if (!complete) return;
-    share_values(true, [&] { enqueue(storage.rule_chunks, update_packets<Plan>{storage.view}); });
+    update_packets<Plan> const update{storage.view, w.reports ? nullptr : w.late, w.scale};
+    share_values(true, [&] { enqueue(storage.rule_chunks, update); });
     if constexpr (Plan::has_matrices) matrices.step(storage.view, controls(), groups, call, storage.capturing());
   }
   void commit_matrices() {
@@ -158,8 +161,7 @@ template <class Plan> class cuda_engine {
   }
   void unscale_gradients() {
     device_scope const scope(storage.device);
-    using body = scaled_packets<callers, unscale_body>;
-    enqueue(storage.view.chunk_count, body{callers_view(), storage.scale, {}});
+    enqueue(storage.view.chunk_count, scaled_packets<callers, unscale_body>{callers_view(), storage.scale, {}});
   }
   void mark_unscaled(bool is) {
     device_scope const scope(storage.device);
@@ -174,8 +176,7 @@ template <class Plan> class cuda_engine {
     device_scope const scope(storage.device);
     measure_norm(groups, "ascend()");
     launch(find_perturbation<Plan>, 1, total_threads, storage.stream, storage.norm_view(), controls(), storage.ascent);
-    using body = ascend_packets<Plan>;
-    enqueue(storage.view.chunk_count, body{storage.view, storage.saved, storage.ascent});
+    enqueue(storage.view.chunk_count, ascend_packets<Plan>{storage.view, storage.saved, storage.ascent});
   }
   template <swap_target To> void swap_in(std::vector<entry> const&) {
     device_scope const scope(storage.device);
@@ -294,8 +295,7 @@ template <class Plan> class cuda_engine {
   }
   /// Applies body to each packet of `chunks` chunks.
   template <class Body> void enqueue(std::int64_t chunks, Body const& body) {
-    constexpr bool begins_early = requires { Body::begins_early; };
-    launch_packets(begins_early && early_, chunks, storage.stream, body);
+    launch_packets(early_, chunks, storage.stream, body);
   }
   /// Applies body to all packets or, with shards, to those that this rank owns.
   template <class Seen, class Body> void for_packets(device_view<Seen> const& view, Body const& body) {

@@ -11,7 +11,7 @@
 /// The kernels that read and write the elements.
 namespace descent::detail {
 
-// ---- over elements: one block for each chunk, two packets for each thread ------------------------------------------
+// ---- over elements: one block for each chunk, several packets for each thread ---------------------------------------
 
 /// With three blocks per multiprocessor, a thread has 80 registers: enough for two members of state in float. More
 /// state, double, or row factors get two blocks and 128 registers. Either way, enough loads are in flight to keep the
@@ -20,32 +20,45 @@ inline constexpr int packet_threads = int(chunk_packets) / 2;
 template <class Plan>
 inline constexpr int packet_blocks =
     std::is_same_v<typename Plan::real, double> || Plan::slots > 2 || Plan::clips_rows ? 2 : 3;
+/// Threads of a block in the kernel of Body, which may choose fewer.
+template <class Body> inline constexpr int threads_of = [] {
+  if constexpr (requires { Body::threads; }) return Body::threads;
+  else return packet_threads;
+}();
+template <class Body> inline constexpr int blocks_of = Body::blocks * packet_threads / threads_of<Body>;
 
 /// Calls body(tensor, first element, M): with M = 8 for whole packets of an aligned tensor, otherwise with M = 1 for
 /// single elements. In an unaligned tensor, adjacent threads get adjacent elements.
-template <class Body> __global__ __launch_bounds__(packet_threads, Body::blocks) void each_packet(Body const body) {
-  if constexpr (requires { Body::begins_early; }) await_work_before();
+template <class Body>
+__global__ __launch_bounds__(threads_of<Body>, blocks_of<Body>) void each_packet(Body const body) {
   auto const& v = body.v;
   std::int64_t chunk = blockIdx.x;
   if constexpr (requires { body.first_chunk; }) chunk += body.first_chunk;
   if constexpr (!requires { Body::all_chunks; }) chunk = v.own_chunk(chunk);
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
-  if (!body.wants(tensor)) return;
   auto const& t = v.tensors[tensor];
   auto const [begin, size] = span_of(chunk, t);
-  int const thread = int(blockIdx.y * packet_threads + threadIdx.x), threads = int(gridDim.y * packet_threads);
-  if (t.aligned) {
-#pragma unroll 1
-    for (int first = thread * int(packet_size); first < size; first += threads * int(packet_size))
+  if constexpr (requires { body.begin(); }) body.begin();
+  if (!body.wants(tensor)) return;
+  constexpr int part = threads_of<Body> * int(packet_size);
+  for (int at = int(blockIdx.y) * part; at < size; at += int(gridDim.y) * part) {
+    if (t.aligned) {
+      int const first = at + int(threadIdx.x * packet_size);
       if (first + int(packet_size) <= size) body(tensor, begin + first, std::integral_constant<int, packet_size>{});
       else for (int j = first; j < size; ++j) body(tensor, begin + j, std::integral_constant<int, 1>{});
-  } else {
-    for (int j = thread; j < size; j += threads) body(tensor, begin + j, std::integral_constant<int, 1>{});
+    } else {
+      int const end = at + part < size ? at + part : size;
+      for (int j = at + int(threadIdx.x); j < end; j += threads_of<Body>)
+        body(tensor, begin + j, std::integral_constant<int, 1>{});
+    }
   }
 }
-/// Launches it. If there are few chunks, two blocks share each, so that the work is spread over more multiprocessors.
+/// Launches it; early, if the body can begin early. If there are few chunks, several blocks share each, to spread the
+/// work over more multiprocessors.
 template <class Body> void launch_packets(bool early, std::int64_t chunks, cudaStream_t stream, Body const& body) {
-  launch_early(early, each_packet<Body>, launch_grid(chunks, chunks <= 128 ? 2 : 1), packet_threads, stream, body);
+  constexpr int threads = threads_of<Body>, parts = int(chunk_packets) / threads;
+  early = early && requires { body.begin(); };
+  launch_early(early, each_packet<Body>, launch_grid(chunks, chunks <= 128 ? parts : 1), threads, stream, body);
 }
 
 /// Applies body to all packets.
@@ -138,9 +151,17 @@ template <class Plan, swap_target To> struct swap_in_packets {
 };
 
 template <class Plan> struct update_packets {
+  /// Where an element has few bytes, a thread takes four packets: starting a block takes a larger share of the time.
+  static constexpr int threads = Plan::largest_update_bytes <= 16 ? packet_threads / 2 : packet_threads;
   static constexpr int blocks = packet_blocks<Plan>;
-  static constexpr bool begins_early = true;
   device_view<Plan> v;
+  late_report* late = nullptr;  // where the report goes, if the controller does not write it
+  loss_scale_state const* scale = nullptr;
+  /// The report is not left to the controller, because the end of a kernel waits for its writes to the host.
+  __device__ void begin() const {
+    await_work_before();
+    if (late && blockIdx.x == 0 && blockIdx.y == 0) report_late(*late, *v.control, *scale);
+  }
   __device__ auto const& unit_terms_of(std::int32_t tensor) const {
     return v.units[Plan::unit_per_tensor ? tensor : v.tensors[tensor].group];
   }
@@ -215,10 +236,26 @@ __device__ void measure_pieces(device_view<Plan> const& v, std::int32_t tensor, 
   });
 }
 
+template <class Plan, measure What> struct packet_sums { double of[measured<Plan, What>][4]; };
+/// measure_packet() for a packet that is not whole or not aligned. It is not inlined, because it takes more registers.
+template <class Plan, measure What, class Real>
+__device__ __noinline__ packet_sums<Plan, What> measure_odd_packet(buffers<Plan> x, std::int64_t i, packet_extent e,
+                                                                   Real factor,
+                                                                   typename Plan::rule::template terms<Real> k,
+                                                                   step_terms_of<Plan> step, unsigned in) {
+  packet_sums<Plan, What> sums = {};
+  measure_packet<Plan, What, Real>(sums.of, x, i, e, factor, k, step, in);
+  return sums;
+}
+
 template <class Plan, measure What>
 __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> const& w, step_call const& call) {
   using real = typename Plan::real;
-  __shared__ double of_warps[measured<Plan, What>][chunk_threads / warp];
+  constexpr int sums = measured<Plan, What>;
+  constexpr bool largest = first_is_largest<Plan, What>;
+  // While a thread measures a packet, its totals of the packets before leave their registers.
+  constexpr bool parks = What != measure::norm && sums <= 5;
+  __shared__ double of_warps[sums][chunk_threads / warp], parked[parks ? sums : 1][4][parks ? chunk_threads : 1];
   let_next_begin();
   if (What == measure::sums ? !v.control->applied : !completes<Plan>(*v.control, w.policies, call)) return;
 
@@ -226,55 +263,76 @@ __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> con
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
   auto const& t = v.tensors[tensor];
   auto const [begin, size] = span_of(chunk, t);
-  double total[measured<Plan, What>][4] = {};
-  if (!v.groups[t.group].frozen) {
-    typename Plan::rule::template terms<real> k{};
-    step_terms_of<Plan> step{};
-    real factor = 1;
-    if constexpr (What != measure::norm) {
-      k = v.sum_terms[Plan::sum_terms_per_tensor ? tensor : t.group].terms;
-      if constexpr (Plan::has_step_terms) step = *w.sum_step_terms;
-      if constexpr (What == measure::norm_and_sums)
-        factor = real(gradient_factor<Plan>(*v.control, w.policies, *w.scale, call));
-      else if constexpr (Plan::clip_over == scope::model) factor = real(v.control->factor);
-      else factor = real(w.factors[Plan::clip_over == scope::tensor ? tensor : t.group]);
-    }
-    v.with(tensor, [&, begin = begin, size = size]<class Typed>(buffers<Typed> const& x) {
-      for (int q = int(threadIdx.x); q < chunk_packets; q += chunk_threads) {
-        int const first = q * int(packet_size), left = size - first;
-        if (left <= 0) break;
-        packet_extent const e =
-            left < packet_size ? packet_extent{left, false} : packet_extent{int(packet_size), t.aligned};
-        if constexpr (Plan::has_matrices && Plan::sums) {
-          if (t.matrix) {
-            measure_matrix_packet<Typed, What, real>(total, x, begin + first, e);
-            continue;
-          }
-        }
-        if constexpr (Plan::selects_rows) {
-          if (unsigned const in = selected(v.extra.rows[tensor], begin + first, e.size))
-            measure_packet<Typed, What, real>(total, x, begin + first, e, factor, k, step, in);
-        } else {
-          measure_packet<Typed, What, real>(total, x, begin + first, e, factor, k, step);
-        }
+  double total[sums][4] = {};
+  auto const each_total = [&](auto const& f) {
+    for (int c = 0; c < sums; ++c)
+      for (int j = 0; j < 4; ++j) f(total[c][j], c, j);
+  };
+  auto const both = [](int c, double a, double b) { return largest && c == 0 ? larger(a, b) : a + b; };
+  // Without a branch, so that this load and those of the terms and pointers do not wait for each other.
+  int const measured_size = v.groups[t.group].frozen ? 0 : size;
+  typename Plan::rule::template terms<real> k{};
+  step_terms_of<Plan> step{};
+  real factor = 1;
+  if constexpr (What != measure::norm) {
+    k = v.sum_terms[Plan::sum_terms_per_tensor ? tensor : t.group].terms;
+    if constexpr (Plan::has_step_terms) step = *w.sum_step_terms;
+    if constexpr (What == measure::norm_and_sums)
+      factor = real(gradient_factor<Plan>(*v.control, w.policies, *w.scale, call));
+    else if constexpr (Plan::clip_over == scope::model) factor = real(v.control->factor);
+    else factor = real(w.factors[Plan::clip_over == scope::tensor ? tensor : t.group]);
+  }
+  v.with(tensor, [&, begin = begin]<class Typed>(buffers<Typed> const& x) {
+    for (int q = int(threadIdx.x); q < chunk_packets; q += chunk_threads) {
+      int const first = q * int(packet_size), left = measured_size - first;
+      if (left <= 0) break;
+      packet_extent const e{left < packet_size ? left : int(packet_size), left >= packet_size && t.aligned};
+      if constexpr (parks) each_total([](double& sum, int, int) { sum = 0; });
+      unsigned in = all_selected;
+      if constexpr (Plan::selects_rows) in = selected(v.extra.rows[tensor], begin + first, e.size);
+      if (Plan::has_matrices && Plan::sums && t.matrix) {
+        measure_matrix_packet<Typed, What, real>(total, x, begin + first, e);
+      } else if (in == 0) {  // no row of it is selected
+      } else if (e.whole) {
+        measure_packet<Typed, What, real>(total, x, begin + first, {int(packet_size), true}, factor, k, step, in);
+      } else if constexpr (!parks) {
+        measure_packet<Typed, What, real>(total, x, begin + first, e, factor, k, step, in);
+      } else {
+        auto const odd = measure_odd_packet<Typed, What>(x, begin + first, e, factor, k, step, in);
+        each_total([&](double& sum, int c, int j) { sum = both(c, odd.of[c][j], sum); });
       }
-    });
-  }
+      if constexpr (parks)
+        each_total([&](double& sum, int c, int j) {
+          double& all = parked[c][j][threadIdx.x];
+          all = q < chunk_threads ? sum : both(c, all, sum);
+        });
+    }
+  });
+  if constexpr (parks)
+    if (int(threadIdx.x) * int(packet_size) < measured_size)
+      each_total([&](double& sum, int c, int j) { sum = parked[c][j][threadIdx.x]; });
   constexpr int first = What == measure::sums ? Plan::norm_sums : 0;
-  for (int c = 0; c < measured<Plan, What>; ++c) {
-    double sum;
-    if (first_is_largest<Plan, What> && c == 0) sum = reduce_block(of_warps[c], fold<true>(total[c]), combine<true>{});
-    else sum = reduce_block(of_warps[c], fold(total[c]), combine<false>{});
-    if (threadIdx.x == 0) v.partial[(first + c) * v.chunk_count + chunk] = sum;
+  for (int c = 0; c < sums; ++c) {
+    double const sum = largest && c == 0 ? reduce_warp(fold<true>(total[c]), combine<true>{})
+                                         : reduce_warp(fold(total[c]), combine<false>{});
+    if (threadIdx.x % warp == 0) of_warps[c][threadIdx.x / warp] = sum;
   }
-  if constexpr (Plan::clips_rows && What != measure::sums) {
-    __syncthreads();  // measure_pieces() reads gradients that other threads added up
-    measure_pieces(v, tensor, {begin, size});
+  __syncthreads();
+  if (int const c = int(threadIdx.x); c < sums) {
+    double sum = of_warps[c][0];
+    for (int w = 1; w < chunk_threads / warp; ++w) sum = both(c, sum, of_warps[c][w]);
+    v.partial[(first + c) * v.chunk_count + chunk] = sum;
   }
+  // Reads gradients that other threads have added up, which the barrier has made visible.
+  if constexpr (Plan::clips_rows && What != measure::sums) measure_pieces(v, tensor, {begin, size});
 }
+/// As for packet_blocks: three blocks have 80 registers for a thread.
 template <class Plan, measure What>
-__global__ __launch_bounds__(chunk_threads) void measure_chunks(device_view<Plan> v, control_view<Plan> w,
-                                                                step_call call) {
+inline constexpr int measure_blocks = What == measure::norm ? 1 : packet_blocks<Plan>;
+template <class Plan, measure What>
+__global__ __launch_bounds__(chunk_threads, (measure_blocks<Plan, What>)) void measure_chunks(device_view<Plan> v,
+                                                                                              control_view<Plan> w,
+                                                                                              step_call call) {
   measure_chunk<Plan, What>(v, w, call);
 }
 

@@ -13,7 +13,7 @@
 
 namespace descent::detail {
 
-/// While it exists, the calling thread may wait although another thread captures a graph.
+/// While it exists, the calling thread may wait, allocate and free although another thread captures a graph.
 class relaxed_capture {
  public:
   relaxed_capture() { exchange(); }
@@ -40,9 +40,13 @@ template <> struct memory_of_backend<cuda> : run_memory {
   }
   std::shared_ptr<std::byte> staging(std::size_t bytes) override {
     device_scope const scope(device_);
+    relaxed_capture const others_go_on;
     void* p = nullptr;
     if (bytes) require_cuda(cudaMallocHost(&p, bytes), "cudaMallocHost");
-    return {static_cast<std::byte*>(p), pinned_delete()};
+    return {static_cast<std::byte*>(p), [](void* memory) {
+              relaxed_capture const others_go_on;
+              pinned_delete()(memory);
+            }};
   }
   void refuse_capture(char const* function) override { refuse_capturing(stream_, function); }
   std::function<void()> mark() override {

@@ -274,8 +274,8 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
 
  private:
   template <class T> T read(T const* from) const {
-    T x;
     wait();
+    T x;
     require_cuda(cudaMemcpyAsync(&x, from, sizeof x, cudaMemcpyDeviceToHost, *stream_), "cudaMemcpyAsync");
     require_cuda(cudaStreamSynchronize(*stream_), "cudaStreamSynchronize");
     return x;
@@ -318,9 +318,8 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       next = t + 1;
       while (next < end && absent(next) == absent(t)) ++next;
       std::int64_t const first = first_chunks_[t];
-      launch_packets(
-          false, first_chunks_[next] - first, s,
-          body{callers_of(v), wires, {b.all.first, 0}, on_wire_, first, wire_divisor_, zero, absent(t), flush});
+      body const send{callers_of(v), wires, {b.all.first, 0}, on_wire_, first, wire_divisor_, zero, absent(t), flush};
+      launch_packets(false, first_chunks_[next] - first, s, send);
     }
   }
 
@@ -329,7 +328,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;
   std::uint64_t number_ = next_number();  // of the optimizer; join() makes it the same on all ranks
   double wire_divisor_ = 1;
-  bool joined_ = false;
+  bool joined_ = false, forked_ = false;
   partition all_;
   std::vector<std::int64_t> first_chunks_;  // of each tensor, and the end
   struct range { void* at; std::int64_t bytes; };
@@ -346,7 +345,6 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   std::vector<stream_marks> makers_;  // of each bucket's gradients
   owned_stream own_stream_;
   owned_event forks_, joins_;
-  bool forked_ = false;
 };
 
 }  // namespace descent::detail

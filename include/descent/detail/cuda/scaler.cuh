@@ -7,6 +7,7 @@
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/cuda/memory_check.hpp>
+#include <descent/detail/cuda/stream.hpp>
 
 #include <array>
 
@@ -31,6 +32,7 @@ template <class Policy> class cuda_scaler {
   }
   shared_scale* shared() const { return scale_.get(); }
   shared_scale read() const {
+    refuse_capturing(stream_, "loss_scaler::state()");
     device_scope const scope(device_);
     shared_scale s;
     scale_.read(&s, stream_);

@@ -102,7 +102,7 @@ template <class Plan> struct host_control {
     for (std::size_t u = 0; u < units.size(); ++u) {
       auto const g = Plan::unit_per_tensor ? std::size_t(where.tensors[u].group) : u;
       memory_of<rule> memory = memories[u];
-      terms_of<Plan>(groups[g], policies, t, 1, &memory, 0, rates_of(block));
+      terms_of<Plan>(groups[g], policies, t, &memory, 0, rates_of(block));
     }
   }
 

@@ -2,16 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/detail/util/descriptor.hpp>
 
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <system_error>
-#include <unistd.h>
-#include <utility>
 
 namespace descent::detail {
 
@@ -40,28 +36,5 @@ struct file_calls {
     return int(run(name, 0, [&](std::size_t) { return f(); }));
   }
 };
-
-/// Owns a file descriptor, or none.
-class open_file {
- public:
-  explicit open_file(int number = -1) : number_(number) {}
-  open_file(open_file&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  open_file& operator=(open_file&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~open_file() {
-    if (number_ >= 0) ::close(number_);
-  }
-  explicit operator bool() const { return number_ >= 0; }
-  int number() const { return number_; }
-  /// Gives it away.
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
-
-inline std::string error_text(int error) { return std::generic_category().message(error); }
 
 }  // namespace descent::detail

@@ -44,21 +44,33 @@ inline std::string_view target_of_temporary(std::string_view file) {
 }
 /// Removes the temporary files in an open folder that killed processes have left, if wanted(target).
 template <class F> void remove_abandoned(int folder, F const& wanted) {
-  open_file again(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  std::unique_ptr<DIR, int (*)(DIR*)> const list(again ? ::fdopendir(again.number()) : nullptr, ::closedir);
+  descriptor again(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  std::unique_ptr<DIR, int (*)(DIR*)> const list(again ? ::fdopendir(again.get()) : nullptr, ::closedir);
   if (!list) return;
   again.release();
   while (dirent const* const entry = ::readdir(list.get())) {
     auto const target = target_of_temporary(entry->d_name);
     if (target.empty() || !wanted(target)) continue;
-    open_file const other(::openat(folder, entry->d_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (other && ::flock(other.number(), LOCK_EX | LOCK_NB) == 0)
+    descriptor const other(::openat(folder, entry->d_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (other && ::flock(other.get(), LOCK_EX | LOCK_NB) == 0)
       file_calls::run("unlink", [&] { return ::unlinkat(folder, entry->d_name, 0); });
   }
 }
 template <class F> void remove_abandoned(std::string const& folder, F const& wanted) {
-  open_file const open(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (open) remove_abandoned(open.number(), wanted);
+  descriptor const open(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (open) remove_abandoned(open.get(), wanted);
+}
+
+/// The path behind all symbolic links, of which the last may point to a file that is not there yet.
+inline std::filesystem::path behind_links(std::filesystem::path at, std::error_code& error) {
+  for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(at, error)); ++links) {
+    if (links == 40) error = std::make_error_code(std::errc::too_many_symbolic_link_levels);
+    auto const to = error ? std::filesystem::path() : std::filesystem::read_symlink(at, error);
+    if (error) return at;
+    at = at.parent_path() / to;
+  }
+  error.clear();  // of a file that is not there
+  return at;
 }
 
 /// The file "<path>.<pid>-<nonce>.tmp", which becomes <path> when it is complete. Its folder is opened once, so it is
@@ -69,14 +81,16 @@ class temporary_file {
   explicit temporary_file(std::string path) : path_(std::move(path)) {
     if (path_.empty() || path_.find('\0') != path_.npos)
       throw std::invalid_argument("replace_file: the path must have characters, and none of them NUL");
-    std::filesystem::path const target = followed();
+    std::error_code error;
+    std::filesystem::path const target = behind_links(path_, error);
+    if (error) fail(error.value());
     name_ = target.has_filename() ? target.filename().string() : ".";
     std::string const folder = target.has_parent_path() ? target.parent_path().string() : ".";
     folder_ =
-        open_file(file_calls::run("open", [&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+        descriptor(file_calls::run("open", [&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
     if (!folder_) fail(errno, "its folder cannot be opened: ");
     look_at_old();
-    remove_abandoned(folder_.number(), [this](std::string_view of) { return of == name_; });
+    remove_abandoned(folder_.get(), [this](std::string_view of) { return of == name_; });
     for (int tries = 0; !create(); ++tries)
       if (tries == 100) fail(EWOULDBLOCK);
   }
@@ -103,39 +117,25 @@ class temporary_file {
   void commit() {
     require_writing();
     step_ = step::failed;
-    if (replaces_) ::fchmod(file_.number(), mode_);  // not all file systems have permissions
-    if (file_calls::run("fsync", [&] { return ::fsync(file_.number()); }) != 0) fail(errno);
-    auto const rename = [&] {
-      return ::renameat(folder_.number(), temporary_.c_str(), folder_.number(), name_.c_str());
-    };
+    if (replaces_) ::fchmod(file_.get(), mode_);  // not all file systems have permissions
+    if (file_calls::run("fsync", [&] { return ::fsync(file_.get()); }) != 0) fail(errno);
+    auto const rename = [&] { return ::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()); };
     if (file_calls::run("rename", rename) != 0) fail(errno);
     step_ = step::done;
-    file_ = open_file();  // not earlier: without its lock another writer would remove the file
+    file_ = descriptor();  // not earlier: without its lock another writer would remove the file
     // Some file systems cannot synchronize a folder, and say EINVAL.
-    if (file_calls::run("fsync", [&] { return ::fsync(folder_.number()); }) != 0 && errno != EINVAL)
+    if (file_calls::run("fsync", [&] { return ::fsync(folder_.get()); }) != 0 && errno != EINVAL)
       throw std::runtime_error(path_ + ": is written, but a power failure may undo it: its folder cannot be " +
-                               "synchronized: " + error_text(errno));
+                               "synchronized: " + system_message(errno));
   }
 
  private:
   enum class step { writing, failed, done };
 
-  /// The path behind all symbolic links, of which the last may point to a file that is not there yet.
-  std::filesystem::path followed() const {
-    std::filesystem::path at = path_;
-    std::error_code error;
-    for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(at, error)); ++links) {
-      if (links == 40) fail(ELOOP);
-      auto const to = std::filesystem::read_symlink(at, error);
-      if (error) fail(error.value());
-      at = at.parent_path() / to;
-    }
-    return at;
-  }
   /// Refuses what cannot be replaced. Takes the permissions of the old file, so that a private one stays private.
   void look_at_old() {
     struct stat old;
-    if (::fstatat(folder_.number(), name_.c_str(), &old, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (::fstatat(folder_.get(), name_.c_str(), &old, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno != ENOENT) fail(errno);
       return;
     }
@@ -152,29 +152,29 @@ class temporary_file {
     temporary_ = name_ + ending;
     int const flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
     // Its owner may write to it until it is complete: locks need that on some file systems.
-    auto const make = [&] { return ::openat(folder_.number(), temporary_.c_str(), flags, mode_ | S_IWUSR); };
-    file_ = open_file(file_calls::run("create", make));
+    auto const make = [&] { return ::openat(folder_.get(), temporary_.c_str(), flags, mode_ | S_IWUSR); };
+    file_ = descriptor(file_calls::run("create", make));
     if (!file_) {
       temporary_.clear();
       if (errno == EEXIST) return false;
       fail(errno, errno == ENAMETOOLONG ? "with the ending of the temporary file: " : "");
     }
-    bool const locked = file_calls::run("lock", [&] { return ::flock(file_.number(), LOCK_EX | LOCK_NB); }) == 0;
+    bool const locked = file_calls::run("lock", [&] { return ::flock(file_.get(), LOCK_EX | LOCK_NB); }) == 0;
     bool const taken = !locked && errno == EWOULDBLOCK;
     struct stat about;
-    if (!taken && ::fstat(file_.number(), &about) == 0 && about.st_nlink > 0) return true;
+    if (!taken && ::fstat(file_.get(), &about) == 0 && about.st_nlink > 0) return true;
     remove(temporary_);
     return false;
   }
   void remove(std::string const& file) const {
-    file_calls::run("unlink", [&] { return ::unlinkat(folder_.number(), file.c_str(), 0); });
+    file_calls::run("unlink", [&] { return ::unlinkat(folder_.get(), file.c_str(), 0); });
   }
   void put(std::int64_t offset, std::span<std::byte const> bytes) {
     require_writing();
     constexpr std::size_t most = std::size_t{1} << 30;  // Linux writes less than 2 GiB at once
     while (!bytes.empty()) {
       auto const n = file_calls::run("write", std::min(bytes.size(), most), [&](std::size_t some) {
-        return ::pwrite(file_.number(), bytes.data(), some, ::off_t(offset));
+        return ::pwrite(file_.get(), bytes.data(), some, ::off_t(offset));
       });
       if (n <= 0) {
         step_ = step::failed;
@@ -190,7 +190,7 @@ class temporary_file {
                              (step_ == step::done ? " is committed already" : " could not be written before"));
   }
   [[noreturn]] void fail(int error, char const* what = "") const {
-    throw std::runtime_error(path_ + ": cannot be written: " + what + error_text(error));
+    throw std::runtime_error(path_ + ": cannot be written: " + what + system_message(error));
   }
 
   std::string path_;  ///< as it was given
@@ -199,7 +199,7 @@ class temporary_file {
   ::pid_t writer_ = ::getpid();
   ::mode_t mode_ = 0666;
   bool replaces_ = false;
-  open_file folder_, file_;
+  descriptor folder_, file_;
   std::int64_t size_ = 0;
   step step_ = step::writing;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/net/seconds.hpp>
+#include <descent/detail/util/descriptor.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -22,27 +23,6 @@
 
 /// What ranks exchange before there is a communicator.
 namespace descent::detail {
-
-/// Owns a file descriptor or socket.
-class descriptor {
- public:
-  explicit descriptor(int fd = -1) : fd_(fd) {}
-  descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
-inline std::string system_message(int error) { return std::generic_category().message(error); }
 
 /// A point in time at which a wait ends.
 class time_limit {

@@ -4,12 +4,12 @@
 
 #include <descent/core/schedule.hpp>
 #include <descent/detail/optimizer/made_by.hpp>
+#include <descent/detail/optimizer/pieces.hpp>
 #include <descent/detail/optimizer/state_views.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -20,13 +20,6 @@
 #include <vector>
 
 namespace descent::detail {
-
-/// What a piece is called, the number of its tensor, and whether it has an element for each of the tensor's.
-struct piece_id {
-  std::string name;
-  std::ptrdiff_t tensor = -1;
-  bool by_element = false;
-};
 
 /// Checkpoints: the pieces of a run, save() and load().
 template <class Plan, class Engine> class checkpoint : public state_views<Plan, Engine> {
@@ -56,7 +49,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   /// replaced or moved (swap_average(), ascend(), move_ahead()).
   template <class F> void save(F const& f) const {
     refuse_between("save()");
-    std::string const mine = made_by<Plan>();
+    std::string const mine = made_by_text();
     f(std::string("made_by"), std::span<char const>(mine));
     each_piece(*this, [&](piece_id const& id, auto const& read, auto const&, auto const&) {
       auto const piece = read();
@@ -71,7 +64,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   /// what f throws. Does not check that states and masters are finite.
   template <class F> void load(F const& f) {
     refuse_between("load()");
-    load_pieces(f, [] {});
+    load_pieces(f, nullptr);
   }
   /// The same, given a range with the names of all saved pieces: throws std::invalid_argument with the names that are
   /// missing or left over.
@@ -79,8 +72,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     refuse_between("load()");
     std::unordered_set<std::string> there;
     for (auto const& name : names) there.emplace(name);
-    if (!there.contains("made_by")) require_names(there);
-    load_pieces(f, [&] { require_names(there); });
+    load_pieces(f, &there);
   }
 
   /// Gives the parameters new addresses. `params` has the same names, sizes, shapes and groups, in any order; the
@@ -108,9 +100,9 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   /// every n updates then assumes that no update was skipped; load() restores the exact count.
   void set_step(std::int64_t t) {
     core_.alive();
-    check_step(t);
-    core_.alive().set_control(&control_block::step, t, core_.groups);
-    if constexpr (Plan::has_matrices) core_.alive().matrices.common.updates = t;
+    require_step(t);
+    core_.check_schedules(t);
+    put_step(t);
   }
 
   /// The scale for the next loss; on CUDA waits for the stream.
@@ -161,40 +153,84 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
  private:
   friend struct run_access;
 
-  /// Does what load() does. require_pieces() is called when the text of "made_by" has matched.
-  template <class F> void load_pieces(F const& f, std::function<void()> const& require_pieces) {
-    std::string const mine = made_by<Plan>();
+  static std::string made_by_text() { return made_by<Plan>(); }
+
+  /// Does what load() does, with all names if they are known.
+  template <class F> void load_pieces(F const& f, std::unordered_set<std::string> const* there) {
+    auto const all = pieces();
+    if (there && !there->contains("made_by")) require_names(all, *there);
+    std::string const mine = made_by_text();
     answer_to<std::span<char const>, F> const theirs(mine, "made_by", f);
     require_made_by(mine, {theirs.elements().begin(), theirs.elements().end()});
-    require_pieces();
-    put_answers<F>(checked_answers(f));
-  }
-  static void require_made_by(std::string const& mine, std::string const& theirs) {
-    if (theirs != mine)
-      throw std::invalid_argument("load: the run was saved by '" + theirs + "', this optimizer is '" + mine + "'");
-  }
-  /// f's answers to all pieces, in order; null for a piece that is empty.
-  template <class F> std::vector<std::shared_ptr<void>> checked_answers(F const& f) {
-    std::vector<std::shared_ptr<void>> answers;
-    each_piece(*this, [&](piece_id const& id, auto const& read, auto const& check, auto const&) {
-      answers.emplace_back();
+    if (there) require_names(all, *there);
+    std::vector<std::shared_ptr<void const>> kept;
+    std::vector<void const*> answers;
+    each_piece(*this, [&](piece_id const& id, auto const& read, auto const&, auto const&) {
+      answers.push_back(nullptr);
       if (auto const piece = read(); span_over(piece).empty()) return;
-      auto const a = std::make_shared<answer_to<decltype(read()), F>>(read(), id.name, f);
-      this->require_size("load: '" + id.name + "'", span_over(a->piece).size(), a->elements().size());
-      check(*this, a->elements());
-      answers.back() = a;
+      auto const a = std::make_shared<answer_to<decltype(read()), F> const>(read(), id.name, f);
+      require_size("load: '" + id.name + "'", span_over(a->piece).size(), a->elements().size());
+      answers.back() = a->elements().data();
+      kept.push_back(a);
     });
-    return answers;
+    check_answers(all, answers);
+    put_answers(all, answers);
   }
-  template <class F> void put_answers(std::vector<std::shared_ptr<void>> const& answers) {
-    auto answer = answers.begin();
-    each_piece(*this, [&](piece_id const&, auto const& read, auto const&, auto const& put) {
-      auto const* const a = static_cast<answer_to<decltype(read()), F> const*>((answer++)->get());
-      if (a) put(*this, a->elements());
+
+  /// All pieces, also those that are empty.
+  std::vector<piece> pieces() {
+    std::vector<piece> all;
+    each_piece(*this, [&](piece_id const& id, auto const& read, auto const& check, auto const& put) {
+      auto const now = read();
+      using read_type = std::remove_const_t<decltype(now)>;
+      auto const elements = span_over(now);
+      using element = typename decltype(elements)::value_type;
+      piece& p = all.emplace_back(piece{id, elements_of(elements), alignof(element)});
+      p.is_memory = has_memory<rule_type> && std::is_same_v<element, memory_of<rule_type>>;
+      auto const taken_by = [this, n = elements.size()](auto const& call) {
+        return [this, n, call](void const* x) { call(*this, std::span(static_cast<element const*>(x), n)); };
+      };
+      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(check)>, anything>) p.check = taken_by(check);
+      if constexpr (!std::is_same_v<read_type, std::span<element const>>) {
+        auto const own = std::make_shared<read_type const>(now);
+        p.elements.data = own->data(), p.own = own, p.put = taken_by(put);
+      }
     });
+    return all;
+  }
+  /// Throws, with nothing changed, if the optimizer cannot take these elements. An answer is null for an empty piece.
+  void check_answers(std::vector<piece> const& all, std::vector<void const*> const& answers) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (answers[i] && all[i].check) all[i].check(answers[i]);
+    if constexpr (checks_schedules<Engine, group_entry<rule_type>>) {
+      std::int64_t const step = *static_cast<std::int64_t const*>(answers[0]);
+      auto const now = core_.alive().memories();
+      std::vector<memory_of<rule_type>> const kept(now.begin(), now.end());
+      try {  // with the rule's memory that belongs to that step
+        for (std::size_t i = 0; i < all.size(); ++i)
+          if (answers[i] && all[i].is_memory) copy_into(all[i], answers[i]);
+        core_.check_schedules(step);
+      } catch (...) {
+        std::ranges::copy(kept, now.begin());
+        throw;
+      }
+      std::ranges::copy(kept, now.begin());
+    }
+  }
+  /// Takes elements that check_answers() has accepted.
+  void put_answers(std::vector<piece> const& all, std::vector<void const*> const& answers) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (answers[i]) all[i].put ? all[i].put(answers[i]) : copy_into(all[i], answers[i]);
     if constexpr (Plan::sums) core_.alive().set_groups(core_.groups);  // the next sums depend on what was put back
     core_.end_unscaled();
     core_.alive().read_control();  // waits until all is copied
+  }
+  void copy_into(piece const& p, void const* from) {
+    core_.alive().storage.copy(const_cast<void*>(p.elements.data), from, p.elements.bytes());
+  }
+  void put_step(std::int64_t t) {
+    core_.alive().set_control(&control_block::step, t, core_.groups);
+    if constexpr (Plan::has_matrices) core_.alive().matrices.common.updates = t;
   }
 
   struct anything {
@@ -220,27 +256,6 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     }
   };
 
-  /// Throws unless these are the names of all pieces.
-  void require_names(std::unordered_set<std::string> there) const {
-    std::vector<std::string> missing;
-    if (!there.erase("made_by")) missing.push_back("made_by");
-    each_piece(*this, [&](piece_id const& id, auto const& read, auto const&, auto const&) {
-      if (auto const piece = read(); span_over(piece).empty() || there.erase(id.name)) return;
-      missing.push_back(id.name);
-    });
-    std::vector<std::string> left(there.begin(), there.end());
-    std::ranges::sort(left);
-    if (missing.empty() && left.empty()) return;
-    auto const listed = [](std::vector<std::string> const& names, char const* what) {
-      std::size_t const shown = std::min(names.size(), std::size_t(20));
-      std::string text;
-      for (std::size_t i = 0; i < shown; ++i) text += (i ? ", '" : std::string(what) + " '") + names[i] + "'";
-      return shown < names.size() ? text + " and " + std::to_string(names.size() - shown) + " more" : text;
-    };
-    std::string const lacks = listed(missing, "missing:"), has = listed(left, "left over:");
-    throw std::invalid_argument("load: " + lacks + (lacks.empty() || has.empty() ? "" : ", ") + has);
-  }
-
   void refuse_between(char const* function) const {
     Engine const& e = core_.waiting(function);
     core_.refuse_averages(function);
@@ -250,10 +265,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       throw std::logic_error(std::string(function) +
                              " while micro-batches wait for their update: " + std::to_string(n));
   }
-  void check_step(std::int64_t t) const {
-    require_steps("set_step", "the step", t, 0);
-    core_.check_schedules(t);
-  }
+  static void require_step(std::int64_t t) { require_steps("set_step", "the step", t, 0); }
   void check_scale(loss_scale_state const& s) const {
     require_scale_state(get<kind::loss_scale>(core_.alive().policies()), s);
   }
@@ -267,11 +279,11 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     require(s.collected > 0 || s.mean == 0, name, "the mean of no metric", "0", s.mean);
   }
 
-  /// f(id, read, check, put) for each piece: read() returns it, put(optimizer, elements) restores it and throws only if
-  /// check(optimizer, elements) does.
+  /// f(id, read, check, put) for each piece, the step first. read() returns it; put(optimizer, elements) restores it
+  /// and throws only if check(optimizer, elements) does.
   template <class Self, class F> static void each_piece(Self& self, F const& f) {
     f(piece_id{"step"}, [&] { return std::array{self.core_.alive().read_control().step}; },
-      [](auto const& of, auto const& x) { of.check_step(x[0]); }, [](auto& to, auto const& x) { to.set_step(x[0]); });
+      [](auto const&, auto const& x) { require_step(x[0]); }, [](auto& to, auto const& x) { to.put_step(x[0]); });
     if constexpr (Plan::has_matrices)
       f(piece_id{"matrix_updates"}, [&] { return std::array{self.core_.alive().matrices.common.updates}; },
         [](auto const&, auto const& x) { require_steps("load", "'matrix_updates'", x[0], 0); },
@@ -291,7 +303,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   /// A piece in the backend's memory.
   template <class Read, class F, class Check = anything>
   static void array(piece_id const& id, Read const& read, F const& f, Check const& check = {}) {
-    f(id, read, check, [&read](auto& to, auto const& x) { to.put("load", read(), x); });
+    f(id, read, check, anything());
   }
   template <class Self, class F> static void each_piece_of(Self& self, std::size_t t, F const& f) {
     std::string const& name = self.core_.where.names[t];

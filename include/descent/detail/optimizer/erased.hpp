@@ -26,9 +26,6 @@ namespace descent::detail {
   throw std::logic_error(std::string(function) + ": " + why);
 }
 
-using any_writer = std::function<void(std::string const&, any_elements const&)>;
-using any_reader = std::function<any_answer(std::string const&, any_elements const&)>;
-
 /// Its address says which type something has. It works without run-time type information.
 template <class T> inline constexpr char tag_of = 0;
 
@@ -82,22 +79,10 @@ struct any_engine {
   virtual void broadcast(int root) = 0;
   virtual void agree() = 0;
   virtual void rebind(std::vector<any_parameter> const& params) = 0;
-  virtual void save(any_writer const& write) const = 0;
+  virtual void save(any_writer const& write) = 0;
   virtual void load(any_reader const& read, std::vector<std::string> const* names) = 0;
   virtual std::unique_ptr<run_part> part() = 0;
 };
-
-/// An answer as a range of T.
-template <class T> struct typed_answer {
-  any_answer answer;
-
-  T const* begin() const { return static_cast<T const*>(answer.data()); }
-  T const* end() const { return begin() + answer.bytes() / sizeof(T); }
-};
-
-template <class T> any_elements elements_of(std::span<T const> x) {
-  return {element_type_of<T>(), sizeof(T), std::int64_t(x.size()), x.data()};
-}
 
 template <class Optimizer> struct erased final : any_engine {
   Optimizer of;
@@ -191,21 +176,9 @@ template <class Optimizer> struct erased final : any_engine {
 
   void rebind(std::vector<any_parameter> const& params) override { rebind_as(params, of); }
 
-  void save(any_writer const& write) const override {
-    of.save([&](std::string const& name, auto elements) { write(name, elements_of(elements)); });
-  }
+  void save(any_writer const& write) override { run_access::save(of, write); }
   void load(any_reader const& read, std::vector<std::string> const* names) override {
-    auto const answer_to = [&]<class T>(std::string const& name, std::span<T const> elements) {
-      typed_answer<T> const answer{read(name, elements_of(elements))};
-      auto const refuse = [&](std::string const& what) { throw std::invalid_argument("load: '" + name + "' " + what); };
-      if (std::size_t const bytes = answer.answer.bytes(); bytes % sizeof(T) != 0)
-        refuse("has " + std::to_string(bytes) + " bytes, no multiple of " + std::to_string(sizeof(T)));
-      if (reinterpret_cast<std::uintptr_t>(answer.answer.data()) % alignof(T) != 0)
-        refuse("must be aligned to " + std::to_string(alignof(T)) + " bytes");
-      return answer;
-    };
-    if (names) of.load(answer_to, *names);
-    else of.load(answer_to);
+    run_access::load(of, read, names);
   }
   std::unique_ptr<run_part> part() override { return std::make_unique<run_access::part<Optimizer>>(of); }
 

@@ -7,14 +7,11 @@
 #include <descent/detail/optimizer/run_part.hpp>
 #include <descent/detail/ranks/agreement.hpp>
 
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <memory>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -69,6 +66,12 @@ std::string set_fields(std::map<std::string, std::string>& from, std::string con
   return wrong;
 }
 
+inline dtype dtype_of_elements(element_type t) {
+  constexpr dtype types[] = {dtype::f64, dtype::f32, dtype::f16, dtype::bf16, dtype::i64,
+                             dtype::i32, dtype::u32, dtype::u16, dtype::u8,   dtype::u8};
+  return types[int(t)];
+}
+
 template <class Plan> struct matrix_rules_of { using type = std::monostate; };
 template <class Plan> requires(Plan::has_matrices) struct matrix_rules_of<Plan> {
   using type = std::vector<typename Plan::matrix_rule>;
@@ -89,18 +92,18 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
   std::vector<run_piece> pieces() override {
     of_.refuse_between(save_or_load);
     summarize();
-    values_.clear();
+    pieces_ = of_.pieces();
     std::vector<run_piece> all;
     auto const& where = of_.core_.where;
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
       auto const& x = where.tensors[t];
       with_types<plan>(x.types, [&]<class Typed>() {
-        using value = typename Typed::value;
-        all.push_back({where.names[t], element_type_of<value>(), sizeof(value), shape_of(t), 0, x.count, x.value});
+        auto const* const value = static_cast<typename Typed::value const*>(static_cast<void const*>(x.value));
+        all.push_back(whole_piece(where.names[t], value, shape_of(t), x.count));
       });
     }
-    base& of = of_;
-    base::each_piece(of, [&](piece_id const& id, auto const& read, auto const&, auto const&) { add(all, id, read()); });
+    for (piece const& p : pieces_)
+      if (!is_value(p) && is_there(p)) all.push_back(in_file(p));
     return all;
   }
   run_summary const* summary() override { return &summary_; }
@@ -115,23 +118,24 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
       for (std::size_t g = 0; g < matrix_rules_.size(); ++g) check_rule(g, matrix_rules_[g]);
     for (std::size_t g = 0; g < groups_.size(); ++g) check_rule(g, groups_[g].rule);
     traits::check_slots(groups_, of_.policies_, of_.used_);
-    std::swap(groups_, of_.core_.groups);  // schedules are checked with the saved rules
+    elements_.clear();
+    for (piece const& p : pieces_) elements_.push_back(element_of(p));
+    swap_rules();  // schedules are checked with the saved rules
     try {
-      checked_ = of_.checked_answers(answerer{this});
+      of_.check_answers(pieces_, elements_);
     } catch (...) {
-      std::swap(groups_, of_.core_.groups);
+      swap_rules();
       throw;
     }
-    std::swap(groups_, of_.core_.groups);
+    swap_rules();
   }
   void take() override {
-    std::swap(groups_, of_.core_.groups);
-    if constexpr (plan::has_matrices) of_.core_.alive().matrices.common.rules = matrix_rules_;
+    swap_rules();
     for (auto const& x : of_.core_.where.tensors) {
       auto const& name = of_.core_.where.names[std::size_t(&x - of_.core_.where.tensors.data())];
       memory_.copy(x.value, answers_(name).data(), std::size_t(x.count * x.value_size()));
     }
-    of_.template put_answers<answerer>(checked_);
+    of_.put_answers(pieces_, elements_);
     summarize();
   }
 
@@ -149,17 +153,6 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
   }
 
  private:
-  /// load()'s f: the answer to a piece.
-  struct answerer {
-    part const* of;
-    template <class T> std::span<T const> operator()(std::string const& name, std::span<T const> now) const {
-      auto const is_value = of->values_.find(name);
-      auto const bytes = of->answers_(is_value == of->values_.end() ? name : is_value->second);
-      if (bytes.empty()) return {now.data(), 0};
-      return {reinterpret_cast<T const*>(bytes.data()), bytes.size() / sizeof(T)};
-    }
-  };
-
   auto& team() const { return *get<kind::parallel>(of_.core_.alive().policies()).comm; }
 
   std::vector<std::int64_t> shape_of(std::size_t t) const {
@@ -167,42 +160,55 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
     return columns == 1 ? std::vector{n} : std::vector{n / columns, columns};
   }
 
-  template <class T, std::size_t N>
-  void add(std::vector<run_piece>& to, piece_id const& id, std::array<T, N> const& x) const {
-    std::vector<std::byte> bytes(sizeof x);
-    std::memcpy(bytes.data(), &x, sizeof x);
-    run_piece piece{id.name, element_type_of<T>(), sizeof(T), {std::int64_t(N)}, 0, std::int64_t(N)};
-    piece.own = std::move(bytes);
-    to.push_back(std::move(piece));
+  /// Whether a piece is a master that is the value itself, which is saved as such.
+  bool is_value(piece const& p) const {
+    return p.id.tensor >= 0 && p.elements.data &&
+           p.elements.data == of_.core_.where.tensors[std::size_t(p.id.tensor)].value;
   }
-  template <class T> void add(std::vector<run_piece>& to, piece_id const& id, std::span<T const> x) {
-    std::int64_t const n = std::int64_t(x.size());
-    run_piece piece{id.name, element_type_of<T>(), sizeof(T), {n}, 0, n, x.data()};
-    if (id.tensor >= 0) {
-      std::size_t const t = std::size_t(id.tensor);
-      auto const& tensor = of_.core_.where.tensors[t];
-      if (x.data() == static_cast<void const*>(tensor.value)) {  // a master that is the value
-        values_[id.name] = of_.core_.where.names[t];
-        return;
-      }
-      if constexpr (plan::shards) {
-        if (id.by_element) {
-          if (tensor.count == 0 || !is_stored(id.name, t)) return;
-          auto const [begin, size] = part_in(tensor, of_.core_.where.own.runs[t]);
-          piece.begin = begin, piece.divided = true, piece.shape = shape_of(t);
-          to.push_back(std::move(piece));
-          return;
-        }
-      }
-      if (n == tensor.count) piece.shape = shape_of(t);
+  /// Whether ranks have parts of a piece, perhaps not this one.
+  static bool is_divided(piece const& p) { return plan::shards && p.id.by_element; }
+  bool is_there(piece const& p) const {
+    if (!is_divided(p)) return p.elements.count > 0;
+    std::size_t const t = std::size_t(p.id.tensor);
+    if constexpr (plan::slots > 0)
+      for (std::size_t i = 0; i < plan::slots; ++i)
+        if (p.id.name == of_.core_.where.names[t] + ".state." + slot_in_piece<Rule>(i) && !of_.used_[i]) return false;
+    return of_.core_.where.tensors[t].count > 0;
+  }
+  run_piece in_file(piece const& p) const {
+    any_elements const& x = p.elements;
+    bool const is_struct = x.type == element_type::other;
+    std::vector<std::int64_t> shape{x.count};
+    if (p.id.tensor >= 0) {
+      std::size_t const t = std::size_t(p.id.tensor);
+      if (is_divided(p) || x.count == of_.core_.where.tensors[t].count) shape = shape_of(t);
     }
-    if (n > 0) to.push_back(std::move(piece));
+    if (is_struct) shape.push_back(std::int64_t(x.size));
+    run_piece in{p.id.name,
+                 dtype_of_elements(x.type),
+                 std::move(shape),
+                 0,
+                 x.count * (is_struct ? std::int64_t(x.size) : 1),
+                 x.data,
+                 p.alignment};
+    in.own = p.own;
+    if constexpr (plan::shards)
+      if (is_divided(p)) {
+        std::size_t const t = std::size_t(p.id.tensor);
+        in.begin = part_in(of_.core_.where.tensors[t], of_.core_.where.own.runs[t]).begin;
+        in.divided = true;
+      }
+    return in;
   }
-  /// Whether the ranks store this piece of a tensor, if not all of them have elements of it.
-  bool is_stored(std::string const& name, std::size_t t) const {
-    for (std::size_t i = 0; i < plan::slots; ++i)
-      if (name == of_.core_.where.names[t] + ".state." + slot_in_piece<Rule>(i)) return of_.used_[i];
-    return true;
+  /// The answer to a piece; null if it has no elements here.
+  void const* element_of(piece const& p) const {
+    if (p.elements.count == 0) return nullptr;
+    auto const& names = of_.core_.where.names;
+    return answers_(is_value(p) ? names[std::size_t(p.id.tensor)] : p.id.name).data();
+  }
+  void swap_rules() {
+    std::swap(groups_, of_.core_.groups);
+    if constexpr (plan::has_matrices) std::swap(matrix_rules_, of_.core_.alive().matrices.common.rules);
   }
 
   void summarize() {
@@ -266,10 +272,10 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
   memory_of_backend<typename traits::backend> memory_;
   run_summary summary_;
   run_answers answers_;
-  std::map<std::string, std::string> values_;  // the parameters of masters that are values
   entries groups_;
   typename matrix_rules_of<plan>::type matrix_rules_;
-  std::vector<std::shared_ptr<void>> checked_;
+  std::vector<piece> pieces_;
+  std::vector<void const*> elements_;  // the answers to them
 };
 
 }  // namespace descent::detail

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/any_elements.hpp>
 #include <descent/backends/host.hpp>
+#include <descent/detail/optimizer/pieces.hpp>
+#include <descent/io/tensor_info.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,8 @@
 #include <new>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -47,20 +50,41 @@ template <class System> struct memory_of_backend<host<System>> : run_memory {
 };
 
 /// Consecutive elements of a tensor. `shape` is that of the whole tensor, whose elements before `begin` and after
-/// `begin + count` are on other ranks.
+/// `begin + count` are on other ranks. A struct is its bytes, of shape [number, size].
 struct run_piece {
   std::string name;
-  element_type type;
-  std::size_t size;  // bytes of an element
+  dtype type;
   std::vector<std::int64_t> shape;
   std::int64_t begin = 0, count = 0;
-  void const* data = nullptr;  // in the memory of the part, or in `own`
-  bool divided = false;    // whether ranks have parts of it
-  bool any_count = false;  // whether another count can be taken
-  std::vector<std::byte> own{};  // if it is not in the memory of the part
+  void const* data = nullptr;  // in the memory of the part, or that of the host if `own`
+  std::size_t alignment = descent::bytes_of(type);
+  bool divided = false;               // whether ranks have parts of it
+  bool any_count = false;             // whether another count can be taken
+  std::shared_ptr<void const> own{};  // the elements, if they are a copy
 
-  std::size_t bytes() const { return std::size_t(count) * size; }
+  std::size_t bytes() const { return std::size_t(count) * descent::bytes_of(type); }
 };
+
+/// The piece whose elements T has the whole tensor; a T that no file has is a struct.
+template <class T>
+run_piece whole_piece(std::string name, T const* data, std::vector<std::int64_t> shape, std::int64_t count) {
+  if constexpr (std::is_same_v<T, char>) return {std::move(name), dtype::u8, std::move(shape), 0, count, data};
+  else if constexpr (file_element<T>) return {std::move(name), dtype_of<T>, std::move(shape), 0, count, data};
+  else {
+    static_assert(std::is_trivially_copyable_v<T>, "save_file: the elements of a piece are numbers or plain structs");
+    shape.push_back(sizeof(T));
+    return {std::move(name), dtype::u8, std::move(shape), 0, count * std::int64_t(sizeof(T)), data, alignof(T)};
+  }
+}
+/// The same with a copy of the elements.
+template <class T> run_piece copied_piece(std::string name, std::span<T const> x) {
+  auto const n = std::int64_t(x.size());
+  auto const bytes = std::as_bytes(x);
+  auto const own = std::make_shared<std::vector<std::byte> const>(bytes.begin(), bytes.end());
+  run_piece piece = whole_piece(std::move(name), reinterpret_cast<T const*>(own->data()), {n}, n);
+  piece.own = own;
+  return piece;
+}
 
 /// The fields of a group's rule as texts; a bool is "true" or "false".
 using run_fields = std::vector<std::pair<std::string, std::string>>;
@@ -100,10 +124,27 @@ struct run_part {
   virtual std::vector<std::string> exchange(std::string const& mine) { return {mine}; }
 };
 
-/// What save_file() and load_file() need of an optimizer; see optimizer_part.hpp.
+/// What files and any_optimizer need of an optimizer. Its part is in optimizer_part.hpp.
 struct run_access {
   template <class Optimizer> class part;
   template <class AnyOptimizer> static std::unique_ptr<run_part> part_of(AnyOptimizer& of) { return of.alive().part(); }
+
+  template <class Optimizer> static void save(Optimizer& of, any_writer const& write) {
+    of.refuse_between("save()");
+    write_pieces(of.made_by_text(), of.pieces(), write);
+  }
+  template <class Optimizer>
+  static void load(Optimizer& of, any_reader const& read, std::vector<std::string> const* names) {
+    of.refuse_between("load()");
+    std::unordered_set<std::string> there;
+    if (names) there.insert(names->begin(), names->end());
+    auto const all = of.pieces();
+    auto const answers = read_pieces(of.made_by_text(), all, read, names ? &there : nullptr);
+    std::vector<void const*> elements;
+    for (any_answer const& answer : answers) elements.push_back(answer.bytes() > 0 ? answer.data() : nullptr);
+    of.check_answers(all, elements);
+    of.put_answers(all, elements);
+  }
 };
 
 }  // namespace descent::detail

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/optimizer/optimizer_traits.hpp>
+#include <descent/detail/optimizer/pieces.hpp>
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/owned.hpp>
@@ -328,11 +329,6 @@ template <class Plan, class Engine> class state_views {
       if (counts[row] < 0)
         throw std::invalid_argument(what + ": the count of row " + std::to_string(row) + " must be at least 0, is " +
                                     std::to_string(counts[row]));
-  }
-  static void require_size(std::string const& what, std::size_t size, std::size_t got) {
-    if (got != size)
-      throw std::invalid_argument(what + ": there are " + std::to_string(size) + " elements, got " +
-                                  std::to_string(got));
   }
 
  private:

@@ -24,17 +24,6 @@
 /// How a file, or a manifest with the files of several ranks, becomes the parts of a run again.
 namespace descent::detail {
 
-inline std::string text_of_shape(std::vector<std::int64_t> const& shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-inline std::int64_t elements_in(std::vector<std::int64_t> const& shape) {
-  std::int64_t n = 1;
-  for (std::int64_t const d : shape) n *= d;
-  return n;
-}
-
 /// The tensors of a file and of the part files that it names.
 class saved_run {
  public:
@@ -65,7 +54,8 @@ class saved_run {
 
  private:
   void add_part(part_file const& p) {
-    std::string const path = (behind_links(main().path()).parent_path() / p.name).string();
+    std::error_code none;  // the file is open
+    std::string const path = (behind_links(main().path(), none).parent_path() / p.name).string();
     safetensors_file const& file = files_.emplace_back(path);
     if (file.header_hash() != p.header_hash)
       throw data_error(path, "__metadata__", "'xxh3_header'", file.header_hash(),
@@ -76,14 +66,14 @@ class saved_run {
       if (range == ranges.end())
         throw data_error(path, "__metadata__", "the range of '" + t.name + "'", "missing", "there");
       if (!bytes_of_shape(t.type, range->second.shape))
-        throw data_error(path, "'" + t.name + "'", "the shape of the whole tensor", text_of_shape(range->second.shape),
+        throw data_error(path, "'" + t.name + "'", "the shape of the whole tensor", shape_text(range->second.shape),
                          "extents of at least 0 and less than 2^63 bytes");
       auto const [place, is_new] = tensors_.try_emplace(t.name, tensor{t.type, range->second.shape, {}});
       tensor& whole = place->second;
       if (!is_new && (whole.type != t.type || whole.shape != range->second.shape))
         throw data_error(path, "'" + t.name + "'", "the type and shape",
-                         std::string(name_of(t.type)) + " " + text_of_shape(range->second.shape),
-                         std::string(name_of(whole.type)) + " " + text_of_shape(whole.shape) + ", as in other parts");
+                         std::string(name_of(t.type)) + " " + shape_text(range->second.shape),
+                         std::string(name_of(whole.type)) + " " + shape_text(whole.shape) + ", as in other parts");
       whole.runs.push_back({&file, &t, range->second.begin});
     }
   }
@@ -142,7 +132,7 @@ class run_loading {
     from_ = std::make_unique<saved_run>(path_);
     match();
     for (auto const& e : entries_) answer(e);
-    report_.library = text_in(from_->main(), "library");
+    report_.version = text_in(from_->main(), "library");
   }
   /// What tells the file from others; empty if another program wrote it.
   std::string const& hash() const { return from_->main().header_hash(); }
@@ -158,15 +148,27 @@ class run_loading {
     for (auto const& p : parts_)
       if (p.part->may_refuse()) p.part->take(), taken_.push_back(p.part.get());
   }
+  /// Puts back what was taken before the exception that is being handled. Throws another one if a part refuses.
   void undo() {
-    for (; !taken_.empty(); taken_.pop_back()) taken_.back()->undo();
+    std::string lost;
+    for (; !taken_.empty(); taken_.pop_back()) try {
+        taken_.back()->undo();
+      } catch (std::exception const& e) {
+        lost = e.what();
+      }
+    if (lost.empty()) return;
+    try {
+      throw;
+    } catch (std::exception const& e) {
+      throw std::runtime_error(std::string(e.what()) + "; what was loaded before cannot be put back: " + lost);
+    }
   }
   load_report finish() {
     for (auto const& p : parts_)
       if (!p.part->may_refuse()) p.part->take();
     for (std::size_t i = 0; i < parts_.size(); ++i)
       if (auto const* now = parts_[i].part->summary())
-        report_.same_configuration &= hex_of(now->fingerprint) == summaries_[i].fingerprint;
+        report_.same_configuration &= hash_text(now->fingerprint) == summaries_[i].fingerprint;
     return report_;
   }
 
@@ -204,22 +206,20 @@ class run_loading {
     throw std::invalid_argument(text);
   }
   std::string mismatch(run_entry const& e, saved_run::tensor const& t) const {
-    auto const shape = e.with_bytes(e.piece.shape);
+    auto const& [type, shape] = std::tie(e.piece.type, e.piece.shape);
     bool const fits = e.piece.any_count ? t.shape.size() == 1 : t.count() == elements_in(shape);
-    bool const converts = options_.convert && is_floating(t.type) && is_floating(e.type());
-    if (fits && (t.type == e.type() || converts)) return "";
-    return std::string(name_of(t.type)) + " " + text_of_shape(t.shape) + " in the file, must be " + name_of(e.type()) +
-           " " + text_of_shape(shape);
+    bool const converts = options_.convert && is_floating(t.type) && is_floating(type);
+    if (fits && (t.type == type || converts)) return "";
+    return std::string(name_of(t.type)) + " " + shape_text(t.shape) + " in the file, must be " + name_of(type) + " " +
+           shape_text(shape);
   }
 
   /// Finds the bytes of an entry: in the file where they lie, or copied where they must be put together, converted or
   /// aligned.
   void answer(run_entry const& e) {
     auto const& t = from_->tensors().at(e.name);
-    std::size_t const in_file = descent::bytes_of(t.type), size = descent::bytes_of(e.type());
-    std::int64_t const per_element = e.is_struct() ? std::int64_t(e.piece.size) : 1;
-    std::int64_t const begin = e.piece.begin * per_element;
-    std::int64_t const end = e.piece.any_count ? t.count() : begin + e.piece.count * per_element;
+    std::size_t const in_file = descent::bytes_of(t.type), size = descent::bytes_of(e.piece.type);
+    std::int64_t const begin = e.piece.begin, end = e.piece.any_count ? t.count() : begin + e.piece.count;
     bool const whole = t.runs.size() == 1;
     std::byte* to = nullptr;
     for (auto const& r : t.runs) {
@@ -228,8 +228,8 @@ class run_loading {
       check_once(r);
       auto const bytes = r.file->bytes(*r.at).subspan(std::size_t(first - r.begin) * in_file,
                                                       std::size_t(std::max(last - first, std::int64_t{0})) * in_file);
-      bool const aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment_of(e) == 0;
-      if (t.type == e.type() && aligned && first == begin && last == end) {
+      bool const aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % e.piece.alignment == 0;
+      if (t.type == e.piece.type && aligned && first == begin && last == end) {
         answers_[e.name] = bytes;
         break;
       }
@@ -239,13 +239,13 @@ class run_loading {
         to = copy.data();
       }
       std::byte* const at = to + std::size_t(first - begin) * size;
-      if (t.type == e.type()) std::memcpy(at, bytes.data(), bytes.size());
-      else convert_elements(t.type, bytes, e.type(), at);
+      if (t.type == e.piece.type) std::memcpy(at, bytes.data(), bytes.size());
+      else convert_elements(t.type, bytes, e.piece.type, at);
     }
     answers_.try_emplace(e.name);
     report_.tensors += 1;
     report_.bytes += (end - begin) * std::int64_t(in_file);
-    report_.converted += t.type != e.type();
+    report_.converted += t.type != e.piece.type;
   }
   std::span<std::byte const> answer_of(std::string const& name) const {
     auto const found = answers_.find(name);
@@ -253,7 +253,6 @@ class run_loading {
       throw std::invalid_argument("load(f) of a part asks for '" + name + "', which its save(f) does not give");
     return found->second;
   }
-  static std::size_t alignment_of(run_entry const& e) { return e.is_struct() ? 16 : e.piece.size; }
   void check_once(saved_run::run const& r) {
     if (checked_.insert(r.at).second) r.file->check(*r.at);
   }

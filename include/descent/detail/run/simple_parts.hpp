@@ -41,9 +41,8 @@ template <class Value, class Gradient, class Backend> class values_part final : 
     for (auto const& v : of_.views()) {
       auto const shape = v.columns == 1 ? std::vector{v.count} : std::vector{v.count / v.columns, v.columns};
       [&]<int... I>(std::integer_sequence<int, I...>) {
-        ((v.types == I
-              ? all.push_back({v.name, element_type_of<value<I>>(), sizeof(value<I>), shape, 0, v.count, v.value})
-              : void()),
+        ((v.types == I ? all.push_back(whole_piece(v.name, static_cast<value<I> const*>(v.value), shape, v.count))
+                       : void()),
          ...);
       }(std::make_integer_sequence<int, types<Value>::count>{});
     }
@@ -73,7 +72,7 @@ template <class T> class elements_part final : public part_on_host {
       : name_(std::move(name)), data_(data), shape_(std::move(shape)), count_(count) {}
 
   std::vector<run_piece> pieces() override {
-    return {{name_, element_type_of<std::remove_const_t<T>>(), sizeof(T), shape_, 0, count_, data_}};
+    return {whole_piece(name_, static_cast<T const*>(data_), shape_, count_)};
   }
   void check(run_answers const& answers, run_summary const*) override { from_ = answers(name_); }
   void take() override {
@@ -96,7 +95,7 @@ class text_part final : public part_on_host {
 
   std::vector<run_piece> pieces() override {
     std::int64_t const n = std::int64_t(text_.size());
-    run_piece piece{name_, element_type::text, 1, {n}, 0, n, text_.data()};
+    run_piece piece = whole_piece(name_, std::as_const(text_).data(), {n}, n);
     piece.any_count = true;
     return {piece};
   }
@@ -117,10 +116,7 @@ template <class Policy, class Backend> class scaler_part final : public part_on_
 
   std::vector<run_piece> pieces() override {
     loss_scale_state const state = of_.state();
-    run_piece piece{"loss_scale", element_type::other, sizeof state, {1}, 0, 1};
-    piece.own.resize(sizeof state);
-    std::memcpy(piece.own.data(), &state, sizeof state);
-    return {piece};
+    return {copied_piece("loss_scale", std::span(&state, 1))};
   }
   void check(run_answers const& answers, run_summary const*) override {
     std::memcpy(&to_, answers("loss_scale").data(), sizeof to_);
@@ -148,24 +144,21 @@ template <has_pieces Of> class pieces_part final : public part_on_host {
 
   std::vector<run_piece> pieces() override {
     std::vector<run_piece> all;
-    of_.save([&]<class T>(std::string const& name, std::span<T const> x) {
-      std::int64_t const n = std::int64_t(x.size());
-      run_piece piece{name, element_type_of<T>(), sizeof(T), {n}, 0, n};
-      piece.own.resize(x.size_bytes());
-      if (n > 0) std::memcpy(piece.own.data(), x.data(), x.size_bytes());
-      all.push_back(std::move(piece));
-    });
+    of_.save([&]<class T>(std::string const& name, std::span<T const> x) { all.push_back(copied_piece(name, x)); });
     return all;
   }
   void check(run_answers const& answers, run_summary const*) override {
     answers_ = answers;
     before_.clear();
-    for (auto& piece : pieces()) before_[piece.name] = std::move(piece.own);
+    for (auto& piece : pieces()) before_.emplace(piece.name, piece);
   }
   bool may_refuse() const override { return true; }
   void take() override { load(answers_); }
   void undo() override {
-    load([this](std::string const& name) { return std::span<std::byte const>(before_.at(name)); });
+    load([this](std::string const& name) {
+      run_piece const& piece = before_.at(name);
+      return std::span(static_cast<std::byte const*>(piece.data), piece.bytes());
+    });
   }
 
  private:
@@ -178,7 +171,7 @@ template <has_pieces Of> class pieces_part final : public part_on_host {
 
   Of& of_;
   run_answers answers_;
-  std::map<std::string, std::vector<std::byte>> before_;
+  std::map<std::string, run_piece> before_;
 };
 
 }  // namespace descent::detail

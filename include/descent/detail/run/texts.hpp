@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <optional>
@@ -21,12 +20,6 @@
 namespace descent::detail {
 
 using json = nlohmann::json;
-
-inline std::string hex_of(std::uint64_t x) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(x));
-  return text;
-}
 
 inline std::string text_in(safetensors_file const& file, std::string const& key) {
   auto const found = file.metadata().find(key);
@@ -74,7 +67,7 @@ inline void add_summary(text_map& to, std::string const& prefix, run_summary con
   to[prefix + "groups"] =
       list_in("[]", s.groups, [](auto const& fields) { return list_in("{}", fields, json_of_field); });
   to[prefix + "step"] = std::to_string(s.step);
-  to[prefix + "fingerprint"] = hex_of(s.fingerprint);
+  to[prefix + "fingerprint"] = hash_text(s.fingerprint);
 }
 
 /// The rule, and its fields if the file has them.

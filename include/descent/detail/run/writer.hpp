@@ -26,26 +26,11 @@
 /// How the parts of a run become a file, or one file for each rank and a manifest.
 namespace descent::detail {
 
-inline dtype dtype_of_elements(element_type t) {
-  constexpr dtype types[] = {dtype::f64, dtype::f32, dtype::f16, dtype::bf16, dtype::i64,
-                             dtype::i32, dtype::u32, dtype::u16, dtype::u8,   dtype::u8,
-                             dtype::u64, dtype::i16, dtype::i8,  dtype::u8,   dtype::boolean};
-  return types[int(t)];
-}
-
 /// A piece with its name in the file, and whose memory it is in.
 struct run_entry {
   std::string name;
   run_piece piece;
   run_memory* memory;
-
-  bool is_struct() const { return piece.type == element_type::other; }
-  dtype type() const { return dtype_of_elements(piece.type); }
-  /// The shape of a tensor, with the bytes of a struct as its last dimension.
-  std::vector<std::int64_t> with_bytes(std::vector<std::int64_t> shape) const {
-    if (is_struct()) shape.push_back(std::int64_t(piece.size));
-    return shape;
-  }
 };
 
 inline std::vector<run_entry> entries_of(std::vector<named_part> const& parts) {
@@ -73,11 +58,10 @@ class run_stream {
   explicit run_stream(safetensors_writer& to) : to_(to) {}
 
   void add(run_entry const& e) {
-    auto const* const own = e.piece.own.empty() ? nullptr : e.piece.own.data();
     auto const* const data = static_cast<std::byte const*>(e.piece.data);
-    if (own || e.memory->on_host()) {
+    if (e.piece.own || e.memory->on_host()) {
       flush();
-      return to_.write({own ? own : data, e.piece.bytes()});
+      return to_.write({data, e.piece.bytes()});
     }
     for (std::size_t done = 0; done < e.piece.bytes();) {
       if (memory_ != e.memory || used_ == half) turn(e.memory);
@@ -144,8 +128,8 @@ inline std::string write_entries(std::string const& path, run_image const& image
     if (e.piece.divided != divided) continue;
     chosen.push_back(&e);
     auto const shape = divided ? std::vector{e.piece.count} : e.piece.shape;
-    tensors.push_back({.name = e.name, .type = e.type(), .shape = e.with_bytes(shape)});
-    if (divided) ranges[e.name] = {e.piece.begin, e.with_bytes(e.piece.shape)};
+    tensors.push_back({.name = e.name, .type = e.piece.type, .shape = shape});
+    if (divided) ranges[e.name] = {e.piece.begin, e.piece.shape};
   }
   if (divided) texts["ranges"] = text_of_ranges(ranges);
   safetensors_writer to(path, tensors, texts);
@@ -190,17 +174,9 @@ inline void remove_other_parts(std::filesystem::path const& manifest, std::vecto
   for (auto const& path : old) std::filesystem::remove(path, ignored);
 }
 
-/// The file behind symbolic links, which a save replaces, and beside which parts are.
-inline std::filesystem::path behind_links(std::filesystem::path at) {
-  std::error_code error;
-  for (int links = 0; links < 40 && std::filesystem::is_symlink(std::filesystem::symlink_status(at, error)); ++links)
-    at = at.parent_path() / std::filesystem::read_symlink(at, error);
-  return at;
-}
-
 inline std::string random_tag() {
   std::random_device random;
-  return hex_of(std::uint64_t(random()) << 32 | random());
+  return hash_text(std::uint64_t(random()) << 32 | random());
 }
 
 /// The files of one save: a part of each rank, if they share the state, and what rank 0 writes.
@@ -266,12 +242,13 @@ inline std::pair<run_image, run_files> prepare_save(run_team const& team, std::s
   auto const tags = team.meet([&] {
     std::error_code none;
     if (std::filesystem::is_directory(path, none))  // before parts are written beside it
-      throw std::runtime_error(path + ": cannot be written: " + error_text(EISDIR));
+      throw std::runtime_error(path + ": cannot be written: " + system_message(EISDIR));
     image.emplace(parts);
     for (auto const& [key, text] : texts) image->texts[key] = text;
     return random_tag();
   });
-  return {std::move(*image), {behind_links(path), tags[0], team.rank(), team.ranks()}};
+  std::error_code later;  // writing says what is wrong
+  return {std::move(*image), {behind_links(path, later), tags[0], team.rank(), team.ranks()}};
 }
 
 /// Waits until all ranks have done their `first`, which is write_first(), then makes the save valid.

@@ -86,17 +86,12 @@ template <class Plan, class Threads> class controller {
     return applied;
   }
 
-  /// Finds the terms of the next update and calls advance(), or skip() if one is not finite. Returns whether all are.
+  /// Finds what find_terms() needs of groups and policies. With Plan::terms_ahead, may be called before decide().
   DESCENT_CALLS
-  template <class Matrices> DESCENT_HD bool find_terms(Matrices const& matrices) const {
+  DESCENT_HD void find_terms_ahead() const {
     std::int64_t const t = a.block.step + 1;
-    rate_change const rates = rates_of(a.block);
-    bool sound = true;
     if constexpr (Plan::has_step_terms)
-      if (threads.first()) {
-        *a.step_terms = find_step_terms<Plan>(a.groups[0].rule, a.policies, t);
-        sound = is_sound(*a.step_terms);
-      }
+      if (threads.first()) *a.step_terms = find_step_terms<Plan>(a.groups[0].rule, a.policies, t);
     if constexpr (Plan::sums_per_tensor) add_tensors(Plan::norm_sums, Plan::norm_sums + int(Plan::sum_count));
     else if constexpr (Plan::sums) {
       for (int i = 0; i < int(Plan::sum_count); ++i) {
@@ -106,8 +101,20 @@ template <class Plan, class Threads> class controller {
       threads.sync();
     }
     if constexpr (Plan::per_row_step) find_rules(t - 1);
+    threads.each(unit_count(), [&](int u) { find_unit(u, t, rates_of(a.block)); });
+  }
+
+  /// Finds the terms of the next update and calls advance(), or skip() if one is not finite. Returns whether all are.
+  /// Ahead: find_terms_ahead() has been called.
+  DESCENT_CALLS
+  template <bool Ahead = false, class Matrices> DESCENT_HD bool find_terms(Matrices const& matrices) const {
+    if constexpr (!Ahead) find_terms_ahead();
+    std::int64_t const t = a.block.step + 1;
+    rate_change const rates = rates_of(a.block);
+    bool sound = true;
+    if constexpr (Plan::has_step_terms) sound = !threads.first() || is_sound(*a.step_terms);
     threads.each(unit_count(), [&](int u) {
-      find_unit(u, t, rates);
+      set_factor(u);
       sound = sound && is_sound(a.units[u]);
     });
     if constexpr (Plan::sums)
@@ -259,22 +266,34 @@ template <class Plan, class Threads> class controller {
   DESCENT_CALLS
   DESCENT_HD void find_unit(int u, std::int64_t t, rate_change const& rates) const {
     int const g = group_of_unit(u);
-    double factor = a.block.factor;
-    if constexpr (Plan::clip_over != scope::model) factor = a.factors[Plan::clip_over == scope::tensor ? u : g];
     if constexpr (has_memory<rule>) a.next_memories[u] = a.memories[u];
-    double const* sums = a.sums;
-    std::int64_t stride = 1;
-    if constexpr (Plan::sums_per_tensor)
-      sums = a.totals + std::int64_t(Plan::norm_sums) * a.tensor_count + u, stride = a.tensor_count;
-    auto& unit = a.units[u];
     if constexpr (Plan::sums)
-      unit = terms_of<Plan>(a.groups[g], a.policies, t, factor, sums, stride, a.next_memories, u, rates);
-    else unit = terms_of<Plan>(a.groups[g], a.policies, t, factor, a.next_memories, u, rates);
-    if (!is_sound(unit) && is_idle<Plan>(has_elements(u), sums, stride)) {
+      a.units[u] = terms_of<Plan>(a.groups[g], a.policies, t, sums_of(u), sums_stride(), a.next_memories, u, rates);
+    else a.units[u] = terms_of<Plan>(a.groups[g], a.policies, t, a.next_memories, u, rates);
+  }
+
+  /// Sets the factor of unit u. Freezes the unit if it is not sound, but updates nothing.
+  DESCENT_CALLS
+  DESCENT_HD void set_factor(int u) const {
+    double factor = a.block.factor;
+    if constexpr (Plan::clip_over == scope::tensor) factor = a.factors[u];
+    else if constexpr (Plan::clip_over != scope::model) factor = a.factors[group_of_unit(u)];
+    auto& unit = a.units[u];
+    if (!unit.frozen) unit.factor = real(factor);
+    if (!is_sound(unit) && is_idle<Plan>(has_elements(u), sums_of(u), sums_stride())) {
       unit = {{}, 0, true};
       if constexpr (has_memory<rule>) a.next_memories[u] = a.memories[u];
     }
   }
+
+  /// The sums of unit u, one every sums_stride().
+  DESCENT_CALLS
+  DESCENT_HD double const* sums_of([[maybe_unused]] int u) const {
+    if constexpr (Plan::sums_per_tensor) return a.totals + std::int64_t(Plan::norm_sums) * a.tensor_count + u;
+    else return a.sums;
+  }
+  DESCENT_CALLS
+  DESCENT_HD std::int64_t sums_stride() const { return Plan::sums_per_tensor ? a.tensor_count : 1; }
 
   /// Whether the rule updates any element of this tensor; where units are groups, any element at all.
   DESCENT_CALLS

@@ -20,13 +20,18 @@ template <class Plan, measure What>
 inline constexpr bool first_is_largest = Plan::norm_of == norm::inf && What != measure::sums;
 
 /// Prefetches `count` elements. Always inlined: GCC drops calls to a function that only prefetches.
-template <class T> [[gnu::always_inline]] inline void fetch(T const* p, std::int64_t count) {
+template <class T> [[gnu::always_inline]] DESCENT_HD inline void fetch(T const* p, std::int64_t count) {
   for (std::int64_t line = 0; line < count * std::int64_t(sizeof(T)); line += 64)
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(reinterpret_cast<char const*>(p) + line)));
+#else
     __builtin_prefetch(reinterpret_cast<char const*>(p) + line, 0, 2);
+#endif
 }
 /// Prefetches all that the pass reads of elements i, i + 1, ...
 template <class Plan, measure What>
-[[gnu::always_inline]] inline void fetch_measured(buffers<Plan> const& x, std::int64_t i, std::int64_t count) {
+[[gnu::always_inline]] DESCENT_HD inline void fetch_measured(buffers<Plan> const& x, std::int64_t i,
+                                                             std::int64_t count) {
   fetch(x.gradient + i, count);
   if constexpr (What != measure::norm || Plan::measures_parameters) fetch(x.master + i, count);
   if constexpr (What != measure::norm && has_sums_of_state<typename Plan::rule>)
@@ -52,8 +57,15 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
   };
   Real g[reals<Real>];
   [[maybe_unused]] Real p[reals<Real>];
-  read_gradient<What != measure::sums>(g, x, i, e);
-  if constexpr (reads_parameters) read_master(p, x, i, e);
+  [[maybe_unused]] packet_state<Plan, Real> s;
+  auto const read_all = [&](packet_extent all) {
+    read_gradient<What != measure::sums>(g, x, i, all);
+    if constexpr (reads_parameters) read_master(p, x, i, all);
+    if constexpr (What != measure::norm && has_sums_of_state<rule>) s.template read<true>(x, i, all);
+  };
+  // One branch for all arrays, so that a device has all loads in flight at once.
+  if (e.whole) read_all({int(packet_size), true});
+  else read_all(e);
   if constexpr (What != measure::sums) {
     take(g);
     if constexpr (Plan::norm_of == norm::inf) {
@@ -84,20 +96,31 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
     }
   }
   if constexpr (What != measure::norm) {
-    Real sums[Plan::sum_count][reals<Real>];
-    [[maybe_unused]] packet_state<Plan, Real> s;
-    if constexpr (has_sums_of_state<rule>) s.template read<true>(x, i, e);
+    constexpr std::size_t first = std::size_t(measured<Plan, What>) - Plan::sum_count;
     to_true_gradient<Plan>(g, x, i, factor, step);
-    for (int j = 0; j < reals<Real>; ++j) {
-      typename rule::template sums<Real> sum;
-      if constexpr (has_sums_of_state<rule>) sum = rule::sum(p[j], g[j], s.whole(j), k);
-      else sum = rule::sum(p[j], g[j], k);
-      unrolled<Plan::sum_count>([&](auto c) { sums[c][j] = real_at<Real>(sum, c); });
+    auto const sums_of = [&](int j) -> typename rule::template sums<Real> {
+      if constexpr (has_sums_of_state<rule>) return rule::sum(p[j], g[j], s.whole(j), k);
+      else return rule::sum(p[j], g[j], k);
+    };
+    if constexpr (lanes<Real> == 1) {
+      // As add() does, but two elements at a time, so that a device needs fewer registers.
+      auto const taken = [&](Real const& sum, int j) { return j < e.size && in >> j & 1 ? double(sum) : 0; };
+      for (int j = 0; j < 4; ++j) {
+        auto const a = sums_of(j), b = sums_of(j + 4);
+        unrolled<Plan::sum_count>(
+            [&](auto c) { total[first + c][j] += taken(real_at<Real>(a, c), j) + taken(real_at<Real>(b, c), j + 4); });
+      }
+    } else {
+      Real sums[Plan::sum_count][reals<Real>];
+      for (int j = 0; j < reals<Real>; ++j) {
+        auto const sum = sums_of(j);
+        unrolled<Plan::sum_count>([&](auto c) { sums[c][j] = real_at<Real>(sum, c); });
+      }
+      unrolled<Plan::sum_count>([&](auto c) {
+        take(sums[c]);
+        add(total[first + c], each);
+      });
     }
-    unrolled<Plan::sum_count>([&](auto c) {
-      take(sums[c]);
-      add(total[measured<Plan, What> - Plan::sum_count + c], each);
-    });
   }
 }
 

@@ -37,6 +37,22 @@ template <class T> __device__ void load_aligned(T (&x)[packet_size], T const* p)
   memcpy(x, word, sizeof x);
 }
 
+/// Loads and widens eight elements. The compiler takes a bfloat16 out of the upper half of a word in two steps.
+template <class T, class Real> __device__ void load_widened(Real (&r)[packet_size], T const* p) {
+  if constexpr (std::is_same_v<T, bfloat16> && std::is_same_v<Real, float>) {
+    uint4 const x = *reinterpret_cast<uint4 const*>(in_memory(p));
+    unsigned const word[] = {x.x, x.y, x.z, x.w};
+    for (int w = 0; w < 4; ++w) {
+      r[2 * w] = __uint_as_float(word[w] << 16);
+      r[2 * w + 1] = __uint_as_float(word[w] & 0xffff0000);
+    }
+  } else {
+    T x[packet_size];
+    load_aligned(x, p);
+    for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(x[j]);
+  }
+}
+
 /// Converts two floats to one word of two 16-bit elements.
 template <class T> __device__ unsigned pair_of(float low, float high) {
   if constexpr (std::is_same_v<T, half>) {
@@ -78,10 +94,8 @@ template <class Real, int M, class T> DESCENT_HD void read(Real (&r)[M], T const
   } else {
 #if defined(__CUDA_ARCH__)
     if constexpr (lanes<Real> == 1) {
-      T x[packet_size];
-      if (e.whole) load_aligned(x, p);
-      else for (int j = 0; j < packet_size; ++j) x[j] = j < e.size ? in_memory(p)[j] : narrow<T>(0.f);
-      for (int j = 0; j < packet_size; ++j) r[j] = widen<Real>(x[j]);
+      if (e.whole) load_widened(r, p);
+      else for (int j = 0; j < packet_size; ++j) r[j] = j < e.size ? widen<Real>(in_memory(p)[j]) : Real(0);
     }
 #else
     if constexpr (lanes<Real> == 1) {

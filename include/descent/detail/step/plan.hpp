@@ -148,6 +148,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr bool scales =
       parallel || has_any<kind::clip, kind::loss_scale, kind::accumulation, kind::gradient_factor>;
   static constexpr bool measures = sums || has_any<kind::clip, kind::loss_scale, kind::finiteness>;
+  /// Whether the terms of the update depend on no sum over the gradients. A device finds them while it measures.
+  static constexpr bool terms_ahead = measures && !sums && !has_memory<Rule>;
   /// Whether kernels check that the step goes on. If not, terms that are not finite freeze all units instead. That does
   /// not stop the zeroing of gradients, the update of matrices or the counts of rows.
   static constexpr bool may_skip = measures || has_any<kind::accumulation, kind::gradient_factor> || parallel ||
@@ -231,6 +233,12 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
            (Typed::has_master ? bytes_of<typename Typed::value> : 0) + 2 * state_bytes(used, in_update) +
            (has<kind::average> ? 2 * bytes_of<real> : 0) + (has<kind::lookahead> ? 2 * bytes_of<slow> : 0);
   }
+  /// With all of the state.
+  static constexpr std::int64_t largest_update_bytes = [] {
+    std::array<bool, slots> all{};
+    for (bool& one : all) one = true;
+    return update_bytes(all);
+  }();
   /// The number of kernels of one step on a device, without a communicator's.
   static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + per_row_step + 2 + (parallel ? 2 : 0) +
                                   (gradient_sum::ordered && !adds_when_read) + (shards ? 4 : 0);

@@ -88,7 +88,7 @@ void check_terms(layout<typename Plan::value, typename Plan::gradient> const& wh
     auto memory = u < memories.size() ? memories[u] : memory_of<typename Plan::rule>{};
     auto const unit = [&] {
       if constexpr (Plan::sums) return terms_for_sums<Plan>(group, policies, t, &memory, 0, rates);
-      else return terms_of<Plan>(group, policies, t, 1, &memory, 0, rates);
+      else return terms_of<Plan>(group, policies, t, &memory, 0, rates);
     }();
     if (!is_sound(unit))
       refuse_terms<Plan>(where,

@@ -93,16 +93,16 @@ template <class Plan> using unit_terms_of = unit_terms<typename Plan::rule, type
 /// The terms of one unit in update t, for a rule without sums. The memory of a frozen unit does not change.
 template <class Plan>
 DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
-                                        typename Plan::policies const& policies, std::int64_t t, double factor,
+                                        typename Plan::policies const& policies, std::int64_t t,
                                         [[maybe_unused]] memory_of<typename Plan::rule>* memories,
                                         [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
   using rule = typename Plan::rule;
   rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   if constexpr (has_memory<rule>) {
     if (group.frozen) return {{}, 0, true};
-    return narrowed<rule, typename Plan::real>(r.at(t, memories[u]), factor, false);
+    return narrowed<rule, typename Plan::real>(r.at(t, memories[u]), 1, false);
   } else {
-    return narrowed<rule, typename Plan::real>(r.at(t), factor, group.frozen);
+    return narrowed<rule, typename Plan::real>(r.at(t), 1, group.frozen);
   }
 }
 
@@ -129,9 +129,8 @@ DESCENT_HD unit_terms_of<Plan> terms_for_sums(group_entry<typename Plan::rule> c
 /// The terms of one unit in update t, from its sums.
 template <class Plan>
 DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
-                                        typename Plan::policies const& policies, std::int64_t t, double factor,
-                                        double const* totals, std::int64_t stride,
-                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                        typename Plan::policies const& policies, std::int64_t t, double const* totals,
+                                        std::int64_t stride, [[maybe_unused]] memory_of<typename Plan::rule>* memories,
                                         [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
   using rule = typename Plan::rule;
   if (Plan::sums_per_tensor && group.frozen) return {{}, 0, true};
@@ -139,7 +138,7 @@ DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& 
   for (int i = 0; i < int(Plan::sum_count); ++i) real_at<double>(sums, i) = totals[i * stride];
   rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   auto const narrow = [&](typename rule::template terms<double> const& k) {
-    return narrowed<rule, typename Plan::real>(k, factor, group.frozen);
+    return narrowed<rule, typename Plan::real>(k, 1, group.frozen);
   };
   if constexpr (has_loss<rule>) {
     double const loss = loss_of<Plan>(policies);

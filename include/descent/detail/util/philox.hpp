@@ -11,6 +11,17 @@ namespace descent::detail {
 
 struct random_words { std::uint32_t word[4]; };
 
+/// a * b. On a device in one instruction; from 64-bit operands the compiler makes two.
+DESCENT_HD inline std::uint64_t wide_product(std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+  std::uint64_t product;
+  asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
+  return product;
+#else
+  return std::uint64_t{a} * b;
+#endif
+}
+
 /// Philox4x32 (Salmon et al. 2011, section 3.3): four random words from a 64-bit key and a 128-bit counter. With 7
 /// rounds it passes BigCrush; 10 leave a margin (table 2 there).
 ///
@@ -22,7 +33,7 @@ DESCENT_HD inline random_words philox(std::uint64_t key, std::uint64_t low, std:
   std::uint32_t c0 = std::uint32_t(low), c1 = std::uint32_t(low >> 32);
   std::uint32_t c2 = std::uint32_t(high), c3 = std::uint32_t(high >> 32);
   for (int round = 0; round < Rounds; ++round) {
-    std::uint64_t const even = std::uint64_t{0xD2511F53} * c0, odd = std::uint64_t{0xCD9E8D57} * c2;
+    std::uint64_t const even = wide_product(0xD2511F53, c0), odd = wide_product(0xCD9E8D57, c2);
     c0 = std::uint32_t(odd >> 32) ^ c1 ^ k0;
     c1 = std::uint32_t(odd);
     c2 = std::uint32_t(even >> 32) ^ c3 ^ k1;
