@@ -6,6 +6,7 @@
 #include <descent/comm/threads.hpp>
 #include <descent/io/async_save.hpp>
 #include <descent/io/checkpoint.hpp>
+#include <descent/io/checkpoints.hpp>
 #include <descent/io/collect.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
@@ -33,6 +34,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -424,7 +426,7 @@ TEST_CASE("parts are beside the file that a symbolic link points to") {
   CHECK(file_difference(whole(folder / "second"), whole(folder / "link")) == "");
 }
 
-TEST_CASE("a rank whose micro-batches wait fails the save and the load of all, and can go on") {
+TEST_CASE("a rank that cannot save or load now fails the save and the load of all, and can go on") {
   temporary_folder folder;
   with_ranks(3, [&](auto& comm) {
     model<float> m(0, few);
@@ -446,6 +448,9 @@ TEST_CASE("a rank whose micro-batches wait fails the save and the load of all, a
     CHECK(opt.report().step == 1);
     ds::save_file(folder / "run", opt);
     CHECK(ds::load_file(folder / "run", opt).version == ds::version);
+    ds::checkpoints checkpoints(folder.path);
+    CHECK(message<std::exception>([&] { checkpoints.save(comm.rank() == 2 ? -1 : 1, std::nullopt, opt); }) ==
+          told(comm.rank(), 2, "checkpoints: the step must be at least 0, is -1"));
   });
   CHECK(folder.names().size() == 4);
 }
