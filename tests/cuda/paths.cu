@@ -7,6 +7,7 @@
 ///
 ///     spills: update_packets  mixed<half, float>, adamw                  stack 24
 ///     spills: update_packets  zero_grad, accumulate>                     stack 56
+///     spills: measure_chunks  plan<float, float, lamb>                   stack 32
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>

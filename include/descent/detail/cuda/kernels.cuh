@@ -40,17 +40,15 @@ __global__ __launch_bounds__(threads_of<Body>, blocks_of<Body>) void each_packet
   auto const [begin, size] = span_of(chunk, t);
   if constexpr (requires { body.begin(); }) body.begin();
   if (!body.wants(tensor)) return;
-  constexpr int part = threads_of<Body> * int(packet_size);
-  for (int at = int(blockIdx.y) * part; at < size; at += int(gridDim.y) * part) {
-    if (t.aligned) {
-      int const first = at + int(threadIdx.x * packet_size);
+  constexpr int threads = threads_of<Body>;
+  int const thread = int(blockIdx.y * threads + threadIdx.x), all = int(gridDim.y * threads);
+  if (t.aligned) {
+#pragma unroll 1
+    for (int first = thread * int(packet_size); first < size; first += all * int(packet_size))
       if (first + int(packet_size) <= size) body(tensor, begin + first, std::integral_constant<int, packet_size>{});
       else for (int j = first; j < size; ++j) body(tensor, begin + j, std::integral_constant<int, 1>{});
-    } else {
-      int const end = at + part < size ? at + part : size;
-      for (int j = at + int(threadIdx.x); j < end; j += threads_of<Body>)
-        body(tensor, begin + j, std::integral_constant<int, 1>{});
-    }
+  } else {
+    for (int j = thread; j < size; j += all) body(tensor, begin + j, std::integral_constant<int, 1>{});
   }
 }
 /// Launches it; early, if the body can begin early. If there are few chunks, several blocks share each, to spread the
@@ -293,7 +291,7 @@ __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> con
       if (Plan::has_matrices && Plan::sums && t.matrix) {
         measure_matrix_packet<Typed, What, real>(total, x, begin + first, e);
       } else if (in == 0) {  // no row of it is selected
-      } else if (e.whole) {
+      } else if (e.whole && (parks || !Plan::adds_when_read)) {  // all loads are in flight at once
         measure_packet<Typed, What, real>(total, x, begin + first, {int(packet_size), true}, factor, k, step, in);
       } else if constexpr (!parks) {
         measure_packet<Typed, What, real>(total, x, begin + first, e, factor, k, step, in);

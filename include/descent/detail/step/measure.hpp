@@ -58,14 +58,9 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
   Real g[reals<Real>];
   [[maybe_unused]] Real p[reals<Real>];
   [[maybe_unused]] packet_state<Plan, Real> s;
-  auto const read_all = [&](packet_extent all) {
-    read_gradient<What != measure::sums>(g, x, i, all);
-    if constexpr (reads_parameters) read_master(p, x, i, all);
-    if constexpr (What != measure::norm && has_sums_of_state<rule>) s.template read<true>(x, i, all);
-  };
-  // One branch for all arrays, so that a device has all loads in flight at once.
-  if (e.whole) read_all({int(packet_size), true});
-  else read_all(e);
+  read_gradient<What != measure::sums>(g, x, i, e);
+  if constexpr (reads_parameters) read_master(p, x, i, e);
+  if constexpr (What != measure::norm && has_sums_of_state<rule>) s.template read<true>(x, i, e);
   if constexpr (What != measure::sums) {
     take(g);
     if constexpr (Plan::norm_of == norm::inf) {
