@@ -238,10 +238,9 @@ TEST_CASE(
       good = good && expected.equals(m.c);
       if (!expected.applied) continue;
       for (auto const& g : groups) {  // the terms of this update, with the schedules before it
-        auto const u = ds::detail::terms_of<decltype(m)::plan_type>(g, m.policies, m.c.step, m.c.factor, nullptr, 0);
+        auto const u = ds::detail::terms_of<decltype(m)::plan_type>(g, m.policies, m.c.step, nullptr, 0);
         good = good && u.terms.lr == float(table{1}(before)) && u.terms.decay == float(table{7}(before)) &&
-               u.terms.other == float(g.rule.other) && u.terms.t == float(before + 1) && u.frozen == g.frozen &&
-               u.factor == float(expected.clip);
+               u.terms.other == float(g.rule.other) && u.terms.t == float(before + 1) && u.frozen == g.frozen;
       }
     }
     CAPTURE(sequence);
@@ -310,22 +309,20 @@ TEST_CASE("the step count is 64 bits wide") {
   CHECK(m.c.skipped == (std::int64_t{1} << 33) + 1);
   using wide = plan<double, double, probe>;
   group_entry<probe> const g{probe{}};
-  CHECK(ds::detail::terms_of<wide>(g, wide::policies{}, m.c.step, 1, nullptr, 0).terms.t == 0x1p40);
+  CHECK(ds::detail::terms_of<wide>(g, wide::policies{}, m.c.step, nullptr, 0).terms.t == 0x1p40);
 }
 
 TEST_CASE("terms are computed in double and rounded once, and are exact where anything is double") {
   group_entry<probe> const g{probe{0.1, 1. / 3, 1 + 0x1p-40}};
   using narrow = plan<float, float, probe>;
-  auto const f = ds::detail::terms_of<narrow>(g, narrow::policies{}, 1, 0.1, nullptr, 0);
+  auto const f = ds::detail::terms_of<narrow>(g, narrow::policies{}, 1, nullptr, 0);
   CHECK(f.terms.lr == 0.1f);
   CHECK(f.terms.decay == float(1. / 3));
   CHECK(f.terms.other == 1.f);
-  CHECK(f.factor == 0.1f);
   using wide = plan<float, double, probe>;
-  auto const d = ds::detail::terms_of<wide>(g, wide::policies{}, 1, 0.1, nullptr, 0);
+  auto const d = ds::detail::terms_of<wide>(g, wide::policies{}, 1, nullptr, 0);
   CHECK(d.terms.decay == 1. / 3);
   CHECK(d.terms.other == 1 + 0x1p-40);
-  CHECK(d.factor == 0.1);
 }
 
 TEST_CASE("sums over a tensor reach the terms in order, and a frozen tensor's memory stays") {
@@ -335,15 +332,14 @@ TEST_CASE("sums over a tensor reach the terms in order, and a frozen tensor's me
   double const totals[] = {2, -1, -1, 5, -1, -1};  // a, b at a stride of 3
   group_entry<rule> const g{rule{0.75}}, ice{rule{0.75}, true};
   for (int t = 1; t <= 3; ++t) {
-    auto const u = ds::detail::terms_of<plan_type>(g, plan_type::policies{}, t, 0.5, totals, 3, &first, 0);
+    auto const u = ds::detail::terms_of<plan_type>(g, plan_type::policies{}, t, totals, 3, &first, 0);
     CHECK(u.terms.lr == 0.75);
     CHECK(u.terms.a == 2);
     CHECK(u.terms.b == 5);
     CHECK(u.terms.t == t);
     CHECK(u.terms.calls == t);
-    CHECK(u.factor == 0.5);
     CHECK(!u.frozen);
-    CHECK(ds::detail::terms_of<plan_type>(ice, plan_type::policies{}, t, 0.5, totals, 3, &frozen, 0).frozen);
+    CHECK(ds::detail::terms_of<plan_type>(ice, plan_type::policies{}, t, totals, 3, &frozen, 0).frozen);
   }
   CHECK(frozen.calls == 0);
   CHECK(second.calls == 0);
@@ -356,7 +352,7 @@ TEST_CASE("sums over the model go on in the memory of a frozen group, which they
   rule::memory memory;
   double const totals[] = {2, 5};
   group_entry<rule> const ice{rule{}, true};
-  auto const u = ds::detail::terms_of<plan_type>(ice, plan_type::policies{}, 1, 1, totals, 1, &memory, 0);
+  auto const u = ds::detail::terms_of<plan_type>(ice, plan_type::policies{}, 1, totals, 1, &memory, 0);
   CHECK(u.frozen);
   CHECK(memory.calls == 1);
 }
@@ -371,7 +367,7 @@ TEST_CASE("schedules reach rules with sums, before the sums and after them") {
   double const totals[] = {0, 0};
   for (std::int64_t t = 1; t < 5; ++t) {
     CHECK(ds::detail::terms_for_sums<plan_type>(g, policies, t, &memory, 0).terms.lr == table{1}(t - 1));
-    CHECK(ds::detail::terms_of<plan_type>(g, policies, t, 1, totals, 1, &memory, 0).terms.lr == table{1}(t - 1));
+    CHECK(ds::detail::terms_of<plan_type>(g, policies, t, totals, 1, &memory, 0).terms.lr == table{1}(t - 1));
   }
 }
 
@@ -380,12 +376,12 @@ TEST_CASE("rules with sums but no memory get their sums: LAMB's trust ratio, DoG
   double const norms[] = {9, 4};
   ds::detail::no_memory nothing;
   group_entry<ds::lamb> const l{ds::lamb{.lr = 0.5}};
-  CHECK(ds::detail::terms_of<of_lamb>(l, of_lamb::policies{}, 1, 1, norms, 1, &nothing, 0).terms.rate == 0.5 * 3 / 2);
+  CHECK(ds::detail::terms_of<of_lamb>(l, of_lamb::policies{}, 1, norms, 1, &nothing, 0).terms.rate == 0.5 * 3 / 2);
   using of_dog = plan<float, double, ds::dog>;
   double const sums[] = {0, 4, 9};
   ds::dog::memory memory;
   group_entry<ds::dog> const d{ds::dog{.lr = 1, .reps = 0.25, .eps = 12}};
-  CHECK(ds::detail::terms_of<of_dog>(d, of_dog::policies{}, 1, 1, sums, 1, &memory, 0).terms.rate == 0.25 * 4 / 4);
+  CHECK(ds::detail::terms_of<of_dog>(d, of_dog::policies{}, 1, sums, 1, &memory, 0).terms.rate == 0.25 * 4 / 4);
   CHECK(memory.r == 1);
   CHECK(memory.G == 4);
 }
