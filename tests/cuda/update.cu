@@ -38,15 +38,15 @@
 /// Policies that a step does not have cost nothing. The machine code of the plain updates is recorded; code.py reports
 /// where it has changed.
 ///
-///     code: 13.0.88 sm_80 bfloat16 915f85071ecfb075
-///     code: 13.0.88 sm_80 float 03bf7fbdd37c987e
-///     code: 13.0.88 sm_80 half d493ee20c48c2835
-///     code: 13.0.88 sm_90 bfloat16 60e04c608c54defd
-///     code: 13.0.88 sm_90 float 09e0ca2b91b8471c
-///     code: 13.0.88 sm_90 half ba400a63822047e0
-///     code: 13.0.88 sm_100 bfloat16 e92f8389411a81a6
-///     code: 13.0.88 sm_100 float 887213e22982e5ca
-///     code: 13.0.88 sm_100 half 8fb7a47b4161f60e
+///     code: 13.0.88 sm_80 bfloat16 96295be7f352f691
+///     code: 13.0.88 sm_80 float 443038eca6ca1108
+///     code: 13.0.88 sm_80 half 4c69842b34e3be89
+///     code: 13.0.88 sm_90 bfloat16 908601affed7e819
+///     code: 13.0.88 sm_90 float 7561bc022df06bce
+///     code: 13.0.88 sm_90 half 47e7a55ab3a5eb18
+///     code: 13.0.88 sm_100 bfloat16 7822dd40916765bf
+///     code: 13.0.88 sm_100 float 9ec92491ee8c6e2c
+///     code: 13.0.88 sm_100 half c2c46dc7cbee89c0
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
 #include <descent/policies/average.hpp>
