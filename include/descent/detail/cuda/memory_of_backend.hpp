@@ -44,7 +44,7 @@ template <> struct memory_of_backend<cuda> : run_memory {
     void* p = nullptr;
     if (bytes) require_cuda(cudaMallocHost(&p, bytes), "cudaMallocHost");
     return {static_cast<std::byte*>(p), [](void* memory) {
-              relaxed_capture const others_go_on;
+              relaxed_capture const while_freed;
               pinned_delete()(memory);
             }};
   }
