@@ -106,6 +106,7 @@ class temporary_file {
   void append(std::span<std::byte const> bytes) {
     put(size_, bytes);
     size_ += std::int64_t(bytes.size());
+    begin_to_disk();
   }
   void overwrite(std::int64_t offset, std::span<std::byte const> bytes) {
     if (offset < 0 || offset > size_ || std::int64_t(bytes.size()) > size_ - offset)
@@ -184,6 +185,15 @@ class temporary_file {
       bytes = bytes.subspan(std::size_t(n));
     }
   }
+  /// Lets the disk begin with what was appended, so that commit() has less to wait for.
+  void begin_to_disk() {
+#if defined(SYNC_FILE_RANGE_WRITE)
+    constexpr std::int64_t at_once = 8 << 20;
+    if (size_ - begun_ < at_once) return;
+    ::sync_file_range(file_.get(), begun_, size_ - begun_, SYNC_FILE_RANGE_WRITE);
+    begun_ = size_;
+#endif
+  }
   void require_writing() const {
     if (step_ != step::writing)
       throw std::logic_error("replace_file: " + path_ +
@@ -200,7 +210,7 @@ class temporary_file {
   ::mode_t mode_ = 0666;
   bool replaces_ = false;
   descriptor folder_, file_;
-  std::int64_t size_ = 0;
+  std::int64_t size_ = 0, begun_ = 0;  ///< appended; of that, what the disk has begun with
   step step_ = step::writing;
 };
 
