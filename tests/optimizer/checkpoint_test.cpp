@@ -291,6 +291,39 @@ TEST_CASE("checkpoint: save() and load() go on to the bit with whatever the opti
   }
 }
 
+namespace {
+
+/// Its memory has the type, and its state the name, of the other.
+struct same_types {
+  double lr = 0.1;
+
+  template <class Real> struct state { Real memory; };
+  template <class Real> struct terms { Real lr; };
+  using memory = double;
+  static constexpr char const* slots[] = {"memory"};
+
+  terms<double> at(std::int64_t, memory& rate) const { return {lr * (rate += 1)}; }
+  template <class Real> static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
+    s.memory = s.memory + g;
+    return p - k.lr * s.memory;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("checkpoint: a refused run leaves a state that has the type and the name of the rule's memory") {
+  model<double> a;
+  ds::optimizer opt{a.parameters(), same_types{}};
+  train(opt, a, 1, 5);
+  file const good = saved(opt);
+  train(opt, a, 6, 7);
+  opt.set_rule_memory(std::vector(2, std::numeric_limits<double>::infinity()));
+  file const diverged = saved(opt);
+  load(opt, good);
+  CHECK_THROWS_AS(load(opt, diverged), std::invalid_argument);
+  CHECK(saved(opt) == good);
+}
+
 TEST_CASE("checkpoint: a run is judged by the rule memory that it brings, not by the present one") {
   model<float> a;
   ds::optimizer opt{a.parameters(), ds::prodigy{.d0 = 1e-3}};

@@ -186,7 +186,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       auto const elements = span_over(now);
       using element = typename decltype(elements)::value_type;
       piece& p = all.emplace_back(piece{id, elements_of(elements), alignof(element)});
-      p.is_memory = has_memory<rule_type> && std::is_same_v<element, memory_of<rule_type>>;
+      p.is_memory = has_memory<rule_type> && !id.by_element && id.name.ends_with("memory");
       auto const taken_by = [this, n = elements.size()](auto const& call) {
         return [this, n, call](void const* x) { call(*this, std::span(static_cast<element const*>(x), n)); };
       };
