@@ -155,6 +155,8 @@ class run_loading {
         taken_.back()->undo();
       } catch (std::exception const& e) {
         lost = e.what();
+      } catch (...) {
+        lost = "something was thrown";
       }
     if (lost.empty()) return;
     try {
