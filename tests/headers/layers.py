@@ -3,7 +3,8 @@
 """usage: layers.py include-folder
 
 Checks that a header includes only headers of its own folder or of a layer below, so that there are no include cycles.
-Headers at the top level, and those that are named here, count as folders of their own."""
+Headers at the top level, and those that are named here, count as folders of their own. The first include of each header
+leads to version.hpp, which asks for C++20 before anything is parsed that needs it."""
 import pathlib
 import re
 import sys
@@ -43,9 +44,20 @@ def place_of(header):
     return header if header in layer_of or "/" not in header else str(pathlib.PurePosixPath(header).parent)
 
 
+def first_include(header):
+    found = re.search(r"^ *#include <(?:descent/)?([^>]+)>", (root / header).read_text(encoding="utf-8"), re.M)
+    return found[1] if found and (root / found[1]).exists() else None
+
+
+def asks_for_cxx20(header):
+    return header == "version.hpp" or (header is not None and asks_for_cxx20(first_include(header)))
+
+
 problems, count = [], 0
 for path in sorted(root.rglob("*.*")):
     header = str(path.relative_to(root))
+    if not asks_for_cxx20(header):
+        problems.append(f"{header} does not reach version.hpp first")
     for name in re.findall(r"^ *#include <descent/([^>]+)>", path.read_text(encoding="utf-8"), re.M):
         count += 1
         here, there = place_of(header), place_of(name)

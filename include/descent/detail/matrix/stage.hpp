@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/version.hpp>
+
 #include <type_traits>
 
 /// Empty without the policy matrices; otherwise a compile error if matrices/host.hpp or matrices/cuda.cuh is missing.
