@@ -20,6 +20,7 @@ struct rate_change {
 };
 
 template <class Policy> concept follows_step = requires(Policy const& p) { p.schedule; };
+template <class Policy> concept reaches_matrices = requires { requires Policy::for_matrices; };
 
 template <class Policies> inline constexpr bool follows_steps = false;
 template <class... Ps> inline constexpr bool follows_steps<policy_set<Ps...>> = (follows_step<Ps> || ...);
@@ -43,7 +44,7 @@ template <class Rule, class Policies>
 DESCENT_HD Rule scheduled_for_matrices(Rule rule, Policies const& policies, std::int64_t step,
                                        [[maybe_unused]] int group = 0, [[maybe_unused]] rate_change const& rate = {}) {
   policies.each([&]<class P>(P const& p) {
-    if constexpr (requires { requires P::for_matrices; }) p.apply(rule, step, group);
+    if constexpr (reaches_matrices<P>) p.apply(rule, step, group);
   });
   if constexpr (has_lr<Rule>) rule.lr *= rate.scale;
   return rule;
