@@ -9,8 +9,8 @@ Measures the cost of including and compiling, in figures that depend only on the
     optimizers   functions and bytes of code that one more optimizer adds, with -O2: see optimizers.cpp
 
 Reports differences from costs_cpp.txt or costs_cu.txt, which name the compiler and the libraries they were recorded
-with. Differences are not failures. --write records the figures again. --units leaves out headers and optimizers.
-Seconds are printed as well; a unit with an optimizer of every rule must compile in less than 300 s. --times prints a
+with. Differences are not failures. --write records the figures again, also those of a unit with an optimizer of every
+rule, which takes a minute. --units leaves out headers and optimizers. Seconds are printed as well. --times prints a
 table of times; use it on an idle machine."""
 import concurrent.futures
 import os
@@ -47,13 +47,13 @@ def unit_of(headers, code=""):
     return "".join(f"#include <{h}>\n" for h in headers) + code + "\n"
 
 
-def units(kind):
+def units(kind, whole):
     yield "nothing", unit_of([])
     yield "one rule and one schedule", unit_of(["descent/rules/adamw.hpp", "descent/schedules/cosine.hpp"])
     yield "descent.hpp", unit_of(["descent/descent.hpp"])
     if kind == "cu":
         yield "descent.cuh", unit_of(["descent/descent.cuh"])
-    else:
+    elif whole:
         rules = sorted(p.stem for p in (root / "include/descent/rules").glob("*.hpp"))
         arguments = {"larc": "larc<ds::sgd>", "layerwise": "layerwise<ds::adam>"}
         steps = "".join(f"\n  step<ds::{arguments.get(r, r)}>(p);" for r in rules)
@@ -127,7 +127,7 @@ def optimizers(cc):
     return {name: size_of(list) for name, list in found.items()}
 
 
-def measure(cc, tables):
+def measure(cc, tables, whole=False):
     figures = {}
     if tables:
         ends = ["*.hpp"] if cc.kind == "cpp" else ["*.cuh"]
@@ -139,11 +139,9 @@ def measure(cc, tables):
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             figures["headers"] = dict(zip(public, pool.map(cc.preprocessed, public)))
     figures["units"] = {}
-    for name, code in units(cc.kind):
+    for name, code in units(cc.kind, whole):
         row, seconds = cc.compile(code)
         print(f"include cost: {name} (.{cc.kind}): {seconds:.2f} s")
-        if seconds > 300:
-            sys.exit(f"{name}: more than 300 s")
         if cc.kind == "cpp":
             figures["units"][name] = row | size_of(list(machine_code(cc.object).values()))
     if tables and cc.kind == "cpp":
@@ -153,7 +151,7 @@ def measure(cc, tables):
 
 def write(cc, table):
     groups = {}
-    for group, of in measure(cc, tables=True).items():
+    for group, of in measure(cc, tables=True, whole=True).items():
         if of:
             names = columns[group]
             groups[f"{group}: {' '.join(names)}"] = [(*(row[c] for c in names), name) for name, row in of.items()]
@@ -172,13 +170,14 @@ def check(cc, table, tables):
     recorded_versions, groups = records.read(table)
     found = measure(cc, tables)
     recorded = {name: row for name, row in rows_of(groups) if any(name.endswith(f"({group})") for group in found)}
+    recorded.pop("every rule, one optimizer each (units)", None)
     rows = {f"{name} ({group})": row for group, of in found.items() for name, row in of.items()}
     records.report(f"costs of .{cc.kind}", rows, recorded, recorded_versions, cc.versions())
 
 
 def times(cc, repeats=5):
     """Medians of processor time, which depends less on other work on the machine than wall-clock time."""
-    cases = [(name, code, []) for name, code in units(cc.kind)]
+    cases = [(name, code, []) for name, code in units(cc.kind, whole=True)]
     thrust = ["thrust/for_each.h", "thrust/iterator/counting_iterator.h"]
     standard = ["vector", "string", "algorithm", "memory"]
     cases[1:1] = [("standard headers: " + ", ".join(standard), unit_of(standard), []),
