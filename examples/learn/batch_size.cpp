@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+//
+// Steps and images to a goal against the size of the batch: docs/learn/batches.md.
+//
+// usage: batch_size [picture [seed]]
+#include "../parts/chart.hpp"
+#include "../parts/output.hpp"
+#include "digits_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace ds = descent;
+using namespace example;
+
+int main(int argc, char** argv) {
+  return exit_code([&] {
+    std::uint64_t const seed = argc > 2 ? std::stoull(argv[2]) : 1;
+    panel steps{"steps until 94 % of the test images are right", "log2 of the batch", axis::logarithmic, {}};
+    panel images{"images seen until then", "log2 of the batch", axis::logarithmic, {}};
+    for (auto const* name : {"same rate", "square root", "linear"})
+      for (auto* p : {&steps, &images}) p->curves.push_back({name, {}});
+
+    std::puts("batch     same rate   square root        linear     images of the best");
+    std::vector<int> fewest;
+    for (int batch : {2, 8, 32, 128, 512, 1438}) {
+      std::printf("%5d", batch);
+      // snippet: scaling
+      double const lr = 0.02, k = batch / 8.;
+      double const rates[] = {lr, lr * std::sqrt(k), lr * k};
+      // end
+      int best = 1 << 20;
+      for (std::size_t i = 0; i < 3; ++i) {
+        auto const r = learn::train({.steps = 200 + 2000 / batch, .batch = batch, .network = "relu50", .seed = seed,
+                                     .goal = 94, .look_every = 10}, ds::sgd{.lr = rates[i], .momentum = 0.9});
+        std::printf(r.accuracy >= 94 ? "  %6d steps" : "      not here", r.steps);
+        if (r.accuracy < 94) continue;
+        best = std::min(best, r.steps);
+        steps.curves[i].points.push_back({std::log2(batch), double(r.steps)});
+        images.curves[i].points.push_back({std::log2(batch), double(r.steps) * batch});
+      }
+      std::printf("  %12d\n", best * batch);
+      fewest.push_back(best);
+    }
+    claim(fewest[1] >= 3 * fewest[3], "from 8 to 128 images a larger batch saves steps");
+    claim(2 * fewest[5] >= fewest[3], "beyond it saves at most half of them");
+    claim(fewest[5] * 1438 > 10 * fewest[1] * 8, "and the whole set costs ten times the images of a batch of 8");
+    if (argc > 1)
+      write_file(argv[1], draw("The size of the batch: a hidden layer on handwritten digits", {steps, images}));
+  });
+}

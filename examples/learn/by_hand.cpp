@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+//
+// Gradient descent by hand and by optimizer, and what the learning rate does: docs/learn/descent.md.
+#include "../parts/chart.hpp"
+#include "../parts/output.hpp"
+
+#include <descent/descent.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+namespace ds = descent;
+
+// snippet: problem
+/// Fits y = w x + b to nine points of y = 3 x - 2; the loss is the mean squared error.
+struct line_fit {
+  std::vector<float> p{0, 0}, g{0, 0};  // w and b, and the gradient
+
+  float backward() {
+    float loss = 0;
+    for (float x = -1; x <= 1; x += 0.25f) {
+      float const error = p[0] * x + p[1] - (3 * x - 2);
+      loss += error * error / 9;
+      g[0] += 2 * error * x / 9;
+      g[1] += 2 * error / 9;
+    }
+    return loss;
+  }
+};
+// end
+
+std::vector<example::point> losses(double lr, int steps) {
+  line_fit f;
+  ds::parameters<float> params;
+  params.add("line", f.p, f.g);
+  ds::optimizer opt{params, ds::sgd{.lr = lr}};
+  std::vector<example::point> all;
+  for (int t = 0; t <= steps; ++t) {
+    opt.zero_grad();
+    all.push_back({double(t), f.backward()});
+    opt.step();
+  }
+  return all;
+}
+
+int main(int argc, char** argv) {
+  // snippet: by_hand
+  line_fit f;
+  for (int t = 1; t <= 3; ++t) {
+    f.g = {0, 0};
+    f.backward();
+    for (int i : {0, 1}) f.p[i] -= 0.5f * f.g[i];
+    std::printf("step %d by hand: w = %.6f, b = %.6f\n", t, f.p[0], f.p[1]);
+  }
+  // end
+  example::panel panel{"loss at each step", "step", example::axis::logarithmic, {}};
+  for (double lr : {0.01, 0.1, 0.5, 0.99, 1.01}) {
+    auto const all = losses(lr, 40);
+    std::printf("lr %.2f: loss %9.2e after 10 steps, %9.2e after 40\n", lr, all[10].y, all[40].y);
+    panel.curves.push_back({"lr " + std::to_string(lr).substr(0, 4), all});
+  }
+  if (argc > 1) example::write_file(argv[1], example::draw("Five learning rates", {panel}));
+}

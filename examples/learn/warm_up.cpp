@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+//
+// Runs that are lost without a warm-up: docs/learn/schedules.md.
+#include "../parts/chart.hpp"
+#include "../parts/output.hpp"
+#include "digits_run.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+namespace ds = descent;
+using namespace example;
+
+/// Means over ten steps.
+curve over_steps(std::string const& name, std::vector<double> const& loss) {
+  curve c{name, {}};
+  for (std::size_t t = 0; t + 10 <= loss.size(); t += 10) {
+    double sum = 0;
+    for (std::size_t i = t; i < t + 10; ++i) sum += loss[i] / 10;
+    c.points.push_back({double(t) + 5, sum});
+  }
+  return c;
+}
+
+int main(int argc, char** argv) {
+  return exit_code([&] {
+    panel shown{"Adam, lr 0.05, seed 1: loss of the batches", "step", axis::logarithmic, {}};
+    for (double lr : {0.003, 0.05}) {
+      double of_constant = 0, of_cosine = 0, of_warm = 0;  // mean accuracies
+      for (std::uint64_t seed : {1, 2, 3}) {
+        // snippet: schedules
+        learn::settings const s{.steps = 400, .network = "relu60,relu60,relu60,relu60,relu60,relu60", .seed = seed};
+        ds::adam const rule{.lr = lr};
+        auto const constant = learn::train(s, rule);
+        auto const cosine = learn::train(s, rule, ds::learning_rate(ds::cosine{lr, 0, 400}));
+        auto const warm = learn::train(s, rule, ds::learning_rate(ds::warmup<ds::cosine>{100, {lr, 0, 300}}));
+        // end
+        std::printf("lr %.3f, seed %d: constant %5.1f %%, cosine %5.1f %%, warm-up and cosine %5.1f %%\n", lr,
+                    int(seed), constant.accuracy, cosine.accuracy, warm.accuracy);
+        of_constant += constant.accuracy / 3, of_cosine += cosine.accuracy / 3, of_warm += warm.accuracy / 3;
+        if (seed == 1)
+          shown.curves = {over_steps("constant", constant.loss), over_steps("cosine", cosine.loss),
+                          over_steps("warm-up and cosine", warm.loss)};
+      }
+      if (lr < 0.01) claim(std::min({of_constant, of_cosine, of_warm}) > 90, "a small rate needs no warm-up");
+      else claim(of_warm > of_cosine + 10 && of_cosine > of_constant, "a large rate does");
+    }
+    if (argc > 1) write_file(argv[1], draw("Six hidden layers on handwritten digits", {shown}));
+  });
+}

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+struct momentum_descent {
+  double lr = 0.01, mu = 0.9, b = 0;
+
+  void step(double& w, double g) {
+    b = mu * b + g;
+    w = w - lr * b;
+  }
+};
+
+/// gradient(w) is that of the next batch.
+template <class Gradient> void train(double& w, int epochs, int batches, Gradient const& gradient) {
+  momentum_descent opt;
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    for (int batch = 0; batch < batches; ++batch) opt.step(w, gradient(w));
+  }
+}
