@@ -35,6 +35,10 @@ fi
 build=${DESCENT_BUILD:-build}
 # For a new build folder: clang++ takes half of GCC's time for much of the tests, see tests/meson.build.
 [ -f "$build/build.ninja" ] || wanted_packages='clang libomp-dev libclang-rt-dev'
+# For the lab of docs/learn: a browser, and clang 14 for WebAssembly.
+case $tier in
+  all | rest) wanted_packages="${wanted_packages-} chromium clang-14 lld-14 wasi-libc libc++-14-dev-wasm32 libclang-rt-14-dev-wasm32" ;;
+esac
 . tests/setup.sh
 simulator=${DESCENT_CUDA_SIMULATOR:+$(cd "$DESCENT_CUDA_SIMULATOR" 2>/dev/null && pwd)/cudasim-run}
 # Clones share what ccache keeps; threads that wait leave the processor to others.

@@ -1,0 +1,398 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""usage: lab.py project-root compiler arguments...
+
+Tests docs/learn/lab.html in Debian's chromium, without a window and without a network: 1000 steps of every rule have
+the bits of lab_native.cpp, which the given compiler compiles; each control does what it says; each lesson's answer is
+true. Runs also equal those of ds::optimizer, and the page is what build.py makes from the present sources. What lacks
+its tools (chromium, clang for wasm32) is skipped and named. Without chromium, node runs the rules, and the exit status
+is 77 unless something fails.
+
+The terms of asgd, nadam, padam, schedule_free_* and yellowfin take powers, exponentials or logarithms from the C
+library: glibc here, musl in the page. Both round the numbers that occur here alike; another C library may not."""
+import base64
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+root, compiler = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
+page = root / "docs/learn/lab.html"
+problem = {"surface": 0, "condition": 10, "angle": 30, "noise": 0, "seed": 7, "size": 1, "x": -1.6, "y": 1.2,
+           "steps": 1000}
+plain = {"schedule": 0, "schedule_steps": 100, "schedule_factor": 0.1, "clip": 0, "values": 0, "gradients": 0,
+         "states": 0, "master": 0, "random": 0, "scale": 0, "scale_init": 65536, "scale_interval": 100}
+# What every rule runs with.
+variants = {
+    "bowl": {},
+    "Rosenbrock, clipped, cosine": {"surface": 1, "x": -1.2, "y": 1, "clip": 1, "schedule": 2, "schedule_steps": 900},
+    "Beale, half, master, dynamic scale": {"surface": 2, "x": 0.5, "y": -1.5, "values": 1, "master": 1, "gradients": 1,
+                                           "scale": 1, "schedule": 1, "clip": 5},
+    "saddle, bfloat16 at random, bfloat16 state": {"surface": 3, "x": -1.5, "y": 0.01, "values": 2, "states": 2,
+                                                   "random": 1, "schedule": 4, "schedule_steps": 250},
+    "valleys, noise, half at random beside a master": {"surface": 4, "noise": 0.3, "values": 1, "master": 1,
+                                                       "random": 1, "scale": 2, "schedule": 3},
+}
+failures = []
+
+
+def check(holds, what):
+    print(("ok      " if holds else "FAILED  ") + what, flush=True)
+    if not holds:
+        failures.append(what)
+
+
+class Browser:
+    """Chromium, driven through two pipes by the DevTools protocol."""
+
+    def __init__(self, program, folder):
+        to_browser, self.to = os.pipe()
+        self.out, from_browser = os.pipe()
+        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                 "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND", "--hide-scrollbars",
+                 f"--user-data-dir={folder}", "--remote-debugging-pipe", "about:blank"]
+        command = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
+        self.process = subprocess.Popen(["sh", "-c", command, "sh", program] + flags,
+                                        pass_fds=(to_browser, from_browser), stderr=subprocess.DEVNULL)
+        os.close(to_browser)
+        os.close(from_browser)
+        self.buffer, self.count, self.session, self.said = b"", 0, None, []
+        targets = self.call("Target.getTargets")["targetInfos"]
+        target = next(one["targetId"] for one in targets if one["type"] == "page")
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(domain + ".enable")
+
+    def call(self, method, **parameters):
+        self.count += 1
+        message = {"id": self.count, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self.to, data):]
+        while True:
+            reply = self.receive()
+            if reply.get("id") == self.count:
+                if "error" in reply:
+                    raise RuntimeError(f"{method}: {reply['error']}")
+                return reply["result"]
+
+    def receive(self):
+        while b"\0" not in self.buffer:
+            more = os.read(self.out, 1 << 20)
+            if not more:
+                raise RuntimeError("the browser has ended")
+            self.buffer += more
+        text, self.buffer = self.buffer.split(b"\0", 1)
+        message = json.loads(text)
+        kind = message.get("method")
+        if kind in ("Runtime.exceptionThrown", "Log.entryAdded"):
+            self.said.append(json.dumps(message["params"])[:600])
+        if kind == "Runtime.consoleAPICalled" and message["params"]["type"] in ("error", "warning", "assert"):
+            self.said.append(json.dumps(message["params"])[:600])
+        return message
+
+    def run(self, script):
+        """The value of an expression, which may be a promise."""
+        result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(json.dumps(result["exceptionDetails"])[:800])
+        return result["result"].get("value")
+
+    def open(self, address):
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=address)
+        for _ in range(600):
+            if self.run("document.readyState === 'complete' && typeof lab === 'object' && 'ready' in lab"):
+                break
+            time.sleep(0.05)
+        self.run("lab.ready.then(() => true)")
+
+    def key(self, key, code=None):
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": key} if len(key) == 1 and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code or key, **text)
+
+    def picture(self, path, width, height, dark=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.call("Emulation.setEmulatedMedia", features=scheme)
+        time.sleep(0.3)
+        data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+        pathlib.Path(path).write_bytes(base64.b64decode(data))
+
+    def close(self):
+        try:
+            self.call("Browser.close")
+        except (RuntimeError, OSError):
+            pass
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+# The digest of each record, and the last record. A NaN has many bits; all count as one.
+digests = """
+function digestsOf(records, width) {
+  const words = new BigUint64Array(records.buffer.slice(records.byteOffset, records.byteOffset + records.byteLength));
+  const lines = [], hex = x => x.toString(16).padStart(16, '0');
+  const bits = i => Number.isNaN(records[i]) ? 0x7ff8000000000000n : words[i];
+  for (let n = 0; n < records.length; n += width) {
+    let low = 0x811c9dc5, high = 0x01000193;
+    for (let i = n; i < n + width; ++i) {
+      const b = bits(i), parts = [Number(b & 0xffffffffn), Number(b >> 32n)];
+      for (const part of parts) {
+        low = Math.imul(low ^ part, 0x01000193) >>> 0;
+        high = Math.imul(high + part + (low >>> 15) | 0, 0x85ebca6b) >>> 0;
+      }
+    }
+    lines.push((high.toString(16).padStart(8, '0')) + low.toString(16).padStart(8, '0'));
+  }
+  let last = '';
+  for (let i = records.length - width; i < records.length; ++i) last += hex(bits(i));
+  return lines.join(' ') + ' ' + last;
+}
+"""
+# The page's engine, without a page, for node.
+node_script = """
+const fs = require('fs'), html = fs.readFileSync(process.argv[2], 'utf8');
+const textOf = id => html.split(`id="${id}">`)[1].split('</script>')[0];
+globalThis.document = {getElementById: id => ({textContent: textOf(id)})};
+const begin = html.indexOf('const fromHeaders'), end = html.indexOf('// SPDX', begin);
+eval(html.slice(begin, end).replace(/^const (engine|fromHeaders)/gm, 'globalThis.$1'));
+"""
+
+
+def number(x):
+    return "inf" if x == float("inf") else repr(float(x))
+
+
+def native_program(folder, arguments=(), name="lab_native"):
+    program = folder / name
+    subprocess.run(compiler + ["-std=c++20", "-O2", "-ffp-contract=off", *arguments, "-I" + str(root / "examples/lab"),
+                               str(root / "tests/learn/lab_native.cpp"), "-o", str(program)], check=True)
+    return program
+
+
+def compare(evaluate, native):
+    """Compares all rules in all variants. evaluate(script) runs a script where the page's engine is."""
+    said = json.loads(evaluate("JSON.stringify({settings: engine.settingNames, rules: engine.rules.map(r => r.name)})"))
+    headers = {path.stem for path in (root / "include/descent/rules").glob("*.hpp")}
+    left_out = {"muon", "shampoo", "soap", "adafactor", "sm3", "larc", "layerwise"}
+    check(set(said["rules"]) == headers - left_out, f"all {len(said['rules'])} rules of two single elements are there")
+    total = 0
+    for variant, changes in variants.items():
+        settings = {**problem, **plain, **changes}
+        line = [number(settings[name]) for name in said["settings"]]
+        cases = "".join(f"{rule} {' '.join(line)}\n" for rule in said["rules"])
+        expected = subprocess.run([native], input=cases, capture_output=True, text=True, check=True).stdout.splitlines()
+        got = evaluate(f"{digests};JSON.stringify(engine.rules.map(r => digestsOf(engine.run(r.name, {{}}, "
+                       f"{json.dumps(settings)}), engine.width)))")
+        different = []
+        for rule, a, b in zip(said["rules"], expected, json.loads(got)):
+            a, b = a.split(), b.split()
+            total += len(a) - 2
+            if a != b:
+                step = next(i for i, (x, y) in enumerate(zip(a, b)) if x != y)
+                different.append(f"{rule} from step {step} on\n    native {a[-1]}\n    page   {b[-1]}")
+        check(not different and len(expected) == len(said["rules"]), f"{variant}: the bits of every rule and step"
+              + "".join("\n  " + one for one in different))
+    print(f"        {total} steps compared")
+
+
+def check_page(browser):
+    """What a reader does, and what must follow."""
+    browser.open(page.as_uri())
+    run = browser.run
+    check(run("model.runs.length === 3 && model.runs.every(r => r.records)"), "it starts with three runs")
+    check(run("document.querySelectorAll('#paths .path').length === 3"), "each run has a path")
+
+    def reset(hash_text):
+        run(f"location.hash = {json.dumps(hash_text)}; new Promise(r => setTimeout(r, 60))")
+
+    def use(selector, value, event="input"):
+        run(f"(e => {{ e.value = {json.dumps(str(value))}; e.dispatchEvent(new Event({json.dumps(event)}, "
+            f"{{bubbles: true}})); }})(document.querySelector({json.dumps(selector)}))")
+
+    def last(name="value0", i=0):
+        return run(f"model.at(model.runs[{i}], model.problem.steps, '{name}')")
+
+    start = "#r=adam,lr:0.05&step=5"
+    reset(start)
+    path = run("document.querySelector('#paths .path').getAttribute('d')")
+    use("#fields input[type=text][data-name=lr]", "0.1", "change")
+    check(path != run("document.querySelector('#paths .path').getAttribute('d')"), "lr changes the path")
+    check(abs(run("model.at(model.runs[0], 1, 'value0')") + 1.5) < 1e-6, "lr 0.1: Adam's first step is 0.1")
+    use("#fields input[type=range][data-name=beta1]", 2)
+    check(run("model.run.fields.beta1") == 0.99, "the slider of beta1 is in 1 - beta1")
+    before = run("model.step")
+    run("document.getElementById('forward').click()")
+    forward = run("document.getElementById('numbers').textContent")
+    run("document.getElementById('forward').click(); document.getElementById('back').click()")
+    check(run("model.step") == before + 1 and forward == run("document.getElementById('numbers').textContent"),
+          "back undoes step")
+    run("document.getElementById('reset').click()")
+    check(run("model.step") == 0, "reset goes to the start")
+    reset("#r=adam,lr:0.1")
+    run("document.querySelector('#fields [data-name=bias_correction]').click()")
+    longer = abs(run("model.at(model.runs[0], 1, 'value0')") + 1.5) > 0.1
+    check(longer, "without bias correction the first step is longer")
+    use("#fields input[type=text][data-name=beta1]", "1.5", "change")
+    check("adam: beta1 must be in [0, 1), is 1.5" in run("document.getElementById('refusal').textContent"),
+          "a refused field is named with the library's message")
+    use("#fields input[type=text][data-name=beta1]", "0.9", "change")
+    check(run("document.getElementById('refusal').hidden && model.runs[0].records !== null"), "and can be mended")
+
+    reset("#s.condition=1&r=adam,lr:0.0004")
+    moved = last()
+    use("#storage select[data-name=values]", 1, "change")
+    check(last() == run("model.at(model.runs[0], 0, 'value0')") and moved > -1.5, "half stalls")
+    run("document.querySelector('#storage [data-name=random]').click()")
+    check(abs(last() - moved) < 0.05, "rounding at random goes on")
+    run("document.querySelector('#storage select[data-name=values]').focus()")
+    use("#storage select[data-name=values]", 2, "change")
+    check(run("document.activeElement.dataset.name") == "values", "focus stays where controls are drawn anew")
+    reset("#r=sgd,lr:0.1,p.gradients:1,p.scale:1,p.scale_init:1048576")
+    check(run("model.at(model.runs[0], 1, 'skipped')") == 1 and last() > -1.6, "a loss scale skips, then goes on")
+    reset("#s.surface=1&s.x=-1.9&s.y=2.9&r=sgd,lr:0.002")
+    check(run("!(Math.abs(model.at(model.runs[0], 20, 'value0')) < 10)"), "Rosenbrock from above diverges")
+    use("#policies input[type=text][data-name=clip]", "1", "change")
+    check(abs(last()) < 10, "clipping by norm prevents it")
+    reset("#s.noise=0.5&r=sgd,lr:0.2")
+    first = last()
+    use("#problem input[type=text][data-name=seed]", "2", "change")
+    check(first != last(), "the seed changes the noise")
+    use("#policies select[data-name=schedule]", 2, "change")
+    check(run("model.at(model.runs[0], 100, 'lr')") < 0.021, "the cosine lowers lr")
+
+    reset("#r=adam,lr:0.05")
+    use("#rule", "lion", "change")
+    check(run("model.run.name === 'lion' && /interpolat|sign/.test(document.getElementById('formula').textContent)"),
+          "another rule shows its header")
+    run("document.getElementById('copy').click(); document.getElementById('copy').click()")
+    check(run("model.runs.length === 3 && model.selected === 2"), "copies of a run")
+    run("document.getElementById('remove').click()")
+    check(run("model.runs.length") == 2, "remove")
+    use("#problem select[data-name=surface]", 3, "change")
+    run("document.getElementById('map').focus()")
+    x = run("model.problem.x")
+    browser.key("ArrowRight")
+    check(abs(run("model.problem.x") - x - 0.04) < 1e-9, "an arrow key moves the start")
+    browser.key(".", "Period")
+    check(run("model.step") == 1, "the period key steps")
+    x, y = run("(b => [b.left + b.width / 4, b.top + b.height / 4])(map.getBoundingClientRect())".replace(
+        "map.", "document.getElementById('map')."))
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    check(abs(run("model.problem.x") + 1) < 0.02 and abs(run("model.problem.y") - 1) < 0.02, "a click sets the start")
+    use("#storage select[data-name=states]", 2, "change")
+    use("#fields input[type=text][data-name=beta1]", "0.8", "change")
+    run("lab.goTo(17)")
+    state = run("new Promise(r => setTimeout(() => r(location.hash), 400))")
+    everything = ("JSON.stringify([model.problem, model.runs.map(r => [r.name, r.fields, r.policies]), model.step, "
+                  "[...model.runs[0].records.slice(-20)]])")
+    numbers = run(everything)
+    browser.open(page.as_uri() + state)
+    check(numbers == run(everything), f"the address restores the state: {state}")
+    for wrong in ("#r=nothing", "#r=adam,lr:x&s.surface=99&s.steps=-4&step=1e9", "#%", "#r=constructor"):
+        reset(wrong)
+        check(run("model.runs.length > 0 && model.step <= model.problem.steps"), f"an address that is wrong: {wrong}")
+
+
+def check_lessons(browser):
+    run = browser.run
+    answer = ("document.querySelector('#question input').click();"
+              "document.querySelector('#question [type=submit]').click()")
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+    for name in run("lessons.map(x => x.id)"):
+        run(f"lab.openLesson('{name}')")
+        hidden = run("model.hidden && !document.querySelector('#paths .path, #curves .path, #numbers td')")
+        refused = run("model.runs.map(r => r.refusal).join('')")
+        holds = run(f"lessons.find(x => x.id === '{name}').holds()")
+        check(hidden and holds and not refused, f"lesson {name}: hidden at first, and its answer is true {refused}")
+        run(answer)
+        shown = run("!model.hidden && document.querySelectorAll('#paths .path').length === model.runs.length && "
+                    "/^(Yes|No)\\. /.test(document.querySelector('.reply').textContent)")
+        check(shown and run("model.step === model.problem.steps"), f"lesson {name}: then shown, without motion")
+    browser.call("Emulation.setEmulatedMedia", features=[])
+    run("lab.openLesson('rate');" + answer)
+    first, second = run("model.step"), run("new Promise(r => setTimeout(() => r(model.step), 900))")
+    check(first < second, "with motion, the run plays")
+    nameless = run("[...document.querySelectorAll('button, input, select')].filter(e => !e.textContent.trim() && "
+                   "!e.ariaLabel && !e.labels?.length).length")
+    check(nameless == 0, "every control has a name")
+
+
+def check_layout(browser):
+    for width in (1280, 768, 360):
+        browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        for name in ("", "#lesson=saddle", "#r=lamb&s.steps=20&step=7",
+                     "#r=rmsprop,lr:0.1,p.values:1,p.scale:1,p.schedule:4;schedule_free_adamw,beta2:0.9"):
+            browser.run(f"location.hash = '{name}'; new Promise(r => setTimeout(r, 80))")
+            wide = browser.run("document.documentElement.scrollWidth")
+            check(wide <= width, f"nothing is wider than {width} pixels, at '{name}'" + f" ({wide})" * (wide > width))
+
+
+def main():
+    skipped = []
+    check(page.stat().st_size < 700_000, f"the page has {page.stat().st_size / 1000:.0f} kB, less than 700")
+    text = page.read_text(encoding="utf-8")
+    check(not re.search(r"(src|href)=[\"']?(https?:)?//|@import|fetch\(|XMLHttpRequest", text), "it loads nothing")
+
+    spec = importlib.util.spec_from_file_location("build", root / "examples/lab/build.py")
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    clang = build.compiler()
+    if clang:
+        check(build.page(root, clang) == text, "the page is what build.py makes")
+    else:
+        skipped.append("whether build.py makes this page: there is no clang++ for wasm32-wasi")
+
+    chromium, node = shutil.which("chromium"), shutil.which("node")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        native = native_program(folder)
+        if chromium:
+            browser = Browser(chromium, folder / "profile")
+            try:
+                browser.open(page.as_uri())
+                compare(browser.run, native)
+                check_page(browser)
+                check_lessons(browser)
+                check_layout(browser)
+                said = "".join("\n  " + one for one in browser.said)
+                check(not said, "no error and no warning in the console" + said)
+            finally:
+                browser.close()
+        elif node:
+            skipped.append("the page itself: there is no chromium")
+
+            def evaluate(script):
+                write = f"engine.start().then(() => process.stdout.write(eval({json.dumps(script)})))"
+                whole = node_script + write
+                return subprocess.run([node, "-", page], input=whole, capture_output=True, text=True, check=True).stdout
+            compare(evaluate, native)
+        else:
+            skipped.append("everything that runs the page: there is neither chromium nor node")
+        library = native_program(folder, ["-O1", "-DLAB_LIBRARY"], "lab_library")
+        done = subprocess.run([library], capture_output=True, text=True, check=False)
+        check(done.returncode == 0, "runs equal those of descent::optimizer\n" + done.stdout.strip())
+    for one in skipped:
+        print("skipped " + one)
+    if failures:
+        sys.exit(f"{len(failures)} failed")
+    if not chromium:
+        sys.exit(77)
+
+
+if __name__ == "__main__":
+    main()
