@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: clang.sh project-root compiler arguments...
+# usage: clang.sh project-root arguments...
 # If clang++ is installed, it compiles some programs and the code in the documentation without a warning, and packs
 # compute correctly. Unlike GCC, clang 14 does not deduce template arguments of aggregates, and
 # assumes that a vector behind a reference is aligned.
@@ -19,6 +19,9 @@ for source in headers/optimizers.cpp ../examples/quickstart.cpp ../examples/own_
 done
 "$@" -O2 main.cpp detail/summation_order_test.cpp detail/packet_io_test.cpp -o "$work/packs"
 "$work/packs"
+# as nvcc's host compiler, which sees what cudafe++ prints
+! command -v nvcc > /dev/null ||
+  nvcc -std=c++20 -ccbin clang++ -I"$root/include" -arch=compute_80 -c ../examples/quickstart.cu -o "$work/quickstart.o"
 for newer in /usr/bin/clang++-1[5-9] /usr/bin/clang++-2?; do
   [ -x "$newer" ] || continue
   shift

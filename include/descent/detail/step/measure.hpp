@@ -14,6 +14,7 @@ enum class measure { norm, sums, norm_and_sums };
 template <class Plan, measure What>
 inline constexpr int measured =
     (What == measure::sums ? 0 : Plan::norm_sums) + (What == measure::norm ? 0 : int(Plan::sum_count));
+template <class Plan, measure What> using measured_totals = double[measured<Plan, What>][4];
 
 /// Whether the first measured row keeps the largest value instead of the sum.
 template <class Plan, measure What>
@@ -44,7 +45,7 @@ template <class Plan, measure What>
 /// bit j of `in` is set.
 /// A float's square is exact in double, so a fused multiply-add changes nothing and no finite gradient overflows.
 template <class Plan, measure What, class Real>
-DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffers<Plan> const& x, std::int64_t i,
+DESCENT_HD void measure_packet(measured_totals<Plan, What>& total, buffers<Plan> const& x, std::int64_t i,
                                packet_extent e, Real const& factor, typename Plan::rule::template terms<Real> const& k,
                                [[maybe_unused]] step_terms_of<Plan> const& step,
                                [[maybe_unused]] unsigned in = all_selected) {
@@ -121,7 +122,7 @@ DESCENT_HD void measure_packet(double (&total)[(measured<Plan, What>)][4], buffe
 
 /// measure_packet for a tensor that the matrix rule updates: it contributes nothing to the rule's sums.
 template <class Plan, measure What, class Real>
-DESCENT_HD void measure_matrix_packet([[maybe_unused]] double (&total)[(measured<Plan, What>)][4],
+DESCENT_HD void measure_matrix_packet([[maybe_unused]] measured_totals<Plan, What>& total,
                                       [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
                                       [[maybe_unused]] packet_extent e) {
   if constexpr (What != measure::sums)
