@@ -21,7 +21,8 @@ done
 "$work/packs"
 # as nvcc's host compiler, which sees what cudafe++ prints
 ! command -v nvcc > /dev/null ||
-  nvcc -std=c++20 -ccbin clang++ -I"$root/include" -arch=compute_80 -c ../examples/quickstart.cu -o "$work/quickstart.o"
+  nvcc -std=c++20 -ccbin clang++ -I"$root/include" -arch=compute_80 -Xcompiler=-Wno-gnu-designator -c ../examples/quickstart.cu \
+    -o "$work/quickstart.o"
 for newer in /usr/bin/clang++-1[5-9] /usr/bin/clang++-2?; do
   [ -x "$newer" ] || continue
   shift
