@@ -10,6 +10,7 @@ given=$root/examples/exercises
 learn=$tests/learn
 CUDA_HOME=${CUDA_HOME:-$(sh "$tests/cuda_home.sh")} || exit 1
 export CUDA_HOME
+export LEARN_SECONDS="${LEARN_SECONDS:-20}"  # that a program may take
 [ -n "${CXX-}" ] || for CXX in g++ clang++; do ! command -v "$CXX" > /dev/null || break; done
 command -v "$CXX" > /dev/null || { echo "no C++ compiler was found: install g++ or clang++, or set CXX" >&2; exit 1; }
 
@@ -24,11 +25,11 @@ verdict() {
     if [ -s "$1/errors" ]; then cat "$1/errors"; else grep -m 3 -A 3 'error:' "$1/log"; fi
     return 2
   fi
-  timeout 20 "$1/program" 2>&1
+  timeout "$LEARN_SECONDS" "$1/program" 2>&1
   case $? in
     0) return 0 ;;
     1) return 1 ;;
-    124) echo "the program did not end within 20 seconds; does a loop never end?" ;;
+    124) echo "the program did not end within $LEARN_SECONDS seconds; does a loop never end?" ;;
     *) echo "the program crashed; is an index out of range?" ;;
   esac
   return 1
