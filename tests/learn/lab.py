@@ -110,7 +110,7 @@ class Browser:
     def open(self, address):
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=address)
-        for _ in range(600):
+        for _ in range(6000):  # five minutes
             if self.run("document.readyState === 'complete' && typeof lab === 'object' && 'ready' in lab"):
                 break
             time.sleep(0.05)
