@@ -3,9 +3,9 @@
 """usage: build.py project-root output.html [clang++]
 
 Compiles rules.cpp to WebAssembly and puts it, the scripts and what the rules' headers say into one HTML file. The same
-sources and compiler give the same bytes. Needs clang 14 with lld, wasi-libc, libc++ and compiler-rt for wasm32 (Debian:
-clang-14 lld-14 wasi-libc libc++-14-dev-wasm32 libclang-rt-14-dev-wasm32) and the headers of the CUDA Toolkit, in
-$CUDA_HOME/include."""
+sources and compiler give the same bytes. Needs clang, as tested 14, with lld, wasi-libc, libc++ and compiler-rt for wasm32
+(Debian: clang-14 lld-14 wasi-libc libc++-14-dev-wasm32 libclang-rt-14-dev-wasm32) and the headers of the CUDA Toolkit,
+in $CUDA_HOME/include."""
 import base64
 import json
 import os
@@ -20,8 +20,7 @@ scripts = ["engine.js", "model.js", "picture.js", "panel.js", "inside.js", "less
 
 
 def compiler(named="clang++-14"):
-    """The path of that clang++ if it can compile and link for wasm32-wasi, else None. Another version than that of the
-    page in docs/learn would make other bytes."""
+    """The path of that clang++ if it can compile and link for wasm32-wasi, else None."""
     path = shutil.which(named)
     program = '#include <string>\nextern "C" std::size_t f(char const* x) { return std::string(x).size(); }'
     command = [path, "--target=wasm32-wasi", "-x", "c++", "-", "-nostartfiles", "-Wl,--no-entry", "-Wl,--export=f",

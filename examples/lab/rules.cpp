@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// The library's rules on a surface of two parameters, for docs/learn/lab.html: build.py compiles this file to
+// The library's rules on a surface of two parameters, for the page of the lab: build.py compiles this file to
 // WebAssembly, tests/learn/lab_native.cpp to a program. The caller writes lab_settings() and lab_fields(), calls
 // lab_run() and reads lab_records().
 #include "bench.hpp"

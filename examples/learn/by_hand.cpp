@@ -13,7 +13,6 @@
 
 namespace ds = descent;
 
-// snippet: problem
 /// Fits y = w x + b to nine points of y = 3 x - 2; the loss is the mean squared error.
 struct line_fit {
   std::vector<float> p{0, 0}, g{0, 0};  // w and b, and the gradient
@@ -29,7 +28,6 @@ struct line_fit {
     return loss;
   }
 };
-// end
 
 std::vector<example::point> losses(double lr, int steps) {
   line_fit f;

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Checks that the block of a page after the comment <!-- output: name --> equals the output of a program.
+"""Checks that the block of a page after the comment <!-- output: name --> equals the output of a program, and that the
+program draws the picture, which it writes to the path in its argument.
 
-usage: output.py page name program
+usage: output.py page name program [picture]
 """
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
-page, name, program = sys.argv[1:]
+page, name, program, *pictures = sys.argv[1:]
 with open(page, encoding="utf-8") as text:
     quoted = re.search(rf"<!-- output: {re.escape(name)} -->\n```\n(.*?)```\n", text.read(), re.DOTALL)
 if not quoted:
@@ -15,3 +18,9 @@ if not quoted:
 run = subprocess.run([program], capture_output=True, text=True, check=True)
 if quoted[1] != run.stdout:
     sys.exit(f"{page}: {name} prints something else:\n{run.stdout}")
+for picture in pictures:
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = pathlib.Path(folder) / "picture.svg"
+        subprocess.run([program, drawn], stdout=subprocess.DEVNULL, check=True)
+        if drawn.read_bytes() != pathlib.Path(picture).read_bytes():
+            sys.exit(f"{picture} is not what {name} draws")
