@@ -3,6 +3,7 @@
 //
 // Gradient descent by hand and by optimizer, and what the learning rate does: docs/learn/descent.md.
 #include "../parts/chart.hpp"
+#include "../parts/claim.hpp"
 #include "../parts/output.hpp"
 
 #include <descent/descent.hpp>
@@ -44,20 +45,22 @@ std::vector<example::point> losses(double lr, int steps) {
 }
 
 int main(int argc, char** argv) {
-  // snippet: by_hand
-  line_fit f;
-  for (int t = 1; t <= 3; ++t) {
-    f.g = {0, 0};
-    f.backward();
-    for (int i : {0, 1}) f.p[i] -= 0.5f * f.g[i];
-    std::printf("step %d by hand: w = %.6f, b = %.6f\n", t, f.p[0], f.p[1]);
-  }
-  // end
-  example::panel panel{"loss at each step", "step", example::axis::logarithmic, {}};
-  for (double lr : {0.01, 0.1, 0.5, 0.99, 1.01}) {
-    auto const all = losses(lr, 40);
-    std::printf("lr %.2f: loss %9.2e after 10 steps, %9.2e after 40\n", lr, all[10].y, all[40].y);
-    panel.curves.push_back({"lr " + std::to_string(lr).substr(0, 4), all});
-  }
-  if (argc > 1) example::write_file(argv[1], example::draw("Five learning rates", {panel}));
+  return example::exit_code([&] {
+    // snippet: by_hand
+    line_fit f;
+    for (int t = 1; t <= 3; ++t) {
+      f.g = {0, 0};
+      f.backward();
+      for (int i : {0, 1}) f.p[i] -= 0.5f * f.g[i];
+      std::printf("step %d by hand: w = %.6f, b = %.6f\n", t, f.p[0], f.p[1]);
+    }
+    // end
+    example::panel panel{"loss at each step", "step", example::axis::logarithmic, {}};
+    for (double lr : {0.01, 0.1, 0.5, 0.99, 1.01}) {
+      auto const all = losses(lr, 40);
+      std::printf("lr %.2f: loss %9.2e after 10 steps, %9.2e after 40\n", lr, all[10].y, all[40].y);
+      panel.curves.push_back({"lr " + std::to_string(lr).substr(0, 4), all});
+    }
+    if (argc > 1) example::write_file(argv[1], example::draw("Five learning rates", {panel}));
+  });
 }

@@ -3,6 +3,7 @@
 //
 // From gradient descent to Adam, one change at a time, on one surface: docs/learn/momentum_to_adam.md.
 #include "../parts/chart.hpp"
+#include "../parts/claim.hpp"
 #include "../parts/output.hpp"
 
 #include <descent/descent.hpp>
@@ -54,11 +55,13 @@ void race(std::string const& name, auto rule) {
 }
 
 int main(int argc, char** argv) {
-  race("gradient descent", ds::sgd{});
-  race("momentum 0.9", ds::sgd{.momentum = 0.9});
-  race("Nesterov 0.9", ds::sgd{.momentum = 0.9, .nesterov = true});
-  race("Adagrad", ds::adagrad{});
-  race("RMSprop", ds::rmsprop{});
-  race("Adam", ds::adam{});
-  if (argc > 1) example::write_file(argv[1], example::draw("From gradient descent to Adam", {panel}));
+  return example::exit_code([&] {
+    race("gradient descent", ds::sgd{});
+    race("momentum 0.9", ds::sgd{.momentum = 0.9});
+    race("Nesterov 0.9", ds::sgd{.momentum = 0.9, .nesterov = true});
+    race("Adagrad", ds::adagrad{});
+    race("RMSprop", ds::rmsprop{});
+    race("Adam", ds::adam{});
+    if (argc > 1) example::write_file(argv[1], example::draw("From gradient descent to Adam", {panel}));
+  });
 }
