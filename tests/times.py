@@ -20,7 +20,7 @@ kinds = [("examples, nvcc", r"examples/.*(_cuda|\.cu\.)"), ("examples, g++", r"e
          ("device programs", r"\.cu\.o$|tests/gpu"), ("benchmarks", r"bench"),
          ("thread sanitizer", r"tests/(tsan|thread)_"), ("address sanitizer", r"tests/(asan|sanitized)_"),
          ("families of rules", r"tests/((rules_)?(converge|laws|packs|sizes|steps|stochastic|storage|systems)_)"),
-         ("precompiled headers", r"\.gch"), ("MPI", r"mpi"), ("rules", r"tests/(rules|by_hand|.*references)"),
+         ("precompiled headers", r"\.gch"), ("MPI", r"mpi"), ("rules", r"tests/(rules|references)"),
          ("machine", r"tests/")]
 
 

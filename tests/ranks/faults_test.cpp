@@ -36,7 +36,7 @@ namespace {
 #if defined(DESCENT_THREAD_SANITIZER)
 constexpr int most_fault_trials = 48, delay_trials = 100, at_once = 2;
 #else
-constexpr int most_fault_trials = 2000, delay_trials = 1000, at_once = 8;
+constexpr int most_fault_trials = 2000, delay_trials = 300, at_once = 8;
 #endif
 
 /// A few tensors, one of them empty, with gradients of many digits: the order of a sum is visible.

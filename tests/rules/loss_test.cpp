@@ -26,7 +26,7 @@ template <class Rule> void follow_losses(std::string const& name, int cases) {
     float f = 0;
     auto const step = [&](auto& p, auto& opt, int t) { p.backward(t), f = float(loss(t)), opt.step(); };
     auto const rule = configured<Rule>(g);
-    check({}, [&]<class Real>(Real) { return follow_by<Real>(step, g, rule, ds::loss_at{&f}); });
+    check({}, follow_by(step, g, rule, ds::loss_at{&f}));
   });
 }
 

@@ -31,7 +31,7 @@ template <class Rule> void follows(std::string const& name, std::string const& p
   auto const about = [&](golden const& g) { return g.rule == name && g.peer.starts_with(peer); };
   each_case("values_presets.txt", 1, about, [&](golden const& g) {
     rule.lr = std::stod(g.options.at("lr"));
-    difference const d = follow<double>(g, rule);
+    difference const d = follow(g, rule);
     CHECK(d.compared == 7 * 18);
     CHECK(d.way <= 1e-9);
   });

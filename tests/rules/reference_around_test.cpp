@@ -40,8 +40,8 @@ template <class Make> void follow_policies(char const* word, int cases, int sign
   auto const chosen = [&](golden const& g) { return g.options.at("with").starts_with(word); };
   each_case("values_around.txt", cases, chosen, [&](golden const& g) {
     auto const policy = make(g);
-    auto const step = [&]<class Real>(tensors<Real>& p, auto& opt, int) {
-      auto const slope = [&](std::size_t k, std::size_t i) { return sign * (p.value[k][i] - 2) * 2 / Real(1 << k); };
+    auto const step = [&](tensors<double>& p, auto& opt, int) {
+      auto const slope = [&](std::size_t k, std::size_t i) { return sign * (p.value[k][i] - 2) * 2 / double(1 << k); };
       p.backward_by(slope);
       if constexpr (std::is_same_v<decltype(policy), ds::sam const>) {
         opt.ascend();
@@ -50,7 +50,7 @@ template <class Make> void follow_policies(char const* word, int cases, int sign
       opt.step();
     };
     auto const follows = [&](auto const& rule, tolerance const& allowed) {
-      check(allowed, [&]<class Real>(Real) { return follow_by<Real>(step, g, rule, policy); });
+      check(allowed, follow_by(step, g, rule, policy));
     };
     CHECK(with_rule(g, follows, named<ds::sgd>{"sgd"}, named<ds::adam>{"adam"}, named<ds::adamw>{"adamw"},
                     named<ds::adagrad>{"adagrad"}));

@@ -74,7 +74,7 @@ TEST_CASE("rules that estimate a distance follow optax and pytorch_optimizer whe
       opt.step();
     };
     auto const follows = [&](auto const& rule, tolerance const&) {
-      difference const d = follow_by<double>(step, g, rule);
+      difference const d = follow_by(step, g, rule);
       CHECK(d.compared == 7 * 18);
       // d grows up to a millionfold, and rounding with it: the peers differ by up to 8e-12.
       CHECK(d.values <= 1e-10);

@@ -42,7 +42,7 @@ TEST_CASE("lamb behind a clipped norm of all gradients follows timm, whose Lamb 
     ds::clip_norm const clip{std::stod(with.substr(10))};
     auto const rule = configured<ds::lamb>(g);
     check_follows({}, g, rule, clip);
-    CHECK(follow<double>(g, rule).values >= 1e-4);
+    CHECK(follow(g, rule).values >= 1e-4);
   });
 }
 
@@ -53,12 +53,10 @@ TEST_CASE("sgd behind adaptive clipping of rows follows timm's adaptive_clip_gra
     REQUIRE(std::sscanf(g.options.at("with").c_str(), "agc:%lf:%lf", &c, &eps) == 2);
     ds::clip_adaptive const clip{.c = c, .eps = eps};
     auto const rule = configured<ds::sgd>(g);
-    check({}, [&]<class Real>(Real) {
-      tensors<Real> p({{5}, {1}, {3, 4}});
-      ds::optimizer opt{p.list(), rule, clip};
-      return compare(g, [&](int t) { p.backward(t), opt.step(); }, p);
-    });
-    CHECK(follow<double>(g, rule, clip).values >= 1e-4);  // the matrix as one unit
+    tensors<double> p({{5}, {1}, {3, 4}});
+    ds::optimizer opt{p.list(), rule, clip};
+    check({}, compare(g, [&](int t) { p.backward(t), opt.step(); }, p));
+    CHECK(follow(g, rule, clip).values >= 1e-4);  // the matrix as one unit
   });
 }
 
@@ -66,15 +64,15 @@ TEST_CASE("rmsprop with eps inside and v at 1 follows timm's RMSpropTF with lr o
   auto const about_rmsprop = [](golden const& g) { return g.rule == "rmsprop"; };
   each_case("values_timm.txt", 2, about_rmsprop, [](golden const& g) {
     REQUIRE(g.options.at("with") == "v:1");
-    auto const step = []<class Real>(tensors<Real>& p, auto& opt, int t) {
+    auto const step = [](tensors<double>& p, auto& opt, int t) {
       for (std::size_t k = 0; t == 1 && k < p.value.size(); ++k) {
-        std::vector<Real> const ones(p.value[k].size(), Real(1));
-        opt.template set_state<0>(std::to_string(k), std::span<Real const>(ones));
+        std::vector<double> const ones(p.value[k].size(), 1);
+        opt.template set_state<0>(std::to_string(k), std::span<double const>(ones));
       }
       p.backward(t);
       opt.step();
     };
     auto const rule = configured<ds::rmsprop>(g);
-    check({}, [&]<class Real>(Real) { return follow_by<Real>(step, g, rule); });
+    check({}, follow_by(step, g, rule));
   });
 }

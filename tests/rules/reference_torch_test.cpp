@@ -49,6 +49,6 @@ TEST_CASE("heavy_ball with correction follows PyTorch's SGD and scheduler, whose
     auto const rate = ds::learning_rate(ds::warmup<ds::linear>{5, {.from = rule.lr, .to = 0.1 * rule.lr, .steps = 50}});
     check_follows({}, g, rule, rate);
     rule.correction = false;
-    CHECK(follow<double>(g, rule, rate).values >= 1e-2);
+    CHECK(follow(g, rule, rate).values >= 1e-2);
   });
 }

@@ -36,13 +36,13 @@ template <class Value> double distance(problem<Value> const& p, auto const& trut
   return most;
 }
 
-/// Three steps of one optimizer in float against the oracle.
+/// Steps of one optimizer in float against the oracle.
 template <class Rule>
-double distance_after_three(Rule const& rule, std::vector<std::size_t> const& sizes) {
+double distance_after(int steps, Rule const& rule, std::vector<std::size_t> const& sizes) {
   problem<float> p(sizes);
   oracle truth(rule, p);
   auto opt = optimizer_of(p.parameters(), rule);
-  for (int t = 1; t <= 3; ++t) {
+  for (int t = 1; t <= steps; ++t) {
     p.set_gradients(t);
     truth.take_gradients(p);
     opt.step();
@@ -59,7 +59,7 @@ TEST_CASE("every rule: sizes 0, 1 and around packets and chunks") {
   each_rule([](auto const& row) {
     for (std::size_t n : edge_sizes) {
       INFO(row.name, ", ", n, " elements");
-      CHECK(distance_after_three(row.rule, {n}) <= three_steps);
+      CHECK(distance_after(3, row.rule, {n}) <= three_steps);
     }
   });
 }
@@ -67,9 +67,16 @@ TEST_CASE("every rule: sizes 0, 1 and around packets and chunks") {
 TEST_CASE("every rule: empty tensors first, in the middle and last, or all") {
   each_rule([](auto const& row) {
     INFO(row.name);
-    CHECK(distance_after_three(row.rule, tensor_sizes) <= three_steps);
-    CHECK(distance_after_three(row.rule, {0, 0}) == 0);
-    CHECK(distance_after_three(row.rule, {}) == 0);
+    CHECK(distance_after(3, row.rule, tensor_sizes) <= three_steps);
+    CHECK(distance_after(3, row.rule, {0, 0}) == 0);
+    CHECK(distance_after(3, row.rule, {}) == 0);
+  });
+}
+
+TEST_CASE("every rule: 100 steps in float") {
+  each_rule([](auto const& row) {
+    INFO(row.name);
+    CHECK(distance_after(100, row.rule, {21, 3}) <= 1e-5);
   });
 }
 
@@ -78,7 +85,7 @@ TEST_CASE("every rule: 1,000 tensors, one of each family: 10,000") {
   for (std::size_t k = 0; k < 10'000; ++k) sizes.push_back(k % 13);
   each_rule([&](auto const& row) {
     INFO(row.name, ", ", sizes.size(), " tensors");
-    CHECK(distance_after_three(row.rule, sizes) <= three_steps);
+    CHECK(distance_after(3, row.rule, sizes) <= three_steps);
     sizes.resize(1'000);
   });
 }

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
-#include <descent/policies/maximize.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
@@ -16,14 +15,11 @@
 #include "support/all_rules.hpp"
 #include "support/larger.hpp"
 #include "support/oracle.hpp"
-#include "support/sizes.hpp"
+#include "support/step_laws.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <span>
-#include <string>
 #include <vector>
 
 /// What a step does around its rule: skips, clipping, groups, frozen groups.
@@ -35,18 +31,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity(),
                  not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-/// A copy of everything that an optimizer with a float master keeps, as bits.
-template <class Rule>
-std::vector<std::vector<float>> kept(auto const& opt, problem<ds::half> const& p) {
-  std::vector<std::vector<float>> all;
-  for (std::size_t k = 0; k < p.value.size(); ++k) {
-    auto const copy = [&](std::span<float const> x) { all.emplace_back(x.begin(), x.end()); };
-    copy(opt.master(p.name(k)));
-    for (std::size_t s = 0; s < ds::detail::members<Rule::template state>; ++s) copy(opt.state(p.name(k), s));
-  }
-  return all;
-}
 
 double norm(problem<double> const& p) {
   double squares = 0;
@@ -63,63 +47,12 @@ double distance(problem<double> const& p, auto const& truth) {
   return most;
 }
 
-std::vector<std::size_t> const sizes{3, chunk + 9, 0, 21};
+auto const& sizes = sizes_of_steps;
 
 }  // namespace
 
 TEST_CASE("every rule: a step with one bad gradient changes nothing, now or later") {
-  struct place { std::size_t tensor, element; };
-  place const places[] = {{0, 0}, {1, chunk - 1}, {1, chunk + 8}, {3, 20}};
-  each_rule([&]<class Rule>(row<Rule> const& row) {
-    std::size_t trial = 0;
-    for (place at : places) {
-      double const bad = std::array{not_a_number, infinity, -infinity}[trial++ % 3];
-      INFO(row.name, ", ", bad, " in element ", at.element, " of tensor ", at.tensor);
-      problem<ds::half> disturbed(sizes), smooth(sizes);
-      auto a = optimizer_of(disturbed.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5}, ds::maximize{});
-      auto b = optimizer_of(smooth.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5}, ds::maximize{});
-      for (int t = 1; t <= 4; ++t) {
-        if (t != 2) {
-          disturbed.set_gradients(100 + t);
-          disturbed.grad[at.tensor][at.element] = ds::narrow<ds::half>(bad);
-          auto const values = disturbed.value;
-          auto const rest = kept<Rule>(a, disturbed);
-          a.step();
-          CHECK(same_bits(disturbed.value, values));
-          CHECK(same_bits(kept<Rule>(a, disturbed), rest));
-          CHECK_FALSE(a.report().applied);
-          CHECK(a.report().step == t - 1);
-        }
-        disturbed.set_gradients(t);
-        smooth.set_gradients(t);
-        a.step();
-        b.step();
-        CHECK(a.report().applied);
-      }
-      CHECK(a.report().step == 4);
-      CHECK(a.report().skipped == 3);
-      CHECK(same_bits(disturbed.value, smooth.value));
-      CHECK(same_bits(kept<Rule>(a, disturbed), kept<Rule>(b, smooth)));
-    }
-  });
-}
-
-TEST_CASE("every rule: maximize goes the way of the negative gradient") {
-  each_rule([]<class Rule>(row<Rule> const& row) {
-    INFO(row.name);
-    auto const run = [&](double scale, auto... policies) {
-      problem<ds::half> p(sizes);
-      auto opt = optimizer_of(p.parameters(), row.rule, ds::master<float>{}, ds::clip_norm{5}, policies...);
-      for (int t = 1; t <= 5; ++t) {
-        p.set_gradients(t, scale);
-        opt.step();
-      }
-      return kept<Rule>(opt, p);
-    };
-    auto const up = run(1, ds::maximize{});
-    CHECK(same_bits(up, run(-1)));
-    CHECK_FALSE(same_bits(up, run(1)));
-  });
+  each_rule([](auto const& row) { check_skips<double>(row, ds::clip_norm{5}); });
 }
 
 TEST_CASE("skip_nonfinite skips, and says which tensor is to blame") {

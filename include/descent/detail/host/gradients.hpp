@@ -145,7 +145,8 @@ template <class Plan, class System> class host_gradients {
         }
       }
       for (; i < size && i < second; i += 4 * packet) {
-        unrolled<4>([&](auto lane) { unrolled<sums>([&](auto c) { clear<Real>(total[lane][c]); }); });
+        for (auto& of_lane : total)
+          for (auto& sum : of_lane) clear<Real>(sum);
         for (int lane = 0; lane < 4; ++lane)
           for (int at = i + lane * packet; at < size; at += second)
             add(total[lane], at, host_storage<Plan, System>::part_of(size, at));

@@ -5,7 +5,6 @@
 #include <descent/core/math.hpp>
 
 #include <cstddef>
-#include <utility>
 
 namespace descent::detail {
 
@@ -14,14 +13,15 @@ template <std::size_t I> struct constant {
   DESCENT_HD constexpr operator std::size_t() const { return I; }
 };
 
+/// Calls f(First), ..., f(N - 1), each with a constant. Every compiler unrolls this loop, so what it indexes stays in
+/// registers. One function for up to four calls: a pack of indices would need two.
 DESCENT_CALLS
-template <class F, std::size_t... I> DESCENT_HD void call_each(F const& f, std::index_sequence<I...>) {
-  (f(constant<I>{}), ...);
+template <std::size_t N, std::size_t First = 0, class F> DESCENT_HD void unrolled([[maybe_unused]] F const& f) {
+  if constexpr (First < N) f(constant<First>{});
+  if constexpr (First + 1 < N) f(constant<First + 1>{});
+  if constexpr (First + 2 < N) f(constant<First + 2>{});
+  if constexpr (First + 3 < N) f(constant<First + 3>{});
+  if constexpr (First + 4 < N) unrolled<N, First + 4>(f);
 }
-
-/// Calls f(0), ..., f(N - 1), each with a constant. Every compiler unrolls this loop, so what it indexes stays in
-/// registers.
-DESCENT_CALLS
-template <std::size_t N, class F> DESCENT_HD void unrolled(F const& f) { call_each(f, std::make_index_sequence<N>{}); }
 
 }  // namespace descent::detail
