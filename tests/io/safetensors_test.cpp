@@ -795,8 +795,8 @@ TEST_CASE("a header that is mutated at random is refused or read") {
     REQUIRE(is.data + end == std::int64_t(file.size()));
     REQUIRE((is.hashes.empty() || is.hashes.size() == is.tensors.size()));
   }
-  CHECK(accepted > 1000);
-  CHECK(rejected > 10'000);
+  CHECK(accepted > 300);
+  CHECK(rejected > 3'000);
 }
 
 TEST_CASE("a file that is replaced while it is read stays readable, and one that is changed is noticed") {

@@ -20,6 +20,7 @@
 #include <omp.h>
 #endif
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+//
+// What the condition number costs, and what momentum and curvature save of it: docs/learn/condition.md.
+#include "../parts/chart.hpp"
+#include "../parts/claim.hpp"
+#include "../parts/output.hpp"
+
+#include <descent/descent.hpp>
+#include <descent/minimizers/lbfgs.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace ds = descent;
+using std::sqrt;
+
+/// f = sum h_i p_i^2 / 2 in 40 dimensions, h from 1 to k. Starts at p_i = 1.
+struct bowl {
+  double k;
+  std::vector<double> p = std::vector<double>(40, 1), g = p;
+
+  double h(std::size_t i) const { return std::pow(k, double(i) / 39); }
+  double loss(std::vector<double> const& x) const {
+    double f = 0;
+    for (std::size_t i = 0; i < 40; ++i) f += h(i) * x[i] * x[i] / 2;
+    return f;
+  }
+  double backward() {
+    for (std::size_t i = 0; i < 40; ++i) g[i] = h(i) * p[i];
+    return loss(p);
+  }
+};
+
+struct path {
+  std::vector<double> loss{};
+  double worst = 0;  // the largest V_{t+1} / V_t
+};
+
+/// Trains until the loss is 1e-12 of the first. V is Nesterov's: f(x) + |z|^2 / 2, where x is the point before the look
+/// ahead, and z = p + sqrt(k) (p - x).
+path train(double k, ds::sgd const& rule) {
+  bowl f{k};
+  ds::parameters<double> params;
+  params.add("p", f.p, f.g);
+  ds::optimizer opt{params, rule};
+  path all;
+  std::vector<double> x = f.p;
+  for (double V = 0; all.loss.empty() || all.loss.back() > 1e-12 * all.loss[0];) {
+    double now = f.loss(x);
+    for (std::size_t i = 0; i < 40; ++i) now += std::pow(f.p[i] + sqrt(k) * (f.p[i] - x[i]), 2) / 2;
+    if (V > 0) all.worst = std::max(all.worst, now / V);
+    V = now;
+    all.loss.push_back(f.backward());
+    for (std::size_t i = 0; i < 40; ++i) x[i] = f.p[i] - rule.lr * f.g[i];
+    opt.step();
+  }
+  return all;
+}
+
+int main(int argc, char** argv) {
+  return example::exit_code([&] {
+    example::panel panel{"loss, condition number 1000", "evaluations of the gradient", example::axis::logarithmic, {}};
+    for (double k : {10., 100., 1000.}) {
+      // snippet: rates
+      double const r = (sqrt(k) - 1) / (sqrt(k) + 1), lr = std::pow(2 / (sqrt(k) + 1), 2);
+      ds::sgd const rules[] = {
+          {.lr = 2 / (k + 1)}, {.lr = lr, .momentum = r * r}, {.lr = 1 / k, .momentum = r, .nesterov = true}};
+      double const theory[] = {(k - 1) / (k + 1), r, sqrt(1 - 1 / sqrt(k))};
+      // end
+      std::printf("k = %4.0f", k);
+      char const* const names[] = {"gradient descent", "heavy ball", "Nesterov", "L-BFGS"};
+      auto const show = [&](char const* name, std::vector<double> const& loss) {
+        std::printf("%s %s %zu", name == names[0] ? "" : ",", name, loss.size());
+        if (k < 1000) return;
+        panel.curves.push_back({name, {}});
+        for (double t = 0; auto f : loss)
+          if (t++ < 1500) panel.curves.back().points.push_back({t, f});
+      };
+      double worst = 0;
+      for (int i : {0, 1, 2}) {
+        auto const all = train(k, rules[i]);
+        show(names[i], all.loss);
+        std::printf(" (%.0f)", std::log(1e-6) / std::log(theory[i]));
+        worst = all.worst;
+      }
+      bowl f{k};
+      ds::parameters<double> params;
+      params.add("p", f.p, f.g);
+      ds::lbfgs_optimizer newton{params,
+                                 ds::lbfgs{.max_iterations = 1000, .max_evaluations = 1000, .tolerance_change = 0}};
+      std::vector<double> loss;
+      newton.minimize([&] { return loss.push_back(f.backward()), loss.back(); },
+                      [&](auto const& result) { return result.loss > 1e-12 * loss[0]; });
+      show(names[3], loss);
+      std::printf("\n          in each step V falls by %.3f or more; proved: %.3f\n", 1 - worst, 1 / sqrt(k));
+      example::claim(worst < 1 - 1 / sqrt(k), "V falls as proved");
+    }
+    if (argc > 1) example::write_file(argv[1], example::draw("What a condition number of 1000 costs", {panel}));
+  });
+}
