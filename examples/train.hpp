@@ -42,8 +42,8 @@ network<Device, Value> initial_network(Device& device, options const& o, dataset
 
 template <class Policy> inline constexpr bool wants_marks = requires { requires Policy::overlaps; };
 
-/// The training loop, for a rule of the library or an any_rule. Several ranks or micro-batches need a rule of the
-/// library, and policies.
+/// The training loop, for a rule of the library with policies, or an any_rule with an opt_level. Several ranks or
+/// micro-batches need a rule of the library.
 template <class Value, class Device, class Rule, class... Policies>
 history train(Device& device, network<Device, Value>& net, options const& o, std::string const& name, Rule const& rule,
               dataset const& data, console& out, share const& mine = {}, Policies... policies) {
@@ -53,6 +53,7 @@ history train(Device& device, network<Device, Value>& net, options const& o, std
 
   auto const steps = total_steps(o, data.train);
   auto opt = make_optimizer(net.parameters(), rule, o.rate(rule, steps), o.clip, device.backend(), policies...);
+  if (scales_loss(o.level)) net.loss_scale = opt.loss_scale_pointer();
 
   training_state at;
   run_file const file{o, data};
@@ -130,11 +131,11 @@ history train(Device& device, network<Device, Value>& net, options const& o, std
 }
 
 /// The same with a new network.
-template <class Value, class Device, class Rule>
+template <class Value, class Device, class Rule, class... Policies>
 history train(Device& device, options const& o, std::string const& name, Rule const& rule, dataset const& data,
-              console& out) {
+              console& out, Policies... policies) {
   auto net = initial_network<Value>(device, o, data);
-  return train(device, net, o, name, rule, data, out);
+  return train(device, net, o, name, rule, data, out, {}, policies...);
 }
 
 /// The same with a storage type known only at run time.
@@ -142,7 +143,7 @@ template <class Device>
 history train_with_options(options const& o, optimizer_choice const& optimizer, dataset const& data, console& out) {
   Device device;
   auto const run = [&]<class Value>(Value) {
-    return train<Value>(device, o, optimizer.label, optimizer.rule, data, out);
+    return train<Value>(device, o, optimizer.label, optimizer.rule, data, out, o.level);
   };
   switch (o.storage) {
     case precision::half: return run(ds::half{});

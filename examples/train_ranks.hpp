@@ -41,7 +41,8 @@ ranks
                      of them after it); with ordered sums
   --micro-batches N  backward passes that each rank makes of its part of a batch (default: 1)
 
-The optimizer is adamw, in float. All other options are those of train, without --save, --every and --resume:
+The optimizer is adamw, in float. All other options are those of train, without --save, --every,
+--resume, --level and --compare:
 
 )";
 
@@ -124,7 +125,9 @@ template <class Device, class Comm> void run_rank(Comm& comm, std::vector<std::s
   if (o.storage != precision::float_) fail("--precision must be float on several ranks, is " + to_string(o.storage));
   if (r.policy == "single" && comm.size() > 1)
     fail("--policy single is for one rank, there are " + std::to_string(comm.size()));
-  if (o.optimizers.size() > 1 || !std::holds_alternative<ds::adamw>(o.optimizers[0].rule))
+  if (o.level != opt_level::none) fail("--level is an option of train only");
+  if (!o.values.empty() || o.optimizers.size() > 1) fail("--compare is an option of train only");
+  if (!std::holds_alternative<ds::adamw>(o.optimizers[0].rule))
     fail("the optimizer must be adamw on several ranks, is " + example::quoted(o.optimizers[0].label));
 
   if (first) require_writable(std::filesystem::path{o.out} / "parameters.bin");

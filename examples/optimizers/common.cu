@@ -4,3 +4,4 @@
 #include "common.cpp"
 #include "common_bfloat16.cpp"
 #include "common_half.cpp"
+#include "levels.cpp"

@@ -67,9 +67,8 @@ void console::end_epoch(epoch_record const& e) {
   std::fflush(to_);
 }
 
-void console::summary(std::vector<history> const& runs) {
+void console::summary(std::vector<history> const& runs, std::string const& title) {
   if (!to_) return;
-  std::string const title = "optimizer";
   std::size_t longest = title.size();
   for (auto const& run : runs) longest = std::max(longest, run.name.size());
   int const width = int(longest);

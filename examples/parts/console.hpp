@@ -28,7 +28,7 @@ class console {
   /// `waited`: seconds in which the training waited for data.
   void progress(std::int64_t step, double waited);
   void end_epoch(epoch_record const& record);
-  void summary(std::vector<history> const& runs);
+  void summary(std::vector<history> const& runs, std::string const& title = "optimizer");
 
  private:
   using clock = std::chrono::steady_clock;

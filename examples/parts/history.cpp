@@ -33,9 +33,9 @@ epoch_record record_of(epoch_numbers const& n) {
   return {int(n[0]), std::int64_t(n[1]), n[2], n[3], n[4], n[5], n[6], n[7], std::int64_t(n[8]), n[9], n[10]};
 }
 
-std::string to_csv(std::vector<history> const& runs) {
+std::string to_csv(std::vector<history> const& runs, std::string const& title) {
   std::ostringstream csv;
-  csv << "optimizer";
+  csv << title;
   for (auto const* column : epoch_columns) csv << ',' << column;
   csv << '\n' << std::setprecision(9);
   for (auto const& run : runs)

@@ -40,6 +40,7 @@ struct history {
   double optimizer_share() const;
 };
 
-std::string to_csv(std::vector<history> const& runs);
+/// A line for each epoch of each run; `title` is what the names of the runs are.
+std::string to_csv(std::vector<history> const& runs, std::string const& title = "optimizer");
 
 }  // namespace example

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -17,6 +18,8 @@ template <class Enum> using spellings = std::vector<std::pair<std::string, Enum>
 
 spellings<precision> const precisions{
     {"float", precision::float_}, {"half", precision::half}, {"bfloat16", precision::bfloat16}};
+spellings<opt_level> const levels{
+    {"O0", opt_level::O0}, {"O1", opt_level::O1}, {"O2", opt_level::O2}, {"O3", opt_level::O3}};
 spellings<schedule_shape> const schedules{{"constant", schedule_shape::constant},
                                           {"linear", schedule_shape::linear},
                                           {"cosine", schedule_shape::cosine},
@@ -51,7 +54,7 @@ void require_some_use(std::string const& name, std::vector<optimizer_choice> con
   if (std::ranges::none_of(optimizers, has_it)) fail("no chosen optimizer has a hyperparameter " + quoted(name));
 }
 
-/// weight_decay for --weight-decay or --weight_decay; empty if it is not an option.
+/// weight_decay for --weight-decay or --weight_decay, batch for --batch; empty if it is not an option.
 std::string hyperparameter_of(std::string option) {
   if (!option.starts_with("--")) return {};
   std::ranges::replace(option, '-', '_');
@@ -70,6 +73,11 @@ std::map<std::string, setter> const setters{
     {"--limit", [](auto& o, auto& name, auto& text) { o.limit = integer(name, text, 1, 1 << 30); }},
     {"--network", [](auto& o, auto&, auto& text) { o.hidden = parse_network(o.network = text); }},
     {"--precision", [](auto& o, auto& name, auto& text) { o.storage = one_of(precisions, name, text); }},
+    {"--level",
+     [](auto& o, auto& name, auto& text) {
+       o.level = one_of(levels, name, text);
+       o.storage = is_half(o.level) ? precision::half : precision::float_;
+     }},
     {"--schedule", [](auto& o, auto& name, auto& text) { o.schedule = one_of(schedules, name, text); }},
     {"--warmup", [](auto& o, auto& name, auto& text) { o.warmup = integer(name, text, 0, 1 << 30); }},
     {"--clip", [](auto& o, auto& name, auto& text) { o.clip = positive(name, text); }},
@@ -84,6 +92,79 @@ std::map<std::string, setter> const setters{
     {"--resume", [](auto& o, auto& name, auto& text) { o.resume = path(name, text); }},
     {"--out", [](auto& o, auto&, auto& text) { o.out = text; }},
 };
+
+/// The options whose values --compare can list, besides hyperparameters.
+std::vector<std::string> const compared_options{"batch",     "clip",     "level", "network",
+                                                "precision", "schedule", "seed",  "warmup"};
+
+/// What --compare NAME=A,B,... compares.
+struct compared_setting {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+/// Empty if the text is a list of optimizers, in which = comes after a colon.
+std::optional<compared_setting> parse_compared(std::string const& text) {
+  auto const equals = text.find('=');
+  if (equals == text.npos || text.find_first_of(":,") < equals) return {};
+  compared_setting found{text.substr(0, equals), split(text.substr(equals + 1), ',')};
+  std::ranges::replace(found.name, '-', '_');
+  std::set<std::string> seen;
+  for (auto const& value : found.values)
+    if (!seen.insert(value).second) fail("--compare " + found.name + " has " + quoted(value) + " twice");
+  return found;
+}
+
+/// The optimizers of a list such as adam,sgd:momentum=0, or of `all` or `common`, as far as they are compiled for the
+/// storage type and the level.
+std::vector<optimizer_choice> parse_optimizers(options const& o, std::string list,
+                                               hyperparameter_values const& for_all) {
+  bool const leveled = o.level != opt_level::none && o.level != opt_level::O0;
+  bool const any = o.storage == precision::float_ && !leveled;
+  auto const compiled = leveled ? level_rule_names() : any ? rule_names() : common_rule_names();
+  if (list == "all" || (list == "common" && !any)) list = joined(compiled, ",");
+  if (list == "common") list = joined(common_rule_names(), ",");
+
+  std::vector<optimizer_choice> chosen;
+  for (auto const& text : split(list, ',')) {
+    chosen.push_back(parse_optimizer(text, for_all));
+    if (std::ranges::count(compiled, split(text, ':')[0]) > 0) continue;
+    fail(chosen.back().label +
+         (leveled ? " is not compiled for level " + to_string(o.level) + "; there are "
+                  : " is compiled for float only; for " + to_string(o.storage) + " there are ") +
+         joined(compiled, ", "));
+  }
+  for (auto const& [name, value] : for_all) require_some_use(name, chosen);
+  return chosen;
+}
+
+/// The options of each value that is compared.
+std::vector<options> parse_values(options const& o, compared_setting const& compared, std::string const& optimizer,
+                                  hyperparameter_values const& for_all) {
+  bool const is_option = std::ranges::count(compared_options, compared.name) > 0;
+  if (!is_option) {
+    auto const mine = hyperparameters(parse_optimizer(optimizer, for_all).rule);
+    if (std::ranges::count(mine, compared.name) == 0)
+      fail("--compare has no setting " + quoted(compared.name) + "; it has " + joined(compared_options, ", ") +
+           ", and of " + optimizer + " " + joined(mine, ", "));
+    if (optimizer.find(":" + compared.name + "=") != optimizer.npos)
+      fail(quoted(optimizer) + " and --compare " + compared.name + " cannot be given together");
+  }
+
+  std::vector<options> all;
+  for (auto const& value : compared.values) {
+    options run = o;
+    auto with_value = for_all;
+    auto const name = "--compare " + compared.name;
+    if (is_option) setters.at("--" + compared.name)(run, name, value);
+    else with_value[compared.name] = number(name, value);
+    run.optimizers = parse_optimizers(run, optimizer, with_value);
+    run.compared = compared.name;
+    run.value = value;
+    all.push_back(run);
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -110,6 +191,8 @@ options parse_options(std::vector<std::string> const& arguments, std::string con
   o.command = arguments;
   o.command.insert(o.command.begin(), program);
   std::string optimizers;
+  std::optional<compared_setting> compared;
+  std::set<std::string> given;
   hyperparameter_values for_all;
   auto const all = all_hyperparameters();
 
@@ -118,10 +201,15 @@ options parse_options(std::vector<std::string> const& arguments, std::string con
     return setters.contains(name) || chooses(name) || all.contains(hyperparameter_of(name));
   };
   o.help = !each_option(arguments, is_option, [&](std::string const& name, std::string const& value) {
+    given.insert(hyperparameter_of(name));
     if (auto const setter = setters.find(name); setter != setters.end()) {
       setter->second(o, name, value);
+    } else if (auto const setting = parse_compared(value); setting && name == "--compare") {
+      if (compared) fail("--compare can be given only once");
+      compared = setting;
     } else if (chooses(name)) {
-      if (!optimizers.empty()) fail("--optimizer and --compare can be given only once, and not together");
+      if (!optimizers.empty())
+        fail("--optimizer and --compare with optimizers can be given only once, and not together");
       optimizers = value;
     } else {
       for_all[hyperparameter_of(name)] = number(name, value);
@@ -129,22 +217,39 @@ options parse_options(std::vector<std::string> const& arguments, std::string con
   });
   if (o.help) return o;
 
-  bool const any = o.storage == precision::float_;
   if (optimizers.empty()) optimizers = "adamw";
-  if (optimizers == "common" || optimizers == "all")
-    optimizers = joined(any && optimizers == "all" ? rule_names() : common_rule_names(), ",");
-  for (auto const& text : split(optimizers, ',')) {
-    o.optimizers.push_back(parse_optimizer(text, for_all));
-    if (!any && !is_common(o.optimizers.back().rule))
-      fail(o.optimizers.back().label + " is compiled for float only; for " + to_string(o.storage) + " there are " +
-           joined(common_rule_names(), ", "));
+  if (compared) {
+    if (given.contains(compared->name))
+      fail("--" + compared->name + " and --compare " + compared->name + " cannot be given together");
+    given.insert(compared->name);
   }
-  for (auto const& [name, value] : for_all) require_some_use(name, o.optimizers);
+  if (given.contains("level") && given.contains("precision"))
+    fail("the level decides the precision: only one of them can be given");
+  if (compared) {
+    o.values = parse_values(o, *compared, optimizers, for_all);
+    o.compared = compared->name;
+    o.optimizers = o.values[0].optimizers;
+    if (o.optimizers.size() > 1)
+      fail("--compare " + o.compared + " is for one optimizer, there are " + std::to_string(o.optimizers.size()));
+  } else {
+    o.optimizers = parse_optimizers(o, optimizers, for_all);
+  }
 
   if (o.every > 0 && o.save.empty()) fail("--every needs --save");
-  if (o.optimizers.size() > 1 && (!o.save.empty() || !o.resume.empty()))
-    fail("--save and --resume are for one optimizer, there are " + std::to_string(o.optimizers.size()));
+  if (auto const runs = runs_of(o).size(); runs > 1 && (!o.save.empty() || !o.resume.empty()))
+    fail("--save and --resume are for one run, there are " + std::to_string(runs));
   return o;
+}
+
+std::vector<options> runs_of(options const& o) {
+  if (!o.values.empty()) return o.values;
+  std::vector<options> runs;
+  for (auto const& optimizer : o.optimizers) {
+    runs.push_back(o);
+    runs.back().optimizers = {optimizer};
+    runs.back().value = optimizer.label;
+  }
+  return runs;
 }
 
 std::string help_text() {
@@ -167,8 +272,13 @@ training
   --optimizer RULE   one of those below (default: adamw)
   --compare A,B,...  train with each of them from the same start, or with `common`: those above the
                      line, or with `all`
+  --compare NAME=X,Y,...
+                     train one optimizer with each value of an option, which is batch, clip, level,
+                     network, precision, schedule, seed, warmup, or one of its hyperparameters
   --precision TYPE   storage of weights and gradients: float (default), half, bfloat16;
                      the 16-bit types come with master weights in float
+  --level LEVEL      instead of --precision, for sgd and adamw: O0: float; O1: float with a loss scale;
+                     O2: half, with masters in float and a loss scale; O3: half alone
   --schedule SHAPE   of the learning rate: constant, linear, cosine (default), step
   --warmup N         steps in which the rate rises first (default: 0)
   --clip X           scale gradients down to a norm of X
@@ -212,6 +322,8 @@ The clip of adopt and larc can be set in this way only, as in adopt:clip=false.
 examples
   train
   train --compare common
+  train --compare batch=8,32,128 --epochs 5
+  train --compare level=O0,O1,O2,O3 --optimizer sgd
   train --data fashion --optimizer lion --precision bfloat16 --schedule linear --warmup 500
   train --save run.safetensors
   train --save run.safetensors --resume run.safetensors
@@ -236,6 +348,7 @@ std::string resume_command(options const& o) {
 }
 
 std::string to_string(precision p) { return spelling_of(precisions, p); }
+std::string to_string(opt_level l) { return spelling_of(levels, l); }
 std::string to_string(schedule_shape s) { return spelling_of(schedules, s); }
 
 }  // namespace example

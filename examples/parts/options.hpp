@@ -3,6 +3,7 @@
 #pragma once
 
 #include "layer_sizes.hpp"
+#include "level.hpp"
 #include "rules.hpp"
 #include "schedule.hpp"
 
@@ -36,6 +37,7 @@ struct options {
 
   std::vector<optimizer_choice> optimizers;
   precision storage = precision::float_;
+  opt_level level = opt_level::none;
   schedule_shape schedule = schedule_shape::cosine;
   std::int64_t warmup = 0;
   double clip = std::numeric_limits<double>::infinity();
@@ -52,6 +54,10 @@ struct options {
   bool help = false;
   std::vector<std::string> command;  // the whole command line
 
+  std::string compared = "optimizer";  // what the runs differ in, and of one of them its text
+  std::string value;
+  std::vector<options> values;  // one for each value of --compare NAME=..., else empty
+
   /// The learning rate of an optimizer over a run of `total` steps.
   rate_schedule rate(any_rule const& rule, std::int64_t total) const {
     return {.steps = warmup, .then = {.shape = schedule, .peak = get(rule, "lr"), .steps = total - warmup}};
@@ -61,6 +67,9 @@ struct options {
 /// Parses the arguments, without the program's name. Throws std::invalid_argument with the mistake and what is allowed.
 options parse_options(std::vector<std::string> const& arguments, std::string const& program = "train");
 
+/// The options of each run, which has one optimizer.
+std::vector<options> runs_of(options const& o);
+
 std::string help_text();
 
 /// The same command line for a shell, with --resume and the file of --save.
@@ -68,6 +77,7 @@ std::string resume_command(options const& o);
 
 /// As on the command line.
 std::string to_string(precision p);
+std::string to_string(opt_level l);
 std::string to_string(schedule_shape s);
 
 }  // namespace example

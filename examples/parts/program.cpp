@@ -6,6 +6,7 @@
 #include "claim.hpp"
 #include "output.hpp"
 #include "stop.hpp"
+#include "text.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -47,34 +48,53 @@ curve rate_curve(std::string name, rate_schedule const& rate, double least, std:
   return c;
 }
 
+/// What `text` says of each run, without repetition.
+template <class F> std::string of_each(std::vector<options> const& runs, F text) {
+  std::vector<std::string> all;
+  for (auto const& o : runs)
+    if (auto const it = text(o); std::ranges::count(all, it) == 0) all.push_back(it);
+  return joined(all, ", ");
+}
+
+std::string network_of(options const& o) { return o.network; }
+std::string type_of(options const& o) { return to_string(o.storage); }
+
+/// The name of a run in titles and pictures.
+std::string title_of(options const& o) { return (o.compared == "optimizer" ? "" : o.compared + " ") + o.value; }
+
 /// Loss, accuracy and learning rate: the training and test of one run, or several runs in different colours.
-std::string draw_runs(options const& o, dataset const& data, std::vector<history> const& runs) {
+std::string draw_runs(std::vector<options> const& options_of, dataset const& data, std::vector<history> const& runs) {
   bool const alone = runs.size() == 1;
   panel loss{alone ? "loss" : "training loss", "epoch", axis::logarithmic, {}};
   panel accuracy{alone ? "accuracy, %" : "test accuracy, %", "epoch", axis::nines, {}};
   panel rate{"learning rate", "epoch", alone ? axis::linear : axis::logarithmic, {}};
 
-  auto const steps = total_steps(o, data.train);
-  double const epochs = double(steps) * o.batch / data.train.count();
   for (std::size_t k = 0; k < runs.size(); ++k) {
     auto const& run = runs[k];
-    loss.curves.push_back(over_epochs(alone ? "training" : run.name, run, &epoch_record::train_loss));
-    accuracy.curves.push_back(over_epochs(alone ? "test" : run.name, run, &epoch_record::test_accuracy));
+    auto const& o = options_of[k];
+    auto const name = title_of(o);
+    loss.curves.push_back(over_epochs(alone ? "training" : name, run, &epoch_record::train_loss));
+    accuracy.curves.push_back(over_epochs(alone ? "test" : name, run, &epoch_record::test_accuracy));
 
-    auto const schedule = o.rate(o.optimizers[k].rule, steps);
+    auto const steps = total_steps(o, data.train);
+    double const epochs = double(steps) * o.batch / data.train.count();
+    auto const schedule = o.rate(o.optimizers[0].rule, steps);
     // Rates below one percent of the peak would take up half of a logarithmic axis.
     double const least = alone ? 0 : 0.01 * schedule.then.peak;
-    rate.curves.push_back(rate_curve(run.name, schedule, least, steps, epochs));
+    rate.curves.push_back(rate_curve(name, schedule, least, steps, epochs));
   }
   if (alone) {
     loss.curves.push_back(over_epochs("test", runs[0], &epoch_record::test_loss));
     accuracy.curves.push_back(over_epochs("training", runs[0], &epoch_record::train_accuracy));
   }
-  return draw(data.name + ", " + o.network + " network, " + to_string(o.storage) + (alone ? ", " + runs[0].name : ""),
+  auto const& first = options_of[0];
+  bool const one_rule = alone || first.compared != "optimizer";
+  return draw(data.name + ", " + of_each(options_of, network_of) + " network, " + of_each(options_of, type_of) +
+                  (one_rule ? ", " + first.optimizers[0].label : ""),
               {loss, accuracy, rate});
 }
 
-std::string describe(options const& o, dataset const& data) {
+std::string parameters_of(options const& o, dataset const& data) {
   std::int64_t parameters = 0, inputs = data.train.features;
   auto layers = o.hidden;
   layers.push_back({data.classes, activation::identity});
@@ -82,10 +102,22 @@ std::string describe(options const& o, dataset const& data) {
     parameters += (inputs + 1) * layer.units;
     inputs = layer.units;
   }
+  return std::to_string(parameters);
+}
+
+std::string describe(std::vector<options> const& runs, dataset const& data) {
+  auto const each = [&](auto text) { return of_each(runs, text); };
+  std::string const levels =
+      "\nlevels differ in storage, masters and loss scale: O0 has float, O1 float and a loss "
+      "scale, O2 half, masters in\nfloat and a loss scale, O3 half alone; products are computed "
+      "in float on the host, in the storage type on a GPU";
+  bool const leveled = std::ranges::any_of(runs, [](options const& o) { return o.level != opt_level::none; });
   return data.name + ": " + std::to_string(data.train.count()) + " images to train, " +
-         std::to_string(data.test.count()) + " to test; " + o.network + " network: " + std::to_string(parameters) +
-         " parameters in " + to_string(o.storage) + "; batches of " + std::to_string(o.batch) + ", " +
-         to_string(o.schedule) + " schedule, seed " + std::to_string(o.seed);
+         std::to_string(data.test.count()) + " to test; " + each(network_of) +
+         " network: " + each([&](auto& o) { return parameters_of(o, data); }) + " parameters in " + each(type_of) +
+         "; batches of " + each([](auto& o) { return std::to_string(o.batch); }) + ", " +
+         each([](auto& o) { return to_string(o.schedule); }) + " schedule, seed " +
+         each([](auto& o) { return std::to_string(o.seed); }) + (leveled ? levels : "");
 }
 
 }  // namespace
@@ -93,26 +125,28 @@ std::string describe(options const& o, dataset const& data) {
 void train_and_draw(options const& o, trainer const& train, bool speaks) {
   auto data = load_dataset(o.data);
   if (o.limit > 0) data.train.limit(int(o.limit));
-  auto const steps = total_steps(o, data.train);
-  if (o.warmup >= steps)
-    throw std::invalid_argument("--warmup " + std::to_string(o.warmup) + " leaves none of the " +
-                                std::to_string(steps) + " steps of the training");
+  auto const runs_to_make = runs_of(o);
+  for (auto const& run : runs_to_make)
+    if (auto const steps = total_steps(run, data.train); run.warmup >= steps)
+      throw std::invalid_argument("--warmup " + std::to_string(run.warmup) + " leaves none of the " +
+                                  std::to_string(steps) + " steps of the training");
 
   auto const csv = fs::path{o.out} / "curves.csv", svg = fs::path{o.out} / "curves.svg";
   if (speaks) require_writable(csv), require_writable(svg);
 
   console out{speaks ? stdout : nullptr};
-  out.say(describe(o, data));
+  out.say(describe(runs_to_make, data));
   std::vector<history> runs;
-  for (auto const& optimizer : o.optimizers) {
-    out.begin_run(optimizer.label, steps);
-    runs.push_back(train(o, optimizer, data, out));
+  for (auto const& run : runs_to_make) {
+    out.begin_run(title_of(run), total_steps(run, data.train));
+    runs.push_back(train(run, run.optimizers[0], data, out));
+    runs.back().name = run.value;
   }
   if (!speaks) return;
-  if (runs.size() > 1) out.summary(runs);
+  if (runs.size() > 1) out.summary(runs, o.compared);
 
-  write_file(csv, to_csv(runs));
-  write_file(svg, draw_runs(o, data, runs));
+  write_file(csv, to_csv(runs, o.compared));
+  write_file(svg, draw_runs(runs_to_make, data, runs));
   out.say("\nwrote " + csv.string() + " and " + svg.string());
   refuse_diverged(runs);
 }

@@ -108,6 +108,12 @@ template <class... Rules> bool holds_one(any_rule const& rule, rule_group<Rules.
 
 bool is_common(any_rule const& rule) { return holds_one(rule, common_rules{}); }
 
+std::vector<std::string> level_rule_names() {
+  auto names = rule_names();
+  std::erase_if(names, [](auto const& name) { return !holds_one(rule_named(name), level_rules{}); });
+  return names;
+}
+
 double get(any_rule const& rule, std::string_view hyperparameter) {
   double value = 0;
   auto const visit = [&](std::string const& name, auto x) { value = name == hyperparameter ? double(x) : value; };

@@ -67,6 +67,9 @@ using momentum_rules = rule_group<ds::qhm, ds::signsgd, ds::signum, ds::optimist
 using free_rules = rule_group<ds::dowg, ds::prodigy, ds::dadapt_adamw, ds::madgrad, ds::cocob, ds::schedule_free_sgd,
                               ds::schedule_free_adamw, ds::yellowfin>;
 
+/// Rules that are also compiled for the opt levels O1 to O3.
+using level_rules = rule_group<ds::sgd, ds::adamw>;
+
 /// Calls f(group) for each group, or only for the common one, which is compiled for every storage type; the others are
 /// compiled for float.
 template <bool only_common, class F> void each_rule_group(F f) {
@@ -86,6 +89,8 @@ std::vector<std::string> rule_names();
 /// The names of common_rules.
 std::vector<std::string> common_rule_names();
 bool is_common(any_rule const& rule);
+/// The names of level_rules.
+std::vector<std::string> level_rule_names();
 
 /// The rule of this name, with hyperparameters that suit this program. Throws std::invalid_argument if there is none.
 any_rule rule_named(std::string_view name);

@@ -41,12 +41,17 @@ std::uint64_t hash_of_images(dataset const& data) {
   return h;
 }
 
+/// O0 is no other run than float alone.
+std::string at_level(opt_level level) {
+  return level == opt_level::none || level == opt_level::O0 ? "" : " at level " + to_string(level);
+}
+
 /// What the result depends on, under the names of the options.
 settings settings_of(options const& o, dataset const& data, std::int64_t steps) {
   auto const& [label, rule] = o.optimizers[0];
   settings all{{"images", hex(hash_of_images(data))},
                {"--network", spelled(o.hidden)},
-               {"--precision", to_string(o.storage)},
+               {"--precision", to_string(o.storage) + at_level(o.level)},
                {"--schedule", to_string(o.schedule)},
                {"--warmup", exact(o.warmup)},
                {"--clip", exact(o.clip)},

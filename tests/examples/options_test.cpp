@@ -73,6 +73,79 @@ TEST_CASE("options: `--compare all` is every rule, `common` those of every stora
   CHECK(parse_options(words("--compare all --precision half")).optimizers.size() == 8);
 }
 
+TEST_CASE("options: `--compare NAME=` is a run of one optimizer for each value, whatever the order of the options") {
+  for (auto const* text : {"--compare batch=8,32,128 --optimizer lion --lr 0.5 --epochs 2",
+                           "--epochs 2 --lr 0.5 --optimizer lion --compare batch=8,32,128"}) {
+    auto const o = parse_options(words(text));
+    CHECK(o.compared == "batch");
+    auto const runs = runs_of(o);
+    REQUIRE(runs.size() == 3);
+    CHECK(runs[0].batch == 8);
+    CHECK(runs[2].batch == 128);
+    CHECK(runs[2].value == "128");
+    for (auto const& run : runs) {
+      REQUIRE(run.optimizers.size() == 1);
+      CHECK(run.optimizers[0].label == "lion");
+      CHECK(get(run.optimizers[0].rule, "lr") == 0.5);
+      CHECK(run.epochs == 2);
+    }
+  }
+}
+
+TEST_CASE("options: `--compare NAME=` takes every option that it names, and hyperparameters") {
+  auto const second = [](std::string const& text) { return runs_of(parse_options(words(text))).at(1); };
+  CHECK(second("--compare precision=float,half").storage == precision::half);
+  CHECK(second("--compare schedule=constant,step").schedule == schedule_shape::step);
+  CHECK(second("--compare network=softmax,relu8").hidden.size() == 1);
+  CHECK(second("--compare warmup=0,50").warmup == 50);
+  CHECK(second("--compare clip=1,2").clip == 2);
+  CHECK(second("--compare seed=1,7").seed == 7);
+  CHECK(second("--compare level=O0,O2").level == opt_level::O2);
+  CHECK(get(second("--compare lr=1,2").optimizers[0].rule, "lr") == 2);
+  CHECK(get(second("--compare weight-decay=0,0.5").optimizers[0].rule, "weight_decay") == 0.5);
+  CHECK(get(second("--compare nesterov=false,true --optimizer sgd:momentum=0.5").optimizers[0].rule, "nesterov") == 1);
+}
+
+TEST_CASE("options: a level decides the storage type, and there are rules of levels") {
+  CHECK(parse_options(words("--level O0 --optimizer nadam")).storage == precision::float_);
+  CHECK(parse_options(words("--level O1")).storage == precision::float_);
+  CHECK(parse_options(words("--level O2 --optimizer sgd")).storage == precision::half);
+  CHECK(parse_options(words("--level O3")).storage == precision::half);
+  CHECK(parse_options(words("--level O0 --compare all")).optimizers.size() == rule_names().size());
+  CHECK(parse_options(words("--level O1 --compare all")).optimizers.size() == level_rule_names().size());
+  CHECK(parse_options(words("--level O3 --compare common")).optimizers.size() == level_rule_names().size());
+}
+
+TEST_CASE("options: mistakes in --compare and --level are named, with what is allowed") {
+  rejects("--compare bacht=8,16",
+          "--compare has no setting \"bacht\"; it has batch, clip, level, network, precision, schedule, seed, warmup, "
+          "and of adamw " +
+              joined(hyperparameters(rule_named("adamw")), ", "));
+  rejects("--compare epochs=1,2 --optimizer signsgd",
+          "--compare has no setting \"epochs\"; it has batch, clip, level, network, precision, schedule, seed, warmup, "
+          "and of signsgd " +
+              joined(hyperparameters(rule_named("signsgd")), ", "));
+  rejects("--compare batch=8,0", "--compare batch must be an integer from 1 to 65536, is \"0\"");
+  rejects("--compare batch=", "--compare batch must be an integer from 1 to 65536, is \"\"");
+  rejects("--compare precision=float,fp8", "--compare precision must be one of float, half, bfloat16, is \"fp8\"");
+  rejects("--compare lr=1,fast", "--compare lr must be a number, is \"fast\"");
+  rejects("--compare lr=1,-1", "adamw: lr must be finite and at least 0, is -1");
+  rejects("--compare batch=8,16,8", "--compare batch has \"8\" twice");
+  rejects("--compare batch=8,16 --batch 4", "--batch and --compare batch cannot be given together");
+  rejects("--compare lr=1,2 --lr 4", "--lr and --compare lr cannot be given together");
+  rejects("--compare lr=1,2 --optimizer sgd:lr=4", "\"sgd:lr=4\" and --compare lr cannot be given together");
+  rejects("--compare lr=1,2 --compare batch=1,2", "--compare can be given only once");
+  rejects("--compare batch=8,16 --optimizer sgd,adam", "--compare batch is for one optimizer, there are 2");
+  rejects("--level O4", "--level must be one of O0, O1, O2, O3, is \"O4\"");
+  rejects("--level O1 --precision half", "the level decides the precision: only one of them can be given");
+  rejects("--compare level=O1,O2 --precision half", "the level decides the precision: only one of them can be given");
+  rejects("--compare precision=float,half --level O1",
+          "the level decides the precision: only one of them can be given");
+  rejects("--compare level=O0,O1 --optimizer lion", "lion is not compiled for level O1; there are sgd, adamw");
+  rejects("--compare precision=float,half --optimizer nadam",
+          "nadam is compiled for float only; for half there are sgd, adam, adamw, rmsprop, lion, lars, lamb, dog");
+}
+
 TEST_CASE("rules: each name is that of a rule of its own") {
   for (auto const& name : rule_names())
     for (auto const& other : rule_names())
@@ -120,7 +193,8 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
           "sgd has no hyperparameter \"beta1\"; it has lr, momentum, dampening, weight_decay, "
           "nesterov, decoupled");
   rejects("--optimizer sgd:lr", "\"lr\" in \"sgd:lr\" must be HYPERPARAMETER=VALUE");
-  rejects("--optimizer sgd --compare adam", "--optimizer and --compare can be given only once, and not together");
+  rejects("--optimizer sgd --compare adam",
+          "--optimizer and --compare with optimizers can be given only once, and not together");
   rejects("--optimizer sgd --beta1 0.5", "no chosen optimizer has a hyperparameter \"beta1\"");
   rejects("--network tanh3",
           "a network must be softmax, shallow, deep, or a list of hidden layers such as "
@@ -128,7 +202,7 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
           "\"tanh3\" is none");
 }
 
-TEST_CASE("options: --save, --every and --resume are for one optimizer") {
+TEST_CASE("options: --save, --every and --resume are for one run") {
   auto const o = parse_options(words("--save a --every 3 --resume b"));
   CHECK(o.save == "a");
   CHECK(o.every == 3);
@@ -140,8 +214,10 @@ TEST_CASE("options: --save, --every and --resume are for one optimizer") {
   rejects("--every 0 --save a", "--every must be an integer from 1 to 1073741824, is \"0\"");
   rejects("--save=", "--save needs the path of a file");
   rejects("--resume=", "--resume needs the path of a file");
-  rejects("--compare sgd,adam --save a", "--save and --resume are for one optimizer, there are 2");
-  rejects("--compare common --resume a", "--save and --resume are for one optimizer, there are 8");
+  rejects("--compare sgd,adam --save a", "--save and --resume are for one run, there are 2");
+  rejects("--compare common --resume a", "--save and --resume are for one run, there are 8");
+  rejects("--compare batch=8,16 --save a", "--save and --resume are for one run, there are 2");
+  CHECK(runs_of(parse_options(words("--compare batch=8 --save a"))).size() == 1);
 }
 
 TEST_CASE("options: the command line that resumes is the same one with the saved file") {
