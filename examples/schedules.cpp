@@ -38,6 +38,7 @@
 #include <descent/schedules/wsd.hpp>
 #include <descent/training/large_batch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -174,33 +175,27 @@ std::vector<shown> all(std::int64_t n) {
   };
 }
 
-/// Panels in rows of three: draw() makes a row, and the picture is SVG within SVG.
-std::string gallery(std::int64_t n) {
-  auto const schedules = all(n);
-  std::string rows;
-  double top = 0, width = 0;
-  for (std::size_t first = 0; first < schedules.size(); first += 3) {
-    std::vector<example::panel> panels;
-    for (std::size_t k = first; k < first + 3 && k < schedules.size(); ++k) {
-      example::panel p{schedules[k].name, "step", example::axis::linear, {}};
-      for (auto const& v : schedules[k].variants) {
-        p.curves.push_back({v.name, {}});
-        for (std::int64_t t = 0; t <= n; ++t) p.curves.back().points.push_back({double(t), v.values(t)});
-      }
-      panels.push_back(p);
-    }
-    auto const title = first == 0 ? "The schedules of descent, over " + std::to_string(n) + " steps" : "";
-    std::string const row = example::draw(title, panels);
-    auto const attribute = [&](char const* name) {
-      return std::stod(row.substr(row.find(name + std::string("=\"")) + std::string(name).size() + 2));
-    };
-    rows += "<svg y=\"" + std::to_string(int(top)) + "\"" + row.substr(4);
-    top += attribute("height");
-    width = std::max(width, attribute("width"));
+/// The values of steps 0 to n, joined by lines. A jump is upright: a change of more than four times those before and
+/// after it.
+example::curve drawn(variant const& v, std::int64_t n) {
+  example::curve c{v.name, {}};
+  auto const change = [&](std::int64_t t) { return t < 0 || t >= n ? 0 : std::abs(v.values(t + 1) - v.values(t)); };
+  for (std::int64_t t = 0; t <= n; ++t) {
+    c.points.push_back({double(t), v.values(t)});
+    if (t > 0 && change(t) > 1e-9 + 4 * std::max(change(t - 1), change(t + 1)))
+      c.points.push_back({double(t + 1), v.values(t)});
   }
-  auto const size = std::to_string(int(width)) + "\" height=\"" + std::to_string(int(top)) + "\"";
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + ">\n<rect width=\"" + size +
-         " fill=\"#fff\"/>\n" + rows + "</svg>\n";
+  return c;
+}
+
+std::string gallery(std::int64_t n) {
+  std::vector<example::panel> panels;
+  for (auto const& s : all(n)) {
+    example::panel p{s.name, "", example::axis::linear, {}};
+    for (auto const& v : s.variants) p.curves.push_back(drawn(v, n));
+    panels.push_back(p);
+  }
+  return example::draw_small("The schedules of descent: value at each of " + std::to_string(n) + " steps", panels, 6);
 }
 
 void print(shown const& s, std::int64_t n) {

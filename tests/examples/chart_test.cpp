@@ -64,6 +64,29 @@ TEST_CASE("chart: one point, equal values or none at all still give a picture") 
       CHECK(well_formed(draw("few", {{"panel", "x", scale, {{"c", points}}}})));
 }
 
+TEST_CASE("chart: bars, names at the ends of curves, and ticks at powers of two") {
+  curve const a{"a", {{1, 3}, {8, 5}}, {}, {{8, 4, 6}}}, b{"b", {{1, 3}, {8, 5}}};
+  auto const svg = draw("title", {{"panel", "GPUs", axis::linear, {a, b}, x_axis::doubling, true}});
+  CHECK(well_formed(svg));
+  CHECK(count(svg, "<path") == 3);
+  for (auto const* tick : {">1<", ">2<", ">4<", ">8<"}) CHECK(count(svg, tick) == 1);
+  for (auto const* name : {">a<", ">b<"}) CHECK(count(svg, name) == 1);
+  auto const height = [&](char const* name) {
+    auto const at = svg.rfind("y=\"", svg.find(name));
+    return std::stod(svg.substr(at + 3));
+  };
+  CHECK(std::abs(height(">a<") - height(">b<")) > 13);  // pixels: the lines end together, their names do not
+}
+
+TEST_CASE("chart: small panels have a legend each, except one curve with the panel's name") {
+  curve const a{"a", {{0, 1}, {9, 2}}}, b{"b", {{0, 2}, {9, 1}}};
+  auto const svg = draw_small("title", {{"two", "", axis::linear, {a, b}}, {"a", "", axis::linear, {a}}}, 1);
+  CHECK(well_formed(svg));
+  CHECK(count(svg, "<path") == 3);
+  CHECK(count(svg, ">a<") == 2);  // once in a legend, once as a title
+  CHECK(count(svg, ">b<") == 1);
+}
+
 TEST_CASE("csv: a line per epoch under one header") {
   epoch_record const first{1, 10, 0.5, 80, 0.75, 70, 0.1, 1.5, 2, 3, 0.25};
   auto second = first;
