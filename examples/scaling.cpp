@@ -69,7 +69,10 @@ panel measured(std::string const& path) {
   std::ifstream file{path};
   std::string line;
   if (!std::getline(file, line)) throw std::runtime_error(path + ": cannot be read");
-  panel p{"measured: times as fast as one process", "processes", axis::linear, {{"a core for each", {}}}};
+  pen const black{6, 0}, ideal{3, 2};
+  panel p{"measured: times as fast as one process", "processes", axis::logarithmic, {{"a core for each", {}}},
+          x_axis::doubling, true};
+  p.curves[0].with = ideal;
   double alone = 0;
   while (std::getline(file, line)) {
     auto const fields = split(line, ',');
@@ -78,6 +81,7 @@ panel measured(std::string const& path) {
       throw std::runtime_error(path + ": no line of runs: " + example::quoted(line));
     if (p.curves.back().name != fields[1]) {
       p.curves.push_back({fields[1], {}});
+      p.curves.back().with = pen{black.colour, p.curves.size() - 2};
       alone = all;
     }
     p.curves.back().points.push_back({ranks, alone / all});
@@ -88,19 +92,21 @@ panel measured(std::string const& path) {
 }
 
 std::string picture(cluster const& c, model m, std::string const& runs) {
-  panel sent{"projection: exposed communication, ms", "GPUs, log2", axis::logarithmic, {}};
-  panel share{"projection: efficiency, %", "GPUs, log2", axis::linear, {}};
-  for (auto const& [name, parameters] : payloads)
+  panel sent{"projection: exposed communication, ms", "GPUs", axis::logarithmic, {}, x_axis::doubling, true};
+  panel share{"projection: efficiency, %", "GPUs", axis::linear, {}, x_axis::doubling, true};
+  for (int size = 0; size < 3; ++size)
     for (bool const sharded : {false, true}) {
+      auto const& [name, parameters] = payloads[size];
       m.parameters = parameters;
       std::string const label = std::string{name} + (sharded ? ", sharded" : ", replicated");
       sent.curves.push_back({label, {}});
       share.curves.push_back({label, {}});
+      sent.curves.back().with = share.curves.back().with = pen{std::size_t(size), sharded};
       for (int n = 8; n <= 4096; n *= 2) {
         way const w = sharded ? way::sharded : replicated(c, m, n);
         step const s = step_of(c, m, n, w);
-        sent.curves.back().points.push_back({std::log2(n), 1e3 * (s.wire + s.latency + s.tiny)});
-        share.curves.back().points.push_back({std::log2(n), 100 * efficiency(c, m, n, w)});
+        sent.curves.back().points.push_back({double(n), 1e3 * (s.wire + s.latency + s.tiny)});
+        share.curves.back().points.push_back({double(n), 100 * efficiency(c, m, n, w)});
       }
     }
   return draw("A training step on more and more ranks: measured, and a projection by a model",

@@ -92,7 +92,7 @@ def number_in(name, result):
 
 
 def growth(runs):
-    """Pictures of cost against numbers: file name, title, labels and curves."""
+    """Pictures of cost against numbers: file name, title, labels, curves and the axes that are linear."""
     chosen = results(runs)
     def curve(fits, x, y):
         of = {}
@@ -111,10 +111,10 @@ def growth(runs):
            curve(lambda r: r["case"].startswith("split_"), lambda r: r["tensors"], micro))
     yield ("growth_groups", "AdamW in float, 1000 tensors of 1024 in more and more groups", "groups", "µs a step",
            curve(lambda r: r["recipe"].startswith("groups_"), lambda r: number_in("recipe", r), micro))
-    yield ("growth_policies", "AdamW in float, 10⁷ parameters, more and more policies", "policies + 1", "µs a step",
-           curve(lambda r: r["recipe"].startswith("policies_"), lambda r: 1 + number_in("recipe", r), micro))
-    yield ("growth_memory", "AdamW in float: memory beside values and gradients", "parameters", "bytes",
-           curve(flat, elements, lambda _, c: c["extra_bytes"]))
+    yield ("growth_policies", "AdamW in float, 10⁷ parameters, more and more policies", "policies", "µs a step",
+           curve(lambda r: r["recipe"].startswith("policies_"), lambda r: number_in("recipe", r), micro), "xy")
+    yield ("growth_memory", "AdamW in float: memory beside values and gradients", "parameters", "bytes a parameter",
+           curve(flat, elements, lambda r, c: c["extra_bytes"] / r["elements"]), "y")
 
 
 def pictures(runs):
@@ -134,9 +134,9 @@ def pictures(runs):
         if groups(fits):
             here = [n for n in names if any(n in values for _, values in groups(fits))]
             yield name + ".svg", svg.bars(what, here, groups(fits))
-    for name, what, x, y, curves in growth(runs):
+    for name, what, x, y, curves, *linear in growth(runs):
         if curves:
-            yield name + ".svg", svg.curves(what, x, y, curves)
+            yield name + ".svg", svg.curves(what, x, y, curves, *linear)
 
 
 def filled(page, of):

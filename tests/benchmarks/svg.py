@@ -66,6 +66,8 @@ def bars(title, names, groups, limit=100, unit="%"):
 
 def number(x):
     digits = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+    if x == 0:
+        return "0"
     power = round(math.log10(x))
     if 1e-3 < x < 1e5:
         return f"{x:g}"
@@ -78,12 +80,30 @@ def decades(values):
     return [10.0**k for k in range(low, max(high, low + 1) + 1)]
 
 
-def curves(title, x_label, y_label, of):
-    """Curves {name: [(x, y)]} over logarithmic axes."""
+def round_numbers(values):
+    """About five multiples of 1, 2 or 5 times a power of ten, from 0 to the largest value or beyond."""
+    most = max(values)
+    power = 10.0**math.floor(math.log10(most / 5))
+    step = power * next(k for k in (1, 2, 5, 10) if most / 5 <= k * power)
+    return [k * step for k in range(math.ceil(most / step - 1e-9) + 1)]
+
+
+def rings(points, earlier):
+    """The radius of each point: 3, and 2.5 more for each earlier point that it would cover."""
+    for x, y in points:
+        below = sum(math.hypot(x - a, y - b) < 2.5 for a, b in earlier)
+        yield x, y, 3 + 2.5 * below
+
+
+def curves(title, x_label, y_label, of, linear=""):
+    """Curves {name: [(x, y)]} over logarithmic axes, of which those named in `linear` are linear from 0. Points that lie
+    on each other are rings around each other."""
     width, left, right, top, bottom, height = 700, 74, 20, 86, 60, 440
-    xs, ys = decades([x for c in of.values() for x, _ in c]), decades([y for c in of.values() for _, y in c])
+    xs = (round_numbers if "x" in linear else decades)([x for c in of.values() for x, _ in c])
+    ys = (round_numbers if "y" in linear else decades)([y for c in of.values() for _, y in c])
     def along(x, ticks, a, b):
-        return a + (b - a) * (math.log10(x) - math.log10(ticks[0])) / (math.log10(ticks[-1]) - math.log10(ticks[0]))
+        scale = float if ticks[0] == 0 else math.log10
+        return a + (b - a) * (scale(x) - scale(ticks[0])) / (scale(ticks[-1]) - scale(ticks[0]))
     inside, lines = legend(list(of), left, 54, width)
     top, height = top + 18 * lines, height + 18 * lines
     inside += text(left - 60, top - 12, y_label)
@@ -98,11 +118,15 @@ def curves(title, x_label, y_label, of):
     inside += line(left, height - bottom, width - right, height - bottom, 'stroke="#444"')
     inside += line(left, height - bottom, left, top, 'stroke="#444"')
     inside += text((left + width - right) / 2, height - 14, x_label, 'text-anchor="middle"')
+    earlier = []
     for k, points in enumerate(of.values()):
         colour = colours[k % len(colours)]
         at = [(along(x, xs, left, width - right), along(y, ys, height - bottom, top)) for x, y in sorted(points)]
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in at)
         inside += (f'<path d="{path}" stroke="{colour}" stroke-width="2" fill="none" stroke-linejoin="round" '
                    'stroke-linecap="round"/>\n')
-        inside += "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>\n' for x, y in at)
+        for x, y, radius in rings(at, earlier):
+            fill = f'fill="{colour}"' if radius == 3 else f'fill="none" stroke="{colour}" stroke-width="2"'
+            inside += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" {fill}/>\n'
+        earlier += at
     return document(title, width, height, inside)
