@@ -10,8 +10,12 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <stdexcept>
+#include <string>
 
 namespace example {
 namespace {
@@ -114,11 +118,29 @@ std::vector<comparison> compare(comparison_options const& c, dataset const& data
   return all;
 }
 
+namespace {
+
+void draw_networks(comparison_options const& c, std::vector<comparison> const& all) {
+  std::set<std::string> networks;
+  for (auto const& one : all) networks.insert(one.network);
+  for (auto const& network : networks)
+    write_file(std::filesystem::path{c.out} / ("comparison_" + network + ".svg"), draw(c, network, all));
+}
+
+std::string contents(std::string const& path) {
+  std::ifstream file{path};
+  if (!file) throw std::runtime_error(path + ": cannot be read");
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+}  // namespace
+
 int run_comparison(int argc, char** argv, trainer const& train) {
   return exit_status("compare_optimizers", [&] {
     auto const c = parse_comparison({argv + 1, argv + argc});
     if (c.help) return void(std::fputs(comparison_help().c_str(), stdout));
 
+    if (!c.runs.empty()) return draw_networks(c, from_csv(contents(c.runs)));
     auto data = load_dataset(c.data);
     if (c.limit > 0) data.train.limit(int(c.limit));
     auto const directory = std::filesystem::path{c.out};
@@ -133,8 +155,7 @@ int run_comparison(int argc, char** argv, trainer const& train) {
     out.say("\n" + table);
     write_file(directory / "comparison.md", table);
     write_file(directory / "comparison.csv", to_csv(all));
-    for (auto const& network : c.networks)
-      write_file(directory / ("comparison_" + network + ".svg"), draw(c, network, all));
+    draw_networks(c, all);
     out.say("wrote comparison.md, comparison.csv and a picture of each network to " + directory.string());
   });
 }

@@ -21,7 +21,7 @@ struct comparison_options {
   int epochs = 5, seeds = 3, batch = 128;
   std::uint64_t seed = 1;
   std::int64_t limit = 0;
-  std::string out = "results";
+  std::string out = "results", runs;  // a folder; the file of an earlier comparison
   bool help = false;
 };
 
@@ -57,7 +57,9 @@ std::vector<comparison> compare(comparison_options const& c, dataset const& data
 std::string to_markdown(comparison_options const& c, std::vector<comparison> const& all);
 /// One line for each run and epoch, without the times.
 std::string to_csv(std::vector<comparison> const& all);
-/// Training loss and test accuracy of one network, averaged over the seeds.
+/// What to_csv() wrote, without the search. Throws std::runtime_error for any other text.
+std::vector<comparison> from_csv(std::string const& text);
+/// Training loss and test accuracy of one network, mean and standard deviation over the seeds.
 std::string draw(comparison_options const& c, std::string const& network, std::vector<comparison> const& all);
 
 /// Runs the program; returns its exit status.

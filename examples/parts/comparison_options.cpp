@@ -71,6 +71,7 @@ std::map<std::string, setter> const setters{
      [](auto& c, auto& name, auto& text) { c.seed = integer(name, text, std::uint64_t{0}, std::uint64_t{1} << 62); }},
     {"--batch", [](auto& c, auto& name, auto& text) { c.batch = integer(name, text, 1, 65536); }},
     {"--limit", [](auto& c, auto& name, auto& text) { c.limit = integer(name, text, 6, 1 << 30); }},
+    {"--runs", [](auto& c, auto&, auto& text) { c.runs = text; }},
     {"--out", [](auto& c, auto&, auto& text) { c.out = text; }},
 };
 
@@ -107,6 +108,7 @@ those held out, a sixth. Then it trains with the best rate on all of them, with 
   --limit N          the first N training images only
   --out DIR          where comparison.md, comparison.csv and the pictures comparison_NETWORK.svg go
                      (default: results)
+  --runs FILE        no training: the pictures of an earlier comparison.csv
   --help             this text
 )";
 }

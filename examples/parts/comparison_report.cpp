@@ -11,6 +11,7 @@
 #include <limits>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 
 namespace example {
 namespace {
@@ -83,13 +84,16 @@ std::string search_table(std::vector<comparison> const& results) {
   return head + "\n" + rule + "\n" + rows;
 }
 
-/// The mean over the seeds at each epoch.
-curve mean_curve(comparison const& c, double epoch_record::* what) {
+/// The mean over the seeds at each epoch, with bars of the standard deviation, beside the epoch by `shift`.
+curve mean_curve(comparison const& c, double epoch_record::* what, double shift) {
   curve result{c.optimizer + ", lr " + short_number(c.rate), {}};
   for (std::size_t e = 0; e < c.runs[0].epochs.size(); ++e) {
     std::vector<double> xs;
     for (auto const& run : c.runs) xs.push_back(run.epochs[e].*what);
-    result.points.push_back({double(c.runs[0].epochs[e].epoch), over(xs).mean});
+    auto const [mean, deviation] = over(xs);
+    double const x = c.runs[0].epochs[e].epoch + shift;
+    result.points.push_back({x, mean});
+    if (c.runs.size() > 1) result.bars.push_back({x, mean - deviation, mean + deviation});
   }
   return result;
 }
@@ -117,14 +121,42 @@ std::string to_csv(std::vector<comparison> const& all) {
   return csv.str();
 }
 
-std::string draw(comparison_options const& c, std::string const& network, std::vector<comparison> const& all) {
-  panel loss{"training loss, logarithmic", "epoch", axis::logarithmic, {}};
-  panel accuracy{"test accuracy, %", "epoch", axis::linear, {}};
-  for (auto const& result : of_network(network, all)) {
-    loss.curves.push_back(mean_curve(result, &epoch_record::train_loss));
-    accuracy.curves.push_back(mean_curve(result, &epoch_record::test_accuracy));
+std::vector<comparison> from_csv(std::string const& text) {
+  std::vector<comparison> all;
+  auto lines = split(text, '\n');
+  for (std::size_t k = 1; k < lines.size(); ++k) {
+    if (lines[k].empty()) continue;
+    auto const cells = split(lines[k], ',');
+    std::vector<double> numbers(cells.size());
+    bool valid = cells.size() == 9;
+    for (std::size_t j = 2; j < cells.size(); ++j) valid = valid && read(cells[j], numbers[j]);
+    if (!valid) throw std::runtime_error("no line of a comparison: " + example::quoted(lines[k]));
+    if (all.empty() || all.back().network != cells[0] || all.back().optimizer != cells[1])
+      all.push_back({cells[0], cells[1], {}, numbers[2], {}});
+    auto& runs = all.back().runs;
+    if (double(runs.size()) != numbers[3]) runs.push_back({cells[1], {}});
+    epoch_record e{};
+    e.epoch = int(numbers[4]);
+    e.train_loss = numbers[5], e.train_accuracy = numbers[6];
+    e.test_loss = numbers[7], e.test_accuracy = numbers[8];
+    runs.back().epochs.push_back(e);
   }
-  return draw(c.data + ", " + network + " network, batches of " + std::to_string(c.batch), {loss, accuracy});
+  return all;
+}
+
+std::string draw(comparison_options const& c, std::string const& network, std::vector<comparison> const& all) {
+  panel loss{"training loss", "epoch", axis::logarithmic, {}, x_axis::from_data, true};
+  panel accuracy{"test accuracy, %", "epoch", axis::linear, {}, x_axis::from_data, true};
+  auto const results = of_network(network, all);
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    double const shift = 0.4 * (double(k) + 0.5) / double(results.size()) - 0.2;
+    loss.curves.push_back(mean_curve(results[k], &epoch_record::train_loss, shift));
+    accuracy.curves.push_back(mean_curve(results[k], &epoch_record::test_accuracy, shift));
+  }
+  auto const seeds = results[0].runs.size();
+  return draw(c.data + ", " + network + " network, batches of " + std::to_string(c.batch) +
+                  (seeds > 1 ? ": mean and standard deviation of " + std::to_string(seeds) + " seeds" : ""),
+              {loss, accuracy});
 }
 
 }  // namespace example

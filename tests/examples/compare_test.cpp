@@ -173,6 +173,17 @@ TEST_CASE("compare: one seed gives the same results, another seed others") {
   CHECK(once != again("4"));
 }
 
+TEST_CASE("compare: what to_csv() wrote is read again and gives the same picture") {
+  auto const all = compare_digits({"--optimizers", "sgd,adam", "--networks", "softmax"});
+  auto const c = parse_comparison({});
+  auto const text = to_csv(all);
+  auto const again = from_csv(text);
+  CHECK(to_csv(again) == text);
+  CHECK(draw(c, "softmax", again) == draw(c, "softmax", all));
+  CHECK_THROWS_WITH_AS(from_csv("head\nsoftmax,sgd,1\n"), "no line of a comparison: \"softmax,sgd,1\"",
+                       std::runtime_error);
+}
+
 TEST_CASE("compare: sgd is plain, momentum and nesterov are sgd with momentum 0.9") {
   auto const c = parse_comparison({});
   REQUIRE(c.optimizers.size() == 10);
