@@ -43,8 +43,8 @@ struct optimizers_at<Level, Backend, rule_group<Rules...>> {
                    any_rule const& rule, rate_schedule const& rate, double clip, Backend backend);
 };
 
-/// The optimizer of a rule known only at run time; with 16 bits, of a common rule. At O1, O2 and O3, which are of float,
-/// half and half, of one of level_rules.
+/// The optimizer of a rule known only at run time; with 16 bits, of a common rule. At O1, which is of float, and at O2
+/// and O3, which are of half, of one of level_rules.
 template <class Value, class Backend>
 ds::any_optimizer make_optimizer(ds::parameters<Value> const& parameters, any_rule const& rule,
                                  rate_schedule const& rate, double clip, Backend backend, opt_level level) {

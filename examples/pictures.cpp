@@ -13,6 +13,7 @@
 #include <descent/policies/rounding.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/lion.hpp>
+#include <descent/rules/rmsprop.hpp>
 #include <descent/rules/sgd.hpp>
 
 #include <algorithm>
@@ -38,8 +39,8 @@ constexpr double rates[] = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05
                             0.2,  0.5,  1,    2,    5,    10,   20,   50,   100};
 
 /// f(lr) returns a result and its final loss. Returns the best result.
-template <class F> auto best_of(bool searched, F f) {
-  auto best = f(1.);
+template <class F> auto best_of(bool searched, F f, double otherwise = 1) {
+  auto best = f(searched ? 1. : otherwise);
   if (!searched) return best.first;
   for (double lr : rates) {
     auto now = f(lr);
@@ -156,7 +157,9 @@ template <class Value, class... Ps> curve stall(std::string const& name, auto co
 }
 
 panel stalls(std::string const& name, auto const& rule) {
-  return {name, "step", axis::logarithmic,
+  return {name,
+          "step",
+          axis::logarithmic,
           {stall<float>("float", rule), stall<ds::bfloat16>("bfloat16, rounded to nearest", rule),
            stall<ds::bfloat16>("bfloat16, stochastic rounding", rule, ds::stochastic_rounding{1})}};
 }
@@ -173,7 +176,7 @@ void draw_rule(std::filesystem::path const& folder, shown_rule const& rule, data
   }
   training own;
   if (rule.on_network) {
-    own = best_of(rule.searched, [&](double lr) { return learn(data, rule.on_network, lr); });
+    own = best_of(rule.searched, [&](double lr) { return learn(data, rule.on_network, lr); }, rule.network_lr);
     std::printf("%-20s %-14s lr %-7g loss %.3g\n", rule.name.c_str(), "Digits", own.lr, own.losses.back());
   }
   std::fflush(stdout);
@@ -187,14 +190,24 @@ void draw_stochastic_rounding(std::filesystem::path const& folder) {
                                                                 stalls("lion, lr 0.0005", ds::lion{.lr = 5e-4})}));
 }
 
+void draw_together(std::filesystem::path const& folder) {
+  std::vector<pictures::together> rules{{"sgd", {}}, {"momentum", {}}, {"rmsprop", {}}, {"adam", {}}};
+  std::vector<starter> const starts{start_of(ds::sgd{}), start_of(ds::sgd{.momentum = 0.9}), start_of(ds::rmsprop{}),
+                                    start_of(ds::adam{})};
+  for (std::size_t k = 0; k < rules.size(); ++k)
+    for (surface const& s : surfaces())
+      rules[k].paths.push_back(best_of(true, [&](double lr) { return descend(s, starts[k], lr); }));
+  write_file(folder / "together.svg", pictures::draw_together(surfaces(), rules));
+}
+
 void run(std::vector<std::string> arguments) {
   std::vector<shown_rule> rules;
   for (auto part : {momentum_rules, adaptive_rules, layer_rules, free_rules, matrix_rules, around_rules})
     std::ranges::move(part(), std::back_inserter(rules));
-  std::string const rounding = "stochastic_rounding";
+  std::string const rounding = "stochastic_rounding", together = "together";
   std::vector<std::string> names;
   for (shown_rule const& rule : rules) names.push_back(rule.name);
-  names.push_back(rounding);
+  names.insert(names.end(), {rounding, together});
 
   if (arguments == std::vector<std::string>{"--list"}) {
     for (auto const& name : names) std::puts(name.c_str());
@@ -215,6 +228,7 @@ void run(std::vector<std::string> arguments) {
   for (shown_rule const& rule : rules)
     if (want(rule.name)) draw_rule(folder, rule, data, sgd);
   if (want(rounding)) draw_stochastic_rounding(folder);
+  if (want(together)) draw_together(folder);
 }
 
 }  // namespace

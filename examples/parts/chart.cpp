@@ -108,7 +108,8 @@ std::vector<double> x_ticks(panel const& p, range r, int parts) {
   if (p.across != x_axis::doubling) return round_numbers(r, parts);
   std::vector<double> ticks;
   double const every = std::ceil((r.high - r.low) / parts);
-  for (double power = std::ceil(r.low - 1e-9); power <= r.high + 1e-9; power += every) ticks.push_back(std::exp2(power));
+  for (double power = std::ceil(r.low - 1e-9); power <= r.high + 1e-9; power += every)
+    ticks.push_back(std::exp2(power));
   return ticks;
 }
 
@@ -249,8 +250,9 @@ std::string draw_panel(panel const& p, point offset, pens const& all, sizes cons
     for (auto const [x, y] : c.marks)
       svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" ", at_x(x), at_y(y)) + stroke(with, s.stroke) + "/>\n";
     for (auto const [x, low, high] : c.bars)
-      svg += format("<path d=\"M%.1f %.1fV%.1fm-2 0h4M%.1f %.1fh4\" stroke=\"%s\" stroke-opacity=\"0.5\" fill=\"none\"/>\n", at_x(x),
-                    at_y(low), at_y(high), at_x(x) - 2, at_y(low), colour_of(with));
+      svg += format(
+          "<path d=\"M%.1f %.1fV%.1fm-2 0h4M%.1f %.1fh4\" stroke=\"%s\" stroke-opacity=\"0.5\" fill=\"none\"/>\n",
+          at_x(x), at_y(low), at_y(high), at_x(x) - 2, at_y(low), colour_of(with));
     if (end && p.labelled) labels.push_back({c.name, with, *end, 0});
   }
 

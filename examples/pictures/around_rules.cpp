@@ -49,7 +49,8 @@ path esgd_walk(surface const& s) {
   walker w{s};
   using rule = std::variant<ds::sgd, ds::adam>;
   std::vector<rule> const rules{ds::sgd{.lr = 1e-3}, ds::adam{.lr = 0.05}};
-  ds::esgd_optimizer opt{w.parameters, rules, ds::esgd{.deviation = 0.2, .spread = 0.1, .seed = 1}};
+  ds::esgd_optimizer opt{w.parameters, rules,
+                         ds::esgd{.generations = 60, .deviation = 0.2, .annealing = 1, .spread = 0.1, .seed = 1}};
   path result{0, {w.here()}};
   point best = w.here();
   double least = std::numeric_limits<double>::infinity();
@@ -80,8 +81,8 @@ std::vector<shown_rule> around_rules() {
       around("lookahead", "sgd, momentum 0.9", momentum, ds::lookahead{}),
       around("gradient_ahead", "sgd, momentum 0.9", momentum, ds::gradient_ahead{}),
       around("noisy_sgd", "", ds::sgd{}, ds::gradient_noise{.seed = 1}),
-      {"lbfgs", false, {}, {}, {"max_iterations 100, max_evaluations 200"}, lbfgs_walk},
-      {"esgd", false, {}, {}, {"deviation 0.2, spread 0.1; 5 steps each"}, esgd_walk},
+      {"lbfgs", false, {}, {}, {"at most 100 iterations, 200 evaluations"}, lbfgs_walk},
+      {"esgd", false, {}, {}, {"deviation 0.2, no annealing; 5 steps"}, esgd_walk},
   };
 }
 

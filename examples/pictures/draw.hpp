@@ -31,4 +31,11 @@ struct notes { std::string surfaces{}, network{}; };
 std::string draw(std::string const& name, std::vector<surface> const& surfaces, std::vector<path> const& paths,
                  training const& own, training const& sgd, notes const& notes);
 
+/// A rule of several in one picture, with its path on each surface.
+struct together {
+  std::string name;
+  std::vector<path> paths;
+};
+std::string draw_together(std::vector<surface> const& surfaces, std::vector<together> const& rules);
+
 }  // namespace example::pictures

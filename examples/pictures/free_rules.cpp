@@ -19,16 +19,16 @@ namespace example::pictures {
 std::vector<shown_rule> free_rules() {
   return {
       noted(found("dog", ds::dog{.reps = 1e-2}, ds::dog{}), {"reps 0.01"}),
-      found("dowg", ds::dowg{}),
+      with_network_lr(found("dowg", ds::dowg{}), 0.3),
       noted(found("prodigy", ds::prodigy{.d0 = 1e-2}, ds::prodigy{}), {"d0 0.01"}),
       noted(found("dadapt_adamw", ds::dadapt_adamw{.d0 = 1e-2}, ds::dadapt_adamw{}), {"d0 0.01"}),
       searched("madgrad", ds::madgrad{}),
-      found("cocob", ds::cocob{}),
+      noted(found("cocob", ds::cocob{.alpha = 3}, ds::cocob{}), {"alpha 3"}),
       searched("schedule_free_sgd", ds::schedule_free_sgd{}),
       searched("schedule_free_adamw", ds::schedule_free_adamw{}),
       found("polyak", ds::polyak{}),
       found("momo", ds::momo{}),
-      noted(found("yellowfin", ds::yellowfin{.beta = 0.9, .first_lr = 0.01}, ds::yellowfin{}),
+      noted(searched("yellowfin", ds::yellowfin{.beta = 0.9, .first_lr = 0.01}, ds::yellowfin{}),
             {"beta 0.9, first_lr 0.01"}),
   };
 }

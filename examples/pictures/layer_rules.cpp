@@ -16,7 +16,8 @@ namespace example::pictures {
 std::vector<shown_rule> layer_rules() {
   return {
       searched("lars", ds::lars{}),
-      noted(searched("larc", ds::larc<ds::sgd>{}), {"around sgd", "around sgd"}),
+      noted(searched("larc", ds::larc<ds::sgd>{.trust = 0.1}, ds::larc<ds::sgd>{}),
+            {"around sgd, trust 0.1", "around sgd"}),
       searched("lamb", ds::lamb{}),
       noted(searched("layerwise", ds::layerwise<ds::adam>{}), {"around adam", "around adam"}),
       searched("novograd", ds::novograd{}),

@@ -46,7 +46,12 @@ struct shown_rule {
   notes settings{};  // settings that are not the defaults
   /// Replaces both starters for an algorithm that evaluates the loss itself. Only its paths are drawn.
   std::function<path(surface const&)> walk{};
+  double network_lr = 1;  // of a rule whose lr is not searched
 };
+inline shown_rule with_network_lr(shown_rule rule, double lr) {
+  rule.network_lr = lr;
+  return rule;
+}
 inline shown_rule noted(shown_rule rule, notes settings) {
   rule.settings = std::move(settings);
   return rule;
