@@ -66,7 +66,10 @@ std::string title_of(options const& o) { return (o.compared == "optimizer" ? "" 
 std::string draw_runs(std::vector<options> const& options_of, dataset const& data, std::vector<history> const& runs) {
   bool const alone = runs.size() == 1;
   panel loss{alone ? "loss" : "training loss", "epoch", axis::logarithmic, {}};
-  panel accuracy{alone ? "accuracy, %" : "test accuracy, %", "epoch", axis::nines, {}};
+  panel accuracy{std::string(alone ? "accuracy" : "test accuracy") + ", % (axis: logarithm of the error)",
+                 "epoch",
+                 axis::nines,
+                 {}};
   panel rate{"learning rate", "epoch", alone ? axis::linear : axis::logarithmic, {}};
 
   for (std::size_t k = 0; k < runs.size(); ++k) {
