@@ -122,10 +122,10 @@ template <class Device, class Comm> void run_rank(Comm& comm, std::vector<std::s
     return;
   }
   if (!o.save.empty() || !o.resume.empty()) fail("--save, --every and --resume are options of train only");
+  if (o.level != opt_level::none) fail("--level is an option of train only");
   if (o.storage != precision::float_) fail("--precision must be float on several ranks, is " + to_string(o.storage));
   if (r.policy == "single" && comm.size() > 1)
     fail("--policy single is for one rank, there are " + std::to_string(comm.size()));
-  if (o.level != opt_level::none) fail("--level is an option of train only");
   if (!o.values.empty() || o.optimizers.size() > 1) fail("--compare is an option of train only");
   if (!std::holds_alternative<ds::adamw>(o.optimizers[0].rule))
     fail("the optimizer must be adamw on several ranks, is " + example::quoted(o.optimizers[0].label));
