@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
         if (k < 1000) return;
         panel.curves.push_back({name, {}});
         for (double t = 0; auto f : loss)
-          if (t++ < 1500) panel.curves.back().points.push_back({t, f});
+          if (t++ < 1000) panel.curves.back().points.push_back({t, f});
       };
       double worst = 0;
       for (int i : {0, 1, 2}) {

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
-#include <ranges>
 #include <utility>
 
 namespace example {
@@ -193,8 +192,8 @@ void spread(std::vector<end_label>& labels, double distance, double top, double 
   for (auto const& b : blocks)
     for (double k = 0; k < b.count; ++k) (label++)->y = first(b) + distance * k;
   for (double low = top; auto& l : labels) l.y = std::max(l.y, low), low = l.y + distance;
-  for (double high = bottom; auto& l : std::ranges::reverse_view(labels))
-    l.y = std::min(l.y, high), high = l.y - distance;
+  double high = bottom;
+  for (auto l = labels.rbegin(); l != labels.rend(); ++l) l->y = std::min(l->y, high), high = l->y - distance;
 }
 
 double label_room(panel const& p, sizes const& s) {
