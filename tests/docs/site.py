@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""Builds the documentation as a web site with search, and checks its links.
+
+usage: site.py project-root folder     writes folder/index.html; folder.venv gets MkDocs from PyPI at the first run
+
+The pages are README.md and all Markdown of docs/ and examples/, where they are in the project. A source file that a page
+links to becomes a page with its code. The API reference is that of reference.py, the lab that of examples/lab/build.py
+if there is a compiler for it. The menus follow docs/index.md and docs/learn/README.md. Nothing is loaded from the
+network, and a browser needs no server: folder/index.html can be opened as a file. A link or an anchor that does not exist
+in the result is an error, and so is a search that does not find a word that it must find. Without PyPI the exit status
+is 77.
+
+MkDocs' own theme needs 15 packages (8 seconds to install), Material for MkDocs 28. Python-Markdown differs from what
+GitHub renders; `adapted` has the differences that occur here."""
+import fcntl
+import html.parser
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import venv
+
+requirements = ["mkdocs==1.6.1", "pygments==2.21.0"]
+must_find = {"adamw": "docs/optimizers.html#adamw", "loss scale": "docs/mixed_precision.html#loss-scale",
+             "YellowFin": "docs/optimizers.html#yellowfin", "clip_norm": "reference/policies.html#clip_norm"}
+languages = {".cu": "cuda", ".cuh": "cuda", ".hpp": "c++", ".cpp": "c++", ".h": "c", ".py": "python", ".sh": "sh",
+             ".build": "meson", ".js": "js", ".css": "css", ".html": "html"}
+as_they_are = {".svg", ".png", ".csv", ".json", ".jsonl"}
+
+
+def skip(why):
+    print("skipped:", why)
+    sys.exit(77)
+
+
+def python_with_mkdocs(home):
+    """The Python of the virtual environment `home`, which is made unless a run before has done so."""
+    done = home / "installed"
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with open(home.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if done.exists() and done.read_text(encoding="utf-8").split() == requirements:
+            return home / "bin" / "python"
+        try:
+            venv.create(home, clear=True, with_pip=True)
+            subprocess.run([home / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check",
+                            "--retries", "1", "--timeout", "20", *requirements],
+                           stderr=subprocess.PIPE, text=True, check=True, timeout=600)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            skip(f"there is no MkDocs, and it cannot be installed: {error}")
+        except subprocess.CalledProcessError as error:
+            skip(f"there is no MkDocs, and pip cannot install {' '.join(requirements)}:\n{error.stderr}")
+        done.write_text("\n".join(requirements), encoding="utf-8")
+        return home / "bin" / "python"
+
+
+class Pages:
+    """The Markdown that MkDocs gets, in the folder `to`."""
+
+    def __init__(self, root, to):
+        self.root, self.to, self.sources = root, to, set()
+        pages = [root / "README.md", *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md")]
+        self.documents = sorted(page.relative_to(root) for page in pages)
+        for page in self.documents:
+            self.write(page, self.adapted(page))
+        done = set()
+        while self.sources - done:  # the page of a folder links to more files
+            for path in self.sources - done:
+                done.add(path)
+                self.write_source(path)
+
+    def write(self, path, text):
+        path = self.to / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def link(self, page, link):
+        """The link in the site's pages. Files without Markdown are pages of their own."""
+        if re.match(r"[a-z]+:|#", link):
+            return link
+        path, mark, anchor = link.partition("#")
+        target = pathlib.Path(os.path.relpath((self.root / page).parent / urllib.parse.unquote(path), self.root))
+        if target.suffix == ".md":
+            return link
+        if (self.root / target).is_dir():
+            if not (self.root / target / "README.md").exists():
+                self.sources.add(target)
+                return path.rstrip("/") + "/index.md"
+            return path.rstrip("/") + "/README.md" + mark + anchor
+        if target.suffix in as_they_are:
+            (self.to / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self.root / target, self.to / target)
+            return path
+        self.sources.add(target)
+        return path + ".md"
+
+    def adapted(self, page):
+        """A page as Python-Markdown needs it: a blank line before lists and tables, one word behind ```, code in a list as
+        an indented block, Markdown inside of <details>. Comments are left out."""
+        out, fence = [], None
+        for line in (self.root / page).read_text(encoding="utf-8").splitlines():
+            if found := re.match(r"( *)```(\S*)", line):
+                if fence is not None:
+                    fence = None
+                    out.append("" if found[1] else "```")
+                else:
+                    fence = found[1]
+                    out += ["", "        :::" + (found[2] or "text")] if fence else ["```" + found[2]]
+            elif fence is not None:
+                out.append("        " + line[len(fence):] if fence else line)
+            elif not re.fullmatch(r"<!--.*-->", line):
+                before = out[-1] if out else ""
+                starts = re.match(r"(- |\d+\. |\|)", line)
+                if starts and before and not before.startswith((" ", starts[1][-1:] if line[0] == "|" else line[0])):
+                    out += [""] * (not re.match(r"\d+\. ", before))
+                out.append(self.linked(page, line.replace("<details>", '<details markdown="1">')))
+            elif out and out[-1]:
+                out.append("")
+        return "\n".join(out) + "\n"
+
+    def linked(self, page, line):
+        code = []  # in code, `[](auto x)` is no link
+        line = re.sub(r"`[^`]*`", lambda m: f"\0{code.append(m[0]) or len(code) - 1}\0", line)
+        line = re.sub(r"(\]\(<?)([^)<> ]+)(>?\))", lambda m: m[1] + self.link(page, m[2]) + m[3], line)
+        line = re.sub(r'((?:href|src)=")([^"]+)', lambda m: m[1] + self.link(page, m[2]), line)
+        return re.sub(r"\0(\d+)\0", lambda m: code[int(m[1])], line)
+
+    def write_source(self, path):
+        whole = self.root / path
+        if whole.is_dir():
+            names = sorted(child.name + "/" * child.is_dir() for child in whole.iterdir())
+            lines = [f"- [{name}]({self.link(path / 'index.md', name)})" for name in names]
+            self.write(path / "index.md", f"# {path}\n\n" + "\n".join(lines) + "\n")
+        else:
+            code, bar = whole.read_text(encoding="utf-8").rstrip("\n"), "~" * 12
+            language = languages.get(path.suffix, "text")
+            self.write(f"{path}.md", f"# {path.name}\n\n`{path}`\n\n{bar}{language}\n{code}\n{bar}\n")
+
+    def menus(self, reference, lab):
+        """For each section of docs/index.md its pages, each page once."""
+        seen, menu = set(), [{"descent": "README.md"}]
+
+        def entries(page, text, within=""):
+            for title, link in re.findall(r"\[([^]]+)\]\(([^)#\s]+\.md)\)", text):
+                path = os.path.normpath(os.path.join(os.path.dirname(page), link))
+                if path not in seen and path.startswith(within) and pathlib.Path(path) in self.documents:
+                    seen.add(path)
+                    yield {title[0].upper() + title[1:]: path}
+
+        def read(path):
+            return (self.root / path).read_text(encoding="utf-8")
+
+        seen.update(["README.md", "docs/index.md", "docs/learn/README.md"])
+        learn = [{"The course": "docs/learn/README.md"},
+                 *entries("docs/learn/README.md", read("docs/learn/README.md"), "docs/learn")]
+        menu.append({"Learn": learn})
+        seen.update(str(path) for path in self.documents if str(path).startswith("docs/learn/"))
+        for section in re.split(r"^## ", read("docs/index.md"), flags=re.M)[1:]:
+            title, _, text = section.partition("\n")
+            pages = list(entries("docs/index.md", text))
+            menu += [{title: pages}] if pages else []
+        rest = [str(path) for path in self.documents if str(path) not in seen]
+        more = [{"All pages by reader": "docs/index.md"}, *rest]
+        return [*menu, {"More": more}, {"Reference": reference}, {"Lab": lab}]
+
+
+class Reader(html.parser.HTMLParser):
+    """The links and the anchors of a page, and for a page of the reference its entries: anchor, title, text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.anchors, self.entries, self.titled = [], {"", "top"}, [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.anchors |= {value for name, value in attrs if name in ("id", "name") and value}
+        self.links += [value for name, value in attrs if name in ("href", "src") and value]
+        if tag == "a" and "id" in attributes and "." not in attributes["id"]:
+            self.entries.append([attributes["id"], ""])
+
+    def handle_data(self, data):
+        if self.entries:
+            self.entries[-1][1] += data
+
+
+def wrong_links(site):
+    """Links of the built pages to what does not exist in the site."""
+    pages = {path: Reader(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    count = 0
+    for path, page in sorted(pages.items()):
+        if path.name in ("lab.html", "404.html"):  # the lab's are in its script, and the server decides where 404 is
+            continue
+        for link in page.links:
+            address, _, anchor = link.partition("#")
+            address = address.partition("?")[0]
+            if re.match(r"[a-z]+:", link):
+                continue
+            count += 1
+            target = pathlib.Path(os.path.normpath(path.parent / urllib.parse.unquote(address))) if address else path
+            if not target.is_file():
+                yield f"{path.relative_to(site)}: {link} does not exist"
+            elif target in pages and urllib.parse.unquote(anchor) not in pages[target].anchors:
+                yield f"{path.relative_to(site)}: {link}: there is no such anchor"
+    print(f"{len(pages)} pages, {count} links")
+    if count < 5000:
+        yield f"only {count} links"
+
+
+def github_name(text, _):
+    return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+
+
+search_script = """// Searches in the page itself, so that it also works without a server. MkDocs' own script needs one.
+(function () {
+  var input = document.getElementById('mkdocs-search-query'), list = document.getElementById('mkdocs-search-results');
+  var index, pages = {};
+  function load(name, then) {
+    var script = document.createElement('script');
+    script.src = base_url + '/search/' + name;
+    script.onload = then;
+    document.head.append(script);
+  }
+  function node(tag, text, parent) {
+    var made = parent.appendChild(document.createElement(tag));
+    made.textContent = text;
+    return made;
+  }
+  function excerpt(text, word) {
+    var at = Math.max(0, text.toLowerCase().indexOf(word.toLowerCase()) - 80);
+    return (at ? '\\u2026 ' : '') + text.slice(at, at + 240) + (at + 240 < text.length ? ' \\u2026' : '');
+  }
+  function search() {
+    var words = lunr.tokenizer(input.value).map(String).filter(Boolean);
+    list.replaceChildren();
+    if (!words.length || input.value.length < 2) return;
+    var found = index.query(function (query) {
+      words.forEach(function (word) {
+        query.term(word, {boost: 10, presence: lunr.Query.presence.REQUIRED, usePipeline: true,
+          wildcard: lunr.Query.wildcard.NONE});
+      });
+    });
+    if (!found.length) found = index.query(function (query) {
+      words.forEach(function (word) { query.term(word, {wildcard: lunr.Query.wildcard.TRAILING, usePipeline: false}); });
+    });
+    if (!found.length) node('p', list.dataset.noResultsText || 'No results found', list);
+    found.slice(0, 40).forEach(function (one) {
+      var page = pages[one.ref], article = node('article', '', list), title = node('h3', '', article);
+      node('a', page.title, title).href = base_url + '/' + page.location;
+      node('small', page.of || '', article);
+      node('p', excerpt(page.text, words[0]), article);
+    });
+  }
+  function start() {
+    if (index) return search();
+    load('lunr.js', function () {
+      load('search_index.js', function () {
+        index = build_index(search_pages);
+        search_pages.forEach(function (page) { pages[page.location] = page; });
+        search();
+      });
+    });
+  }
+  input.addEventListener('input', start);
+  input.addEventListener('focus', start);
+})();
+"""
+build_index = """function build_index(pages) {
+  lunr.tokenizer.separator = /[^\\w.]+|\\.(?!\\d)/;
+  return lunr(function () {
+    this.ref('location'), this.field('title', {boost: 10}), this.field('text');
+    pages.forEach(function (page) { this.add(page); }, this);
+  });
+}
+"""
+
+
+def write_search(site):
+    """MkDocs' index without the pages of source files and with the reference's entries, and the script that uses it."""
+    with open(site / "search/search_index.json", encoding="utf-8") as file:
+        pages = json.load(file)["docs"]
+    documents = re.compile(r"(index|(docs|examples)/[^.]*)\.html")  # a source file's page has its suffix in its name
+    pages = [page for page in pages if documents.match(page["location"] or "index.html")]
+    titles = {page["location"]: page["title"] for page in pages if "#" not in page["location"]}
+    for page in pages:
+        page["of"] = titles.get(page["location"].partition("#")[0], "") if "#" in page["location"] else ""
+    for path in sorted((site / "reference").glob("*.html")):
+        for name, text in Reader(path.read_text(encoding="utf-8")).entries:
+            location = f"reference/{path.name}#{name}"
+            pages.append({"location": location, "title": name, "text": " ".join(text.split()), "of": "API reference"})
+    for name in ("search_index.json", "worker.js"):
+        (site / "search" / name).unlink()
+    script = f"var search_pages = {json.dumps(pages, ensure_ascii=False)};\n{build_index}"
+    (site / "search/search_index.js").write_text(script, encoding="utf-8")
+    (site / "search/main.js").write_text(search_script, encoding="utf-8")
+    return pages
+
+
+def unfound(site, pages):
+    """What the search must find and does not: with node by the page's own index, else by looking into the pages."""
+    node = shutil.which("node")
+    for words, expected in must_find.items():
+        if node:
+            script = (f"const fs = require('fs'), lunr = require({json.dumps(str(site / 'search/lunr.js'))});"
+                      f"eval(fs.readFileSync({json.dumps(str(site / 'search/search_index.js'))}, 'utf8') + "
+                      f"';globalThis.found = build_index(search_pages).search({json.dumps(words)})');"
+                      "console.log(found.slice(0, 10).map(x => x.ref).join(' '))")
+            found = subprocess.run([node, "-e", script], capture_output=True, text=True, check=True).stdout.split()
+        else:
+            found = [page["location"] for page in pages if words.lower() in (page["title"] + page["text"]).lower()]
+        if expected not in found:
+            yield f"searching {words} does not find {expected} but {' '.join(found)}"
+
+
+style = """
+pre { padding: .6em .8em; overflow-x: auto; border-radius: 6px; background: var(--bs-tertiary-bg); }
+pre code { white-space: pre; overflow-wrap: normal; padding: 0; background: none; border: 0; color: inherit; }
+code { overflow-wrap: anywhere; }
+table { display: block; overflow-x: auto; max-width: 100%; }
+img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
+details { border: 1px solid var(--bs-border-color); border-radius: 6px; padding: .4em 1em; margin: 1em 0; }
+summary { cursor: pointer; font-weight: 600; }
+h1, h2, h3, h4 { overflow-wrap: anywhere; }
+article small { color: var(--bs-secondary-color); }
+.dropdown-menu { max-height: 80vh; overflow-y: auto; }
+@media print { .navbar, .bs-sidebar, footer { display: none !important; } }
+"""
+
+
+def build(root, site):
+    """Everything in an environment that has MkDocs."""
+    # pylint: disable=import-outside-toplevel
+    import logging
+
+    from mkdocs.commands.build import build as build_pages
+    from mkdocs.config import load_config
+    from pygments.formatters import HtmlFormatter
+
+    tools = root / "tests/docs/reference.py", root / "examples/lab/build.py"
+    with tempfile.TemporaryDirectory() as folder:
+        staged = pathlib.Path(folder) / "pages"
+        pages = Pages(root, staged)
+        subprocess.run([sys.executable, tools[0], root, staged / "reference"], check=True)
+        for path in (staged / "reference").glob("*.html"):
+            text = path.read_text(encoding="utf-8")
+            path.write_text(text.replace("<nav>", "<nav><a href='../index.html'>descent</a> ", 1), encoding="utf-8")
+        made = subprocess.run([sys.executable, tools[1], root, staged / "lab.html"], capture_output=True, text=True,
+                              check=False)
+        if made.returncode:
+            print("without the lab:", (made.stderr.strip().splitlines() or ["?"])[-1])
+        light, dark = (HtmlFormatter(style=name).get_style_defs(f"[data-bs-theme={theme}] .codehilite")
+                       for name, theme in (("default", "light"), ("github-dark", "dark")))
+        colours = re.sub(r"^.*(background|line-height|linenos|\.hll).*$", "", light + "\n" + dark, flags=re.M)
+        pages.write("site.css", style + colours)
+        settings = pathlib.Path(folder) / "mkdocs.yml"
+        settings.touch()
+        config = load_config(
+            config_file=str(settings), docs_dir=str(staged), site_dir=str(site),
+            site_name="descent", use_directory_urls=False, strict=True, extra_css=["site.css"],
+            theme={"name": "mkdocs", "highlightjs": False, "color_mode": "auto", "user_color_mode_toggle": True,
+                   "navigation_depth": 3},
+            nav=pages.menus("reference/index.html", "lab.html" if made.returncode == 0 else "examples/README.md"),
+            not_in_nav="*", plugins=["search"], validation={"anchors": "warn", "unrecognized_links": "warn"},
+            markdown_extensions=["tables", "fenced_code", "md_in_html", "sane_lists",
+                                 {"codehilite": {"guess_lang": False}},
+                                 {"toc": {"slugify": github_name, "toc_depth": "2-3"}}])
+        logging.basicConfig(level=logging.WARNING, format="%(message)s")
+        build_pages(config)
+    found = write_search(site)
+    return [*wrong_links(site), *unfound(site, found)]
+
+
+def main():
+    root, site = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    if sys.argv[3:] != ["inside"]:
+        python = python_with_mkdocs(site.with_name(site.name + ".venv"))
+        sys.exit(subprocess.run([python, __file__, root, site, "inside"], check=False).returncode)
+    start = time.perf_counter()
+    problems = build(root, site)
+    print(f"{site / 'index.html'}: {time.perf_counter() - start:.0f} s, {len(problems)} problems", *problems, sep="\n")
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
