@@ -112,7 +112,8 @@ style = """
 body { max-width: 62em; margin: 2em auto; padding: 0 1em; font: 16px/1.45 sans-serif; color-scheme: light dark }
 pre, code { font: 14px/1.4 monospace } pre { background: #8882; padding: .4em .7em; overflow-x: auto; margin: .6em 0 }
 pre.formula { background: none } p { margin: .4em 0 } a { text-decoration: none } h2, h3, h4 { margin: 1.6em 0 .2em }
-.l4, .l5 { margin-left: 1.5em } td { padding: .1em .8em .1em 0; vertical-align: top } nav a { margin-right: .8em }
+.l4, .l5 { margin-left: 1.5em } nav a { margin-right: .8em }
+td { padding: .1em .8em .1em 0; vertical-align: top; overflow-wrap: anywhere }
 """
 
 
@@ -124,6 +125,7 @@ def write(out, name, title, body):
     nav = " ".join(f"<a href='{name_of(folder)}'>{role[0]}</a>" for folder, role in roles.items())
     with open(os.path.join(out, name), "w", encoding="utf-8") as file:
         file.write(f"<!DOCTYPE html>\n<html lang=en><meta charset=utf-8><title>descent: {title}</title>\n"
+                   "<meta name=viewport content='width=device-width, initial-scale=1'>\n"
                    f"<style>{style}</style>\n<nav><a href='index.html'>Index</a> {nav}</nav>\n"
                    f"<h1>{title}</h1>\n{body}</html>\n")
 

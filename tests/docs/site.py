@@ -5,17 +5,19 @@
 
 usage: site.py project-root folder     writes folder/index.html; folder.venv gets MkDocs from PyPI at the first run
 
-The pages are README.md and all Markdown of docs/ and examples/, where they are in the project. A source file that a page
-links to becomes a page with its code. The API reference is that of reference.py, the lab that of examples/lab/build.py
-if there is a compiler for it. The menus follow docs/index.md and docs/learn/README.md. Nothing is loaded from the
-network, and a browser needs no server: folder/index.html can be opened as a file. A link or an anchor that does not exist
-in the result is an error, and so is a search that does not find a word that it must find. Without PyPI the exit status
-is 77.
+The pages are README.md and all Markdown of docs/ and examples/, where they are in the project. A source file that a
+page links to becomes a page with its code. The API reference is that of reference.py, the lab that of
+examples/lab/build.py if there is a compiler for it. The menus follow docs/index.md and docs/learn/README.md. Nothing is
+loaded from the network, and a browser needs no server: folder/index.html can be opened as a file. A link or an anchor
+that does not exist in the result is an error, and so is a search that does not find what it must find. Without PyPI the
+exit status is 77.
 
 MkDocs' own theme needs 15 packages (8 seconds to install), Material for MkDocs 28. Python-Markdown differs from what
 GitHub renders; `adapted` has the differences that occur here."""
+import concurrent.futures
 import fcntl
 import html.parser
+import importlib.util
 import json
 import os
 import pathlib
@@ -103,8 +105,8 @@ class Pages:
         return path + ".md"
 
     def adapted(self, page):
-        """A page as Python-Markdown needs it: a blank line before lists and tables, one word behind ```, code in a list as
-        an indented block, Markdown inside of <details>. Comments are left out."""
+        """A page as Python-Markdown needs it: a blank line before lists and tables, one word behind ```, code in a list
+        as an indented block, Markdown inside of <details>. Comments are left out."""
         out, fence = [], None
         for line in (self.root / page).read_text(encoding="utf-8").splitlines():
             if found := re.match(r"( *)```(\S*)", line):
@@ -166,7 +168,8 @@ class Pages:
         for section in re.split(r"^## ", read("docs/index.md"), flags=re.M)[1:]:
             title, _, text = section.partition("\n")
             pages = list(entries("docs/index.md", text))
-            menu += [{title: pages}] if pages else []
+            short = title.split(" and ")[0].split()[-1].capitalize()  # all titles fit into one line
+            menu += [{short: pages}] if pages else []
         rest = [str(path) for path in self.documents if str(path) not in seen]
         more = [{"All pages by reader": "docs/index.md"}, *rest]
         return [*menu, {"More": more}, {"Reference": reference}, {"Lab": lab}]
@@ -219,8 +222,22 @@ def github_name(text, _):
     return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
 
 
+def give_sizes(site):
+    """Width and height for each picture, so that a page does not move below an anchor while they load."""
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+
+        def sized(image, page=path):
+            picture = page.parent / urllib.parse.unquote(image[2])
+            box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.read_text(encoding="utf-8")[:1000])
+            return f'{image[1]}{image[2]}" width="{box[1]}" height="{box[2]}"' if box else image[0]
+        with_sizes = re.sub(r'(<img [^>]*src=")([^":]+\.svg)"', sized, text) if path.name != "lab.html" else text
+        if with_sizes != text:
+            path.write_text(with_sizes, encoding="utf-8")
+
+
 search_script = """// Searches in the page itself, so that it also works without a server. MkDocs' own script needs one.
-(function () {
+document.addEventListener('DOMContentLoaded', function () {
   var input = document.getElementById('mkdocs-search-query'), list = document.getElementById('mkdocs-search-results');
   var index, pages = {};
   function load(name, then) {
@@ -249,7 +266,9 @@ search_script = """// Searches in the page itself, so that it also works without
       });
     });
     if (!found.length) found = index.query(function (query) {
-      words.forEach(function (word) { query.term(word, {wildcard: lunr.Query.wildcard.TRAILING, usePipeline: false}); });
+      words.forEach(function (word) {
+        query.term(word, {wildcard: lunr.Query.wildcard.TRAILING, usePipeline: false});
+      });
     });
     if (!found.length) node('p', list.dataset.noResultsText || 'No results found', list);
     found.slice(0, 40).forEach(function (one) {
@@ -271,7 +290,7 @@ search_script = """// Searches in the page itself, so that it also works without
   }
   input.addEventListener('input', start);
   input.addEventListener('focus', start);
-})();
+});
 """
 build_index = """function build_index(pages) {
   lunr.tokenizer.separator = /[^\\w.]+|\\.(?!\\d)/;
@@ -324,12 +343,17 @@ style = """
 pre { padding: .6em .8em; overflow-x: auto; border-radius: 6px; background: var(--bs-tertiary-bg); }
 pre code { white-space: pre; overflow-wrap: normal; padding: 0; background: none; border: 0; color: inherit; }
 code { overflow-wrap: anywhere; }
+td code { overflow-wrap: normal; }
+.bs-sidebar:not(:has(li)) { display: none; }
 table { display: block; overflow-x: auto; max-width: 100%; }
 img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
 details { border: 1px solid var(--bs-border-color); border-radius: 6px; padding: .4em 1em; margin: 1em 0; }
 summary { cursor: pointer; font-weight: 600; }
 h1, h2, h3, h4 { overflow-wrap: anywhere; }
 article small { color: var(--bs-secondary-color); }
+.navbar-nav > li:first-child > a[href$="index.html"] { display: none; }  /* the name of the site is that link */
+[rel=prev], [rel=next] { font-size: 0; }
+[rel=prev] i, [rel=next] i { font-size: 1rem; }
 .dropdown-menu { max-height: 80vh; overflow-y: auto; }
 @media print { .navbar, .bs-sidebar, footer { display: none !important; } }
 """
@@ -344,18 +368,20 @@ def build(root, site):
     from mkdocs.config import load_config
     from pygments.formatters import HtmlFormatter
 
-    tools = root / "tests/docs/reference.py", root / "examples/lab/build.py"
-    with tempfile.TemporaryDirectory() as folder:
+    spec = importlib.util.spec_from_file_location("lab", root / "examples/lab/build.py")
+    lab = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(lab)
+    clang = lab.compiler()
+    if not clang:
+        print("without the lab: there is no clang++-14 for wasm32-wasi")
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as threads:
+        lab_page = threads.submit(lab.page, root, clang) if clang else None  # waits for the compiler
         staged = pathlib.Path(folder) / "pages"
         pages = Pages(root, staged)
-        subprocess.run([sys.executable, tools[0], root, staged / "reference"], check=True)
+        subprocess.run([sys.executable, root / "tests/docs/reference.py", root, staged / "reference"], check=True)
         for path in (staged / "reference").glob("*.html"):
             text = path.read_text(encoding="utf-8")
             path.write_text(text.replace("<nav>", "<nav><a href='../index.html'>descent</a> ", 1), encoding="utf-8")
-        made = subprocess.run([sys.executable, tools[1], root, staged / "lab.html"], capture_output=True, text=True,
-                              check=False)
-        if made.returncode:
-            print("without the lab:", (made.stderr.strip().splitlines() or ["?"])[-1])
         light, dark = (HtmlFormatter(style=name).get_style_defs(f"[data-bs-theme={theme}] .codehilite")
                        for name, theme in (("default", "light"), ("github-dark", "dark")))
         colours = re.sub(r"^.*(background|line-height|linenos|\.hll).*$", "", light + "\n" + dark, flags=re.M)
@@ -367,14 +393,20 @@ def build(root, site):
             site_name="descent", use_directory_urls=False, strict=True, extra_css=["site.css"],
             theme={"name": "mkdocs", "highlightjs": False, "color_mode": "auto", "user_color_mode_toggle": True,
                    "navigation_depth": 3},
-            nav=pages.menus("reference/index.html", "lab.html" if made.returncode == 0 else "examples/README.md"),
-            not_in_nav="*", plugins=["search"], validation={"anchors": "warn", "unrecognized_links": "warn"},
+            nav=pages.menus("reference/index.html", "lab.html" if clang else "examples/README.md"),
+            not_in_nav="*", plugins=["search"],
+            validation={"nav": {"not_found": "ignore"}, "links": {"anchors": "warn", "unrecognized_links": "warn"}},
             markdown_extensions=["tables", "fenced_code", "md_in_html", "sane_lists",
                                  {"codehilite": {"guess_lang": False}},
                                  {"toc": {"slugify": github_name, "toc_depth": "2-3"}}])
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
         build_pages(config)
+        if lab_page:
+            (site / "lab.html").write_text(lab_page.result(), encoding="utf-8")
+    give_sizes(site)
     found = write_search(site)
+    colours = site / "js/darkmode.js"  # expects the style sheets of highlight.js
+    colours.write_text(re.sub(r"^.*hljs.*\n", "", colours.read_text(encoding="utf-8"), flags=re.M), encoding="utf-8")
     return [*wrong_links(site), *unfound(site, found)]
 
 
