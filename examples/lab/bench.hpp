@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "network.hpp"
 #include "surfaces.hpp"
 
 #include <descent/core/precision.hpp>
@@ -19,9 +20,10 @@
 #include <cstddef>
 #include <cstdint>
 
-/// A run of one rule on a surface of two parameters. It repeats what update_packet in detail/step/packet.hpp and the
-/// controller do for one tensor of two elements, with storage types that are chosen at run time. All arithmetic is that
-/// of the library. tests/learn/lab_native.cpp compares it with ds::optimizer.
+/// A run of one rule on a surface of two parameters, or on the network of network.hpp. It repeats what update_packet in
+/// detail/step/packet.hpp and the controller do for one tensor of two elements or for the four of the network, with
+/// storage types that are chosen at run time. All arithmetic is that of the library; only sums are added element by
+/// element. tests/learn/lab_native.cpp compares it with ds::optimizer.
 namespace lab {
 
 namespace ds = descent;
@@ -31,7 +33,7 @@ namespace ds = descent;
   setting(surface) setting(condition) setting(angle) setting(noise) setting(seed) setting(size) setting(x) setting(y) \
       setting(steps) setting(schedule) setting(schedule_steps) setting(schedule_factor) setting(clip) setting(values) \
           setting(gradients) setting(states) setting(master) setting(random) setting(scale) setting(scale_init)       \
-              setting(scale_interval)
+              setting(scale_interval) setting(batch)
 struct settings {
 #define LAB_MEMBER(name) double name;
   LAB_SETTINGS(LAB_MEMBER)
@@ -43,11 +45,12 @@ enum schedule { constant, warmup, cosine, warmup_cosine, stairs };
 enum scaling { no_scale, dynamic_scale, static_scale };
 enum skipped { applied, bad_gradient, bad_terms };
 
-// What the caller gets for each call of step(); the first record is the start. 0: x, 1: y.
+// What the caller gets for each call of step(); the first record is the start. 0: x, 1: y, or two of the network's
+// weights. `loss` is that of the surface or of the network's test images, `batch_loss` that of the mini-batch.
 #define LAB_RECORD(entry)                                                                                              \
   entry(value0) entry(value1) entry(loss) entry(gradient0) entry(gradient1) entry(stored0) entry(stored1) entry(lr)    \
       entry(norm) entry(clip) entry(scale) entry(skipped) entry(updates) entry(master0) entry(master1) entry(average0) \
-          entry(average1) entry(asked0) entry(asked1)
+          entry(average1) entry(asked0) entry(asked1) entry(batch_loss) entry(accuracy)
 struct record {
 #define LAB_MEMBER(name) double name;
   LAB_RECORD(LAB_MEMBER)
@@ -58,6 +61,8 @@ struct record {
 inline constexpr std::size_t most_steps = 2000;
 inline settings now;
 inline record records[most_steps + 1];
+/// Means of absolute values over each tensor of the network: weights, gradients, stored steps, members of the state.
+inline double layers[most_steps + 1][8][network::tensors];
 inline unsigned used_slots;  // of the last run: bit j is set if member j of the state is stored
 
 inline float rounded(int format, float x) {
@@ -85,65 +90,99 @@ class bench {
   explicit bench(double lr, std::size_t slots) : lr_(lr), slots_(slots) {
     if (int(now.scale) == dynamic_scale) scale_ = scaler().start();
     if (int(now.scale) == static_scale) scale_.scale = float(now.scale_init);
-    value_[0] = master_[0] = rounded(int(now.values), float(now.x));
-    value_[1] = master_[1] = rounded(int(now.values), float(now.y));
+    for (int i = 0; i < n_; ++i) {
+      float const first = reads_digits() ? network::initial(i, std::uint64_t(now.seed)) : float(i ? now.y : now.x);
+      value_[i] = master_[i] = rounded(int(now.values), first);
+    }
   }
   virtual ~bench() = default;
 
   record look() const {
     record r{};
-    double gradient[2];
-    r.value0 = value_[0], r.value1 = value_[1];
-    r.loss = surface(gradient);
+    int const a = watched(0), b = watched(1);
+    r.value0 = value_[a], r.value1 = value_[b];
+    if (reads_digits()) {
+      r.loss = now.size * network::test(value_, r.accuracy);
+    } else {
+      double gradient[2];
+      r.loss = surface(gradient);
+    }
     r.scale = scale_.scale, r.clip = 1, r.updates = double(t_), r.lr = scheduled(lr_, t_);
-    r.master0 = master_[0], r.master1 = master_[1];
-    r.average0 = average(0), r.average1 = average(1);
+    r.master0 = master_[a], r.master1 = master_[b];
+    r.average0 = average(a), r.average1 = average(b);
     for (std::size_t j = 0; j < slots_; ++j)
-      for (int i = 0; i < 2; ++i) r.state[j][i] = slot_[j][i];
+      for (int i = 0; i < 2; ++i) r.state[j][i] = slot_[j][watched(i)];
     return r;
   }
 
   /// The backward pass and the step.
   record step() {
-    double exact[2];
-    double loss = surface(exact);
-    if (now.noise > 0) {
-      float z[8];
-      ds::detail::normals(z, std::uint64_t(now.seed), calls_, 0);
-      for (int i = 0; i < 2; ++i) {
-        exact[i] += now.size * now.noise * double(z[i]);
-        loss += now.size * now.noise * double(z[i]) * double(value_[i]);
+    double exact[most] = {}, loss, norm_sum = 0;
+    if (reads_digits()) {
+      int const batch = int(now.batch) > 0 ? int(now.batch) : 1;
+      loss = now.size * network::batch(value_, std::uint64_t(now.seed), calls_, batch, exact);
+      for (double& one : exact) one *= now.size;
+    } else {
+      double gradient[2];
+      loss = surface(gradient);
+      exact[0] = gradient[0], exact[1] = gradient[1];
+      if (now.noise > 0) {
+        float z[8];
+        ds::detail::normals(z, std::uint64_t(now.seed), calls_, 0);
+        for (int i = 0; i < 2; ++i) {
+          exact[i] += now.size * now.noise * double(z[i]);
+          loss += now.size * now.noise * double(z[i]) * double(value_[i]);
+        }
       }
     }
     ++calls_;
-    float g[2];
-    for (int i = 0; i < 2; ++i) g[i] = rounded(int(now.gradients), float(double(scale_.scale) * exact[i]));
-    double const scale = scale_.scale, stored[2] = {g[0], g[1]}, inverse = 1 / scale;
-    double const norm = std::sqrt(stored[0] * stored[0] + stored[1] * stored[1]) * inverse;
+    for (int i = 0; i < n_; ++i) {
+      gradient_[i] = rounded(int(now.gradients), float(double(scale_.scale) * exact[i]));
+      norm_sum += double(gradient_[i]) * double(gradient_[i]);
+      before_[i] = value_[i], asked_[i] = 0;
+    }
+    double const scale = scale_.scale, stored[2] = {gradient_[watched(0)], gradient_[watched(1)]}, inverse = 1 / scale;
+    double const norm = std::sqrt(norm_sum) * inverse;
     bool const measures = now.clip > 0 || int(now.scale) != no_scale || has_sums();
     bool const finite = ds::is_finite(norm) && (!has_loss() || ds::is_finite(loss));
     double const clip = now.clip > 0 && finite ? ds::clip_norm{now.clip}.factor(norm) : 1;
     double const lr = scheduled(lr_, t_);
     auto why = measures && !finite ? bad_gradient : applied;
-    for (float& one : g) one = one * float(inverse * clip);
-    asked_[0] = asked_[1] = 0;
+    for (int i = 0; i < n_; ++i) gradient_[i] = gradient_[i] * float(inverse * clip);
     if (why == applied) {
-      if (update(g, loss, lr)) ++t_;
+      if (update(loss, lr)) ++t_;
       else why = bad_terms;
     }
     if (int(now.scale) == dynamic_scale) scaler().next(scale_, ds::is_finite(norm));
 
     record r = look();
-    r.gradient0 = g[0], r.gradient1 = g[1], r.stored0 = stored[0], r.stored1 = stored[1];
+    r.gradient0 = gradient_[watched(0)], r.gradient1 = gradient_[watched(1)];
+    r.stored0 = stored[0], r.stored1 = stored[1];
     r.lr = lr, r.norm = norm, r.clip = clip, r.scale = scale, r.skipped = why;
-    r.asked0 = asked_[0], r.asked1 = asked_[1];
+    r.asked0 = asked_[watched(0)], r.asked1 = asked_[watched(1)];
+    if (reads_digits()) r.batch_loss = loss;
     return r;
   }
 
+  void measure(double (&out)[8][network::tensors]) const {
+    for (int k = 0; k < network::tensors; ++k) {
+      double sums[8] = {};
+      int const first = network::begin[k], last = network::begin[k + 1];
+      for (int i = first; i < last; ++i) {
+        sums[0] += std::fabs(double(value_[i]));
+        sums[1] += std::fabs(double(gradient_[i]));
+        sums[2] += std::fabs(double(value_[i]) - double(before_[i]));
+        for (std::size_t j = 0; j < slots_; ++j) sums[3 + j] += std::fabs(double(slot_[j][i]));
+      }
+      for (int j = 0; j < 8; ++j) out[j][k] = sums[j] / (last - first);
+    }
+  }
+
+  static bool reads_digits() { return int(now.surface) == digits_surface; }
   static ds::dynamic_loss_scale scaler() { return {.init = now.scale_init, .interval = int(now.scale_interval)}; }
 
  protected:
-  virtual bool update(float const (&g)[2], double loss, double lr) = 0;
+  virtual bool update(double loss, double lr) = 0;
   virtual float average(int i) const = 0;
   virtual bool has_sums() const = 0;
   virtual bool has_loss() const = 0;
@@ -165,7 +204,9 @@ class bench {
     slot_[slot][i] = random && t > 0 ? at_random(states, after, t, i, stream) : rounded(states, after);
   }
 
-  float value_[2] = {}, master_[2] = {}, slot_[5][2] = {};
+  static constexpr int most = network::weights;
+  int const n_ = reads_digits() ? most : 2;
+  float value_[most] = {}, master_[most] = {}, slot_[5][most] = {}, gradient_[most] = {};
   std::int64_t t_ = 0;
 
  private:
@@ -174,15 +215,18 @@ class bench {
     return s.at(double(value_[0]), double(value_[1]), gradient);
   }
   static float at_random(int format, float x, std::int64_t t, int element, int stream) {
-    auto const random = ds::detail::random_bits(std::uint64_t(now.seed), t, 0, stream).bits[element];
+    auto const random = ds::detail::random_bits(std::uint64_t(now.seed), t, element / 8, stream).bits[element % 8];
     if (format == in_half) return ds::widen<float>(ds::detail::narrow_stochastic<ds::half>(x, random));
     if (format == in_bfloat16) return ds::widen<float>(ds::detail::narrow_stochastic<ds::bfloat16>(x, random));
     return x;
   }
 
+  static int watched(int i) { return reads_digits() ? network::watched[i] : i; }
+
   double lr_;
   std::size_t slots_;
-  double asked_[2] = {};  // the step before it is rounded
+  float before_[most] = {};   // values before the step
+  double asked_[most] = {};  // the step before it is rounded
   ds::loss_scale_state scale_{};
   std::int64_t calls_ = 1;
 };
@@ -207,7 +251,7 @@ template <class Rule> class bench_of final : public bench {
   explicit bench_of(Rule const& rule) : bench(rule.lr, slots), rule_(rule) {
     used_slots = 0;
     for (std::size_t j = 0; j < slots; ++j) used_slots |= unsigned(used(j)) << j;
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < n_; ++i) {
       state s{};
       if constexpr (ds::has_start<Rule>) s = rule_.start(value_[i]);
       for (std::size_t j = 0; j < slots; ++j)
@@ -241,53 +285,76 @@ template <class Rule> class bench_of final : public bench {
     return s;
   }
 
-  bool update(float const (&g)[2], [[maybe_unused]] double loss, double lr) override {
+  /// Sums are over each tensor or over all.
+  static constexpr bool by_tensor = [] {
+    if constexpr (ds::has_sums<Rule>) return Rule::sums_over == ds::scope::tensor;
+    else return false;
+  }();
+  using terms = typename Rule::template terms<float>;
+  using memory = typename memory_type<Rule>::type;
+
+  bool update([[maybe_unused]] double loss, double lr) override {
     Rule r = rule_;
     r.lr = lr;
     std::int64_t const t = t_ + 1;
-    auto memory = memory_;
-    typename Rule::template terms<float> k{};
-    bool sound = true;
-    if constexpr (ds::has_sums<Rule>) {
-      if constexpr (ds::has_sums_of_memory<Rule>) sound = narrow<Rule>(k, r.at(t, memory));
-      else sound = narrow<Rule>(k, r.at(t));
-      if (!sound) return false;
-      typename Rule::template sums<double> totals{};
-      for (int i = 0; i < 2; ++i) {
-        typename Rule::template sums<float> part;
-        if constexpr (ds::has_sums_of_state<Rule>) part = Rule::sum(parameter(i), g[i], whole(i), k);
-        else part = Rule::sum(parameter(i), g[i], k);
-        for (std::size_t c = 0; c < ds::detail::members<Rule::template sums>; ++c)
-          ds::detail::real_at<double>(totals, c) += double(ds::detail::real_at<float>(part, c));
-      }
-      if constexpr (ds::has_loss<Rule> && ds::has_memory<Rule>) sound = narrow<Rule>(k, r.at(t, totals, memory, loss));
-      else if constexpr (ds::has_loss<Rule>) sound = narrow<Rule>(k, r.at(t, totals, loss));
-      else if constexpr (ds::has_memory<Rule>) sound = narrow<Rule>(k, r.at(t, totals, memory));
-      else sound = narrow<Rule>(k, r.at(t, totals));
-    } else if constexpr (ds::has_memory<Rule>) {
-      sound = narrow<Rule>(k, r.at(t, memory));
-    } else {
-      sound = narrow<Rule>(k, r.at(t));
+    bool const many = by_tensor && reads_digits();
+    int const parts = many ? network::tensors : 1;
+    auto const end_of = [&](int part) { return many ? network::begin[part + 1] : n_; };
+    terms k[network::tensors]{};
+    memory after[network::tensors];
+    for (int part = 0, first = 0; part < parts; first = end_of(part++)) {
+      after[part] = memory_[part];
+      if (!terms_of(r, t, first, end_of(part), loss, k[part], after[part])) return false;
     }
-    if (!sound) return false;
-    memory_ = memory;
-    for (int i = 0; i < 2; ++i) {
-      state s = whole(i, false);
-      store_value(Rule::update(parameter(i), g[i], s, k), i, t);
-      for (std::size_t j = 0; j < slots; ++j)
-        if (used(j) && updated(j)) store_state(ds::detail::real_at<float>(s, j), j, i, t);
+    for (int part = 0, i = 0; part < parts; ++part) {
+      memory_[part] = after[part];
+      for (; i < end_of(part); ++i) {
+        state s = whole(i, false);
+        store_value(Rule::update(parameter(i), gradient_[i], s, k[part]), i, t);
+        for (std::size_t j = 0; j < slots; ++j)
+          if (used(j) && updated(j)) store_state(ds::detail::real_at<float>(s, j), j, i, t);
+      }
     }
     return true;
   }
 
+  /// The terms of update t for the elements from first to last. False if one is not finite.
+  bool terms_of(Rule const& r, std::int64_t t, [[maybe_unused]] int first, [[maybe_unused]] int last,
+                [[maybe_unused]] double loss, terms& k, [[maybe_unused]] memory& m) const {
+    if constexpr (ds::has_sums<Rule>) {
+      bool sound;
+      if constexpr (ds::has_sums_of_memory<Rule>) sound = narrow<Rule>(k, r.at(t, m));
+      else sound = narrow<Rule>(k, r.at(t));
+      if (!sound) return false;
+      typename Rule::template sums<double> totals{};
+      for (int i = first; i < last; ++i) {
+        typename Rule::template sums<float> part;
+        if constexpr (ds::has_sums_of_state<Rule>) part = Rule::sum(parameter(i), gradient_[i], whole(i), k);
+        else part = Rule::sum(parameter(i), gradient_[i], k);
+        for (std::size_t c = 0; c < ds::detail::members<Rule::template sums>; ++c)
+          ds::detail::real_at<double>(totals, c) += double(ds::detail::real_at<float>(part, c));
+      }
+      if constexpr (ds::has_loss<Rule> && ds::has_memory<Rule>) return narrow<Rule>(k, r.at(t, totals, m, loss));
+      else if constexpr (ds::has_loss<Rule>) return narrow<Rule>(k, r.at(t, totals, loss));
+      else if constexpr (ds::has_memory<Rule>) return narrow<Rule>(k, r.at(t, totals, m));
+      else return narrow<Rule>(k, r.at(t, totals));
+    } else if constexpr (ds::has_memory<Rule>) {
+      return narrow<Rule>(k, r.at(t, m));
+    } else {
+      return narrow<Rule>(k, r.at(t));
+    }
+  }
+
   Rule rule_;
-  typename memory_type<Rule>::type memory_{};
+  memory memory_[network::tensors]{};
 };
 
 inline void run(bench& bench) {
   auto const steps = std::size_t(now.steps) < most_steps ? std::size_t(now.steps) : most_steps;
-  records[0] = bench.look();
-  for (std::size_t i = 1; i <= steps; ++i) records[i] = bench.step();
+  for (std::size_t i = 0; i <= steps; ++i) {
+    records[i] = i ? bench.step() : bench.look();
+    if (bench.reads_digits()) bench.measure(layers[i]);
+  }
 }
 
 }  // namespace lab

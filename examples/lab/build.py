@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-scripts = ["engine.js", "model.js", "picture.js", "panel.js", "inside.js", "lessons.js", "lab.js"]
+scripts = ["engine.js", "model.js", "picture.js", "panel.js", "inside.js", "numbers.js", "lessons.js", "lab.js"]
 
 
 def compiler(named="clang++-14"):
@@ -38,7 +38,7 @@ def module(root, clang):
         subprocess.run([clang, "--target=wasm32-wasi", "-std=c++20", "-Os", "-ffp-contract=off", "-fexceptions",
                         "-I" + str(root / "include"), "-isystem", str(toolkit), "-nostartfiles",
                         str(root / "examples/lab/rules.cpp"), "-o", str(out), "-Wl,--no-entry", "-Wl,--strip-all",
-                        "-Wl,--export=__stack_pointer"], check=True)
+                        "-Wl,--export=__stack_pointer", "-Wl,-z,stack-size=1048576"], check=True)
         return out.read_bytes()
 
 

@@ -57,7 +57,8 @@ const engine = {
   },
 
   /// The records of a run: settings.steps + 1 rows of `width` numbers. The first one is the start. Afterwards used(j)
-  /// says whether the run has stored member j of the state.
+  /// says whether the run has stored member j of the state, and layers() has the means of a network's tensors: for
+  /// each record eight rows of four numbers: weights, gradients, steps, and the members of the state.
   run(name, fields, settings) {
     const rule = this.byName[name];
     this.setSettings(settings);
@@ -66,6 +67,7 @@ const engine = {
     return this.view(this.wasm.lab_records(), (settings.steps + 1) * this.width).slice();
   },
 
+  layers(steps) { return this.view(this.wasm.lab_layers(), (steps + 1) * 32).slice(); },
   used(j) { return Boolean(this.wasm.lab_used() >> j & 1); },
 
   losses(settings, box, n) {

@@ -74,19 +74,41 @@ const inside = (() => {
 
   function drawNumbers() {
     const run = model.run, table = id('numbers');
-    table.replaceChildren();
+    table.replaceChildren(), id('layers').replaceChildren();
     if (model.hidden) {
       id('inside-said').textContent = 'Answer first.';
       return;
     }
     id('inside-said').textContent = `${panel.nameOf(model.selected)}. ${said(run, model.step)}`;
     if (!run.records) return;
-    table.append(head('number', 'x', 'y'));
+    if (model.network) drawLayers(run, model.step);
+    table.append(head('number', ...(model.network ? ['in W1', 'in W2'] : ['x', 'y'])));
     const body = make('tbody');
     for (const {label, values, kind} of rows(run, model.step))
       body.append(make('tr', {className: kind}, make('th', {scope: 'row', textContent: label}),
         ...[0, 1].map(i => cell(values[i]))));
     table.append(body);
+  }
+
+  /// The sizes in each tensor of a network: means of absolute values.
+  function drawLayers(run, n) {
+    const rule = engine.byName[run.name], body = make('tbody'), each = f => tensors.map((_, k) => f(k));
+    const row = (i, k) => model.layer(run, n, i, k);
+    const add = (label, values, kind = '') => body.append(make('tr', {className: kind},
+      make('th', {scope: 'row', textContent: label}), ...values.map(cell)));
+    add('weight', each(k => row(0, k)), 'strong');
+    if (n > 0) add('gradient g', each(k => row(1, k)), 'strong');
+    rule.slots.forEach((slot, j) => {
+      if (!run.used[j]) return;
+      add(`state ${slot}`, each(k => row(3 + j, k)));
+      if (isSquare(rule, slot)) add(`sqrt(${slot})`, each(k => Math.sqrt(row(3 + j, k))), 'derived');
+    });
+    if (n > 0) {
+      add('step', each(k => row(2, k)), 'strong');
+      add('effective rate, step / g', each(k => row(2, k) / row(1, k)), 'derived');
+      add('step / weight', each(k => row(2, k) / (n > 1 ? model.layer(run, n - 1, 0, k) : row(0, k))), 'strong');
+    }
+    id('layers').append(head('mean size in', ...tensors), body);
   }
 
   /// Text of a comment, with `names` as code.
@@ -111,6 +133,7 @@ const inside = (() => {
     if (!Number.isFinite(loss)) return 'not a number any more';
     if (loss > 1e3 * first + 1e3 * model.problem.size) return 'diverged';
     if (n > 0 && model.at(run, n, 'skipped')) return 'step skipped';
+    if (model.network) return `reads ${Math.round(100 * model.at(run, n, 'accuracy'))} of 100 correctly`;
     const [left, right, low, high] = surfaces[model.problem.surface].box;
     const x = model.at(run, n, 'value0'), y = model.at(run, n, 'value1');
     if (x < left || x > right || y < low || y > high) return 'outside the picture';
@@ -119,14 +142,16 @@ const inside = (() => {
   }
   function drawSummary() {
     const table = id('summary');
-    table.replaceChildren(head('run', 'loss', 'x', 'y'));
+    const columns = model.network ? ['loss', 'accuracy', 'batch_loss'] : ['loss', 'value0', 'value1'];
+    table.replaceChildren(head(...(model.network ? ['run', 'loss', 'accuracy', 'loss of the batch'] :
+      ['run', 'loss', 'x', 'y'])));
     const body = make('tbody');
     model.runs.forEach((run, i) => {
       const at = name => run.records && !model.hidden ? shown(model.at(run, model.step, name)) : '';
       const now = model.hidden ? '' : run.records ? phase(run, model.step) : 'not run';
       const label = make('th', {scope: 'row'}, picture.key(i), panel.nameOf(i),
         make('span', {className: 'phase', textContent: now}));
-      const cells = ['loss', 'value0', 'value1'].map(name => make('td', {textContent: at(name)}));
+      const cells = columns.map(name => make('td', {textContent: at(name)}));
       body.append(make('tr', {}, label, ...cells));
     });
     table.append(body);

@@ -201,7 +201,7 @@ const lab = (() => {
     act, goTo, load, openLesson, play,
     async start() {
       await engine.start();
-      wire(), load();
+      wire(), load(), numbers.start();
     }
   };
 })();

@@ -11,12 +11,17 @@ const surfaces = [
    said: 'A ridge along y = 0. The minima are at y = 1 and y = -1.'},
   {name: 'many valleys', box: [-2.5, 2.5, -2.5, 2.5], minima: [[0, 0]], start: [-2.2, 1.7],
    said: 'A bowl with waves, like Rastrigin\'s function.'},
+  {name: 'network on digits', start: [0, 0], network: true,
+   said: 'Softmax over 16 hidden units with ReLU: 1210 weights that learn from 400 images of 8 x 8 pixels. ' +
+     'The loss and the accuracy are those of 100 other images.'},
 ];
+const tensors = ['W1', 'b1', 'W2', 'b2'], mostImages = 400;
 const formats = ['float', 'half', 'bfloat16'];
 const schedules = ['constant', 'linear warm-up', 'cosine', 'warm-up, then cosine', 'steps down'];
 const scales = ['none', 'dynamic', 'static'];
 
-const problemDefaults = {surface: 0, condition: 10, angle: 0, noise: 0, seed: 1, size: 1, x: -1.6, y: 1.2, steps: 300};
+const problemDefaults = {surface: 0, condition: 10, angle: 0, noise: 0, seed: 1, size: 1, x: -1.6, y: 1.2, steps: 300,
+  batch: 32};
 const policyDefaults = {
   schedule: 0, schedule_steps: 100, schedule_factor: 0.1, clip: 0, values: 0, gradients: 0, states: 0, master: 0,
   random: 0, scale: 0, scale_init: 65536, scale_interval: 100
@@ -31,12 +36,14 @@ const model = {
     this.runs.push({name, fields, policies: {...policyDefaults, ...policies}, records: null, refusal: ''});
   },
   get run() { return this.runs[this.selected]; },
+  get network() { return Boolean(surfaces[this.problem.surface].network); },
 
   /// Computes all runs. Runs whose fields their rule refuses have no records.
   compute() {
     for (const run of this.runs) {
       run.refusal = engine.check(run.name, run.fields) || this.refusalOf(run.policies);
       run.records = run.refusal ? null : engine.run(run.name, run.fields, {...this.problem, ...run.policies});
+      run.layers = run.records && this.network ? engine.layers(this.problem.steps) : null;
       run.used = engine.byName[run.name].slots.map((_, j) => engine.used(j));
     }
     this.step = Math.min(this.step, this.problem.steps);
@@ -50,6 +57,8 @@ const model = {
     return '';
   },
   at(run, step, name) { return run.records[step * engine.width + engine.column[name]]; },
+  /// The mean of |.| over tensor k: row 0 of the weights, 1 gradients, 2 steps, 3 + j member j of the state.
+  layer(run, step, row, k) { return run.layers[step * 32 + row * 4 + k]; },
   state(run, step, slot, i) { return run.records[step * engine.width + engine.recordNames.length + 2 * slot + i]; },
 
   // ---- the address: s.<setting>=..., r=<rule>,<field>:<value>,p.<policy>:<value>;..., and what is looked at
@@ -98,6 +107,7 @@ const model = {
     }
     if (!runs.length) return false;
     problem.surface = Math.min(Math.max(problem.surface | 0, 0), surfaces.length - 1);
+    problem.batch = Math.min(Math.max(problem.batch | 0, 1), mostImages);
     problem.steps = Math.min(Math.max(problem.steps | 0, 1), mostSteps);
     this.set({problem, runs, selected, step});
     return true;

@@ -128,17 +128,53 @@ const picture = (() => {
     paths.append(...marks);
   }
 
-  let drawnCurve = '', moveNow;
+  /// The axis of the steps, and where things are in a picture of curves.
+  function acrossSteps(axes) {
+    const narrow = matchMedia('(max-width: 520px)').matches;
+    const left = narrow ? 84 : 62, right = 590, top = 12, bottom = 192, steps = model.problem.steps;
+    const x = n => left + (right - left) * n / steps;
+    for (let k = 0; k <= 4; k += narrow ? 2 : 1) {
+      const anchor = k === 0 ? 'start' : k === 4 ? 'end' : 'middle', n = Math.round(steps * k / 4);
+      axes.append(svg('text', {x: x(n), y: bottom + (narrow ? 30 : 24), 'text-anchor': anchor},
+        k === 4 ? `step ${n}` : String(n)));
+    }
+    return {left, right, top, bottom, x};
+  }
+
+  /// The accuracies of a network, in percent. Returns what moves the mark of the current step.
+  function drawAccuracies() {
+    const axes = id('accuracy-axes'), curves = id('accuracies');
+    axes.replaceChildren(), curves.replaceChildren();
+    if (!model.network || model.hidden) return () => {};
+    const {left, right, top, bottom, x} = acrossSteps(axes);
+    const y = percent => top + (bottom - top) * (1 - percent / 100);
+    for (let percent = 0; percent <= 100; percent += 25) {
+      axes.append(svg('line', {x1: left, x2: right, y1: y(percent), y2: y(percent)}));
+      axes.append(svg('text', {x: left - 8, y: y(percent) + 6, 'text-anchor': 'end'}, `${percent}%`));
+    }
+    model.runs.forEach((run, i) => {
+      if (!run.records) return;
+      const points = Array.from({length: model.problem.steps + 1},
+        (_, n) => `${fixed(x(n))} ${fixed(y(100 * model.at(run, n, 'accuracy')))}`);
+      const group = svg('g', {class: `run run${i}${i === model.selected ? ' selected' : ''}`});
+      group.append(svg('path', {d: 'M' + points.join('L'), class: 'path', 'stroke-dasharray': dashes[i]}));
+      curves.append(group);
+    });
+    const now = svg('line', {class: 'now', y1: top, y2: bottom});
+    curves.append(now);
+    return () => ['x1', 'x2'].forEach(end => now.setAttribute(end, x(model.step)));
+  }
+
+  let drawnCurve = '', moveNow, moveBelow;
   function drawCurve() {
     const key = [model.version, model.selected, model.hidden].join();
-    if (key !== drawnCurve) drawnCurve = key, moveNow = () => {}, drawCurves();
-    moveNow();
+    if (key !== drawnCurve) drawnCurve = key, moveNow = () => {}, drawCurves(), moveBelow = drawAccuracies();
+    moveNow(), moveBelow();
   }
   function drawCurves() {
     const axes = id('curve-axes'), curves = id('curves');
     axes.replaceChildren(), curves.replaceChildren();
-    const narrow = matchMedia('(max-width: 520px)').matches;
-    const left = narrow ? 84 : 62, right = 590, top = 12, bottom = 192, steps = model.problem.steps;
+    const steps = model.problem.steps;
     const losses = run => Array.from({length: steps + 1}, (_, n) => model.at(run, n, 'loss'));
     const runs = model.runs.map(run => run.records && !model.hidden ? losses(run) : []);
     const all = runs.flat().filter(x => x > 1e-16 && Number.isFinite(x));
@@ -150,7 +186,7 @@ const picture = (() => {
     const first = Math.max(...runs.map(x => x[0] || 0), 1e-16);
     const high = Math.ceil(Math.log10(Math.min(Math.max(...all), first * 1e4)) + 1e-9);
     const low = Math.min(Math.max(Math.floor(Math.log10(Math.min(...all))), high - 17), high - 1);
-    const x = n => left + (right - left) * n / steps;
+    const {left, right, top, bottom, x} = acrossSteps(axes);
     const y = loss => {
       const decade = Math.min(high, Math.log10(Math.max(loss, 10 ** low)));
       return top + (bottom - top) * (high - decade) / (high - low);
@@ -160,11 +196,6 @@ const picture = (() => {
       axes.append(svg('line', {x1: left, x2: right, y1: y(10 ** k), y2: y(10 ** k)}));
       const text = k < -3 || k > 3 ? `1e${k}` : String(Number((10 ** k).toPrecision(1)));
       axes.append(svg('text', {x: left - 8, y: y(10 ** k) + 6, 'text-anchor': 'end'}, text));
-    }
-    for (let k = 0; k <= 4; k += narrow ? 2 : 1) {
-      const anchor = k === 0 ? 'start' : k === 4 ? 'end' : 'middle', n = Math.round(steps * k / 4);
-      axes.append(svg('text', {x: x(n), y: bottom + (narrow ? 30 : 24), 'text-anchor': anchor},
-        k === 4 ? `step ${n}` : String(n)));
     }
     runs.forEach((values, i) => {
       let d = '', skips = '';
@@ -184,7 +215,12 @@ const picture = (() => {
 
   return {
     svg, dashes, shapes, fromMap,
-    draw() { drawSurface(), drawPaths(), drawCurve(); },
+    draw() {
+      for (const node of document.querySelectorAll('.of-surface')) node.hidden = model.network;
+      for (const node of document.querySelectorAll('.of-network')) node.hidden = !model.network;
+      if (!model.network) drawSurface(), drawPaths();
+      drawCurve();
+    },
     /// A small picture of a run's line and mark, for lists.
     key(i) {
       const node = svg('svg', {viewBox: '0 0 40 20', class: `key run run${i}`, 'aria-hidden': 'true'});

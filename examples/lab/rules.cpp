@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// The library's rules on a surface of two parameters, for the page of the lab: build.py compiles this file to
-// WebAssembly, tests/learn/lab_native.cpp to a program. The caller writes lab_settings() and lab_fields(), calls
+// The library's rules on a surface of two parameters or on a small network, for the page of the lab: build.py compiles
+// this file to WebAssembly, tests/learn/lab_native.cpp to a program. The caller writes lab_settings() and lab_fields(), calls
 // lab_run() and reads lab_records().
 #include "bench.hpp"
 #include "description.hpp"
@@ -146,6 +146,7 @@ inline void on(int rule, action what) { rules[rule].act(what, rules[rule].name);
 LAB_EXPORT(settings) double* lab_settings() { return &lab::now.surface; }
 LAB_EXPORT(fields) double* lab_fields() { return lab::field_values; }
 LAB_EXPORT(records) double* lab_records() { return &lab::records[0].value0; }
+LAB_EXPORT(layers) double* lab_layers() { return &lab::layers[0][0][0]; }
 LAB_EXPORT(grid) double* lab_grid() { return lab::grid; }
 LAB_EXPORT(message) char* lab_message() { return lab::message; }
 LAB_EXPORT(check) void lab_check(int rule) { lab::on(rule, lab::do_check); }

@@ -10,7 +10,7 @@
 /// Losses of two parameters, with their gradients. Only + - * / and sqrt, so that the bits are the same everywhere.
 namespace lab {
 
-enum surface_kind { quadratic, rosenbrock, beale, saddle, valleys };
+enum surface_kind { quadratic, rosenbrock, beale, saddle, valleys, digits_surface };
 
 struct shape {
   int kind;

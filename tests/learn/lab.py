@@ -3,17 +3,22 @@
 """usage: lab.py project-root compiler arguments...
 
 Builds the page of examples/lab and tests it in Debian's chromium, without a window and without a network:
-1000 steps of every rule have the bits of lab_native.cpp, which the given compiler compiles; each control does what it says; each lesson's answer is
-true. Runs also equal those of ds::optimizer. Without clang for wasm32 everything is skipped. Without chromium, node runs
-the rules, and the exit status is 77 unless something fails.
+1000 steps of every rule have the bits of lab_native.cpp, which the given compiler compiles; each control does what it
+says; each lesson's answer is true; the panel of number formats stores 200 numbers as tables do. Runs also equal those of
+ds::optimizer. Without clang for wasm32 everything is skipped. Without chromium, node runs the rules, and the exit status
+is 77 unless something fails.
 
 The terms of asgd, nadam, padam, schedule_free_* and yellowfin take powers, exponentials or logarithms from the C
 library: glibc here, musl in the page. Both round the numbers that occur here alike; another C library may not."""
 import base64
+import bisect
+import fractions
 import importlib.util
 import json
+import math
 import os
 import pathlib
+import random
 import re
 import shutil
 import struct
@@ -24,7 +29,7 @@ import time
 
 root, compiler = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
 problem = {"surface": 0, "condition": 10, "angle": 30, "noise": 0, "seed": 7, "size": 1, "x": -1.6, "y": 1.2,
-           "steps": 1000}
+           "steps": 1000, "batch": 16}
 plain = {"schedule": 0, "schedule_steps": 100, "schedule_factor": 0.1, "clip": 0, "values": 0, "gradients": 0,
          "states": 0, "master": 0, "random": 0, "scale": 0, "scale_init": 65536, "scale_interval": 100}
 # What every rule runs with.
@@ -37,6 +42,10 @@ variants = {
                                                    "random": 1, "schedule": 4, "schedule_steps": 250},
     "valleys, noise, half at random beside a master": {"surface": 4, "noise": 0.3, "values": 1, "master": 1,
                                                        "random": 1, "scale": 2, "schedule": 3},
+    "network": {"surface": 5},
+    "network, half, bfloat16 state, master, dynamic scale": {
+        "surface": 5, "values": 1, "gradients": 1, "states": 2, "master": 1, "random": 1, "scale": 1, "clip": 1,
+        "schedule": 3, "batch": 8},
 }
 failures = []
 
@@ -159,6 +168,12 @@ function digestsOf(records, width) {
   for (let i = records.length - width; i < records.length; ++i) last += hex(bits(i));
   return lines.join(' ') + ' ' + last;
 }
+function runDigests(name, settings) {
+  const records = digestsOf(engine.run(name, {}, settings), engine.width).split(' ');
+  if (settings.surface !== 5) return records.join(' ');
+  const layers = digestsOf(engine.layers(settings.steps), 32).split(' ').slice(0, -1);
+  return records.map((one, n) => layers[n] ? `${one} ${layers[n]}` : one).join(' ');
+}
 """
 # The page's engine, without a page, for node.
 node_script = """
@@ -193,8 +208,7 @@ def compare(evaluate, native):
         line = [number(settings[name]) for name in said["settings"]]
         cases = "".join(f"{rule} {' '.join(line)}\n" for rule in said["rules"])
         expected = subprocess.run([native], input=cases, capture_output=True, text=True, check=True).stdout.splitlines()
-        got = evaluate(f"{digests};JSON.stringify(engine.rules.map(r => digestsOf(engine.run(r.name, {{}}, "
-                       f"{json.dumps(settings)}), engine.width)))")
+        got = evaluate(f"{digests};JSON.stringify(engine.rules.map(r => runDigests(r.name, {json.dumps(settings)})))")
         different = []
         for rule, a, b in zip(said["rules"], expected, json.loads(got)):
             a, b = a.split(), b.split()
@@ -265,6 +279,20 @@ def check_page(browser, page):
     check(run("!(Math.abs(model.at(model.runs[0], 20, 'value0')) < 10)"), "Rosenbrock from above diverges")
     use("#policies input[type=text][data-name=clip]", "1", "change")
     check(abs(last()) < 10, "clipping by norm prevents it")
+    reset("#s.surface=5&s.steps=300&r=adam,lr:0.01;sgd,lr:0.001&step=300")
+    check(run("model.at(model.runs[0], 300, 'accuracy') > 0.9 && model.at(model.runs[1], 300, 'accuracy') < 0.5 && "
+              "document.querySelectorAll('#accuracies .path').length === 2 && "
+              "!document.querySelector('.map-frame').offsetParent"),
+          "the network learns with adam, and less with a small rate")
+    check(run("model.layer(model.runs[0], 0, 0, 1) === 0 && model.layer(model.runs[0], 1, 2, 2) > 0 && "
+              "document.querySelectorAll('#layers tbody tr').length === 8"), "its layers are in a table")
+    first = last()
+    use("#problem input[type=text][data-name=batch]", "8", "change")
+    check(first != last(), "the batch changes the run")
+    use("#problem select[data-name=surface]", 0, "change")
+    check(run("document.querySelector('.map-frame').offsetParent !== null && "
+              "!document.querySelector('#accuracies .path')"),
+          "another surface brings the path back")
     reset("#s.noise=0.5&r=sgd,lr:0.2")
     first = last()
     use("#problem input[type=text][data-name=seed]", "2", "change")
@@ -306,6 +334,90 @@ def check_page(browser, page):
         check(run("model.runs.length > 0 && model.step <= model.problem.steps"), f"an address that is wrong: {wrong}")
 
 
+class Format:
+    """What a format stores, from a table of its positive numbers; float and half from Python's struct."""
+
+    def __init__(self, exponent, fraction, packed=None, finite=False):
+        bias, one = 2 ** (exponent - 1) - 1, 2 ** fraction
+        self.sign, self.packed = 2 ** (exponent + fraction), packed
+        self.nan = 2 ** exponent * one - 1 if finite else (2 ** exponent - 1) * one + one // 2
+        self.beyond = self.nan if finite else (2 ** exponent - 1) * one
+        codes = range(self.beyond + 1) if fraction <= 10 else ()  # the last one is where infinity begins
+        self.values = [(code % one + one * (code >= one)) * 2.0 ** (max(code // one, 1) - bias - fraction)
+                       for code in codes]
+
+    def code(self, x):
+        if math.isnan(x):
+            return self.nan
+        sign, size = self.sign * (math.copysign(1, x) < 0), abs(x)
+        if self.packed:
+            try:
+                return int.from_bytes(struct.pack(">" + self.packed, x), "big")
+            except (OverflowError, struct.error):
+                return sign + self.beyond
+        at = bisect.bisect_left(self.values, size)
+        if at >= len(self.values):
+            return sign + self.beyond
+        if self.values[at] != size:
+            below, above = fractions.Fraction(size) - fractions.Fraction(self.values[at - 1]), \
+                fractions.Fraction(self.values[at]) - fractions.Fraction(size)
+            at -= below < above or (below == above and at % 2 == 1)
+        return sign + at
+
+
+class Fixed:
+    """16 bits, 8 of them behind the point."""
+
+    def code(self, x):
+        if math.isnan(x):
+            return None
+        return 32767 if x >= 128 else 32768 if x <= -128 else min(round(fractions.Fraction(x) * 256), 32767) % 65536
+
+
+def check_numbers(browser):
+    """The panel of formats against tables, and what a reader does with it."""
+    formats = {"float": Format(8, 23, "f"), "TF32": Format(8, 10), "bfloat16": Format(8, 7), "half": Format(5, 10, "e"),
+               "fp8 e5m2": Format(5, 2), "fp8 e4m3": Format(4, 3, finite=True), "fixed point": Fixed()}
+    draw = random.Random(1)
+    some = [0.0, -0.0, math.inf, -math.inf, math.nan, 0.1, 1 / 3, 2049, 2051, 65504, 65519.99, 65520, 61440, 448, 464,
+            465, 2.0 ** -24, 2.0 ** -25, 1.5 * 2 ** -25, 2.0 ** -149, 2.0 ** -150, 2.0 ** -133, 2.0 ** -9, 2.0 ** -10,
+            3e38, 1e39, 127.998, 128, -128, -128.01, 1 / 512, 3 / 512, 2.0 ** -1074]
+    for one in formats.values():  # ties and their neighbours
+        for _ in range(8) if getattr(one, "values", None) else ():
+            at = draw.randrange(len(one.values) - 1)
+            middle = (one.values[at] + one.values[at + 1]) / 2
+            some += [middle, math.nextafter(middle, 0)]
+    while len(some) < 200:
+        some.append(draw.choice((1, -1)) * draw.uniform(1, 2) * 2.0 ** draw.randint(-30, 20))
+    literals = [repr(x).replace("inf", "Infinity").replace("nan", "NaN") for x in some]
+    got = json.loads(browser.run(f"JSON.stringify([{', '.join(literals)}].map(x => numbers.list.map(f => "
+                                 "{ const c = numbers.encode(f, x), y = numbers.decode(f, c); return [c, String(y), "
+                                 "String(numbers.neighbour(f, c, 1))]; })))"))
+    check(browser.run("numbers.list.map(f => f.name).join()") == ",".join(formats), "the panel has seven formats")
+    for place, (name, one) in enumerate(formats.items()):
+        wrong = [x for x, row in zip(some, got) if row[place][0] != one.code(x)]
+        check(not wrong, f"{name} stores {len(some)} numbers as the table does {wrong[:4] or ''}")
+        for x, row in zip(some, got) if getattr(one, "values", None) else ():
+            code, value, above = row[place]
+            if code < one.beyond - 1 and (float(value) != one.values[code] or float(above) != one.values[code + 1]):
+                check(False, f"{name}: the value of {x} is {value}, the next one {above}")
+    run = browser.run
+    run("document.getElementById('numbers-fold').open = true")
+    bit = "numbers.list[3].buttons"
+    run("(e => { e.value = '1/3'; e.dispatchEvent(new Event('input')); })(document.getElementById('number'))")
+    text = f"{bit}.map(b => b.textContent).reverse().join('')"
+    check(run(text) == "0011010101010101", "1/3 in half, bit by bit")
+    run(f"{bit}[15].click()")
+    check(run("numbers.x") == -0.333251953125, "a click on the sign flips it")
+    run(f"numbers.set(1); {bit}[0].focus()")
+    browser.key("ArrowLeft")
+    check(run(f"document.activeElement === {bit}[1]"), "the arrow keys go from bit to bit")
+    browser.key(" ", "Space")
+    check(run("numbers.x") == 1 + 2 / 1024, "the space bar flips one")
+    run(f"numbers.set(Infinity); {bit}[3].click()")
+    check(run(f"Number.isNaN(numbers.x) && {text} === '0111110000001000'"), "a NaN keeps the bits that were set")
+
+
 def check_lessons(browser):
     run = browser.run
     answer = ("document.querySelector('#question input').click();"
@@ -335,6 +447,7 @@ def check_layout(browser):
     for width in (1280, 768, 360):
         browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         for name in ("", "#lesson=saddle", "#r=lamb&s.steps=20&step=7",
+                     "#s.surface=5&step=300&r=ademamix",
                      "#r=rmsprop,lr:0.1,p.values:1,p.scale:1,p.schedule:4;schedule_free_adamw,beta2:0.9"):
             browser.run(f"location.hash = '{name}'; new Promise(r => setTimeout(r, 80))")
             wide = browser.run("document.documentElement.scrollWidth")
@@ -367,6 +480,7 @@ def main():
                 compare(browser.run, native)
                 check_page(browser, page)
                 check_lessons(browser)
+                check_numbers(browser)
                 check_layout(browser)
                 said = "".join("\n  " + one for one in browser.said)
                 check(not said, "no error and no warning in the console" + said)

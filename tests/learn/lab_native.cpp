@@ -15,12 +15,14 @@
 #endif
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -41,10 +43,9 @@ int number_of(std::string const& name) {
 /// The bits, with one pattern for every NaN.
 std::uint64_t bits(double x) { return x != x ? 0x7ff8000000000000 : std::bit_cast<std::uint64_t>(x); }
 
-void print(lab::record const& record) {
-  double const* x = &record.value0;
+void print(double const* x, int count) {
   std::uint32_t low = 0x811c9dc5, high = 0x01000193;
-  for (int i = 0; i < width; ++i)
+  for (int i = 0; i < count; ++i)
     for (std::uint32_t part : {std::uint32_t(bits(x[i])), std::uint32_t(bits(x[i]) >> 32)}) {
       low = (low ^ part) * 0x01000193;
       high = (high + part + (low >> 15)) * 0x85ebca6b;
@@ -63,7 +64,10 @@ int run_all() {
     lab_defaults(rule);
     lab_run(rule);
     auto const steps = std::size_t(lab::now.steps);
-    for (std::size_t n = 0; n <= steps; ++n) print(lab::records[n]);
+    for (std::size_t n = 0; n <= steps; ++n) {
+      print(&lab::records[n].value0, width);
+      if (lab::bench::reads_digits()) print(&lab::layers[n][0][0], 8 * lab::network::tensors);
+    }
     double const* last = &lab::records[steps].value0;
     for (int i = 0; i < width; ++i) std::printf("%016llx", static_cast<unsigned long long>(bits(last[i])));
     std::puts("");
@@ -112,10 +116,49 @@ void compare(char const* name, lab::settings const& settings, Rule rule, Policie
   else step_with();
 }
 
+/// The same on the network, whose weights are four tensors.
+template <class Value, class Gradient, class Rule, class... Policies>
+void compare_network(char const* name, lab::settings const& settings, Rule rule, Policies... policies) {
+  using net = lab::network;
+  lab::now = settings;
+  lab::now.surface = lab::digits_surface, lab::now.steps = 200;
+  lab_defaults(number_of(name));
+  lab_run(number_of(name));
+
+  auto const seed = std::uint64_t(settings.seed);
+  std::vector<Value> value(net::weights);
+  std::vector<Gradient> gradient(net::weights);
+  for (int i = 0; i < net::weights; ++i) value[i] = ds::narrow<Value>(net::initial(i, seed));
+  ds::parameters<Value, Gradient> params;
+  char const* const names[] = {"W1", "b1", "W2", "b2"};
+  for (int k = 0; k < net::tensors; ++k)
+    params.add(names[k], &value[net::begin[k]], &gradient[net::begin[k]], net::begin[k + 1] - net::begin[k]);
+  ds::optimizer opt{params, rule, policies...};
+  for (int n = 1; n <= 200; ++n) {
+    float w[net::weights];
+    double exact[net::weights] = {}, scale = 1;
+    for (int i = 0; i < net::weights; ++i) w[i] = ds::widen<float>(value[i]);
+    net::batch(w, seed, n, int(settings.batch), exact);
+    if constexpr (requires { opt.loss_scale(); }) scale = opt.loss_scale();
+    for (int i = 0; i < net::weights; ++i) gradient[i] = ds::narrow<Gradient>(float(scale * exact[i]));
+    opt.step();
+    for (int k = 0; k < net::tensors; ++k) {
+      double mean = 0;
+      for (int i = net::begin[k]; i < net::begin[k + 1]; ++i) mean += std::fabs(ds::widen<double>(value[i]));
+      mean /= net::begin[k + 1] - net::begin[k];
+      if (mean == lab::layers[n][0][k]) continue;
+      std::printf("%s, network: step %d differs in %s\n", name, n, names[k]);
+      ++failures;
+      return;
+    }
+  }
+  std::printf("%s, network: 200 steps are those of the optimizer\n", name);
+}
+
 int run_all() {
   lab::settings s{};
   s.condition = 20, s.angle = 30, s.size = 1, s.seed = 5, s.x = -1.6, s.y = 1.2, s.scale_interval = 40;
-  s.schedule_steps = 50, s.schedule_factor = 0.1, s.scale_init = 1 << 20;
+  s.schedule_steps = 50, s.schedule_factor = 0.1, s.scale_init = 1 << 20, s.batch = 32;
   lab::settings const bowl = s;
   compare<float, float>("adam", bowl, ds::adam{});
   compare<float, float>("nadam", bowl, ds::nadam{});
@@ -136,6 +179,15 @@ int run_all() {
   s = bowl;
   s.surface = 4, s.values = lab::in_bfloat16, s.master = s.random = 1;
   compare<ds::bfloat16, float>("yogi", s, ds::yogi{}, ds::master<float>{}, ds::stochastic_values{5});
+  s = bowl;
+  compare_network<float, float>("adam", s, ds::adam{});
+  compare_network<float, float>("nadam", s, ds::nadam{});
+  s.values = s.gradients = lab::in_half, s.master = 1, s.scale = lab::dynamic_scale;
+  compare_network<ds::half, ds::half>("adamw", s, ds::adamw{}, ds::master<float>{},
+                                      ds::dynamic_loss_scale{.init = 1 << 20, .interval = 40});
+  s = bowl;
+  s.values = lab::in_bfloat16, s.random = 1;
+  compare_network<ds::bfloat16, float>("heavy_ball", s, ds::heavy_ball{}, ds::stochastic_rounding{5});
   return failures > 0;
 }
 
