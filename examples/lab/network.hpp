@@ -43,7 +43,7 @@ struct network {
   static constexpr int begin[tensors + 1] = {0, in * hidden, (in + 1) * hidden, (in + 1 + out) * hidden,
                                              (in + 1 + out) * hidden + out};  ///< of W1, b1, W2, b2
   static constexpr int weights = begin[tensors];
-  static constexpr int watched[2] = {20 * hidden, begin[2]};  ///< a weight of W1 and one of W2
+  static constexpr int watched[2] = {20 * hidden + 2, begin[2] + 2 * out};  ///< a weight of W1 and one of W2, of unit 2
 
   /// Normal with variance 2 / inputs (He et al. 2015), biases 0.
   static float initial(int i, std::uint64_t seed) {

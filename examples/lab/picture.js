@@ -216,8 +216,8 @@ const picture = (() => {
   return {
     svg, dashes, shapes, fromMap,
     draw() {
-      for (const node of document.querySelectorAll('.of-surface')) node.hidden = model.network;
-      for (const node of document.querySelectorAll('.of-network')) node.hidden = !model.network;
+      for (const node of document.querySelectorAll('.of-surface')) node.toggleAttribute('hidden', model.network);
+      for (const node of document.querySelectorAll('.of-network')) node.toggleAttribute('hidden', !model.network);
       if (!model.network) drawSurface(), drawPaths();
       drawCurve();
     },

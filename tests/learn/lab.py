@@ -282,6 +282,7 @@ def check_page(browser, page):
     reset("#s.surface=5&s.steps=300&r=adam,lr:0.01;sgd,lr:0.001&step=300")
     check(run("model.at(model.runs[0], 300, 'accuracy') > 0.9 && model.at(model.runs[1], 300, 'accuracy') < 0.5 && "
               "document.querySelectorAll('#accuracies .path').length === 2 && "
+              "document.getElementById('accuracy').getBoundingClientRect().height > 50 && "
               "!document.querySelector('.map-frame').offsetParent"),
           "the network learns with adam, and less with a small rate")
     check(run("model.layer(model.runs[0], 0, 0, 1) === 0 && model.layer(model.runs[0], 1, 2, 2) > 0 && "
@@ -291,6 +292,7 @@ def check_page(browser, page):
     check(first != last(), "the batch changes the run")
     use("#problem select[data-name=surface]", 0, "change")
     check(run("document.querySelector('.map-frame').offsetParent !== null && "
+              "document.getElementById('accuracy').getBoundingClientRect().height === 0 && "
               "!document.querySelector('#accuracies .path')"),
           "another surface brings the path back")
     reset("#s.noise=0.5&r=sgd,lr:0.2")
