@@ -125,7 +125,8 @@ const numbers = (() => {
           row.append(button);
         }
         bits.append(make('div', {className: `bit-group ${group}`}, row,
-          make('span', {className: 'bit-name', title: group, textContent: count > 1 ? `${group}, ${count}` : '\u00b1'})));
+          make('span', {className: 'bit-name', title: group,
+            textContent: count > 1 ? `${group}, ${count}` : '\u00b1'})));
       }
       bits.addEventListener('keydown', event => {
         const at = format.buttons.indexOf(document.activeElement), last = format.bits - 1;

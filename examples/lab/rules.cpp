@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The library's rules on a surface of two parameters or on a small network, for the page of the lab: build.py compiles
-// this file to WebAssembly, tests/learn/lab_native.cpp to a program. The caller writes lab_settings() and lab_fields(), calls
-// lab_run() and reads lab_records().
+// this file to WebAssembly, tests/learn/lab_native.cpp to a program. The caller writes lab_settings() and lab_fields(),
+// calls lab_run() and reads lab_records(), and lab_layers() for the network.
 #include "bench.hpp"
 #include "description.hpp"
 

@@ -4,9 +4,9 @@
 
 Builds the page of examples/lab and tests it in Debian's chromium, without a window and without a network:
 1000 steps of every rule have the bits of lab_native.cpp, which the given compiler compiles; each control does what it
-says; each lesson's answer is true; the panel of number formats stores 200 numbers as tables do. Runs also equal those of
-ds::optimizer. Without clang for wasm32 everything is skipped. Without chromium, node runs the rules, and the exit status
-is 77 unless something fails.
+says; each lesson's answer is true; the panel of number formats stores 200 numbers as tables do. Runs also equal those
+of ds::optimizer. Without clang for wasm32 everything is skipped. Without chromium, node runs the rules, and the exit
+status is 77 unless something fails.
 
 The terms of asgd, nadam, padam, schedule_free_* and yellowfin take powers, exponentials or logarithms from the C
 library: glibc here, musl in the page. Both round the numbers that occur here alike; another C library may not."""
