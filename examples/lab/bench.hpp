@@ -215,7 +215,8 @@ class bench {
     return s.at(double(value_[0]), double(value_[1]), gradient);
   }
   static float at_random(int format, float x, std::int64_t t, int element, int stream) {
-    auto const random = ds::detail::random_bits(std::uint64_t(now.seed), t, element / 8, stream).bits[element % 8];
+    int const place = reads_digits() ? network::arena(element) : element;
+    auto const random = ds::detail::random_bits(std::uint64_t(now.seed), t, place / 8, stream).bits[place % 8];
     if (format == in_half) return ds::widen<float>(ds::detail::narrow_stochastic<ds::half>(x, random));
     if (format == in_bfloat16) return ds::widen<float>(ds::detail::narrow_stochastic<ds::bfloat16>(x, random));
     return x;

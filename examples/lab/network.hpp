@@ -45,6 +45,13 @@ struct network {
   static constexpr int weights = begin[tensors];
   static constexpr int watched[2] = {20 * hidden + 2, begin[2] + 2 * out};  ///< a weight of W1 and one of W2, of unit 2
 
+  /// Where the library's random numbers for rounding see weight i: each tensor begins at a multiple of 64.
+  static int arena(int i) {
+    int place = i;
+    for (int k = 1; k < tensors && i >= begin[k]; ++k) place += (begin[k - 1] - begin[k]) & 63;
+    return place;
+  }
+
   /// Normal with variance 2 / inputs (He et al. 2015), biases 0.
   static float initial(int i, std::uint64_t seed) {
     if ((i >= begin[1] && i < begin[2]) || i >= begin[3]) return 0;
