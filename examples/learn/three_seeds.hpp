@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "digits_run.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace example::learn {
+
+/// Percentages of the test images after runs that differ in their seed.
+struct three_runs {
+  std::array<double, 3> each{};
+  std::array<int, 3> steps{};
+
+  double low() const { return *std::ranges::min_element(each); }
+  double mean() const { return (each[0] + each[1] + each[2]) / 3; }
+  double high() const { return *std::ranges::max_element(each); }
+};
+
+/// The runs with s.seed and the two seeds after it.
+inline three_runs three_seeds(settings s, auto const& gradient, auto const&... recipe) {
+  three_runs r;
+  for (std::size_t k = 0; k < 3; ++k, ++s.seed) {
+    auto const run = train_with(s, gradient, recipe...);
+    r.each[k] = run.accuracy, r.steps[k] = run.steps;
+  }
+  return r;
+}
+
+}  // namespace example::learn
