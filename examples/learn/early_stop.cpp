@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+//
+// How many epochs are enough, with few images and with many: docs/learn/data_size.md.
+//
+// usage: early_stop [picture [seed]]
+#include "../parts/chart.hpp"
+#include "../parts/output.hpp"
+#include "digits_run.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace ds = descent;
+using namespace example;
+
+int main(int argc, char** argv) {
+  return exit_code([&] {
+    std::uint64_t const seed = argc > 2 ? std::stoull(argv[2]) : 1;
+    panel p{"loss of the validation images", "update", axis::logarithmic, {}};
+    for (int images : {45, 180, 1438}) {
+      auto const r =
+          learn::train({.steps = 2400, .network = "relu50", .seed = seed, .look_every = 20, .images = images},
+                       ds::adam{.lr = 0.005});
+      auto const best = std::ranges::min_element(r.looks, {}, &learn::look::loss);
+      auto const& last = r.looks.back();
+      std::printf("%4d images: best loss %.3f after %4d updates (%.1f epochs), %.1f %%; after 2400: %.3f, %.1f %%\n",
+                  images, best->loss, best->step, best->step / double(images / 32), best->accuracy, last.loss,
+                  last.accuracy);
+      p.curves.push_back({std::to_string(images) + " images", {}, {{double(best->step), best->loss}}});
+      for (auto const& look : r.looks) p.curves.back().points.push_back({double(look.step), look.loss});
+      claim(last.loss > 1.05 * best->loss, "the loss rises again");
+      claim(last.accuracy > best->accuracy - 2, "the accuracy does not fall with it");
+    }
+    if (argc > 1) write_file(argv[1], draw("How long to train", {p}));
+  });
+}
