@@ -206,7 +206,8 @@ std::string draw_panel(panel const& p, point offset, pens const& all, sizes cons
   range xs, ys;
   if (p.across == x_axis::from_zero) xs.include(0);
   for (auto const& c : p.curves) {
-    for (auto const [x, y] : c.points) xs.include(across(p, x)), ys.include(along(p.scale, y));
+    for (auto const* points : {&c.points, &c.marks})
+      for (auto const [x, y] : *points) xs.include(across(p, x)), ys.include(along(p.scale, y));
     for (auto const [x, low, high] : c.bars)
       xs.include(across(p, x)), ys.include(along(p.scale, low)), ys.include(along(p.scale, high));
   }
