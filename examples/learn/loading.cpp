@@ -62,7 +62,7 @@ std::string records(int count, ds::loader_position from, int threads) {
 
 struct simulated { double waited = 0, end = 0; };
 
-/// 200 batches of 10 records. A record takes 1 unit of time, every tenth one 6; a step takes 5. Keeps the first batches.
+/// 200 batches of 10 records. A record takes 1 unit of time, every tenth one 6; a step takes 5. Keeps the first few.
 simulated simulate(int threads, int ahead, example::timeline* drawn = nullptr) {
   auto const order = ds::shuffled{.seed = 1}.epoch(2000, 0);
   std::vector<double> free(std::size_t(std::max(threads, 1))), end_of_step;

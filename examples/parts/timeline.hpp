@@ -27,8 +27,8 @@ struct timeline {
   std::vector<work> pieces;
 };
 
-/// Draws an SVG picture: timelines below each other, each from its earliest piece of work on, with one axis and a legend
-/// of the kinds.
+/// Draws an SVG picture: timelines below each other, each from its earliest piece of work on, with one axis and one
+/// legend for the kinds.
 std::string draw(std::string const& title, std::string const& unit, std::vector<timeline> const& timelines);
 
 }  // namespace example
