@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Steps and images to a goal against the size of the batch: docs/learn/batches.md.
-//
-// usage: batch_size [picture [seed]]
-#include "../parts/chart.hpp"
-#include "../parts/output.hpp"
-#include "digits_run.hpp"
+#include "experiment.hpp"
+#include "run.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +17,7 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    std::uint64_t const seed = argc > 2 ? std::stoull(argv[2]) : 1;
+    learn::experiment const e{argc, argv};
     panel steps{"steps until 94 % of the test images are right", "log2 of the batch", axis::logarithmic, {}};
     panel images{"images seen until then", "log2 of the batch", axis::logarithmic, {}};
     for (auto const* name : {"same rate", "square root", "linear"})
@@ -36,7 +33,7 @@ int main(int argc, char** argv) {
       // end
       int best = 1 << 20;
       for (std::size_t i = 0; i < 3; ++i) {
-        auto const r = learn::train({.steps = 200 + 2000 / batch, .batch = batch, .network = "relu50", .seed = seed,
+        auto const r = learn::train({.steps = 200 + 2000 / batch, .batch = batch, .network = "relu50", .seed = e.seed,
                                      .goal = 94, .look_every = 10}, ds::sgd{.lr = rates[i], .momentum = 0.9});
         std::printf(r.accuracy >= 94 ? "  %6d steps" : "      not here", r.steps);
         if (r.accuracy < 94) continue;
@@ -47,10 +44,9 @@ int main(int argc, char** argv) {
       std::printf("  %12d\n", best * batch);
       fewest.push_back(best);
     }
-    claim(fewest[1] >= 3 * fewest[3], "from 8 to 128 images a larger batch saves steps");
-    claim(2 * fewest[5] >= fewest[3], "beyond it saves at most half of them");
-    claim(fewest[5] * 1438 > 10 * fewest[1] * 8, "and the whole set costs ten times the images of a batch of 8");
-    if (argc > 1)
-      write_file(argv[1], draw("The size of the batch: a hidden layer on handwritten digits", {steps, images}));
+    e.claim(fewest[1] >= 3 * fewest[3], "from 8 to 128 images a larger batch saves steps");
+    e.claim(2 * fewest[5] >= fewest[3], "beyond it saves at most half of them");
+    e.claim(fewest[5] * 1438 > 10 * fewest[1] * 8, "and the whole set costs ten times the images of a batch of 8");
+    e.write("The size of the batch: a hidden layer on handwritten digits", {steps, images});
   });
 }

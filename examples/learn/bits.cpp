@@ -3,11 +3,8 @@
 //
 // Number formats as bit fields, and what each makes of a number: docs/learn/formats.md.
 //
-// usage: bits [number... | picture.svg]
-#include "../parts/chart.hpp"
-#include "../parts/claim.hpp"
-#include "../parts/output.hpp"
-#include "../parts/text.hpp"
+// usage: bits [number...]
+#include "experiment.hpp"
 #include "number_format.hpp"
 
 #include <descent/core/precision.hpp>
@@ -49,17 +46,15 @@ void compare(char const* name, floating f, auto const& convert) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
+    learn::options const options{argc, argv};
     compare("half", binary16, [](float x) { return std::bit_cast<std::uint16_t>(ds::narrow<ds::half>(x)); });
     compare("bfloat16", brain16, [](float x) { return std::bit_cast<std::uint16_t>(ds::narrow<ds::bfloat16>(x)); });
 #if __has_include(<cuda_fp8.h>)
     compare("e4m3", e4m3, [](float x) { return __nv_cvt_float_to_fp8(x, __NV_NOSAT, __NV_E4M3); });
     compare("e5m2", e5m2, [](float x) { return __nv_cvt_float_to_fp8(x, __NV_NOSAT, __NV_E5M2); });
 #endif
-    double x = 0;
-    if (argc > 1 && read(argv[1], x)) {
-      for (int i = 1; i < argc && read(argv[i], x); ++i) show(x);
-      return;
-    }
+    for (auto const& word : options.words) show(number("each argument", word));
+    if (!options.words.empty()) return;
     std::puts("          bits     largest  least normal       least  next to 1: 1+  next to 100: 100+");
     for_each_format([](char const* name, auto f) {
       std::printf("%-9s %4d %11.6g %13.3g %11.3g %14.3g %18.3g\n", name, f.width(), f.largest(), f.least_normal(),
@@ -73,8 +68,6 @@ int main(int argc, char** argv) {
       std::puts("");
     });
 
-    if (argc < 2) return;
-
     panel relative{"spacing / |x|", "log2 |x|", axis::logarithmic, {}};
     panel absolute{"spacing", "log2 |x|", axis::logarithmic, {}};
     for_each_format([&](char const* name, auto f) {
@@ -87,6 +80,6 @@ int main(int argc, char** argv) {
       }
       relative.curves.push_back(r), absolute.curves.push_back(a);
     });
-    write_file(argv[1], draw("Range and precision: the distance to the next number", {relative, absolute}));
+    options.write("Range and precision: the distance to the next number", {relative, absolute});
   });
 }

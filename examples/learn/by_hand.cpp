@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Gradient descent by hand and by optimizer, and what the learning rate does: docs/learn/descent.md.
-#include "../parts/chart.hpp"
-#include "../parts/claim.hpp"
-#include "../parts/output.hpp"
+#include "experiment.hpp"
 
 #include <descent/descent.hpp>
 
@@ -46,6 +44,7 @@ std::vector<example::point> losses(double lr, int steps) {
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
+    example::learn::options const options{argc, argv};
     // snippet: by_hand
     line_fit f;
     for (int t = 1; t <= 3; ++t) {
@@ -61,6 +60,6 @@ int main(int argc, char** argv) {
       std::printf("lr %.2f: loss %9.2e after 10 steps, %9.2e after 40\n", lr, all[10].y, all[40].y);
       panel.curves.push_back({"lr " + std::to_string(lr).substr(0, 4), all});
     }
-    if (argc > 1) example::write_file(argv[1], example::draw("Five learning rates", {panel}));
+    options.write("Five learning rates", {panel});
   });
 }

@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What the condition number costs, and what momentum and curvature save of it: docs/learn/condition.md.
-#include "../parts/chart.hpp"
-#include "../parts/claim.hpp"
-#include "../parts/output.hpp"
+#include "experiment.hpp"
 
 #include <descent/descent.hpp>
 #include <descent/minimizers/lbfgs.hpp>
@@ -63,6 +61,7 @@ path train(double k, ds::sgd const& rule) {
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
+    example::learn::options const options{argc, argv};
     example::panel panel{"loss, condition number 1000", "evaluations of the gradient", example::axis::logarithmic, {}};
     for (double k : {10., 100., 1000.}) {
       // snippet: rates
@@ -99,6 +98,6 @@ int main(int argc, char** argv) {
       std::printf("\n          in each step V falls by %.3f or more; proved: %.3f\n", 1 - worst, 1 / sqrt(k));
       example::claim(worst < 1 - 1 / sqrt(k), "V falls as proved");
     }
-    if (argc > 1) example::write_file(argv[1], example::draw("What a condition number of 1000 costs", {panel}));
+    options.write("What a condition number of 1000 costs", {panel});
   });
 }

@@ -3,10 +3,7 @@
 //
 // Test error against the number of training images and the width of the network, and how long to train:
 // docs/learn/data_size.md.
-//
-// usage: data_size [picture [first seed]]
-#include "../parts/chart.hpp"
-#include "../parts/output.hpp"
+#include "experiment.hpp"
 #include "three_seeds.hpp"
 
 #include <cmath>
@@ -34,9 +31,10 @@ power_law fitted(std::vector<point> const& all) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    std::uint64_t const seed = argc > 2 ? std::stoull(argv[2]) : 1;
+    learn::experiment const e{argc, argv};
     auto const error = [&](int images, int width) {
-      learn::settings const s{.steps = 1500, .network = "relu" + std::to_string(width), .seed = seed, .images = images};
+      learn::settings const s{
+          .steps = 1500, .network = "relu" + std::to_string(width), .seed = e.seed, .images = images};
       return 100 - learn::three_seeds(s, learn::whole_batch{}, ds::sgd{.lr = 0.2}).mean();
     };
     std::vector<panel> panels{{"test error in %, 50 units", "log2 of the training images", axis::logarithmic, {}},
@@ -61,11 +59,11 @@ int main(int argc, char** argv) {
     curve line{"power law", {}};
     for (auto const& p : by_images) line.points.push_back({std::log2(p.x), law.c * std::pow(p.x, -law.k)});
     panels[0].curves.push_back(line);
-    claim(law.k > 0.4 && law.k < 0.8, "four times the images halve the error, about");
-    claim(by_images[0].y > 2 * by_images[2].y && by_images[2].y > 1.5 * by_images[4].y,
-          "the error falls with the images");
-    claim(by_width[0].y > 3 * by_width[2].y, "and with the width");
-    claim(by_width[6].y > by_width[4].y - 1.5, "until the images limit it");
-    if (argc > 1) write_file(argv[1], draw("More data, a wider network", panels));
+    e.claim(law.k > 0.4 && law.k < 0.8, "four times the images halve the error, about");
+    e.claim(by_images[0].y > 2 * by_images[2].y && by_images[2].y > 1.5 * by_images[4].y,
+            "the error falls with the images");
+    e.claim(by_width[0].y > 3 * by_width[2].y, "and with the width");
+    e.claim(by_width[6].y > by_width[4].y - 1.5, "until the images limit it");
+    e.write("More data, a wider network", panels);
   });
 }

@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // How many epochs are enough, with few images and with many: docs/learn/data_size.md.
-//
-// usage: early_stop [picture [seed]]
-#include "../parts/chart.hpp"
-#include "../parts/output.hpp"
-#include "digits_run.hpp"
+#include "experiment.hpp"
+#include "run.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -19,11 +16,11 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    std::uint64_t const seed = argc > 2 ? std::stoull(argv[2]) : 1;
+    learn::experiment const e{argc, argv};
     panel p{"loss of the validation images", "update", axis::logarithmic, {}};
     for (int images : {45, 180, 1438}) {
       auto const r =
-          learn::train({.steps = 2400, .network = "relu50", .seed = seed, .look_every = 20, .images = images},
+          learn::train({.steps = 2400, .network = "relu50", .seed = e.seed, .look_every = 20, .images = images},
                        ds::adam{.lr = 0.005});
       auto const best = std::ranges::min_element(r.looks, {}, &learn::look::loss);
       auto const& last = r.looks.back();
@@ -32,9 +29,9 @@ int main(int argc, char** argv) {
                   last.accuracy);
       p.curves.push_back({std::to_string(images) + " images", {}, {{double(best->step), best->loss}}});
       for (auto const& look : r.looks) p.curves.back().points.push_back({double(look.step), look.loss});
-      claim(last.loss > 1.05 * best->loss, "the loss rises again");
-      claim(last.accuracy > best->accuracy - 2, "the accuracy does not fall with it");
+      e.claim(last.loss > 1.05 * best->loss, "the loss rises again");
+      e.claim(last.accuracy > best->accuracy - 2, "the accuracy does not fall with it");
     }
-    if (argc > 1) write_file(argv[1], draw("How long to train", {p}));
+    e.write("How long to train", {p});
   });
 }

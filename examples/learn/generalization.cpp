@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Test accuracy against the batch after equal epochs, for three ways to scale the rate: docs/learn/large_batches.md.
-//
-// usage: generalization [picture [first seed]]
-#include "../parts/chart.hpp"
-#include "../parts/output.hpp"
+#include "experiment.hpp"
 #include "three_seeds.hpp"
 
 #include <cmath>
@@ -19,7 +16,7 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    std::uint64_t const seed = argc > 2 ? std::stoull(argv[2]) : 1;
+    learn::experiment const e{argc, argv};
     panel shown{"test accuracy in %, 30 epochs; circles: 3 seeds", "log2 of the batch", axis::nines, {}};
     for (auto const* name : {"same rate", "square root, warm-up", "linear, warm-up"})
       shown.curves.push_back({name, {}});
@@ -35,7 +32,7 @@ int main(int argc, char** argv) {
                                                         {k, 5 * epoch, {ds::linear_scaled(lr, batch, 8)}}};
       // end
       for (std::size_t i = 0; i < 3; ++i) {
-        auto const r = learn::three_seeds({.steps = 30 * epoch, .batch = batch, .network = "relu50", .seed = seed},
+        auto const r = learn::three_seeds({.steps = 30 * epoch, .batch = batch, .network = "relu50", .seed = e.seed},
                                           learn::whole_batch{}, ds::sgd{}, ds::learning_rate(rates[i]));
         std::printf("  %4.1f (%4.1f-%4.1f)", r.mean(), r.low(), r.high());
         mean[i].push_back(r.mean());
@@ -44,11 +41,11 @@ int main(int argc, char** argv) {
       }
       std::puts("");
     }
-    claim(mean[0][0] > 94 && mean[0][4] < 65, "with one rate and equal epochs the whole set learns least");
-    for (std::size_t b = 1; b < 5; ++b) claim(mean[0][b] < mean[0][b - 1], "each larger batch is worse");
-    claim(mean[1][4] > mean[0][4] + 20, "a scaled rate makes up for most of it");
-    claim(mean[2][2] > mean[0][0] - 2 && mean[2][4] < 30,
-          "the linear one for a batch of 128, but not for the whole set");
-    if (argc > 1) write_file(argv[1], draw("Equal epochs, handwritten digits", {shown}));
+    e.claim(mean[0][0] > 94 && mean[0][4] < 65, "with one rate and equal epochs the whole set learns least");
+    for (std::size_t b = 1; b < 5; ++b) e.claim(mean[0][b] < mean[0][b - 1], "each larger batch is worse");
+    e.claim(mean[1][4] > mean[0][4] + 20, "a scaled rate makes up for most of it");
+    e.claim(mean[2][2] > mean[0][0] - 2 && mean[2][4] < 30,
+            "the linear one for a batch of 128, but not for the whole set");
+    e.write("Equal epochs, handwritten digits", {shown});
   });
 }

@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Batch normalization of a large batch, whole and in parts: docs/learn/large_batches.md.
-//
-// usage: ghost [first seed]
-#include "../parts/claim.hpp"
-#include "../parts/dataset.hpp"
 #include "batch_norm.hpp"
+#include "experiment.hpp"
 #include "finite_differences.hpp"
 
 #include <algorithm>
@@ -18,12 +15,10 @@
 namespace ds = descent;
 using namespace example;
 
-dataset const data = embedded_digits();
-
 /// Of derivatives by backward() from finite differences.
 double gradient_error() {
   learn::normalized_network<double> net{96, 32, 1};
-  auto const images = rows_of(data.train).part({0, 96});
+  auto const images = rows_of(learn::data().train).part({0, 96});
   auto const loss = [&] { return net.forward(images, true); };
   loss();
   net.backward(96);
@@ -36,34 +31,34 @@ double gradient_error() {
 double trained(int batch, int part, int steps, std::uint64_t seed) {
   learn::normalized_network<float> net{batch, part, seed};
   ds::optimizer opt{net.parameters(), ds::sgd{.lr = 0.1, .momentum = 0.9}};
-  auto batches = batches_of(data.train, {batch, ds::last_batch::drop}, reshuffled{seed}, net.device);
+  auto batches = batches_of(learn::data().train, {batch, ds::last_batch::drop}, reshuffled{seed}, net.device);
   for (int t = 0; t < steps; ++t) {
-    net.forward(rows_of(batches.next(), data.train), true);
+    net.forward(rows_of(batches.next(), learn::data().train), true);
     net.backward(batch);
     opt.step();
   }
-  return net.accuracy(data.test);
+  return net.accuracy(learn::data().test);
 }
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    std::uint64_t const seed = argc > 1 ? std::stoull(argv[1]) : 1;
+    learn::experiment const e{argc, argv};
     double const error = gradient_error();
     std::printf("gradients and finite differences differ by at most %.1e\n", error);
-    claim(error < 1e-6, "backward() is the derivative of forward()");
+    e.claim(error < 1e-6, "backward() is the derivative of forward()");
     std::puts("                             10 updates   100 updates");
     std::vector<double> after_100;
     for (auto const& [batch, part] : {std::pair{32, 32}, std::pair{1024, 32}, std::pair{1024, 1024}}) {
       std::printf("batch %4d in parts of %4d", batch, part);
       for (int steps : {10, 100}) {
         double mean = 0;
-        for (std::uint64_t k = 0; k < 3; ++k) mean += trained(batch, part, steps, seed + k) / 3;
+        for (std::uint64_t k = 0; k < 3; ++k) mean += trained(batch, part, steps, e.seed + k) / 3;
         std::printf("       %4.1f %%", mean);
         if (steps == 100) after_100.push_back(mean);
       }
       std::puts("");
     }
     auto const [low, high] = std::ranges::minmax(after_100);
-    claim(low > 93 && high - low < 2.5, "all three learn, and parts make no large difference here");
+    e.claim(low > 93 && high - low < 2.5, "all three learn, and parts make no large difference here");
   });
 }

@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A rate that falls, or a batch that grows: docs/learn/large_batches.md.
-//
-// usage: growth [picture [seed]]
-#include "../parts/chart.hpp"
-#include "../parts/output.hpp"
-#include "digits_run.hpp"
+#include "experiment.hpp"
+#include "run.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -32,9 +29,9 @@ struct micro_batch {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    std::uint64_t const seed = argc > 2 ? std::stoull(argv[2]) : 1;
+    learn::experiment const e{argc, argv};
     constexpr int epoch = 1438 / 32;
-    learn::settings const s{.steps = 30 * epoch, .batch = 32, .network = "relu50", .seed = seed};
+    learn::settings const s{.steps = 30 * epoch, .batch = 32, .network = "relu50", .seed = e.seed};
     // snippet: growth
     ds::multi_step<2> const rate{.initial = 0.4, .factor = 0.25, .at = {10 * epoch, 20 * epoch}};
     ds::multi_step<2> const by_updates{.initial = 0.4, .factor = 0.25, .at = {10 * epoch, 10 * epoch + 10 * epoch / 4}};
@@ -63,9 +60,9 @@ int main(int argc, char** argv) {
     run("rate and batch stay", false, constant);
     auto const [a, many] = run("rate falls at 10 and 20", false, falling);
     auto const [b, few] = run("batch grows at 10 and 20", true, growth);
-    for (std::size_t e = 0; e < 30; ++e)
-      claim(std::fabs(std::log(a[e].y / b[e].y)) < 0.3, "a batch that grows has the loss of a rate that falls");
-    claim(few < many / 2, "with less than half of the updates");
-    if (argc > 1) write_file(argv[1], draw("Growing the batch instead of decaying the rate", {of_epochs, of_updates}));
+    for (std::size_t k = 0; k < 30; ++k)
+      e.claim(std::fabs(std::log(a[k].y / b[k].y)) < 0.3, "a batch that grows has the loss of a rate that falls");
+    e.claim(few < many / 2, "with less than half of the updates");
+    e.write("Growing the batch instead of decaying the rate", {of_epochs, of_updates});
   });
 }

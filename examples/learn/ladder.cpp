@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // From gradient descent to Adam, one change at a time, on one surface: docs/learn/momentum_to_adam.md.
-#include "../parts/chart.hpp"
-#include "../parts/claim.hpp"
-#include "../parts/output.hpp"
+#include "experiment.hpp"
 
 #include <descent/descent.hpp>
 
@@ -56,12 +54,13 @@ void race(std::string const& name, auto rule) {
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
+    example::learn::options const options{argc, argv};
     race("gradient descent", ds::sgd{});
     race("momentum 0.9", ds::sgd{.momentum = 0.9});
     race("Nesterov 0.9", ds::sgd{.momentum = 0.9, .nesterov = true});
     race("Adagrad", ds::adagrad{});
     race("RMSprop", ds::rmsprop{});
     race("Adam", ds::adam{});
-    if (argc > 1) example::write_file(argv[1], example::draw("From gradient descent to Adam", {panel}));
+    options.write("From gradient descent to Adam", {panel});
   });
 }

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The rate of each layer with SGD, LARS and LAMB: docs/learn/large_batches.md.
-#include "../parts/chart.hpp"
-#include "../parts/output.hpp"
-#include "digits_run.hpp"
+#include "experiment.hpp"
+#include "run.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -49,11 +48,12 @@ struct measured {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
+    learn::experiment const e{argc, argv};
     std::vector<panel> panels;
     std::puts("rate                  layer 1           layer 2           layer 3           layer 4     |change| / |w|");
     auto const run = [&](char const* name, auto const& rule) {
       measured m;
-      learn::train_with({.steps = 101, .batch = 512, .network = "relu100,relu50,relu30"}, m, rule);
+      learn::train_with({.steps = 101, .batch = 512, .network = "relu100,relu50,relu30", .seed = e.seed}, m, rule);
       std::printf("%-14s", name);
       for (std::size_t k = 0; k < m.rates.size(); ++k) {
         m.rates[k].name = "layer " + std::to_string(k + 1);
@@ -67,11 +67,11 @@ int main(int argc, char** argv) {
     run("SGD, lr 0.2", ds::sgd{.lr = 0.2});
     auto const lars = run("LARS, lr 10", ds::lars{.lr = 10, .momentum = 0});
     auto const lamb = run("LAMB, lr 0.02", ds::lamb{.lr = 0.02});
-    for (double share : lars.shares) claim(close(share, 10 * 1e-3, 0.01), "LARS changes each layer by lr trust |w|");
-    for (double share : lamb.shares) claim(close(share, 0.02, 0.01), "LAMB by lr |w|");
+    for (double share : lars.shares) e.claim(close(share, 10 * 1e-3, 0.01), "LARS changes each layer by lr trust |w|");
+    for (double share : lamb.shares) e.claim(close(share, 0.02, 0.01), "LAMB by lr |w|");
     auto const late = [](curve const& c) { return std::max({c.points[99].y, c.points[98].y, c.points[97].y}); };
-    claim(late(lars.rates[0]) > 2 * late(lars.rates[3]), "the first layer has the largest rate");
-    claim(late(lamb.rates[0]) > 2 * lamb.rates[0].points[0].y, "LAMB's rates rise as gradients shrink");
-    if (argc > 1) write_file(argv[1], draw("The rate of each layer: |change of w| / |g|", {panels[1], panels[2]}));
+    e.claim(late(lars.rates[0]) > 2 * late(lars.rates[3]), "the first layer has the largest rate");
+    e.claim(late(lamb.rates[0]) > 2 * lamb.rates[0].points[0].y, "LAMB's rates rise as gradients shrink");
+    e.write("The rate of each layer: |change of w| / |g|", {panels[1], panels[2]});
   });
 }

@@ -2,17 +2,12 @@
 // SPDX-License-Identifier: MIT
 //
 // The opt levels O0 to O3 side by side, on the host: docs/learn/mixed_precision.md.
-//
-// usage: levels [picture [seed]]
-#include "../parts/chart.hpp"
-#include "../parts/claim.hpp"
 #include "../parts/cpu.hpp"
-#include "../parts/dataset.hpp"
 #include "../parts/layer_sizes.hpp"
 #include "../parts/network.hpp"
-#include "../parts/output.hpp"
 #include "../parts/random.hpp"
 #include "../parts/text.hpp"
+#include "experiment.hpp"
 #include "half_products.hpp"
 
 #include <descent/descent.hpp>
@@ -38,7 +33,7 @@ record train(std::string const& name, std::uint64_t seed, Policies... policies) 
   using value = typename Level::value;
   using device = std::conditional_t<std::is_same_v<Level, ds::amp::O0>, cpu, half_products>;
   constexpr int steps = 1200, batch = 32;
-  static dataset const data = embedded_digits();
+  dataset const& data = learn::data();
   device d;
   random_source initial{seed, 0};
   network<device, value> net{d, data.train.features, parse_network("relu100"), data.classes, batch, initial};
@@ -79,24 +74,25 @@ record train(std::string const& name, std::uint64_t seed, Policies... policies) 
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    std::uint64_t const seed = argc > 2 ? std::stoull(argv[2]) : 1;
+    learn::experiment const e{argc, argv};
     std::puts("                 values, in     scale      bytes  bytes             test  gradients\n"
               "                 grads  products         owned  moved     loss  accuracy       at 0");
-    auto const o0 = train<ds::amp::O0>("O0", seed), o1 = train<ds::amp::O1>("O1", seed);
-    auto const o2 = train<ds::amp::O2>("O2", seed), o3 = train<ds::amp::O3>("O3", seed);
-    auto const scaled = train<ds::amp::O3>("O3 + loss scale", seed, ds::dynamic_loss_scale{});
-    auto const master = train<ds::amp::O3>("O3 + master", seed, ds::master<float>{});
-    claim(close(o1.last_loss, o0.last_loss, 0.02) && close(o2.last_loss, o0.last_loss, 0.02), "O1 and O2 learn as O0");
-    claim(std::max({o1.all_zeros, o2.all_zeros, scaled.all_zeros}) < o0.all_zeros + 3, "a loss scale keeps gradients");
-    claim(std::min(o3.all_zeros, master.all_zeros) > 90, "without it, half loses nearly all");
-    claim(scaled.last_loss > 1.2 * o0.last_loss, "with it alone, updates are lost");
-    claim(master.last_loss > 1.5 * o0.last_loss, "a master alone saves no gradients");
-    claim(o3.last_loss > std::max(scaled.last_loss, master.last_loss), "O3 loses both");
-    if (argc < 2) return;
+    auto const o0 = train<ds::amp::O0>("O0", e.seed), o1 = train<ds::amp::O1>("O1", e.seed);
+    auto const o2 = train<ds::amp::O2>("O2", e.seed), o3 = train<ds::amp::O3>("O3", e.seed);
+    auto const scaled = train<ds::amp::O3>("O3 + loss scale", e.seed, ds::dynamic_loss_scale{});
+    auto const master = train<ds::amp::O3>("O3 + master", e.seed, ds::master<float>{});
+    e.claim(close(o1.last_loss, o0.last_loss, 0.02) && close(o2.last_loss, o0.last_loss, 0.02),
+            "O1 and O2 learn as O0");
+    e.claim(std::max({o1.all_zeros, o2.all_zeros, scaled.all_zeros}) < o0.all_zeros + 3,
+            "a loss scale keeps gradients");
+    e.claim(std::min(o3.all_zeros, master.all_zeros) > 90, "without it, half loses nearly all");
+    e.claim(scaled.last_loss > 1.2 * o0.last_loss, "with it alone, updates are lost");
+    e.claim(master.last_loss > 1.5 * o0.last_loss, "a master alone saves no gradients");
+    e.claim(o3.last_loss > std::max(scaled.last_loss, master.last_loss), "O3 loses both");
     panel loss{"loss, without its factor", "step", axis::logarithmic, {}};
     panel zeros{"gradients that are 0, %", "step", axis::linear, {}};
     for (auto const& r : {o0, o1, o2, o3, scaled, master})
       loss.curves.push_back(r.loss), zeros.curves.push_back(r.zeros);
-    write_file(argv[1], draw("A hidden layer on handwritten digits, loss times 2⁻²⁰", {loss, zeros}));
+    e.write("A hidden layer on handwritten digits, loss times 2⁻²⁰", {loss, zeros});
   });
 }

@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Whose record is when: ranks, epochs, a resumed run; and a simulated loader: docs/learn/data.md.
-//
-// usage: loading [picture]
-#include "../parts/claim.hpp"
-#include "../parts/output.hpp"
 #include "../parts/timeline.hpp"
+#include "experiment.hpp"
 
 #include <descent/data/distributed_sampler.hpp>
 #include <descent/data/loader.hpp>
@@ -90,6 +87,7 @@ simulated simulate(int threads, int ahead, example::timeline* drawn = nullptr) {
 
 int main(int argc, char** argv) {
   return example::exit_code([&] {
+    example::learn::options const options{argc, argv};
     std::puts("1. Places of 15 records on 3 ranks, each third one as in PyTorch's sampler:");
     for (int e : {0, 1}) print_epoch(e, ds::torch_order{.seed = 1}, [](std::int64_t k) { return k % 3; });
     std::puts("   and as slices of global batches of 6:");
@@ -118,9 +116,7 @@ int main(int argc, char** argv) {
     }
     example::timeline none{"no workers", {}}, short_ring{"4 workers, 0 ahead", {}}, ring{"4 workers, 4 ahead", {}};
     simulate(0, 0, &none), simulate(4, 0, &short_ring), simulate(4, 4, &ring);
-    if (argc > 1)
-      example::write_file(
-          argv[1], example::draw("Who reads and who waits, simulated; numbers are batches of ten records", "time units",
-                                 {none, short_ring, ring}));
+    options.write(example::draw("Who reads and who waits, simulated; numbers are batches of ten records", "time units",
+                                {none, short_ring, ring}));
   });
 }

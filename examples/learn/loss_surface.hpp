@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "digits_run.hpp"
+#include "run.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -86,7 +86,7 @@ class loss_surface {
         for (double& x : *part) x = *at++;
   }
 
-  dataset data_ = embedded_digits();
+  dataset const& data_ = data();
   cpu device_;
   random_source random_{0};
   network<cpu, double> net_;

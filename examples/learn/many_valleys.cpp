@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The straight line from one minimum of a network to another: docs/learn/minima.md.
-#include "../parts/chart.hpp"
-#include "../parts/output.hpp"
+#include "experiment.hpp"
 #include "loss_surface.hpp"
 
 #include <algorithm>
@@ -17,9 +16,11 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
+    learn::experiment const e{argc, argv};
     learn::loss_surface surface{"relu50"};
-    auto const minimum = [](std::uint64_t seed, int batch, double lr) {
-      learn::settings const s{.steps = 5000, .batch = batch, .network = "relu50", .seed = seed, .loss_goal = 0.03};
+    auto const minimum = [&](std::uint64_t k, int batch, double lr) {
+      learn::settings const s{
+          .steps = 5000, .batch = batch, .network = "relu50", .seed = e.seed + k, .loss_goal = 0.03};
       return learn::train<double>(s, ds::sgd{.lr = lr}).values;
     };
     panel p{"training loss", "share of the way", axis::logarithmic, {}};
@@ -36,11 +37,11 @@ int main(int argc, char** argv) {
       p.curves.push_back(c);
       return highest;
     };
-    auto const a = minimum(1, 32, 0.2), b = minimum(2, 32, 0.2), c = minimum(3, 32, 0.2), same = minimum(1, 128, 0.2);
-    double const ab = line("seeds 1 and 2", a, b), ac = line("seeds 1 and 3", a, c);
+    auto const a = minimum(0, 32, 0.2), b = minimum(1, 32, 0.2), c = minimum(2, 32, 0.2), same = minimum(0, 128, 0.2);
+    double const ab = line("two starts", a, b), ac = line("two others", a, c);
     double const start = line("one start, batch 32 and 128", a, same);
-    claim(std::min(ab, ac) > 0.15, "there is a wall between minima of different starts");
-    claim(start < 0.06, "but none between those of one start");
-    if (argc > 1) write_file(argv[1], draw("From one minimum to another", {p}));
+    e.claim(std::min(ab, ac) > 0.15, "there is a wall between minima of different starts");
+    e.claim(start < 0.06, "but none between those of one start");
+    e.write("From one minimum to another", {p});
   });
 }

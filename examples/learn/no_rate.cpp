@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Rules that find their rate, against two that are given one of seven: docs/learn/no_rate.md.
-//
-// usage: no_rate [seed]
-#include "digits_run.hpp"
+#include "experiment.hpp"
+#include "run.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -16,11 +15,11 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    std::uint64_t const seed = argc > 1 ? std::stoull(argv[1]) : 1;
+    learn::experiment const e{argc, argv};
     // snippet: trial
     auto const trial = [&](auto rule, double factor = 1) {
       rule.lr *= factor;
-      return learn::train({.steps = 600, .network = "relu50", .seed = seed}, rule).accuracy;
+      return learn::train({.steps = 600, .network = "relu50", .seed = e.seed}, rule).accuracy;
     };
     // end
     auto const sweep = [&](char const* name, auto rule) {
@@ -46,7 +45,7 @@ int main(int argc, char** argv) {
     double const found[] = {free("dog", ds::dog{}), free("prodigy", ds::prodigy{}),
                             free("dadapt_adamw", ds::dadapt_adamw{}), free("yellowfin", ds::yellowfin{}),
                             free("schedule_free_adamw", ds::schedule_free_adamw{})};
-    claim(std::ranges::min(found) > best - 6, "with their defaults, five rules come near to the best of 14 runs");
-    claim(free("dowg", ds::dowg{}) < best - 30, "dowg does not, within 600 steps");
+    e.claim(std::ranges::min(found) > best - 6, "with their defaults, five rules come near to the best of 14 runs");
+    e.claim(free("dowg", ds::dowg{}) < best - 30, "dowg does not, within 600 steps");
   });
 }

@@ -4,13 +4,11 @@
 // When the backward pass, the exchange of gradients and the update happen, with and without overlap:
 // docs/learn/overlap.md. Network, gradients and sums are real; compute and wire are slowed by sleeping.
 //
-// usage: overlap [picture [steps]]
-#include "../parts/claim.hpp"
+// usage: overlap [steps]
 #include "../parts/cpu.hpp"
-#include "../parts/dataset.hpp"
 #include "../parts/network.hpp"
-#include "../parts/output.hpp"
 #include "../parts/timeline.hpp"
+#include "experiment.hpp"
 
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
@@ -114,7 +112,8 @@ std::array<result, 2> run(std::string const& title, int steps, std::vector<timel
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    int const steps = argc > 2 ? std::stoi(argv[2]) : 6;
+    learn::options const options{argc, argv};
+    int const steps = options.words.empty() ? 6 : integer("steps", options.words[0], 1, 1000);
     std::vector<timeline> all;
     auto const without = run("without overlap: one all-reduce after the backward pass", steps, all);
     auto const with = run("with overlap: an all-reduce for each tensor, from the last layer to the first", steps, all,
@@ -126,6 +125,6 @@ int main(int argc, char** argv) {
       claim(with[rank].overlapped > 0, "with overlap the last layer is sent before the first one is there");
     }
     claim(with[0].values == with[1].values && with[0].values == without[0].values, "both have the same bits");
-    if (argc > 1) write_file(argv[1], draw("A training step of two ranks; numbers are layers", "ms", all));
+    options.write(draw("A training step of two ranks; numbers are layers", "ms", all));
   });
 }

@@ -2,11 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Which products tensor cores make faster, and what padding costs: docs/learn/tensor_cores.md.
-//
-// usage: products [picture]
-#include "../parts/chart.hpp"
-#include "../parts/claim.hpp"
-#include "../parts/output.hpp"
+#include "experiment.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -46,6 +42,7 @@ std::vector<product> const products{
 
 int main(int argc, char** argv) {
   return exit_code([&] {
+    learn::options const options{argc, argv};
     std::printf("flops per byte at which the two sides are equal: half %.0f, float %.0f\n\n", half_peak / bandwidth,
                 float_peak / bandwidth);
     std::puts("product y = x W                     Mflop  flops per byte      bound by    at most   tiles");
@@ -64,7 +61,6 @@ int main(int argc, char** argv) {
       for (int to : {8, 128}) std::printf("  %9.0f %8.1f %%", padded(n, to), 100 * (padded(n, to) / n - 1));
       std::puts("");
     }
-    if (argc < 2) return;
 
     panel roofline{"Tflop/s at most, H100 SXM", "log2 of flops per byte", axis::logarithmic, {}};
     for (auto [name, size, peak] : {std::tuple{"half, tensor cores", 2, half_peak}, {"float", 4, float_peak}}) {
@@ -81,6 +77,6 @@ int main(int argc, char** argv) {
         c.points.push_back({x, product{"", std::exp2(x), double(n), double(n)}.gain()});
       gain.curves.push_back(c);
     }
-    write_file(argv[1], draw("What a product can gain from tensor cores", {roofline, gain}));
+    options.write("What a product can gain from tensor cores", {roofline, gain});
   });
 }

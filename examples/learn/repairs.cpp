@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What helps if all training images are one batch: docs/learn/large_batches.md.
-//
-// usage: repairs [first seed]
+#include "experiment.hpp"
 #include "three_seeds.hpp"
 
 #include <algorithm>
@@ -31,10 +30,10 @@ struct noisy_losses {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    std::uint64_t const seed = argc > 1 ? std::stoull(argv[1]) : 1;
+    learn::experiment const e{argc, argv};
     auto const row = [&](char const* name, int updates, auto const& gradient, auto const& rule) {
       auto const r =
-          learn::three_seeds({.steps = updates, .batch = 1438, .network = "relu50", .seed = seed}, gradient, rule);
+          learn::three_seeds({.steps = updates, .batch = 1438, .network = "relu50", .seed = e.seed}, gradient, rule);
       std::printf("%-36s %3d updates: %4.1f %% (%4.1f to %4.1f)\n", name, updates, r.mean(), r.low(), r.high());
       return r.mean();
     };
@@ -49,10 +48,10 @@ int main(int argc, char** argv) {
     double const equal = row("SGD, rate 0.05, updates of batch 128", 330, whole, ds::sgd{.lr = 0.05});
     double const longer = row("SGD, rate 0.5, updates of batch 128", 330, whole, ds::sgd{.lr = 0.5});
     double const noise = row("the same, losses times N(1, 1)", 330, noisy_losses{1}, ds::sgd{.lr = 0.5});
-    claim(same < 65 && sgd > same + 20, "most of the loss is a rate that is too small");
-    claim(std::min({momentum, adam, lamb, novograd}) > sgd, "momentum or a rate for each layer helps further");
-    claim(std::max({adam, lars, lamb, novograd}) < momentum + 2, "no rule is far ahead of momentum with a good rate");
-    claim(equal > 88 && longer > 94, "so do more updates");
-    claim(noise > longer - 2 && noise < longer + 2, "noise on the losses changes little here");
+    e.claim(same < 65 && sgd > same + 20, "most of the loss is a rate that is too small");
+    e.claim(std::min({momentum, adam, lamb, novograd}) > sgd, "momentum or a rate for each layer helps further");
+    e.claim(std::max({adam, lars, lamb, novograd}) < momentum + 2, "no rule is far ahead of momentum with a good rate");
+    e.claim(equal > 88 && longer > 94, "so do more updates");
+    e.claim(noise > longer - 2 && noise < longer + 2, "noise on the losses changes little here");
   });
 }

@@ -3,11 +3,8 @@
 //
 // A network whose layers are on two devices, here two threads: one works while the other waits, or both work on
 // micro-batches in a pipeline; one norm over both for clipping: docs/learn/split_model.md.
-//
-// usage: split [picture]
-#include "../parts/claim.hpp"
-#include "../parts/output.hpp"
 #include "../parts/timeline.hpp"
+#include "experiment.hpp"
 #include "stage.hpp"
 
 #include <descent/comm/threads.hpp>
@@ -133,6 +130,7 @@ double largest_difference(std::vector<float> const& a, std::vector<float> const&
 
 int main(int argc, char** argv) {
   return exit_code([&] {
+    learn::options const options{argc, argv};
     std::array const runs{on_two_devices("the whole batch at once", 1, {0, 0}),
                           on_two_devices("four micro-batches: all forward, then all backward", 4, {4, 4}),
                           on_two_devices("four micro-batches: backward as soon as possible", 4, {1, 0})};
@@ -154,8 +152,7 @@ int main(int argc, char** argv) {
     std::printf("clipped by a norm on each device: by %.3f\n", largest_difference(of_own, clipped));
     claim(!runs[0].together && runs[1].together && runs[2].together,
           "only in pipelines do both devices work at a time");
-    if (argc > 1)
-      write_file(argv[1], draw("A step of a network on two devices; numbers are micro-batches", "ms",
-                               {runs[0].fastest, runs[1].fastest, runs[2].fastest}));
+    options.write(draw("A step of a network on two devices; numbers are micro-batches", "ms",
+                       {runs[0].fastest, runs[1].fastest, runs[2].fastest}));
   });
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "digits_run.hpp"
+#include "run.hpp"
 
 #include <algorithm>
 #include <array>

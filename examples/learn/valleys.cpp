@@ -2,10 +2,6 @@
 // SPDX-License-Identifier: MIT
 //
 // The loss surface around three minima, of a small batch, a large one and SAM: docs/learn/minima.md.
-//
-// usage: valleys [picture [seed]]
-#include "../parts/chart.hpp"
-#include "../parts/output.hpp"
 #include "loss_plane.hpp"
 
 #include <cmath>
@@ -32,21 +28,21 @@ struct uphill {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    std::uint64_t const seed = argc > 2 ? std::stoull(argv[2]) : 1;
+    learn::experiment const e{argc, argv};
     learn::loss_surface surface{"relu50"};
     std::vector<panel> panels;
     struct minimum { double accuracy, curvature, around; };
     std::puts("                          updates   loss    test   curvature   loss around");
     auto const row = [&](char const* name, bool drawn, learn::settings s, auto const& gradient, double lr,
                          auto const&... sam) {
-      s.steps = 20000, s.network = "relu50", s.seed = seed, s.loss_goal = 0.05;
+      s.steps = 20000, s.network = "relu50", s.seed = e.seed, s.loss_goal = 0.05;
       auto const r = learn::train_with<double>(s, gradient, ds::sgd{.lr = lr}, sam...);
       minimum m{r.accuracy, surface.largest_curvature(r.values), 0};
       for (std::uint64_t k = 0; k < 20; ++k)
         m.around += surface.loss(learn::moved(r.values, 0.5, surface.direction(r.values, 10 + k))) / 20;
       std::printf("%-26s  %5d  %.3f  %5.1f %%  %8.2f  %10.3f\n", name, r.steps, surface.loss(r.values), m.accuracy,
                   m.curvature, m.around);
-      if (drawn && argc > 1) panels.push_back(learn::plane(name, surface, r.values));
+      if (drawn && !(e.picture + e.csv).empty()) panels.push_back(learn::plane(name, surface, r.values));
       return m;
     };
     auto const small = row("batch 8, lr 0.1", true, {.batch = 8}, learn::whole_batch{}, 0.1);
@@ -54,10 +50,10 @@ int main(int argc, char** argv) {
     auto const large = row("batch 1438, lr 0.1", true, {.batch = 1438}, learn::whole_batch{}, 0.1);
     auto const large_fast = row("batch 1438, lr 0.4", false, {.batch = 1438}, learn::whole_batch{}, 0.4);
     auto const sam = row("SAM 0.5, batch 8, lr 0.1", true, {.batch = 8}, uphill{}, 0.1, ds::sam{.rho = 0.5});
-    claim(large.curvature > small.curvature && large_fast.curvature > fast.curvature, "small batches end flatter");
-    claim(sam.curvature < small.curvature && sam.around < small.around, "and so does SAM");
-    claim(small.around < large.around && fast.around < large_fast.around, "in random directions as well");
-    claim(std::fabs(small.accuracy - large.accuracy) < 2.5, "the accuracy hardly differs");
-    if (argc > 1) write_file(argv[1], draw("The loss around three minima, handwritten digits", panels));
+    e.claim(large.curvature > small.curvature && large_fast.curvature > fast.curvature, "small batches end flatter");
+    e.claim(sam.curvature < small.curvature && sam.around < small.around, "and so does SAM");
+    e.claim(small.around < large.around && fast.around < large_fast.around, "in random directions as well");
+    e.claim(std::fabs(small.accuracy - large.accuracy) < 2.5, "the accuracy hardly differs");
+    e.write("The loss around three minima, handwritten digits", panels);
   });
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that the block of a page after the comment <!-- output: name --> equals the output of a program, and that the
-program draws the picture, which it writes to the path in its argument.
+program draws the picture with `--picture`.
 
 usage: output.py page name program [picture]
 """
@@ -21,6 +21,6 @@ if quoted[1] != run.stdout:
 for picture in pictures:
     with tempfile.TemporaryDirectory() as folder:
         drawn = pathlib.Path(folder) / "picture.svg"
-        subprocess.run([program, drawn], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([program, "--picture", drawn], stdout=subprocess.DEVNULL, check=True)
         if drawn.read_bytes() != pathlib.Path(picture).read_bytes():
             sys.exit(f"{picture} is not what {name} draws")

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "../parts/claim.hpp"
 #include "../parts/cpu.hpp"
-#include "../parts/dataset.hpp"
 #include "../parts/layer_sizes.hpp"
 #include "../parts/network.hpp"
 #include "../parts/random.hpp"
+#include "experiment.hpp"
 
 #include <descent/descent.hpp>
 
@@ -18,7 +17,7 @@
 #include <string>
 #include <vector>
 
-/// The run that programs of the course share: a small network on the embedded handwritten digits.
+/// The run that programs of the course share: a small network that reads digits.
 namespace example::learn {
 
 struct settings {
@@ -89,18 +88,18 @@ struct run_order {
 /// gradients for step t in the network.
 template <class Value = float>
 result train_with(settings const& s, auto&& gradient, auto const&... recipe) {
-  static dataset const data = embedded_digits();
-  auto const images = s.images < data.train.count() ? drawn(data.train, s.images, s.seed) : data.train;
+  dataset const& all = data();
+  auto const images = s.images < all.train.count() ? drawn(all.train, s.images, s.seed) : all.train;
   cpu device;
   random_source initial{s.seed, 0};
-  network<cpu, Value> net{device, images.features, parse_network(s.network), data.classes, s.batch, initial};
+  network<cpu, Value> net{device, images.features, parse_network(s.network), all.classes, s.batch, initial};
   ds::optimizer opt{net.parameters(), recipe...};
   net.loss_scale = opt.loss_scale_pointer();
   auto batches =
       batches_of(images, {s.batch, ds::last_batch::drop}, run_order{{s.seed}, s.batch == images.count()}, device);
   result r;
   auto const test = [&] {
-    r.looks.push_back(look_at(net, data.test, s.batch, r.steps));
+    r.looks.push_back(look_at(net, all.test, s.batch, r.steps));
     r.accuracy = r.looks.back().accuracy;
   };
   double recent = 1e9;  // mean loss of the last epoch's batches
