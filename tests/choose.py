@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""usage: choose.py build-folder yes|no quick|rest|all|NAME...
+"""usage: choose.py build-folder hardware|software|none quick|rest|all|NAME...
 
 Chooses what tests/run.sh builds and runs: the tests of the suite quick, all others, all, or the tests whose names
-contain a NAME. `yes` means that a CUDA device in software runs the suite gpu. Writes these files into the build folder,
-one item per line:
+contain a NAME. The second argument is the CUDA device that runs the suite gpu. Without one, quick leaves that suite to
+the rest, which compiles it. Writes these files into the build folder, one item per line:
 
     chosen_targets   the targets to build
     chosen_tests     names of tests for Meson, each followed by the files it needs, separated by tabs
@@ -18,7 +18,7 @@ import pathlib
 import subprocess
 import sys
 
-build, in_software, *words = sys.argv[1:]
+build, device, *words = sys.argv[1:]
 folder = pathlib.Path(build)
 
 
@@ -34,22 +34,26 @@ def write(name, lines):
     (folder / name).write_text("".join(f"{line}\n" for line in lines))
 
 
+def is_quick(test):
+    return has(test, "quick") and (device != "none" or not has(test, "gpu"))
+
+
 tests = introspect("--tests")
 if words == ["all"]:
     chosen = tests
 elif words in (["quick"], ["rest"]):
-    chosen = [test for test in tests if has(test, "quick") == (words == ["quick"])]
+    chosen = [test for test in tests if is_quick(test) == (words == ["quick"])]
 else:
     chosen = [test for test in tests if any(word in test["name"] for word in words)]
     if not chosen:
         sys.exit(f"no test has {' or '.join(words)} in its name")
-in_order = [test for test in tests if words == ["rest"] and has(test, "gpu") and has(test, "quick")]
+in_order = [test for test in tests if words == ["rest"] and has(test, "gpu") and is_quick(test)]
 
 files = {target["id"]: target["filename"] for target in introspect("--targets")}
 depends = dict.fromkeys(id for test in chosen for id in test["depends"])
 write("chosen_targets", [pathlib.Path(file).relative_to(folder.resolve()) for id in depends for file in files[id]])
-to_run_here = [test for test in chosen if in_software == "yes" and has(test, "gpu")]
-write("chosen_gpu", [test["name"] for test in to_run_here + (in_order if in_software == "yes" else [])])
+to_run_here = [test for test in chosen if device == "software" and has(test, "gpu")]
+write("chosen_gpu", [test["name"] for test in to_run_here + (in_order if device == "software" else [])])
 write("done_gpu", [test["name"] for test in in_order])
 write("chosen_tests", ["\t".join([test["name"], *(file for id in test["depends"] for file in files[id])])
                        for test in chosen if test not in to_run_here])

@@ -66,10 +66,10 @@ if ! meson setup $configured "$build" > "$build/setup.log" 2>&1; then
   failed=1
   finish
 fi
-in_software=no
-if has_nvcc && [ -f "$simulator" ] && ! has_gpu; then in_software=yes; fi
+device=none
+if has_gpu; then device=hardware; elif has_nvcc && [ -f "$simulator" ]; then device=software; fi
 [ $tier = names ] || set -- $tier
-python3 tests/choose.py "$build" $in_software "$@" || { failed=1; finish; }
+python3 tests/choose.py "$build" $device "$@" || { failed=1; finish; }
 # What does not build counts once; the rest still runs, although Meson runs nothing if one test lacks its program.
 if [ -s "$build/chosen_targets" ]; then
   xargs ninja -C "$build" -k 0 < "$build/chosen_targets" > "$build/build.log" 2>&1 ||
