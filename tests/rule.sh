@@ -51,7 +51,7 @@ END
     for unit in laws storage stochastic; do
       case $unit in
         laws) sources='rules/converge rules/laws rules/sizes rules/steps rules/systems' ;;
-        storage) sources='rules/packs rules/storage' ;;
+        storage) sources='rules/packs rules/sixteen_bits rules/storage' ;;
         stochastic) sources=rules/stochastic ;;
       esac
       # shellcheck disable=SC2046,SC2086  # a list
