@@ -46,7 +46,7 @@ void compare(char const* name, floating f, auto const& convert) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv};
+    learn::options const options{argc, argv, {.words = true}};
     compare("half", binary16, [](float x) { return std::bit_cast<std::uint16_t>(ds::narrow<ds::half>(x)); });
     compare("bfloat16", brain16, [](float x) { return std::bit_cast<std::uint16_t>(ds::narrow<ds::bfloat16>(x)); });
 #if __has_include(<cuda_fp8.h>)

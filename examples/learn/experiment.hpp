@@ -21,9 +21,21 @@
 /// The command line of the course's programs.
 namespace example::learn {
 
-/// What becomes of a result.
-struct results {
+/// The options of a program that trains nothing:
+///
+///     --picture FILE    draws the result as SVG
+///     --csv FILE        writes its figures, if it has any
+///
+/// Throws std::invalid_argument for other options and, unless the program takes words, for other arguments, and
+/// std::runtime_error for files that cannot be written.
+struct options {
   std::string picture{}, csv{};
+  std::vector<std::string> words{};  // arguments that are no options
+
+  struct takes { bool figures = true, words = false; };
+
+  options(int argc, char** argv, takes more) : options(argc, argv, more, "", {}) {}
+  options(int argc, char** argv) : options(argc, argv, takes{}) {}
 
   /// Draws panels into `picture` and writes their points to `csv`, where these are named.
   void write(std::string const& title, std::vector<panel> const& panels) const {
@@ -37,47 +49,40 @@ struct results {
             lines += in_csv(p.title) + ',' + in_csv(c.name) + ',' + short_number(x) + ',' + short_number(y) + '\n';
     write_file(csv, lines);
   }
-  /// For a picture without figures.
+  /// Writes a picture that is drawn.
   void write(std::string const& svg) const {
-    if (!csv.empty()) fail("--csv: this program has a picture only");
     if (!picture.empty()) write_file(picture, svg);
   }
-
- private:
-  static std::string in_csv(std::string const& text) { return '"' + text + '"'; }
-};
-
-/// The options of a program that trains nothing:
-///
-///     --picture FILE    draws the result as SVG
-///     --csv FILE        writes its figures
-struct options : results {
-  std::vector<std::string> words{};  // arguments that are no options
-
-  options(int argc, char** argv) : options(argc, argv, "[--picture FILE] [--csv FILE]", {}) {}
 
  protected:
   using setters = std::vector<std::pair<std::string, std::string*>>;
 
-  options(int argc, char** argv, char const* usage, setters more) {
-    more.insert(more.end(), {{"--picture", &picture}, {"--csv", &csv}});
+  options(int argc, char** argv, takes more, std::string usage, setters known) {
+    known.emplace_back("--picture", &picture), usage += " [--picture FILE]";
+    if (more.figures) known.emplace_back("--csv", &csv), usage += " [--csv FILE]";
     std::vector<std::string> named;
     for (int i = 1; i < argc; ++i) {
       std::string const word = argv[i];
       bool const option = word.starts_with("--") || word == "-h";
-      if (option && word.find('=') == word.npos && i + 1 < argc && word != "--help")
-        named.insert(named.end(), {word, argv[++i]});
-      else (option ? named : words).push_back(word);
+      if (!option && !more.words) fail("unknown argument " + example::quoted(word));
+      (option ? named : words).push_back(word);
+      bool const apart = option && word != "-h" && word != "--help" && word.find('=') == word.npos;
+      if (apart && i + 1 < argc) named.push_back(argv[++i]);
     }
     auto const setter = [&](std::string const& name) {
-      return std::ranges::find(more, name, &setters::value_type::first);
+      return std::ranges::find(known, name, &setters::value_type::first);
     };
-    if (each_option(named, [&](auto const& name) { return setter(name) != more.end(); },
-                    [&](auto const& name, auto const& text) { *setter(name)->second = text; }))
-      return;
-    std::printf("usage: %s %s\n", argv[0], usage);
-    std::exit(0);
+    if (!each_option(named, [&](auto const& name) { return setter(name) != known.end(); },
+                     [&](auto const& name, auto const& text) { *setter(name)->second = text; })) {
+      std::printf("usage: %s%s%s\n", argv[0], usage.c_str(), more.words ? " [argument...]" : "");
+      std::exit(0);
+    }
+    for (auto const& file : {picture, csv})
+      if (!file.empty()) require_writable(file);
   }
+
+ private:
+  static std::string in_csv(std::string const& text) { return '"' + text + '"'; }
 };
 
 /// The data of this run, see experiment.
@@ -113,11 +118,10 @@ struct experiment : options {
 
  private:
   experiment(int argc, char** argv, std::string text)
-      : options(argc, argv, "[--picture FILE] [--csv FILE] [--seed N] [--data digits|fashion|DIR]",
+      : options(argc, argv, {}, " [--seed N] [--data digits|fashion|DIR]",
                 {{"--seed", &text}, {"--data", &data_name()}}) {
     seed = integer("--seed", text, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max() / 2);
-    if (data_name() != "digits") data();  // mistakes are found before anything is printed
-    if (!words.empty()) fail("unknown argument " + example::quoted(words[0]));
+    data();  // mistakes are found before anything is printed
   }
 };
 

@@ -112,7 +112,7 @@ std::array<result, 2> run(std::string const& title, int steps, std::vector<timel
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv};
+    learn::options const options{argc, argv, {.figures = false, .words = true}};
     int const steps = options.words.empty() ? 6 : integer("steps", options.words[0], 1, 1000);
     std::vector<timeline> all;
     auto const without = run("without overlap: one all-reduce after the backward pass", steps, all);

@@ -130,7 +130,7 @@ double largest_difference(std::vector<float> const& a, std::vector<float> const&
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::options const options{argc, argv};
+    learn::options const options{argc, argv, {.figures = false}};
     std::array const runs{on_two_devices("the whole batch at once", 1, {0, 0}),
                           on_two_devices("four micro-batches: all forward, then all backward", 4, {4, 4}),
                           on_two_devices("four micro-batches: backward as soon as possible", 4, {1, 0})};

@@ -17,7 +17,6 @@ GitHub renders; `adapted` has the differences that occur here."""
 import concurrent.futures
 import fcntl
 import html.parser
-import importlib.util
 import json
 import os
 import pathlib
@@ -368,9 +367,9 @@ def build(root, site):
     from mkdocs.config import load_config
     from pygments.formatters import HtmlFormatter
 
-    spec = importlib.util.spec_from_file_location("lab", root / "examples/lab/build.py")
-    lab = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(lab)
+    sys.path.insert(0, str(root / "examples/lab"))
+    import build as lab
+
     clang = lab.compiler()
     if not clang:
         print("without the lab: there is no clang++-14 for wasm32-wasi")

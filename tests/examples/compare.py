@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Tests that the pictures of docs/comparison.md are what the program draws from the recorded runs, and that the tables
-of that page have the means and standard deviations of these runs.
+"""Tests that the pictures of docs/comparison.md are what the program draws from the recorded runs, that the tables of
+that page have the means and standard deviations of these runs, and that the table of docs/learn/which.md has the
+figures of its own.
 
 usage: compare.py project-root program
 """
@@ -44,3 +45,21 @@ for (network, optimizer, rate), of in ends.items():
     row = (f"| {optimizer} | {rate} | {statistics.mean(loss):.4f} ± {statistics.stdev(loss):.4f} | "
            f"{statistics.mean(accuracy):.2f} ± {statistics.stdev(accuracy):.2f} |")
     check(any(part.startswith(network + "\n") and row in part for part in parts), f"docs/comparison.md has {row}")
+
+long = {}
+with open(os.path.join(pictures, "comparison_42.csv"), encoding="utf-8") as file:
+    for row in csv.DictReader(file):
+        long.setdefault(row["network"], {}).setdefault(row["optimizer"], []).append(row)
+with open(os.path.join(root, "docs/learn/which.md"), encoding="utf-8") as page:
+    of_which = page.read()
+for network, of in long.items():
+    check(list(of) == ["momentum", "adagrad", "rmsprop", "adam", "adamw"], f"the columns of {network}")
+    accuracy = {name: [float(row["test_accuracy"]) for row in rows] for name, rows in of.items()}
+    for what, cells in {
+            "after 5": [f"{x[4]:.2f}" for x in accuracy.values()],
+            "38 to 42": [f"{statistics.mean(x[37:]):.2f}" for x in accuracy.values()],
+            "training loss": [f"{float(rows[-1]['train_loss']):.3f}" for rows in of.values()],
+            "lowest test loss": [min(rows, key=lambda row: float(row["test_loss"]))["epoch"] for rows in of.values()],
+    }.items():
+        line = f"| {what} | {' | '.join(cells)} |"
+        check(line in of_which, f"docs/learn/which.md has {line}")

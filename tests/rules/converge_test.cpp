@@ -4,10 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "support/all_rules.hpp"
 #include "support/convergence.hpp"
 
-#include <utility>
 #include <vector>
 
 /// Every rule finds the minimum of each problem of convergence.hpp, in double and in float. Steps and distance from the
@@ -18,17 +16,10 @@ namespace ds = descent;
 
 namespace {
 
-/// The first setting of every rule, without decay, which moves the minimum.
 void all_converge(function const& f) {
-  each_rule_once([&]<class Rule>() {
-    bool first = true;
-    each_setting<Rule>([&](row<Rule> const& row) {
-      if (!std::exchange(first, false)) return;
-      INFO(row.name);
-      auto const rule = with_same_minimum(row.rule);
-      CHECK(converges<double>(f, rule, ds::clip_norm{1e30}));
-      CHECK(converges<float>(f, rule));
-    });
+  each_convergence([&](auto const& rule) {
+    CHECK(converges<double>(f, rule, ds::clip_norm{1e30}));
+    CHECK(converges<float>(f, rule));
   });
 }
 

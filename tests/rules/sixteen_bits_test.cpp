@@ -15,7 +15,6 @@
 #include "support/step_laws.hpp"
 
 #include <cmath>
-#include <utility>
 
 /// Laws of converge, laws and steps for 16-bit types, and maximize for every rule.
 
@@ -37,15 +36,9 @@ template <class Rule> function in_bfloat16(function f) {
 }
 
 void all_converge(function const& f) {
-  each_rule_once([&]<class Rule>() {
-    bool first = true;
-    each_setting<Rule>([&](row<Rule> const& row) {
-      if (!std::exchange(first, false)) return;
-      INFO(row.name);
-      auto const rule = with_same_minimum(row.rule);
-      CHECK(converges<ds::half>(f, rule, ds::master<float>{}, ds::clip_norm{1e30}));
-      CHECK(converges<ds::bfloat16>(in_bfloat16<Rule>(f), rule, ds::master<float>{}));
-    });
+  each_convergence([&]<class Rule>(Rule const& rule) {
+    CHECK(converges<ds::half>(f, rule, ds::master<float>{}, ds::clip_norm{1e30}));
+    CHECK(converges<ds::bfloat16>(in_bfloat16<Rule>(f), rule, ds::master<float>{}));
   });
 }
 

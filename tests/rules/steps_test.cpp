@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
-#include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/sgd.hpp>

@@ -6,10 +6,12 @@
 
 #include <doctest/doctest.h>
 
+#include "all_rules.hpp"
 #include "optimizer_of.hpp"
 
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 /// Problems with a known minimum, and whether a rule finds it within stated steps, with one of ten rates a factor of 3
@@ -183,6 +185,18 @@ template <class Value, class Rule, class... Ps> bool converges(function const& f
   }
   MESSAGE("the best of all rates comes to ", best);
   return false;
+}
+
+/// Calls check(rule) for the first setting of every rule, without decay, which moves the minimum.
+template <class Check> void each_convergence(Check const& check) {
+  each_rule_once([&]<class Rule>() {
+    bool first = true;
+    each_setting<Rule>([&](row<Rule> const& row) {
+      if (!std::exchange(first, false)) return;
+      INFO(row.name);
+      check(with_same_minimum(row.rule));
+    });
+  });
 }
 
 }  // namespace test
