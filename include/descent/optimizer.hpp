@@ -120,7 +120,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   void commit_groups() {
     core_.alive();
     if (std::memcmp(core_.groups.data(), accepted_.data(), core_.groups.size() * sizeof(entry)) != 0) accept_groups();
-    if constexpr (plan::has_matrices) core_.alive().commit_matrices();
+    if constexpr (plan::has_matrices) core_.alive().commit_matrices(core_.groups);
   }
 
   /// What the last step did. On CUDA waits for the stream, which must not be capturing.

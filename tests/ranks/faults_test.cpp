@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #include <descent/comm/threads.hpp>
+#include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
@@ -8,6 +9,7 @@
 #include <descent/policies/parallel.hpp>
 #include <descent/policies/zero_grad.hpp>
 #include <descent/rules/lamb.hpp>
+#include <descent/rules/muon.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"
@@ -39,9 +41,9 @@ constexpr int most_fault_trials = 48, delay_trials = 100, at_once = 2;
 constexpr int most_fault_trials = 2000, delay_trials = 300, at_once = 8;
 #endif
 
-/// A few tensors, one of them empty, with gradients of many digits: the order of a sum is visible.
+/// A few tensors, one of them empty and one a matrix, with gradients of many digits: the order of a sum is visible.
 struct small_model : ranks::model<float> {
-  small_model() : model(0, {5, 0, 70, 3, 33}) {}
+  small_model() : model(0, {5, 0, 70, 12, 33}) {}
   void add_gradients(int rank, int batch) {
     for (std::size_t t = 0; t < value.size(); ++t)
       for (std::size_t i = 0; i < value[t].size(); ++i)
@@ -58,9 +60,9 @@ struct moment {
 
 /// Two updates of two micro-batches each, with calls of gradient_norm() and swap_average() in between. Calls
 /// between(call) before each call.
-template <class Policy>
+template <class Policy, class... More>
 void train(ds::comm::threads::member& comm, Policy const& policy, small_model& m, std::int64_t const& begun,
-           std::vector<moment>& log, std::function<void(int)> const& between) {
+           std::vector<moment>& log, std::function<void(int)> const& between, More const&... more) {
   int calls = 0;
   auto const call = [&](auto const& f) {
     between(calls++);
@@ -68,11 +70,11 @@ void train(ds::comm::threads::member& comm, Policy const& policy, small_model& m
     log.push_back({begun, m.value, norm});
   };
   std::optional<decltype(ds::optimizer{m.list(), ds::lamb{}, ds::clip_norm{0.5}, ds::accumulate{2}, ds::zero_grad{},
-                                       ds::ema{.decay = 0.5}, policy(comm)})> opt;
+                                       ds::ema{.decay = 0.5}, policy(comm), more...})> opt;
   try {
     call([&] {
       opt.emplace(m.list(), ds::lamb{.lr = 0.1}, ds::clip_norm{0.5}, ds::accumulate{2}, ds::zero_grad{},
-                  ds::ema{.decay = 0.5}, policy(comm));
+                  ds::ema{.decay = 0.5}, policy(comm), more...);
       return 0.0;
     });
     auto const mark = [&](std::size_t first) {  // each rank starts with another tensor
@@ -94,8 +96,8 @@ void train(ds::comm::threads::member& comm, Policy const& policy, small_model& m
   }
 }
 
-char const* const ways[] = {"replicated", "sharded", "replicated, ordered", "sharded, ordered",
-                            "replicated, in buckets", "sharded, ordered, in buckets"};
+char const* const ways[] = {"replicated", "sharded", "replicated, ordered", "sharded, ordered, with matrices",
+                            "replicated, in buckets", "sharded, ordered, in buckets, with matrices"};
 constexpr int way_count = 6;
 auto const replicated_buckets = [](auto& comm) {
   return ds::replicated{comm, ds::overlap{.bucket_bytes = 70 * sizeof(float)}};
@@ -108,9 +110,9 @@ void train_in_way(int way, ds::comm::threads::member& comm, small_model& m, std:
   if (way == 0) train(comm, ranks::replicated, m, begun, log, between);
   if (way == 1) train(comm, ranks::sharded, m, begun, log, between);
   if (way == 2) train(comm, ranks::replicated_ordered, m, begun, log, between);
-  if (way == 3) train(comm, ranks::sharded_ordered, m, begun, log, between);
+  if (way == 3) train(comm, ranks::sharded_ordered, m, begun, log, between, ds::matrices{ds::muon{}});
   if (way == 4) train(comm, replicated_buckets, m, begun, log, between);
-  if (way == 5) train(comm, sharded_buckets, m, begun, log, between);
+  if (way == 5) train(comm, sharded_buckets, m, begun, log, between, ds::matrices{ds::muon{}});
 }
 
 /// Thrown by a rank that ends its work as if nothing had happened.

@@ -148,21 +148,23 @@ TEST_CASE("buckets hold all tensors once, from the last to the first, none large
         for (auto const& b : all.buckets) {
           CHECK(b.first_tensor + b.tensors == end);
           end = b.first_tensor;
-          chunks += b.all.chunks;
-          if (b.tensors > 1) CHECK(b.all.size * 4 <= bytes);
+          chunks += b.of_rule.chunks;
+          if (b.tensors > 1) CHECK(b.size() * 4 <= bytes);
           CHECK(b.part == part);
           part += plan::shards ? b.room : ranks * b.room;
-          CHECK(ranks * b.room >= b.all.size);
-          std::int64_t next = b.all.first_chunk;
+          CHECK(ranks * b.room >= b.size());
+          std::int64_t next = b.of_rule.first_chunk;
           for (auto const& share : b.shares) {  // consecutive, none with more room than the bucket's parts
             CHECK(share.first_chunk == next);
             next += share.chunks;
             CHECK(share.size <= b.room);
-            CHECK(share.size <= b.all.size / ranks + 2 * 4096);
-            for (std::size_t t = b.first_tensor; t < b.first_tensor + b.tensors; ++t)
-              elements += ds::detail::part_in(where.tensors[t], share).size;
+            CHECK(share.size <= b.size() / ranks + 2 * 4096);
           }
-          if (plan::shards) CHECK(next == b.all.first_chunk + b.all.chunks);
+          if (plan::shards) {
+            CHECK(next == b.of_rule.first_chunk + b.of_rule.chunks);
+            for (std::size_t t = b.first_tensor; t < b.first_tensor + b.tensors; ++t)
+              for (std::size_t r = 0; r < std::size_t(ranks); ++r) elements += all.part_of(where, t, r).size;
+          }
         }
         CHECK(end == 0);
         CHECK(part == all.part);

@@ -146,59 +146,77 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     arena.add(partials_, std::size_t(common.where->partials)), arena.add_zeros(sums_, matrix_sums);
     arena.add(workspace_, cublas::workspace_bytes);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (arena.add(state_[I], common.where->used[I] ? std::size_t(common.where->arena) *
+      (arena.add(state_[I], common.where->used[I] ? std::size_t(common.where->state) *
                                                         sizeof(typename matrix_plan<Plan>::template slot<I>) : 0), ...);
     }(typename matrix_plan<Plan>::every_slot{});
   }
-  template <class Layout> void start(Layout const& where, device_view<Plan> const& v, cudaStream_t const& stream) {
+  void start(device_view<Plan> const& v, cudaStream_t const& stream) {
     stream_ = &stream, view_ = v;
     blas_ = cublas(workspace_);
-    matrix_states<Plan> states{};
-    states.first = common.where->first_arena;
-    std::ranges::copy(state_, states.at);
-    matrices_ = {tensor_, columns_, int(common.where->matrices.size()), group_rules_, units_, states};
-    launch_packets(false, v.chunk_count - where.rule_chunks, stream,
-                   matrix_start_packets<Plan>{v, states, group_rules_, where.rule_chunks});
-    if constexpr (requires { mrule::starts_memory; })
-      for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
+    matrices_ = {tensor_, columns_, int(common.where->matrices.size()), group_rules_, units_};
+    for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
+      if (!common.where->matrices[u].owned) continue;
+      auto const [first, count] = chunks_[u];
+      launch_packets(false, count, stream, matrix_start_packets<Plan>{v, states_of(u), group_rules_, first});
+      if constexpr (requires { mrule::starts_memory; }) {
         auto w = work(u, false);
         w.gate = {};
         common.rules[0].start_memory(w);
       }
+    }
   }
 
   template <class Groups>
   void step(device_view<Plan> const& v, control_view<Plan> const& w, Groups const& groups, step_call const& call,
             bool capturing) {
     captured_ = captured_ || capturing;
-    common.count(w.policies, call);
+    if constexpr (Plan::parallel) ++common.updates;  // ranks come here in calls that update only
+    else common.count(w.policies, call);
     // Replays of a captured step are not seen here, so micro-batches can no longer be counted.
     if (!common.completes && !captured_) return;
     launch(find_matrix_terms<Plan>, 1, total_threads, *stream_, v, w, matrices_);
     for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
       auto const g = std::size_t(common.where->matrices[u].group);
-      if (groups[g].frozen && !capturing) continue;
+      if (!common.where->matrices[u].owned || (groups[g].frozen && !capturing)) continue;
       auto const [first, count] = chunks_[u];
       auto const work = this->work(u, capturing);
       matrix_inputs<Plan> inputs{};
       for (int c = 0; c < input_count<Plan>; ++c) inputs.at[c] = work.input(c);
-      launch_packets(false, count, *stream_, front_packets<Plan>{v, matrices_.states, units_ + u, inputs, first});
+      launch_packets(false, count, *stream_, front_packets<Plan>{v, states_of(u), units_ + u, inputs, first});
       real* const direction = rules_at_work_[g].transform(work);
-      launch_packets(false, count, *stream_, back_packets<Plan>{v, matrices_.states, units_ + u, direction, first});
+      launch_packets(false, count, *stream_, back_packets<Plan>{v, states_of(u), units_ + u, direction, first});
     }
   }
 
-  /// Sends changed rules to the device as kernel parameters.
-  void commit(bool capturing) {
-    if (!common.changed(*policies_)) return;
-    for (std::size_t first = 0; first < common.rules.size();) {
-      matrix_rule_batch<mrule> batch{int(first), 0, {}};
-      while (batch.count < batch.capacity && first < common.rules.size())
-        batch.rule[batch.count++] = common.rules[first++];
-      launch(set_matrix_rules<mrule>, 1, total_threads, *stream_, group_rules_, batch);
-    }
-    rules_at_work_ = common.rules;
+  /// Sends changed rules to the device as kernel parameters. Returns whether there are any.
+  bool commit(bool capturing) {
+    if (!common.changed(*policies_)) return false;
+    send_rules();
     if (!capturing) common.accepted = common.rules;
+    return true;
+  }
+
+  std::uint64_t hash() const { return common.hash(*policies_); }
+  /// Waits for the stream.
+  std::vector<std::string> facts(std::vector<std::string> const& names) const {
+    return facts_of_matrices<Plan>(*this, names, [&](auto const* x, std::int64_t n) {
+      device_array<unsigned long long> const print(std::vector<unsigned long long>(1), *stream_);
+      launch(print_elements<std::remove_const_t<std::remove_pointer_t<decltype(x)>>>, chunks_of(n), chunk_threads,
+             *stream_, x, n, print.get());
+      unsigned long long sum;
+      print.read(&sum, *stream_, 1);
+      return std::uint64_t(sum);
+    });
+  }
+  /// Replaces the rules, their state and memory by those of another rank. send(data, bytes) is a broadcast of device
+  /// memory, send_host(data, bytes) one of host memory.
+  template <class Send, class SendHost> void broadcast(Send const& send, SendHost const& send_host) {
+    each_matrix_buffer<Plan>(
+        *this, [&](auto const&, auto const&, auto* x, std::int64_t n) { send(x, n * std::int64_t(sizeof *x)); });
+    send_host(common.rules.data(), std::int64_t(common.rules.size() * sizeof(mrule)));
+    send_host(&common.updates, sizeof common.updates);
+    send_rules();
+    common.accepted = common.rules;
   }
 
   matrix_rules_view<Plan> rules_view() const {
@@ -208,6 +226,21 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   real* memory() const { return memory_; }
 
  private:
+  void send_rules() {
+    for (std::size_t first = 0; first < common.rules.size();) {
+      matrix_rule_batch<mrule> batch{int(first), 0, {}};
+      while (batch.count < batch.capacity && first < common.rules.size())
+        batch.rule[batch.count++] = common.rules[first++];
+      launch(set_matrix_rules<mrule>, 1, total_threads, *stream_, group_rules_, batch);
+    }
+    rules_at_work_ = common.rules;
+  }
+  matrix_states<Plan> states_of(std::size_t u) const {
+    matrix_states<Plan> states{};
+    std::ranges::copy(state_, states.at);
+    states.begin = common.where->matrices[u].state;
+    return states;
+  }
   cuda_work<Plan> work(std::size_t u, bool capturing) {
     auto const& x = common.where->matrices[u];
     std::int64_t end = 0;

@@ -141,15 +141,16 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     memory_ = zeros(common.where->memory), scratch_ = zeros(common.where->scratch);
     partials_.resize(std::size_t(common.where->partials)), sums_.resize(matrix_sums);
     units_.resize(common.where->matrices.size());
-    states_.first = common.where->first_arena;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((state_[I] = common.where->used[I] ? allocate_host(std::size_t(common.where->arena) *
+      ((state_[I] = common.where->used[I] ? allocate_host(std::size_t(common.where->state) *
                                                               sizeof(typename matrix_plan<Plan>::template slot<I>),
                                                           e.storage.source)
                                           : nullptr,
         states_.at[I] = state_[I].get()), ...);
     }(typename matrix_plan<Plan>::every_slot{});
     for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
+      if (!common.where->matrices[u].owned) continue;
+      states_.begin = common.where->matrices[u].state;
       chunks(e, u, start_body<Engine>{&e, this, u});
       if constexpr (requires { mrule::starts_memory; }) common.rules[0].start_memory(work(u));
     }
@@ -182,8 +183,9 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
   template <class Engine, class Groups> void step(Engine& e, Groups const& groups) {
     for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
       auto const g = std::size_t(common.where->matrices[u].group);
-      if (groups[g].frozen) continue;
+      if (groups[g].frozen || !common.where->matrices[u].owned) continue;
       unit_ = units_[u];
+      states_.begin = common.where->matrices[u].state;
       auto const w = work(u);
       for (int c = 0; c < input_count<Plan>; ++c) inputs_.at[c] = w.input(c);
       chunks(e, u, front_body<Engine>{&e, this});
@@ -192,8 +194,28 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     }
   }
 
-  void commit() {
-    if (common.changed(*policies_)) common.accepted = common.rules;
+  /// Takes changed rules; returns whether there are any.
+  bool commit() {
+    if (!common.changed(*policies_)) return false;
+    common.accepted = common.rules;
+    return true;
+  }
+
+  std::uint64_t hash() const { return common.hash(*policies_); }
+  std::vector<std::string> facts(std::vector<std::string> const& names) const {
+    return facts_of_matrices<Plan>(*this, names, [](auto const* x, std::int64_t n) {
+      std::uint64_t print = 0;
+      for (std::int64_t i = 0; i < n; ++i) print += print_of(bits_at(x, i, sizeof *x), i);
+      return print;
+    });
+  }
+  /// Replaces the rules, their state and memory by those of another rank. send(data, bytes) is a broadcast.
+  template <class Send> void broadcast(Send const& send) {
+    each_matrix_buffer<Plan>(
+        *this, [&](auto const&, auto const&, auto* x, std::int64_t n) { send(x, n * std::int64_t(sizeof *x)); });
+    send(common.rules.data(), std::int64_t(common.rules.size() * sizeof(mrule)));
+    send(&common.updates, sizeof common.updates);
+    common.accepted = common.rules;
   }
 
   void* state(std::size_t i) const { return state_[i].get(); }

@@ -26,6 +26,9 @@ namespace descent {
 /// the sizes of the arrays that transform works with (detail::host_work). The memory persists between steps, starts at
 /// zero, or with `starts_memory` as `start_memory(work)` leaves it, and changes only in steps that are not skipped.
 /// at() may throw: the step has then changed nothing. The others run after elements have changed and must not throw.
+///
+/// Ranks of `sharded` share the matrices by what each costs: `double cost(shape) const` if the rule has it, otherwise
+/// r c min(r, c), as products of an r x c matrix with its shorter side.
 template <class R>
 concept matrix_rule =
     std::is_trivially_copyable_v<R> && has_state<R> && detail::struct_of_reals<R::template terms> &&
@@ -87,6 +90,11 @@ struct rule_for_matrices<R> { using type = typename R::for_matrices; };
 ///
 /// Matrices are processed one after the other, in scratch memory of the size that the largest needs. On CUDA step()
 /// enqueues all of it, even if the device then finds that the step is skipped: the products are then wasted.
+///
+/// With replicated, every rank has all matrices' states and computes all products. With sharded, each matrix belongs to
+/// one rank, which has its state and computes its products; vectors are divided as usual. The dearest matrices are
+/// assigned first, each to the rank that has the least to do. Parts of the wire are as large as the largest part, so
+/// the bytes grow if one rank's matrices are larger than the mean; explain() says by how much.
 template <class Rule> struct matrices {
   using policy_kind = kind::matrices;
   /// `Rule`, or the rule for matrices that it names.
@@ -106,6 +114,12 @@ template <class Rule> struct matrices {
   }
   void check() const {
     if constexpr (has_check<matrix_rule>) rule.check();
+  }
+
+  /// What a step of one matrix costs, relative to others.
+  double cost(shape s) const {
+    if constexpr (requires { rule.cost(s); }) return rule.cost(s);
+    else return double(s.rows) * double(s.columns) * double(s.rows < s.columns ? s.rows : s.columns);
   }
 
   /// Whether a parameter follows the matrix rule.

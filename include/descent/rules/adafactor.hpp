@@ -152,6 +152,7 @@ struct factored_adafactor : adafactor {
     return {g, p};
   }
 
+  static double cost(shape s) { return double(s.rows) * double(s.columns); }
   static std::vector<std::int64_t> memory(shape s) { return {s.rows, s.columns}; }
   static std::vector<std::int64_t> scratch(shape) { return {}; }
 

@@ -120,6 +120,10 @@ struct shampoo {
   }
 
   /// L and R, then their roots.
+  static double cost(shape s) {
+    double const r = double(s.rows), c = double(s.columns);
+    return r * c * (r + c) + r * r * r + c * c * c;
+  }
   static std::vector<std::int64_t> memory(shape s) {
     std::int64_t const l = s.rows * s.rows, r = s.columns * s.columns;
     return {l, r, l, r};

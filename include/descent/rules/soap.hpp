@@ -99,6 +99,10 @@ struct soap {
   }
 
   /// L, R, Q_L', Q_R', v, and for each side whether its eigenvectors have been computed.
+  static double cost(shape s) {
+    double const r = double(s.rows), c = double(s.columns);
+    return r * c * (r + c) + r * r * r + c * c * c;
+  }
   std::vector<std::int64_t> memory(shape s) const {
     std::int64_t const l = side(s.rows), r = side(s.columns);
     return {l * l, r * r, l * l, r * r, s.rows * s.columns, 2};

@@ -101,6 +101,7 @@ template <class Plan> struct rank_view<Plan, true> {
   typename Plan::gradient* sum;
   std::byte* values;           // of this rank, where they are changed
   arena_offset const* arena_offsets;  // of each tensor's elements in the sum and in the owned buffers
+  arena_offset const* rule_offsets;   // in the state of the rule, if it differs
   std::int64_t const* chunks;  // of this rank
   sent_parts<Plan> sent = {};
 };
@@ -149,6 +150,7 @@ template <class Plan> struct device_view {
     if constexpr (Typed::has_master) x.master = master + at;
     else x.master = x.value;
     if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(at, t.arena);
+    if constexpr (Plan::shards && Plan::has_matrices) at = team.rule_offsets[tensor](t.arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((x.slot[I] = has_optional_state<rule> && !slot[I] ? nullptr
                                                          : static_cast<typename Plan::template slot<I>*>(slot[I]) + at),

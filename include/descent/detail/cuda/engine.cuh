@@ -49,8 +49,8 @@ template <class Plan> class cuda_engine {
       storage.start();
       if constexpr (Plan::shards) ranks.stage(storage.view, storage.own_chunks);
       if (!storage.is_initialized()) enqueue(storage.rule_chunks, start_packets<Plan>{storage.view});
-      matrices.start(where, storage.view, storage.stream);
-      if constexpr (Plan::sums) set_groups(groups);
+      matrices.start(storage.view, storage.stream);
+      if constexpr (Plan::sums || (Plan::parallel && Plan::has_matrices)) set_groups(groups);
     });
   }
   /// Stream-ordered memory may be freed once the work of all streams is ordered before it.
@@ -98,12 +98,14 @@ template <class Plan> class cuda_engine {
       launch(count_updates<Plan>, storage.view.chunk_count, packet_threads, storage.stream, storage.view);
     if (!complete) return;
     update_packets<Plan> const update{storage.view, w.reports ? nullptr : w.late, w.scale};
-    share_values(true, [&] { enqueue(storage.rule_chunks, update); });
-    if constexpr (Plan::has_matrices) matrices.step(storage.view, controls(), groups, call, storage.capturing());
+    share_values(true, [&] {
+      enqueue(storage.rule_chunks, update);
+      if constexpr (Plan::has_matrices) matrices.step(storage.view, controls(), groups, call, storage.capturing());
+    });
   }
-  void commit_matrices() {
+  void commit_matrices(std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
-    matrices.commit(storage.capturing());
+    if (matrices.commit(storage.capturing()) && Plan::parallel) set_groups(groups);
   }
 
   std::span<memory_of<rule>> memories() const { return storage.memories(); }
@@ -125,11 +127,8 @@ template <class Plan> class cuda_engine {
   /// stream is capturing, because the device does not have them yet.
   bool set_groups(std::vector<entry> const& groups) {
     device_scope const scope(storage.device);
-    std::uint64_t hash = 0;
-    if constexpr (Plan::parallel) {
-      ranks.await_buckets();
-      hash = hash_of_groups<Plan>(groups, storage.policies);
-    }
+    if constexpr (Plan::parallel) ranks.await_buckets();
+    std::uint64_t const hash = Plan::parallel ? hash_of_groups<Plan>(groups, storage.policies) + matrices.hash() : 0;
     for (std::size_t first = 0; first < groups.size();) {
       group_batch<rule> batch{int(first), 0, hash, {}};
       while (batch.count < batch.capacity && first < groups.size()) batch.entry[batch.count++] = groups[first++];
@@ -224,7 +223,8 @@ template <class Plan> class cuda_engine {
     ranks.await_buckets();
     std::vector<memory_of<rule>> kept(has_memory<rule> ? memories().size() : 0);
     storage.read_back(kept.data(), memories().data(), kept.size());
-    ranks.agree(facts_now<Plan>(where, groups, read_control(), read_scale(), kept, storage.prints()));
+    ranks.agree(facts_now<Plan>(where, groups, read_control(), read_scale(), kept, storage.prints(),
+                                matrices.facts(where.names)));
   }
 
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`. Waits for the stream.
@@ -233,7 +233,7 @@ template <class Plan> class cuda_engine {
     if (meetings_.batches_wait()) throw std::logic_error("broadcast(): micro-batches wait for their step");
     ranks.check();
     ranks.await_buckets();
-    storage.broadcast(groups, root);
+    storage.broadcast(groups, root, matrices);
     set_groups(groups);
     storage.late().start(read_control());
   }

@@ -15,14 +15,13 @@ struct matrix_gate {
   __device__ bool open() const { return !applied || (*applied && !*frozen); }
 };
 
-/// The kernels' view of the matrix rule.
+/// What find_matrix_terms() needs of the matrix rule.
 template <class Plan> struct matrix_view {
   std::int32_t const* tensor;  // of each matrix
   std::int64_t const* columns;
   int count;
   typename Plan::matrix_rule* rules;  // of each group
   matrix_unit<Plan>* units;
-  matrix_states<Plan> states;
 };
 
 template <class Plan>
@@ -54,6 +53,7 @@ template <class Plan> inline constexpr int matrix_blocks = 1;
 
 template <class Plan> struct matrix_start_packets {
   static constexpr int blocks = matrix_blocks<Plan>;
+  static constexpr bool all_chunks = true;
   device_view<Plan> v;
   matrix_states<Plan> states;
   typename Plan::matrix_rule const* rules;
@@ -71,6 +71,7 @@ template <class Plan> struct matrix_start_packets {
 
 template <class Plan> struct front_packets {
   static constexpr int blocks = matrix_blocks<Plan>;
+  static constexpr bool all_chunks = true;
   device_view<Plan> v;
   matrix_states<Plan> states;
   matrix_unit<Plan> const* unit;
@@ -97,6 +98,7 @@ template <class Plan> struct front_packets {
 
 template <class Plan> struct back_packets {
   static constexpr int blocks = matrix_blocks<Plan>;
+  static constexpr bool all_chunks = true;
   device_view<Plan> v;
   matrix_states<Plan> states;
   matrix_unit<Plan> const* unit;
@@ -117,6 +119,16 @@ template <class Plan> struct back_packets {
     });
   }
 };
+
+/// print <- the fingerprint of a buffer. It starts at 0.
+template <class T>
+__global__ __launch_bounds__(chunk_threads) void print_elements(T const* x, std::int64_t n, unsigned long long* print) {
+  std::int64_t const begin = std::int64_t(blockIdx.x) * chunk_size;
+  unsigned long long sum = 0;
+  for (std::int64_t i = begin + threadIdx.x; i < n && i < begin + chunk_size; i += chunk_threads)
+    sum += print_of(bits_at(x, i, sizeof *x), i);
+  if (sum) atomicAdd(print, sum);
+}
 
 // ---- over one matrix: host_work's functions, adding in the same order ----------------------------------------------
 

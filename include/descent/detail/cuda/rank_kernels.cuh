@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/detail/cuda/kernels.cuh>
-#include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/ranks/divergence.hpp>
 #include <descent/detail/step/row_moves.hpp>
 #include <descent/policies/parallel.hpp>
 
@@ -107,7 +107,9 @@ __global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan>
     if constexpr (!Plan::shards) {
       for (std::size_t b = 0; b < owned_count<Plan>; ++b)
         if (void const* const given = given_at(v, tensor, b)) add(given, 0, owned.buffer[b].size);
-        else add(has_owned<Typed>(b) ? owned.buffer[b].at : nullptr, t.arena, owned.buffer[b].size);
+        else
+          add(has_owned<Typed>(b) && !(t.matrix && b < Plan::slots) ? owned.buffer[b].at : nullptr, t.arena,
+              owned.buffer[b].size);
     }
   });
 }

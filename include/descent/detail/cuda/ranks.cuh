@@ -9,7 +9,6 @@
 #include <descent/detail/cuda/rank_kernels.cuh>
 #include <descent/detail/cuda/stream.hpp>
 #include <descent/detail/cuda/through_device.cuh>
-#include <descent/detail/ranks/agreement.hpp>
 #include <descent/detail/ranks/ready_marks.hpp>
 #include <descent/detail/step/partition.hpp>
 
@@ -65,14 +64,13 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       difference = difference_in(over, facts, number_);
       joined_ = difference.empty();
       for (auto const& x : where.tensors) {
-        first_chunks_.push_back(x.first_chunk);
+        chunks_of_tensor_.push_back({x.first_chunk, chunks_of(x.count), x.matrix});
         callers_values_.push_back({x.value, x.count * x.value_size()});
         if (joined_) broadcast(x.value, callers_values_.back().bytes, 0);
       }
     });
     if (!joined_) throw std::invalid_argument(difference);
     wait();  // for all ranks, with a deadline; cudaMalloc would wait without one
-    first_chunks_.push_back(where.chunks());
     all_ = partition_of<Plan>(where, team);
   }
 
@@ -88,18 +86,24 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       arena.add_zeros(values_, std::size_t(ranks_ * all_.part * Plan::largest_value));
       std::vector<arena_offset> on_wire, of_values;
       for (std::int64_t c = 0; c < where.chunks(); ++c) {
-        bucket const& b = all_.holder(where, c);
+        auto const t = std::size_t(where.tensor_of_chunk[std::size_t(c)]);
+        bucket const& b = all_.buckets[all_.bucket_of[t]];
         auto const q = all_.owner(where, c);
-        on_wire.push_back({b.shares[q].first, std::int64_t(q) * b.room});
-        of_values.push_back({b.shares[q].first, std::int64_t(q) * all_.part + b.part});
+        auto const [first, place] = all_.in_part(where, t, q);
+        on_wire.push_back({first, std::int64_t(q) * b.room + place});
+        of_values.push_back({first, std::int64_t(q) * all_.part + b.part + place});
       }
       arena.add_copy(on_wire_, on_wire);
       arena.add_copy(of_values_, of_values);
       arena.add_copy(chunks_, where.own.chunks);
       arena.add_copy(arena_offsets_, where.own.arena_offsets);
+      if constexpr (Plan::has_matrices) arena.add_copy(rule_offsets_, where.own.rule_offsets);
     } else if constexpr (Plan::overlaps) {
       std::vector<arena_offset> arena_offsets;
-      for (std::size_t b : all_.bucket_of) arena_offsets.push_back({all_.buckets[b].all.first, all_.buckets[b].part});
+      for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+        auto const [first, place] = all_.in_bucket(where, t);
+        arena_offsets.push_back({first, all_.buckets[all_.bucket_of[t]].part + place});
+      }
       arena.add_copy(arena_offsets_, arena_offsets);
     }
     if constexpr (Plan::overlaps) marks_.start(where, all_);
@@ -143,7 +147,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   }
 
   void show_in(device_view<Plan>& view) const {
-    view.team = {reinterpret_cast<sum*>(sum_), nullptr, arena_offsets_, chunks_};
+    view.team = {reinterpret_cast<sum*>(sum_), nullptr, arena_offsets_, rule_offsets_, chunks_};
     if constexpr (Plan::shards) view.team.values = values_ + comm_->rank() * all_.part * Plan::largest_value;
     if constexpr (Plan::adds_when_read)
       view.team.sent = {reinterpret_cast<wire const*>(parts_), all_.buckets[0].room, ranks_};
@@ -309,18 +313,14 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       }
     }
   }
-  /// Writes a bucket to the wire, in runs of tensors whose gradients are all present or all absent.
+  /// Writes a bucket to the wire.
   void pack(device_view<Plan> const& v, bucket const& b, wire* wires, bool zero, bool flush, cudaStream_t s) {
-    using body = send_packets<callers>;
-    std::size_t const end = b.first_tensor + b.tensors;
-    auto const absent = [&](std::size_t t) { return Plan::overlaps && marks_.lacks(t); };
-    for (std::size_t t = b.first_tensor, next; t < end; t = next) {
-      next = t + 1;
-      while (next < end && absent(next) == absent(t)) ++next;
-      std::int64_t const first = first_chunks_[t];
-      body const send{callers_of(v), wires, {b.all.first, 0}, on_wire_, first, wire_divisor_, zero, absent(t), flush};
-      launch_packets(false, first_chunks_[next] - first, s, send);
-    }
+    each_run(b, chunks_of_tensor_, [&](std::size_t t) { return Plan::overlaps && marks_.lacks(t); },
+             [&](std::int64_t first, std::int64_t count, arena_offset const& place, bool absent) {
+               send_packets<callers> const send{callers_of(v), wires, place, on_wire_, first, wire_divisor_, zero,
+                                                absent, flush};
+               launch_packets(false, count, s, send);
+             });
   }
 
   comm_type* comm_ = nullptr;
@@ -330,11 +330,11 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   double wire_divisor_ = 1;
   bool joined_ = false, forked_ = false;
   partition all_;
-  std::vector<std::int64_t> first_chunks_;  // of each tensor, and the end
+  std::vector<tensor_chunks> chunks_of_tensor_;
   struct range { void* at; std::int64_t bytes; };
   std::vector<range> callers_values_;
   std::byte *sum_ = nullptr, *wire_ = nullptr, *parts_ = nullptr, *values_ = nullptr;
-  arena_offset *on_wire_ = nullptr, *of_values_ = nullptr, *arena_offsets_ = nullptr;
+  arena_offset *on_wire_ = nullptr, *of_values_ = nullptr, *arena_offsets_ = nullptr, *rule_offsets_ = nullptr;
   std::int64_t* chunks_ = nullptr;
   callers_record* records_ = nullptr;
   collective_sums* now_ = nullptr;

@@ -93,18 +93,24 @@ template <class Plan> struct cuda_storage {
     copy_one(control, old.control);
   }
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`.
-  void broadcast(std::vector<entry>& groups, int root) {
+  template <class Matrices> void broadcast(std::vector<entry>& groups, int root, Matrices& matrices) {
     ranks_.meet("broadcast()", [&] {
       ranks_.broadcast_values(root);
       if constexpr (Plan::has_given)
         for (std::size_t t = 0; t < given.size(); ++t)
           for (std::size_t b = 0; b < owned_count<Plan>; ++b)
             if (given[t][b]) ranks_.broadcast(given[t][b], counts_[t] * owned(0)[b].size, root);
-      for (owned_buffer const& b : owned(0))
-        if (b.at) ranks_.broadcast(b.at, std::int64_t(arena_) * b.size, root);
+      auto const all = owned(0);
+      for (std::size_t b = 0; b < all.size(); ++b)
+        if (all[b].at) {
+          std::int64_t const n = Plan::has_matrices && b < Plan::slots ? rule_elements_ : std::int64_t(arena_);
+          ranks_.broadcast(all[b].at, n * all[b].size, root);
+        }
       if constexpr (has_memory<rule>) ranks_.broadcast(memories().data(), std::int64_t(memories().size_bytes()), root);
       ranks_.broadcast(control, sizeof(control_block), root);
       ranks_.broadcast_host(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
+      matrices.broadcast([&](void* x, std::int64_t bytes) { ranks_.broadcast(x, bytes, root); },
+                         [&](void* x, std::int64_t bytes) { ranks_.broadcast_host(x, bytes, root); });
     });
   }
   /// The fingerprints of all tensors' buffers. Waits for the stream.
@@ -189,9 +195,10 @@ template <class Plan> struct cuda_storage {
   /// Adds what it needs to the arena.
   void add_to(device_arena& arena, tensors const& where, std::vector<entry> const& groups,
               std::array<bool, Plan::slots> const& used) {
-    rule_chunks = Plan::shards ? std::ssize(where.own.chunks) : where.rule_chunks;
+    rule_chunks = Plan::shards ? where.own.rule_chunks : where.rule_chunks;
     own_chunks = Plan::shards ? std::ssize(where.own.chunks) : where.chunks();
-    auto const rule_arena = std::size_t(Plan::shards ? where.own.size : where.rule_arena);
+    auto const of_rule = std::size_t(rule_elements<Plan>(where));
+    if constexpr (Plan::has_matrices) rule_elements_ = std::int64_t(of_rule);
     std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
     auto const own_size = std::size_t(where.own.size), chunks = std::size_t(where.chunks());
     arena_ = std::size_t(where.arena);
@@ -241,7 +248,7 @@ template <class Plan> struct cuda_storage {
     if constexpr (has<Plan, kind::lookahead>) arena.add(slow_, own(index::slow));
     if constexpr (Plan::has_master) arena.add(master_, own(index::master));
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (arena.add(slot_[I], used[I] && !is_given(I) ? rule_arena * sizeof(typename Plan::template slot<I>) : 0), ...);
+      (arena.add(slot_[I], used[I] && !is_given(I) ? of_rule * sizeof(typename Plan::template slot<I>) : 0), ...);
     }(typename Plan::every_slot{});
     if constexpr (has<Plan, kind::perturbation>) {
       arena.add(saved, arena_ * std::size_t(Plan::largest_value));
@@ -322,6 +329,7 @@ template <class Plan> struct cuda_storage {
   };
   std::unique_ptr<reports, pinned_delete> reports_;
   std::size_t arena_ = 0;
+  std::int64_t rule_elements_ = 0;  // with matrices
   std::vector<std::int64_t> counts_;  // of the tensors, if some state is in the caller's memory
   bool has_elements_ = true;
 };

@@ -52,6 +52,7 @@ template <class Plan, class System> class host_engine {
     storage.allocate(used);
     if (!storage.is_initialized()) passes.start(groups);
     matrices.start(*this);
+    if constexpr (Plan::parallel) ranks.set_matrix_rules(matrices.hash());
     ranks.start();
   }
   void await_start() const {}
@@ -65,7 +66,11 @@ template <class Plan, class System> class host_engine {
       throw;
     }
   }
-  void commit_matrices() { matrices.commit(); }
+  void commit_matrices(std::vector<entry> const&) {
+    bool const changed = matrices.commit();
+    if constexpr (Plan::parallel)
+      if (changed) ranks.set_matrix_rules(matrices.hash());
+  }
 
   void measure_norm(std::vector<entry> const& groups, [[maybe_unused]] char const* call = "gradient_norm()") {
     if constexpr (Plan::parallel) gradients.meet_to_measure(groups, call);
@@ -134,8 +139,8 @@ template <class Plan, class System> class host_engine {
 
   /// Throws std::invalid_argument on all ranks if they have diverged.
   void agree(tensors const&, std::vector<entry> const& groups) {
-    ranks.agree(
-        facts_now<Plan>(control.where, groups, control.block, control.scale(), control.memories, storage.prints()));
+    ranks.agree(facts_now<Plan>(control.where, groups, control.block, control.scale(), control.memories,
+                                storage.prints(), matrices.facts(control.where.names)));
   }
 
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`.
@@ -148,6 +153,8 @@ template <class Plan, class System> class host_engine {
     ranks.broadcast(control.memories.data(), std::int64_t(control.memories.size() * sizeof control.memories[0]), root);
     ranks.broadcast(&control.block, sizeof control.block, root);
     ranks.broadcast(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
+    matrices.broadcast([&](void* data, std::int64_t bytes) { ranks.broadcast(data, bytes, root); });
+    if constexpr (Plan::has_matrices) ranks.set_matrix_rules(matrices.hash());
   }
 
   template <class T> void set_control(T control_block::* field, T x, std::vector<entry> const&) {
@@ -211,8 +218,10 @@ template <class Plan, class System> class host_engine {
       return;
     }
     if constexpr (Plan::per_row_step) passes.count_updates_of_rows();
-    share_values([&] { passes.update(); });
-    matrices.step(*this, groups);
+    share_values([&] {
+      passes.update();
+      matrices.step(*this, groups);
+    });
   }
 
   /// Decides whether the step goes on, and finds its factors and terms. Measures what they need.

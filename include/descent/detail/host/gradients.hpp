@@ -219,7 +219,9 @@ template <class Plan, class System> class host_gradients {
   }
   auto packing(std::vector<entry> const& groups, bool zero, bool absent = false) {
     return [this, &groups, zero, absent](bucket const& b) {
-      storage_.for_chunks_in(b.all, send_body{this, groups.data(), real(ranks_.wire_divisor()), zero, absent});
+      send_body const body{this, groups.data(), real(ranks_.wire_divisor()), zero, absent};
+      storage_.for_chunks_in(b.of_rule, body);
+      if constexpr (Plan::has_matrices) storage_.for_chunks_in(b.matrices, body);
     };
   }
 

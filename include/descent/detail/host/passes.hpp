@@ -22,10 +22,8 @@ template <class Plan, class System> class host_passes {
       : control_(control), storage_(storage) {}
 
   /// Initializes masters, averages, slow weights and state.
-  void start(std::vector<entry> const& groups) {
-    storage_.for_chunks(start_body{storage_, groups.data()}, control_.where.rule_chunks);
-  }
-  void update() { storage_.for_chunks(update_body{storage_, control_}, control_.where.rule_chunks); }
+  void start(std::vector<entry> const& groups) { storage_.for_rule_chunks(start_body{storage_, groups.data()}); }
+  void update() { storage_.for_rule_chunks(update_body{storage_, control_}); }
   /// Zeroes the gradients of a skipped step.
   void zero(std::vector<entry> const& groups) { storage_.for_chunks(zero_body{storage_, groups.data()}); }
   void count_updates_of_rows() { storage_.for_chunks(count_body{storage_, control_}); }

@@ -4,7 +4,7 @@
 
 #include <descent/detail/host/memory.hpp>
 #include <descent/detail/host/memory_check.hpp>
-#include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/ranks/divergence.hpp>
 #include <descent/detail/ranks/ordered_sum.hpp>
 #include <descent/detail/ranks/ready_marks.hpp>
 #include <descent/detail/step/packet_io.hpp>
@@ -76,9 +76,10 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     together([&] { texts = gathered_texts(comm_, mine); });
     return texts;
   }
-  /// The hash of the groups, which ranks compare.
+  /// The hashes of the groups and of their rules of matrices, which ranks compare.
   void set_groups(std::uint64_t hash) { groups_ = hash; }
-  std::uint64_t groups() const { return groups_; }
+  void set_matrix_rules(std::uint64_t hash) { matrix_rules_ = hash; }
+  std::uint64_t groups() const { return groups_ + matrix_rules_; }
   std::uint64_t call_of(char const* name) const { return detail::call_of(name, number_); }
 
   sum* gradients() const { return reinterpret_cast<sum*>(sum_.get()); }
@@ -147,20 +148,22 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
 
   /// The place of a chunk's elements on the wire, and that of a tensor's elements in the sum.
   wire* place_on_wire(tensors const& where, std::int64_t chunk) const {
-    bucket const& b = all_.holder(where, chunk);
+    auto const t = std::size_t(where.tensor_of_chunk[std::size_t(chunk)]);
+    bucket const& b = all_.buckets[all_.bucket_of[t]];
     std::int64_t const at = where.arena_at(chunk);
     if constexpr (Plan::shards) {
       std::size_t const q = all_.owner(where, chunk);
-      return wires() + std::int64_t(q) * b.room + at - b.shares[q].first;
+      return wires() + std::int64_t(q) * b.room + all_.in_part(where, t, q)(at);
     } else if constexpr (ordered) {
-      return wires() + at - b.all.first;
+      return wires() + all_.in_bucket(where, t)(at);
     } else {
-      return gradients() + b.part + at - b.all.first;
+      return gradients() + b.part + all_.in_bucket(where, t)(at);
     }
   }
-  arena_offset place_of(std::size_t tensor) const {
-    bucket const& b = all_.buckets[all_.bucket_of[tensor]];
-    return {b.all.first, b.part};
+  arena_offset place_of(tensors const& where, std::size_t tensor) const {
+    arena_offset place = all_.in_bucket(where, tensor);
+    place.part += all_.buckets[all_.bucket_of[tensor]].part;
+    return place;
   }
   double wire_divisor() const { return 1 / now_.wire_divisor; }
 
@@ -251,11 +254,11 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   template <class F> void each_piece(tensors const& where, int rank, F const& f) const {
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
       auto const& x = where.tensors[t];
-      bucket const& b = all_.buckets[all_.bucket_of[t]];
-      chunk_run const& share = b.shares[std::size_t(rank)];
-      if (auto const [begin, size] = part_in(x, share); size > 0)
+      std::int64_t const part = all_.buckets[all_.bucket_of[t]].part;
+      if (auto const [begin, size] = all_.part_of(where, t, std::size_t(rank)); size > 0)
         f(static_cast<std::byte*>(static_cast<void*>(x.value)) + begin * x.value_size(),
-          arena_offset{share.first, b.part}(x.arena + begin) * Plan::largest_value, size * x.value_size());
+          (part + all_.in_part(where, t, std::size_t(rank))(x.arena + begin)) * Plan::largest_value,
+          size * x.value_size());
     }
   }
 
@@ -263,7 +266,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
   int ranks_;
   bool broken_ = false, joined_ = false, started_ = false;
   std::uint64_t number_ = next_number();  // of the optimizer; join() makes it the same on all ranks
-  std::uint64_t groups_ = 0;
+  std::uint64_t groups_ = 0, matrix_rules_ = 0;
   collective_sums now_;
   partition all_;
   ready_marks marks_;

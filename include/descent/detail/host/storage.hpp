@@ -46,10 +46,10 @@ template <class Plan, class System> class host_storage {
     if constexpr (has<Plan, kind::lookahead>) slow_ = of_elements<typename Plan::slow>(index::slow);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = used[I] && !is_given(I)
-                       ? allocate_host(std::size_t(Plan::shards ? where_.own.size : where_.rule_arena) *
-                                           sizeof(typename Plan::template slot<I>),
-                                       source)
-                       : nullptr), ...);
+                       ? allocate_host(
+                             std::size_t(rule_elements<Plan>(where_)) * sizeof(typename Plan::template slot<I>), source)
+                       : nullptr),
+       ...);
     }(typename Plan::every_slot{});
   }
   /// Allocates memory for the values that ascend() or swap_in() replaces.
@@ -90,7 +90,9 @@ template <class Plan, class System> class host_storage {
       for (std::size_t t = 0; t < where_.tensors.size(); ++t)
         for (owned_buffer const& b : owned_of(t)) f(b, where_.tensors[t].count);
     } else {
-      for (owned_buffer const& b : owned(0)) f(b, where_.own.size);
+      auto const all = owned(0);
+      for (std::size_t b = 0; b < all.size(); ++b)
+        f(all[b], b < Plan::slots ? rule_elements<Plan>(where_) : where_.own.size);
     }
   }
   owned_buffer updates_of(std::size_t tensor) const {
@@ -138,7 +140,7 @@ template <class Plan, class System> class host_storage {
     if constexpr (Types + 1 < Plan::pairs)
       if (t.types != Types) return with_buffers<Real, Types + 1>(chunk, f);
     auto const [begin, size] = span_of(chunk, t);
-    std::int64_t const from = Plan::shards ? begin : 0;
+    std::int64_t const from = Plan::shards && !t.matrix ? begin : 0;  // a rank owns a matrix as a whole
     f(buffers_of<typename Plan::template typed<Types>>(t, from), begin - from, size);
   }
   /// The extent of the packet at element i of `size`.
@@ -184,7 +186,7 @@ template <class Plan, class System> class host_storage {
     buffers<Typed> x{static_cast<typename Typed::value*>(t.value) + from, nullptr, nullptr, {}, {}};
     if constexpr (!Plan::parallel) x.gradient = static_cast<typename Typed::gradient*>(t.gradient);
     else if constexpr (std::is_same_v<typename Typed::gradient, typename Plan::gradient>)
-      x.gradient = ranks_.gradients() + (Plan::shards ? first : ranks_.place_of(index_of(t))(t.arena));
+      x.gradient = ranks_.gradients() + (Plan::shards ? first : ranks_.place_of(where_, index_of(t))(t.arena));
     if constexpr (Plan::clips_rows)
       if (row_pieces const& rows = control_.row_clip.rows.of[index_of(t)]; rows.several())
         x.rows = {control_.row_clip.factors.data() + rows.first_row, rows.columns, rows.inverse, from};
@@ -196,6 +198,7 @@ template <class Plan, class System> class host_storage {
       at(slow_, x.extra.slow);
       x.extra.arena = t.arena + from;
     }
+    if constexpr (Plan::shards) first = rule_offset<Plan>(where_, index_of(t))(t.arena + from);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(first) * sizeof(typename Plan::template slot<I>) : nullptr),
        ...);
@@ -208,11 +211,12 @@ template <class Plan, class System> class host_storage {
     if (bytes) std::memcpy(to, from, bytes);
   }
 
-  /// Runs the body on every chunk that this rank updates, on the first `chunks`, or on all.
-  template <class Body> void for_chunks(Body const& body) { for_chunks(body, where_.chunks()); }
-  template <class Body> void for_chunks(Body const& body, std::int64_t chunks) {
-    if constexpr (Plan::shards) run(listed<Body>{&body, where_.own.chunks.data()}, std::ssize(where_.own.chunks));
-    else run(body, chunks);
+  /// Runs the body on every chunk that this rank updates, on those that follow the rule, or on all.
+  template <class Body> void for_chunks(Body const& body) {
+    for_first(body, Plan::shards ? std::ssize(where_.own.chunks) : where_.chunks());
+  }
+  template <class Body> void for_rule_chunks(Body const& body) {
+    for_first(body, Plan::shards ? where_.own.rule_chunks : where_.rule_chunks);
   }
   template <class Body> void for_all_chunks(Body const& body) { run(body, where_.chunks()); }
   template <class Body> void for_chunks_in(chunk_run const& some, Body const& body) {
@@ -271,7 +275,7 @@ template <class Plan, class System> class host_storage {
         auto const owned = e->owned_of(e->index_of(t));
         with_types<Plan>(t.types, [&]<class Typed>() {
           for (std::size_t b = 0; b < owned.size(); ++b)
-            add(has_owned<Typed>(b) ? owned[b].at : nullptr, owned[b].size);
+            add(has_owned<Typed>(b) && !(t.matrix && b < Plan::slots) ? owned[b].at : nullptr, owned[b].size);
         });
       }
     }
@@ -287,6 +291,11 @@ template <class Plan, class System> class host_storage {
     std::int64_t first;
     template <class Real> void operator()(std::int64_t chunk) const { body->template operator()<Real>(first + chunk); }
   };
+  /// Runs the body on the first `chunks` of this rank.
+  template <class Body> void for_first(Body const& body, std::int64_t chunks) {
+    if constexpr (Plan::shards) run(listed<Body>{&body, where_.own.chunks.data()}, chunks);
+    else run(body, chunks);
+  }
   template <class Body> void run(Body const& body, std::int64_t chunks) {
     chunk_pass<real, Body> const pass{&body, has_lanes()};
     each_of<System>(where_.elements, chunks, pass);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/matrix/plan.hpp>
+#include <descent/detail/ranks/divergence.hpp>
 #include <descent/detail/step/explain.hpp>
 
 #include <array>
@@ -30,20 +31,24 @@ template <class Plan> struct matrix_layout {
   struct record {
     std::int32_t tensor, group;
     descent::shape shape;
+    bool owned;          // by this rank, which then has its state and memory
+    std::int64_t state;  // where its state begins
     std::vector<std::int64_t> memory, sizes;  // begin and size of each part
   };
-  std::vector<record> matrices;
+  std::vector<record> matrices;  // of all ranks
   std::array<bool, slots> used{};
-  std::int64_t memory = 0, scratch = 0, partials = 0, first_arena = 0, arena = 0;
+  std::int64_t state = 0, memory = 0, scratch = 0, partials = 0;  // for the matrices that this rank owns
+  std::int64_t most_scratch = 0;                                  // for those of all ranks
 
   template <class Layout, class Policies> matrix_layout(Layout const& where, Policies const& policies) {
     auto const& policy = get<kind::matrices>(policies);
     for (std::size_t i = 0; i < slots; ++i) used[i] = needs(policy.rule, policies, i);
-    first_arena = where.rule_arena;
-    arena = where.arena - where.rule_arena;
     for (std::size_t t = 0; t < where.tensors.size(); ++t)
-      if (auto const& x = where.tensors[t]; x.matrix)
-        add(std::int32_t(t), x.group, {x.count / where.columns[t], where.columns[t]}, policy.rule, where.names[t]);
+      if (auto const& x = where.tensors[t]; x.matrix) {
+        bool const owned = !Plan::shards || where.own.parts[t].size > 0;
+        add({std::int32_t(t), x.group, {x.count / where.columns[t], where.columns[t]}, owned, state, {}, {}},
+            policy.rule, where.names[t]);
+      }
   }
 
   template <class Policies> static bool needs(rule r, Policies const& policies, [[maybe_unused]] std::size_t slot) {
@@ -68,10 +73,10 @@ template <class Plan> struct matrix_layout {
     bool const is_one = u != matrices.end() && std::size_t(u->tensor) == tensor;
     return is_one ? std::size_t(u - matrices.begin()) : matrices.size();
   }
-  /// The number of parts of a tensor's memory; 0 if it is not a matrix.
-  std::size_t parts(std::size_t tensor) const {
+  /// The tensor's matrix if this rank owns it, or null.
+  record const* owned(std::size_t tensor) const {
     std::size_t const u = find(tensor);
-    return u < matrices.size() ? matrices[u].sizes.size() : 0;
+    return u < matrices.size() && matrices[u].owned ? &matrices[u] : nullptr;
   }
 
  private:
@@ -82,19 +87,24 @@ template <class Plan> struct matrix_layout {
             "a part of the rule's memory or scratch, with the parts before it,", "at most 2^56 elements", size);
     end += arena_of(size);
   }
-  void add(std::int32_t tensor, std::int32_t group, descent::shape s, rule const& r, std::string const& name) {
+  void add(record x, rule const& r, std::string const& name) {
     constexpr std::int64_t most = std::numeric_limits<int>::max();
+    auto const s = x.shape;
     if (s.rows > most || s.columns > most)
       throw std::invalid_argument("parameter '" + name + "': a matrix must have at most " + std::to_string(most) +
                                   " rows and columns, has " + std::to_string(s.rows) + " x " +
                                   std::to_string(s.columns));
-    record x{tensor, group, s, {}, r.memory(s)};
-    for (std::int64_t size : x.sizes) x.memory.push_back(memory), add_room(memory, size);
+    x.sizes = r.memory(s);
     std::int64_t end = 0;
     scratch_of(r, s, end);
-    scratch = std::max(scratch, end);
-    std::int64_t const largest = std::max(end, s.rows * s.columns);
-    partials = std::max({partials, chunks_of(largest), (s.rows + segment_rows - 1) / segment_rows * s.columns});
+    most_scratch = std::max(most_scratch, end);
+    if (x.owned) {
+      state += arena_of(s.rows * s.columns);
+      for (std::int64_t size : x.sizes) x.memory.push_back(memory), add_room(memory, size);
+      scratch = std::max(scratch, end);
+      std::int64_t const largest = std::max(end, s.rows * s.columns);
+      partials = std::max({partials, chunks_of(largest), (s.rows + segment_rows - 1) / segment_rows * s.columns});
+    }
     matrices.push_back(std::move(x));
   }
 };
@@ -140,11 +150,15 @@ template <class Plan> struct matrix_groups {
       rule const& r = rules[std::size_t(x.group)];
       std::int64_t end = 0;
       matrix_layout<Plan>::scratch_of(r, x.shape, end);
-      if (end > where->scratch || r.memory(x.shape) != x.sizes)
+      if (end > where->most_scratch || r.memory(x.shape) != x.sizes)
         throw std::invalid_argument("group " + std::to_string(x.group) + ": the matrix rule now needs " +
                                     "more memory than at construction");
     }
     return true;
+  }
+
+  std::uint64_t hash(typename Plan::policies const& policies) const {
+    return hash_of_matrix_rules<Plan>(rules, policies);
   }
 
   std::unique_ptr<matrix_layout<Plan>> where;
@@ -156,13 +170,46 @@ template <class Plan> struct matrix_groups {
   int batches_ = 0;
 };
 
-/// A part of a matrix's memory; empty if the tensor is not a matrix or has no such part.
+/// Calls f(matrix, name, buffer, elements) for the state and the memory of each matrix that this rank owns.
+template <class Plan, class Stage, class F> void each_matrix_buffer(Stage const& stage, F const& f) {
+  using plan = matrix_plan<Plan>;
+  auto const& where = *stage.common.where;
+  for (auto const& x : where.matrices) {
+    if (!x.owned) continue;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      auto const one = [&]<class T>(std::type_identity<T>, std::size_t slot) {
+        if (auto* const all = static_cast<T*>(stage.state(slot)))
+          f(x, "matrix state " + slot_name<typename plan::rule>(slot), all + x.state, x.shape.rows * x.shape.columns);
+      };
+      (one(std::type_identity<typename plan::template slot<I>>{}, I), ...);
+    }(typename plan::every_slot{});
+    for (std::size_t part = 0; part < x.sizes.size(); ++part)
+      f(x, "matrix memory " + std::to_string(part), stage.memory() + x.memory[part], x.sizes[part]);
+  }
+}
+
+/// What agree() compares of the matrix rule. print(buffer, elements): the fingerprint of a buffer.
+template <class Plan, class Stage, class Print>
+std::vector<std::string> facts_of_matrices(Stage const& stage, std::vector<std::string> const& names,
+                                           Print const& print) {
+  std::vector<std::string> facts{std::to_string(stage.common.updates) + " updates of matrices"};
+  for (std::size_t g = 0; g < stage.common.rules.size(); ++g) {
+    facts.push_back("matrix rule of group " + std::to_string(g) + ":");
+    each_number(stage.common.rules[g], [&](auto x) { facts.back() += " " + exact(double(x)); });
+  }
+  if constexpr (!Plan::shards)
+    each_matrix_buffer<Plan>(stage, [&](auto const& x, std::string const& what, auto const* buffer, std::int64_t n) {
+      facts.push_back(fact_of_print(what, names[std::size_t(x.tensor)], print(buffer, n)));
+    });
+  return facts;
+}
+
+/// A part of a matrix's memory; empty if the tensor is no matrix of this rank or has no such part.
 template <class Plan, class Stage> auto matrix_memory(Stage const& stage, std::size_t t, std::size_t part) {
   using element = typename Plan::real;
-  auto const& where = *stage.common.where;
-  if (part >= where.parts(t)) return std::span<element const>{};
-  auto const& x = where.matrices[where.find(t)];
-  return std::span<element const>(stage.memory() + x.memory[part], std::size_t(x.sizes[part]));
+  auto const* const x = stage.common.where->owned(t);
+  if (!x || part >= x->sizes.size()) return std::span<element const>{};
+  return std::span<element const>(stage.memory() + x->memory[part], std::size_t(x->sizes[part]));
 }
 
 /// A member of a matrix's state or, for a number beyond these, a part of its memory.
@@ -172,12 +219,29 @@ auto matrix_part(Stage const& stage, Tensors const& tensors, std::size_t t) {
   if constexpr (Part < plan::slots) {
     using element = typename plan::template slot<Part>;
     auto const* p = static_cast<element const*>(stage.state(Part));
-    if (!tensors[t].matrix || !p) return std::span<element const>{};
-    return std::span<element const>(p + (tensors[t].arena - stage.common.where->first_arena),
-                                    std::size_t(tensors[t].count));
+    auto const* const x = stage.common.where->owned(t);
+    if (!x || !p) return std::span<element const>{};
+    return std::span<element const>(p + x->state, std::size_t(tensors[t].count));
   } else {
     return matrix_memory<Plan>(stage, t, Part - plan::slots);
   }
+}
+
+/// Calls f(end of the name, elements, read) for each piece of a matrix that is saved: its state, which has an element
+/// for each of the matrix's and says 0 elements here, and the parts of its memory.
+template <class Plan, class Stage, class Tensors, class F>
+void each_matrix_piece(Stage const& stage, Tensors const& tensors, std::size_t t, F const& f) {
+  using plan = matrix_plan<Plan>;
+  if (!tensors[t].matrix) return;
+  auto const& where = *stage.common.where;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((where.used[I] ? f(".matrix." + slot_in_piece<typename Plan::matrix_rule>(I), 0,
+                        [&] { return matrix_part<Plan, I>(stage, tensors, t); }) : void()), ...);
+  }(typename plan::every_slot{});
+  auto const& sizes = where.matrices[where.find(t)].sizes;
+  for (std::size_t part = 0; part < sizes.size(); ++part)
+    f(".matrix." + std::to_string(plan::slots + part), sizes[part],
+      [&] { return matrix_memory<Plan>(stage, t, part); });
 }
 
 /// Calls add() for each buffer that is owned for matrices. Used by memory().
@@ -187,7 +251,7 @@ void add_matrix_buffers(Layout const& layout, typename Plan::policies const& pol
   matrix_layout<Plan> const where(layout, policies);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((where.used[I] ? add(std::type_identity<typename plan::template slot<I>>{},
-                          "matrices: state " + slot_name<typename Plan::matrix_rule>(I), where.arena) : void()), ...);
+                          "matrices: state " + slot_name<typename Plan::matrix_rule>(I), where.state) : void()), ...);
   }(typename plan::every_slot{});
   if (where.memory) add(std::type_identity<typename Plan::real>{}, "matrices: memory", where.memory);
   add(std::type_identity<typename Plan::real>{}, "matrices: scratch", where.scratch);

@@ -52,10 +52,10 @@ template <class Plan> inline constexpr int input_count = int(members<Plan::matri
 /// The scratch matrices that the rule's direction() fills.
 template <class Plan> struct matrix_inputs { typename Plan::real* at[input_count<Plan>]; };
 
-/// The arrays of the matrix rule's state. Element 0 belongs to the first matrix.
+/// The arrays of the matrix rule's state.
 template <class Plan> struct matrix_states {
   void* at[matrix_plan<Plan>::slots + 1];
-  std::int64_t first;  // offset of the first matrix in the arenas of all tensors
+  std::int64_t begin;  // of the current matrix
 };
 
 /// A tensor's buffers with the matrix rule's state.
@@ -64,9 +64,8 @@ DESCENT_HD buffers<To> matrix_buffers(buffers<From> const& x, typename To::gradi
   buffers<To> y{x.value, gradient, x.master, {}, {x.extra.remainder, x.extra.average, x.extra.slow, x.extra.arena}};
   if constexpr (To::clips_rows) y.rows = {x.rows.of, x.rows.columns, x.rows.inverse, x.rows.first};
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    ((y.slot[I] = states.at[I] ? static_cast<typename To::template slot<I>*>(states.at[I]) +
-                                     (x.extra.arena - states.first)
-                               : nullptr), ...);
+    ((y.slot[I] = states.at[I] ? static_cast<typename To::template slot<I>*>(states.at[I]) + states.begin : nullptr),
+     ...);
   }(typename To::every_slot{});
   return y;
 }

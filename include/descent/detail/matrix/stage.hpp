@@ -4,7 +4,10 @@
 
 #include <descent/version.hpp>
 
+#include <cstdint>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 /// Empty without the policy matrices; otherwise a compile error if matrices/host.hpp or matrices/cuda.cuh is missing.
 namespace descent::detail {
@@ -14,7 +17,10 @@ struct no_matrices {
   template <class... Ts> void add_to(Ts const&...) {}
   template <class... Ts> void start(Ts const&...) {}
   template <class... Ts> void step(Ts const&...) {}
-  template <class... Ts> void commit(Ts const&...) {}
+  template <class... Ts> bool commit(Ts const&...) { return false; }
+  template <class... Ts> std::vector<std::string> facts(Ts const&...) const { return {}; }
+  template <class... Ts> void broadcast(Ts const&...) {}
+  template <class... Ts> std::uint64_t hash(Ts const&...) const { return 0; }
   template <class... Ts> no_matrix_terms terms_in(Ts const&...) { return {}; }
 };
 

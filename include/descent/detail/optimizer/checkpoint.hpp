@@ -316,7 +316,11 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (elements(".state." + slot_in_piece<rule_type>(I), [&] { return self.template state_of<I>(t); }), ...);
     }(typename Plan::every_slot{});
-    if constexpr (Plan::has_matrices) each_matrix_piece(self, t, piece);
+    if constexpr (Plan::has_matrices)
+      each_matrix_piece<Plan>(self.core_.alive().matrices, self.core_.where.tensors, t,
+                              [&](std::string const& what, std::int64_t whole, auto const& read) {
+                                array({name + what, std::ptrdiff_t(t), whole == 0, whole}, read, f);
+                              });
     if constexpr (Plan::has_master) elements(".master", [&] { return self.master_of(t); });
     if constexpr (Plan::has_remainder)
       elements(".remainder", [&] { return self.template view<std::uint16_t>(base::index::remainder, t); });
@@ -329,16 +333,6 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     if constexpr (Plan::per_row_step)
       piece(".row_updates", [&] { return self.row_updates_of(t); },
             [&](auto const& of, auto const& x) { of.require_counts("load: '" + name + ".row_updates'", x); });
-  }
-  template <class Self, class Piece> static void each_matrix_piece(Self& self, std::size_t t, Piece const& piece) {
-    constexpr std::size_t slots = members<Plan::matrix_rule::template state>;
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (piece(".matrix." + slot_in_piece<typename Plan::matrix_rule>(I),
-             [&] { return self.template matrix_state_of<I>(t); }), ...);
-    }(std::make_index_sequence<slots>{});
-    auto const& matrices = self.core_.alive().matrices;
-    for (std::size_t part = 0; part < matrices.common.where->parts(t); ++part)
-      piece(".matrix." + std::to_string(slots + part), [&] { return matrix_memory<Plan>(matrices, t, part); });
   }
 };
 

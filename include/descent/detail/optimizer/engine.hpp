@@ -31,7 +31,7 @@ concept engine = requires(E& e, E const& c, control_block const& block, step_cal
   e.step(groups, call);
   { e.set_groups(groups) } -> std::same_as<bool>;  // takes new rules; false if a capture keeps them from the device
   e.matrices;                                      // the matrix rule's part, or no_matrices
-  e.commit_matrices();                             // takes new matrix rules
+  e.commit_matrices(groups);                       // takes new matrix rules
 
   // Gradients in memory.
   e.measure_norm(groups);                                      // for norm_partials()

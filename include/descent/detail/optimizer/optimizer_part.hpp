@@ -166,13 +166,15 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
            p.elements.data == of_.core_.where.tensors[std::size_t(p.id.tensor)].value;
   }
   /// Whether ranks have parts of a piece, perhaps not this one.
-  static bool is_divided(piece const& p) { return plan::shards && p.id.by_element; }
+  static bool is_divided(piece const& p) { return plan::shards && (p.id.by_element || p.id.whole > 0); }
   bool is_there(piece const& p) const {
     if (!is_divided(p)) return p.elements.count > 0;
+    if (p.id.whole > 0) return true;
     std::size_t const t = std::size_t(p.id.tensor);
     if constexpr (plan::slots > 0)
       for (std::size_t i = 0; i < plan::slots; ++i)
-        if (p.id.name == of_.core_.where.names[t] + ".state." + slot_in_piece<Rule>(i) && !of_.used_[i]) return false;
+        if (p.id.name == of_.core_.where.names[t] + ".state." + slot_in_piece<Rule>(i))
+          return of_.used_[i] && !of_.core_.where.tensors[t].matrix;
     return of_.core_.where.tensors[t].count > 0;
   }
   run_piece in_file(piece const& p) const {
@@ -181,7 +183,8 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
     std::vector<std::int64_t> shape{x.count};
     if (p.id.tensor >= 0) {
       std::size_t const t = std::size_t(p.id.tensor);
-      if (is_divided(p) || x.count == of_.core_.where.tensors[t].count) shape = shape_of(t);
+      if (p.id.whole > 0) shape = {p.id.whole};
+      if (p.id.by_element || shape[0] == of_.core_.where.tensors[t].count) shape = shape_of(t);
     }
     if (is_struct) shape.push_back(std::int64_t(x.size));
     run_piece in{p.id.name,
@@ -195,7 +198,7 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
     if constexpr (plan::shards)
       if (is_divided(p)) {
         std::size_t const t = std::size_t(p.id.tensor);
-        in.begin = part_in(of_.core_.where.tensors[t], of_.core_.where.own.runs[t]).begin;
+        in.begin = p.id.whole > 0 ? 0 : of_.core_.where.own.parts[t].begin;
         in.divided = true;
       }
     return in;

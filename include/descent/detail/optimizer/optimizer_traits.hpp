@@ -120,8 +120,6 @@ template <class Plan> struct policy_checks {
                 "accumulate_by cannot be combined with matrices: the host must know which calls update");
   static_assert(!Plan::has_matrices || !Plan::selects_rows,
                 "matrices cannot be combined with masked_rows: a matrix rule moves whole matrices");
-  static_assert(!Plan::parallel || !Plan::has_matrices,
-                "matrices cannot be combined with replicated or sharded: a matrix rule works on one rank");
   static_assert(!Plan::has_given || !Plan::shards,
                 "state_in cannot be combined with sharded: a rank owns parts of tensors");
   static_assert(!Plan::has_given || !Plan::has_matrices,
@@ -223,10 +221,20 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
     if constexpr (plan::parallel) {
       layout<Value, typename plan::gradient> where(sum_over_ranks{}, given);
       typename plan::parallel_policy const& team = policy_in<typename plan::parallel_policy>(arguments...);
-      if constexpr (plan::shards) where.own = partition_of<plan>(where, team).own(team.comm->rank());
+      if constexpr (plan::shards) {
+        if constexpr (plan::has_matrices) find_costs(where, policy_in<typename plan::matrices>(arguments...));
+        where.own = partition_of<plan>(where, team).own(where, std::size_t(team.comm->rank()));
+      }
       return where;
     } else {
       return given;
+    }
+  }
+  /// Sets the costs of the matrices, by which ranks share them.
+  template <class Layout, class Matrices> static void find_costs(Layout& where, Matrices const& policy) {
+    for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+      std::int64_t const columns = where.columns[t];
+      where.costs.push_back(where.tensors[t].matrix ? policy.cost({where.tensors[t].count / columns, columns}) : 0);
     }
   }
   static backend backend_in([[maybe_unused]] policy_set<Ps...> const& set) {

@@ -20,11 +20,13 @@
 /// all optimizers.
 namespace descent::detail {
 
-/// What a piece is called, the number of its tensor, and whether it has an element for each of the tensor's.
+/// What a piece is called, the number of its tensor, and whether it has an element for each of the tensor's. `whole`:
+/// its elements, if one rank of those that share the state has all of them.
 struct piece_id {
   std::string name;
   std::ptrdiff_t tensor = -1;
   bool by_element = false;
+  std::int64_t whole = 0;
 };
 
 struct piece {

@@ -300,8 +300,10 @@ template <class Plan, class Engine> class state_views {
     void const* const buffer = storage.buffer(number);
     if (!buffer) return {};
     if constexpr (Plan::shards) {
-      auto const [begin, size] = part_in(x, core_.where.own.runs[t]);
-      return view_of(static_cast<T const*>(buffer) + core_.where.own.arena_offsets[t](x.arena + begin), size);
+      auto const [begin, size] = core_.where.own.parts[t];
+      arena_offset const& place =
+          number < Plan::slots ? rule_offset<Plan>(core_.where, t) : core_.where.own.arena_offsets[t];
+      return view_of(static_cast<T const*>(buffer) + place(x.arena + begin), size);
     } else {
       return view_of(static_cast<T const*>(buffer) + x.arena, x.count);
     }

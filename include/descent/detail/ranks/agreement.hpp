@@ -186,6 +186,15 @@ std::string terms_as_text(group_entry<typename Plan::rule> const& g, typename Pl
   return text;
 }
 
+/// The terms of an update of one matrix.
+template <class Rule, class Policies>
+std::string matrix_terms_as_text(Rule const& rule, Policies const& policies, std::int64_t t, shape s, int group) {
+  std::string text;
+  auto const terms = scheduled_for_matrices(rule, policies, t - 1, group).at(t, s);
+  for (std::size_t i = 0; i < members<Rule::template terms>; ++i) text += " " + exact(real_at<double>(terms, i));
+  return text;
+}
+
 /// A hash of the groups: which are frozen, and all numbers in their rules, or the terms of a rule whose fields cannot
 /// be inspected.
 template <class Plan>
@@ -199,6 +208,19 @@ std::uint64_t hash_of_groups(std::vector<group_entry<typename Plan::rule>> const
     for (std::int64_t t : compared_updates)
       for (int which = 1; which < 2 + int(Plan::sum_count); ++which)
         h = hash_of(terms_as_text<Plan>(g, policies, t, which), h);
+  }
+  return h;
+}
+
+/// The same for the rules of matrices: their numbers, or the terms of a matrix of 3 x 2.
+template <class Plan, class Rules>
+std::uint64_t hash_of_matrix_rules(Rules const& rules, typename Plan::policies const& policies) {
+  std::uint64_t h = hash_of("");
+  auto const add = [&](auto x) { h = hash_of({reinterpret_cast<char const*>(&x), sizeof x}, h); };
+  for (std::size_t g = 0; g < rules.size(); ++g) {
+    if (each_number(rules[g], add)) continue;
+    for (std::int64_t t : compared_updates)
+      h = hash_of(matrix_terms_as_text(rules[g], policies, t, shape{3, 2}, int(g)), h);
   }
   return h;
 }
@@ -245,7 +267,7 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
     auto const& x = where.tensors[t];
     facts.push_back("parameter " + std::to_string(t) + " '" + where.names[t] + "' of " + std::to_string(x.count) +
                     " elements in " + std::to_string(where.columns[t]) + " columns, types " + std::to_string(x.types) +
-                    ", group " + std::to_string(x.group));
+                    ", group " + std::to_string(x.group) + (x.matrix ? ", a matrix" : ""));
   }
   for (auto const& g : groups)
     if (g.frozen) facts.push_back("group " + std::to_string(g.number) + " is frozen");
@@ -264,6 +286,17 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
     if constexpr (has<Plan, kind::accumulation>)
       facts.push_back("micro-batches" + at + " " + std::to_string(micro_batches<Plan>(policies, t)));
   }
+  if constexpr (Plan::has_matrices) {
+    auto const& rule = get<kind::matrices>(policies).rule;
+    for (std::int64_t t : compared_updates)
+      for (std::size_t i = 0; i < where.tensors.size(); ++i)
+        if (auto const& x = where.tensors[i]; x.matrix)
+          facts.push_back(
+              "terms of matrix '" + where.names[i] + "', update " + std::to_string(t) + ":" +
+              matrix_terms_as_text(rule, policies, t, {x.count / where.columns[i], where.columns[i]}, x.group));
+    facts.push_back("fields of the matrix rule:");
+    each_number(rule, [&](auto x) { facts.back() += " " + exact(double(x)); });
+  }
   for (auto const& g : groups) {
     facts.push_back("fields of group " + std::to_string(g.number) + ":");
     each_number(g.rule, [&](auto x) { facts.back() += " " + exact(double(x)); });
@@ -273,67 +306,5 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
   policies.each([&](auto const& p) { facts.push_back(settings_as_text(p)); });
   return facts;
 }
-
-/// Mixes the bits and the index of an element. A buffer's fingerprint is the sum over its elements modulo 2^64, which
-/// does not depend on the order of addition.
-DESCENT_HD inline std::uint64_t print_of(std::uint64_t bits, std::int64_t place) {
-  std::uint64_t x = bits ^ (std::uint64_t(place) * 0x9e3779b97f4a7c15 + 0x632be59bd9b4e019);
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-  x = (x ^ x >> 27) * 0x94d049bb133111eb;
-  return x ^ x >> 31;
-}
-/// The bits of element i of a buffer with elements of 2, 4 or 8 bytes.
-DESCENT_HD inline std::uint64_t bits_at(void const* buffer, std::int64_t i, std::int64_t size) {
-  auto const* const at = static_cast<std::byte const*>(buffer) + i * size;
-  auto const as = [&](auto x) {
-#if defined(__CUDA_ARCH__)
-    x = *reinterpret_cast<decltype(x) const*>(at);
-#else
-    std::memcpy(&x, at, sizeof x);
-#endif
-    return std::uint64_t(x);
-  };
-  return size == 2 ? as(std::uint16_t{}) : size == 4 ? as(std::uint32_t{}) : as(std::uint64_t{});
-}
-
-/// The number of a tensor's fingerprints: one of its value, and one of each owned buffer if each rank has all of them.
-template <class Plan> inline constexpr std::size_t prints_of_tensor = 1 + (Plan::shards ? 0 : owned_count<Plan>);
-
-/// The current state of the optimizer on this rank as facts: first the global state, then each parameter's buffers.
-template <class Plan>
-std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::gradient> const& where,
-                                   std::vector<group_entry<typename Plan::rule>> const& groups, control_block const& c,
-                                   loss_scale_state const& scale,
-                                   std::span<memory_of<typename Plan::rule> const> memories,
-                                   std::vector<std::uint64_t> const& prints) {
-  std::vector<std::string> facts{"t " + std::to_string(c.step), std::to_string(c.skipped) + " skipped updates",
-                                 "loss scale " + exact(double(scale.scale)), "plateau " + exact(c.plateau.value)};
-  auto const add_numbers = [&](std::string text, auto const& x) {
-    each_number(x, [&](auto number) { text += " " + exact(double(number)); });
-    facts.push_back(text);
-  };
-  for (auto const& g : groups)
-    add_numbers("group " + std::to_string(g.number) + (g.frozen ? ", frozen:" : ":"), g.rule);
-  for (std::size_t u = 0; u < memories.size() && has_memory<typename Plan::rule>; ++u)
-    add_numbers("memory of the rule " + std::to_string(u) + ":", memories[u]);
-  for (std::size_t t = 0; t < where.tensors.size(); ++t) {
-    auto const add = [&](std::size_t b, std::string const& what) {
-      char text[20];
-      auto const print = static_cast<unsigned long long>(prints[t * prints_of_tensor<Plan> + b]);
-      std::snprintf(text, sizeof text, "%016llx", print);
-      facts.push_back(what + " of '" + where.names[t] + "' " + text);
-    };
-    add(0, "value");
-    if constexpr (!Plan::shards) {
-      for (std::size_t i = 0; i != Plan::slots; ++i) add(1 + i, "state " + slot_name<typename Plan::rule>(i));
-      if constexpr (Plan::has_remainder) add(1 + Plan::slots, "remainder");
-      if constexpr (Plan::has_master) add(2 + Plan::slots, "master");
-      if constexpr (has<Plan, kind::average>) add(3 + Plan::slots, "average");
-      if constexpr (has<Plan, kind::lookahead>) add(4 + Plan::slots, "slow weights");
-    }
-  }
-  return facts;
-}
-inline constexpr char const* have_diverged = "ranks have diverged:";
 
 }  // namespace descent::detail

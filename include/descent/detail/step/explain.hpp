@@ -9,6 +9,7 @@
 #include <descent/detail/step/terms.hpp>
 #include <descent/report.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
@@ -78,7 +79,7 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
     add_bytes("updates of each row", rows * std::int64_t(sizeof(std::int32_t)));
   }
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    [[maybe_unused]] std::int64_t const room = Plan::shards ? where.own.size : where.rule_arena;
+    [[maybe_unused]] std::int64_t const room = rule_elements<Plan>(where);
     ((used[I] && !is_given(I) ? add_some(std::type_identity<typename Plan::template slot<I>>{},
                                          "state " + slot_name<typename Plan::rule>(I), room) : void()), ...);
   }(typename Plan::every_slot{});
@@ -92,6 +93,27 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
     if (room.values) add_bytes("values of all ranks", room.values);
   }
   return m;
+}
+
+/// Which matrices this rank owns, its share of the cost and the largest, and by how much parts of the wire are padded.
+template <class Plan>
+std::string owned_matrices(layout<typename Plan::value, typename Plan::gradient> const& where,
+                           typename Plan::parallel_policy const& team) {
+  auto const all = partition_of<Plan>(where, team);
+  auto const ranks = std::size_t(team.comm->size());
+  std::vector<double> cost(ranks);
+  std::string names;
+  double total = 0;
+  for (std::size_t t = 0; t < all.owners.size(); ++t)
+    if (int const owner = all.owners[t].rank; owner >= 0) {
+      cost[std::size_t(owner)] += where.costs[t], total += where.costs[t];
+      if (owner == team.comm->rank()) names += (names.empty() ? " '" : ", '") + where.names[t] + "'";
+    }
+  auto const percent = [&](double part, double of) { return std::to_string(of > 0 ? int(100 * part / of + 0.5) : 0); };
+  return "  rank " + std::to_string(team.comm->rank()) + " owns" + (names.empty() ? " none" : names) + ": " +
+         percent(cost[std::size_t(team.comm->rank())], total) + " % of their cost, the largest share is " +
+         percent(std::ranges::max(cost), total) + " %; parts are padded by " +
+         percent(double(std::int64_t(ranks) * all.part - where.arena), double(where.arena)) + " %\n";
 }
 
 template <class Plan>
@@ -135,7 +157,7 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     auto const& comm = *get<kind::parallel>(policies).comm;
     integer updated = 0;
     for (std::size_t t = 0; t < where.tensors.size(); ++t)
-      updated += Plan::shards ? part_in(where.tensors[t], where.own.runs[t]).size : where.tensors[t].count;
+      updated += Plan::shards ? where.own.parts[t].size : where.tensors[t].count;
     line("rank %d of %d: updates %lld parameters, %s; gradients go over the wire in %s, %s", comm.rank(), comm.size(),
          updated, Plan::shards ? "sharded" : "replicated", type_name<typename Plan::gradient_sum::wire>(),
          Plan::gradient_sum::ordered ? "added in the order of the ranks" : "added as the communicator does it");
@@ -147,6 +169,7 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     std::size_t count = 0;
     for (auto const& x : where.tensors) count += x.matrix;
     line("of these, %s by the matrix rule, one after the other", tensors(count).c_str());
+    if constexpr (Plan::shards) text += owned_matrices<Plan>(where, policies);
   }
   if constexpr (Plan::zeroes || Plan::zeroes_own) text += "gradients are set to zero in the update\n";
   for (std::size_t g = 0; g < groups.size(); ++g) {

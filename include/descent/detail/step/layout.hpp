@@ -102,12 +102,20 @@ struct arena_offset {
   DESCENT_HD std::int64_t operator()(std::int64_t arena) const { return arena - first + part; }
 };
 
+/// Some of a tensor's elements.
+struct tensor_part { std::int64_t begin, size; };
+
 /// What this rank keeps state for, in buffers of `size` elements: all elements, unless ranks share the state.
 struct own_shard {
   std::int64_t size = 0;
-  std::vector<std::int64_t> chunks;  // if shared: the rank's chunks, and `runs`: for each tensor, the one in its bucket
-  std::vector<chunk_run> runs;
-  std::vector<arena_offset> arena_offsets;  // of each tensor's run
+  // If shared:
+  std::vector<std::int64_t> chunks;  // of this rank, those of matrices last
+  std::int64_t rule_chunks = 0;      // the others
+  std::vector<tensor_part> parts;    // of each tensor
+  std::vector<arena_offset> arena_offsets;  // of each tensor's part
+  // With matrices, which have no state of the optimizer's rule: the elements that have it, and their places in it.
+  std::int64_t rule_size = 0;
+  std::vector<arena_offset> rule_offsets;
 };
 
 /// Finds the index of a name in a list: a hash table with open addressing, at most half full. It does not copy the
@@ -142,6 +150,7 @@ template <class Value, class Gradient> struct layout {
   std::vector<std::int32_t> tensor_of_chunk;
   std::vector<std::string> names;
   std::vector<std::int64_t> columns;  // of each tensor
+  std::vector<double> costs;  // of each tensor's matrix products, if ranks share the matrices
   std::string read_only;  // the first tensor whose gradient is const, or empty
   std::int64_t elements = 0, arena = 0;
   int groups = 1;

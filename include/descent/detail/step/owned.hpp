@@ -24,6 +24,15 @@ struct owned_buffer {
   std::int64_t size;  // of an element
 };
 
+/// The elements for which the optimizer's rule has state, and where those of a tensor begin if ranks share the state.
+template <class Plan, class Layout> std::int64_t rule_elements(Layout const& where) {
+  if constexpr (!Plan::shards) return where.rule_arena;
+  else return Plan::has_matrices ? where.own.rule_size : where.own.size;
+}
+template <class Plan, class Layout> auto const& rule_offset(Layout const& where, std::size_t tensor) {
+  return (Plan::has_matrices ? where.own.rule_offsets : where.own.arena_offsets)[tensor];
+}
+
 /// Whether a tensor of these types has this buffer. If not, its memory is uninitialized.
 template <class Typed> DESCENT_HD constexpr bool has_owned(std::size_t buffer) {
   if (buffer == owned_index<Typed>::remainder) return Typed::has_remainder;

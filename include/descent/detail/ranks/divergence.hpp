@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/ranks/agreement.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+/// What ranks compare while they train: fingerprints of all that they own.
+namespace descent::detail {
+
+/// Mixes the bits and the index of an element. A buffer's fingerprint is the sum over its elements modulo 2^64, which
+/// does not depend on the order of addition.
+DESCENT_HD inline std::uint64_t print_of(std::uint64_t bits, std::int64_t place) {
+  std::uint64_t x = bits ^ (std::uint64_t(place) * 0x9e3779b97f4a7c15 + 0x632be59bd9b4e019);
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return x ^ x >> 31;
+}
+/// The bits of element i of a buffer with elements of 2, 4 or 8 bytes.
+DESCENT_HD inline std::uint64_t bits_at(void const* buffer, std::int64_t i, std::int64_t size) {
+  auto const* const at = static_cast<std::byte const*>(buffer) + i * size;
+  auto const as = [&](auto x) {
+#if defined(__CUDA_ARCH__)
+    x = *reinterpret_cast<decltype(x) const*>(at);
+#else
+    std::memcpy(&x, at, sizeof x);
+#endif
+    return std::uint64_t(x);
+  };
+  return size == 2 ? as(std::uint16_t{}) : size == 4 ? as(std::uint32_t{}) : as(std::uint64_t{});
+}
+
+inline std::string fact_of_print(std::string const& what, std::string const& of, std::uint64_t print) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(print));
+  return what + " of '" + of + "' " + text;
+}
+
+/// The number of a tensor's fingerprints: one of its value, and one of each owned buffer if each rank has all of them.
+template <class Plan> inline constexpr std::size_t prints_of_tensor = 1 + (Plan::shards ? 0 : owned_count<Plan>);
+
+/// The current state of the optimizer on this rank as facts: first the global state, then each parameter's buffers.
+template <class Plan>
+std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::gradient> const& where,
+                                   std::vector<group_entry<typename Plan::rule>> const& groups, control_block const& c,
+                                   loss_scale_state const& scale,
+                                   std::span<memory_of<typename Plan::rule> const> memories,
+                                   std::vector<std::uint64_t> const& prints,
+                                   std::vector<std::string> const& of_matrices) {
+  std::vector<std::string> facts{"t " + std::to_string(c.step), std::to_string(c.skipped) + " skipped updates",
+                                 "loss scale " + exact(double(scale.scale)), "plateau " + exact(c.plateau.value)};
+  auto const add_numbers = [&](std::string text, auto const& x) {
+    each_number(x, [&](auto number) { text += " " + exact(double(number)); });
+    facts.push_back(text);
+  };
+  for (auto const& g : groups)
+    add_numbers("group " + std::to_string(g.number) + (g.frozen ? ", frozen:" : ":"), g.rule);
+  for (std::size_t u = 0; u < memories.size() && has_memory<typename Plan::rule>; ++u)
+    add_numbers("memory of the rule " + std::to_string(u) + ":", memories[u]);
+  for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+    auto const add = [&](std::size_t b, std::string const& what) {
+      facts.push_back(fact_of_print(what, where.names[t], prints[t * prints_of_tensor<Plan> + b]));
+    };
+    add(0, "value");
+    if constexpr (!Plan::shards) {
+      for (std::size_t i = 0; i != Plan::slots; ++i) add(1 + i, "state " + slot_name<typename Plan::rule>(i));
+      if constexpr (Plan::has_remainder) add(1 + Plan::slots, "remainder");
+      if constexpr (Plan::has_master) add(2 + Plan::slots, "master");
+      if constexpr (has<Plan, kind::average>) add(3 + Plan::slots, "average");
+      if constexpr (has<Plan, kind::lookahead>) add(4 + Plan::slots, "slow weights");
+    }
+  }
+  facts.insert(facts.end(), of_matrices.begin(), of_matrices.end());
+  return facts;
+}
+inline constexpr char const* have_diverged = "ranks have diverged:";
+
+}  // namespace descent::detail

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#define DESCENT_SEPARATE_ARRAYS  // a memory checker sees accesses beyond each array
+#include <descent/cuda.cuh>
+#include <descent/matrices/cuda.cuh>
+#include <descent/matrices/host.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/muon.hpp>
+#include <descent/rules/sm3.hpp>
+
+#include "nccl/side.cuh"
+
+#include <cstdint>
+#include <vector>
+
+/// Matrices on the devices of several ranks: rules without products have the bits of one process on the host, rules
+/// with products those of one process on a device.
+
+namespace ds = descent;
+using ranks::has, ranks::thrown, test::joined;
+using namespace side_by_side;
+
+namespace {
+
+test::tensor shaped(std::int64_t rows, std::int64_t columns, int group = 0) {
+  return {rows * columns, group, 0, 0, columns};
+}
+tensors const mixed{shaped(4099, 1), shaped(11, 7, 1), shaped(0, 1), shaped(2050, 3), shaped(5, 1), shaped(16, 9, 1),
+                    shaped(40, 40)};
+
+/// Micro-batches in pairs, a changed rule, and with overlap a mark for each gradient.
+template <class Opt, class Side> void train(Opt& opt, Side& at, bool alone) {
+  for (int t = 0; t < 6; ++t) {
+    if (t == 2) opt.matrix_rule(1).lr /= 2;
+    if (alone) at.sum(t, 0, at.comm.size()), at.x.send_gradients();
+    else at.set(t);
+    if constexpr (requires { opt.ready(0); })
+      for (std::size_t k = mixed.size(); k-- > 0;) opt.ready((k + std::size_t(at.comm.rank())) % mixed.size());
+    at.enqueue([&] { opt.step(alone ? at.comm.size() : 1); });
+    at.look();
+  }
+}
+
+/// Half values with masters, everything that a step has, and a policy of ranks or none.
+template <class Side, class... Parallel> auto half_optimizer(Side& at, Parallel... policy) {
+  return ds::optimizer{at.list(),           ds::adamw{},          ds::matrices{ds::muon{}},
+                       ds::accumulate{2},   ds::clip_norm{1},     ds::ema{.decay = 0.9},
+                       ds::master<float>{}, ds::dynamic_loss_scale{.init = 1}, policy..., ds::cuda{at.x.s}};
+}
+using half_side = side<ds::half, float, true>;
+
+}  // namespace
+
+TEST_CASE("a matrix rule without products: devices of several ranks have the bits of one process on the host") {
+  joined comm;
+  trial<float>{comm, mixed}.both(steps, ds::adamw{}, ds::matrices{ds::sm3{}}, ds::clip_norm{1});
+}
+
+TEST_CASE("muon on devices of several ranks has the bits of one device, in buckets and in a graph, too") {
+  joined comm;
+  test::stream s;
+  half_side want{mixed, s, comm};
+  auto one = half_optimizer(want);
+  train(one, want, true);
+  auto const holds = [&](char const* how, auto policy) {
+    INFO(how, ", rank ", comm.rank(), " of ", comm.size());
+    half_side d{mixed, s, comm};
+    d.differ();
+    auto opt = half_optimizer(d, policy);
+    train(opt, d, false);
+    for (std::size_t i = 0; i < want.seen.size(); ++i) CHECK(test::same_bits(want.seen[i], d.seen[i]));
+    opt.agree();
+  };
+  holds("replicated, in buckets", ds::replicated{comm, ds::overlap{.bucket_bytes = 4000}});
+  holds("sharded, in buckets", ds::sharded{comm, ds::overlap{.bucket_bytes = 4000}});
+  holds("sharded", ds::sharded{comm, ds::ordered_sum{}});
+
+  half_side plain{mixed, s, comm}, replayed{mixed, s, comm};
+  auto a = half_optimizer(plain, ds::sharded{comm, ds::ordered_sum{}});
+  auto b = half_optimizer(replayed, ds::sharded{comm, ds::ordered_sum{}});
+  auto const update = [&](auto& opt) { opt.step(), opt.step(); };  // two micro-batches
+  plain.set(0), update(a), replayed.set(0), update(b);
+  test::graph const graph(s, [&] { update(b); });
+  for (int t = 1; t < 3; ++t) {
+    plain.set(t), update(a), replayed.set(t), graph.launch(s);
+    CHECK(test::same_bits(plain.values(), replayed.values()));
+  }
+}
+
+TEST_CASE("devices whose matrix rules or states differ are told, and broadcast() makes them equal") {
+  joined comm;
+  if (comm.size() == 1) return;
+  test::stream s;
+  half_side d{mixed, s, comm};
+  auto opt = half_optimizer(d, ds::replicated{comm, ds::overlap{.bucket_bytes = 4000}});
+  train(opt, d, false);
+  auto const state = opt.matrix_state<0>("w3");
+  if (comm.rank() == 1) opt.set_matrix_state<0>("w3", std::vector<float>(state.size(), 1));
+  CHECK(has(thrown([&] { opt.agree(); }), "ranks have diverged: matrix state m of 'w3' "));
+  opt.broadcast();
+  opt.agree();
+  if (comm.rank() == 1) opt.matrix_rule(1).lr = 0.5;
+  CHECK(has(thrown([&] { opt.agree(); }), "ranks have diverged: matrix rule of group 1: "));
+}
