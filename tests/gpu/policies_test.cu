@@ -113,7 +113,7 @@ TEST_CASE("counts in the state agree") {
 }
 TEST_CASE("the remainder of a master agrees") {
   agrees<ds::bfloat16>(ds::adamw{}, ds::master_remainder{}, ds::clip_adaptive{});
-  agrees<ds::bfloat16, float>(ds::lamb{}, ds::master_remainder{}, ds::lookahead{.k = 2}, ds::ema{.decay = 0.5},
+  agrees<ds::bfloat16, float>(ds::lamb{}, ds::master_remainder{}, ds::outer{.every = 2}, ds::ema{.decay = 0.5},
                               ds::maximize{}, ds::static_loss_scale{8});
 }
 

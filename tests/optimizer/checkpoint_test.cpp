@@ -161,11 +161,11 @@ template <class Value, class Make> void goes_on_from_file(Make const& make, std:
 
 }  // namespace
 
-TEST_CASE("checkpoint: masters, state, averages, slow weights and loss scale are put back to the bit") {
+TEST_CASE("checkpoint: masters, state, averages, slow weights, outer momentum and loss scale are put back to the bit") {
   goes_on<half>(
       [](model<half>& m) {
         return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::states<float, bfloat16>{},
-                             ds::ema{.decay = 0.9}, ds::lookahead{.k = 3},
+                             ds::ema{.decay = 0.9}, ds::outer{.every = 3},
                              ds::dynamic_loss_scale{.init = 64, .interval = 5}, ds::clip_norm{1}};
       },
       [](auto const& from, auto& to) {
@@ -175,6 +175,7 @@ TEST_CASE("checkpoint: masters, state, averages, slow weights and loss scale are
           to.template set_state<1>(name, from.template state<1>(name));
           to.set_average(name, copy(from.average(name)));
           to.set_slow(name, copy(from.slow(name)));
+          to.set_outer_momentum(name, copy(from.outer_momentum(name)));
           CHECK(copy(to.average(name)) == copy(from.average(name)));
         }
         to.set_scale_state(from.scale_state());

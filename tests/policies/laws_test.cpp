@@ -645,6 +645,34 @@ TEST_CASE("lookahead is its formula, and its fast weights go on from the slow on
   }
 }
 
+TEST_CASE("outer is Nesterov's SGD on what K updates have gone, and lookahead without momentum") {
+  problem<double> p(sizes), q(sizes), r(sizes);
+  double const lr = 0.25, outer_lr = 0.7, mu = 0.9;
+  ds::optimizer opt{p.parameters(), ds::sgd{.lr = lr}, ds::outer{.every = 3, .lr = outer_lr, .momentum = mu}};
+  ds::optimizer plain{q.parameters(), ds::sgd{.lr = lr}, ds::outer{.every = 2, .lr = 0.25, .momentum = 0}};
+  ds::optimizer look{r.parameters(), ds::sgd{.lr = lr}, ds::lookahead{.k = 2, .alpha = 0.25}};
+  auto fast = p.value, slow = p.value, momentum = p.value;
+  for (auto& one : momentum) std::fill(one.begin(), one.end(), 0.0);
+  for (int t = 1; t <= 13; ++t) {
+    p.set_gradients(t), q.set_gradients(t), r.set_gradients(t);
+    opt.step(), plain.step(), look.step();
+    double most = 0;
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      for (std::size_t i = 0; i < sizes[k]; ++i) {
+        fast[k][i] -= lr * gradient(k, i, t);
+        if (t % 3 == 0) {  // as torch.optim.SGD(nesterov=True) on the gradient slow - fast
+          double const g = slow[k][i] - fast[k][i];
+          momentum[k][i] = mu * momentum[k][i] + g;
+          fast[k][i] = slow[k][i] -= outer_lr * (g + mu * momentum[k][i]);
+        }
+        most = test::larger(most, std::abs(p.value[k][i] - fast[k][i]));
+        most = test::larger(most, std::abs(opt.outer_momentum(p.name(k))[i] + momentum[k][i]));
+      }
+    CHECK(most < 1e-14);
+    CHECK(q.value == r.value);
+  }
+}
+
 // ---- frozen groups, skips, zeroing, groups --------------------------------------------------------------------------
 
 TEST_CASE("a frozen group is untouched by everything that a step does, and its gradients count nowhere") {

@@ -223,6 +223,7 @@ TEST_CASE("matrices belong to one rank each, by cost, and parts of a bucket do n
     for (auto const& b : all.buckets) {
       std::vector<std::pair<std::int64_t, std::int64_t>> used;  // in the parts of all ranks: begin and end
       std::int64_t of_matrices = 0;
+      std::vector<std::int64_t> of_rank(std::size_t(team), 0);
       for (std::size_t t = b.first_tensor; t < b.first_tensor + b.tensors; ++t)
         for (std::size_t r = 0; r < std::size_t(team); ++r) {
           auto const [begin, size] = all.part_of(where, t, r);
@@ -231,7 +232,7 @@ TEST_CASE("matrices belong to one rank each, by cost, and parts of a bucket do n
           if (where.tensors[t].matrix) {
             CHECK(size == where.tensors[t].count);
             load[r] += where.costs[t], total += where.costs[t], dearest = std::max(dearest, where.costs[t]);
-            of_matrices += size;
+            of_matrices += size, of_rank[r] += ds::detail::arena_of(size);
           }
           std::int64_t const place = all.in_part(where, t, r)(where.tensors[t].arena + begin);
           CHECK(place >= 0);
@@ -240,6 +241,8 @@ TEST_CASE("matrices belong to one rank each, by cost, and parts of a bucket do n
         }
       std::ranges::sort(used);
       for (std::size_t i = 1; i < used.size(); ++i) CHECK(used[i - 1].second <= used[i].first);
+      // Vectors fill up the ranks that have fewer elements of matrices, to a chunk.
+      CHECK(b.room <= std::max(std::ranges::max(of_rank), b.size() / team) + 4096 + 64);
       // Room for a quarter more than the matrices, and for the vectors, whose shares differ by two chunks at most.
       if (b.first_tensor > 0 && of_matrices > 0)
         CHECK(team * b.room <= b.size() + b.matrices.size / 4 + 2 * 4096 * team);

@@ -4,6 +4,7 @@
 
 #include <descent/cuda.cuh>
 #include <descent/detail/cuda/matrix_kernels.cuh>
+#include <descent/detail/ranks/divergence.hpp>
 #include <descent/policies/matrices.hpp>
 
 #include <cublas_v2.h>
@@ -196,7 +197,8 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     return true;
   }
 
-  std::uint64_t hash() const { return common.hash(*policies_); }
+  template <class F> void each_buffer(F const& f) const { each_matrix_buffer<Plan>(*this, f); }
+  std::uint64_t hash() const { return hash_of_matrix_rules<Plan>(common.rules, *policies_); }
   /// Waits for the stream.
   std::vector<std::string> facts(std::vector<std::string> const& names) const {
     return facts_of_matrices<Plan>(*this, names, [&](auto const* x, std::int64_t n) {
@@ -211,8 +213,7 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   /// Replaces the rules, their state and memory by those of another rank. send(data, bytes) is a broadcast of device
   /// memory, send_host(data, bytes) one of host memory.
   template <class Send, class SendHost> void broadcast(Send const& send, SendHost const& send_host) {
-    each_matrix_buffer<Plan>(
-        *this, [&](auto const&, auto const&, auto* x, std::int64_t n) { send(x, n * std::int64_t(sizeof *x)); });
+    each_buffer([&](auto const&, auto const&, auto* x, std::int64_t n) { send(x, n * std::int64_t(sizeof *x)); });
     send_host(common.rules.data(), std::int64_t(common.rules.size() * sizeof(mrule)));
     send_host(&common.updates, sizeof common.updates);
     send_rules();

@@ -5,6 +5,7 @@
 #include <descent/detail/host/engine.hpp>
 #include <descent/detail/host/memory.hpp>
 #include <descent/detail/matrix/groups.hpp>
+#include <descent/detail/ranks/divergence.hpp>
 #include <descent/detail/rule/thread_team.hpp>
 #include <descent/detail/util/summation_order.hpp>
 #include <descent/policies/matrices.hpp>
@@ -201,7 +202,8 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     return true;
   }
 
-  std::uint64_t hash() const { return common.hash(*policies_); }
+  template <class F> void each_buffer(F const& f) const { each_matrix_buffer<Plan>(*this, f); }
+  std::uint64_t hash() const { return hash_of_matrix_rules<Plan>(common.rules, *policies_); }
   std::vector<std::string> facts(std::vector<std::string> const& names) const {
     return facts_of_matrices<Plan>(*this, names, [](auto const* x, std::int64_t n) {
       std::uint64_t print = 0;
@@ -211,8 +213,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
   }
   /// Replaces the rules, their state and memory by those of another rank. send(data, bytes) is a broadcast.
   template <class Send> void broadcast(Send const& send) {
-    each_matrix_buffer<Plan>(
-        *this, [&](auto const&, auto const&, auto* x, std::int64_t n) { send(x, n * std::int64_t(sizeof *x)); });
+    each_buffer([&](auto const&, auto const&, auto* x, std::int64_t n) { send(x, n * std::int64_t(sizeof *x)); });
     send(common.rules.data(), std::int64_t(common.rules.size() * sizeof(mrule)));
     send(&common.updates, sizeof common.updates);
     common.accepted = common.rules;

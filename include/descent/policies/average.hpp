@@ -74,4 +74,29 @@ struct lookahead {
   }
 };
 
+/// Lookahead whose pull is a step with Nesterov's momentum: SNOO, the step-K Nesterov outer optimizer (Kallusky et al.
+/// 2025), and the outer step of DiLoCo (Douillard et al. 2023) for one worker. The distance that K updates of the rule
+/// have gone is the outer gradient. It takes the place of lookahead, which is its case momentum = 0, lr = alpha.
+///
+///     d <- p - s,  b <- mu b + d,  s <- s + lr (d + mu b),  p <- s          at t = K, 2 K, ...
+///
+/// The slow weights s are those of lookahead. The outer momentum b is owned, in the type of the arithmetic; it starts
+/// at 0.
+struct outer {
+  int every = 30;         ///< K, updates between two outer steps
+  double lr = 0.7;        ///< outer learning rate, above 0
+  double momentum = 0.9;  ///< mu, in [0, 1)
+
+  using policy_kind = kind::lookahead;
+  /// Whether the pull has momentum.
+  static constexpr bool has_momentum = true;
+  /// The size of the outer step at update t, 0 between two of them.
+  DESCENT_HD double pull(std::int64_t t) const { return t % every == 0 ? lr : 0; }
+  void check() const {
+    detail::require(every >= 1, "outer", "every", "at least 1", every);
+    detail::require(lr > 0 && is_finite(lr), "outer", "lr", "finite and above 0", lr);
+    detail::require_fraction("outer", "momentum", momentum);
+  }
+};
+
 }  // namespace descent

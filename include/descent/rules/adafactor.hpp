@@ -152,6 +152,7 @@ struct factored_adafactor : adafactor {
     return {g, p};
   }
 
+  /// One operation for each element: there are no products.
   static double cost(shape s) { return double(s.rows) * double(s.columns); }
   static std::vector<std::int64_t> memory(shape s) { return {s.rows, s.columns}; }
   static std::vector<std::int64_t> scratch(shape) { return {}; }

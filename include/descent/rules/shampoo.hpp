@@ -120,6 +120,7 @@ struct shampoo {
   }
 
   /// L and R, then their roots.
+  /// Operations of products with both factors and of the factors with themselves, up to a constant.
   static double cost(shape s) {
     double const r = double(s.rows), c = double(s.columns);
     return r * c * (r + c) + r * r * r + c * c * c;

@@ -102,6 +102,7 @@ struct sm3_for_matrices : sm3 {
     return {g};
   }
 
+  /// One operation for each element: there are no products.
   static double cost(shape s) { return double(s.rows) * double(s.columns); }
   static std::vector<std::int64_t> memory(shape s) { return {s.rows, s.columns}; }
   static std::vector<std::int64_t> scratch(shape s) { return {s.rows, s.columns}; }

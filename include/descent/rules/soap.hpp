@@ -99,6 +99,7 @@ struct soap {
   }
 
   /// L, R, Q_L', Q_R', v, and for each side whether its eigenvectors have been computed.
+  /// Operations of products with both factors and of the factors with themselves, up to a constant.
   static double cost(shape s) {
     double const r = double(s.rows), c = double(s.columns);
     return r * c * (r + c) + r * r * r + c * c * c;

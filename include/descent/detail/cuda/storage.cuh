@@ -44,7 +44,7 @@ template <class Plan> struct cuda_storage {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return std::array{of(slot_[I], bytes_of<typename Plan::template slot<I>>)..., of(remainder_, 2),
                         of(master_, bytes_of<typename Plan::master>), of(average_, sizeof(typename Plan::real)),
-                        of(slow_, sizeof(typename Plan::slow))};
+                        of(slow_, sizeof(typename Plan::slow)), of(outer_, sizeof(typename Plan::real))};
     }(typename Plan::every_slot{});
   }
   void* buffer(std::size_t number) const { return owned(0)[number].at; }
@@ -246,6 +246,7 @@ template <class Plan> struct cuda_storage {
     if constexpr (Plan::has_remainder) arena.add(remainder_, own(index::remainder));
     if constexpr (has<Plan, kind::average>) arena.add(average_, own(index::average));
     if constexpr (has<Plan, kind::lookahead>) arena.add(slow_, own(index::slow));
+    if constexpr (Plan::has_outer) arena.add(outer_, own(index::outer));
     if constexpr (Plan::has_master) arena.add(master_, own(index::master));
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (arena.add(slot_[I], used[I] && !is_given(I) ? of_rule * sizeof(typename Plan::template slot<I>) : 0), ...);
@@ -274,7 +275,8 @@ template <class Plan> struct cuda_storage {
     view.memories = memories_;
     view.partial = partial_;
     if constexpr (Plan::parallel) ranks_.show_in(view);
-    if constexpr (Plan::has_extras) view.extra.buffers = {remainder_, average_, slow_, 0};
+    if constexpr (Plan::has_extras) view.extra.buffers = {remainder_, average_, slow_, 0, {}};
+    if constexpr (Plan::has_outer) view.extra.buffers.outer = outer_;
     if constexpr (Plan::has_step_terms) view.extra.step_terms = step_terms_;
     if constexpr (Plan::selects_rows) {
       rows.start(device, source, stream);
@@ -320,7 +322,7 @@ template <class Plan> struct cuda_storage {
   step_terms_of<Plan>* step_terms_ = nullptr;  // of this step, and of the sums in the next step
   typename Plan::master_or_value* master_ = nullptr;
   std::uint16_t* remainder_ = nullptr;
-  typename Plan::real* average_ = nullptr;
+  typename Plan::real *average_ = nullptr, *outer_ = nullptr;
   typename Plan::slow* slow_ = nullptr;
   std::array<std::byte*, Plan::slots> slot_{};
   struct reports {

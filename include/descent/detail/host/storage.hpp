@@ -44,6 +44,7 @@ template <class Plan, class System> class host_storage {
     if constexpr (has<Plan, kind::average>) average_ = of_elements<real>(index::average);
     if constexpr (has<Plan, kind::perturbation>) make_saved();
     if constexpr (has<Plan, kind::lookahead>) slow_ = of_elements<typename Plan::slow>(index::slow);
+    if constexpr (Plan::has_outer) outer_ = of_elements<real>(index::outer);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((slot_[I] = used[I] && !is_given(I)
                        ? allocate_host(
@@ -75,7 +76,7 @@ template <class Plan, class System> class host_storage {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return std::array{of(slot_[I], bytes_of<typename Plan::template slot<I>>)..., of(remainder_, 2),
                         of(master_, bytes_of<typename Plan::master>), of(average_, sizeof(real)),
-                        of(slow_, sizeof(typename Plan::slow))};
+                        of(slow_, sizeof(typename Plan::slow)), of(outer_, sizeof(real))};
     }(typename Plan::every_slot{});
   }
   /// The buffers of a tensor, in whoever's memory.
@@ -196,6 +197,7 @@ template <class Plan, class System> class host_storage {
       at(remainder_, x.extra.remainder);
       at(average_, x.extra.average);
       at(slow_, x.extra.slow);
+      if constexpr (Plan::has_outer) at(outer_, x.extra.outer);
       x.extra.arena = t.arena + from;
     }
     if constexpr (Plan::shards) first = rule_offset<Plan>(where_, index_of(t))(t.arena + from);
@@ -312,7 +314,7 @@ template <class Plan, class System> class host_storage {
   tensors const& where_;
   host_ranks<Plan> const& ranks_;
   host_rows<Plan> const& rows_;
-  host_memory master_, remainder_, average_, slow_, saved_;
+  host_memory master_, remainder_, average_, slow_, outer_, saved_;
   std::array<host_memory, Plan::slots> slot_;
 };
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <descent/detail/matrix/plan.hpp>
-#include <descent/detail/ranks/divergence.hpp>
 #include <descent/detail/step/explain.hpp>
 
 #include <array>
@@ -157,10 +156,6 @@ template <class Plan> struct matrix_groups {
     return true;
   }
 
-  std::uint64_t hash(typename Plan::policies const& policies) const {
-    return hash_of_matrix_rules<Plan>(rules, policies);
-  }
-
   std::unique_ptr<matrix_layout<Plan>> where;
   std::vector<rule> rules, accepted;  // as the caller sets them, and as they are in use
   std::int64_t updates = 0;           // so far, skipped or not; determines what is due
@@ -186,22 +181,6 @@ template <class Plan, class Stage, class F> void each_matrix_buffer(Stage const&
     for (std::size_t part = 0; part < x.sizes.size(); ++part)
       f(x, "matrix memory " + std::to_string(part), stage.memory() + x.memory[part], x.sizes[part]);
   }
-}
-
-/// What agree() compares of the matrix rule. print(buffer, elements): the fingerprint of a buffer.
-template <class Plan, class Stage, class Print>
-std::vector<std::string> facts_of_matrices(Stage const& stage, std::vector<std::string> const& names,
-                                           Print const& print) {
-  std::vector<std::string> facts{std::to_string(stage.common.updates) + " updates of matrices"};
-  for (std::size_t g = 0; g < stage.common.rules.size(); ++g) {
-    facts.push_back("matrix rule of group " + std::to_string(g) + ":");
-    each_number(stage.common.rules[g], [&](auto x) { facts.back() += " " + exact(double(x)); });
-  }
-  if constexpr (!Plan::shards)
-    each_matrix_buffer<Plan>(stage, [&](auto const& x, std::string const& what, auto const* buffer, std::int64_t n) {
-      facts.push_back(fact_of_print(what, names[std::size_t(x.tensor)], print(buffer, n)));
-    });
-  return facts;
 }
 
 /// A part of a matrix's memory; empty if the tensor is no matrix of this rank or has no such part.

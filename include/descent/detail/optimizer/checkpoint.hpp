@@ -38,7 +38,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   ///     for a parameter "W", in the backend's memory:
   ///       W.state.m      a member of the state, by its name in the rule's `slots`, or by its number
   ///       W.matrix.m     a member of the matrix rule's state, or by number a part of its memory
-  ///       W.master, W.remainder, W.average, W.slow, W.row_updates
+  ///       W.master, W.remainder, W.average, W.slow, W.outer, W.row_updates
   ///       W.memory       the rule's memory, if it has one per tensor
   ///     memory           the rule's memory, if it has one per group; in the backend's memory
   ///     made_by          a text, on the host: the rule, the types and the policies that give the pieces their meaning
@@ -328,6 +328,8 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       elements(".average", [&] { return self.template view<typename Plan::real>(base::index::average, t); });
     if constexpr (has<Plan, kind::lookahead>)
       elements(".slow", [&] { return self.template view<typename Plan::slow>(base::index::slow, t); });
+    if constexpr (Plan::has_outer)
+      elements(".outer", [&] { return self.template view<typename Plan::real>(base::index::outer, t); });
     if constexpr (has_memory<rule_type> && Plan::unit_per_tensor)
       piece(".memory", [&] { return self.rule_memory().subspan(t, 1); });
     if constexpr (Plan::per_row_step)

@@ -2,18 +2,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/optimizer/optimizer_traits.hpp>
+#include <descent/detail/optimizer/optimizer_core.hpp>
 #include <descent/detail/optimizer/pieces.hpp>
 #include <descent/detail/step/explain.hpp>
-#include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/row_moves.hpp>
-#include <descent/detail/step/terms.hpp>
-#include <descent/detail/util/self_movable.hpp>
 
 #include <concepts>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -21,81 +17,6 @@
 #include <vector>
 
 namespace descent::detail {
-
-/// For a constraint that explains itself in the compiler's message: requires(otherwise("what is missing") || there).
-/// nvcc shows only the line with the function's name, so keep it on that line.
-consteval bool otherwise(char const*) { return false; }
-
-template <class Engine, class Entry>
-concept checks_schedules =
-    requires(Engine& e, std::vector<Entry> const& groups) { e.check_schedules(groups, std::int64_t()); };
-
-[[noreturn]] inline void refuse_now(char const* function, std::string const& why) {
-  throw std::logic_error(std::string(function) + why);
-}
-
-/// What an optimizer holds, and the checks of the order of calls. Engine satisfies the concept `engine` of engine.hpp.
-template <class Plan, class Engine> struct optimizer_core {
-  using rule = typename Plan::rule;
-  using entry = group_entry<rule>;
-  using tensors = layout<typename Plan::value, typename Plan::gradient>;
-
-  optimizer_core(tensors of, rule const& r) : where(std::move(of)), groups(std::size_t(where.groups), {r}) {
-    for (std::size_t g = 0; g < groups.size(); ++g) groups[g].number = std::int32_t(g);
-  }
-
-  Engine& alive() const {
-    if (!engine) refuse_now("this optimizer", " was moved from");
-    return *engine;
-  }
-  /// The number of a parameter.
-  std::size_t number_of(std::string const& name) const { return alive(), where.find(name); }
-  /// The engine, for a function that waits.
-  Engine& waiting(char const* function) const {
-    alive().refuse_capture(function);
-    return *engine;
-  }
-
-  void refuse_averages(char const* function) const {
-    if (swapped) refuse_now(function, " between two calls of swap_average(): the values are the averages now");
-  }
-  void refuse_elsewhere(char const* function) const {
-    if (ascended)
-      refuse_now(function, Plan::is_sam ? " after ascend(): the values are elsewhere until step()"
-                                        : " after move_ahead(): the values are elsewhere until step()");
-  }
-
-  void refuse_ready([[maybe_unused]] char const* function) const {
-    if constexpr (Plan::overlaps)
-      if (alive().any_ready()) refuse_now(function, " after ready(): gradients are on their way until step()");
-  }
-  void refuse_writes(char const* function) const {
-    refuse_ready(function);
-    if (!where.read_only.empty())
-      refuse_now(function, " writes gradients, and that of '" + where.read_only + "' is const");
-  }
-
-  /// From now on the gradients count as multiplied by the loss scale.
-  void end_unscaled() {
-    if constexpr (Plan::unscales) engine->mark_unscaled(false);
-    unscaled = false;
-  }
-
-  /// On the host, where every schedule can be called: checks the scheduled rules of all groups and their terms.
-  void check_schedules([[maybe_unused]] std::int64_t step) const {
-    if constexpr (checks_schedules<Engine, entry>) engine->check_schedules(groups, step);
-  }
-  /// On the host, checks only the terms of the next update.
-  void check_terms() const {
-    if constexpr (checks_schedules<Engine, entry>) engine->check_next_terms(groups);
-  }
-
-  self_movable<tensors> where;
-  self_movable<std::vector<entry>> groups;
-  std::unique_ptr<Engine> engine;
-  bool swapped = false, ascended = false;  // whether the values are the averages; whether they were moved
-  bool unscaled = false;                   // whether unscale() was called for the next step
-};
 
 /// Read and write access to what the optimizer owns. Views are spans over the backend's memory: on CUDA, wait for the
 /// stream before you read one. With sharded, a view covers this rank's part. Setters take a vector, span or array in
@@ -217,12 +138,21 @@ template <class Plan, class Engine> class state_views {
       requires(otherwise("give the policy ema{} or swa{}") || has_average) {
     put("set_average of '" + name + "'", average(name), from);
   }
-  /// Lookahead's slow weights of one parameter.
+  /// The slow weights of lookahead or outer of one parameter.
   auto slow(std::string const& name) const requires(otherwise("give the policy lookahead{}") || has_slow) {
     return view<typename Plan::slow>(index::slow, core_.number_of(name));
   }
   void set_slow(std::string const& name, auto const& from) requires(otherwise("give lookahead{}") || has_slow) {
     put("set_slow of '" + name + "'", slow(name), from);
+  }
+  /// outer{}'s momentum of one parameter.
+  auto outer_momentum(std::string const& name) const
+      requires(otherwise("no outer momentum: give the policy outer{}") || Plan::has_outer) {
+    return view<typename Plan::real>(index::outer, core_.number_of(name));
+  }
+  void set_outer_momentum(std::string const& name, auto const& from)
+      requires(otherwise("give outer{}") || Plan::has_outer) {
+    put("set_outer_momentum of '" + name + "'", outer_momentum(name), from);
   }
   /// The low 16 bits of one parameter's masters, whose high bits are the bfloat16 values.
   auto remainder(std::string const& name) const

@@ -231,6 +231,8 @@ template <class P> std::string settings_as_text(P const& p) {
   auto const add = [&](char const* name, auto x) { text += std::string(" ") + name + " " + exact(double(x)); };
   if constexpr (requires { p.of; p.over; p.max; p.eps; }) text = "clip:", add("max", p.max), add("eps", p.eps);
   if constexpr (std::is_same_v<P, clip_adaptive>) text = "clip:", add("c", p.c), add("eps", p.eps);
+  if constexpr (requires { P::has_momentum; p.every; })
+    text = "outer:", add("every", p.every), add("lr", p.lr), add("momentum", p.momentum);
   if constexpr (requires { p.k; p.alpha; }) text = "lookahead:", add("k", p.k), add("alpha", p.alpha);
   if constexpr (requires { p.bucket_bytes; }) text = "gradients on the wire:", add("bucket_bytes", p.bucket_bytes);
   if constexpr (requires { p.updates_between; })
@@ -280,8 +282,8 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
       auto const k = find_step_terms<Plan>(groups[0].rule, policies, t);
       facts.push_back("policies" + at + " value clip " + exact(double(k.limit)) + ", noise " + exact(double(k.noise)) +
                       ", average " + exact(double(k.keep)) + " " + exact(double(k.take)) + ", lookahead " +
-                      exact(double(k.pull)) + ", seeds " + std::to_string(k.noise_seed) + " " +
-                      std::to_string(k.rounding_seed));
+                      exact(double(k.pull)) + " " + exact(double(k.outer_momentum)) + ", seeds " +
+                      std::to_string(k.noise_seed) + " " + std::to_string(k.rounding_seed));
     }
     if constexpr (has<Plan, kind::accumulation>)
       facts.push_back("micro-batches" + at + " " + std::to_string(micro_batches<Plan>(policies, t)));

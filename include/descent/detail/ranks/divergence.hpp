@@ -75,11 +75,29 @@ std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::g
       if constexpr (Plan::has_master) add(2 + Plan::slots, "master");
       if constexpr (has<Plan, kind::average>) add(3 + Plan::slots, "average");
       if constexpr (has<Plan, kind::lookahead>) add(4 + Plan::slots, "slow weights");
+      if constexpr (Plan::has_outer) add(5 + Plan::slots, "outer momentum");
     }
   }
   facts.insert(facts.end(), of_matrices.begin(), of_matrices.end());
   return facts;
 }
+/// What agree() compares of the matrix rules. `stage` has their state; print(buffer, elements) is the fingerprint of
+/// a buffer.
+template <class Plan, class Stage, class Print>
+std::vector<std::string> facts_of_matrices(Stage const& stage, std::vector<std::string> const& names,
+                                           Print const& print) {
+  std::vector<std::string> facts{std::to_string(stage.common.updates) + " updates of matrices"};
+  for (std::size_t g = 0; g < stage.common.rules.size(); ++g) {
+    facts.push_back("matrix rule of group " + std::to_string(g) + ":");
+    each_number(stage.common.rules[g], [&](auto x) { facts.back() += " " + exact(double(x)); });
+  }
+  if constexpr (!Plan::shards)
+    stage.each_buffer([&](auto const& x, std::string const& what, auto const* buffer, std::int64_t n) {
+      facts.push_back(fact_of_print(what, names[std::size_t(x.tensor)], print(buffer, n)));
+    });
+  return facts;
+}
+
 inline constexpr char const* have_diverged = "ranks have diverged:";
 
 }  // namespace descent::detail

@@ -70,6 +70,7 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::has_remainder) add(index::remainder, std::type_identity<bfloat16>{}, "remainder beside");
   if constexpr (has<Plan, kind::average>) add(index::average, std::type_identity<typename Plan::real>{}, "average");
   if constexpr (has<Plan, kind::lookahead>) add(index::slow, std::type_identity<typename Plan::slow>{}, "slow weights");
+  if constexpr (Plan::has_outer) add(index::outer, std::type_identity<typename Plan::real>{}, "outer momentum");
   if constexpr (has<Plan, kind::perturbation>)
     add_bytes(std::string("values kept by ") + (Plan::is_sam ? "sam" : "gradient_ahead"),
               where.arena * Plan::largest_value);

@@ -27,6 +27,7 @@ template <class Typed> bool stores(std::size_t buffer, std::array<bool, Typed::s
   using index = owned_index<Typed>;
   if (buffer == index::average) return has<Typed, kind::average>;
   if (buffer == index::slow) return has<Typed, kind::lookahead>;
+  if (buffer == index::outer) return Typed::has_outer;
   return has_owned<Typed>(buffer) && (buffer >= Typed::slots || used[buffer]);
 }
 struct stored_type {
@@ -37,7 +38,7 @@ template <class Plan> stored_type type_of_buffer(std::size_t buffer) {
   using index = owned_index<Plan>;
   auto const of = []<class T>(std::type_identity<T>) { return stored_type{type_name<T>(), sizeof(T)}; };
   if (buffer == index::remainder) return {"uint16", 2};
-  if (buffer == index::average) return of(std::type_identity<typename Plan::real>{});
+  if (buffer == index::average || buffer == index::outer) return of(std::type_identity<typename Plan::real>{});
   if (buffer == index::slow)
     if constexpr (has<Plan, kind::lookahead>) return of(std::type_identity<typename Plan::slow>{});
   if (buffer == index::master)
@@ -138,6 +139,8 @@ template <class Plan> DESCENT_HD void use_given(buffers<Plan>& x, void* const* a
     if (at[index::remainder]) x.extra.remainder = static_cast<std::uint16_t*>(at[index::remainder]);
     if (at[index::average]) x.extra.average = static_cast<typename Plan::real*>(at[index::average]);
     if (at[index::slow]) x.extra.slow = static_cast<typename Plan::slow*>(at[index::slow]);
+    if constexpr (Plan::has_outer)
+      if (at[index::outer]) x.extra.outer = static_cast<typename Plan::real*>(at[index::outer]);
   }
 }
 

@@ -14,9 +14,9 @@ namespace descent::detail {
 
 template <class Plan> struct owned_index {
   static constexpr std::size_t remainder = Plan::slots, master = remainder + 1, average = master + 1,
-                               slow = average + 1;
+                               slow = average + 1, outer = slow + 1;
 };
-template <class Plan> inline constexpr std::size_t owned_count = owned_index<Plan>::slow + 1;
+template <class Plan> inline constexpr std::size_t owned_count = owned_index<Plan>::outer + 1;
 
 /// One of these buffers, with its elements in the order of the arena or, for one tensor, of its elements.
 struct owned_buffer {
@@ -60,6 +60,7 @@ template <class Plan> std::string piece_name(std::size_t buffer) {
   if (buffer == index::master) return "master";
   if (buffer == index::average) return "average";
   if (buffer == index::slow) return "slow";
+  if (buffer == index::outer) return "outer";
   return "state." + slot_in_piece<typename Plan::rule>(buffer);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/step/buffers.hpp>
 #include <descent/detail/step/packet_io.hpp>
 #include <descent/detail/step/packet_random.hpp>
 #include <descent/detail/step/plan.hpp>
@@ -17,78 +18,6 @@
 /// The step, one packet of eight elements at a time: the only code that touches values, masters and states, on host and
 /// device. Real is float or double, or on the host a SIMD pack of eight floats; a packet is an array of Real.
 namespace descent::detail {
-
-/// Buffers of one tensor that only some policies need.
-template <class Plan, bool = Plan::has_extras> struct extra_buffers {};
-template <class Plan> struct extra_buffers<Plan, true> {
-  std::uint16_t* remainder;
-  typename Plan::real* average;
-  typename Plan::slow* slow;
-  std::int64_t arena;  // number of the first element among all
-
-  /// The buffers of a tensor that starts at `at` in them; its first element is number `first` among all.
-  template <class Typed> DESCENT_HD extra_buffers<Typed> from(std::int64_t at, std::int64_t first) const {
-    return {remainder + at, average + at, slow + at, arena + first};
-  }
-};
-
-/// What ranks have sent, if the step adds it when it first reads it.
-template <class Plan, bool = Plan::adds_when_read> struct sent_parts {};
-template <class Plan> struct sent_parts<Plan, true> {
-  typename Plan::gradient_sum::wire const* first;  // of rank 0
-  std::int64_t stride;                        // from one rank's part to the next
-  int ranks;
-};
-
-/// i / n for i in [0, 2^48] and n above 1, without a division; inverse is inverse_of_count(n).
-DESCENT_HD inline std::int64_t quotient(std::int64_t i, std::int64_t n, std::uint64_t inverse) {
-  __extension__ using wide = unsigned __int128;
-  auto const q = std::int64_t(wide(i) * inverse >> 64);  // too large by at most 1
-  return q - (q * n > i);
-}
-/// 2^64 / n, rounded up.
-inline std::uint64_t inverse_of_count(std::int64_t n) { return n > 1 ? ~std::uint64_t(0) / std::uint64_t(n) + 1 : 0; }
-
-/// The gradient factors of rows that are clipped separately.
-template <class Plan, bool = Plan::clips_rows> struct row_factors {};
-template <class Plan> struct row_factors<Plan, true> {
-  typename Plan::real const* of = nullptr;  // of the tensor's rows; null if it is one unit
-  std::int64_t columns = 1;
-  std::uint64_t inverse = 0;  // of the columns
-  std::int64_t first = 0;     // number of the buffers' first element in the tensor
-
-  /// Multiplies each element of a packet by its row's factor. The factors are followed by a packet of padding.
-  template <class Real, int M> DESCENT_HD void multiply(Real (&g)[M], std::int64_t i) const {
-    constexpr int size = M * lanes<Real>;
-    std::int64_t const row = quotient(first + i, columns, inverse), rest = (row + 1) * columns - (first + i);
-    auto const* factor = of + row;
-    if (rest >= size) {
-      Real const one(*factor);
-      for (int j = 0; j < M; ++j) g[j] = g[j] * one;
-    } else {
-      int left = int(rest);
-      for (int j = 0; j < size; ++j, --left) {
-        if (left == 0) ++factor, left = columns < size ? int(columns) : size;
-        lane_at(g, j) = lane_at(g, j) * *factor;
-      }
-    }
-  }
-};
-
-/// The buffers of one tensor. A member of the state that is not stored is null.
-template <class Plan> struct buffers {
-  typename Plan::value* value;
-  typename Plan::gradient* gradient;
-  typename Plan::master_or_value* master;
-  void* slot[Plan::slots + 1];
-  extra_buffers<Plan> extra;
-  sent_parts<Plan> sent = {};
-  row_factors<Plan> rows = {};
-
-  template <std::size_t I> DESCENT_HD auto* slot_at() const {
-    return static_cast<typename Plan::template slot<I>*>(slot[I]);
-  }
-};
 
 /// Random numbers for what a step rounds in a packet, including the value if With is true. SIMD code makes two streams
 /// at a time, in advance; other code makes the numbers on demand.
@@ -273,7 +202,18 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
     if (step.pull != 0) {
       Real slow[M];
       read(slow, x.extra.slow + i, e);
-      for (int j = 0; j < M; ++j) p[j] = slow[j] + Real(step.pull) * (p[j] - slow[j]);
+      if constexpr (Plan::has_outer) {
+        Real b[M];
+        read(b, x.extra.outer + i, e);
+        for (int j = 0; j < M; ++j) {
+          Real const d = p[j] - slow[j];
+          b[j] = Real(step.outer_momentum) * b[j] + d;
+          p[j] = slow[j] + Real(step.pull) * (d + Real(step.outer_momentum) * b[j]);
+        }
+        write(x.extra.outer + i, b, e);
+      } else {
+        for (int j = 0; j < M; ++j) p[j] = slow[j] + Real(step.pull) * (p[j] - slow[j]);
+      }
       random.template round<random_slow, typename Plan::slow>(p);
       write(x.extra.slow + i, p, e);
     }
@@ -328,6 +268,7 @@ DESCENT_HD void start_packet(buffers<Plan> const& x, std::int64_t i, packet_exte
   start_master<Plan, Real, M>(p, x, i, e);
   if constexpr (has<Plan, kind::average>) write(x.extra.average + i, p, e);
   if constexpr (has<Plan, kind::lookahead>) write(x.extra.slow + i, p, e);
+  if constexpr (Plan::has_outer) write_zeros<Real, M>(x.extra.outer + i, e);
   for (int j = 0; j < M; ++j) {
     typename packet_state<Plan, Real, M>::state state{};
     if constexpr (has_start<typename Plan::rule>) state = rule.start(p[j]);

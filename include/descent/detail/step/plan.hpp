@@ -120,6 +120,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using plateau = policy<kind::plateau>;
   /// The type of lookahead's slow weights.
   using slow = std::conditional_t<has_remainder || types<master_or_value>::several, real, master_or_value>;
+  /// Whether the pull to the slow weights has momentum.
+  static constexpr bool has_outer = requires { policy<kind::lookahead>::has_momentum; };
 
   /// The rule that updates matrices, and its policy.
   using matrices = policy<kind::matrices>;
@@ -220,8 +222,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   }
   template <std::size_t I> static constexpr bool updates = in_update(I);
 
-  /// Bytes that one step moves per parameter: in read-only passes, and in the update. Lookahead's slow weights count in
-  /// full, although only every k-th update moves them.
+  /// Bytes that one step moves per parameter: in read-only passes, and in the update. Slow weights and their momentum
+  /// count in full, although only every k-th update moves them.
   template <class Typed = plan> static constexpr std::int64_t pass_bytes(std::array<bool, slots> const& used) {
     constexpr std::int64_t gradient = bytes_of<typename Typed::gradient>, master = master_bytes<Typed>;
     std::int64_t const norm = gradient + (measures_parameters ? master : 0);
@@ -231,7 +233,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   template <class Typed = plan> static constexpr std::int64_t update_bytes(std::array<bool, slots> const& used) {
     return bytes_of<typename Typed::gradient> * (zeroes ? 2 : 1) + 2 * master_bytes<Typed> +
            (Typed::has_master ? bytes_of<typename Typed::value> : 0) + 2 * state_bytes(used, in_update) +
-           (has<kind::average> ? 2 * bytes_of<real> : 0) + (has<kind::lookahead> ? 2 * bytes_of<slow> : 0);
+           (has<kind::average> ? 2 * bytes_of<real> : 0) + (has<kind::lookahead> ? 2 * bytes_of<slow> : 0) +
+           (has_outer ? 2 * bytes_of<real> : 0);
   }
   /// With all of the state.
   static constexpr std::int64_t largest_update_bytes = [] {

@@ -10,7 +10,8 @@ namespace descent::detail {
 
 /// What the update of an element needs for policies, in addition to the rule's terms.
 template <class Real> struct step_terms {
-  Real limit, noise, keep, take, pull;  // of clip_value, gradient_noise, the average (e <- keep e + take p), lookahead
+  Real limit, noise, keep, take;  // of clip_value, gradient_noise, the average (e <- keep e + take p)
+  Real pull, outer_momentum;      // of lookahead or outer
   std::int64_t t;
   std::uint64_t noise_seed, rounding_seed;
 };
@@ -41,6 +42,7 @@ DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::r
       k.take = real(weight);
     }
     if constexpr (has<Plan, kind::lookahead>) k.pull = real(get<kind::lookahead>(policies).pull(t));
+    if constexpr (Plan::has_outer) k.outer_momentum = real(get<kind::lookahead>(policies).momentum);
   }
   return k;
 }
