@@ -158,7 +158,8 @@ TEST_CASE("sam: the values that are kept are in the report of memory") {
   CHECK(m.buffers[0].bytes == 2 * 128);
 }
 
-TEST_CASE("maximize: the way of the negative gradient, also clipped; rules/laws_test.cpp says so of every rule") {
+TEST_CASE(
+    "maximize: the way of the negative gradient, also clipped; rules/sixteen_bits_test.cpp says so of every rule") {
   auto const mirrored = [](auto rule, auto... policies) {
     bowl<float> up, down;
     ds::optimizer a{up.list(), rule, ds::maximize{}, policies...};

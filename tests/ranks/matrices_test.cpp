@@ -147,7 +147,7 @@ TEST_CASE("trap 51: sharded matrices: a rank has the state of what it owns, and 
 
 TEST_CASE("explain() and memory() say who owns what") {
   std::vector<std::string> said(2);
-  std::vector<std::int64_t> states(2);
+  std::vector<std::int64_t> states(2), of_rule(2);
   with_ranks(2, [&](auto& comm) {
     model<float> m(0, {5, 12, 4099, 77, 3, 143});
     auto const params = m.list();
@@ -160,11 +160,13 @@ TEST_CASE("explain() and memory() say who owns what") {
     said[r] = opt.explain();
     for (auto const& b : opt.memory().buffers)
       if (b.name == "matrices: state m (float)") states[r] = b.bytes;
+      else if (b.name == "state m (float)") of_rule[r] = b.bytes;
   });
   // The costs are 143 * 11, 77 * 7 and 12 * 2.
   CHECK(ranks::has(said[0], "  rank 0 owns 'w5': 74 % of their cost, the largest share is 74 %; parts are padded by "));
   CHECK(ranks::has(said[1], "  rank 1 owns 'w1', 'w3': 26 % of their cost, the largest share is 74 %;"));
   CHECK(states == std::vector<std::int64_t>{192 * 4, (64 + 128) * 4});
+  CHECK(of_rule[0] + of_rule[1] == (64 + 4160 + 64) * 4);  // of the vectors alone
 }
 
 TEST_CASE("ranks that differ in a rule of matrices are told, before anything changes and while they train") {
