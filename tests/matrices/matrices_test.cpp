@@ -155,6 +155,41 @@ TEST_CASE("matrices follow Muon's formula, whatever their shape; all others the 
   }
 }
 
+TEST_CASE("coefficients of each iteration: each set is its polynomials, and how near 1 singular values end") {
+  using sets = ds::newton_schulz;
+  struct one { sets of; int steps; double low, high; };  // where singular values from 0.003 to 1 end
+  for (one const& set : {one{sets::quintic(), 5, 0.68, 1.21}, {sets::polar_express(), 5, 0.85, 1.15},
+                         {sets::deepseek_v4(), 10, 0.999, 1.001}, {sets::all(1.5, -0.5, 0), 30, 0.999, 1.001}}) {
+    auto const ends = [&](double s) {
+      for (int i = 0; i < set.steps; ++i) {
+        auto const [a, b, c] = set.of.at(i);
+        s = a * s + b * s * s * s + c * s * s * s * s * s;
+      }
+      return s;
+    };
+    for (double s = 0.003; s <= 1; s *= 1.003) {
+      CHECK(ends(s) > set.low);
+      CHECK(ends(s) < set.high);
+    }
+    // Orthogonal rows of length 0.8, 0.48 and 0.36: the singular values of the normalized direction.
+    model<double> x({{3, 4, 0}});
+    x.value[0].assign(12, 0);
+    x.gradient[0] = {0, 0.8, 0, 0, 0, 0, 0, 0.48, 0.36, 0, 0, 0};
+    ds::optimizer opt{x.params, ds::adamw{.lr = 0.01},
+                      ds::matrices{ds::muon{.lr = 1, .ns_steps = set.steps, .coefficients = set.of}}};
+    opt.step();
+    double const norm = std::sqrt(0.8 * 0.8 + 0.48 * 0.48 + 0.36 * 0.36);
+    auto const near = [&](std::size_t i, double s) { CHECK(x.value[0][i] == doctest::Approx(-ends(s / norm))); };
+    near(1, 0.8), near(7, 0.48), near(8, 0.36);
+  }
+  ds::muon wrong;
+  for (int count : {-1, 0, 11}) {
+    wrong.coefficients.count = count;
+    CHECK(test::message([&] { wrong.check(); }) ==
+          "muon: coefficients.count must be in [1, 10], is " + std::to_string(count));
+  }
+}
+
 TEST_CASE("one tensor with a gradient that is not finite skips the step for all, matrix or not") {
   for (std::size_t bad : {0, 1, 2, 3}) {
     model<float> x(few);

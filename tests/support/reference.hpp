@@ -106,7 +106,7 @@ template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
   FIELD(rms) FIELD(ns_steps) FIELD(adjust) FIELD(every) FIELD(shampoo_beta) FIELD(max_precondition_dim) FIELD(graft)
 #undef FIELD
   if constexpr (requires { rule.coefficients; })
-    if (key.size() == 2 && key[0] == 'c') return rule.coefficients.at(std::size_t(key[1] - '1')) = x, true;
+    if (key.size() == 2 && key[0] == 'c') return rule.coefficients.of[0].at(std::size_t(key[1] - '1')) = x, true;
   if constexpr (requires { rule.rule; }) return set(rule.rule, key, x);
   return false;
 }

@@ -6,6 +6,7 @@
 #include <descent/policies/matrices.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace descent {
@@ -34,6 +35,40 @@ template <class Real> struct add_polynomial {
 
 }  // namespace detail
 
+/// The polynomials a x + b x^3 + c x^5 of Muon's Newton-Schulz iteration: `of[i]` has a, b and c of iteration i, and
+/// that of the last, `count - 1`, also serves all after it.
+struct newton_schulz {
+  std::array<std::array<double, 3>, 10> of = {{{3.4445, -4.7750, 2.0315}}};
+  int count = 1;  ///< in [1, 10]
+
+  /// Jordan et al. 2024, for any number of iterations: fast for small singular values, but they end in [0.7, 1.2].
+  static constexpr newton_schulz quintic() { return {}; }
+  /// Polar Express (Amsel et al. 2025, algorithm 2) for 5 iterations and singular values of at least 1e-3, with a
+  /// safety factor of 2 %, which is part of the first polynomial.
+  static constexpr newton_schulz polar_express() {
+    constexpr double s = 1 / 1.02;
+    return {{{{8.156554524902461 * s, -22.48329292557795 * s * s * s, 15.878769915207462 * s * s * s * s * s},
+              {4.042929935166739, -2.808917465908714, 0.5000178451051316},
+              {3.8916678022926607, -2.772484153217685, 0.5060648178503393},
+              {3.285753657755655, -2.3681294933425376, 0.46449024233003106},
+              {2.3465413258596377, -1.7097828382687081, 0.42323551169305323}}},
+            5};
+  }
+  /// DeepSeek-V4 (2026, section 2.4) for 10 iterations: eight of the quintic, then two that settle at 1.
+  static constexpr newton_schulz deepseek_v4() {
+    newton_schulz all{{}, 9};
+    for (int i = 0; i < 8; ++i) all.of[std::size_t(i)] = {3.4445, -4.7750, 2.0315};
+    all.of[8] = {2, -1.5, 0.5};
+    return all;
+  }
+  /// The same polynomial in each iteration.
+  static constexpr newton_schulz all(double a, double b, double c) { return {{{{a, b, c}}}, 1}; }
+
+  std::array<double, 3> const& at(int iteration) const {
+    return of[std::size_t(iteration < count ? iteration : count - 1)];
+  }
+};
+
 /// Muon: orthogonalized momentum (Jordan et al. 2024). For matrices: `matrices{muon{...}}`. The defaults are those of
 /// torch.optim.Muon, but the products are in the type of the arithmetic instead of bfloat16.
 ///
@@ -56,12 +91,12 @@ struct muon {
   };
 
   /// Learning rate lr; momentum (mu) in [0, 1); weight_decay (wd), eps and rms, the target of match_rms_adamw, at least
-  /// 0; ns_steps in [0, 99]; coefficients a, b and c.
+  /// 0; ns_steps in [0, 99]; coefficients a, b and c of each iteration.
   double lr = 1e-3, momentum = 0.95, weight_decay = 0.1, eps = 1e-7, rms = 0.2;
   bool nesterov = true, bias_correction = false, eps_added = false;
   adjust_by adjust = adjust_by::original;
   int ns_steps = 5;
-  std::array<double, 3> coefficients = {3.4445, -4.7750, 2.0315};
+  newton_schulz coefficients = newton_schulz::quintic();
 
   template <class Real> struct state { Real m; };
   template <class Real> struct terms { Real mu, a, of_m, of_g, eps, eps_added, rate, wd; };  // a = 1 - mu
@@ -98,10 +133,10 @@ struct muon {
     real *x = w.input(0), *y = w.scratch(0), *a = w.scratch(1), *b = w.scratch(2);
     bool const tall = w.rows > w.columns;
     std::int64_t const n = tall ? w.columns : w.rows;
-    auto const [c1, c2, c3] = coefficients;
     w.total(w.size(), detail::square_of<real>{x}, w.sums());
     w.each(w.size(), detail::divide_by_norm<real, terms<real>>{x, w.sums(), w.k});
     for (int i = 0; i < ns_steps; ++i) {
+      auto const [c1, c2, c3] = coefficients.at(i);
       detail::dense<real> const X{x, w.rows, w.columns}, A{a, n, n}, B{b, n, n};
       if (tall) w.product(X.t(), X, a);
       else w.product(X, X.t(), a);
@@ -128,7 +163,10 @@ struct muon {
     if (adjust != adjust_by::match_rms_adamw)
       detail::require(rms == muon{}.rms, "muon", "rms", "left alone unless adjust is match_rms_adamw", rms);
     detail::require(ns_steps >= 0 && ns_steps < 100, "muon", "ns_steps", "in [0, 99]", ns_steps);
-    for (double c : coefficients) detail::require_finite("muon", "coefficients", c);
+    detail::require(coefficients.count >= 1 && coefficients.count <= 10, "muon", "coefficients.count", "in [1, 10]",
+                    coefficients.count);
+    for (auto const& abc : coefficients.of)
+      for (double c : abc) detail::require_finite("muon", "coefficients", c);
   }
 };
 static_assert(matrix_rule<muon>);
