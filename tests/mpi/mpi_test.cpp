@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: MIT
 #include <descent/comm/mpi.hpp>
 #include <descent/comm/mpi_session.hpp>
+#include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
+#include <descent/rules/sm3.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"
@@ -26,7 +28,7 @@
 /// Ranks that are processes. Each runs this whole file, in the same order.
 
 namespace ds = descent;
-using ds::half, ds::bfloat16, ds::comm_error;
+using ds::half, ds::comm_error;
 using ranks::has, ranks::thrown;
 using namespace std::chrono_literals;
 
@@ -144,7 +146,7 @@ TEST_CASE("collectives: every rank has the same bits, sums are in the order of t
     collectives<float>(comm, n);
     collectives<double>(comm, n);
     collectives<half>(comm, n);
-    collectives<bfloat16>(comm, n);
+    collectives<ds::bfloat16>(comm, n);
   }
   ds::comm::mpi pieces{MPI_COMM_WORLD, 60s, 100};  // no message above 100 bytes
   collectives<float>(pieces, 5003);
@@ -255,7 +257,7 @@ TEST_CASE("processes do what one process does with the sum of their gradients") 
     CHECK(m == want);
   };
   check(ds::adamw{}, ds::replicated{comm}, ds::clip_norm{1});
-  check(ds::adamw{}, ds::sharded{comm}, ds::clip_norm{1});
+  check(ds::adamw{}, ds::sharded{comm}, ds::clip_norm{1}, ds::matrices{ds::sm3{}});
   check(ds::lamb{}, ds::replicated{comm, ds::ordered_sum{}});
   check(ds::lamb{}, ds::sharded{comm, ds::ordered_sum{}});
 }
