@@ -14,6 +14,7 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/training/diloco.cuh>
 
 #include "nccl/side.cuh"
 
@@ -382,4 +383,36 @@ TEST_CASE("agree_every: in front of so many updates all are told; other steps wa
   cudaGraph_t nothing;
   test::cuda(cudaStreamEndCapture(s, &nothing));
   test::cuda(cudaGraphDestroy(nothing));
+}
+
+TEST_CASE("diloco on devices: ranks train alone and meet at every second step, as in double on the host") {
+  joined comm;
+  test::stream s;
+  side<half, half, true> d{usual, s, comm, coarse};
+  d.look();
+  auto const widened = [](std::vector<half> const& x) { return std::vector<double>(x.begin(), x.end()); };
+  auto slow = widened(d.seen[0]), momentum = std::vector<double>(slow.size());
+  ds::diloco global{d.list(), ds::outer{.every = 2, .lr = 0.5, .momentum = 0.5}, ds::replicated{comm}, ds::cuda{s}};
+  ds::optimizer opt{d.list(), ds::sgd{.lr = 0.25}, ds::master<float>{}, ds::cuda{s}};
+  auto fast = std::vector<std::vector<double>>(std::size_t(comm.size()), slow);
+  for (int t = 0; t < 6; ++t) {
+    d.x.each([&](std::size_t k, std::int64_t i) {
+      std::size_t const at = d.x.place(k, i);
+      for (int r = 0; r < comm.size(); ++r) fast[std::size_t(r)][at] -= 0.25 * coarse(r, t, k, i);
+      if (t % 2 == 0) return;
+      double gone = 0;
+      for (auto const& p : fast) gone += (slow[at] - p[at]) / comm.size();
+      momentum[at] = 0.5 * momentum[at] + gone;
+      slow[at] -= 0.5 * (gone + 0.5 * momentum[at]);
+      for (auto& p : fast) p[at] = slow[at];
+    });
+    d.set(t);
+    opt.step();
+    CHECK(global.step(opt) == (t % 2 == 1));
+    d.look();
+    d.x.each([&](std::size_t k, std::int64_t i) {
+      std::size_t const at = d.x.place(k, i);
+      CHECK(ds::widen<double>(d.seen.back()[at]) == doctest::Approx(fast[std::size_t(comm.rank())][at]).epsilon(1e-3));
+    });
+  }
 }

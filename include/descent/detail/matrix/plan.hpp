@@ -61,11 +61,7 @@ template <class Plan> struct matrix_states {
 /// A tensor's buffers with the matrix rule's state.
 template <class To, class From, class States>
 DESCENT_HD buffers<To> matrix_buffers(buffers<From> const& x, typename To::gradient* gradient, States const& states) {
-  buffers<To> y{x.value,
-                gradient,
-                x.master,
-                {},
-                {x.extra.remainder, x.extra.average, x.extra.slow, x.extra.arena, x.extra.outer}};
+  buffers<To> y{x.value, gradient, x.master, {}, x.extra.template from<To>(0, 0)};
   if constexpr (To::clips_rows) y.rows = {x.rows.of, x.rows.columns, x.rows.inverse, x.rows.first};
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((y.slot[I] = states.at[I] ? static_cast<typename To::template slot<I>*>(states.at[I]) + states.begin : nullptr),

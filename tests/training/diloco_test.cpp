@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/comm/threads.hpp>
+#include <descent/io/checkpoint.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/sgd.hpp>
+#include <descent/training/diloco.hpp>
+
+#include <doctest/doctest.h>
+#include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// Ranks that train by themselves and meet at every K-th step, against the algorithm in plain loops.
+
+namespace ds = descent;
+using ranks::model, ranks::with_ranks;
+
+namespace {
+
+std::vector<std::size_t> const sizes{5, 0, 4099, 7};
+using values = std::vector<std::vector<double>>;
+constexpr double lr = 0.25, outer_lr = 0.7, mu = 0.9;
+
+template <class Value> values widened(model<Value> const& m) {
+  values all;
+  for (auto const& tensor : m.value) {
+    all.emplace_back();
+    for (auto x : tensor) all.back().push_back(ds::widen<double>(x));
+  }
+  return all;
+}
+
+/// Algorithm 1 for all ranks at once: the values of each rank after `steps` steps, with SGD as the inner rule.
+std::vector<values> by_hand(int team, int every, int steps) {
+  values const start = widened(model<double>(0, sizes));
+  values slow = start, momentum = start;
+  for (auto& tensor : momentum) tensor.assign(tensor.size(), 0);
+  std::vector<values> p(std::size_t(team), start);
+  for (int t = 0; t < steps; ++t) {
+    for (int r = 0; r < team; ++r)
+      for (std::size_t k = 0; k < sizes.size(); ++k)
+        for (std::size_t i = 0; i < sizes[k]; ++i) p[std::size_t(r)][k][i] -= lr * ranks::gradient_of(r, t, k, i);
+    if ((t + 1) % every != 0) continue;
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      for (std::size_t i = 0; i < sizes[k]; ++i) {
+        double d = 0;
+        for (auto const& of_rank : p) d += (slow[k][i] - of_rank[k][i]) / team;
+        momentum[k][i] = mu * momentum[k][i] + d;
+        slow[k][i] -= outer_lr * (d + mu * momentum[k][i]);
+        for (auto& of_rank : p) of_rank[k][i] = slow[k][i];
+      }
+  }
+  return p;
+}
+double furthest(values const& a, values const& b) {
+  double most = 0;
+  for (std::size_t k = 0; k < a.size(); ++k)
+    for (std::size_t i = 0; i < a[k].size(); ++i) most = std::fmax(most, std::abs(a[k][i] - b[k][i]));
+  return most;
+}
+
+/// The steps [first, last) of one rank.
+template <class Opt, class Global, class Model> void train(Opt& opt, Global& global, Model& m, int rank, int first,
+                                                           int last) {
+  for (int t = first; t < last; ++t) {
+    m.set(t, rank, rank + 1);
+    opt.step();
+    global.step(opt);
+  }
+}
+ds::outer const how{.every = 3, .lr = outer_lr, .momentum = mu};
+
+}  // namespace
+
+TEST_CASE("diloco is its algorithm, for values in double and for masters beside values in half") {
+  for (int team : {1, 2, 3}) {
+    auto const want = by_hand(team, 3, 8);
+    with_ranks(team, [&](auto& comm) {
+      auto const r = std::size_t(comm.rank());
+      model<double> m(comm.rank(), sizes);  // values differ until the constructor gives all those of rank 0
+      ds::diloco global{m.list(), how, ds::replicated{comm, ds::ordered_sum{}}};
+      ds::optimizer opt{m.list(), ds::sgd{.lr = lr}};
+      train(opt, global, m, comm.rank(), 0, 8);
+      CHECK(furthest(widened(m), want[r]) < 1e-13);
+      CHECK(global.steps() == 2);
+
+      model<ds::half> h(0, sizes);
+      ds::diloco of_half{h.list(), how, ds::sharded{comm}};
+      ds::optimizer inner{h.list(), ds::sgd{.lr = lr}, ds::master<float>{}};
+      train(inner, of_half, h, comm.rank(), 0, 8);
+      values masters;
+      for (std::size_t k = 0; k < sizes.size(); ++k) {
+        auto const of = inner.master("w" + std::to_string(k));
+        masters.emplace_back(of.begin(), of.end());
+      }
+      CHECK(furthest(masters, want[r]) < 2e-3);  // gradients and first values are those that half has
+      CHECK(furthest(widened(h), masters) < 2e-3);
+    });
+  }
+}
+
+TEST_CASE("after an outer step all ranks have the same values, and in between they have not") {
+  std::vector<model<float>> met(3, model<float>(0, sizes)), apart = met;
+  with_ranks(3, [&](auto& comm) {
+    auto const r = std::size_t(comm.rank());
+    model<float> m(0, sizes);
+    m.set(0, comm.rank(), comm.rank() + 1);
+    auto const params = m.list();
+    // snippet: diloco
+    descent::diloco global{params, descent::outer{.every = 3}, descent::replicated{comm}};
+    descent::optimizer opt{params, descent::adamw{.lr = 0.01}};  // without ranks
+    for (int t = 0; t < 6; ++t) {
+      // forward and backward on this rank's batch
+      opt.step();
+      global.step(opt);
+    }
+    // end
+    met[r] = m;
+    opt.step();
+    CHECK_FALSE(global.step(opt));
+    apart[r] = m;
+  });
+  for (std::size_t r : {1, 2}) {
+    CHECK(met[r] == met[0]);
+    CHECK_FALSE(apart[r] == apart[0]);
+  }
+}
+
+TEST_CASE("diloco of one rank is the policy outer") {
+  with_ranks(1, [&](auto& comm) {
+    model<double> m(0, sizes), n(0, sizes);
+    ds::diloco global{m.list(), how, ds::replicated{comm}};
+    ds::optimizer opt{m.list(), ds::sgd{.lr = lr}};
+    ds::optimizer fused{n.list(), ds::sgd{.lr = lr}, how};
+    for (int t = 0; t < 10; ++t) {
+      m.set(t, 0, 1), n.set(t, 0, 1);
+      opt.step(), fused.step();
+      CHECK(global.step(opt) == (t % 3 == 2));
+      CHECK(furthest(widened(m), widened(n)) < 1e-14);
+    }
+  });
+}
+
+TEST_CASE("diloco: a distance that is not finite on one rank brings all back to the slow weights") {
+  with_ranks(2, [&](auto& comm) {
+    model<float> m(0, sizes);
+    ds::diloco global{m.list(), how, ds::replicated{comm}};
+    ds::optimizer opt{m.list(), ds::sgd{.lr = lr}};
+    train(opt, global, m, comm.rank(), 0, 3);
+    auto const before = m;
+    train(opt, global, m, comm.rank(), 3, 5);
+    if (comm.rank() == 1) m.value[2][7] = std::numeric_limits<float>::quiet_NaN();
+    train(opt, global, m, comm.rank(), 5, 6);
+    CHECK(m == before);
+    CHECK(!global.optimizer_of_slow().report().applied);
+  });
+}
+
+TEST_CASE("diloco: a rank that is lost ends the outer step of the others, with nothing changed") {
+  ds::comm::threads world{3, std::chrono::seconds(60)};
+  std::vector<std::optional<model<float>>> before(3), after(3);
+  auto const why = ranks::on_ranks(world, [&](auto& comm) {
+    auto const r = std::size_t(comm.rank());
+    model<float> m(0, sizes);
+    ds::diloco global{m.list(), how, ds::replicated{comm}};
+    ds::optimizer opt{m.list(), ds::sgd{.lr = lr}};
+    train(opt, global, m, comm.rank(), 0, 5);
+    if (r == 1) throw std::runtime_error("lost");
+    m.set(5, comm.rank(), comm.rank() + 1);
+    opt.step();
+    before[r] = m;
+    auto const text = ranks::thrown<ds::comm_error>([&] { global.step(opt); });
+    after[r] = m;
+    if (!text.empty()) throw std::runtime_error(text);
+  });
+  for (std::size_t r : {0, 2}) {
+    CHECK(ranks::has(why[r], "rank 1"));
+    CHECK(*before[r] == *after[r]);
+  }
+}
+
+TEST_CASE("diloco goes on from files: those of each rank, and one of the slow weights") {
+  test::temporary_folder const folder;
+  auto const run = [&](int first, int last, bool loads, bool saves) {
+    std::vector<model<double>> all(2, model<double>(0, sizes));
+    with_ranks(2, [&](auto& comm) {
+      auto& m = all[std::size_t(comm.rank())];
+      ds::diloco global{m.list(), how, ds::replicated{comm}};
+      ds::optimizer opt{m.list(), ds::sgd{.lr = lr}};
+      std::string const own = folder / std::to_string(comm.rank()), slow = folder / "slow";
+      if (loads) {
+        ds::load_file(own, opt);
+        ds::load_file(slow, global.optimizer_of_slow());
+        global.set_steps(first % 3);
+      }
+      train(opt, global, m, comm.rank(), first, last);
+      if (saves) {
+        ds::save_file(own, opt);
+        ds::save_file(slow, global.optimizer_of_slow());
+      }
+    });
+    return all;
+  };
+  auto const want = run(0, 8, false, false);
+  for (int stop : {2, 3, 4}) {
+    run(0, stop, false, true);
+    CHECK(run(stop, 8, true, false) == want);
+  }
+}
