@@ -6,6 +6,7 @@
 //
 //   scaling                                          the projection, as tables
 //   scaling --buckets 8 --tokens 4096                other inputs
+//   scaling --rule muon                              with Muon's products for the matrices of the layers
 //   scaling --draw scaling.svg --runs scaling.csv    the picture; scaling.sh measures the runs
 //
 // parts/projection.hpp has the model.
@@ -29,35 +30,59 @@ constexpr int sizes[] = {1, 8, 64, 512, 1024, 4096};
 struct sized {
   char const* name;
   double parameters;
+  int layers;
+  double width, inner;  // of the layers; `inner` that of the feed-forward part
+  int inner_matrices;   // in it
 };
-constexpr sized payloads[] = {{"124 M", 124e6}, {"1.5 B", 1.5e9}, {"7 B", 7e9}};
+constexpr sized payloads[] = {
+    {"124 M", 124e6, 12, 768, 3072, 2}, {"1.5 B", 1.5e9, 48, 1600, 6400, 2}, {"7 B", 7e9, 32, 4096, 11008, 3}};
 
-void print(cluster const& c, model m) {
-  std::printf("A projection, not a measurement.\n\n"
-              "cluster   %d GPUs in a node; %.0f GB/s of each GPU, in the node and between (assumed); tree %.2f of it\n"
-              "          a step: ring %.1f us, tree %.1f us in the node, %.0f us between nodes; a few bytes: %.1f us\n"
-              "          and %.1f or %.1f us a step\n",
-              c.gpus_per_node, c.bus / 1e9, c.tree, 1e6 * c.ring_link, 1e6 * c.tree_link, 1e6 * c.network,
-              1e6 * c.tiny_base, 1e6 * c.tiny_link, 1e6 * c.tiny_network);
-  std::printf("training  %.0f tokens for each GPU; %.0f TFLOP/s, of which %.0f %% (assumed); memory %.2f TB/s,\n"
-              "          of which %.0f %% (assumed); adamw with masters in float, %.0f bytes for a parameter;\n"
-              "          gradients in bfloat16, sent in %d bucket%s\n\n",
-              m.tokens, m.peak / 1e12, 100 * m.utilization, m.memory / 1e12, 100 * m.memory_share, m.bytes_of_step,
-              m.buckets, m.buckets == 1 ? " after the backward pass" : "s, all but the last while it goes on");
-  for (auto const& [name, parameters] : payloads) {
-    m.parameters = parameters;
+/// The model of a size; with Muon, whose matrices are those of the layers: query, key and value in one, output, and the
+/// feed-forward part.
+model of(model m, sized const& size, bool muon) {
+  m.parameters = size.parameters;
+  for (int layer = 0; muon && layer < size.layers; ++layer) {
+    m.add_matrix(3 * size.width, size.width);
+    m.add_matrix(size.width, size.width);
+    for (int i = 0; i < size.inner_matrices; ++i) m.add_matrix(size.inner, size.width);
+  }
+  return m;
+}
+
+void print(cluster const& c, model const& inputs, bool muon) {
+  std::printf(
+      "A projection, not a measurement.\n\n"
+      "cluster   %d GPUs in a node; %.0f GB/s of each GPU, in the node and between (assumed); tree %.2f of it\n"
+      "          a step: ring %.1f us, tree %.1f us in the node, %.0f us between nodes; a few bytes: %.1f us\n"
+      "          and %.1f or %.1f us a step\n",
+      c.gpus_per_node, c.bus / 1e9, c.tree, 1e6 * c.ring_link, 1e6 * c.tree_link, 1e6 * c.network, 1e6 * c.tiny_base,
+      1e6 * c.tiny_link, 1e6 * c.tiny_network);
+  std::printf(
+      "training  %.0f tokens for each GPU; %.0f TFLOP/s, of which %.0f %% (assumed); memory %.2f TB/s,\n"
+      "          of which %.0f %% (assumed); adamw with masters in float, %.0f bytes for a parameter;\n"
+      "          gradients in bfloat16, sent in %d bucket%s\n\n",
+      inputs.tokens, inputs.peak / 1e12, 100 * inputs.utilization, inputs.memory / 1e12, 100 * inputs.memory_share,
+      inputs.bytes_of_step, inputs.buckets,
+      inputs.buckets == 1 ? " after the backward pass" : "s, all but the last while it goes on");
+  if (muon)
+    std::puts(
+        "muon      10 n^2 (2 m + n) operations for each n x m matrix of the layers, in bfloat16 at the same share\n"
+        "          of the peak; sharded: those of the rank that has most, and no matrix is divided on the wire\n");
+  for (sized const& size : payloads) {
+    model const m = of(inputs, size, muon);
     std::printf("%s parameters, %.3g GB: milliseconds\n"
-                "  GPUs                compute     wire  latency     norm   update    step  efficiency  "
+                "  GPUs                compute     wire  latency     norm   update%s    step  efficiency  "
                 "most besides compute\n",
-                name, m.payload() / 1e9);
+                size.name, m.payload() / 1e9, muon ? " products" : "");
     for (int n : sizes)
       for (auto const& [label, w] :
            {std::pair{"replicated, ring", way::ring}, {"replicated, tree", way::tree}, {"sharded", way::sharded}}) {
         if (n == 1 && w != way::tree) continue;
         step const s = step_of(c, m, n, w);
-        std::printf("%6d  %-17s %8.2f %8.2f %8.2f %8.3f %8.2f %7.2f  %9.2f%%  %s\n", n, n == 1 ? "" : label,
-                    1e3 * s.compute, 1e3 * s.wire, 1e3 * s.latency, 1e3 * s.tiny, 1e3 * s.update, 1e3 * s.total(),
-                    100 * efficiency(c, m, n, w), s.dominant());
+        std::printf("%6d  %-17s %8.2f %8.2f %8.2f %8.3f %8.2f ", n, n == 1 ? "" : label, 1e3 * s.compute, 1e3 * s.wire,
+                    1e3 * s.latency, 1e3 * s.tiny, 1e3 * s.update);
+        if (muon) std::printf("%8.2f ", 1e3 * s.products);
+        std::printf("%7.2f  %9.2f%%  %s\n", 1e3 * s.total(), 100 * efficiency(c, m, n, w), s.dominant());
       }
     std::puts("");
   }
@@ -96,9 +121,8 @@ std::string picture(cluster const& c, model m, std::string const& runs) {
   panel share{"projection: efficiency, %", "GPUs", axis::linear, {}, x_axis::doubling, true};
   for (int size = 0; size < 3; ++size)
     for (bool const sharded : {false, true}) {
-      auto const& [name, parameters] = payloads[size];
-      m.parameters = parameters;
-      std::string const label = std::string{name} + (sharded ? ", sharded" : ", replicated");
+      m.parameters = payloads[size].parameters;
+      std::string const label = std::string{payloads[size].name} + (sharded ? ", sharded" : ", replicated");
       sent.curves.push_back({label, {}});
       share.curves.push_back({label, {}});
       sent.curves.back().with = share.curves.back().with = pen{std::size_t(size), sharded};
@@ -115,21 +139,22 @@ std::string picture(cluster const& c, model m, std::string const& runs) {
 
 void run(std::vector<std::string> const& arguments) {
   model m{.parameters = 0};
-  std::string file, runs;
+  std::string file, runs, rule = "adamw";
   auto const known = [](std::string const& name) {
-    return name == "--buckets" || name == "--tokens" || name == "--draw" || name == "--runs";
+    return name == "--buckets" || name == "--tokens" || name == "--rule" || name == "--draw" || name == "--runs";
   };
   bool const wanted = each_option(arguments, known, [&](std::string const& name, std::string const& value) {
     if (name == "--buckets") m.buckets = integer(name, value, 1, 10000);
     else if (name == "--tokens") m.tokens = positive(name, value);
-    else (name == "--draw" ? file : runs) = value;
+    else (name == "--rule" ? rule : name == "--draw" ? file : runs) = value;
   });
   if (!wanted) {
-    std::puts("scaling [--buckets N] [--tokens N] [--draw FILE --runs FILE]");
+    std::puts("scaling [--buckets N] [--tokens N] [--rule adamw|muon] [--draw FILE --runs FILE]");
     return;
   }
   if (file.empty() != runs.empty()) fail("--draw and --runs belong together");
-  if (file.empty()) print(cluster{}, m);
+  if (rule != "adamw" && rule != "muon") fail("--rule must be adamw or muon, is " + example::quoted(rule));
+  if (file.empty()) print(cluster{}, m, rule == "muon");
   else write_file(file, picture(cluster{}, m, runs));
 }
 

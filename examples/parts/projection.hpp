@@ -55,44 +55,65 @@ struct model {
   double peak = 989e12, utilization = 0.4;
   double memory = 3.35e12, memory_share = 0.9, bytes_of_step = 28;
   int buckets = 1;  // sent during the backward pass; 1: after it
+  // A rule of matrices: operations of a step, of all matrices and of the dearest one, and the elements of the largest.
+  double products = 0, dearest = 0, largest = 0;
 
   double payload() const { return 2 * parameters; }
+  /// Sharded, no matrix is divided, and the parts of all ranks are padded to the largest.
+  double padded(int n) const { return 2 * std::max(parameters, n * largest); }
   double forward() const { return 2 * parameters * tokens / (peak * utilization); }
   double backward() const { return 2 * forward(); }
   double update() const { return parameters * bytes_of_step / (memory * memory_share); }
+  /// The products of the rank that has most: its share of n is the mean or, with few matrices, the dearest one.
+  double multiply(int n) const { return std::max(products / n, dearest) / (peak * utilization); }
+
+  /// Muon's five iterations take 10 n^2 (2 m + n) operations for a matrix of n <= m.
+  void add_matrix(double rows, double columns) {
+    double const n = std::min(rows, columns), m = std::max(rows, columns), operations = 10 * n * n * (2 * m + n);
+    products += operations;
+    dearest = std::max(dearest, operations);
+    largest = std::max(largest, n * m);
+  }
 };
 
 enum class way { ring, tree, sharded };
 
 struct step {
-  double compute, wire, latency, tiny, update;
-  double total() const { return compute + wire + latency + tiny + update; }
+  double compute, wire, latency, tiny, update, products = 0;
+  double total() const { return compute + wire + latency + tiny + update + products; }
   /// The largest part besides the forward and backward pass.
   char const* dominant() const {
-    double const most = std::max({wire, latency, tiny, update});
-    return most == wire ? "wire" : most == latency ? "latency" : most == tiny ? "norm" : "update";
+    double const most = std::max({wire, latency, tiny, update, products});
+    return most == wire       ? "wire"
+           : most == latency  ? "latency"
+           : most == tiny     ? "norm"
+           : most == products ? "products"
+                              : "update";
   }
 };
 
 /// T = T_fwd + T_bwd + max(0, sum over all buckets but the last - (T_bwd - t_first)) + T_last + T_tiny + T_update
 ///
 /// where buckets are equal and the first is ready at t_first = T_bwd / buckets. Sharded: T_update / n, buckets are
-/// reduce-scatters, and an all-gather of the values follows. Ranks exchange weights (once) and norms (sharded).
+/// reduce-scatters, and an all-gather of the values follows. Ranks exchange weights (once) and norms (sharded). With a
+/// rule of matrices T_products is added: all of them on each rank, or, sharded, those of one rank.
 inline step step_of(cluster const& c, model const& m, int n, way w) {
-  double const part = m.payload() / m.buckets, backward = m.backward();
+  double const bytes = w == way::sharded ? m.padded(n) : m.payload(), part = bytes / m.buckets;
+  double const backward = m.backward();
   cost const bucket = w == way::tree   ? tree_all_reduce(c, n, part)
                       : w == way::ring ? ring_all_reduce(c, n, part)
                                        : ring(c, n, part);
   double const before = (m.buckets - 1) * bucket.total();
   double const exposed = std::max(0.0, before - (backward - backward / m.buckets)) + bucket.total();
   double const share = n == 1 ? 0 : exposed / bucket.total();
-  step s{m.forward() + backward, bucket.wire * share, bucket.latency * share, tiny(c, n), m.update()};
+  step s{m.forward() + backward, bucket.wire * share, bucket.latency * share, tiny(c, n), m.update(), m.multiply(1)};
   if (w == way::sharded) {
-    cost const values = ring(c, n, m.payload());
+    cost const values = ring(c, n, bytes);
     s.wire += values.wire;
     s.latency += values.latency;
     s.tiny *= 2;
     s.update /= n;
+    s.products = m.multiply(n);
   }
   return s;
 }

@@ -27,23 +27,24 @@ def rows(text):
     for line in text.splitlines():
         found = re.match(r" +(\d+)  (.{17}) +([\d. ]+?)%  (\w+)$", line)
         if found:
-            *terms, efficiency = map(float, found[3].split())
-            yield int(found[1]), found[2].strip(), terms[:5], terms[5], efficiency, found[4]
+            *terms, step, efficiency = map(float, found[3].split())
+            yield int(found[1]), found[2].strip(), terms, step, efficiency, found[4]
 
 
 table = run().stdout
 check(table.startswith("A projection, not a measurement.\n"), "it says what it is")
 for one in "360 GB/s", "3.4 us", "4.0 us", "14 us", "8192 tokens", "989 TFLOP/s, of which 40 %", "28 bytes":
     check(one in table, f"the input {one} is printed")
-every = list(rows(table))
-check(len(every) == 3 * (1 + 5 * 3), f"three sizes of models, six of clusters: {len(every)}")
-alone = None
-for gpus, policy, terms, step, efficiency, dominant in every:
-    alone = step if gpus == 1 else alone
-    check(abs(sum(terms) - step) < 0.05, f"{gpus} {policy}: the terms add up to the step")
-    check(abs(100 * alone / step - efficiency) < 0.1, f"{gpus} {policy}: the efficiency is T_1 / T_n")
-    named = dict(zip(["compute", "wire", "latency", "norm", "update"], terms))[dominant]
-    check(named == max(terms[1:]), f"{gpus} {policy}: {dominant} is the largest")
+every, with_muon = list(rows(table)), list(rows(run("--rule", "muon").stdout))
+for some in every, with_muon:
+    check(len(some) == 3 * (1 + 5 * 3), f"three sizes of models, six of clusters: {len(some)}")
+    alone = None
+    for gpus, policy, terms, step, efficiency, dominant in some:
+        alone = step if gpus == 1 else alone
+        check(abs(sum(terms) - step) < 0.05, f"{gpus} {policy}: the terms add up to the step")
+        check(abs(100 * alone / step - efficiency) < 0.1, f"{gpus} {policy}: the efficiency is T_1 / T_n")
+        named = dict(zip(["compute", "wire", "latency", "norm", "update", "products"], terms))[dominant]
+        check(named == max(terms[1:]), f"{gpus} {policy}: {dominant} is the largest")
 check(run("--buckets", "8").stdout != table and run("--tokens", "100").stdout != table, "inputs matter")
 with open(os.path.join(root, "docs/data_parallel.md"), encoding="utf-8") as page:
     shown = page.read()
@@ -56,12 +57,13 @@ def cells(mark):
 
 
 names = ["124 M", "1.5 B", "7 B"]
-want = {(name, str(gpus), policy, f"{step:.0f}" if step >= 100 else f"{step:.1f}", f"{efficiency:.0f}", dominant)
-        for k, name in enumerate(names) for gpus, policy, _, step, efficiency, dominant in every[16 * k:16 * k + 16]}
-projected = cells("projection")
-check(len(projected) == 18, "the page has 18 projected steps")
-for row in projected:
-    check(tuple(row) in want, f"docs/data_parallel.md: {row} is what is printed")
+for mark, some, count in ("projection", every, 18), ("projection with muon", with_muon, 12):
+    want = {(name, str(gpus), policy, f"{step:.0f}" if step >= 100 else f"{step:.1f}", f"{efficiency:.0f}", dominant)
+            for k, name in enumerate(names) for gpus, policy, _, step, efficiency, dominant in some[16 * k:16 * k + 16]}
+    projected = cells(mark)
+    check(len(projected) == count, f"the page has {count} projected steps")
+    for row in projected:
+        check(tuple(row) in want, f"docs/data_parallel.md: {row} is what is printed")
 with open(os.path.join(pictures, "scaling.csv"), encoding="utf-8") as file:
     runs = [line.split(",") for line in file.read().splitlines()[1:]]
 alone = {policy: float(ms) for ranks, policy, ms, _ in runs if ranks == "1"}

@@ -81,6 +81,33 @@ auto const in_buckets = [](auto& comm) {
 };
 auto const replicated_in_buckets = [](auto& comm) { return ds::replicated{comm, ds::overlap{.bucket_bytes = 1000}}; };
 
+/// How sharded ranks divide a list.
+struct parts {
+  ds::detail::layout<float, float> where;
+  ds::detail::partition all;
+
+  /// The part of the cost of all matrices that the rank with most has.
+  double largest_share() const {
+    std::vector<double> load(all.buckets[0].shares.size());
+    double total = 0;
+    for (std::size_t t = 0; t < all.owners.size(); ++t)
+      if (int const r = all.owners[t].rank; r >= 0) load[std::size_t(r)] += where.costs[t], total += where.costs[t];
+    return std::ranges::max(load) / total;
+  }
+};
+template <class... Group>
+parts parted(ds::parameters<float> const& list, int team, std::int64_t bucket_bytes, Group... only) {
+  ds::comm::threads world{team, std::chrono::seconds(60)};
+  auto comm = world.rank(0);
+  ds::matrices const policy{ds::muon{}, only...};
+  ds::sharded const parallel{comm, ds::overlap{.bucket_bytes = bucket_bytes}};
+  using traits = ds::detail::optimizer_traits<float, float, ds::adamw, ds::matrices<ds::muon>,
+                                              std::remove_const_t<decltype(parallel)>>;
+  auto where = traits::layout_of(list, policy, parallel);
+  auto all = ds::detail::partition_of<typename traits::plan>(where, parallel);
+  return {std::move(where), std::move(all)};
+}
+
 using soap_optimizer =
     decltype(ds::optimizer{std::declval<model<float>&>().list(), ds::adamw{}, ds::matrices{ds::soap{}}, ds::ema{},
                            ds::sharded{std::declval<ds::comm::threads::member&>()}});
@@ -196,6 +223,26 @@ TEST_CASE("ranks that differ in a rule of matrices are told, before anything cha
   });
 }
 
+TEST_CASE("the matrices of a transformer of 124 M: shares and padding are those of docs/data_parallel.md") {
+  auto const check = [](int team, double share, double wire) {
+    ds::parameters<float> list;  // fake memory
+    std::uintptr_t at = 1 << 20;
+    auto const add = [&](std::int64_t rows, std::int64_t columns, int group = 0) {
+      list.add("w" + std::to_string(list.views().size()), reinterpret_cast<float*>(at),
+               reinterpret_cast<float*>(at + (std::uintptr_t{1} << 35)), ds::shape{rows, columns}, ds::group{group});
+      at += std::uintptr_t{1} << 36;
+    };
+    add(50257, 768, 1);  // the embedding
+    for (int layer = 0; layer < 12; ++layer)
+      add(768, 1), add(3 * 768, 768), add(768, 768), add(768, 1), add(4 * 768, 768), add(768, 4 * 768);
+    add(768, 1);
+    auto const cut = parted(list, team, 1 << 30, ds::group{0});
+    CHECK(cut.largest_share() * team == doctest::Approx(share).epsilon(0.004));
+    CHECK(double(team) * double(cut.all.part) / double(cut.where.arena) == doctest::Approx(wire).epsilon(0.004));
+  };
+  check(8, 1, 1), check(16, 1.11, 1), check(64, 1.78, 1.22);
+}
+
 TEST_CASE("matrices belong to one rank each, by cost, and parts of a bucket do not overlap") {
   std::mt19937 random(3);
   auto const below = [&](int n) { return std::int64_t(random() % unsigned(n)); };
@@ -209,14 +256,7 @@ TEST_CASE("matrices belong to one rank each, by cost, and parts of a bucket do n
                reinterpret_cast<float*>(at + (std::uintptr_t{1} << 35)), ds::shape{rows, columns});
     }
     int const team = 1 + int(below(9));
-    ds::comm::threads world{team, std::chrono::seconds(60)};
-    auto comm = world.rank(0);
-    ds::matrices const policy{ds::muon{}};
-    ds::sharded const parallel{comm, ds::overlap{.bucket_bytes = 1 << below(28)}};
-    using traits = ds::detail::optimizer_traits<float, float, ds::adamw, ds::matrices<ds::muon>,
-                                                std::remove_const_t<decltype(parallel)>>;
-    auto const where = traits::layout_of(list, policy, parallel);
-    auto const all = ds::detail::partition_of<traits::plan>(where, parallel);
+    auto const [where, all] = parted(list, team, 1 << below(28));
     INFO("trial ", trial, ", ranks ", team);
 
     std::vector<double> load(std::size_t(team), 0);
