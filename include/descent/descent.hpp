@@ -103,6 +103,7 @@
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/schedules/wsd.hpp>
+#include <descent/training/diloco.hpp>
 #include <descent/training/large_batch.hpp>
 #include <descent/training/loss_scaler.hpp>
 #include <descent/transforms/chain.hpp>

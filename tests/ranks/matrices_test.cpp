@@ -178,7 +178,7 @@ TEST_CASE("explain() and memory() say who owns what") {
   with_ranks(2, [&](auto& comm) {
     model<float> m(0, {5, 12, 4099, 77, 3, 143});
     auto const params = m.list();
-    // snippet: sharded matrices
+    // snippet: sharded
     descent::optimizer opt{params, descent::adamw{.lr = 1e-3}, descent::matrices{descent::muon{.lr = 0.02}},
                            descent::sharded{comm}};
     opt.step();

@@ -173,8 +173,9 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
     std::size_t const t = std::size_t(p.id.tensor);
     if constexpr (plan::slots > 0)
       for (std::size_t i = 0; i < plan::slots; ++i)
-        if (p.id.name == of_.core_.where.names[t] + ".state." + slot_in_piece<Rule>(i))
-          return of_.used_[i] && !of_.core_.where.tensors[t].matrix;
+        if (p.id.name == of_.core_.where.names[t] + ".state." + slot_in_piece<Rule>(i) &&
+            (!of_.used_[i] || of_.core_.where.tensors[t].matrix))
+          return false;
     return of_.core_.where.tensors[t].count > 0;
   }
   run_piece in_file(piece const& p) const {
