@@ -3,9 +3,9 @@
 //
 // Exercise 20: the best rate for a valley.
 //
-// Gradient descent on a quadratic multiplies the error along each axis by 1 - lr h, where h is the curvature of the axis.
-// All curvatures lie between `smallest` and `largest`, both above 0. Return the constant rate at which the slowest axis
-// is fastest, and the factor by which its error shrinks in a step.
+// Gradient descent on a quadratic multiplies the error along each axis by 1 - lr h, h being the axis's curvature. All
+// curvatures lie between `smallest` and `largest`, both above 0. Return the constant rate at which the slowest axis is
+// fastest, and the factor by which its error shrinks in a step.
 //
 //     lr = 2 / (h_min + h_max)     factor = (k - 1) / (k + 1),  k = h_max / h_min, the condition number
 //
