@@ -3,8 +3,8 @@
 //
 // Exercise 25: a rate that nobody sets.
 //
-// Distance over gradients (DoG): the rate is the largest distance from the start so far, divided by the root of the sum of
-// all squared gradients so far. Write the step of one number. r begins as r_eps, so that the first step is not 0.
+// Distance over gradients (DoG): the rate is the largest distance from the start so far, divided by the root of the sum
+// of all squared gradients so far. Write the step of one number. r begins as r_eps, so that the first step is not 0.
 //
 //     r <- max(r, |p - p0|)     s <- s + g^2     p <- p - r / sqrt(s) g
 //
