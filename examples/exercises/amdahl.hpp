@@ -3,8 +3,8 @@
 //
 // Exercise 19: how much faster a step is.
 //
-// The parts of a step take `seconds`, and part i becomes `faster[i]` times as fast, at least 1. Return by what factor the
-// whole step becomes faster.
+// The parts of a step take `seconds`, and part i becomes `faster[i]` times as fast, at least 1. Return by what factor
+// the whole step becomes faster.
 //
 //     sum of seconds_i / sum of (seconds_i / faster_i)
 //
