@@ -5,6 +5,7 @@
 //
 // usage: bits [number...]
 #include "experiment.hpp"
+#include "format_claims.hpp"
 #include "number_format.hpp"
 
 #include <descent/core/precision.hpp>
@@ -30,18 +31,6 @@ void show(double x) {
     else std::printf("%-9s %-34s %-13.9g %-13.9g %-13.9g %.1e\n", name, f.fields(y).c_str(), y, y == 0 ? 0 : inner,
                      f.round(outer), std::fabs((y - x) / x));
   });
-}
-
-/// Rounds all numbers of the format, the midpoints between them, and the floats beside both; `convert` gives the bits.
-void compare(char const* name, floating f, auto const& convert) {
-  unsigned code = 0;
-  for (double y = 0; y <= f.largest(); y += f.spacing(y), ++code) {
-    claim(f.code(y) == code, std::string(name) + ": codes are in order");
-    for (double x : {y, y + f.spacing(y) / 2})
-      for (float near : {float(x), std::nextafter(float(x), 0.f), std::nextafter(float(x), INFINITY)})
-        for (float z : {near, -near})
-          claim(f.code(f.round(z)) == convert(z), std::string(name) + " rounds " + short_number(z) + " alike");
-  }
 }
 
 int main(int argc, char** argv) {
