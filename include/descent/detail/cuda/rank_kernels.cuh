@@ -108,7 +108,7 @@ __global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan>
       for (std::size_t b = 0; b < owned_count<Plan>; ++b)
         if (void const* const given = given_at(v, tensor, b)) add(given, 0, owned.buffer[b].size);
         else
-          add(has_owned<Typed>(b) && !(t.matrix && b < Plan::slots) ? owned.buffer[b].at : nullptr, t.arena,
+          add(has_owned<Typed>(b) && !(t.matrix && is_slot<Plan>(b)) ? owned.buffer[b].at : nullptr, t.arena,
               owned.buffer[b].size);
     }
   });

@@ -103,7 +103,7 @@ template <class Plan> struct cuda_storage {
       auto const all = owned(0);
       for (std::size_t b = 0; b < all.size(); ++b)
         if (all[b].at) {
-          std::int64_t const n = Plan::has_matrices && b < Plan::slots ? rule_elements_ : std::int64_t(arena_);
+          std::int64_t const n = Plan::has_matrices && is_slot<Plan>(b) ? rule_elements_ : std::int64_t(arena_);
           ranks_.broadcast(all[b].at, n * all[b].size, root);
         }
       if constexpr (has_memory<rule>) ranks_.broadcast(memories().data(), std::int64_t(memories().size_bytes()), root);

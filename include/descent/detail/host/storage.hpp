@@ -93,7 +93,7 @@ template <class Plan, class System> class host_storage {
     } else {
       auto const all = owned(0);
       for (std::size_t b = 0; b < all.size(); ++b)
-        f(all[b], b < Plan::slots ? rule_elements<Plan>(where_) : where_.own.size);
+        f(all[b], is_slot<Plan>(b) ? rule_elements<Plan>(where_) : where_.own.size);
     }
   }
   owned_buffer updates_of(std::size_t tensor) const {
@@ -277,7 +277,7 @@ template <class Plan, class System> class host_storage {
         auto const owned = e->owned_of(e->index_of(t));
         with_types<Plan>(t.types, [&]<class Typed>() {
           for (std::size_t b = 0; b < owned.size(); ++b)
-            add(has_owned<Typed>(b) && !(t.matrix && b < Plan::slots) ? owned[b].at : nullptr, owned[b].size);
+            add(has_owned<Typed>(b) && !(t.matrix && is_slot<Plan>(b)) ? owned[b].at : nullptr, owned[b].size);
         });
       }
     }

@@ -232,7 +232,7 @@ template <class Plan, class Engine> class state_views {
     if constexpr (Plan::shards) {
       auto const [begin, size] = core_.where.own.parts[t];
       arena_offset const& place =
-          number < Plan::slots ? rule_offset<Plan>(core_.where, t) : core_.where.own.arena_offsets[t];
+          is_slot<Plan>(number) ? rule_offset<Plan>(core_.where, t) : core_.where.own.arena_offsets[t];
       return view_of(static_cast<T const*>(buffer) + place(x.arena + begin), size);
     } else {
       return view_of(static_cast<T const*>(buffer) + x.arena, x.count);

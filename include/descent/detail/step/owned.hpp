@@ -24,6 +24,12 @@ struct owned_buffer {
   std::int64_t size;  // of an element
 };
 
+/// Whether a buffer is a member of the rule's state.
+template <class Plan> DESCENT_HD constexpr bool is_slot([[maybe_unused]] std::size_t buffer) {
+  if constexpr (Plan::slots == 0) return false;  // nvcc warns of a comparison with 0
+  else return buffer < Plan::slots;
+}
+
 /// The elements for which the optimizer's rule has state, and where those of a tensor begin if ranks share the state.
 template <class Plan, class Layout> std::int64_t rule_elements(Layout const& where) {
   if constexpr (!Plan::shards) return where.rule_arena;
