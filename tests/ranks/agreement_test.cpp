@@ -177,7 +177,8 @@ TEST_CASE("trap 30: hyperparameters that differ: of policies") {
   check("average: start 5000", 5000, 6000, [](double x) { return ds::ema{.start = int(x)}; });
   check("average: start 2000000 every 7", 7, 8, [](double x) { return ds::swa{.start = 2000000, .every = int(x)}; });
   check("lookahead: k 7", 7, 9, [](double x) { return ds::lookahead{.k = int(x)}; });
-  check("outer: every 30 lr 0.7", 0.5, 0.25, [](double x) { return ds::outer{.momentum = x}; });
+  check("outer: every 7", 7, 9, [](double x) { return ds::outer{.every = int(x)}; });
+  check("policies, update 1:", 0.5, 0.25, [](double x) { return ds::outer{.momentum = x}; });
   check("policies, update 1:", 1, 2, [](double x) { return ds::gradient_noise{.seed = unsigned(x)}; });
   check("policies, update 2:", 0.5, 0.55, [](double x) { return ds::gradient_noise{.gamma = x}; });
   check("loss scale 4 (rank 0, 2); loss scale 8 (rank 1)", 4, 8,

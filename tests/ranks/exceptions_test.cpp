@@ -142,7 +142,7 @@ template <class Policy> void every_allocation_fails(Policy const& policy) {
       all = k;
       INFO(names[in], ": ", k - 1, " allocations, ", late, " told late");
       if (in == constructor) CHECK(k > 50);
-      int const may_try_again[phases] = {16, 0, 2, 1};
+      int const may_try_again[phases] = {20, 0, 2, 1};
       CHECK(late <= (keeps_comm ? may_try_again[in] : 0));
       CHECK(k < 2000);
     }
