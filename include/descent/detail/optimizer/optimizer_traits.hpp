@@ -234,7 +234,9 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
   template <class Layout, class Matrices> static void find_costs(Layout& where, Matrices const& policy) {
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
       std::int64_t const columns = where.columns[t];
-      where.costs.push_back(where.tensors[t].matrix ? policy.cost({where.tensors[t].count / columns, columns}) : 0);
+      double const cost = where.tensors[t].matrix ? policy.cost({where.tensors[t].count / columns, columns}) : 0;
+      require(is_finite(cost) && cost >= 0, "matrices", "the rule's cost(shape)", "finite and at least 0", cost);
+      where.costs.push_back(cost);
     }
   }
   static backend backend_in([[maybe_unused]] policy_set<Ps...> const& set) {
