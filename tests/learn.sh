@@ -2,7 +2,7 @@
 # usage: learn.sh                  lists the exercises, and which of them are solved
 #        learn.sh NAME [FILE]      checks one exercise, in examples/exercises/NAME.hpp or in FILE
 #        learn.sh --check [NAME]   for the library's tests: solutions, files as they are given and known wrong answers,
-#                                  of these only each EVERY-th if EVERY is set
+#                                  of these only each EVERY-th of all if EVERY is set
 # An exercise is solved if its hidden test, learn/exercises/NAME_test.cpp, compiles with the file and ends with 0.
 # learn/wrong.txt has wrong answers and a part of the sentence that each must get.
 tests=$(cd "$(dirname "$0")" && pwd) && root=$(dirname "$tests") || exit 1
@@ -45,7 +45,8 @@ check() {
   if sentence=$(verdict "$work" "$1" "$solution"); then :; else fail "the solution is refused: $sentence"; fi
   grep "^$1: " "$learn/wrong.txt" > "$work/wrong" || fail "has no line in learn/wrong.txt"
   grep -q "^$1: given => " "$work/wrong" || fail "learn/wrong.txt does not say what the file as given gets"
-  awk -v every="${EVERY:-1}" '/: given => / || NR % every == 0' "$work/wrong" > "$work/some"
+  awk -v every="${EVERY:-1}" -v name="$1: " 'index($0, name) == 1 && (/: given => / || NR % every == 0)' "$learn/wrong.txt" \
+    > "$work/some"
   while IFS= read -r line; do
     line=${line#*: } checked=$((checked + 1))
     want=${line##* => } expression=${line% => *}
