@@ -275,8 +275,7 @@ template <class Plan> struct cuda_storage {
     view.memories = memories_;
     view.partial = partial_;
     if constexpr (Plan::parallel) ranks_.show_in(view);
-    if constexpr (Plan::has_outer) view.extra.buffers = {remainder_, average_, slow_, 0, outer_};
-    else if constexpr (Plan::has_extras) view.extra.buffers = {remainder_, average_, slow_, 0};
+    if constexpr (Plan::has_extras) view.extra.buffers = {remainder_, average_, slow_, outer_, 0};
     if constexpr (Plan::has_step_terms) view.extra.step_terms = step_terms_;
     if constexpr (Plan::selects_rows) {
       rows.start(device, source, stream);

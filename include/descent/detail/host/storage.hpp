@@ -197,7 +197,7 @@ template <class Plan, class System> class host_storage {
       at(remainder_, x.extra.remainder);
       at(average_, x.extra.average);
       at(slow_, x.extra.slow);
-      if constexpr (Plan::has_outer) at(outer_, x.extra.outer);
+      at(outer_, x.extra.outer);
       x.extra.arena = t.arena + from;
     }
     if constexpr (Plan::shards) first = rule_offset<Plan>(where_, index_of(t))(t.arena + from);

@@ -6,7 +6,6 @@
 #include <descent/detail/step/plan.hpp>
 
 #include <cstdint>
-#include <type_traits>
 
 // g++ warns of each array whose bound is an int.
 #pragma GCC diagnostic push
@@ -15,29 +14,18 @@
 /// Where a packet's data is.
 namespace descent::detail {
 
-/// Buffers of one tensor that only some policies need. Without [[no_unique_address]], with which device code of nvcc
-/// 13.0 has another layout than the host's.
-template <class Plan, bool = Plan::has_extras, bool = Plan::has_outer> struct extra_buffers {};
-template <class Plan> struct extra_buffers<Plan, true, false> {
+/// Buffers of one tensor that only some policies need.
+template <class Plan, bool = Plan::has_extras> struct extra_buffers {};
+template <class Plan> struct extra_buffers<Plan, true> {
   std::uint16_t* remainder;
   typename Plan::real* average;
   typename Plan::slow* slow;
+  typename Plan::real* outer;
   std::int64_t arena;  // number of the first element among all
 
   /// The buffers of a tensor that starts at `at` in them; its first element is number `first` among all.
   template <class Typed> DESCENT_HD extra_buffers<Typed> from(std::int64_t at, std::int64_t first) const {
-    return {remainder + at, average + at, slow + at, arena + first};
-  }
-};
-template <class Plan> struct extra_buffers<Plan, true, true> {
-  std::uint16_t* remainder;
-  typename Plan::real* average;
-  typename Plan::slow* slow;
-  std::int64_t arena;
-  typename Plan::real* outer;
-
-  template <class Typed> DESCENT_HD extra_buffers<Typed> from(std::int64_t at, std::int64_t first) const {
-    return {remainder + at, average + at, slow + at, arena + first, outer + at};
+    return {remainder + at, average + at, slow + at, outer + at, arena + first};
   }
 };
 

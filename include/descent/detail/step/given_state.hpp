@@ -139,8 +139,7 @@ template <class Plan> DESCENT_HD void use_given(buffers<Plan>& x, void* const* a
     if (at[index::remainder]) x.extra.remainder = static_cast<std::uint16_t*>(at[index::remainder]);
     if (at[index::average]) x.extra.average = static_cast<typename Plan::real*>(at[index::average]);
     if (at[index::slow]) x.extra.slow = static_cast<typename Plan::slow*>(at[index::slow]);
-    if constexpr (Plan::has_outer)
-      if (at[index::outer]) x.extra.outer = static_cast<typename Plan::real*>(at[index::outer]);
+    if (at[index::outer]) x.extra.outer = static_cast<typename Plan::real*>(at[index::outer]);
   }
 }
 

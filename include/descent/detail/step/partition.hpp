@@ -102,9 +102,6 @@ struct partition {
     auto const ends_before = [&](chunk_run const& s) { return s.first_chunk + s.chunks <= chunk; };
     return std::size_t(std::partition_point(shares.begin(), shares.end(), ends_before) - shares.begin());
   }
-  template <class Layout> bucket const& holder(Layout const& where, std::int64_t chunk) const {
-    return buckets[bucket_of[std::size_t(where.tensor_of_chunk[std::size_t(chunk)])]];
-  }
   /// The place of a tensor's elements in a rank's part of the bucket; in the whole bucket.
   template <class Layout> arena_offset in_part(Layout const& where, std::size_t tensor, std::size_t rank) const {
     if (owners[tensor].rank >= 0) return {where.tensors[tensor].arena, owners[tensor].place};
