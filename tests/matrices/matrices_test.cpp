@@ -182,7 +182,9 @@ TEST_CASE("coefficients of each iteration: each set is its polynomials, and how 
     auto const near = [&](std::size_t i, double s) { CHECK(x.value[0][i] == doctest::Approx(-ends(s / norm))); };
     near(1, 0.8), near(7, 0.48), near(8, 0.36);
   }
-  ds::muon wrong;
+  ds::muon wrong, huge;
+  huge.coefficients.of[9][2] = 1e300;
+  CHECK(test::message([&] { huge.check(); }) == "muon: coefficients must be finite in float, is 1e+300");
   for (int count : {-1, 0, 11}) {
     wrong.coefficients.count = count;
     CHECK(test::message([&] { wrong.check(); }) ==

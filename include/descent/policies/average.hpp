@@ -84,7 +84,7 @@ struct lookahead {
 /// at 0.
 struct outer {
   int every = 30;         ///< K, updates between two outer steps
-  double lr = 0.7;        ///< outer learning rate, above 0
+  double lr = 0.7;        ///< outer learning rate, above 0 in float
   double momentum = 0.9;  ///< mu, in [0, 1)
 
   using policy_kind = kind::lookahead;
@@ -94,7 +94,7 @@ struct outer {
   DESCENT_HD double pull(std::int64_t t) const { return t % every == 0 ? lr : 0; }
   void check() const {
     detail::require(every >= 1, "outer", "every", "at least 1", every);
-    detail::require(lr > 0 && is_finite(lr), "outer", "lr", "finite and above 0", lr);
+    detail::require(float(lr) > 0 && is_finite(float(lr)), "outer", "lr", "finite and above 0 in float", lr);
     detail::require_fraction("outer", "momentum", momentum);
   }
 };

@@ -166,7 +166,7 @@ struct muon {
     detail::require(coefficients.count >= 1 && coefficients.count <= 10, "muon", "coefficients.count", "in [1, 10]",
                     coefficients.count);
     for (auto const& abc : coefficients.of)
-      for (double c : abc) detail::require_finite("muon", "coefficients", c);
+      for (double c : abc) detail::require(is_finite(float(c)), "muon", "coefficients", "finite in float", c);
   }
 };
 static_assert(matrix_rule<muon>);
