@@ -57,7 +57,7 @@ def cells(mark):
 
 
 names = ["124 M", "1.5 B", "7 B"]
-for mark, some, count in ("projection", every, 18), ("projection with muon", with_muon, 12):
+for mark, some, count in ("projection", every, 18), ("projection with muon", with_muon, 16):
     want = {(name, str(gpus), policy, f"{step:.0f}" if step >= 100 else f"{step:.1f}", f"{efficiency:.0f}", dominant)
             for k, name in enumerate(names) for gpus, policy, _, step, efficiency, dominant in some[16 * k:16 * k + 16]}
     projected = cells(mark)

@@ -138,6 +138,34 @@ TEST_CASE("after an outer step all ranks have the same values, and in between th
   }
 }
 
+TEST_CASE("diloco: settings out of range are refused; K may be 1, and a list empty") {
+  with_ranks(2, [&](auto& comm) {
+    model<double> m(0, sizes), none(0, {});
+    auto const refused = [&](ds::outer bad) {
+      return ranks::thrown<std::invalid_argument>(
+          [&] { ds::diloco{m.list(), bad, ds::replicated{comm, ds::ordered_sum{}}}; });
+    };
+    CHECK(refused({.every = 0}) == "outer: every must be at least 1, is 0");
+    CHECK(refused({.lr = 0}) == "outer: lr must be finite and above 0 in float, is 0");
+
+    ds::diloco global{m.list(), how, ds::replicated{comm, ds::ordered_sum{}}};
+    for (int steps : {-1, 3, std::numeric_limits<int>::max()})
+      CHECK(ranks::thrown([&] { global.set_steps(steps); }) ==
+            "diloco: steps must be at least 0 and below every, is " + std::to_string(steps));
+
+    ds::diloco each{m.list(), ds::outer{.every = 1, .lr = outer_lr, .momentum = mu},
+                    ds::replicated{comm, ds::ordered_sum{}}};
+    ds::optimizer opt{m.list(), ds::sgd{.lr = lr}};
+    train(opt, each, m, comm.rank(), 0, 4);
+    CHECK(furthest(widened(m), by_hand(2, 1, 4)[std::size_t(comm.rank())]) < 1e-13);
+
+    ds::diloco empty{none.list(), how, ds::replicated{comm, ds::ordered_sum{}}};
+    ds::optimizer nothing{none.list(), ds::sgd{.lr = lr}};
+    train(nothing, empty, none, comm.rank(), 0, 4);
+    CHECK(empty.steps() == 1);
+  });
+}
+
 TEST_CASE("diloco of one rank is the policy outer") {
   with_ranks(1, [&](auto& comm) {
     model<double> m(0, sizes), n(0, sizes);
