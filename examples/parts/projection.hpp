@@ -55,8 +55,8 @@ struct model {
   double peak = 989e12, utilization = 0.4;
   double memory = 3.35e12, memory_share = 0.9, bytes_of_step = 28;
   int buckets = 1;  // sent during the backward pass; 1: after it
-  // A rule of matrices: operations of a step, of all matrices and of the dearest one, and the elements of the largest.
-  double products = 0, dearest = 0, largest = 0;
+  // A rule of matrices: operations of a step, of all matrices and of the most expensive one, and the elements of the largest.
+  double products = 0, costliest = 0, largest = 0;
 
   double payload() const { return 2 * parameters; }
   /// Sharded, no matrix is divided, and the parts of all ranks are padded to the largest.
@@ -64,14 +64,14 @@ struct model {
   double forward() const { return 2 * parameters * tokens / (peak * utilization); }
   double backward() const { return 2 * forward(); }
   double update() const { return parameters * bytes_of_step / (memory * memory_share); }
-  /// The products of the rank that has most: its share of n is the mean or, with few matrices, the dearest one.
-  double multiply(int n) const { return std::max(products / n, dearest) / (peak * utilization); }
+  /// The products of the rank that has most: its share of n is the mean or, with few matrices, the most expensive one.
+  double multiply(int n) const { return std::max(products / n, costliest) / (peak * utilization); }
 
   /// Muon's five iterations take 10 n^2 (2 m + n) operations for a matrix of n <= m.
   void add_matrix(double rows, double columns) {
     double const n = std::min(rows, columns), m = std::max(rows, columns), operations = 10 * n * n * (2 * m + n);
     products += operations;
-    dearest = std::max(dearest, operations);
+    costliest = std::max(costliest, operations);
     largest = std::max(largest, n * m);
   }
 };

@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -223,8 +224,9 @@ TEST_CASE("ranks that differ in a rule of matrices are told, before anything cha
   });
 }
 
-TEST_CASE("the matrices of a transformer of 124 M: shares and padding are those of docs/data_parallel.md") {
-  auto const check = [](int team, double share, double wire) {
+TEST_CASE("the matrices of three transformers: shares and padding are those of docs/data_parallel.md") {
+  struct model_size { std::int64_t layers, width, inner, inner_matrices, vocabulary; };
+  auto const check = [](model_size const& of, int team, double share, double wire, double in_buckets) {
     ds::parameters<float> list;  // fake memory
     std::uintptr_t at = 1 << 20;
     auto const add = [&](std::int64_t rows, std::int64_t columns, int group = 0) {
@@ -232,15 +234,25 @@ TEST_CASE("the matrices of a transformer of 124 M: shares and padding are those 
                reinterpret_cast<float*>(at + (std::uintptr_t{1} << 35)), ds::shape{rows, columns}, ds::group{group});
       at += std::uintptr_t{1} << 36;
     };
-    add(50257, 768, 1);  // the embedding
-    for (int layer = 0; layer < 12; ++layer)
-      add(768, 1), add(3 * 768, 768), add(768, 768), add(768, 1), add(4 * 768, 768), add(768, 4 * 768);
-    add(768, 1);
-    auto const cut = parted(list, team, 1 << 30, ds::group{0});
-    CHECK(cut.largest_share() * team == doctest::Approx(share).epsilon(0.004));
-    CHECK(double(team) * double(cut.all.part) / double(cut.where.arena) == doctest::Approx(wire).epsilon(0.004));
+    add(of.vocabulary, of.width, 1);
+    for (std::int64_t layer = 0; layer < of.layers; ++layer) {
+      add(of.width, 1), add(3 * of.width, of.width), add(of.width, of.width), add(of.width, 1);
+      for (std::int64_t i = 1; i < of.inner_matrices; ++i) add(of.inner, of.width);
+      add(of.width, of.inner);
+    }
+    add(of.width, 1);
+    INFO(of.width, " wide, ", team, " ranks");
+    auto const bytes = [&](parts const& cut) { return double(team) * double(cut.all.part) / double(cut.where.arena); };
+    auto const whole = parted(list, team, std::int64_t{1} << 40, ds::group{0});
+    CHECK(std::abs(whole.largest_share() * team - share) < 0.006);
+    CHECK(std::abs(bytes(whole) - wire) < 0.006);
+    CHECK(std::abs(bytes(parted(list, team, 25 << 20, ds::group{0})) - in_buckets) < 0.006);
   };
-  check(8, 1, 1), check(16, 1.11, 1), check(64, 1.78, 1.22);
+  model_size const small_one{12, 768, 3072, 2, 50257}, medium{48, 1600, 6400, 2, 50257},
+      large_one{32, 4096, 11008, 3, 32000};
+  check(small_one, 8, 1, 1, 1.10), check(small_one, 16, 1.11, 1, 1.12), check(small_one, 64, 1.78, 1.22, 1.22);
+  check(medium, 8, 1, 1, 1.13), check(medium, 64, 1.11, 1.05, 1.26);
+  check(large_one, 8, 1, 1, 1.16), check(large_one, 64, 1.06, 1.04, 1.46), check(large_one, 128, 1.22, 1.20, 1.95);
 }
 
 TEST_CASE("matrices belong to one rank each, by cost, and parts of a bucket do not overlap") {

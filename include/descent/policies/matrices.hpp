@@ -92,8 +92,8 @@ struct rule_for_matrices<R> { using type = typename R::for_matrices; };
 /// enqueues all of it, even if the device then finds that the step is skipped: the products are then wasted.
 ///
 /// With replicated, every rank has all matrices' states and computes all products. With sharded, each matrix belongs to
-/// one rank, which has its state and computes its products; vectors are divided as usual. The dearest matrices are
-/// assigned first, each to the rank that has the least to do. Parts of the wire are as large as the largest part, so
+/// one rank, which has its state and computes its products; vectors are divided as usual. The most expensive matrices
+/// are assigned first, each to the rank with the least work. Parts of the wire are as large as the largest part, so
 /// the bytes grow if one rank's matrices are larger than the mean; explain() says by how much.
 template <class Rule> struct matrices {
   using policy_kind = kind::matrices;

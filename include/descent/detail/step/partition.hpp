@@ -67,7 +67,7 @@ struct matrix_owner {
   std::int64_t place = 0;
 };
 
-/// Assigns the matrices of the tensors [begin, end), the dearest first, each to the rank that has the least to do so
+/// Assigns the matrices of the tensors [begin, end), the most expensive first, each to the rank with the least work so
 /// far (Graham 1969). Adds to `load` and returns the elements of each rank.
 template <class Layout>
 std::vector<std::int64_t> assign_matrices(Layout const& where, std::size_t begin, std::size_t end,
