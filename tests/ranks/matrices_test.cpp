@@ -111,7 +111,7 @@ parts parted(ds::parameters<float> const& list, int team, std::int64_t bucket_by
 
 using soap_optimizer =
     decltype(ds::optimizer{std::declval<model<float>&>().list(), ds::adamw{}, ds::matrices{ds::soap{}}, ds::ema{},
-                           ds::sharded{std::declval<ds::comm::threads::member&>()}});
+                           ds::sharded{std::declval<ds::comm::threads::member&>(), ds::overlap{}}});
 
 }  // namespace
 
@@ -140,10 +140,11 @@ TEST_CASE("trap 51: sharded matrices: a rank has the state of what it owns, and 
     with_ranks(team, [&](auto& comm) {
       model<float> m(7, small);
       soap_optimizer opt{m.list(), ds::adamw{.lr = 0.01}, ds::matrices{ds::soap{.lr = 0.01, .every = 2}},
-                         ds::ema{.decay = 0.5}, ds::sharded{comm}};
+                         ds::ema{.decay = 0.5}, ds::sharded{comm, ds::overlap{.bucket_bytes = 1000}}};
       if (load) ds::load_file(path, opt);
       for (int t = first; t < last; ++t) {
         m.set(t, 0, 1);
+        for (std::size_t k = 0; k < small.size(); ++k) opt.ready(k);
         opt.step();
       }
       then(opt, m, comm);
