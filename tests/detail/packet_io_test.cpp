@@ -100,6 +100,7 @@ template <class Value, class Gradient, class... Ps> struct packets {
   std::uint16_t remainder[16] = {};
   real average[16] = {};
   typename plan_type::slow slow[16] = {};
+  real outer[16] = {};
   step_terms_of<plan_type> step{};
 
   packets() {
@@ -112,7 +113,7 @@ template <class Value, class Gradient, class... Ps> struct packets {
     buffers<plan_type> b{value, gradient, nullptr, {seen}, {}};
     if constexpr (plan_type::has_master) b.master = master;
     else b.master = value;
-    if constexpr (plan_type::has_extras) b.extra = {remainder, average, slow, 64};
+    if constexpr (plan_type::has_extras) b.extra = {remainder, average, slow, outer, 64};
     return b;
   }
   void start() { start_packet<plan_type, real>(x(), 8, {8, true}, {}); }
