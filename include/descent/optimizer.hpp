@@ -8,13 +8,13 @@
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/report_of.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 #include <descent/parameters.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/report.hpp>
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -65,8 +65,8 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
     // On the host, check_schedules() below checks all terms. On a device, only terms without schedules can be checked.
     if constexpr (!detail::checks_schedules<engine, entry> && !detail::follows_steps<typename plan::policies>)
       detail::check_terms<plan>(core_.where, core_.groups, policies_, 1);
-    core_.engine =
-        std::make_unique<engine>(core_.where, core_.groups, policies_, used_, optimizer_traits::backend_in(policies_));
+    core_.engine = detail::sole_pointer<engine>(
+        new engine(core_.where, core_.groups, policies_, used_, optimizer_traits::backend_in(policies_)));
     core_.engine->await_start();
     core_.check_schedules(0);
   }
@@ -250,7 +250,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   memory_report memory() const { return detail::owned<plan>(core_.where, used_, policies_); }
   static memory_report memory(parameters<Value, Gradient> const& params, Rule const& rule, Ps const&... policies) {
     auto const set = optimizer_traits::set(policies...);
-    auto const used = detail::used_slots<plan>({entry{rule}}, set);
+    auto const used = detail::used_slots<plan>(detail::plain_vector<entry>(1, {rule}), set);
     return detail::owned<plan>(optimizer_traits::layout_of(params, policies...), used, set);
   }
 
@@ -272,11 +272,11 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
       : optimizer_base(where, old.core_.groups[0].rule), accepted_(core_.groups), policies_(old.policies_),
         used_(old.used_), round_(old.round_) {
     auto const& groups = old.core_.groups;
-    std::copy_n(groups.begin(), std::min(core_.groups.size(), groups.size()), core_.groups.begin());
+    std::copy_n(groups.data(), std::min(core_.groups.size(), groups.size()), core_.groups.data());
     accepted_ = core_.groups;
     optimizer_traits::check(policies_, core_.where.groups);
-    core_.engine =
-        std::make_unique<engine>(core_.where, core_.groups, policies_, used_, optimizer_traits::backend_in(policies_));
+    core_.engine = detail::sole_pointer<engine>(
+        new engine(core_.where, core_.groups, policies_, used_, optimizer_traits::backend_in(policies_)));
   }
 
   void run(step_call const& call) {
@@ -338,7 +338,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
     if (core_.alive().set_groups(core_.groups)) accepted_ = core_.groups;
   }
 
-  detail::self_movable<std::vector<entry>> accepted_;
+  detail::self_movable<detail::plain_vector<entry>> accepted_;
   typename plan::policies policies_;
   std::array<bool, plan::slots> used_;
   std::int64_t round_ = -1;  // the round of the shared loss scale at the last step

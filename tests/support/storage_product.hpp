@@ -13,10 +13,13 @@
 #include "ulp.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 /// One rule in combinations of storage types, value x gradient x state x (no master or one), with the function that
@@ -59,53 +62,63 @@ void update_packets(void* value, void const* gradient, void* exact, void* const*
     descent::detail::update_packet<Plan, real>(x, i, {n - i < 8 ? n - i : 8, n - i >= 8}, real(1), unit.terms);
 }
 
-template <class Rule, class Value, class Gradient, class State, class... Master>
-combination<Rule> combine() {
-  using plan = descent::detail::plan<Value, Gradient, Rule, descent::states<State>, descent::master<Master>...>;
-  return {format_of<Value>, format_of<Gradient>, format_of<typename plan::master_or_value>,
-          format_of<State>,    plan::has_master,    std::is_same_v<typename plan::real, float>,
-          update_packets<plan>};
-}
-
-/// f<T>() for every storage type T.
-template <class F> void each_type(F f) {
-  f.template operator()<double>();
-  f.template operator()<float>();
-  f.template operator()<descent::half>();
-  f.template operator()<descent::bfloat16>();
-}
-
-template <class... Ts> inline constexpr bool any_double = (std::is_same_v<Ts, double> || ...);
-template <class T>
-inline constexpr int number_of = std::is_same_v<T, double>          ? 0
-                                 : std::is_same_v<T, float>         ? 1
-                                 : std::is_same_v<T, descent::half> ? 2
-                                                                    : 3;
+/// The storage types, which the numbers below stand for.
+using storage_types = std::tuple<double, float, descent::half, descent::bfloat16>;
 
 /// The finite field of four elements, for choosing combinations in which any two types meet.
 constexpr int twice(int x) { return x == 0 ? 0 : x % 3 + 1; }
 
+struct chosen_types { int value, gradient, state, master; };  // -1: no master
+
 /// Every combination without a master and every one without a double. Of those with a double and a master, only enough
-/// that any three of the four choices meet, to limit compile time; there the arithmetic is the oracle's. For a rule
-/// that is not tested in every storage, enough that any two meet, with and without a master.
+/// that any three of the four choices meet, to limit compile time; there the arithmetic is the oracle's. If `every` is
+/// false, enough that any two meet, with and without a master.
+template <bool Every> constexpr auto chosen_combinations() {
+  constexpr auto all = [](auto f) {
+    for (int v = 0; v < 4; ++v)
+      for (int g = 0; g < 4; ++g)
+        for (int s = 0; s < 4; ++s) {
+          bool const meet = s == (v ^ g);
+          if (Every || meet) f(chosen_types{v, g, s, -1});
+          for (int m = 0; m < 4; ++m) {
+            bool const thorough = (v && g && s && m) || (v + g + s + m) % 4 == 0;
+            if (Every ? thorough : meet && m == (v ^ twice(g))) f(chosen_types{v, g, s, m});
+          }
+        }
+  };
+  constexpr std::size_t count = [all] {
+    std::size_t n = 0;
+    all([&](chosen_types) { ++n; });
+    return n;
+  }();
+  std::array<chosen_types, count> chosen{};
+  std::size_t n = 0;
+  all([&](chosen_types c) { chosen[n++] = c; });
+  return chosen;
+}
+
+template <class Rule, int Value, int Gradient, int State, int Master> combination<Rule> combine() {
+  using value = std::tuple_element_t<Value, storage_types>;
+  using gradient = std::tuple_element_t<Gradient, storage_types>;
+  using state = std::tuple_element_t<State, storage_types>;
+  using plan = typename decltype([] {
+    if constexpr (Master < 0)
+      return std::type_identity<descent::detail::plan<value, gradient, Rule, descent::states<state>>>{};
+    else
+      return std::type_identity<descent::detail::plan<value, gradient, Rule, descent::states<state>,
+                                                      descent::master<std::tuple_element_t<Master, storage_types>>>>{};
+  }())::type;
+  return {format_of<value>,    format_of<gradient>, format_of<typename plan::master_or_value>,
+          format_of<state>,    plan::has_master,    std::is_same_v<typename plan::real, float>,
+          update_packets<plan>};
+}
+
 template <class Rule> std::vector<combination<Rule>> storage_product() {
-  std::vector<combination<Rule>> all;
-  each_type([&]<class Value>() {
-    each_type([&]<class Gradient>() {
-      each_type([&]<class State>() {
-        constexpr int v = number_of<Value>, g = number_of<Gradient>, s = number_of<State>;
-        constexpr bool meet = s == (v ^ g);
-        if constexpr (in_every_storage<Rule> || meet) all.push_back(combine<Rule, Value, Gradient, State>());
-        each_type([&]<class Master>() {
-          constexpr int m = number_of<Master>;
-          constexpr bool thorough = !any_double<Value, Gradient, State, Master> || (v + g + s + m) % 4 == 0;
-          if constexpr (in_every_storage<Rule> ? thorough : meet && m == (v ^ twice(g)))
-            all.push_back(combine<Rule, Value, Gradient, State, Master>());
-        });
-      });
-    });
-  });
-  return all;
+  static constexpr auto chosen = chosen_combinations<in_every_storage<Rule>>();
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::vector<combination<Rule>>{
+        combine<Rule, chosen[I].value, chosen[I].gradient, chosen[I].state, chosen[I].master>()...};
+  }(std::make_index_sequence<chosen.size()>());
 }
 
 /// The worst results of a run.

@@ -7,6 +7,7 @@
 #include <descent/detail/cuda/meetings.cuh>
 #include <descent/detail/cuda/storage.cuh>
 #include <descent/detail/matrix/stage.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <algorithm>
 #include <array>
@@ -29,7 +30,7 @@ template <class Plan> class cuda_engine {
   cuda_ranks<Plan> ranks;  // destroyed before the memory that its kernels read
   stage_of<Plan, cuda_matrices<Plan>> matrices;
 
-  cuda_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
+  cuda_engine(tensors const& where, plain_vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, cuda const& backend)
       : storage(ranks, policies, backend.stream) {
     refuse_capture("the constructor");
@@ -75,7 +76,7 @@ template <class Plan> class cuda_engine {
     run_elsewhere(storage.stream, s, passes_, f);
   }
 
-  void step([[maybe_unused]] std::vector<entry> const& groups, step_call const& call) {
+  void step([[maybe_unused]] plain_vector<entry> const& groups, step_call const& call) {
     device_scope const scope(storage.device);
     bool const complete = meets(groups, call);
     control_view<Plan> w = controls();
@@ -103,7 +104,7 @@ template <class Plan> class cuda_engine {
       if constexpr (Plan::has_matrices) matrices.step(storage.view, controls(), groups, call, storage.capturing());
     });
   }
-  void commit_matrices(std::vector<entry> const& groups) {
+  void commit_matrices(plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
     if (matrices.commit(storage.capturing()) && Plan::parallel) set_groups(groups);
   }
@@ -112,7 +113,7 @@ template <class Plan> class cuda_engine {
   std::vector<double> norm_partials() const { return storage.norm_partials(); }
 
   /// Runs a separate read-only pass, for norm_partials().
-  void measure_norm([[maybe_unused]] std::vector<entry> const& groups,
+  void measure_norm([[maybe_unused]] plain_vector<entry> const& groups,
                     [[maybe_unused]] char const* name = "gradient_norm()") {
     device_scope const scope(storage.device);
     step_call const measuring{1, false, true};
@@ -125,7 +126,7 @@ template <class Plan> class cuda_engine {
   }
   /// Sends the groups as kernel parameters: without a copy, and in order with the steps around it. Returns false if the
   /// stream is capturing, because the device does not have them yet.
-  bool set_groups(std::vector<entry> const& groups) {
+  bool set_groups(plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
     if constexpr (Plan::parallel) ranks.await_buckets();
     std::uint64_t const hash = Plan::parallel ? hash_of_groups<Plan>(groups, storage.policies) + matrices.hash() : 0;
@@ -138,8 +139,8 @@ template <class Plan> class cuda_engine {
   }
 
   /// Marks the gradient of a tensor as ready to be sent.
-  void ready(std::vector<entry> const& groups, std::size_t tensor) { ready(groups, tensor, storage.stream); }
-  void ready(std::vector<entry> const& groups, std::size_t tensor, cudaStream_t maker) {
+  void ready(plain_vector<entry> const& groups, std::size_t tensor) { ready(groups, tensor, storage.stream); }
+  void ready(plain_vector<entry> const& groups, std::size_t tensor, cudaStream_t maker) {
     device_scope const scope(storage.device);
     ranks.check();
     ranks.ready(storage.view, groups, tensor, maker, sends(), Plan::zeroes_own);
@@ -171,13 +172,13 @@ template <class Plan> class cuda_engine {
     using body = scaled_packets<callers, transform_body<F>>;
     enqueue(storage.view.chunk_count, body{callers_view(), storage.scale, {f}});
   }
-  void ascend(std::vector<entry> const& groups) {
+  void ascend(plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
     measure_norm(groups, "ascend()");
     launch(find_perturbation<Plan>, 1, total_threads, storage.stream, storage.norm_view(), controls(), storage.ascent);
     enqueue(storage.view.chunk_count, ascend_packets<Plan>{storage.view, storage.saved, storage.ascent});
   }
-  template <swap_target To> void swap_in(std::vector<entry> const&) {
+  template <swap_target To> void swap_in(plain_vector<entry> const&) {
     device_scope const scope(storage.device);
     storage.make_saved();
     using body = swap_in_packets<Plan, To>;
@@ -209,7 +210,7 @@ template <class Plan> class cuda_engine {
   }
   /// Copies from `old` the state of the rows that stay and the state that belongs to no element.
   void take(cuda_engine const& old, control_block const& control, row_changes<tensors> const& changes,
-            std::vector<entry> const& groups) {
+            plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
     storage.take(old.storage, changes);
     if constexpr (Plan::sums) set_groups(groups);  // the terms of the next sums depend on t
@@ -217,18 +218,18 @@ template <class Plan> class cuda_engine {
   }
 
   /// Throws std::invalid_argument on all ranks if they have diverged. Waits for the stream.
-  void agree(tensors const& where, std::vector<entry> const& groups) {
+  void agree(tensors const& where, plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
     ranks.check();
     ranks.await_buckets();
-    std::vector<memory_of<rule>> kept(has_memory<rule> ? memories().size() : 0);
+    plain_vector<memory_of<rule>> kept(has_memory<rule> ? memories().size() : 0);
     storage.read_back(kept.data(), memories().data(), kept.size());
-    ranks.agree(facts_now<Plan>(where, groups, read_control(), read_scale(), kept, storage.prints(),
-                                matrices.facts(where.names)));
+    ranks.agree(facts_now<Plan>(where, groups, read_control(), read_scale(), {kept.data(), kept.size()},
+                                storage.prints(), matrices.facts(where.names)));
   }
 
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`. Waits for the stream.
-  void broadcast(std::vector<entry>& groups, int root) {
+  void broadcast(plain_vector<entry>& groups, int root) {
     device_scope const scope(storage.device);
     if (meetings_.batches_wait()) throw std::logic_error("broadcast(): micro-batches wait for their step");
     ranks.check();
@@ -238,12 +239,12 @@ template <class Plan> class cuda_engine {
     storage.late().start(read_control());
   }
 
-  template <class T> void set_control(T control_block::* field, T const& x, std::vector<entry> const& groups) {
+  template <class T> void set_control(T control_block::* field, T const& x, plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
     launch(set_value<T>, 1, 1, storage.stream, &(storage.control->*field), x);
     if constexpr (Plan::sums) set_groups(groups);  // the terms of the next sums depend on t and rates
   }
-  void observe(float const* where, double metric, std::vector<entry> const& groups) {
+  void observe(float const* where, double metric, plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
     launch(observe_step<Plan>, 1, 1, storage.stream, storage.view, controls(), where, metric);
     if constexpr (Plan::sums) set_groups(groups);
@@ -326,7 +327,7 @@ template <class Plan> class cuda_engine {
   }
 
   /// Whether ranks meet in this call of step(). True with one rank.
-  bool meets([[maybe_unused]] std::vector<entry> const& groups, [[maybe_unused]] step_call const& call) {
+  bool meets([[maybe_unused]] plain_vector<entry> const& groups, [[maybe_unused]] step_call const& call) {
     if constexpr (Plan::parallel) {
       ranks.check();
       if constexpr (Plan::overlaps)

@@ -11,6 +11,7 @@
 #include <descent/detail/cuda/through_device.cuh>
 #include <descent/detail/ranks/ready_marks.hpp>
 #include <descent/detail/step/partition.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <algorithm>
 #include <array>
@@ -49,7 +50,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
 
  public:
   /// Waits for all ranks. Throws std::invalid_argument if they disagree about the training setup.
-  void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
+  void join(tensors const& where, plain_vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies const& policies, cudaStream_t const& stream) {
     auto const& team = get<kind::parallel>(policies);
     comm_ = team.comm;
@@ -75,7 +76,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   }
 
   /// Adds what it needs to the arena.
-  void add_to(device_arena& arena, tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
+  void add_to(device_arena& arena, tensors const& where, plain_vector<group_entry<typename Plan::rule>> const& groups,
               typename Plan::policies const& policies) {
     auto const room = meeting_memory_of<Plan>(all_, ranks_);
     // Zeroed, because padding that belongs to no element is summed, too. It is never read.

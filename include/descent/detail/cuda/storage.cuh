@@ -14,6 +14,7 @@
 #include <descent/detail/cuda/stream.hpp>
 #include <descent/detail/step/given_state.hpp>
 #include <descent/detail/step/owned.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <algorithm>
 #include <array>
@@ -93,7 +94,7 @@ template <class Plan> struct cuda_storage {
     copy_one(control, old.control);
   }
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`.
-  template <class Matrices> void broadcast(std::vector<entry>& groups, int root, Matrices& matrices) {
+  template <class Matrices> void broadcast(plain_vector<entry>& groups, int root, Matrices& matrices) {
     ranks_.meet("broadcast()", [&] {
       ranks_.broadcast_values(root);
       if constexpr (Plan::has_given)
@@ -193,7 +194,7 @@ template <class Plan> struct cuda_storage {
   static constexpr int sums_per_chunk = (Plan::measures ? Plan::norm_sums : 0) + int(Plan::sum_count);
 
   /// Adds what it needs to the arena.
-  void add_to(device_arena& arena, tensors const& where, std::vector<entry> const& groups,
+  void add_to(device_arena& arena, tensors const& where, plain_vector<entry> const& groups,
               std::array<bool, Plan::slots> const& used) {
     rule_chunks = Plan::shards ? where.own.rule_chunks : where.rule_chunks;
     own_chunks = Plan::shards ? std::ssize(where.own.chunks) : where.chunks();
@@ -228,7 +229,7 @@ template <class Plan> struct cuda_storage {
     arena.add_zeros(partial_, sums_per_chunk * chunks);
     if constexpr (Plan::sums) arena.add(view.sum_terms, Plan::sum_terms_per_tensor ? units : groups.size());
     if constexpr (has_memory<rule>) {
-      arena.add_copy(memories_, std::vector<memory_of<rule>>(units));
+      arena.add_copy(memories_, plain_vector<memory_of<rule>>(units));
       arena.add(next_memories_, units);
     }
     if constexpr (Plan::totals_per_tensor)

@@ -5,6 +5,7 @@
 #include <descent/detail/step/controller.hpp>
 #include <descent/detail/step/report_of.hpp>
 #include <descent/detail/step/row_moves.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 #include <descent/detail/util/summation_order.hpp>
 
 #include <algorithm>
@@ -52,7 +53,7 @@ template <class Plan> struct host_control {
   using entry = group_entry<rule>;
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
 
-  host_control(tensors const& of, std::vector<entry> const& groups, typename Plan::policies const& with)
+  host_control(tensors const& of, plain_vector<entry> const& groups, typename Plan::policies const& with)
       : where(of), policies(with), block(start_of<Plan>(policies)),
         partial(std::size_t(sums_per_chunk * where.chunks())),
         totals(Plan::totals_per_tensor ? std::size_t(Plan::norm_sums + Plan::sum_count) * where.tensors.size() : 0),
@@ -60,16 +61,16 @@ template <class Plan> struct host_control {
         sum_terms(!Plan::sums                  ? 0
                   : Plan::sum_terms_per_tensor ? where.tensors.size()
                                                : groups.size()),
-        memories(units.size()), next_memories(units.size()),
+        memories(units.size()), next_memories(units.size()), rules(groups.size()),
         factors(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1), row_clip(where),
         kept(block) {
-    for (entry const& g : groups) rules.push_back(g.rule);
+    for (std::size_t g = 0; g < groups.size(); ++g) rules[g] = groups[g].rule;
   }
 
   static constexpr int sums_per_chunk = (Plan::measures ? Plan::norm_sums : 0) + int(Plan::sum_count);
 
   /// The controller for these groups.
-  controller<Plan, one_thread> decider(std::vector<entry> const& groups) {
+  controller<Plan, one_thread> decider(plain_vector<entry> const& groups) {
     control_arrays<Plan> a{block, scale(), policies, where.tensors.data(), groups.data(), int(where.tensors.size()),
                            int(groups.size()), where.chunks(), where.rule_chunks > 0, partial.data(), totals.data(),
                            sums, factors.data(), units.data(), sum_terms.data(), &step_terms, &sum_step_terms,
@@ -90,13 +91,13 @@ template <class Plan> struct host_control {
 
   /// keep() saves the control block before a step. put_back() restores it and the memories if the step throws.
   void keep() { kept = block; }
-  void put_back(std::vector<entry> const& groups) {
+  void put_back(plain_vector<entry> const& groups) {
     if (block.step != kept.step) decider(groups).exchange_memories();
     block = kept;
   }
 
   /// Calls the user's functions that the next step will call and that need no gradient, and discards their results.
-  void rehearse(std::vector<entry> const& groups) const {
+  void rehearse(plain_vector<entry> const& groups) const {
     std::int64_t const t = block.step + 1;
     find_step_terms<Plan>(groups[0].rule, policies, t);
     for (std::size_t u = 0; u < units.size(); ++u) {
@@ -108,7 +109,7 @@ template <class Plan> struct host_control {
 
   /// `of_matrices`: the groups' matrix rules, if there are any.
   template <class... Rule>
-  void check_schedules(std::vector<entry> const& groups, std::int64_t step, Rule const*... of_matrices) const {
+  void check_schedules(plain_vector<entry> const& groups, std::int64_t step, Rule const*... of_matrices) const {
     for (int g = 0; g < int(groups.size()); ++g) {
       check_scheduled(scheduled(groups[std::size_t(g)].rule, policies, step, g), step, g);
       (check_scheduled(scheduled_for_matrices(of_matrices[g], policies, step, g), step, g), ...);
@@ -129,10 +130,10 @@ template <class Plan> struct host_control {
   typename Plan::policies policies;
   control_block block;
   std::vector<double> partial, totals;  // see control_arrays
-  std::vector<unit_terms<rule, real>> units, sum_terms;
+  plain_vector<unit_terms<rule, real>> units, sum_terms;
   step_terms_of<Plan> step_terms{}, sum_step_terms{};
-  std::vector<memory_of<rule>> memories, next_memories;
-  std::vector<rule> rules;
+  plain_vector<memory_of<rule>> memories, next_memories;
+  plain_vector<rule> rules;
   double sums[Plan::sum_count + 1] = {};
   std::vector<double> factors;
   [[no_unique_address]] host_row_clip<Plan> row_clip;

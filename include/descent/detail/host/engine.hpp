@@ -9,6 +9,7 @@
 #include <descent/detail/host/scaler.hpp>
 #include <descent/detail/matrix/stage.hpp>
 #include <descent/detail/step/control_block.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -36,7 +37,7 @@ template <class Plan, class System> class host_engine {
   host_passes<Plan, System> passes{control, storage};
   stage_of<Plan, host_matrices<Plan, System>> matrices;
 
-  host_engine(tensors const& where, std::vector<entry> const& groups, typename Plan::policies const& policies,
+  host_engine(tensors const& where, plain_vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, host<System> const&)
       : control(where, groups, policies), ranks(control.policies), rows(where) {
     require_host_tensors(where);
@@ -57,7 +58,7 @@ template <class Plan, class System> class host_engine {
   }
   void await_start() const {}
 
-  void step(std::vector<entry> const& groups, step_call const& call) {
+  void step(plain_vector<entry> const& groups, step_call const& call) {
     control.keep();
     try {
       change(groups, call);
@@ -66,23 +67,23 @@ template <class Plan, class System> class host_engine {
       throw;
     }
   }
-  void commit_matrices(std::vector<entry> const&) {
+  void commit_matrices(plain_vector<entry> const&) {
     bool const changed = matrices.commit();
     if constexpr (Plan::parallel)
       if (changed) ranks.set_matrix_rules(matrices.hash());
   }
 
-  void measure_norm(std::vector<entry> const& groups, [[maybe_unused]] char const* call = "gradient_norm()") {
+  void measure_norm(plain_vector<entry> const& groups, [[maybe_unused]] char const* call = "gradient_norm()") {
     if constexpr (Plan::parallel) gradients.meet_to_measure(groups, call);
     control.make_norm_partials();
     gradients.template measure_all<measure::norm>(groups, 1);
   }
   /// The partial sums of the norm as the last read-only pass left them.
   std::vector<double> norm_partials() const { return control.partial; }
-  std::span<memory_of<rule>> memories() { return control.memories; }
+  std::span<memory_of<rule>> memories() { return {control.memories.data(), control.memories.size()}; }
 
   /// Marks the gradient of a tensor as ready to be sent.
-  void ready(std::vector<entry> const& groups, std::size_t tensor) { gradients.ready(groups, tensor); }
+  void ready(plain_vector<entry> const& groups, std::size_t tensor) { gradients.ready(groups, tensor); }
   /// Whether any gradient is marked in a micro-batch that sends gradients.
   bool any_ready() const { return gradients.any_ready(); }
 
@@ -100,12 +101,12 @@ template <class Plan, class System> class host_engine {
     auto const& x = where.tensors[tensor];
     passes.each_in({x.first_chunk, chunks_of(x.count), 0, 0}, round_all{});
   }
-  void ascend(std::vector<entry> const& groups) {
+  void ascend(plain_vector<entry> const& groups) {
     measure_norm(groups, "ascend()");
     norm_totals const totals = control.decider(groups).totals();
     passes.ascend(groups, real(perturbation_factor<Plan>(control.policies, totals)));
   }
-  template <swap_target To> void swap_in(std::vector<entry> const& groups) {
+  template <swap_target To> void swap_in(plain_vector<entry> const& groups) {
     storage.make_saved();
     control.decider(groups).find_rules(control.block.step);
     share_values([&] { passes.template swap_in<To>(groups); });
@@ -132,19 +133,19 @@ template <class Plan, class System> class host_engine {
   }
   /// Copies from `old` the state of the rows that stay and the state that belongs to no element.
   void take(host_engine const& old, control_block const&, row_changes<tensors> const& changes,
-            std::vector<entry> const&) {
+            plain_vector<entry> const&) {
     storage.take(old.storage, changes.moves);
     control.take(old.control, changes.moves);
   }
 
   /// Throws std::invalid_argument on all ranks if they have diverged.
-  void agree(tensors const&, std::vector<entry> const& groups) {
-    ranks.agree(facts_now<Plan>(control.where, groups, control.block, control.scale(), control.memories,
+  void agree(tensors const&, plain_vector<entry> const& groups) {
+    ranks.agree(facts_now<Plan>(control.where, groups, control.block, control.scale(), memories(),
                                 storage.prints(), matrices.facts(control.where.names)));
   }
 
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`.
-  void broadcast(std::vector<entry>& groups, int root) {
+  void broadcast(plain_vector<entry>& groups, int root) {
     if (control.block.batches != 0) throw std::logic_error("broadcast(): micro-batches wait for their step");
     for (auto const& x : control.where.tensors) ranks.broadcast(x.value, x.count * x.value_size(), root);
     storage.each_owned([&](owned_buffer const& b, std::int64_t count) {
@@ -157,15 +158,15 @@ template <class Plan, class System> class host_engine {
     if constexpr (Plan::has_matrices) ranks.set_matrix_rules(matrices.hash());
   }
 
-  template <class T> void set_control(T control_block::* field, T x, std::vector<entry> const&) {
+  template <class T> void set_control(T control_block::* field, T x, plain_vector<entry> const&) {
     control.block.*field = x;
   }
   void observe(float const* x, double y, auto const&) { observe_metric<Plan>(control.block, control.policies, x, y); }
-  bool set_groups([[maybe_unused]] std::vector<entry> const& groups) {
+  bool set_groups([[maybe_unused]] plain_vector<entry> const& groups) {
     if constexpr (Plan::parallel) ranks.set_groups(hash_of_groups<Plan>(groups, control.policies));
     return true;
   }
-  void check_schedules(std::vector<entry> const& groups, std::int64_t step) {
+  void check_schedules(plain_vector<entry> const& groups, std::int64_t step) {
     if constexpr (Plan::has_matrices) {
       control.check_schedules(groups, step, matrices.common.rules.data());
       auto const terms = matrices.terms_in(*this, groups);
@@ -175,7 +176,7 @@ template <class Plan, class System> class host_engine {
       control.check_schedules(groups, step);
     }
   }
-  void check_next_terms(std::vector<entry> const& groups) const {
+  void check_next_terms(plain_vector<entry> const& groups) const {
     check_terms<Plan>(control.where, groups, control.policies, control.block.step + 1, control.memories,
                       rates_of(control.block));
   }
@@ -198,7 +199,7 @@ template <class Plan, class System> class host_engine {
 
  private:
   /// Runs the step. It may throw before it changes elements, and in gather(), which restores the values.
-  void change(std::vector<entry> const& groups, step_call const& call) {
+  void change(plain_vector<entry> const& groups, step_call const& call) {
     bool const complete = completes<Plan>(control.block, control.policies, call);
     if constexpr (Plan::sums) control.decider(groups).prepare();
     if constexpr (Plan::parallel) {
@@ -225,7 +226,7 @@ template <class Plan, class System> class host_engine {
   }
 
   /// Decides whether the step goes on, and finds its factors and terms. Measures what they need.
-  void decide(std::vector<entry> const& groups, step_call const& call, [[maybe_unused]] bool complete) {
+  void decide(plain_vector<entry> const& groups, step_call const& call, [[maybe_unused]] bool complete) {
     if constexpr (Plan::measures) {
       if (complete) {
         if constexpr (Plan::norm_first || !Plan::sums) gradients.template measure_all<measure::norm>(groups, 1);

@@ -4,11 +4,11 @@
 
 #include <descent/detail/host/storage.hpp>
 #include <descent/detail/step/measure.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <vector>
 
 // g++ warns of each array whose bound is an int.
 #pragma GCC diagnostic push
@@ -26,7 +26,7 @@ template <class Plan, class System> class host_gradients {
   host_gradients(host_control<Plan>& control, host_storage<Plan, System>& storage, host_ranks<Plan>& ranks)
       : control_(control), storage_(storage), ranks_(ranks) {}
 
-  template <measure What> void measure_all(std::vector<entry> const& groups, double factor) {
+  template <measure What> void measure_all(plain_vector<entry> const& groups, double factor) {
     constexpr bool of_rows = Plan::clips_rows && What != measure::sums;
     if constexpr (Plan::shards) std::ranges::fill(control_.partial, 0.0);
     if constexpr (Plan::shards && of_rows) std::ranges::fill(control_.row_clip.partial, 0.0);
@@ -56,20 +56,20 @@ template <class Plan, class System> class host_gradients {
     }
   }
   /// Marks the gradient of a tensor as ready to be sent.
-  void ready(std::vector<entry> const& groups, std::size_t tensor) {
+  void ready(plain_vector<entry> const& groups, std::size_t tensor) {
     ranks_.ready(groups, tensor, sends(), packing(groups, Plan::zeroes_own));
   }
   /// Whether any gradient is marked in a micro-batch that sends gradients.
   bool any_ready() const { return ranks_.any_ready() && sends(); }
 
-  void meet(std::vector<entry> const& groups, step_call const& call) {
+  void meet(plain_vector<entry> const& groups, step_call const& call) {
     if (completes<Plan>(control_.block, control_.policies, call))
       reduce(groups, call, call.flush ? sending::all : sending::marked, Plan::zeroes_own,
              call.flush ? "flush()" : "step()");
     else if constexpr (Plan::overlaps)
       if (!call.flush) ranks_.end_unsent(groups, "step()");
   }
-  void meet_to_measure(std::vector<entry> const& groups, char const* name) {
+  void meet_to_measure(plain_vector<entry> const& groups, char const* name) {
     reduce(groups, {control_.block.batches > 0 ? 0.0 : 1.0, false},
            sends() ? sending::marked_to_measure : sending::all_to_measure, false, name);
   }
@@ -209,7 +209,7 @@ template <class Plan, class System> class host_gradients {
   /// Whether this micro-batch sends gradients.
   bool sends() const { return completes<Plan>(control_.block, control_.policies, {1, false}); }
 
-  void reduce(std::vector<entry> const& groups, step_call const& call, sending how, bool zero, char const* name) {
+  void reduce(plain_vector<entry> const& groups, step_call const& call, sending how, bool zero, char const* name) {
     double loss = 0;
     if constexpr (has_loss<rule>) loss = *get<kind::loss>(control_.policies).where;
     ranks_.reduce(
@@ -217,7 +217,7 @@ template <class Plan, class System> class host_gradients {
         hash_of_call(ranks_.call_of(name) + kind_of_look<Plan>(how), control_.block, control_.scale(), ranks_.groups()),
         packing(groups, zero, adds_nothing(control_.block, call)));
   }
-  auto packing(std::vector<entry> const& groups, bool zero, bool absent = false) {
+  auto packing(plain_vector<entry> const& groups, bool zero, bool absent = false) {
     return [this, &groups, zero, absent](bucket const& b) {
       send_body const body{this, groups.data(), real(ranks_.wire_divisor()), zero, absent};
       storage_.for_chunks_in(b.of_rule, body);

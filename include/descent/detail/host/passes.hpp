@@ -4,9 +4,9 @@
 
 #include <descent/detail/host/storage.hpp>
 #include <descent/detail/step/passes.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <cstdint>
-#include <vector>
 
 namespace descent::detail {
 
@@ -22,15 +22,15 @@ template <class Plan, class System> class host_passes {
       : control_(control), storage_(storage) {}
 
   /// Initializes masters, averages, slow weights and state.
-  void start(std::vector<entry> const& groups) { storage_.for_rule_chunks(start_body{storage_, groups.data()}); }
+  void start(plain_vector<entry> const& groups) { storage_.for_rule_chunks(start_body{storage_, groups.data()}); }
   void update() { storage_.for_rule_chunks(update_body{storage_, control_}); }
   /// Zeroes the gradients of a skipped step.
-  void zero(std::vector<entry> const& groups) { storage_.for_chunks(zero_body{storage_, groups.data()}); }
+  void zero(plain_vector<entry> const& groups) { storage_.for_chunks(zero_body{storage_, groups.data()}); }
   void count_updates_of_rows() { storage_.for_chunks(count_body{storage_, control_}); }
-  void ascend(std::vector<entry> const& groups, real factor) {
+  void ascend(plain_vector<entry> const& groups, real factor) {
     storage_.for_chunks(ascend_body{storage_, groups.data(), factor});
   }
-  template <swap_target To> void swap_in(std::vector<entry> const& groups) {
+  template <swap_target To> void swap_in(plain_vector<entry> const& groups) {
     storage_.for_chunks(swap_in_body<To>{storage_, control_, groups.data()});
   }
 

@@ -9,6 +9,7 @@
 #include <descent/detail/ranks/ready_marks.hpp>
 #include <descent/detail/step/packet_io.hpp>
 #include <descent/detail/step/partition.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -43,7 +44,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
       : comm_(*get<kind::parallel>(policies).comm), ranks_(comm_.size()) {}
 
   /// Waits for all ranks. Throws std::invalid_argument if they disagree about the training setup.
-  void join(tensors const& where, std::vector<group_entry<typename Plan::rule>> const& groups,
+  void join(tensors const& where, plain_vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies& policies) {
     std::string difference;
     together([&] {

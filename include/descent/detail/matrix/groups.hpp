@@ -4,6 +4,7 @@
 
 #include <descent/detail/matrix/plan.hpp>
 #include <descent/detail/step/explain.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <array>
 #include <algorithm>
@@ -127,7 +128,7 @@ template <class Plan> struct matrix_groups {
   template <class Layout>
   void prepare(Layout const& tensors, typename Plan::policies const& policies) {
     where = std::make_unique<matrix_layout<Plan>>(tensors, policies);
-    rules.assign(std::size_t(tensors.groups), get<kind::matrices>(policies).rule);
+    rules = plain_vector<rule>(std::size_t(tensors.groups), get<kind::matrices>(policies).rule);
     accepted = rules;
   }
 
@@ -157,7 +158,7 @@ template <class Plan> struct matrix_groups {
   }
 
   std::unique_ptr<matrix_layout<Plan>> where;
-  std::vector<rule> rules, accepted;  // as the caller sets them, and as they are in use
+  plain_vector<rule> rules, accepted;  // as the caller sets them, and as they are in use
   std::int64_t updates = 0;           // so far, skipped or not; determines what is due
   bool completes = true;              // whether the last call ended in an update
 

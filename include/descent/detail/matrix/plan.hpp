@@ -103,7 +103,7 @@ DESCENT_HD void front_packet(buffers<Plan> const& x, std::int64_t i, packet_exte
     for (int c = 0; c < inputs; ++c) out[c][j] = real_at<Real>(in, c);
     s.part(j, state);
   }
-  s.round(x, packet_random<Plan, Real, false>(x, i, step));
+  if constexpr (has<Plan, kind::rounding>) s.round(x, packet_random<Plan, Real, false>(x, i, step));
   s.template write<false>(x, i, e);
   for (int c = 0; c < inputs; ++c) write_input(to[c] + i, out[c], e);
 }

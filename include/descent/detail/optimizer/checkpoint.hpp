@@ -204,8 +204,8 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       if (answers[i] && all[i].check) all[i].check(answers[i]);
     if constexpr (checks_schedules<Engine, group_entry<rule_type>>) {
       std::int64_t const step = *static_cast<std::int64_t const*>(answers[0]);
-      auto const now = core_.alive().memories();
-      std::vector<memory_of<rule_type>> const kept(now.begin(), now.end());
+      auto const now = std::as_writable_bytes(core_.alive().memories());
+      std::vector<std::byte> const kept(now.begin(), now.end());
       try {  // with the rule's memory that belongs to that step
         for (std::size_t i = 0; i < all.size(); ++i)
           if (answers[i] && all[i].is_memory) copy_into(all[i], answers[i]);

@@ -6,6 +6,7 @@
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/passes.hpp>
 #include <descent/detail/step/row_moves.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -21,7 +22,7 @@ namespace descent::detail {
 /// agree, broadcast) are called only with these policies.
 template <class E, class Plan>
 concept engine = requires(E& e, E const& c, control_block const& block, step_call const& call,
-                          std::vector<group_entry<typename Plan::rule>>& groups,
+                          plain_vector<group_entry<typename Plan::rule>>& groups,
                           layout<typename Plan::value, typename Plan::gradient> const& where,
                           row_changes<layout<typename Plan::value, typename Plan::gradient>> const& changes,
                           std::size_t tensor, void* p, std::int64_t n) {

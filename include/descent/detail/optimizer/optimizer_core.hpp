@@ -5,10 +5,11 @@
 #include <descent/detail/optimizer/optimizer_traits.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/terms.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 #include <descent/detail/util/self_movable.hpp>
+#include <descent/detail/util/sole_pointer.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -22,7 +23,7 @@ consteval bool otherwise(char const*) { return false; }
 
 template <class Engine, class Entry>
 concept checks_schedules =
-    requires(Engine& e, std::vector<Entry> const& groups) { e.check_schedules(groups, std::int64_t()); };
+    requires(Engine& e, plain_vector<Entry> const& groups) { e.check_schedules(groups, std::int64_t()); };
 
 [[noreturn]] inline void refuse_now(char const* function, std::string const& why) {
   throw std::logic_error(std::string(function) + why);
@@ -85,8 +86,8 @@ template <class Plan, class Engine> struct optimizer_core {
   }
 
   self_movable<tensors> where;
-  self_movable<std::vector<entry>> groups;
-  std::unique_ptr<Engine> engine;
+  self_movable<plain_vector<entry>> groups;
+  sole_pointer<Engine> engine;
   bool swapped = false, ascended = false;  // whether the values are the averages; whether they were moved
   bool unscaled = false;                   // whether unscale() was called for the next step
 };

@@ -6,6 +6,7 @@
 #include <descent/detail/optimizer/checkpoint.hpp>
 #include <descent/detail/optimizer/run_part.hpp>
 #include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <charconv>
 #include <cstddef>
@@ -74,7 +75,7 @@ inline dtype dtype_of_elements(element_type t) {
 
 template <class Plan> struct matrix_rules_of { using type = std::monostate; };
 template <class Plan> requires(Plan::has_matrices) struct matrix_rules_of<Plan> {
-  using type = std::vector<typename Plan::matrix_rule>;
+  using type = plain_vector<typename Plan::matrix_rule>;
 };
 
 /// The part of an optimizer: values, pieces, and what is known of its rules.
@@ -84,7 +85,7 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
   using base = optimizer_base<Value, Gradient, Rule, Ps...>;
   using traits = optimizer_traits<Value, Gradient, Rule, Ps...>;
   using plan = typename traits::plan;
-  using entries = std::vector<group_entry<Rule>>;
+  using entries = plain_vector<group_entry<Rule>>;
 
  public:
   explicit part(optimizer_type& of) : of_(of), memory_(traits::backend_in(of.policies_), of_.core_.alive().storage) {}
@@ -211,7 +212,7 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
     return answers_(is_value(p) ? names[std::size_t(p.id.tensor)] : p.id.name).data();
   }
   void swap_rules() {
-    std::swap(groups_, of_.core_.groups);
+    std::swap<entries>(groups_, of_.core_.groups);
     if constexpr (plan::has_matrices) std::swap(matrix_rules_, of_.core_.alive().matrices.common.rules);
   }
 

@@ -9,6 +9,7 @@
 #include <descent/detail/step/partition.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/plan.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/schedules/vary.hpp>
@@ -150,7 +151,7 @@ template <class Plan> struct policy_checks {
 
 /// The members of the state that any group needs. A field that follows a schedule may take any value.
 template <class Plan>
-std::array<bool, Plan::slots> used_slots(std::vector<group_entry<typename Plan::rule>> const& groups,
+std::array<bool, Plan::slots> used_slots(plain_vector<group_entry<typename Plan::rule>> const& groups,
                                          typename Plan::policies const& set) {
   std::array<bool, Plan::slots> used;
   for (std::size_t i = 0; i != Plan::slots; ++i) {
@@ -248,7 +249,7 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
                    plan::parallel || has<plan, kind::accumulation>);
   }
   /// Throws if a group needs a member of the state that `used` says is not allocated.
-  static void check_slots(std::vector<group_entry<Rule>> const& groups, policy_set<Ps...> const& set,
+  static void check_slots(plain_vector<group_entry<Rule>> const& groups, policy_set<Ps...> const& set,
                           std::array<bool, plan::slots> const& used) {
     auto const needed = used_slots<plan>(groups, set);
     for (std::size_t i = 0; i != plan::slots; ++i)

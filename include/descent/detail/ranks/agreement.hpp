@@ -7,6 +7,7 @@
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/detail/util/each_number.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 #include <descent/version.hpp>
 
 #include <algorithm>
@@ -198,7 +199,7 @@ std::string matrix_terms_as_text(Rule const& rule, Policies const& policies, std
 /// A hash of the groups: which are frozen, and all numbers in their rules, or the terms of a rule whose fields cannot
 /// be inspected.
 template <class Plan>
-std::uint64_t hash_of_groups(std::vector<group_entry<typename Plan::rule>> const& groups,
+std::uint64_t hash_of_groups(plain_vector<group_entry<typename Plan::rule>> const& groups,
                              typename Plan::policies const& policies) {
   std::uint64_t h = hash_of("");
   auto const add = [&](auto x) { h = hash_of({reinterpret_cast<char const*>(&x), sizeof x}, h); };
@@ -260,7 +261,7 @@ template <class P> std::string settings_as_text(P const& p) {
 /// The training setup as facts: library version, types, tensors, and rules and policies at a few updates.
 template <class Plan>
 std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gradient> const& where,
-                                  std::vector<group_entry<typename Plan::rule>> const& groups,
+                                  plain_vector<group_entry<typename Plan::rule>> const& groups,
                                   typename Plan::policies const& policies) {
   std::vector<std::string> facts{std::string("descent ") + version, "rule and policies " + type_text<Plan>(),
                                  std::to_string(where.tensors.size()) + " parameters",

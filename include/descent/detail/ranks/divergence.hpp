@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +50,7 @@ template <class Plan> inline constexpr std::size_t prints_of_tensor = 1 + (Plan:
 /// The current state of the optimizer on this rank as facts: first the global state, then each parameter's buffers.
 template <class Plan>
 std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::gradient> const& where,
-                                   std::vector<group_entry<typename Plan::rule>> const& groups, control_block const& c,
+                                   plain_vector<group_entry<typename Plan::rule>> const& groups, control_block const& c,
                                    loss_scale_state const& scale,
                                    std::span<memory_of<typename Plan::rule> const> memories,
                                    std::vector<std::uint64_t> const& prints,

@@ -7,6 +7,7 @@
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/partition.hpp>
 #include <descent/detail/step/terms.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 #include <descent/report.hpp>
 
 #include <algorithm>
@@ -120,7 +121,7 @@ std::string owned_matrices(layout<typename Plan::value, typename Plan::gradient>
 template <class Plan>
 std::string explain(layout<typename Plan::value, typename Plan::gradient> const& where,
                     std::array<bool, Plan::slots> const& used,
-                    std::vector<group_entry<typename Plan::rule>> const& groups,
+                    plain_vector<group_entry<typename Plan::rule>> const& groups,
                     typename Plan::policies const& policies, std::string const& backend) {
   std::string text;
   auto const line = [&](char const* format, auto... values) {

@@ -59,45 +59,53 @@ template <class Plan, class Real, bool With = true> class packet_random {
   [[no_unique_address]] std::conditional_t<in_lanes, random_packet[streams::count + 1], none> made_;
 };
 
+/// r <- 0
+template <class Real, int M> DESCENT_HD void set_to_zero(Real (&r)[M]) {
+  for (auto& one : r) one = Real(0);
+}
+
 /// The state of one packet, by member. whole() and part() convert one element's to the rule's struct and back.
-template <class Plan, class Real, int M = reals<Real>> struct packet_state {
+template <class Plan, class Real, int M = reals<Real>, class Slots = typename Plan::every_slot> struct packet_state;
+template <class Plan, class Real, int M, std::size_t... I>
+struct packet_state<Plan, Real, M, std::index_sequence<I...>> {
   using state = typename Plan::rule::template state<Real>;
   Real member[Plan::slots + 1][M];
 
-  template <bool ForSums> DESCENT_HD void read(buffers<Plan> const& x, std::int64_t i, packet_extent e) {
-    unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
-      if constexpr (ForSums || Plan::template updates<I>) {
-        if (stored(x, I)) return detail::read(member[I], x.template slot_at<I>() + i, e);
-      }
-      for (auto& one : member[I]) one = Real(0);
-    });
+  template <bool ForSums>
+  DESCENT_HD void read([[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
+                       [[maybe_unused]] packet_extent e) {
+    (((ForSums || Plan::template updates<I>) && stored(x, I) ? detail::read(member[I], x.template slot_at<I>() + i, e)
+                                                             : set_to_zero(member[I])),
+     ...);
   }
-  template <bool AtStart> DESCENT_HD void write(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
-    unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
-      if constexpr (AtStart || Plan::template updates<I>) {
-        if (stored(x, I)) detail::write(x.template slot_at<I>() + i, member[I], e);
-      }
-    });
+  template <bool AtStart>
+  DESCENT_HD void write([[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
+                        [[maybe_unused]] packet_extent e) const {
+    (((AtStart || Plan::template updates<I>) && stored(x, I) ? detail::write(x.template slot_at<I>() + i, member[I], e)
+                                                             : void()),
+     ...);
   }
-  template <bool With> DESCENT_HD void round(buffers<Plan> const& x, packet_random<Plan, Real, With> const& random) {
-    unrolled<Plan::slots>([&]<std::size_t I>(constant<I>) {
-      if constexpr (Plan::template updates<I>)
-        if (stored(x, I)) random.template round<random_slot + int(I), typename Plan::template slot<I>>(member[I]);
-    });
+  template <bool With>
+  DESCENT_HD void round([[maybe_unused]] buffers<Plan> const& x,
+                        [[maybe_unused]] packet_random<Plan, Real, With> const& random) {
+    ((Plan::template updates<I> && stored(x, I)
+          ? random.template round<random_slot + int(I), typename Plan::template slot<I>>(member[I])
+          : void()),
+     ...);
   }
   DESCENT_HD state whole(int j) const {
     state s{};
     if constexpr (Plan::slots > 0)
-      for (std::size_t I = 0; I < Plan::slots; ++I) real_at<Real>(s, I) = member[I][j];
+      for (std::size_t slot = 0; slot < Plan::slots; ++slot) real_at<Real>(s, slot) = member[slot][j];
     return s;
   }
   DESCENT_HD void part(int j, state const& s) {
     if constexpr (Plan::slots > 0)
-      for (std::size_t I = 0; I < Plan::slots; ++I) member[I][j] = real_at<Real>(s, I);
+      for (std::size_t slot = 0; slot < Plan::slots; ++slot) member[slot][j] = real_at<Real>(s, slot);
   }
 
  private:
-  DESCENT_HD static bool stored(buffers<Plan> const& x, std::size_t slot) {
+  DESCENT_HD static bool stored([[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::size_t slot) {
     return !has_optional_state<typename Plan::rule> || x.slot[slot];
   }
 };
@@ -181,6 +189,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
                               [[maybe_unused]] step_terms_of<Plan> const& step = {}) {
   using rule = typename Plan::rule;
   using master_or_value = typename Plan::master_or_value;
+  constexpr bool rounds = has<Plan, kind::rounding>;
   Real p[M], g[M];
   packet_state<Plan, Real, M> s;
   read_gradient<!Plan::measures>(g, x, i, e);
@@ -197,7 +206,10 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
     s.part(j, state);
   }
 
-  packet_random<Plan, Real> const random(x, i, step);
+  [[maybe_unused]] auto const random = [&] {
+    if constexpr (rounds) return packet_random<Plan, Real>(x, i, step);
+    else return 0;
+  }();
   if constexpr (has<Plan, kind::lookahead>) {
     if (step.pull != 0) {
       Real slow[M];
@@ -214,12 +226,14 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
       } else {
         for (int j = 0; j < M; ++j) p[j] = slow[j] + Real(step.pull) * (p[j] - slow[j]);
       }
-      random.template round<random_slow, typename Plan::slow>(p);
+      if constexpr (rounds) random.template round<random_slow, typename Plan::slow>(p);
       write(x.extra.slow + i, p, e);
     }
   }
-  if constexpr (!Plan::has_remainder) random.template round<random_value, master_or_value>(p);
-  s.round(x, random);
+  if constexpr (rounds) {
+    if constexpr (!Plan::has_remainder) random.template round<random_value, master_or_value>(p);
+    s.round(x, random);
+  }
 
   if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
   else write(x.master + i, p, e);

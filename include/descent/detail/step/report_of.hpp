@@ -4,6 +4,7 @@
 
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/terms.hpp>
+#include <descent/detail/util/plain_vector.hpp>
 #include <descent/report.hpp>
 
 #include <limits>
@@ -78,8 +79,8 @@ template <class Plan>
 /// of the sums). Ignores frozen groups. `memories` has the memory of each unit; empty means that of the start.
 template <class Plan>
 void check_terms(layout<typename Plan::value, typename Plan::gradient> const& where,
-                 std::vector<group_entry<typename Plan::rule>> const& groups, typename Plan::policies const& policies,
-                 std::int64_t t, std::vector<memory_of<typename Plan::rule>> const& memories = {},
+                 plain_vector<group_entry<typename Plan::rule>> const& groups, typename Plan::policies const& policies,
+                 std::int64_t t, plain_vector<memory_of<typename Plan::rule>> const& memories = {},
                  rate_change const& rates = {}) {
   constexpr bool of_tensors = Plan::sums ? Plan::sum_terms_per_tensor : Plan::unit_per_tensor;
   for (std::size_t u = 0; u < (of_tensors ? where.tensors.size() : groups.size()); ++u) {
