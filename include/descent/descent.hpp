@@ -17,6 +17,7 @@
 #include <descent/policies/loss_scale.hpp>
 #include <descent/policies/maximize.hpp>
 #include <descent/policies/memory_from.hpp>
+#include <descent/policies/model_parallel.hpp>
 #include <descent/policies/noise.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/policies/rounding.hpp>

@@ -127,21 +127,21 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   step_report report() const {
     engine const& e = core_.waiting("report()");
     control_block const c = e.read_control();
-    return detail::report_of<plan>(core_.where, policies_, c, plan::shares_scale ? e.read_scale() : c.scale);
+    return detail::report_of<plan>(core_.whole(), policies_, c, plan::shares_scale ? e.read_scale() : c.scale);
   }
 
   /// Like report(), but does not wait. On CUDA it reads the newest step that the device has finished from pinned
   /// memory: usually the one before the last. May be called at any time, even during a capture.
   step_report last_report() const {
     control_block const c = core_.alive().late_control();
-    return detail::report_of<plan>(core_.where, policies_, c, c.scale);
+    return detail::report_of<plan>(core_.whole(), policies_, c, c.scale);
   }
 
   /// All tensors in the order of the parameters, each with its norm and whether its gradients were finite in the last
   /// step that measured them (or gradient_norm()). Empty if all were finite. Costs nothing until it is called; on CUDA
   /// waits for the stream.
   std::vector<gradient_state> diagnose() const {
-    return detail::diagnosis_of<plan>(core_.where, core_.waiting("diagnose()").norm_partials());
+    return detail::diagnosis_of<plan>(core_.whole(), core_.waiting("diagnose()").norm_partials());
   }
 
   /// The norm of the true gradients now in memory, before clipping: the clip policy's norm, or L2. It covers all groups
@@ -154,7 +154,8 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
     return measured_norm([&](auto const& tensor) { return tensor.group == g.index; }, g.index);
   }
   double gradient_norm(std::string const& name) {
-    auto const* t = &core_.where.tensors[core_.number_of(name)];
+    core_.alive();
+    auto const* t = &core_.whole().tensors[core_.whole().find(name)];
     return measured_norm([&](auto const& tensor) { return &tensor == t; }, t->group);
   }
 
@@ -229,7 +230,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   /// over; a new group starts as group 0. The caller moves the values and gradients. All rows are then selected. On
   /// CUDA waits for the stream. Throws like step(), and std::invalid_argument if a row is missing or its shape changed.
   optimizer gathered(parameters<Value, Gradient> const& params, std::vector<row_source> const& rows = {}) const
-      requires((detail::otherwise("gathered() does not support several ranks") || !plan::parallel) &&
+      requires((detail::otherwise("gathered() does not support several ranks") || !(plan::parallel || plan::splits)) &&
                (detail::otherwise("gathered() does not support state_in: state moves") || !plan::has_given) &&
                (detail::otherwise("gathered() does not support matrix rules") || !plan::has_matrices)) {
     engine const& old = core_.waiting("gathered()");
@@ -313,7 +314,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
     control_block c = e.read_control();
     step_call const call{c.batches > 0 ? 0.0 : 1.0, false};
     double const inverse = e.inverse(c, call);
-    return detail::norm_from<plan>(detail::totals_of<plan>(core_.where, e.norm_partials(), wanted)) * inverse;
+    return detail::norm_from<plan>(detail::totals_of<plan>(core_.whole(), e.norm_partials(), wanted)) * inverse;
   }
 
   entry& group_at(int index) {

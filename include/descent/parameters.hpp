@@ -33,6 +33,10 @@ struct shape {
   std::int64_t rows = 0, columns = 1;
 };
 
+/// What a rank of a model_parallel{} has of a parameter (policies/model_parallel.hpp): all of it, one of several equal
+/// copies, or a part.
+enum class held : std::uint8_t { whole, copy, part };
+
 /// Several types in one list of parameters. parameters<mixed<half, float>> has tensors of half and of float, each with
 /// gradients of its own type; in parameters<mixed<half, float>, mixed<half, half>> both have gradients of half.
 template <storage_type... Ts> struct mixed {};
@@ -112,6 +116,7 @@ template <class Value, class Gradient = Value> class parameters {
     int group;
     int types;  // with mixed types, the index of the pair of types
     bool writes;  // whether the gradient may be written, as it was not added as const
+    held as = held::whole;
   };
 
   /// Adds a parameter. A gradient that is added as const is only read: an optimizer with zero_grad{} refuses it, and
@@ -179,10 +184,22 @@ template <class Value, class Gradient = Value> class parameters {
                   "add(name, values, gradients, group{i}): containers or views that are no temporary containers");
   }
 
+  /// Marks a parameter that other ranks of a model_parallel{} have under the same name: all of them an equal copy, or
+  /// each a part of one tensor, in the order of the ranks. Without that policy a mark changes nothing. Throws
+  /// std::invalid_argument if there is no such parameter.
+  void mark_copied(std::string const& name) { mark(name, held::copy); }
+  void mark_part(std::string const& name) { mark(name, held::part); }
+
   /// The parameters, in the order in which they were added.
   std::vector<view> const& views() const { return views_; }
 
  private:
+  void mark(std::string const& name, held as) {
+    for (view& v : views_)
+      if (v.name == name) return void(v.as = as);
+    throw std::invalid_argument("there is no parameter '" + name + "' to mark");
+  }
+
   template <class V, class G> static consteval int types_of() {
     constexpr int types = detail::number_of_types<Value, Gradient, V, G>();
     static_assert(types >= 0, "parameters<mixed<...>>: no such pair of types for value and gradient in the list");

@@ -18,6 +18,7 @@ namespace kind {
 struct backend;
 struct memory;
 struct parallel;
+struct model;
 struct master;
 struct states;
 struct state_memory;

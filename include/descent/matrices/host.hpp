@@ -142,6 +142,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     memory_ = zeros(common.where->memory), scratch_ = zeros(common.where->scratch);
     partials_.resize(std::size_t(common.where->partials)), sums_.resize(matrix_sums);
     units_.resize(common.where->matrices.size());
+    if constexpr (Plan::splits) common.find_others(e.control.model);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((state_[I] = common.where->used[I] ? allocate_host(std::size_t(common.where->state) *
                                                               sizeof(typename matrix_plan<Plan>::template slot<I>),
@@ -166,19 +167,18 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
 
     DESCENT_CALLS
     DESCENT_HD matrix_unit<Plan> const& terms(int u, std::int64_t t, rate_change const& rates) const {
-      auto const& x = m.common.where->matrices[std::size_t(u)];
-      auto& unit = m.units_[std::size_t(u)];
+      auto const& x = m.common.known(u);
+      int const own = m.common.own(u);
+      auto& unit = own < 0 ? m.unit_ : m.units_[std::size_t(own)];
       if (groups[std::size_t(x.group)].frozen) unit = {{}, 0, true};
       else unit = m.terms_of(e, x, t, rates);
       return unit;
     }
-    mrule const& rule(int u) const {
-      return m.common.accepted[std::size_t(m.common.where->matrices[std::size_t(u)].group)];
-    }
-    std::int64_t tensor(int u) const { return m.common.where->matrices[std::size_t(u)].tensor; }
+    mrule const& rule(int u) const { return m.common.accepted[std::size_t(m.common.known(u).group)]; }
+    std::int64_t tensor(int u) const { return m.common.known(u).tensor; }
   };
   template <class Engine, class Groups> all_terms<Engine, Groups> terms_in(Engine const& e, Groups const& groups) {
-    return {*this, e, groups, int(common.where->matrices.size())};
+    return {*this, e, groups, common.known_count()};
   }
 
   template <class Engine, class Groups> void step(Engine& e, Groups const& groups) {

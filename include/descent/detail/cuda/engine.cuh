@@ -33,6 +33,7 @@ template <class Plan> class cuda_engine {
   cuda_engine(tensors const& where, plain_vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, cuda const& backend)
       : storage(ranks, policies, backend.stream) {
+    static_assert(!Plan::splits, "model_parallel is for host{} so far");
     refuse_capture("the constructor");
     early_ = may_begin_early(require_code(control_step<Plan>, storage.device)) && !Plan::parallel;
     require_device_tensors(where, storage.device);

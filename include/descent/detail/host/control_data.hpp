@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/host/model.hpp>
 #include <descent/detail/step/controller.hpp>
 #include <descent/detail/step/report_of.hpp>
 #include <descent/detail/step/row_moves.hpp>
@@ -54,16 +55,15 @@ template <class Plan> struct host_control {
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
 
   host_control(tensors const& of, plain_vector<entry> const& groups, typename Plan::policies const& with)
-      : where(of), policies(with), block(start_of<Plan>(policies)),
-        partial(std::size_t(sums_per_chunk * where.chunks())),
-        totals(Plan::totals_per_tensor ? std::size_t(Plan::norm_sums + Plan::sum_count) * where.tensors.size() : 0),
-        units(Plan::unit_per_tensor ? where.tensors.size() : groups.size()),
+      : where(of), policies(with), model(where, groups, policies), block(start_of<Plan>(policies)),
+        partial(room_for(sums_per_chunk)),
+        totals(Plan::totals_per_tensor ? std::size_t(Plan::norm_sums + Plan::sum_count) * tensor_count() : 0),
+        units(Plan::unit_per_tensor ? tensor_count() : groups.size()),
         sum_terms(!Plan::sums                  ? 0
-                  : Plan::sum_terms_per_tensor ? where.tensors.size()
+                  : Plan::sum_terms_per_tensor ? tensor_count()
                                                : groups.size()),
         memories(units.size()), next_memories(units.size()), rules(groups.size()),
-        factors(Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size(), 1), row_clip(where),
-        kept(block) {
+        factors(Plan::clip_over == scope::tensor ? tensor_count() : groups.size(), 1), row_clip(where), kept(block) {
     for (std::size_t g = 0; g < groups.size(); ++g) rules[g] = groups[g].rule;
   }
 
@@ -71,8 +71,9 @@ template <class Plan> struct host_control {
 
   /// The controller for these groups.
   controller<Plan, one_thread> decider(plain_vector<entry> const& groups) {
-    control_arrays<Plan> a{block, scale(), policies, where.tensors.data(), groups.data(), int(where.tensors.size()),
-                           int(groups.size()), where.chunks(), where.rule_chunks > 0, partial.data(), totals.data(),
+    tensors const& all = model.whole();
+    control_arrays<Plan> a{block, scale(), policies, all.tensors.data(), groups.data(), int(all.tensors.size()),
+                           int(groups.size()), all.chunks(), all.rule_chunks > 0, partial.data(), totals.data(),
                            sums, factors.data(), units.data(), sum_terms.data(), &step_terms, &sum_step_terms,
                            memories.data(), next_memories.data(), rules.data(), {}};
     if constexpr (Plan::clips_rows)
@@ -86,8 +87,11 @@ template <class Plan> struct host_control {
   }
 
   /// Makes room for the partial sums of the norm in plans whose steps measure nothing.
-  void make_norm_partials() { partial.resize(std::size_t(std::max(sums_per_chunk, Plan::norm_sums) * where.chunks())); }
-  double& partial_at(int sum, std::int64_t chunk) { return partial[std::size_t(sum * where.chunks() + chunk)]; }
+  void make_norm_partials() { partial.resize(room_for(std::max(sums_per_chunk, Plan::norm_sums))); }
+  double& partial_at(int sum, std::int64_t chunk) {
+    auto const tensor = std::size_t(where.tensor_of_chunk[std::size_t(chunk)]);
+    return partial[std::size_t(sum * model.whole().chunks() + model.chunk(chunk, tensor))];
+  }
 
   /// keep() saves the control block before a step. put_back() restores it and the memories if the step throws.
   void keep() { kept = block; }
@@ -101,7 +105,7 @@ template <class Plan> struct host_control {
     std::int64_t const t = block.step + 1;
     find_step_terms<Plan>(groups[0].rule, policies, t);
     for (std::size_t u = 0; u < units.size(); ++u) {
-      auto const g = Plan::unit_per_tensor ? std::size_t(where.tensors[u].group) : u;
+      auto const g = Plan::unit_per_tensor ? std::size_t(model.whole().tensors[u].group) : u;
       memory_of<rule> memory = memories[u];
       terms_of<Plan>(groups[g], policies, t, &memory, 0, rates_of(block));
     }
@@ -114,7 +118,7 @@ template <class Plan> struct host_control {
       check_scheduled(scheduled(groups[std::size_t(g)].rule, policies, step, g), step, g);
       (check_scheduled(scheduled_for_matrices(of_matrices[g], policies, step, g), step, g), ...);
     }
-    check_terms<Plan>(where, groups, policies, step + 1, memories, rates_of(block));
+    check_terms<Plan>(model.whole(), groups, policies, step + 1, memories, rates_of(block));
   }
 
   /// Copies the state that belongs to no element.
@@ -128,6 +132,7 @@ template <class Plan> struct host_control {
 
   tensors where;
   typename Plan::policies policies;
+  host_model<Plan> model;
   control_block block;
   std::vector<double> partial, totals;  // see control_arrays
   plain_vector<unit_terms<rule, real>> units, sum_terms;
@@ -138,6 +143,10 @@ template <class Plan> struct host_control {
   std::vector<double> factors;
   [[no_unique_address]] host_row_clip<Plan> row_clip;
   control_block kept;
+
+ private:
+  std::size_t tensor_count() const { return model.whole().tensors.size(); }
+  std::size_t room_for(int sums) const { return std::size_t(sums * model.whole().chunks()) + model.extra; }
 };
 
 }  // namespace descent::detail

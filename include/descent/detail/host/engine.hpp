@@ -53,33 +53,35 @@ template <class Plan, class System> class host_engine {
     storage.allocate(used);
     if (!storage.is_initialized()) passes.start(groups);
     matrices.start(*this);
-    if constexpr (Plan::parallel) ranks.set_matrix_rules(matrices.hash());
+    show_matrix_rules();
     ranks.start();
+    control.model.start();
   }
   void await_start() const {}
 
   void step(plain_vector<entry> const& groups, step_call const& call) {
     control.keep();
     try {
-      change(groups, call);
+      if constexpr (Plan::splits && Plan::measures) control.model.together([&] { change(groups, call); });
+      else change(groups, call);
     } catch (...) {
       control.put_back(groups);
       throw;
     }
   }
   void commit_matrices(plain_vector<entry> const&) {
-    bool const changed = matrices.commit();
-    if constexpr (Plan::parallel)
-      if (changed) ranks.set_matrix_rules(matrices.hash());
+    if (matrices.commit()) show_matrix_rules();
   }
 
   void measure_norm(plain_vector<entry> const& groups, [[maybe_unused]] char const* call = "gradient_norm()") {
     if constexpr (Plan::parallel) gradients.meet_to_measure(groups, call);
     control.make_norm_partials();
-    gradients.template measure_all<measure::norm>(groups, 1);
+    control.model.together([&] { gradients.template measure_all<measure::norm>(groups, 1, call); });
   }
   /// The partial sums of the norm as the last read-only pass left them.
-  std::vector<double> norm_partials() const { return control.partial; }
+  std::vector<double> norm_partials() const {
+    return {control.partial.begin(), control.partial.end() - control.model.extra};
+  }
   std::span<memory_of<rule>> memories() { return {control.memories.data(), control.memories.size()}; }
 
   /// Marks the gradient of a tensor as ready to be sent.
@@ -140,8 +142,8 @@ template <class Plan, class System> class host_engine {
 
   /// Throws std::invalid_argument on all ranks if they have diverged.
   void agree(tensors const&, plain_vector<entry> const& groups) {
-    ranks.agree(facts_now<Plan>(control.where, groups, control.block, control.scale(), memories(),
-                                storage.prints(), matrices.facts(control.where.names)));
+    ranks.agree(facts_now<Plan>(control.where, groups, control.block, control.scale(), memories(), storage.prints(),
+                                matrices.facts(control.where.names)));
   }
 
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`.
@@ -155,7 +157,7 @@ template <class Plan, class System> class host_engine {
     ranks.broadcast(&control.block, sizeof control.block, root);
     ranks.broadcast(groups.data(), std::int64_t(groups.size() * sizeof(entry)), root);
     matrices.broadcast([&](void* data, std::int64_t bytes) { ranks.broadcast(data, bytes, root); });
-    if constexpr (Plan::has_matrices) ranks.set_matrix_rules(matrices.hash());
+    show_matrix_rules();
   }
 
   template <class T> void set_control(T control_block::* field, T x, plain_vector<entry> const&) {
@@ -164,6 +166,7 @@ template <class Plan, class System> class host_engine {
   void observe(float const* x, double y, auto const&) { observe_metric<Plan>(control.block, control.policies, x, y); }
   bool set_groups([[maybe_unused]] plain_vector<entry> const& groups) {
     if constexpr (Plan::parallel) ranks.set_groups(hash_of_groups<Plan>(groups, control.policies));
+    if constexpr (Plan::splits) control.model.set_groups(hash_of_groups<Plan>(groups, control.policies));
     return true;
   }
   void check_schedules(plain_vector<entry> const& groups, std::int64_t step) {
@@ -171,13 +174,13 @@ template <class Plan, class System> class host_engine {
       control.check_schedules(groups, step, matrices.common.rules.data());
       auto const terms = matrices.terms_in(*this, groups);
       if (term_fault const fault = fault_of_matrices<Plan>(terms, step + 1, rates_of(control.block)); fault.what)
-        refuse_terms<Plan>(control.where, fault, step + 1);
+        refuse_terms<Plan>(control.model.whole(), fault, step + 1);
     } else {
       control.check_schedules(groups, step);
     }
   }
   void check_next_terms(plain_vector<entry> const& groups) const {
-    check_terms<Plan>(control.where, groups, control.policies, control.block.step + 1, control.memories,
+    check_terms<Plan>(control.model.whole(), groups, control.policies, control.block.step + 1, control.memories,
                       rates_of(control.block));
   }
   void refuse_capture(char const*) const {}
@@ -196,15 +199,22 @@ template <class Plan, class System> class host_engine {
   float const* loss_scale_pointer() const { return &control.scale().scale; }
   loss_scale_state read_scale() const { return control.scale(); }
   std::string name() const { return host<System>::name(); }
+  tensors const& whole() const { return control.model.whole(); }
 
  private:
+  /// Gives the hash of the matrix rules to what ranks compare.
+  void show_matrix_rules() {
+    if constexpr (Plan::has_matrices && Plan::parallel) ranks.set_matrix_rules(matrices.hash());
+    if constexpr (Plan::has_matrices && Plan::splits) control.model.set_matrix_rules(matrices.hash());
+  }
+
   /// Runs the step. It may throw before it changes elements, and in gather(), which restores the values.
   void change(plain_vector<entry> const& groups, step_call const& call) {
     bool const complete = completes<Plan>(control.block, control.policies, call);
     if constexpr (Plan::sums) control.decider(groups).prepare();
+    if constexpr ((Plan::parallel || Plan::splits) && !Plan::sums)
+      if (complete) control.rehearse(groups);
     if constexpr (Plan::parallel) {
-      if constexpr (!Plan::sums)
-        if (complete) control.rehearse(groups);
       if constexpr (Plan::parallel_policy::agrees)
         if (complete && ++updates_ % team().updates_between == 0) agree(control.where, groups);
       gradients.meet(groups, call);
@@ -227,15 +237,16 @@ template <class Plan, class System> class host_engine {
 
   /// Decides whether the step goes on, and finds its factors and terms. Measures what they need.
   void decide(plain_vector<entry> const& groups, step_call const& call, [[maybe_unused]] bool complete) {
+    [[maybe_unused]] char const* const name = call.flush ? "flush()" : "step()";
     if constexpr (Plan::measures) {
       if (complete) {
-        if constexpr (Plan::norm_first || !Plan::sums) gradients.template measure_all<measure::norm>(groups, 1);
-        else gradients.template measure_all<measure::norm_and_sums>(groups, inverse(control.block, call));
+        if constexpr (Plan::norm_first || !Plan::sums) gradients.template measure_all<measure::norm>(groups, 1, name);
+        else gradients.template measure_all<measure::norm_and_sums>(groups, inverse(control.block, call), name);
       }
     }
     auto const decider = control.decider(groups);
     if (!decider.decide(call)) return;
-    if constexpr (Plan::norm_first) gradients.template measure_all<measure::sums>(groups, control.block.factor);
+    if constexpr (Plan::norm_first) gradients.template measure_all<measure::sums>(groups, control.block.factor, name);
     decider.find_terms(matrices.terms_in(*this, groups));
   }
 

@@ -26,13 +26,20 @@ template <class Plan, class System> class host_gradients {
   host_gradients(host_control<Plan>& control, host_storage<Plan, System>& storage, host_ranks<Plan>& ranks)
       : control_(control), storage_(storage), ranks_(ranks) {}
 
-  template <measure What> void measure_all(plain_vector<entry> const& groups, double factor) {
+  /// `name`: of the call that measures.
+  template <measure What>
+  void measure_all(plain_vector<entry> const& groups, double factor, [[maybe_unused]] char const* name) {
     constexpr bool of_rows = Plan::clips_rows && What != measure::sums;
-    if constexpr (Plan::shards) std::ranges::fill(control_.partial, 0.0);
+    if constexpr (Plan::shards || Plan::splits) std::ranges::fill(control_.partial, 0.0);
     if constexpr (Plan::shards && of_rows) std::ranges::fill(control_.row_clip.partial, 0.0);
     storage_.for_chunks(measure_body<What>{this, groups.data(), factor});
     if constexpr (Plan::shards) ranks_.add(control_.partial);
     if constexpr (Plan::shards && of_rows) ranks_.add(control_.row_clip.partial);
+    if constexpr (Plan::splits) {
+      auto& model = control_.model;
+      model.add(control_.partial, hash_of_call(model.call_of(name), control_.block, control_.scale(), model.groups()),
+                name);
+    }
   }
   /// Calls change(), which changes the caller's gradients. Restores them if it throws.
   template <class F> void change_gradients(F const& change) {
@@ -84,6 +91,7 @@ template <class Plan, class System> class host_gradients {
       auto const& storage = e->storage_;
       auto const& t = storage.record(chunk);
       auto const g = std::size_t(t.group);
+      if (Plan::splits && !e->control_.model.counts(storage.index_of(t))) return;
       if (!groups[g].frozen) {
         auto const k = [&] {
           if constexpr (Plan::sums && What != measure::norm) {

@@ -4,6 +4,7 @@
 
 #include <descent/detail/host/memory.hpp>
 #include <descent/detail/host/memory_check.hpp>
+#include <descent/detail/host/rank_calls.hpp>
 #include <descent/detail/ranks/divergence.hpp>
 #include <descent/detail/ranks/ordered_sum.hpp>
 #include <descent/detail/ranks/ready_marks.hpp>
@@ -31,37 +32,32 @@ template <class Plan> class host_ranks {
   template <class F> void together(F const& f) { f(); }
 };
 
-template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
+template <class Plan>
+requires(Plan::parallel) class host_ranks<Plan> : public rank_calls<typename Plan::parallel_policy::communicator_type> {
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
   using comm_type = typename Plan::parallel_policy::communicator_type;
   static_assert(!comm_type::on_device, "host{} needs a communicator for host memory, such as comm::threads");
   using wire = typename Plan::gradient_sum::wire;
   using sum = typename Plan::gradient_sum::sum;
   static constexpr bool ordered = Plan::gradient_sum::ordered;
+  using calls = rank_calls<comm_type>;
+  using calls::comm_, calls::ranks_;
 
  public:
-  explicit host_ranks(typename Plan::policies& policies)
-      : comm_(*get<kind::parallel>(policies).comm), ranks_(comm_.size()) {}
+  using calls::together, calls::set_groups;
+
+  explicit host_ranks(typename Plan::policies& policies) : calls(*get<kind::parallel>(policies).comm) {}
 
   /// Waits for all ranks. Throws std::invalid_argument if they disagree about the training setup.
   void join(tensors const& where, plain_vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies& policies) {
-    std::string difference;
-    together([&] {
-      auto facts = facts_of<Plan>(where, groups, policies);
-      if constexpr (Plan::shares_scale) facts.push_back(fact_of_shared(policies.shared->state));
-      difference = difference_in(comm_, facts, number_);
-      if (difference.empty()) meet(where, policies);
-    });
-    if (!difference.empty()) throw std::invalid_argument(difference);
-    groups_ = hash_of_groups<Plan>(groups, policies);
-    joined_ = true;
-  }
-  /// Marks the optimizer as complete.
-  void start() { started_ = true; }
-  /// Aborts the other ranks if the optimizer was not completed: they wait for it.
-  ~host_ranks() {
-    if (joined_ && !started_) abort_with("could not make its optimizer");
+    auto const facts = [&] {
+      auto all = facts_of<Plan>(where, groups, policies);
+      if constexpr (Plan::shares_scale) all.push_back(fact_of_shared(policies.shared->state));
+      return all;
+    };
+    calls::join_with(facts, [&] { return meet(where, policies), std::string(); });
+    set_groups(hash_of_groups<Plan>(groups, policies));
   }
 
   /// Throws std::invalid_argument on all ranks if their facts differ.
@@ -77,27 +73,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     together([&] { texts = gathered_texts(comm_, mine); });
     return texts;
   }
-  /// The hashes of the groups and of their rules of matrices, which ranks compare.
-  void set_groups(std::uint64_t hash) { groups_ = hash; }
-  void set_matrix_rules(std::uint64_t hash) { matrix_rules_ = hash; }
-  std::uint64_t groups() const { return groups_ + matrix_rules_; }
-  std::uint64_t call_of(char const* name) const { return detail::call_of(name, number_); }
-
   sum* gradients() const { return reinterpret_cast<sum*>(sum_.get()); }
-
-  /// Runs a part of a step in which ranks wait for each other. An exception on one rank ends the calls of all ranks.
-  template <class F> void together(F const& f) {
-    if (broken_) throw std::logic_error("this optimizer lost its ranks in an earlier call: make a new one");
-    try {
-      f();
-    } catch (std::exception const& e) {
-      give_up(e.what());
-      throw;
-    } catch (...) {
-      give_up("something was thrown");
-      throw;
-    }
-  }
 
   /// Sums the weights and the gradients that pack(bucket) writes to the wire. All ranks must be in the same call.
   template <class Groups, class Pack>
@@ -106,7 +82,7 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     auto const agree = [&] {
       now_.enter(weight, loss, call);
       comm_.all_reduce(&now_.weights, collective_sum_count);
-      if (now_.differ()) throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name + another_call);
+      if (now_.differ()) calls::refuse_call(name);
     };
     if constexpr (Plan::overlaps) {
       if (by_marks(how)) require_marks(groups, name);
@@ -203,16 +179,6 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     now_.ranks = ranks_;
     now_.wire_divisor = wire_divisor_of<wire>(ranks_);
   }
-  void give_up(char const* why) noexcept {
-    if (!std::exchange(broken_, true)) abort_with(why);
-  }
-  void abort_with(char const* why) noexcept {
-    try {
-      comm_.abort("rank " + std::to_string(comm_.rank()) + ": " + why);
-    } catch (std::bad_alloc const&) {
-      comm_.abort("out of memory");  // a string this short allocates nothing
-    }
-  }
   static host_memory zeroed(std::int64_t bytes) {
     host_memory m = allocate_host(std::size_t(bytes));
     if (bytes) std::memset(m.get(), 0, std::size_t(bytes));
@@ -263,11 +229,6 @@ template <class Plan> requires(Plan::parallel) class host_ranks<Plan> {
     }
   }
 
-  comm_type& comm_;
-  int ranks_;
-  bool broken_ = false, joined_ = false, started_ = false;
-  std::uint64_t number_ = next_number();  // of the optimizer; join() makes it the same on all ranks
-  std::uint64_t groups_ = 0, matrix_rules_ = 0;
   collective_sums now_;
   partition all_;
   ready_marks marks_;

@@ -120,7 +120,8 @@ template <class Plan, class System> class host_storage {
     return where_.tensors[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
   }
   std::size_t tensor_or_group(std::int64_t chunk, bool tensor) const {
-    return std::size_t(tensor ? where_.tensor_of_chunk[std::size_t(chunk)] : record(chunk).group);
+    return tensor ? control_.model.unit(std::size_t(where_.tensor_of_chunk[std::size_t(chunk)]))
+                  : std::size_t(record(chunk).group);
   }
   std::size_t unit_terms_of(std::int64_t chunk) const { return tensor_or_group(chunk, Plan::unit_per_tensor); }
   double factor_of(std::int64_t chunk) const {

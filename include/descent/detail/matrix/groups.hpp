@@ -157,6 +157,25 @@ template <class Plan> struct matrix_groups {
     return true;
   }
 
+  /// The matrices whose terms this rank finds: its own, or those of the whole model, so that all ranks skip an update
+  /// for the terms of any.
+  int known_count() const { return int(Plan::splits ? model_.size() : where->matrices.size()); }
+  auto const& known(int u) const { return (Plan::splits ? model_ : where->matrices)[std::size_t(u)]; }
+  /// The number of a known matrix among this rank's, or -1.
+  int own(int u) const { return Plan::splits ? own_[std::size_t(u)] : u; }
+  template <class Model> void find_others(Model const& model) {
+    auto const& whole = model.whole();
+    std::vector<int> own(whole.tensors.size(), -1);
+    for (std::size_t u = 0; u < where->matrices.size(); ++u)
+      own[model.unit(std::size_t(where->matrices[u].tensor))] = int(u);
+    for (std::size_t t = 0; t < whole.tensors.size(); ++t)
+      if (auto const& x = whole.tensors[t]; x.matrix) {
+        model_.push_back(
+            {std::int32_t(t), x.group, {x.count / whole.columns[t], whole.columns[t]}, own[t] >= 0, 0, {}, {}});
+        own_.push_back(own[t]);
+      }
+  }
+
   std::unique_ptr<matrix_layout<Plan>> where;
   plain_vector<rule> rules, accepted;  // as the caller sets them, and as they are in use
   std::int64_t updates = 0;           // so far, skipped or not; determines what is due
@@ -164,6 +183,8 @@ template <class Plan> struct matrix_groups {
 
  private:
   int batches_ = 0;
+  std::vector<typename matrix_layout<Plan>::record> model_;  // if ranks share the model: its matrices,
+  std::vector<int> own_;                                     // and their numbers on this rank
 };
 
 /// Calls f(matrix, name, buffer, elements) for the state and the memory of each matrix that this rank owns.

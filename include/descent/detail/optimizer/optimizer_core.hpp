@@ -43,6 +43,11 @@ template <class Plan, class Engine> struct optimizer_core {
     if (!engine) refuse_now("this optimizer", " was moved from");
     return *engine;
   }
+  /// The tensors of the model, on whatever rank.
+  auto const& whole() const {
+    if constexpr (Plan::splits) return alive().whole();
+    else return where;
+  }
   /// The number of a parameter.
   std::size_t number_of(std::string const& name) const { return alive(), where.find(name); }
   /// The engine, for a function that waits.

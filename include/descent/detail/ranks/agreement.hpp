@@ -258,15 +258,16 @@ template <class P> std::string settings_as_text(P const& p) {
   return text;
 }
 
-/// The training setup as facts: library version, types, tensors, and rules and policies at a few updates.
-template <class Plan>
+/// The training setup as facts: library version, types, tensors if ranks have the same, and rules and policies at a
+/// few updates.
+template <class Plan, bool Tensors = true>
 std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gradient> const& where,
                                   plain_vector<group_entry<typename Plan::rule>> const& groups,
                                   typename Plan::policies const& policies) {
-  std::vector<std::string> facts{std::string("descent ") + version, "rule and policies " + type_text<Plan>(),
-                                 std::to_string(where.tensors.size()) + " parameters",
-                                 std::to_string(groups.size()) + " groups"};
-  for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+  std::vector<std::string> facts{std::string("descent ") + version, "rule and policies " + type_text<Plan>()};
+  if (Tensors) facts.push_back(std::to_string(where.tensors.size()) + " parameters");
+  facts.push_back(std::to_string(groups.size()) + " groups");
+  for (std::size_t t = 0; t < where.tensors.size() && Tensors; ++t) {
     auto const& x = where.tensors[t];
     facts.push_back("parameter " + std::to_string(t) + " '" + where.names[t] + "' of " + std::to_string(x.count) +
                     " elements in " + std::to_string(where.columns[t]) + " columns, types " + std::to_string(x.types) +
@@ -292,7 +293,7 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
   if constexpr (Plan::has_matrices) {
     auto const& rule = get<kind::matrices>(policies).rule;
     for (std::int64_t t : compared_updates)
-      for (std::size_t i = 0; i < where.tensors.size(); ++i)
+      for (std::size_t i = 0; i < where.tensors.size() && Tensors; ++i)
         if (auto const& x = where.tensors[i]; x.matrix)
           facts.push_back(
               "terms of matrix '" + where.names[i] + "', update " + std::to_string(t) + ":" +

@@ -14,6 +14,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Where every element is. Each tensor is divided into chunks of a fixed size, numbered across all tensors. A chunk is
@@ -150,6 +151,7 @@ template <class Value, class Gradient> struct layout {
   std::vector<std::int32_t> tensor_of_chunk;
   std::vector<std::string> names;
   std::vector<std::int64_t> columns;  // of each tensor
+  std::vector<held> holdings;         // of each tensor, if ranks share the model
   std::vector<double> costs;  // of each tensor's matrix products, if ranks share the matrices
   std::string read_only;  // the first tensor whose gradient is const, or empty
   std::int64_t elements = 0, arena = 0;
@@ -170,6 +172,7 @@ template <class Value, class Gradient> struct layout {
                          packets_aligned(v.value) && packets_aligned(v.gradient), std::uint8_t(v.types), is_matrix(v)});
       names.push_back(v.name);
       columns.push_back(v.columns);
+      holdings.push_back(v.as);
       if (!v.writes && read_only.empty()) read_only = v.name;
       elements += v.count;
       require(elements <= most_elements, "parameters", "the elements of all together", "at most 2^48", elements);
@@ -178,18 +181,28 @@ template <class Value, class Gradient> struct layout {
     places_ = name_table(names);
     auto ranges = memory_ranges();
     refuse_overlaps(ranges);
-    arrange(false);
-    rule_chunks = chunks(), rule_arena = arena;
-    arrange(true);
+    arrange_all();
     own.size = arena;
+  }
+
+  /// Tensors without addresses: those of a model that ranks share.
+  layout(std::vector<tensor_record<Value, Gradient>> records, std::vector<std::string> all_names,
+         std::vector<std::int64_t> all_columns)
+      : tensors(std::move(records)), names(std::move(all_names)), columns(std::move(all_columns)), places_(names) {
+    for (auto const& x : tensors) {
+      elements += x.count;
+      require(elements <= most_elements, "model_parallel", "the elements of all ranks", "at most 2^48", elements);
+      groups = std::max(groups, x.group + 1);
+    }
+    arrange_all();
   }
 
   /// The same elements with the sum over ranks, which is in the engine's memory, as the gradient.
   template <class Own>
   layout(sum_over_ranks, layout<Value, Own> const& given)
-      : tensor_of_chunk(given.tensor_of_chunk), names(given.names), columns(given.columns), read_only(given.read_only),
-        elements(given.elements), arena(given.arena), groups(given.groups), rule_chunks(given.rule_chunks),
-        rule_arena(given.rule_arena), places_(given.places_) {
+      : tensor_of_chunk(given.tensor_of_chunk), names(given.names), columns(given.columns), holdings(given.holdings),
+        read_only(given.read_only), elements(given.elements), arena(given.arena), groups(given.groups),
+        rule_chunks(given.rule_chunks), rule_arena(given.rule_arena), places_(given.places_) {
     for (auto const& x : given.tensors) {
       tensors.push_back(
           {x.value, nullptr, x.count, x.first_chunk, x.arena, x.group, packets_aligned(x.value), x.types, x.matrix});
@@ -273,7 +286,12 @@ template <class Value, class Gradient> struct layout {
  private:
   template <class, class> friend struct layout;
 
-  /// Assigns chunks and offsets in the arenas, to the matrices or to the other tensors.
+  /// Assigns chunks and offsets in the arenas, to the matrices last.
+  void arrange_all() {
+    arrange(false);
+    rule_chunks = chunks(), rule_arena = arena;
+    arrange(true);
+  }
   void arrange(bool matrices) {
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       auto& x = tensors[t];

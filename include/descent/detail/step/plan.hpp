@@ -132,6 +132,9 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// Whether stored gradients may be divided by the loss scale: not in half, and not if micro-batches accumulate.
   static constexpr bool unscales =
       has<kind::loss_scale> && !has<kind::accumulation> && !std::is_same_v<own_gradient, half>;
+  /// Whether other ranks have other parameters of the same model.
+  using model_policy = policy<kind::model>;
+  static constexpr bool splits = has<kind::model>;
   /// Whether the caller's gradients are set to zero, and whether the update does that.
   static constexpr bool zeroes_own = has<kind::zero_grad>, zeroes = zeroes_own && !parallel;
   static constexpr bool maximizes = has<kind::maximize>;

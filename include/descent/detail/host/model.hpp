@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/host/rank_calls.hpp>
+#include <descent/detail/ranks/model_layout.hpp>
+#include <descent/detail/step/plan.hpp>
+#include <descent/detail/util/plain_vector.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// The host backend's part of a model that ranks hold together.
+namespace descent::detail {
+
+/// Without model_parallel{} this rank has the whole model.
+template <class Plan> class host_model {
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+
+ public:
+  template <class Groups, class Policies>
+  host_model(tensors const& where, Groups const&, Policies const&) : whole_(where) {}
+
+  static constexpr std::size_t extra = 0;  // numbers after the partial sums
+  tensors const& whole() const { return whole_; }
+  std::int64_t chunk(std::int64_t own, std::size_t) const { return own; }
+  std::size_t unit(std::size_t tensor) const { return tensor; }
+  static constexpr bool counts(std::size_t) { return true; }
+  void start() {}
+  template <class F> void together(F const& f) { f(); }
+
+ private:
+  tensors const& whole_;
+};
+
+template <class Plan>
+requires(Plan::splits) class host_model<Plan> : public rank_calls<typename Plan::model_policy::communicator_type> {
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+  using comm_type = typename Plan::model_policy::communicator_type;
+  static_assert(!comm_type::on_device, "host{} needs a communicator for host memory, such as comm::threads");
+  using calls = rank_calls<comm_type>;
+  using calls::comm_, calls::ranks_;
+
+ public:
+  /// Waits for all ranks. Throws std::invalid_argument if they have other rules, policies or groups, or their
+  /// parameters are no model.
+  template <class Groups>
+  host_model(tensors const& where, Groups const& groups, typename Plan::policies const& policies)
+      : calls(*get<kind::model>(policies).comm) {
+    try {
+      auto const facts = [&] {
+        auto all = facts_of<Plan, false>(where, groups, policies);
+        if constexpr (Plan::shares_scale) all.push_back(fact_of_shared(get<kind::loss_scale>(policies).shared->state));
+        return all;
+      };
+      calls::join_with(facts, [&]() -> std::string {
+        try {
+          model_ = model_of(where, comm_);
+        } catch (std::invalid_argument const& e) {
+          return e.what();
+        }
+        return {};
+      });
+      calls::set_groups(hash_of_groups<Plan>(groups, policies));
+    } catch (std::exception const& e) {  // the ranks of the other communicator wait as well
+      if constexpr (Plan::parallel)
+        get<kind::parallel>(policies).comm->abort(std::string("model_parallel: ") + e.what());
+      throw;
+    }
+  }
+
+  static constexpr std::size_t extra = 2;
+  tensors const& whole() const { return model_.whole; }
+  std::int64_t chunk(std::int64_t own, std::size_t tensor) const { return model_.chunk(own, tensor); }
+  std::size_t unit(std::size_t tensor) const { return model_.number[tensor]; }
+  bool counts(std::size_t tensor) const { return model_.counts[tensor]; }
+
+  /// Sums x over ranks. Each element comes from one rank; the others have 0. The last two elements say which ranks are
+  /// in it, and in which call.
+  void add(std::vector<double>& x, double call, char const* name) {
+    double* const last = x.data() + x.size() - extra;
+    last[0] = 1, last[1] = call;
+    comm_.all_reduce(x.data(), std::int64_t(x.size()));
+    if (last[0] != ranks_ || last[1] != ranks_ * call) calls::refuse_call(name);
+  }
+
+ private:
+  model_layout<tensors> model_;
+};
+
+}  // namespace descent::detail

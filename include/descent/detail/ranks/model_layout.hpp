@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/step/layout.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+/// A model whose parameters are on several ranks, as each of them sees it.
+namespace descent::detail {
+
+/// A parameter as a rank describes it to the others.
+struct held_tensor {
+  std::string name;
+  std::int64_t count = 0, columns = 1;
+  int group = 0, types = 0, matrix = 0, as = 0;
+};
+
+/// All that a rank has as text: names have no NUL character.
+template <class Layout> std::string text_of_model(Layout const& where) {
+  std::ostringstream text;
+  for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+    auto const& x = where.tensors[t];
+    text << where.names[t] << '\0' << x.count << ' ' << where.columns[t] << ' ' << x.group << ' ' << int(x.types) << ' '
+         << int(x.matrix) << ' ' << int(where.holdings[t]) << '\0';
+  }
+  return text.str();
+}
+inline std::vector<held_tensor> model_in(std::string const& text) {
+  std::vector<held_tensor> all;
+  std::istringstream in(text);
+  held_tensor x;
+  for (std::string numbers; std::getline(in, x.name, '\0') && std::getline(in, numbers, '\0');) {
+    std::istringstream of(numbers);
+    of >> x.count >> x.columns >> x.group >> x.types >> x.matrix >> x.as;
+    all.push_back(x);
+  }
+  return all;
+}
+
+[[noreturn]] inline void refuse_held(std::string const& name, int first, int second, std::string const& what) {
+  throw std::invalid_argument("model_parallel: parameter '" + name + "' is on ranks " + std::to_string(first) +
+                              " and " + std::to_string(second) + what);
+}
+
+/// Throws std::invalid_argument if two ranks cannot both have a parameter of this name.
+inline void require_held(held_tensor const& a, int rank_of_a, held_tensor const& b, int rank_of_b) {
+  char const* const as[] = {"as neither", "as copied", "as a part"};
+  auto const fail = [&](std::string const& what) { refuse_held(a.name, rank_of_a, rank_of_b, what); };
+  if (a.as != b.as)
+    fail(std::string(", but is marked ") + as[a.as] + " on the first and " + as[b.as] + " on the second");
+  if (a.as == int(held::whole)) fail(": mark it by mark_copied() or mark_part(), or give it two names");
+  if (a.group != b.group || a.types != b.types || a.matrix != b.matrix)
+    fail(", but in other groups, types or roles as a matrix");
+  if (a.as == int(held::copy) && (a.count != b.count || a.columns != b.columns))
+    fail(" as copies, but with " + std::to_string(a.count) + " elements in rows of " + std::to_string(a.columns) +
+         " and " + std::to_string(b.count) + " in rows of " + std::to_string(b.columns));
+}
+
+/// The whole model, in the order of the ranks, and what this rank has of it.
+template <class Layout> struct model_layout {
+  Layout whole{{}, {}, {}};  // without addresses; the parts of a tensor are one tensor
+  // Of each tensor of this rank:
+  std::vector<std::size_t> number;   // in the whole
+  std::vector<std::int64_t> shift;   // from a chunk's number on this rank to that in the whole
+  std::vector<std::uint8_t> counts;  // whether it is in sums; of copies only the first is
+
+  std::int64_t chunk(std::int64_t own, std::size_t tensor) const { return own + shift[tensor]; }
+};
+
+/// Waits for all ranks. Throws std::invalid_argument, the same on all, if their parameters are no model.
+template <class Layout, class Comm> model_layout<Layout> model_of(Layout const& where, Comm& comm) {
+  using record = typename decltype(where.tensors)::value_type;
+  struct place { std::size_t number; std::int64_t chunks; };  // chunks of the same tensor on the ranks before
+  std::unordered_map<std::string, std::pair<held_tensor, int>> first;
+  std::unordered_map<std::string, std::size_t> numbers;
+  std::vector<record> records;
+  std::vector<std::string> names;
+  std::vector<std::int64_t> columns;
+  std::vector<place> own;
+  model_layout<Layout> model;
+  auto const texts = gathered_texts(comm, text_of_model(where));
+  for (int r = 0; r < int(texts.size()); ++r)
+    for (held_tensor const& x : model_in(texts[std::size_t(r)])) {
+      auto const [at, is_new] = first.try_emplace(x.name, x, r);
+      place here{records.size(), 0};
+      if (is_new) {
+        numbers[x.name] = here.number;
+        record all{};
+        all.count = x.count, all.group = x.group, all.types = std::uint8_t(x.types), all.matrix = x.matrix != 0;
+        records.push_back(all);
+        names.push_back(x.name);
+        columns.push_back(x.columns);
+        if (x.matrix && x.as == int(held::part))
+          throw std::invalid_argument("model_parallel: parameter '" + x.name +
+                                      "' is a part, but a matrix rule updates whole matrices: add it by its "
+                                      "number of elements, without a shape");
+      } else {
+        require_held(at->second.first, at->second.second, x, r);
+        here.number = numbers[x.name];
+        if (auto& all = records[here.number]; x.as == int(held::part)) {
+          here.chunks = chunks_of(all.count);
+          all.count = here.chunks * chunk_size + x.count;
+        }
+      }
+      if (r == comm.rank()) {
+        own.push_back(here);
+        model.counts.push_back(is_new || x.as == int(held::part));
+      }
+    }
+  model.whole = Layout(std::move(records), std::move(names), std::move(columns));
+  for (std::size_t t = 0; t < own.size(); ++t) {
+    model.number.push_back(own[t].number);
+    model.shift.push_back(model.whole.tensors[own[t].number].first_chunk + own[t].chunks -
+                          where.tensors[t].first_chunk);
+  }
+  return model;
+}
+
+}  // namespace descent::detail

@@ -1,0 +1,319 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#include <descent/comm/threads.hpp>
+#include <descent/matrices/host.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/policies/accumulate.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/model_parallel.hpp>
+#include <descent/policies/parallel.hpp>
+#include <descent/policies/sam.hpp>
+#include <descent/policies/storage.hpp>
+#include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
+#include <descent/rules/lars.hpp>
+#include <descent/rules/muon.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/rules/sgd.hpp>
+
+#include <doctest/doctest.h>
+#include "support/ranks.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// A model whose parameters are on several ranks is trained like one of a single process, to the bit.
+
+namespace ds = descent;
+using ranks::has, ranks::model, ranks::on_ranks, ranks::with_ranks;
+
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+int const teams[] = {1, 2, 3, 4, 7};  // more ranks than tensors at the end
+
+/// The tensors of one of `of` ranks, in order. An empty copy gives each rank both groups.
+template <class Model> auto share(Model& m, int rank = 0, int of = 1) {
+  auto all = m.list();
+  decltype(all) some;
+  some.add("both groups", m.value[0].data(), m.gradient[0].data(), 0, ds::group{1});
+  some.mark_copied("both groups");
+  for (std::size_t k = 0; k < all.views().size(); ++k)
+    if (auto const& v = all.views()[k]; int(k) * of / int(all.views().size()) == rank)
+      some.add(v.name, v.value, v.gradient, ds::shape{v.count / v.columns, v.columns}, ds::group{v.group});
+  return some;
+}
+/// Whether the rank's tensors are those of the whole model.
+template <class Model> bool equal_share(Model const& a, Model const& b, int rank, int of) {
+  for (std::size_t k = 0; k < a.value.size(); ++k)
+    if (int(k) * of / int(a.value.size()) == rank && !std::ranges::equal(a.value[k], b.value[k], [](auto x, auto y) {
+          return ds::widen<double>(x) == ds::widen<double>(y);
+        }))
+      return false;
+  return true;
+}
+
+/// What an optimizer says of each of six steps. One is skipped, one follows another rate, and one freezes a group.
+template <class Opt, class Model> std::string train(Opt& opt, Model& m, int first, int last) {
+  std::string said;
+  auto const add = [&](double x) { said += " " + std::to_string(x); };
+  for (int t = 0; t < ranks::steps; ++t) {
+    if (t == 2)
+      if constexpr (requires { opt.matrix_rule(1).lr; }) opt.matrix_rule(1).lr /= 2;
+    if (t == 2) opt.group(1).lr /= 2;
+    if (t == 4) opt.freeze(1);
+    if (t == 5) opt.freeze(1, false);
+    auto const set = [&](double factor) {
+      m.set(t, first, last, factor);
+      if (t == 3) m.gradient[3][5] = ds::narrow<std::remove_cvref_t<decltype(m.gradient[3][5])>>(inf);
+    };
+    set(1);
+    if constexpr (requires { opt.ascend(); }) opt.ascend(), set(0.5);
+    opt.step();
+    auto const r = opt.report();
+    add(r.grad_norm), add(r.clip_factor), add(double(r.step)), said += r.why;
+    if (t == 3) for (auto const& one : opt.diagnose()) said += one.name, add(one.norm);
+    add(opt.gradient_norm()), add(opt.gradient_norm(ds::group{1})), add(opt.gradient_norm("w3"));
+  }
+  return said;
+}
+
+template <class Value = float, class Gradient = Value, class Rule, class... Ps>
+void same_as_whole(Rule const& rule, Ps... policies) {
+  model<Value, Gradient> want;
+  ds::optimizer whole{share(want), rule, policies...};
+  std::string const said = train(whole, want, 0, 1);
+  CHECK(has(said, "the gradient of 'w3' is not finite"));
+  for (int team : teams) {
+    INFO("ranks ", team);
+    with_ranks(team, [&](auto& comm) {
+      model<Value, Gradient> m;
+      ds::optimizer opt{share(m, comm.rank(), team), rule, policies..., ds::model_parallel{comm}};
+      CHECK(train(opt, m, 0, 1) == said);
+      CHECK(equal_share(m, want, comm.rank(), team));
+    });
+  }
+}
+
+/// Counts the numbers that a communicator adds up.
+struct counting_comm {
+  ds::comm::threads::member& of;
+  static constexpr bool on_device = false;
+  std::int64_t added = 0;
+
+  int rank() const { return of.rank(); }
+  int size() const { return of.size(); }
+  void abort(std::string const& why) noexcept { of.abort(why); }
+  template <class T> void all_reduce(T* to, std::int64_t n) { of.all_reduce(to, n), added += n; }
+  template <class T> void reduce_scatter(T const* from, T* to, std::int64_t n) { of.reduce_scatter(from, to, n); }
+  template <class T> void all_gather(T const* from, T* to, std::int64_t n) { of.all_gather(from, to, n); }
+  template <class T> void all_to_all(T const* from, T* to, std::int64_t n) { of.all_to_all(from, to, n); }
+  template <class T> void broadcast(T* data, std::int64_t n, int root) { of.broadcast(data, n, root); }
+};
+
+/// A learning rate that throws once `now` is set.
+struct throws_when {
+  bool const* now;
+  double operator()(std::int64_t) const {
+    if (*now) throw std::runtime_error("the schedule failed");
+    return 0.1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("model_parallel: any split of a model gives the bits and the reports of one process") {
+  same_as_whole(ds::adamw{.lr = 0.01}, ds::clip_norm{0.5});
+  same_as_whole(ds::sgd{.lr = 0.01}, ds::clip<ds::norm::inf, ds::scope::group>{0.5}, ds::skip_nonfinite{});
+  same_as_whole(ds::lamb{.lr = 0.01}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5});
+  same_as_whole<double>(ds::prodigy{}, ds::clip_norm{0.5});
+  same_as_whole(ds::sgd{.lr = 0.01}, ds::skip_nonfinite{}, ds::sam{.rho = 0.1});
+  same_as_whole<ds::half>(ds::lars{.lr = 0.01}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 1}, ds::ema{});
+  same_as_whole(ds::adamw{.lr = 0.01}, ds::matrices{ds::muon{.lr = 0.02}}, ds::clip_norm{0.5});
+}
+
+TEST_CASE(
+    "model_parallel: parts of a tensor are one tensor, with its bits if they are whole chunks; copies count once") {
+  constexpr std::size_t n = 3 * 4096 + 17;
+  // Part r ends at ends[r].
+  auto const trained = [](std::vector<std::size_t> const& ends) {
+    std::vector<float> w(n), bias(5 * ends.size(), 1.0f);
+    for (std::size_t i = 0; i < n; ++i) w[i] = float(ranks::some(i));
+    with_ranks(int(ends.size()), [&](auto& comm) {
+      auto const r = std::size_t(comm.rank());
+      std::size_t const begin = r ? ends[r - 1] : 0, size = ends[r] - begin;
+      std::vector<float> g(size), dbias(5, 0.25f);
+      ds::parameters<float> p;
+      p.add("layer", w.data() + begin, g.data(), size);
+      p.add("bias", bias.data() + 5 * r, dbias.data(), 5);
+      p.mark_part("layer"), p.mark_copied("bias");
+      ds::optimizer opt{p, ds::lamb{.lr = 0.1}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5},
+                        ds::model_parallel{comm}};
+      for (int t = 0; t < 3; ++t) {
+        for (std::size_t i = 0; i < size; ++i) g[i] = float(ranks::gradient_of(0, t, 0, begin + i));
+        opt.step();
+      }
+    });
+    for (std::size_t i = 5; i < bias.size(); ++i) CHECK(bias[i] == bias[i - 5]);
+    w.insert(w.end(), bias.begin(), bias.begin() + 5);
+    return w;
+  };
+  auto const want = trained({n});
+  CHECK(trained({4096, 4096, 12288, n}) == want);
+  CHECK(trained({8192, n}) == want);
+  CHECK(trained({0, n}) == want);
+  auto const uneven = trained({1000, 7777, n});
+  for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(uneven[i] - want[i]) < 1e-5f);
+}
+
+TEST_CASE("model_parallel on a grid: ranks of a data group have the same part and add their gradients") {
+  auto const check = [](auto const& way) {
+    auto const run = [&](int parts, auto const& then) {
+      std::vector<model<float>> all;
+      for (int r = 0; r < 2 * parts; ++r) all.emplace_back(0);
+      std::vector<std::string> said(all.size());
+      std::vector<ds::comm::threads> of_model, of_data;
+      ds::comm::threads models[] = {ds::comm::threads{parts}, ds::comm::threads{parts}};
+      ds::comm::threads datas[] = {ds::comm::threads{2}, ds::comm::threads{2}};
+      with_ranks(2 * parts, [&](auto& comm) {
+        int const stage = comm.rank() % parts, replica = comm.rank() / parts;
+        auto in_model = models[replica].rank(stage);
+        auto in_data = datas[stage].rank(replica);
+        auto& m = all[std::size_t(comm.rank())];
+        ds::optimizer opt{share(m, stage, parts), ds::lamb{.lr = 0.01}, ds::clip_norm{0.5}, way(in_data),
+                          ds::model_parallel{in_model}};
+        said[std::size_t(comm.rank())] = train(opt, m, replica, replica + 1);
+      });
+      then(all, said);
+    };
+    model<float> want;
+    std::string report;
+    run(1, [&](auto const& all, auto const& said) { want = all[0], report = said[0]; });
+    run(2, [&](auto const& all, auto const& said) {
+      for (int r = 0; r < 4; ++r) {
+        CHECK(equal_share(all[std::size_t(r)], want, r % 2, 2));
+        CHECK(said[std::size_t(r)] == report);
+      }
+    });
+  };
+  check(ranks::replicated_ordered);
+  check(ranks::sharded_ordered);
+}
+
+TEST_CASE("model_parallel: terms that are infinite on one rank skip the update on all") {
+  with_ranks(2, [&](auto& comm) {
+    // The step of lars is a ratio of norms: too large for float on rank 1 only.
+    float w = comm.rank() ? 1e19f : 1, g = comm.rank() ? 1e-19f : 1;
+    ds::parameters<float> p;
+    p.add(comm.rank() ? "second" : "first", &w, &g, 1);
+    ds::optimizer opt{p, ds::lars{.lr = 10, .trust = 10}, ds::model_parallel{comm}};
+    float const before = w;
+    opt.step();
+    CHECK(w == before);
+    CHECK(opt.report().skipped == 1);
+    CHECK(has(opt.report().why, "'second'"));
+  });
+}
+
+TEST_CASE("model_parallel: without norm, sums and checks ranks exchange nothing in a step") {
+  with_ranks(2, [&](auto& comm) {
+    counting_comm counts{comm};
+    model<float> m;
+    auto const p = share(m, comm.rank(), 2);
+    ds::optimizer opt{p, ds::adamw{}, ds::model_parallel{counts}};
+    m.set(0, 0, 1);
+    opt.step();
+    CHECK(counts.added == 0);
+    opt.gradient_norm();
+    CHECK(counts.added == 9 + 2);  // a sum of each chunk, and who is in which call
+  });
+}
+
+TEST_CASE("model_parallel: what is no model is refused on all ranks, with names and ranks") {
+  float w[8] = {}, g[8] = {};
+  auto const refused = [&](auto const& add, auto const& part, auto const& rule) {
+    ds::comm::threads world{2, std::chrono::seconds(60)};
+    auto const why = on_ranks(world, [&](auto& comm) {
+      ds::parameters<float> p;
+      add(p, comm.rank());
+      ds::optimizer opt{p, rule(comm.rank()), ds::matrices{ds::muon{}}, ds::clip_norm{part(comm.rank())},
+                        ds::model_parallel{comm}};
+    });
+    CHECK(why[0] == why[1]);
+    return why[0];
+  };
+  auto const same = [](int) { return ds::sgd{}; };
+  auto const one = [](int) { return 1.0; };
+  auto const named = [&](auto const& mark) {
+    return [&, mark](auto& p, int r) {
+      p.add("a", w, g, r + 4);
+      mark(p, r);
+    };
+  };
+  CHECK(
+      refused(named([](auto&, int) {}), one, same) ==
+      "model_parallel: parameter 'a' is on ranks 0 and 1: mark it by mark_copied() or mark_part(), or give it two names");
+  CHECK(has(refused(named([](auto& p, int r) { r ? p.mark_part("a") : p.mark_copied("a"); }), one, same),
+            "is marked as copied on the first and as a part on the second"));
+  CHECK(has(refused(named([](auto& p, int) { p.mark_copied("a"); }), one, same),
+            "as copies, but with 4 elements in rows of 1 and 5 in rows of 1"));
+  CHECK(has(refused([&](auto& p, int) { p.add("m", w, g, ds::shape{4, 2}), p.mark_part("m"); }, one, same),
+            "'m' is a part, but a matrix rule updates whole matrices"));
+  CHECK(has(refused([&](auto& p, int r) { p.add(r ? "b" : "a", w, g, 3, ds::group{r}); }, one, same),
+            "1 groups (rank 0); 2 groups (rank 1)"));
+  auto const distinct = [&](auto& p, int r) { p.add(r ? "b" : "a", w, g, 3); };
+  CHECK(has(refused(distinct, [](int r) { return 1.0 + r; }, same), "max"));
+  CHECK(has(refused(distinct, one, [](int r) { return ds::sgd{.lr = 0.1 + r}; }), "terms of group 0"));
+  CHECK(ranks::thrown<std::invalid_argument>([&] { ds::parameters<float>{}.mark_part("x"); }) ==
+        "there is no parameter 'x' to mark");
+}
+
+TEST_CASE("model_parallel: a rank that fails or is in another call ends the step of all, and nothing is half applied") {
+  auto const run = [](auto const& work) {
+    ds::comm::threads world{3, std::chrono::seconds(60)};
+    std::vector<int> unchanged(3);
+    auto const why = on_ranks(world, [&](auto& comm) {
+      model<float> m;
+      bool fails = false;
+      ds::optimizer opt{share(m, comm.rank(), 3), ds::sgd{}, ds::learning_rate(throws_when{&fails}), ds::clip_norm{1.0},
+                        ds::model_parallel{comm}};
+      m.set(0, 0, 1);
+      opt.step(), opt.step();
+      model<float> const before = m;
+      try {
+        work(opt, comm.rank(), fails);
+      } catch (...) {
+        unchanged[std::size_t(comm.rank())] = m == before && opt.report().step == 2;
+        CHECK(has(ranks::thrown([&] { opt.step(); }), "lost its ranks"));
+        throw;
+      }
+    });
+    CHECK(unchanged == std::vector<int>{1, 1, 1});
+    return why;
+  };
+  auto const failed = run([](auto& opt, int rank, bool& fails) {
+    fails = rank == 1;
+    opt.step();
+  });
+  CHECK(failed[1] == "the schedule failed");
+  CHECK(has(failed[0], "rank 1: the schedule failed"));
+  auto const other = run([](auto& opt, int rank, bool&) {
+    if (rank == 2) opt.gradient_norm();
+    else opt.step();
+  });
+  CHECK(has(other[2], "in gradient_norm(), but others are in another call"));
+  auto const changed = run([](auto& opt, int rank, bool&) {
+    if (rank == 0) opt.group(1).weight_decay = 0.5;
+    opt.commit_groups();
+    opt.gradient_norm();
+  });
+  CHECK(has(changed[0], "fields of a rule"));
+}
