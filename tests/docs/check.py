@@ -5,7 +5,8 @@ code.
 usage: check.py project-root compiler arguments...
 
 A block after the comment <!-- snippet: path#name --> must equal the lines between `// snippet: name` and `// end` in
-that file, up to indentation; comments may also begin with #. Any other block of C++ must compile by itself.
+that file, up to indentation; comments may also begin with #. A block after <!-- header: path#name --> must equal a
+function of that name in include/descent/path, with its template line. Any other block of C++ must compile by itself.
 """
 import os
 import re
@@ -16,6 +17,8 @@ import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
 root, compiler = sys.argv[1], sys.argv[2:]
+sys.path.insert(0, os.path.join(root, "examples/lab"))
+import build as lab  # noqa: E402  # pylint: disable=wrong-import-position
 
 
 def pages():
@@ -27,7 +30,7 @@ def pages():
 
 
 def blocks(page):
-    """The line number, the snippet reference or None, and the text of each block."""
+    """The line number, the reference (kind, path, name) or None, and the text of each block."""
     reference, start, lines = None, 0, []
     with open(os.path.join(root, page), encoding="utf-8") as text:
         for number, line in enumerate(text, 1):
@@ -40,7 +43,7 @@ def blocks(page):
             elif line.strip() == "```c++" or reference and line.startswith("```"):
                 start = number
             elif line.strip():
-                mark = re.fullmatch(r"<!-- snippet: (\S+)#(\S+) -->", line.strip())
+                mark = re.fullmatch(r"<!-- (snippet|header): (\S+)#(\S+) -->", line.strip())
                 reference = mark.groups() if mark else None
 
 
@@ -56,15 +59,27 @@ def marked(path, name):
     raise ValueError(f"has no '// snippet: {name}' ... '// end'")
 
 
+def functions(path, name):
+    """The functions of a header with that name, one for each overload."""
+    with open(os.path.join(root, "include/descent", path), encoding="utf-8") as text:
+        lines = text.read().splitlines()
+    found = [lab.dedented(lab.block(lines, i - 1 if lines[i - 1].strip() == "template <class Real>" else i))
+             for i, line in enumerate(lines) if re.search(rf"\bDESCENT_HD .*\b{name}\(", line)]
+    if not found:
+        raise ValueError(f"has no function {name}")
+    return found
+
+
 def problem(block):
     page, number, reference, text = block
     if reference:
-        path, name = reference
+        kind, path, name = reference
         try:
-            want = marked(path, name)
+            allowed = functions(path, name) if kind == "header" else [marked(path, name)]
         except (OSError, ValueError) as error:
             return f"{page}:{number}: {path}: {error}"
-        return None if text.strip() == want.strip() else f"{page}:{number}: differs from {path}#{name}"
+        same = text.strip() in [want.strip() for want in allowed]
+        return None if same else f"{page}:{number}: differs from {path}#{name}"
     unit = os.path.join(folder, f"block_{page.replace('/', '_')}_{number}.cpp")
     with open(unit, "w", encoding="utf-8") as out:
         out.write(f'#line {number + 1} "{page}"\n{text}')
