@@ -7,6 +7,8 @@ usage: check.py project-root compiler arguments...
 A block after the comment <!-- snippet: path#name --> must equal the lines between `// snippet: name` and `// end` in
 that file, up to indentation; comments may also begin with #. A block after <!-- header: path#name --> must equal a
 function of that name in include/descent/path, with its template line. Any other block of C++ must compile by itself.
+
+In the course, a line that begins with "Picture: " and names the program follows each picture.
 """
 import os
 import re
@@ -88,6 +90,18 @@ def problem(block):
     return None if run.returncode == 0 else f"{page}:{number}: does not compile by itself\n{run.stderr[:1500]}"
 
 
+def captions():
+    """What is wrong with the lines under the pictures of the course."""
+    for page in pages():
+        if page.startswith("docs/learn/"):
+            with open(os.path.join(root, page), encoding="utf-8") as text:
+                found = re.findall(r"^!\[.*\]\(../pictures/(?:learn_)?(\w+)\.svg\)\n\n(.*)", text.read(), re.M)
+            for name, line in found:
+                commands = [f"learn_{name} --picture {name}.svg`, ", f"/pictures . {name}`, ", "Picture: of no program."]
+                if not line.startswith("Picture: ") or not any(command in line for command in commands):
+                    yield f"{page}: no line under {name}.svg says what draws it"
+
+
 todo = [(page, *block) for page in pages() if os.path.exists(os.path.join(root, page)) for block in blocks(page)]
 with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
     # Blocks that begin with this header get it precompiled, by GCC: other compilers parse it.
@@ -95,6 +109,6 @@ with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
     with open(library, "w", encoding="utf-8") as out:
         out.write("#include <descent/descent.hpp>\n")
     subprocess.run([*compiler, "-x", "c++-header", library, "-o", library + ".gch"], check=True)
-    problems = [found for found in pool.map(problem, todo) if found]
+    problems = [found for found in pool.map(problem, todo) if found] + [*captions()]
 print(f"{len(todo)} blocks, {len(problems)} wrong", *problems, sep="\n")
 sys.exit(bool(problems))
