@@ -8,7 +8,8 @@ A block after the comment <!-- snippet: path#name --> must equal the lines betwe
 that file, up to indentation; comments may also begin with #. A block after <!-- header: path#name --> must equal a
 function of that name in include/descent/path, with its template line. Any other block of C++ must compile by itself.
 
-In the course, a line that begins with "Picture: " and names the program follows each picture.
+In the course, a line that begins with "Picture: " and names the program follows each picture, and a program has at most
+60 lines, not counting blank lines, comments and includes.
 """
 import os
 import re
@@ -90,16 +91,22 @@ def problem(block):
     return None if run.returncode == 0 else f"{page}:{number}: does not compile by itself\n{run.stderr[:1500]}"
 
 
-def captions():
-    """What is wrong with the lines under the pictures of the course."""
+def course():
+    """What is wrong with the lines under the pictures of the course, and with the length of its programs."""
     for page in pages():
         if page.startswith("docs/learn/"):
             with open(os.path.join(root, page), encoding="utf-8") as text:
                 found = re.findall(r"^!\[.*\]\(../pictures/(?:learn_)?(\w+)\.svg\)\n\n(.*)", text.read(), re.M)
             for name, line in found:
-                commands = [f"learn_{name} --picture {name}.svg`, ", f"/pictures . {name}`, ", "Picture: of no program."]
-                if not line.startswith("Picture: ") or not any(command in line for command in commands):
+                said = [f"learn_{name} --picture {name}.svg`, ", f"/pictures . {name}`, ", "Picture: of no program."]
+                if not line.startswith("Picture: ") or not any(part in line for part in said):
                     yield f"{page}: no line under {name}.svg says what draws it"
+    programs = os.path.join(root, "examples/learn")
+    for name in sorted(os.listdir(programs)):
+        with open(os.path.join(programs, name), encoding="utf-8") as text:
+            count = sum(not re.match(r"\s*(//|#include|$)", line) for line in text)
+        if name.endswith(".cpp") and count > 60:
+            yield f"examples/learn/{name} has {count} lines"
 
 
 todo = [(page, *block) for page in pages() if os.path.exists(os.path.join(root, page)) for block in blocks(page)]
@@ -109,6 +116,6 @@ with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
     with open(library, "w", encoding="utf-8") as out:
         out.write("#include <descent/descent.hpp>\n")
     subprocess.run([*compiler, "-x", "c++-header", library, "-o", library + ".gch"], check=True)
-    problems = [found for found in pool.map(problem, todo) if found] + [*captions()]
+    problems = [found for found in pool.map(problem, todo) if found] + [*course()]
 print(f"{len(todo)} blocks, {len(problems)} wrong", *problems, sep="\n")
 sys.exit(bool(problems))

@@ -7,10 +7,10 @@ usage: site.py project-root folder     writes folder/index.html; folder.venv get
 
 The pages are README.md and all Markdown of docs/ and examples/, where they are in the project. A source file that a
 page links to becomes a page with its code. The API reference is that of reference.py, the lab that of
-examples/lab/build.py if there is a compiler for it. The menus follow docs/index.md and docs/learn/README.md. Nothing is
-loaded from the network, and a browser needs no server: folder/index.html can be opened as a file. A link or an anchor
-that does not exist in the result is an error, and so is a search that does not find what it must find. Without PyPI the
-exit status is 77.
+examples/lab/build.py if there is a compiler for it; then links to the section on the lab lead to it. The menus follow
+docs/index.md and docs/learn/README.md. Nothing is loaded from the network, and a browser needs no server:
+folder/index.html can be opened as a file. A link or an anchor that does not exist in the result is an error, and so is a
+search that does not find what it must find. Without PyPI the exit status is 77.
 
 MkDocs' own theme needs 15 packages (8 seconds to install), Material for MkDocs 28. Python-Markdown differs from what
 GitHub renders; `adapted` has the differences that occur here."""
@@ -66,8 +66,8 @@ def python_with_mkdocs(home):
 class Pages:
     """The Markdown that MkDocs gets, in the folder `to`."""
 
-    def __init__(self, root, to):
-        self.root, self.to, self.sources = root, to, set()
+    def __init__(self, root, to, lab):
+        self.root, self.to, self.sources, self.lab = root, to, set(), lab
         pages = [root / "README.md", *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md")]
         self.documents = sorted(page.relative_to(root) for page in pages)
         for page in self.documents:
@@ -89,6 +89,8 @@ class Pages:
             return link
         path, mark, anchor = link.partition("#")
         target = pathlib.Path(os.path.relpath((self.root / page).parent / urllib.parse.unquote(path), self.root))
+        if self.lab and str(target) == "examples/README.md" and anchor == "lab":  # how to build it: here it is
+            return os.path.relpath("lab.html", page.parent)
         if target.suffix == ".md":
             return link
         if (self.root / target).is_dir():
@@ -376,7 +378,9 @@ def build(root, site):
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as threads:
         lab_page = threads.submit(lab.page, root, clang) if clang else None  # waits for the compiler
         staged = pathlib.Path(folder) / "pages"
-        pages = Pages(root, staged)
+        pages = Pages(root, staged, bool(clang))
+        if clang:
+            pages.write("lab.html", "")  # a file to link to, until the compiler has made the page
         subprocess.run([sys.executable, root / "tests/docs/reference.py", root, staged / "reference"], check=True)
         for path in (staged / "reference").glob("*.html"):
             text = path.read_text(encoding="utf-8")
