@@ -9,19 +9,23 @@
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/loss_scale.hpp>
+#include <descent/policies/model_parallel.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
+#include <descent/rules/lamb.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/rules/sm3.hpp>
 
 #include "nccl/side.cuh"
 
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <vector>
 
 /// Matrices on the devices of several ranks: rules without products have the bits of one process on the host, rules
-/// with products those of one process on a device.
+/// with products those of one process on a device. And models whose parameters are on several devices.
 
 namespace ds = descent;
 using ranks::has, ranks::thrown, test::joined;
@@ -55,6 +59,62 @@ template <class Side, class... Parallel> auto half_optimizer(Side& at, Parallel.
                        ds::master<float>{}, ds::dynamic_loss_scale{.init = 1}, policy..., ds::cuda{at.x.s}};
 }
 using half_side = side<ds::half, float, true>;
+
+/// Whether rank `rank` has tensor k of a model that is split.
+bool has_tensor(std::size_t k, int rank, int ranks) { return int(k) * ranks / int(mixed.size()) == rank; }
+/// The rank's tensors. An empty copy gives each rank both groups.
+template <class List> List share(List const& all, int rank, int ranks) {
+  List some;
+  auto const& one = all.views()[0];
+  some.add("both groups", one.value, one.gradient, 0, ds::group{1});
+  some.mark_copied("both groups");
+  for (std::size_t k = 0; k < all.views().size(); ++k)
+    if (auto const& v = all.views()[k]; has_tensor(k, rank, ranks))
+      some.add(v.name, v.value, v.gradient, ds::shape{v.count / v.columns, v.columns}, ds::group{v.group});
+  return some;
+}
+
+/// Five steps of one process on the host and of a model on the devices of all ranks. One step is skipped.
+template <class Value, class Rule, class... Ps> void split_as_whole(joined& comm, Rule const& rule, Ps... policies) {
+  INFO("rank ", comm.rank(), " of ", comm.size());
+  test::stream s;
+  side<Value, float, false> h{mixed, s, comm};
+  side<Value, float, true> d{mixed, s, comm}, replayed{mixed, s, comm};
+  ds::optimizer whole{share(h.list(), 0, 1), rule, policies...};
+  ds::optimizer part{share(d.list(), comm.rank(), comm.size()), rule, policies..., ds::model_parallel{comm},
+                     ds::cuda{s}};
+  ds::optimizer captured{share(replayed.list(), comm.rank(), comm.size()), rule, policies..., ds::model_parallel{comm},
+                         ds::cuda{s}};
+  auto const set = [&](auto& side, int t) {
+    side.sum(t, 0, 1);
+    if (t == 3) side.x.gradient_of(3, 5) = std::numeric_limits<float>::infinity();
+    side.x.send_gradients();
+  };
+  set(replayed, 0), captured.step();
+  test::graph const graph(s, [&] { captured.step(); });
+  for (int t = 0; t < 5; ++t) {
+    set(h, t), set(d, t), set(replayed, t);
+    if (t == 2) whole.group(1).lr /= 2, part.group(1).lr /= 2, captured.group(1).lr /= 2, captured.commit_groups();
+    whole.step(), d.enqueue([&] { part.step(); });
+    if (t > 0) graph.launch(s);
+    auto const r = part.report();
+    CHECK(r.grad_norm == whole.report().grad_norm);
+    CHECK(r.why == whole.report().why);
+    auto const on_device = d.values(), in_graph = replayed.values();
+    int wrong = 0, wrong_in_graph = 0;
+    h.x.each([&](std::size_t k, std::int64_t i) {
+      if (!has_tensor(k, comm.rank(), comm.size())) return;
+      auto const at = h.x.place(k, i);
+      double const want = ds::widen<double>(h.x.value[at]);
+      wrong += ds::widen<double>(on_device[at]) != want;
+      wrong_in_graph += ds::widen<double>(in_graph[at]) != want;
+    });
+    CHECK(wrong == 0);
+    CHECK(wrong_in_graph == 0);
+  }
+  CHECK(part.gradient_norm() == whole.gradient_norm());
+  CHECK(part.gradient_norm("w3") == whole.gradient_norm("w3"));
+}
 
 }  // namespace
 
@@ -108,4 +168,30 @@ TEST_CASE("devices whose matrix rules or states differ are told, and broadcast()
   opt.agree();
   if (comm.rank() == 1) opt.matrix_rule(1).lr = 0.5;
   CHECK(has(thrown([&] { opt.agree(); }), "ranks have diverged: matrix rule of group 1: "));
+}
+
+TEST_CASE("model_parallel: a model on several devices has the bits of one process on the host, in a graph, too") {
+  joined comm;
+  split_as_whole<float>(comm, ds::lamb{.lr = 0.01}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5});
+  split_as_whole<ds::half>(comm, ds::adamw{.lr = 0.01}, ds::matrices{ds::sm3{.lr = 0.01}}, ds::clip_norm{0.5},
+                           ds::master<float>{}, ds::dynamic_loss_scale{.init = 1});
+}
+
+TEST_CASE("model_parallel on devices: ranks in other calls are told, and no rank updates") {
+  joined comm;
+  if (comm.size() == 1) return;
+  test::stream s;
+  side<float, float, true> d{mixed, s, comm};
+  ds::optimizer opt{share(d.list(), comm.rank(), comm.size()), ds::adamw{}, ds::clip_norm{1}, ds::model_parallel{comm},
+                    ds::cuda{s}};
+  d.sum(0, 0, 1), d.x.send_gradients();
+  opt.step();
+  auto const before = d.values();
+  if (comm.rank() == 1) opt.group(0).lr = 0.5;
+  CHECK(has(thrown([&] {
+    opt.step();
+    opt.report();
+    opt.step();
+  }), "another call"));
+  CHECK(test::same_bits(d.values(), before));
 }

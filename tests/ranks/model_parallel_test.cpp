@@ -220,6 +220,16 @@ TEST_CASE("model_parallel: terms that are infinite on one rank skip the update o
     CHECK(w == before);
     CHECK(opt.report().skipped == 1);
     CHECK(has(opt.report().why, "'second'"));
+
+    // The step of muon grows with rows over columns.
+    std::vector<float> m(400, 1.0f), dm(400, 0.5f);
+    ds::parameters<float> q;
+    q.add(comm.rank() ? "tall" : "square", m.data(), dm.data(), ds::shape{comm.rank() ? 200 : 2, 2});
+    ds::optimizer of_matrices{q, ds::sgd{}, ds::matrices{ds::muon{}}, ds::skip_nonfinite{}, ds::model_parallel{comm}};
+    of_matrices.matrix_rule().lr = 1e38;
+    of_matrices.step();
+    CHECK(m == std::vector<float>(400, 1.0f));
+    CHECK(has(of_matrices.report().why, "'tall'"));
   });
 }
 

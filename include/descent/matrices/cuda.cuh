@@ -131,7 +131,8 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   matrix_groups<Plan> common;
 
   template <class Layout>
-  void add_to(device_arena& arena, Layout const& where, typename Plan::policies const& policies) {
+  void add_to(device_arena& arena, Layout const& where, typename Plan::policies const& policies,
+              cuda_model<Plan> const& model) {
     common.prepare(where, policies);
     policies_ = &policies, rules_at_work_ = common.rules;
     std::vector<std::int32_t> tensor;
@@ -142,6 +143,13 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     }
     arena.add_copy(tensor_, tensor), arena.add_copy(columns_, columns), arena.add_copy(group_rules_, common.rules);
     arena.add(units_, tensor.size());
+    if constexpr (Plan::splits) {
+      common.find_others(model);
+      tensor.clear(), columns.clear();
+      for (int u = 0; u < common.known_count(); ++u)
+        tensor.push_back(common.known(u).tensor), columns.push_back(common.known(u).shape.columns);
+      arena.add_copy(known_tensor_, tensor), arena.add_copy(known_columns_, columns);
+    }
     arena.add_zeros(memory_, std::size_t(common.where->memory));
     arena.add_zeros(scratch_, std::size_t(common.where->scratch));
     arena.add(partials_, std::size_t(common.where->partials)), arena.add_zeros(sums_, matrix_sums);
@@ -171,7 +179,7 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   void step(device_view<Plan> const& v, control_view<Plan> const& w, Groups const& groups, step_call const& call,
             bool capturing) {
     captured_ = captured_ || capturing;
-    if constexpr (Plan::parallel) ++common.updates;  // ranks come here in calls that update only
+    if constexpr (Plan::parallel || Plan::splits) ++common.updates;  // ranks come here in calls that update only
     else common.count(w.policies, call);
     // Replays of a captured step are not seen here, so micro-batches can no longer be counted.
     if (!common.completes && !captured_) return;
@@ -221,7 +229,8 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   }
 
   matrix_rules_view<Plan> rules_view() const {
-    return {matrices_.tensor, matrices_.columns, matrices_.count, matrices_.rules};
+    if constexpr (Plan::splits) return {known_tensor_, known_columns_, common.known_count(), matrices_.rules};
+    else return {matrices_.tensor, matrices_.columns, matrices_.count, matrices_.rules};
   }
   void* state(std::size_t i) const { return state_[i]; }
   real* memory() const { return memory_; }
@@ -258,9 +267,9 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   cublas blas_;
   std::vector<std::pair<std::int64_t, std::int64_t>> chunks_;  // first and count
   std::vector<std::int64_t> parts_;
-  std::vector<mrule> rules_at_work_;
-  std::int32_t* tensor_ = nullptr;
-  std::int64_t* columns_ = nullptr;
+  plain_vector<mrule> rules_at_work_;
+  std::int32_t *tensor_ = nullptr, *known_tensor_ = nullptr;  // of this rank; of the model, if ranks share it
+  std::int64_t *columns_ = nullptr, *known_columns_ = nullptr;
   mrule* group_rules_ = nullptr;
   matrix_unit<Plan>* units_ = nullptr;
   real *memory_ = nullptr, *scratch_ = nullptr;

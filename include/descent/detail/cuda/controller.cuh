@@ -70,12 +70,12 @@ template <class Plan> struct matrix_terms_view<Plan, true> {
   __device__ matrix_terms_view(device_view<Plan> const& view, control_view<Plan> const& control)
       : v(view), w(control), count(control.matrices.count) {}
   __device__ auto terms(int u, std::int64_t t, rate_change const& rates) const {
-    auto const& x = v.tensors[tensor(u)];
+    auto const& x = v.all_tensors()[tensor(u)];
     auto const r = scheduled_for_matrices(w.matrices.rules[x.group], w.policies, t - 1, x.group, rates);
     shape const s{x.count / w.matrices.columns[u], w.matrices.columns[u]};
     return narrowed<typename Plan::matrix_rule, typename Plan::real>(r.at(t, s), 1, v.groups[x.group].frozen);
   }
-  __device__ auto const& rule(int u) const { return w.matrices.rules[v.tensors[tensor(u)].group]; }
+  __device__ auto const& rule(int u) const { return w.matrices.rules[v.all_tensors()[tensor(u)].group]; }
   __device__ std::int32_t tensor(int u) const { return w.matrices.tensor[u]; }
 };
 
@@ -109,6 +109,22 @@ template <class Plan> class device_controller {
       auto const& team = get<kind::parallel>(w.policies);
       if (threadIdx.x == 0) leave(*team.progress, *team.now);
     }
+    if constexpr (Plan::splits && Plan::measures)
+      if (threadIdx.x == 0) leave(*v.model.progress, *v.model.calls, v.met());
+  }
+  /// After the pass of the rule's sums: returns false, with the step undone, if not all ranks were in it.
+  __device__ bool keeps_sums() const {
+    if constexpr (Plan::splits) {
+      if (v.model.calls->complete(v.sums_met())) return true;
+      if (threadIdx.x == 0) {
+        *v.control = *v.model.before;
+        v.control->lost = v.control->waiting = true;
+        v.control->applied = false;
+      }
+      __syncthreads();
+      return false;
+    }
+    return true;
   }
 
   /// Valid on the first thread.
@@ -117,10 +133,19 @@ template <class Plan> class device_controller {
  private:
   __device__ control_arrays<Plan> arrays() const {
     __shared__ double sums[Plan::sum_count + 1];
-    control_arrays<Plan> a{*v.control, *w.scale, w.policies, v.tensors, v.groups, v.tensor_count, v.group_count,
-                           v.chunk_count, w.has_elements, v.partial, v.totals, sums, w.factors, v.units, v.sum_terms,
-                           w.step_terms, w.sum_step_terms, v.memories, w.next_memories, nullptr, v.clipped};
+    control_arrays<Plan> a{*v.control,       *w.scale,
+                           w.policies,       v.all_tensors(),
+                           v.groups,         v.all_tensor_count(),
+                           v.group_count,    v.all_chunk_count(),
+                           w.has_elements,   v.partial,
+                           v.totals,         sums,
+                           w.factors,        v.units,
+                           v.sum_terms,      w.step_terms,
+                           w.sum_step_terms, v.memories,
+                           w.next_memories,  nullptr,
+                           v.clipped};
     if constexpr (Plan::per_row_step) a.rules = v.extra.rules;
+    if constexpr (Plan::splits && Plan::measures) a.met = v.model.calls->complete(v.met());
     return a;
   }
 
@@ -146,6 +171,7 @@ __global__ __launch_bounds__(total_threads) void find_all_terms(device_view<Plan
   device_controller<Plan> const c(v, w);
   c.leave_collective();
   if (!v.control->applied) return;
+  if (!c.keeps_sums()) return c.report();
   bool const applied = c.find_terms();
   c.report();
   if constexpr (Plan::sums)
@@ -196,8 +222,21 @@ __global__ __launch_bounds__(total_threads) void set_step_groups(device_view<Pla
   for (int g = int(threadIdx.x); g < batch.count; g += total_threads) v.groups[batch.first + g] = batch.entry[g];
   if constexpr (Plan::parallel)
     if (threadIdx.x == 0) get<kind::parallel>(w.policies).now->groups = batch.hash;
+  if constexpr (Plan::splits)
+    if (threadIdx.x == 0) v.model.calls->groups = batch.hash;
   __syncthreads();
   if constexpr (Plan::sums) device_controller<Plan>(v, w).prepare();
+}
+
+/// Sends the groups as kernel parameters.
+template <class Plan, class Groups>
+void send_groups(Groups const& groups, std::uint64_t hash, cudaStream_t stream, device_view<Plan> const& view,
+                 control_view<Plan> const& control) {
+  for (std::size_t first = 0; first < groups.size();) {
+    group_batch<typename Plan::rule> batch{int(first), 0, hash, {}};
+    while (batch.count < batch.capacity && first < groups.size()) batch.entry[batch.count++] = groups[first++];
+    launch(set_step_groups<Plan>, 1, total_threads, stream, view, control, batch);
+  }
 }
 
 }  // namespace descent::detail

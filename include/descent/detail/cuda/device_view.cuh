@@ -106,6 +106,43 @@ template <class Plan> struct rank_view<Plan, true> {
   sent_parts<Plan> sent = {};
 };
 
+/// The ranks of a model_parallel{}: who is in which call, besides the sums over them in model_view::met().
+struct model_calls {
+  double call = 0, ranks = 1;
+  std::uint64_t groups = 0;  // the part of `call` that stands for the groups
+
+  /// Whether all ranks are in these sums, in the same call. An aborted collective leaves arbitrary values.
+  DESCENT_HD bool complete(double const* met) const { return same(met[0], ranks) && same(met[1], call * ranks); }
+  DESCENT_HD bool differ(double const* met) const { return same(met[0], ranks) && !same(met[1], call * ranks); }
+
+ private:
+  DESCENT_HD static bool same(double a, double b) {
+    return __builtin_bit_cast(std::uint64_t, a) == __builtin_bit_cast(std::uint64_t, b);
+  }
+};
+
+inline __device__ void leave(comm_progress& p, model_calls const& calls, double const* met) {
+  if (calls.differ(met)) p.differ = 1;
+  __threadfence_system();
+  leave(p);
+}
+
+/// What only plans with a part of a model need: the whole model, and where this rank's part is in it.
+template <class Plan, bool = Plan::splits> struct model_view {};
+template <class Plan> struct model_view<Plan, true> {
+  tensor_record<typename Plan::value, typename Plan::gradient> const* tensors;  // of the whole, without addresses
+  std::int64_t chunk_count;
+  std::int32_t tensor_count;
+  std::int32_t const* number;  // of each tensor of this rank, in the whole
+  std::int64_t const* shift;   // from the numbers of its chunks to those in the whole
+  std::uint8_t const* counts;  // whether this rank adds it to sums
+  model_calls* calls;
+  control_block* before;  // the step
+  comm_progress* progress;
+};
+/// Before the partial sums and after them are two numbers: how many ranks are in them, and the sum of their calls.
+inline constexpr int model_met = 2;
+
 /// Where state is in the caller's memory: [tensor][owned_index], null where it is not.
 template <class Plan, bool = Plan::has_given> struct given_view {};
 template <class Plan> struct given_view<Plan, true> { std::array<void*, owned_count<Plan>>* at; };
@@ -132,6 +169,34 @@ template <class Plan> struct device_view {
   rank_view<Plan> team;
   row_clip_view<Plan> clipped = {};
   given_view<Plan> given = {};
+  model_view<Plan> model = {};
+
+  /// The tensors and chunks of the model, of which this rank may have a part.
+  DESCENT_HD auto const* all_tensors() const {
+    if constexpr (Plan::splits) return model.tensors;
+    else return tensors;
+  }
+  DESCENT_HD std::int32_t all_tensor_count() const {
+    if constexpr (Plan::splits) return model.tensor_count;
+    else return tensor_count;
+  }
+  DESCENT_HD std::int64_t all_chunk_count() const {
+    if constexpr (Plan::splits) return model.chunk_count;
+    else return chunk_count;
+  }
+  __device__ std::int32_t number_of(std::int32_t tensor) const {
+    if constexpr (Plan::splits) return model.number[tensor];
+    else return tensor;
+  }
+  __device__ std::int64_t number_of_chunk(std::int64_t chunk, [[maybe_unused]] std::int32_t tensor) const {
+    if constexpr (Plan::splits) return chunk + model.shift[tensor];
+    else return chunk;
+  }
+  /// Who was in the partial sums of the norm, and of the rule in a pass of its own.
+  DESCENT_HD double* met() const { return partial - model_met; }
+  DESCENT_HD double* sums_met() const {
+    return partial + ((Plan::measures ? Plan::norm_sums : 0) + int(Plan::sum_count)) * all_chunk_count();
+  }
 
   template <class Typed = Plan> __device__ buffers<Typed> of(std::int32_t tensor) const {
     auto const t = tensors[tensor];

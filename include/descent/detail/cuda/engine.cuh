@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/backends/cuda.hpp>
+#include <descent/detail/cuda/gradients.cuh>
 #include <descent/detail/cuda/memory_check.hpp>
-#include <descent/detail/cuda/meetings.cuh>
 #include <descent/detail/cuda/storage.cuh>
 #include <descent/detail/matrix/stage.hpp>
 #include <descent/detail/util/plain_vector.hpp>
@@ -28,31 +28,33 @@ template <class Plan> class cuda_engine {
  public:
   cuda_storage<Plan> storage;
   cuda_ranks<Plan> ranks;  // destroyed before the memory that its kernels read
+  cuda_model<Plan> model;
   stage_of<Plan, cuda_matrices<Plan>> matrices;
 
   cuda_engine(tensors const& where, plain_vector<entry> const& groups, typename Plan::policies const& policies,
               std::array<bool, Plan::slots> const& used, cuda const& backend)
-      : storage(ranks, policies, backend.stream) {
-    static_assert(!Plan::splits, "model_parallel is for host{} so far");
+      : storage(ranks, model, policies, backend.stream) {
     refuse_capture("the constructor");
-    early_ = may_begin_early(require_code(control_step<Plan>, storage.device)) && !Plan::parallel;
+    early_ = may_begin_early(require_code(control_step<Plan>, storage.device)) && !Plan::parallel && !Plan::splits;
     require_device_tensors(where, storage.device);
     require_device_inputs<Plan>(policies, storage.device);
     if constexpr (Plan::parallel)
       if (Plan::parallel_policy::agrees) where_ = where;
-    ranks.start([&] {
+    start([&] {
       device_arena arena;
+      model.join(where, groups, storage.policies, storage.stream);
       ranks.join(where, groups, storage.policies, storage.stream);
+      model.add_to(arena);
       ranks.add_to(arena, where, groups, storage.policies);
       storage.add_to(arena, where, groups, used);
-      matrices.add_to(arena, where, storage.policies);
+      matrices.add_to(arena, where, storage.policies, model);
       storage.allocate(std::move(arena));
       ranks.show_in(storage.policies);
       storage.start();
       if constexpr (Plan::shards) ranks.stage(storage.view, storage.own_chunks);
       if (!storage.is_initialized()) enqueue(storage.rule_chunks, start_packets<Plan>{storage.view});
       matrices.start(storage.view, storage.stream);
-      if constexpr (Plan::sums || (Plan::parallel && Plan::has_matrices)) set_groups(groups);
+      if constexpr (Plan::sums || ((Plan::parallel || Plan::splits) && Plan::has_matrices)) set_groups(groups);
     });
   }
   /// Stream-ordered memory may be freed once the work of all streams is ordered before it.
@@ -64,7 +66,7 @@ template <class Plan> class cuda_engine {
 
   /// Waits until the state is initialized.
   void await_start() {
-    ranks.start([&] {
+    start([&] {
       control_block c = start_of<Plan>(storage.policies);
       c.scale = read_scale();
       storage.late().start(c);
@@ -86,14 +88,16 @@ template <class Plan> class cuda_engine {
       if (complete)
         ranks.reduce(storage.view, controls(), groups, call.flush ? sending::all : sending::marked, call,
                      call.flush ? "flush()" : "step()", Plan::zeroes_own);
+    [[maybe_unused]] char const* const name = call.flush ? "flush()" : "step()";
     if constexpr (Plan::norm_first) {
-      if (complete) measure_all<measure::norm>(call);
+      if (complete) gradients_.template measure_all<measure::norm>(controls(), call, name);
       launch_early(early_, decide_step<Plan>, 1, total_threads, storage.stream, storage.view, w, call);
-      if (complete) measure_all<measure::sums>(call);
+      if (complete) gradients_.template measure_all<measure::sums>(controls(), call, name);
       launch_early(early_, find_all_terms<Plan>, 1, total_threads, storage.stream, storage.view, w);
     } else {
       if constexpr (Plan::measures)
-        if (complete) measure_all<Plan::sums ? measure::norm_and_sums : measure::norm>(call);
+        if (complete)
+          gradients_.template measure_all<Plan::sums ? measure::norm_and_sums : measure::norm>(controls(), call, name);
       launch_early(early_, control_step<Plan>, 1, total_threads, storage.stream, storage.view, w, call);
     }
     if constexpr (Plan::per_row_step)
@@ -107,7 +111,7 @@ template <class Plan> class cuda_engine {
   }
   void commit_matrices(plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
-    if (matrices.commit(storage.capturing()) && Plan::parallel) set_groups(groups);
+    if (matrices.commit(storage.capturing()) && (Plan::parallel || Plan::splits)) set_groups(groups);
   }
 
   std::span<memory_of<rule>> memories() const { return storage.memories(); }
@@ -120,9 +124,10 @@ template <class Plan> class cuda_engine {
     step_call const measuring{1, false, true};
     if constexpr (!Plan::measures) storage.make_norm_partial();
     if constexpr (Plan::parallel)
-      ranks.reduce(storage.view, controls(), groups, sends() ? sending::marked_to_measure : sending::all_to_measure,
-                   measuring, name, false);
-    measure_all<measure::norm>(measuring);
+      ranks.reduce(storage.view, controls(), groups,
+                   gradients_.sends() ? sending::marked_to_measure : sending::all_to_measure, measuring, name, false);
+    gradients_.template measure_all<measure::norm>(controls(), measuring, name);
+    if constexpr (Plan::splits) model.leave(storage.norm_view());
     if constexpr (Plan::parallel) ranks.leave();
   }
   /// Sends the groups as kernel parameters: without a copy, and in order with the steps around it. Returns false if the
@@ -130,12 +135,9 @@ template <class Plan> class cuda_engine {
   bool set_groups(plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
     if constexpr (Plan::parallel) ranks.await_buckets();
-    std::uint64_t const hash = Plan::parallel ? hash_of_groups<Plan>(groups, storage.policies) + matrices.hash() : 0;
-    for (std::size_t first = 0; first < groups.size();) {
-      group_batch<rule> batch{int(first), 0, hash, {}};
-      while (batch.count < batch.capacity && first < groups.size()) batch.entry[batch.count++] = groups[first++];
-      launch(set_step_groups<Plan>, 1, total_threads, storage.stream, storage.view, controls(), batch);
-    }
+    std::uint64_t const hash =
+        Plan::parallel || Plan::splits ? hash_of_groups<Plan>(groups, storage.policies) + matrices.hash() : 0;
+    send_groups<Plan>(groups, hash, storage.stream, storage.view, controls());
     return !storage.capturing();
   }
 
@@ -144,10 +146,10 @@ template <class Plan> class cuda_engine {
   void ready(plain_vector<entry> const& groups, std::size_t tensor, cudaStream_t maker) {
     device_scope const scope(storage.device);
     ranks.check();
-    ranks.ready(storage.view, groups, tensor, maker, sends(), Plan::zeroes_own);
+    ranks.ready(storage.view, groups, tensor, maker, gradients_.sends(), Plan::zeroes_own);
   }
   /// Whether any gradient is marked in a micro-batch that sends gradients.
-  bool any_ready() const { return ranks.any_ready() && sends(); }
+  bool any_ready() const { return ranks.any_ready() && gradients_.sends(); }
 
   void zero_gradients() { for_packets<callers>(callers_view(), zero_all{}); }
   void reload_values() {
@@ -232,7 +234,7 @@ template <class Plan> class cuda_engine {
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`. Waits for the stream.
   void broadcast(plain_vector<entry>& groups, int root) {
     device_scope const scope(storage.device);
-    if (meetings_.batches_wait()) throw std::logic_error("broadcast(): micro-batches wait for their step");
+    if (gradients_.batches_wait()) throw std::logic_error("broadcast(): micro-batches wait for their step");
     ranks.check();
     ranks.await_buckets();
     storage.broadcast(groups, root, matrices);
@@ -283,7 +285,13 @@ template <class Plan> class cuda_engine {
   }
   std::string name() const { return "CUDA device " + std::to_string(storage.device); }
 
+  tensors const& whole() const requires(Plan::splits) { return model.whole(); }
+
  private:
+  /// Makes the optimizer, or a part of it. If that fails, aborts the ranks that wait for it.
+  template <class F> void start(F const& make) {
+    model.start([&] { ranks.start(make); });
+  }
   control_view<Plan> controls() const {
     control_view<Plan> w = storage.controls();
     if constexpr (Plan::has_matrices) w.matrices = matrices.rules_view();
@@ -305,17 +313,6 @@ template <class Plan> class cuda_engine {
     enqueue(Seen::shards ? storage.own_chunks : storage.view.chunk_count, all_packets<Seen, Body>{view, body});
   }
 
-  template <measure What> void measure_all(step_call const& call) {
-    device_view<Plan> const view = storage.norm_view();
-    if constexpr (Plan::shards)
-      storage.template each_partial<What>([&](double* x, std::int64_t n) {
-        require_cuda(cudaMemsetAsync(x, 0, std::size_t(n) * sizeof(double), storage.stream), "cudaMemsetAsync");
-      });
-    launch(measure_chunks<Plan, What>, storage.own_chunks, chunk_threads, storage.stream, view, controls(), call);
-    if constexpr (Plan::shards)
-      storage.template each_partial<What>([&](double* x, std::int64_t n) { ranks.add(x, n); });
-  }
-
   /// Calls change() and, if each rank changes only its shard of the values, exchanges the shards: all of it or nothing.
   template <class F> void share_values(bool is_step, F const& change) {
     if constexpr (Plan::parallel) ranks.await_buckets();
@@ -328,22 +325,13 @@ template <class Plan> class cuda_engine {
   }
 
   /// Whether ranks meet in this call of step(). True with one rank.
-  bool meets([[maybe_unused]] plain_vector<entry> const& groups, [[maybe_unused]] step_call const& call) {
-    if constexpr (Plan::parallel) {
-      ranks.check();
-      if constexpr (Plan::overlaps)
-        if (!call.flush) ranks.require_marks(groups, "step()");
-      bool const complete =
-          meetings_.count(storage.policies, call, storage.capturing(), [&] { agree(*where_, groups); });
-      if constexpr (Plan::overlaps)
-        if (!complete) ranks.end_unsent();
-      return complete;
-    } else return true;
+  bool meets(plain_vector<entry> const& groups, step_call const& call) {
+    return gradients_.meets(groups, call, [&] {
+      if constexpr (Plan::parallel) agree(*where_, groups);
+    });
   }
-  /// Whether this micro-batch sends gradients.
-  bool sends() const { return meetings_.sends(storage.policies); }
 
-  meetings<Plan> meetings_;
+  cuda_gradients<Plan> gradients_{storage, ranks, model};
   std::optional<tensors> where_;  // for agree_every
   owned_event passes_;            // for on_stream()
   bool early_ = false;            // whether kernels of a step may begin before those before them have ended

@@ -161,7 +161,7 @@ template <class Plan> struct update_packets {
     if (late && blockIdx.x == 0 && blockIdx.y == 0) report_late(*late, *v.control, *scale);
   }
   __device__ auto const& unit_terms_of(std::int32_t tensor) const {
-    return v.units[Plan::unit_per_tensor ? tensor : v.tensors[tensor].group];
+    return v.units[Plan::unit_per_tensor ? v.number_of(tensor) : v.tensors[tensor].group];
   }
   __device__ bool wants(std::int32_t tensor) const {
     if (Plan::may_skip && !v.control->applied)
@@ -259,6 +259,8 @@ __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> con
 
   std::int64_t const chunk = v.own_chunk(blockIdx.x);
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
+  if constexpr (Plan::splits)
+    if (!v.model.counts[tensor]) return;
   auto const& t = v.tensors[tensor];
   auto const [begin, size] = span_of(chunk, t);
   double total[sums][4] = {};
@@ -273,12 +275,12 @@ __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> con
   step_terms_of<Plan> step{};
   real factor = 1;
   if constexpr (What != measure::norm) {
-    k = v.sum_terms[Plan::sum_terms_per_tensor ? tensor : t.group].terms;
+    k = v.sum_terms[Plan::sum_terms_per_tensor ? v.number_of(tensor) : t.group].terms;
     if constexpr (Plan::has_step_terms) step = *w.sum_step_terms;
     if constexpr (What == measure::norm_and_sums)
       factor = real(gradient_factor<Plan>(*v.control, w.policies, *w.scale, call));
     else if constexpr (Plan::clip_over == scope::model) factor = real(v.control->factor);
-    else factor = real(w.factors[Plan::clip_over == scope::tensor ? tensor : t.group]);
+    else factor = real(w.factors[Plan::clip_over == scope::tensor ? v.number_of(tensor) : t.group]);
   }
   v.with(tensor, [&, begin = begin]<class Typed>(buffers<Typed> const& x) {
     for (int q = int(threadIdx.x); q < chunk_packets; q += chunk_threads) {
@@ -319,7 +321,7 @@ __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> con
   if (int const c = int(threadIdx.x); c < sums) {
     double sum = of_warps[c][0];
     for (int w = 1; w < chunk_threads / warp; ++w) sum = both(c, sum, of_warps[c][w]);
-    v.partial[(first + c) * v.chunk_count + chunk] = sum;
+    v.partial[(first + c) * v.all_chunk_count() + v.number_of_chunk(chunk, tensor)] = sum;
   }
   // Reads gradients that other threads have added up, which the barrier has made visible.
   if constexpr (Plan::clips_rows && What != measure::sums) measure_pieces(v, tensor, {begin, size});

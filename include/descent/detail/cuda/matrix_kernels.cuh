@@ -32,7 +32,7 @@ __global__ __launch_bounds__(total_threads) void find_matrix_terms(device_view<P
     auto const& t = v.tensors[m.tensor[u]];
     double factor = v.control->factor;
     if constexpr (Plan::clip_over != scope::model)
-      factor = w.factors[Plan::clip_over == scope::tensor ? m.tensor[u] : t.group];
+      factor = w.factors[Plan::clip_over == scope::tensor ? v.number_of(m.tensor[u]) : t.group];
     m.units[u] =
         matrix_terms_of<Plan>(m.rules[t.group], w.policies, v.control->step, {t.count / m.columns[u], m.columns[u]},
                               factor, v.groups[t.group].frozen, t.group, rates_of(*v.control));

@@ -7,6 +7,8 @@
 #include <descent/detail/step/row_moves.hpp>
 #include <descent/policies/parallel.hpp>
 
+#include <exception>
+
 /// The kernels that exchange data with other ranks.
 namespace descent::detail {
 
@@ -49,6 +51,21 @@ template <class Callers> struct send_packets {
 template <class Progress> __global__ void enter_bucket(Progress* p, int meeting) { enter(*p, meeting); }
 template <class Progress> __global__ void leave_bucket(Progress* p) { leave(*p); }
 
+/// Runs f as a meeting of ranks, where no kernel of a step begins one.
+template <class Comm, class F> void in_meeting(Comm& comm, cudaStream_t stream, char const* what, F const& f) {
+  launch(enter_bucket<comm_progress>, 1, 1, stream, comm.marks(), comm.name_meeting(what));
+  auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, stream, comm.marks()); };
+  try {
+    f();
+  } catch (...) {
+    try {
+      end();
+    } catch (std::exception const&) {}  // the first exception is rethrown
+    throw;
+  }
+  end();
+}
+
 /// Runs before a reduction. Sets this rank's contribution to the sums over ranks.
 template <class Plan>
 __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_call call, std::uint64_t what,
@@ -63,6 +80,25 @@ __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_
   team.now->enter(weight_of<Plan>(*v.control, call), loss, hash_of_call(what, *v.control, *w.scale, team.now->groups));
 }
 template <class Progress> __global__ void leave_collective(Progress* p, collective_sums const* now) { leave(*p, *now); }
+
+/// Runs before a read-only pass over a part of a model. Sets this rank's contribution to who is in which call. Begins
+/// a meeting if `meeting` is not negative.
+template <class Plan>
+__global__ void enter_model(device_view<Plan> v, control_view<Plan> w, std::uint64_t what, int meeting) {
+  model_calls& calls = *v.model.calls;
+  double* const met = meeting < 0 ? v.sums_met() : v.met();
+  if (meeting >= 0) {
+    enter(*v.model.progress, meeting);
+    *v.model.before = *v.control;
+    calls.call = hash_of_call(what, *v.control, *w.scale, calls.groups);
+  }
+  met[0] = 1, met[1] = calls.call;
+  if constexpr (Plan::parallel)
+    if (!get<kind::parallel>(w.policies).now->complete()) met[0] = 0;  // its gradients are not those of all ranks
+}
+template <class Plan> __global__ void leave_model(device_view<Plan> v) {
+  leave(*v.model.progress, *v.model.calls, v.met());
+}
 
 /// to[i] <- the sum over ranks of their element i, in the order of the ranks.
 template <class Sum, class Wire>

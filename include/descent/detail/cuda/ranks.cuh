@@ -226,19 +226,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     }
   }
   /// Runs f as a meeting of ranks, where no kernel of a step begins one.
-  template <class F> void meet(char const* what, F const& f) {
-    launch(enter_bucket<comm_progress>, 1, 1, *stream_, comm_->marks(), comm_->name_meeting(what));
-    auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, *stream_, comm_->marks()); };
-    try {
-      f();
-    } catch (...) {
-      try {
-        end();
-      } catch (std::exception const&) {}  // the first exception is rethrown
-      throw;
-    }
-    end();
-  }
+  template <class F> void meet(char const* what, F const& f) { in_meeting(*comm_, *stream_, what, f); }
   /// Broadcast the values, device memory or host memory of `root`. The last one waits for the stream.
   void broadcast_values(int root) {
     for (auto const& [value, bytes] : callers_values_) broadcast(value, bytes, root);

@@ -9,6 +9,7 @@
 #include <descent/detail/cuda/kernels.cuh>
 #include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/cuda/memory_check.hpp>
+#include <descent/detail/cuda/model.cuh>
 #include <descent/detail/cuda/ranks.cuh>
 #include <descent/detail/cuda/rows.cuh>
 #include <descent/detail/cuda/stream.hpp>
@@ -31,8 +32,8 @@ template <class Plan> struct cuda_storage {
   using entry = group_entry<rule>;
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
 
-  cuda_storage(cuda_ranks<Plan>& ranks, typename Plan::policies const& ps, cudaStream_t s)
-      : stream(s), policies(ps), ranks_(ranks) {
+  cuda_storage(cuda_ranks<Plan>& ranks, cuda_model<Plan>& model, typename Plan::policies const& ps, cudaStream_t s)
+      : stream(s), policies(ps), ranks_(ranks), model_(model) {
     require_cuda(cudaGetDevice(&device), "cudaGetDevice");
     if constexpr (has<Plan, kind::memory>) source = {*get<kind::memory>(policies).where, device, stream};
   }
@@ -57,8 +58,8 @@ template <class Plan> struct cuda_storage {
   /// The partial sums of the norm as the last read-only pass left them.
   std::vector<double> norm_partials() const {
     device_scope const scope(device);
-    double const* there = Plan::measures ? partial_ : norm_partial_;
-    std::vector<double> partial(there ? Plan::norm_sums * std::size_t(view.chunk_count) : 0);
+    double const* there = norm_view().partial;
+    std::vector<double> partial(there ? Plan::norm_sums * std::size_t(view.all_chunk_count()) : 0);
     read_back(partial.data(), there, partial.size());
     return partial;
   }
@@ -154,7 +155,7 @@ template <class Plan> struct cuda_storage {
   /// The view with the partial sums that measure_norm() writes.
   device_view<Plan> norm_view() const {
     device_view<Plan> sums = view;
-    if (!Plan::measures) sums.partial = norm_partial_;
+    if (!Plan::measures) sums.partial = norm_partial_ ? norm_partial_ + met / 2 : nullptr;
     return sums;
   }
 
@@ -162,7 +163,7 @@ template <class Plan> struct cuda_storage {
   template <measure What, class F> void each_partial(F const& f) const {
     device_view<Plan> const sums = norm_view();
     constexpr int first = What == measure::sums ? Plan::norm_sums : 0;
-    f(sums.partial + first * sums.chunk_count, std::int64_t(measured<Plan, What>) * sums.chunk_count);
+    f(sums.partial + first * sums.all_chunk_count(), std::int64_t(measured<Plan, What>) * sums.all_chunk_count());
     if constexpr (Plan::clips_rows && What != measure::sums)
       if (sums.clipped.pieces > 0) f(sums.clipped.partial, Plan::norm_sums * sums.clipped.pieces);
   }
@@ -171,6 +172,7 @@ template <class Plan> struct cuda_storage {
 
   template <class T> void read_back(T* to, T const* from, std::size_t count) const {
     if (count == 0) return;
+    if constexpr (Plan::splits) model_.wait();
     if constexpr (Plan::parallel) ranks_.wait();  // with a deadline; the copy to pageable memory would wait without one
     require_cuda(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
     require_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
@@ -188,7 +190,7 @@ template <class Plan> struct cuda_storage {
   }
 
   std::span<memory_of<rule>> memories() const {
-    return {memories_, std::size_t(Plan::unit_per_tensor ? view.tensor_count : view.group_count)};
+    return {memories_, std::size_t(Plan::unit_per_tensor ? view.all_tensor_count() : view.group_count)};
   }
 
   static constexpr int sums_per_chunk = (Plan::measures ? Plan::norm_sums : 0) + int(Plan::sum_count);
@@ -200,10 +202,15 @@ template <class Plan> struct cuda_storage {
     own_chunks = Plan::shards ? std::ssize(where.own.chunks) : where.chunks();
     auto const of_rule = std::size_t(rule_elements<Plan>(where));
     if constexpr (Plan::has_matrices) rule_elements_ = std::int64_t(of_rule);
-    std::size_t const units = Plan::unit_per_tensor ? where.tensors.size() : groups.size();
-    auto const own_size = std::size_t(where.own.size), chunks = std::size_t(where.chunks());
+    auto const& whole = [&]() -> tensors const& {
+      if constexpr (Plan::splits) return model_.whole();
+      else return where;
+    }();
+    all_chunks_ = whole.chunks();
+    std::size_t const units = Plan::unit_per_tensor ? whole.tensors.size() : groups.size();
+    auto const own_size = std::size_t(where.own.size), chunks = std::size_t(whole.chunks());
     arena_ = std::size_t(where.arena);
-    has_elements_ = where.rule_chunks > 0;
+    has_elements_ = whole.rule_chunks > 0;
     view.chunk_count = where.chunks();
     view.tensor_count = std::int32_t(where.tensors.size());
     view.group_count = std::int32_t(groups.size());
@@ -226,16 +233,16 @@ template <class Plan> struct cuda_storage {
     arena.add_copy(view.groups, groups);
     arena.add_copy(control, std::array{start_of<Plan>(policies)});
     arena.add(view.units, units);
-    arena.add_zeros(partial_, sums_per_chunk * chunks);
+    arena.add_zeros(partial_, sums_per_chunk * chunks + met);
     if constexpr (Plan::sums) arena.add(view.sum_terms, Plan::sum_terms_per_tensor ? units : groups.size());
     if constexpr (has_memory<rule>) {
       arena.add_copy(memories_, plain_vector<memory_of<rule>>(units));
       arena.add(next_memories_, units);
     }
     if constexpr (Plan::totals_per_tensor)
-      arena.add(view.totals, (Plan::norm_sums + Plan::sum_count) * where.tensors.size());
+      arena.add(view.totals, (Plan::norm_sums + Plan::sum_count) * whole.tensors.size());
     if constexpr (Plan::clip_over != scope::model)
-      arena.add(factors_, Plan::clip_over == scope::tensor ? where.tensors.size() : groups.size());
+      arena.add(factors_, Plan::clip_over == scope::tensor ? whole.tensors.size() : groups.size());
     if constexpr (Plan::clips_rows) {
       all_row_pieces const all(where);
       view.clipped.pieces = all.pieces;
@@ -274,7 +281,8 @@ template <class Plan> struct cuda_storage {
     view.master = master_;
     view.control = control;
     view.memories = memories_;
-    view.partial = partial_;
+    view.partial = partial_ ? partial_ + met / 2 : nullptr;
+    model_.show_in(view);
     if constexpr (Plan::parallel) ranks_.show_in(view);
     if constexpr (Plan::has_extras) view.extra.buffers = {remainder_, average_, slow_, outer_, 0};
     if constexpr (Plan::has_step_terms) view.extra.step_terms = step_terms_;
@@ -309,9 +317,11 @@ template <class Plan> struct cuda_storage {
   static bool is_aligned(std::array<void*, owned_count<Plan>> const& at) {
     return std::ranges::all_of(at, packets_aligned);
   }
-  std::size_t norm_partials_size() const { return Plan::norm_sums * std::size_t(view.chunk_count); }
+  std::size_t norm_partials_size() const { return Plan::norm_sums * std::size_t(all_chunks_) + met; }
 
+  static constexpr std::size_t met = Plan::splits ? 2 * model_met : 0;
   cuda_ranks<Plan>& ranks_;
+  cuda_model<Plan>& model_;
   std::vector<device_array<std::byte>> memory_, more_;  // at construction, and when first needed
   mutable device_arena filling_;  // kept until its copy is done
   tensor_record<typename Plan::value, typename Plan::gradient>* tensors_ = nullptr;
@@ -331,6 +341,7 @@ template <class Plan> struct cuda_storage {
   };
   std::unique_ptr<reports, pinned_delete> reports_;
   std::size_t arena_ = 0;
+  std::int64_t all_chunks_ = 0;  // of the model
   std::int64_t rule_elements_ = 0;  // with matrices
   std::vector<std::int64_t> counts_;  // of the tensors, if some state is in the caller's memory
   bool has_elements_ = true;

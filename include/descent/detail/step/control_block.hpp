@@ -189,21 +189,25 @@ DESCENT_HD inline void skip(control_block& c) {
 }
 
 /// Called once per step(), with the loss scale in use and the totals over all gradients, which are not read if the plan
-/// does not measure. If it lets the step go on, advance() or skip() follows.
+/// does not measure, and whether all ranks that have a part of the model are in them. If it lets the step go on,
+/// advance() or skip() follows.
 template <class Plan>
 DESCENT_HD void decide(control_block& c, typename Plan::policies const& policies, loss_scale_state const& scale,
-                       norm_totals const& totals, step_call const& call = {}) {
+                       norm_totals const& totals, step_call const& call = {}, [[maybe_unused]] bool met = true) {
   ++c.calls;
   c.fault = {};
   c.applied = completes<Plan>(c, policies, call);
   c.waiting = !c.applied;
-  if constexpr (Plan::parallel) {
-    c.lost = c.applied && !get<kind::parallel>(policies).now->complete();
+  if constexpr (Plan::parallel || Plan::splits) {
+    if constexpr (Plan::parallel) met = met && get<kind::parallel>(policies).now->complete();
+    c.lost = c.applied && !met;
     if (c.lost) {
       c.applied = false;
       c.waiting = true;
       return;
     }
+  }
+  if constexpr (Plan::parallel) {
     if (call.flush && get<kind::parallel>(policies).now->weights == 0) {  // no rank has gradients
       c.applied = false;
       c.waiting = true;

@@ -45,6 +45,7 @@ template <class Plan> struct control_arrays {
   memory_of<rule>*memories, *next_memories;    // before the update, and after it
   rule* rules;                                 // of each group, scheduled; if rows count their own updates
   row_clip_view<Plan> row_clip;
+  bool met = true;  // whether all ranks that have a part of the model are in the partial sums
 };
 
 /// What is not finite in the terms of the matrices in update t. Matrices has count and, for u in [0, count),
@@ -75,7 +76,7 @@ template <class Plan, class Threads> class controller {
     bool const complete = completes<Plan>(a.block, a.policies, call);
     threads.sync();
     norm_totals const x = Plan::measures && complete ? totals() : norm_totals{};
-    if (threads.first()) detail::decide<Plan>(a.block, a.policies, a.scale, x, call);
+    if (threads.first()) detail::decide<Plan>(a.block, a.policies, a.scale, x, call, a.met);
     threads.sync();
     bool const applied = !Plan::may_skip || a.block.applied;
     if constexpr (Plan::clip_over != scope::model)

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/cuda/device_arena.hpp>
+#include <descent/detail/cuda/launch.cuh>
+#include <descent/detail/cuda/rank_kernels.cuh>
+#include <descent/detail/cuda/through_device.cuh>
+#include <descent/detail/ranks/model_layout.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// The CUDA backend's part of a model that ranks hold together. Everything is enqueued. The kernel that decides a step
+/// recognizes what an aborted collective leaves, and does not use it.
+namespace descent::detail {
+
+/// Without model_parallel{} this rank has the whole model.
+template <class Plan> class cuda_model {
+ public:
+  template <class... Ts> void join(Ts const&...) {}
+  template <class... Ts> void add_to(Ts const&...) {}
+  template <class... Ts> void show_in(Ts const&...) const {}
+  template <class F> void start(F const& make) { make(); }
+};
+
+template <class Plan> requires(Plan::splits) class cuda_model<Plan> {
+  using tensors = layout<typename Plan::value, typename Plan::gradient>;
+  using comm_type = typename Plan::model_policy::communicator_type;
+  static_assert(comm_type::on_device, "cuda{} needs a communicator for device memory, such as comm::nccl");
+  static_assert(!grows_batch<typename Plan::accumulation>,
+                "accumulate_by cannot be combined with ranks on cuda{}: the host must know which calls update");
+
+ public:
+  /// Waits for all ranks. Throws std::invalid_argument if they have other rules, policies or groups, or their
+  /// parameters are no model.
+  template <class Groups>
+  void join(tensors const& where, Groups const& groups, typename Plan::policies const& policies,
+            cudaStream_t const& stream) {
+    comm_ = get<kind::model>(policies).comm;
+    stream_ = &stream;
+    through_device over{*comm_, stream};
+    joined_ = true;  // from here on the other ranks wait, so a failure must abort them
+    auto facts = facts_of<Plan, false>(where, groups, policies);
+    if constexpr (Plan::shares_scale) {
+      loss_scale_state scale;
+      auto const* const shared = &get<kind::loss_scale>(policies).shared->state;
+      require_cuda(cudaMemcpyAsync(&scale, shared, sizeof scale, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+      wait();
+      facts.push_back(fact_of_shared(scale));
+    }
+    std::string difference;
+    in_meeting(*comm_, stream, "the constructor with model_parallel", [&] {
+      difference = difference_in(over, facts, number_);
+      if (difference.empty()) try {
+          model_ = model_of(where, over);
+        } catch (std::invalid_argument const& e) {
+          difference = e.what();
+        }
+    });
+    joined_ = difference.empty();
+    if (!difference.empty()) {
+      if constexpr (Plan::parallel) get<kind::parallel>(policies).comm->abort("model_parallel: " + difference);
+      throw std::invalid_argument(difference);
+    }
+    wait();  // for all ranks, with a deadline; cudaMalloc would wait without one
+    start_ = {0, double(comm_->size()), hash_of_groups<Plan>(groups, policies)};
+    meeting_ = comm_->name_meeting("sums over the model");
+  }
+  /// Makes the optimizer, with join(). If that fails, aborts the other ranks: they wait for it.
+  template <class F> void start(F const& make) try { make(); } catch (std::exception const& e) {
+    if (joined_) comm_->abort("rank " + std::to_string(comm_->rank()) + " could not make its optimizer: " + e.what());
+    throw;
+  }
+
+  tensors const& whole() const { return model_.whole; }
+  std::size_t unit(std::size_t tensor) const { return model_.number[tensor]; }
+
+  void add_to(device_arena& arena) {
+    std::vector<std::int32_t> number(model_.number.begin(), model_.number.end());
+    arena.add_copy(tensors_, model_.whole.tensors);
+    arena.add_copy(number_of_, number);
+    arena.add_copy(shift_, model_.shift);
+    arena.add_copy(counts_, model_.counts);
+    arena.add_copy(calls_, std::array{start_});
+    arena.add(before_, 1);
+  }
+  void show_in(device_view<Plan>& view) const {
+    view.model = {tensors_, model_.whole.chunks(), std::int32_t(model_.whole.tensors.size()), number_of_, shift_,
+                  counts_,  calls_, before_, comm_->marks()};
+  }
+
+  void check() const { comm_->check(); }
+  void wait() const { comm_->wait(*stream_); }
+
+  /// Before a read-only pass: says that this rank is in the call. `sums`: whether the pass only finds the rule's sums,
+  /// after another that has begun the meeting.
+  void enter(device_view<Plan> const& v, control_view<Plan> const& w, char const* name, bool sums) {
+    launch(enter_model<Plan>, 1, 1, *stream_, v, w, call_of(name, number_), sums ? -1 : meeting_);
+  }
+  /// Sums x over ranks. Each element comes from one rank; the others have 0.
+  void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, *stream_); }
+  /// Ends a meeting after which no kernel decides a step.
+  void leave(device_view<Plan> const& v) { launch(leave_model<Plan>, 1, 1, *stream_, v); }
+
+ private:
+  comm_type* comm_ = nullptr;
+  cudaStream_t const* stream_ = nullptr;  // the optimizer's current one
+  std::uint64_t number_ = next_number();  // of the optimizer; join() makes it the same on all ranks
+  bool joined_ = false;
+  int meeting_ = 0;
+  model_layout<tensors> model_;
+  model_calls start_;
+  tensor_record<typename Plan::value, typename Plan::gradient>* tensors_ = nullptr;
+  std::int32_t* number_of_ = nullptr;
+  std::int64_t* shift_ = nullptr;
+  std::uint8_t* counts_ = nullptr;
+  model_calls* calls_ = nullptr;
+  control_block* before_ = nullptr;
+};
+
+}  // namespace descent::detail
