@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Why the copies of data-parallel ranks stay identical, and what breaks that: docs/learn/data_parallel.md.
+// Why the copies of data-parallel ranks stay identical, and what breaks that: docs/learn/ranks.md.
 #include "../parts/claim.hpp"
 
 #include <descent/comm/threads.hpp>
