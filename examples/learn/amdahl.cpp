@@ -4,19 +4,19 @@
 // What a step gains if its products become faster: docs/learn/tensor_cores.md.
 //
 // usage: amdahl [measure]
-#include "../parts/claim.hpp"
 #include "../parts/cpu.hpp"
 #include "../parts/dataset.hpp"
 #include "../parts/layer_sizes.hpp"
 #include "../parts/network.hpp"
 #include "../parts/random.hpp"
+#include "experiment.hpp"
 
 #include <descent/descent.hpp>
 
 #include <cstdio>
 #include <limits>
 #include <string>
-#include <string_view>
+#include <vector>
 
 namespace ds = descent;
 using namespace example;
@@ -65,7 +65,10 @@ void measure(int batch, std::string const& layers) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    if (argc > 1 && argv[1] == std::string_view{"measure"}) {
+    learn::options const options{argc, argv, {.picture = false, .figures = false, .words = true}};
+    if (!options.words.empty()) {
+      if (options.words != std::vector<std::string>{"measure"})
+        fail("amdahl takes the word \"measure\" or nothing, not " + example::quoted(joined(options.words, " ")));
       std::puts("hidden layers      batch   forward  backward    update  products    2 x    8 x   15 x at once");
       for (int batch : {8, 32, 128, 512}) measure(batch, "relu1000,relu1000");
       return;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Why the copies of data-parallel ranks stay identical, and what breaks that: docs/learn/ranks.md.
-#include "../parts/claim.hpp"
+#include "experiment.hpp"
 
 #include <descent/comm/threads.hpp>
 #include <descent/descent.hpp>
@@ -65,8 +65,9 @@ float difference_by_hand(int parts) {
   return largest_difference(p);
 }
 
-int main() {
-  return example::exit_code([] {
+int main(int argc, char** argv) {
+  return example::exit_code([&] {
+    example::learn::options const options{argc, argv, example::learn::options::only_help};
     std::array<copy, 4> p{copy{1, 1}, copy{1, 1}, copy{1, 1.5f}, copy{1, 1}};  // the start of rank 2 is another
     train(p, {0.01, 0.01, 0.01, 0.01});
     std::printf("replicated: the copies differ by %g\n", double(largest_difference(p)));

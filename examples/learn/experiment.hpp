@@ -21,18 +21,22 @@
 /// The command line of the course's programs.
 namespace example::learn {
 
+/// What a program takes besides --help.
+struct taken_options { bool picture = true, figures = true, words = false; };
+
 /// The options of a program that trains nothing:
 ///
 ///     --picture FILE    draws the result as SVG
 ///     --csv FILE        writes its figures, if it has any
 ///
-/// Throws std::invalid_argument for other options and, unless the program takes words, for other arguments, and
+/// A program that draws nothing has neither. Throws std::invalid_argument for other options and, unless the program takes words, for other arguments, and
 /// std::runtime_error for files that cannot be written.
 struct options {
   std::string picture{}, csv{};
   std::vector<std::string> words{};  // arguments that are no options
 
-  struct takes { bool figures = true, words = false; };
+  using takes = taken_options;
+  static constexpr takes only_help{.picture = false, .figures = false};
 
   options(int argc, char** argv, takes more) : options(argc, argv, more, "", {}) {}
   options(int argc, char** argv) : options(argc, argv, takes{}) {}
@@ -58,7 +62,7 @@ struct options {
   using setters = std::vector<std::pair<std::string, std::string*>>;
 
   options(int argc, char** argv, takes more, std::string usage, setters known) {
-    known.emplace_back("--picture", &picture), usage += " [--picture FILE]";
+    if (more.picture) known.emplace_back("--picture", &picture), usage += " [--picture FILE]";
     if (more.figures) known.emplace_back("--csv", &csv), usage += " [--csv FILE]";
     std::vector<std::string> named;
     for (int i = 1; i < argc; ++i) {

@@ -3,7 +3,7 @@
 //
 // Gradient accumulation: unequal parts, an overflow in one part, clipping, the last parts, memory:
 // docs/learn/accumulation.md.
-#include "../parts/claim.hpp"
+#include "experiment.hpp"
 #include "micro_batch_cases.hpp"
 
 #include <cstdio>
@@ -11,8 +11,9 @@
 
 using namespace example::learn;
 
-int main() {
-  return example::exit_code([] {
+int main(int argc, char** argv) {
+  return example::exit_code([&] {
+    options const options{argc, argv, options::only_help};
     std::vector<std::vector<float>> const parts{{0}, {2, 4}, {5, 6, 7}};
     std::printf("1. A step to the mean of {0}, {2, 4}, {5, 6, 7}: mean of means %g, weighted %g\n",
                 double(one_step(parts, false)), double(one_step(parts, true)));

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Gradients of a tensor in 8 bits, with and without a scale: docs/learn/formats.md.
-#include "../parts/claim.hpp"
+#include "experiment.hpp"
 #include "number_format.hpp"
 
 #include <cmath>
@@ -24,8 +24,9 @@ double store(char const* name, double scale, auto format) {
   return worst;
 }
 
-int main() {
-  return exit_code([] {
+int main(int argc, char** argv) {
+  return exit_code([&] {
+    learn::options const options{argc, argv, learn::options::only_help};
     std::puts("gradients                   3e-06     -4e-07      5e-08     -6e-09  largest error");
     store("half", 1, binary16), store("bfloat16", 1, brain16), store("e5m2", 1, e5m2), store("e4m3", 1, e4m3);
     // snippet: scale
