@@ -49,8 +49,11 @@ struct options {
     for (auto const& p : panels)
       for (auto const& c : p.curves)
         for (auto const* points : {&c.points, &c.marks})
-          for (auto const [x, y] : *points)
-            lines += in_csv(p.title) + ',' + in_csv(c.name) + ',' + short_number(x) + ',' + short_number(y) + '\n';
+          for (auto const [x, y] : *points) lines += line(p.title, c.name, x, y);
+    for (auto const& p : panels)
+      for (auto const& c : p.curves)
+        for (auto const [x, low, high] : c.bars)
+          lines += line(p.title, c.name + ", lowest", x, low) + line(p.title, c.name + ", highest", x, high);
     write_file(csv, lines);
   }
   /// Writes a picture that is drawn.
@@ -86,7 +89,9 @@ struct options {
   }
 
  private:
-  static std::string in_csv(std::string const& text) { return '"' + text + '"'; }
+  static std::string line(std::string const& panel, std::string const& curve, double x, double y) {
+    return '"' + panel + "\",\"" + curve + "\"," + short_number(x) + ',' + short_number(y) + '\n';
+  }
 };
 
 /// The data of this run, see experiment.
@@ -110,10 +115,15 @@ inline dataset const& data() {
 ///
 ///     --seed N       the first seed (1)
 ///     --data NAME    digits (built in), fashion or a directory, as for `train`; claims are about the digits
+///     --batch 8,32   the sizes of batches, for a program that compares some; claims are about its own
 struct experiment : options {
   std::uint64_t seed = 1;
+  std::vector<int> batches{};
+  bool own_batches = true;
 
-  experiment(int argc, char** argv) : experiment(argc, argv, "1") {}
+  /// With the batches of a program that compares some, as text.
+  experiment(int argc, char** argv, std::string const& compared = "")
+      : experiment(argc, argv, compared, {"1", compared}) {}
 
   void claim(bool holds, std::string const& sentence) const {
     if (data_name() == "digits") example::claim(holds, sentence);
@@ -121,11 +131,27 @@ struct experiment : options {
   }
 
  private:
-  experiment(int argc, char** argv, std::string text)
-      : options(argc, argv, {}, " [--seed N] [--data digits|fashion|DIR]",
-                {{"--seed", &text}, {"--data", &data_name()}}) {
-    seed = integer("--seed", text, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max() / 2);
-    data();  // mistakes are found before anything is printed
+  struct texts { std::string seed, batches; };
+
+  static setters known(texts& text) {
+    setters all{{"--seed", &text.seed}, {"--data", &data_name()}};
+    if (!text.batches.empty()) all.emplace_back("--batch", &text.batches);
+    return all;
+  }
+
+  experiment(int argc, char** argv, std::string const& compared, texts text)
+      : options(argc, argv, {},
+                std::string{" [--seed N] [--data digits|fashion|DIR]"} + (compared.empty() ? "" : " [--batch N,N,...]"),
+                known(text)),
+        own_batches{text.batches == compared} {
+    seed = integer("--seed", text.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max() / 2);
+    int const images = data().train.count();  // mistakes are found before anything is printed
+    if (compared.empty()) return;
+    for (auto const& one : split(text.batches, ',')) {
+      batches.push_back(integer("each batch of --batch", one, 1, images));
+      if (batches.size() > 1 && batches.back() <= batches.end()[-2])
+        fail("the batches of --batch must increase, are " + example::quoted(text.batches));
+    }
   }
 };
 

@@ -16,13 +16,13 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv};
+    learn::experiment const e{argc, argv, "8,32,128,512,1438"};
     panel shown{"test accuracy in %, 30 epochs; circles: 3 seeds", "log2 of the batch", axis::nines, {}};
     for (auto const* name : {"same rate", "square root, warm-up", "linear, warm-up"})
       shown.curves.push_back({name, {}});
     std::puts("batch  updates         same rate       square root            linear");
     std::vector<double> mean[3];
-    for (int batch : {8, 32, 128, 512, 1438}) {
+    for (int batch : e.batches) {
       int const epoch = 1438 / batch;
       std::printf("%5d  %7d", batch, 30 * epoch);
       // snippet: scaling
@@ -41,11 +41,13 @@ int main(int argc, char** argv) {
       }
       std::puts("");
     }
-    e.claim(mean[0][0] > 94 && mean[0][4] < 65, "with one rate and equal epochs the whole set learns least");
-    for (std::size_t b = 1; b < 5; ++b) e.claim(mean[0][b] < mean[0][b - 1], "each larger batch is worse");
-    e.claim(mean[1][4] > mean[0][4] + 20, "a scaled rate makes up for most of it");
-    e.claim(mean[2][2] > mean[0][0] - 2 && mean[2][4] < 30,
-            "the linear one for a batch of 128, but not for the whole set");
+    if (e.own_batches) {
+      e.claim(mean[0][0] > 94 && mean[0][4] < 65, "with one rate and equal epochs the whole set learns least");
+      for (std::size_t b = 1; b < 5; ++b) e.claim(mean[0][b] < mean[0][b - 1], "each larger batch is worse");
+      e.claim(mean[1][4] > mean[0][4] + 20, "a scaled rate makes up for most of it");
+      e.claim(mean[2][2] > mean[0][0] - 2 && mean[2][4] < 30,
+              "the linear one for a batch of 128, but not for the whole set");
+    }
     e.write("Equal epochs, handwritten digits", {shown});
   });
 }
