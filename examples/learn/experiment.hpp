@@ -29,8 +29,8 @@ struct taken_options { bool picture = true, figures = true, words = false; };
 ///     --picture FILE    draws the result as SVG
 ///     --csv FILE        writes its figures, if it has any
 ///
-/// A program that draws nothing has neither. Throws std::invalid_argument for other options and, unless the program takes words, for other arguments, and
-/// std::runtime_error for files that cannot be written.
+/// A program that draws nothing has neither. Throws std::invalid_argument for other options and, unless the program
+/// takes words, for other arguments, and std::runtime_error for files that cannot be written.
 struct options {
   std::string picture{}, csv{};
   std::vector<std::string> words{};  // arguments that are no options
