@@ -247,12 +247,16 @@ std::string draw_panel(panel const& p, point offset, pens const& all, sizes cons
     if (!path.empty())
       svg += "<path d=\"" + path + "\" " + stroke(with, s.stroke) +
              " stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n";
-    for (auto const [x, y] : c.marks)
+    for (auto const [x, y] : c.marks) {
+      if (!std::isfinite(across(p, x) + along(p.scale, y))) continue;
       svg += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" ", at_x(x), at_y(y)) + stroke(with, s.stroke) + "/>\n";
-    for (auto const [x, low, high] : c.bars)
+    }
+    for (auto const [x, low, high] : c.bars) {
+      if (!std::isfinite(across(p, x) + along(p.scale, low) + along(p.scale, high))) continue;
       svg += format(
           "<path d=\"M%.1f %.1fV%.1fm-2 0h4M%.1f %.1fh4\" stroke=\"%s\" stroke-opacity=\"0.5\" fill=\"none\"/>\n",
           at_x(x), at_y(low), at_y(high), at_x(x) - 2, at_y(low), colour_of(with));
+    }
     if (end && p.labelled) labels.push_back({c.name, with, *end, 0});
   }
 
