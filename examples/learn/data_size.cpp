@@ -35,16 +35,19 @@ int main(int argc, char** argv) {
     auto const error = [&](int images, int width) {
       learn::settings const s{
           .steps = 1500, .network = "relu" + std::to_string(width), .seed = e.seed, .images = images};
-      return 100 - learn::three_seeds(s, learn::whole_batch{}, ds::sgd{.lr = 0.2}).mean();
+      return learn::three_seeds(s, learn::whole_batch{}, ds::sgd{.lr = 0.2});
     };
-    std::vector<panel> panels{{"test error in %, 50 units", "log2 of the training images", axis::logarithmic, {}},
-                              {"test error in %, all images", "log2 of the hidden units", axis::logarithmic, {}}};
+    std::vector<panel> panels{
+        {"test error in %, 50 units; range of 3 seeds", "log2 of the training images", axis::logarithmic, {}},
+        {"test error in %, all images; range of 3 seeds", "log2 of the hidden units", axis::logarithmic, {}}};
     auto const curve_of = [&](panel& p, char const* what, std::vector<int> const& sizes, auto const& run) {
       std::vector<point> all;
       curve c{what, {}, {}};
       for (int n : sizes) {
-        all.push_back({double(n), run(n)});
+        learn::three_runs const r = run(n);
+        all.push_back({double(n), 100 - r.mean()});
         c.points.push_back({std::log2(n), all.back().y}), c.marks.push_back(c.points.back());
+        c.bars.push_back({std::log2(n), 100 - r.high(), 100 - r.low()});
         std::printf("%5d %-8s %5.1f %%\n", n, what, all.back().y);
       }
       p.curves.push_back(c);
