@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,16 +29,19 @@ double gradient_error() {
                    learn::largest_difference(net.second.weight, net.second.weight_gradient, loss, 17)});
 }
 
-double trained(int batch, int part, int steps, std::uint64_t seed) {
+/// Percentages of the test images after every ten of 100 updates.
+std::vector<double> trained(int batch, int part, std::uint64_t seed) {
   learn::normalized_network<float> net{batch, part, seed};
   ds::optimizer opt{net.parameters(), ds::sgd{.lr = 0.1, .momentum = 0.9}};
   auto batches = batches_of(learn::data().train, {batch, ds::last_batch::drop}, reshuffled{seed}, net.device);
-  for (int t = 0; t < steps; ++t) {
+  std::vector<double> accuracy;
+  for (int t = 1; t <= 100; ++t) {
     net.forward(rows_of(batches.next(), learn::data().train), true);
     net.backward(batch);
     opt.step();
+    if (t % 10 == 0) accuracy.push_back(net.accuracy(learn::data().test));
   }
-  return net.accuracy(learn::data().test);
+  return accuracy;
 }
 
 int main(int argc, char** argv) {
@@ -48,17 +52,22 @@ int main(int argc, char** argv) {
     e.claim(error < 1e-6, "backward() is the derivative of forward()");
     std::puts("                             10 updates   100 updates");
     std::vector<double> after_100;
+    panel shown{"test accuracy in %, 3 seeds", "updates", axis::nines, {}, x_axis::from_zero, true};
     for (auto const& [batch, part] : {std::pair{32, 32}, std::pair{1024, 32}, std::pair{1024, 1024}}) {
       std::printf("batch %4d in parts of %4d", batch, part);
-      for (int steps : {10, 100}) {
-        double mean = 0;
-        for (std::uint64_t k = 0; k < 3; ++k) mean += trained(batch, part, steps, e.seed + k) / 3;
-        std::printf("       %4.1f %%", mean);
-        if (steps == 100) after_100.push_back(mean);
+      std::vector<double> each[3];
+      for (std::uint64_t k = 0; k < 3; ++k) each[k] = trained(batch, part, e.seed + k);
+      curve c{std::to_string(batch) + " in parts of " + std::to_string(part), {}};
+      for (std::size_t i = 0; i < 10; ++i) {
+        auto const [low, high] = std::minmax({each[0][i], each[1][i], each[2][i]});
+        c.points.push_back({10. * double(i + 1), (each[0][i] + each[1][i] + each[2][i]) / 3});
+        c.bars.push_back({c.points.back().x, low, high});
       }
-      std::puts("");
+      std::printf("       %4.1f %%       %4.1f %%\n", c.points[0].y, c.points[9].y);
+      after_100.push_back(c.points[9].y), shown.curves.push_back(c);
     }
     auto const [low, high] = std::ranges::minmax(after_100);
     e.claim(low > 93 && high - low < 2.5, "all three learn, and parts make no large difference here");
+    e.write("Ghost batch normalization", {shown});
   });
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -17,6 +18,8 @@ using namespace example;
 int main(int argc, char** argv) {
   return exit_code([&] {
     learn::experiment const e{argc, argv};
+    panel tuned{"test accuracy in %, rate given", "log10 of the rate", axis::linear, {}, x_axis::from_data, true};
+    panel untuned{"test accuracy in %, rate found", "log10 of the factor", axis::linear, {}, x_axis::from_data, true};
     // snippet: trial
     auto const trial = [&](auto rule, double factor = 1) {
       rule.lr *= factor;
@@ -25,11 +28,13 @@ int main(int argc, char** argv) {
     // end
     auto const sweep = [&](char const* name, auto rule) {
       std::printf("%-10s", name);
+      tuned.curves.push_back({name, {}});
       double best = 0;
       for (double lr : {1e-4, 1e-3, 1e-2, 1e-1, 1., 10., 100.}) {
         rule.lr = lr;
         double const got = trial(rule);
         std::printf(" %5.1f", got);
+        tuned.curves.back().points.push_back({std::log10(lr), got});
         best = std::max(best, got);
       }
       std::puts("");
@@ -41,6 +46,7 @@ int main(int argc, char** argv) {
     auto const free = [&](char const* name, auto rule) {
       std::array const got{trial(rule), trial(rule, 10), trial(rule, 0.1)};
       std::printf("%-20s %5.1f %5.1f %5.1f\n", name, got[0], got[1], got[2]);
+      untuned.curves.push_back({name, {{-1, got[2]}, {0, got[0]}, {1, got[1]}}});
       return got;
     };
     auto const dog = free("dog", ds::dog{}), prodigy = free("prodigy", ds::prodigy{});
@@ -51,5 +57,6 @@ int main(int argc, char** argv) {
     e.claim(std::max(dog[1], dog[2]) < best - 50, "dog learns nothing with ten times or a tenth of its factor");
     e.claim(prodigy[2] > best - 3, "prodigy does not notice a tenth");
     e.claim(free("dowg", ds::dowg{})[0] < best - 30, "dowg does not get going within 600 steps");
+    e.write("600 steps with a rate, and with none", {tuned, untuned});
   });
 }
