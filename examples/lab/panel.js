@@ -33,7 +33,8 @@ const panel = (() => {
   const number = text => /^\s*\+?inf(inity)?\s*$/i.test(text) ? Infinity : text.trim() === '' ? NaN : Number(text);
   const written = x => Number.isFinite(x) ? String(Number(x.toPrecision(12))) : 'inf';
 
-  function real({label, name, kind, initial, value, range, help, change}) {
+  /// `fit` turns what the reader asks for into what can be.
+  function real({label, name, kind, initial, value, range, help, fit = x => x, change}) {
     const scale = scaleOf(kind, initial, range), key = `control${++count}`;
     const slider = make('input', {type: 'range', min: scale.min, max: scale.max, step: scale.step, id: key});
     const text = make('input', {type: 'text', inputMode: 'decimal', autocomplete: 'off'});
@@ -44,14 +45,14 @@ const panel = (() => {
     slider.dataset.name = text.dataset.name = name;
     text.setAttribute('aria-label', `${label}, number`);
     slider.addEventListener('input', () => {
-      const x = scale.from(Number(slider.value));
+      const x = fit(scale.from(Number(slider.value)));
       text.value = written(x), slider.setAttribute('aria-valuetext', written(x));
-      change(x);
+      change(value = x);
     });
     text.addEventListener('change', () => {
-      const x = number(text.value);
+      const x = fit(number(text.value));
       if (Number.isNaN(x) || (range && !(x >= range[0] && x <= range[1]))) return show(value);
-      show(x), change(x);
+      show(x), change(value = x);
     });
     show(value);
     return make('div', {className: 'control', title: help || ''},
@@ -163,11 +164,11 @@ const panel = (() => {
         change: x => act(() => { p.surface = x, [p.x, p.y] = surfaces[x].start, model.step = 0; }, 'all')}),
       make('p', {className: 'hint', textContent: surfaces[p.surface].said}),
       p.surface === 0 && real({label: 'Condition', name: 'condition', kind: 'positive', initial: 10, range: null,
-        value: p.condition, change: x => set('condition')(Math.max(x, 1))}),
+        value: p.condition, fit: x => Math.max(x, 1), change: set('condition')}),
       p.surface === 0 && real({label: 'Turned by (degrees)', name: 'angle', range: [0, 180, 1], value: p.angle,
         change: set('angle')}),
       model.network && real({label: 'Batch (images)', name: 'batch', range: [1, mostImages, 1], value: p.batch,
-        change: x => set('batch')(Math.round(x))}),
+        fit: Math.round, change: set('batch')}),
       !model.network && real({label: 'Start x', name: 'x', range: [-10, 10, 0.001], value: p.x, change: set('x')}),
       !model.network && real({label: 'Start y', name: 'y', range: [-10, 10, 0.001], value: p.y, change: set('y')}),
       !model.network && real({label: 'Gradient noise', name: 'noise', kind: 'size', initial: 0.1, value: p.noise,
@@ -176,7 +177,7 @@ const panel = (() => {
       real({label: 'Loss times', name: 'size', kind: 'positive', initial: 1, value: p.size, change: set('size'),
         help: 'A factor of the loss, as in a mean over many examples'}),
       real({label: 'Steps', name: 'steps', range: [1, mostSteps, 1], value: p.steps,
-        change: x => set('steps')(Math.round(x))})
+        fit: Math.round, change: set('steps')})
     ].filter(Boolean));
   }
 

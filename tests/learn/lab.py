@@ -122,6 +122,16 @@ class Browser:
             time.sleep(0.05)
         self.run("lab.ready.then(() => true)")
 
+    def reset(self, address):
+        self.run(f"location.hash = {json.dumps(address)}; new Promise(r => setTimeout(r, 60))")
+
+    def use(self, selector, value, event="input"):
+        self.run(f"(e => {{ e.value = {json.dumps(str(value))}; e.dispatchEvent(new Event({json.dumps(event)}, "
+                 f"{{bubbles: true}})); }})(document.querySelector({json.dumps(selector)}))")
+
+    def last(self, name="value0", i=0):
+        return self.run(f"model.at(model.runs[{i}], model.problem.steps, '{name}')")
+
     def key(self, key, code=None):
         for kind in ("keyDown", "keyUp"):
             text = {"text": key} if len(key) == 1 and kind == "keyDown" else {}
@@ -223,19 +233,9 @@ def compare(evaluate, native):
 def check_page(browser, page):
     """What a reader does, and what must follow."""
     browser.open(page.as_uri())
-    run = browser.run
+    run, reset, use, last = browser.run, browser.reset, browser.use, browser.last
     check(run("model.runs.length === 3 && model.runs.every(r => r.records)"), "it starts with three runs")
     check(run("document.querySelectorAll('#paths .path').length === 3"), "each run has a path")
-
-    def reset(hash_text):
-        run(f"location.hash = {json.dumps(hash_text)}; new Promise(r => setTimeout(r, 60))")
-
-    def use(selector, value, event="input"):
-        run(f"(e => {{ e.value = {json.dumps(str(value))}; e.dispatchEvent(new Event({json.dumps(event)}, "
-            f"{{bubbles: true}})); }})(document.querySelector({json.dumps(selector)}))")
-
-    def last(name="value0", i=0):
-        return run(f"model.at(model.runs[{i}], model.problem.steps, '{name}')")
 
     start = "#r=adam,lr:0.05&step=5"
     reset(start)
@@ -333,6 +333,122 @@ def check_page(browser, page):
     for wrong in ("#r=nothing", "#r=adam,lr:x&s.surface=99&s.steps=-4&step=1e9", "#%", "#r=constructor"):
         reset(wrong)
         check(run("model.runs.length > 0 && model.step <= model.problem.steps"), f"an address that is wrong: {wrong}")
+
+
+def check_controls(browser):
+    """The controls of the problem, the schedule, the storage and the steps, one by one."""
+    run, reset, use, last = browser.run, browser.reset, browser.use, browser.last
+
+    def box(name, value, place="problem"):
+        use(f"#{place} input[type=text][data-name={name}]", value, "change")
+
+    def choose(name, value, place="storage"):
+        use(f"#{place} select[data-name={name}]", value, "change")
+
+    def at(step, name):
+        return run(f"model.at(model.runs[0], {step}, '{name}')")
+
+    def drawn():
+        return run("['contours', 'paths', 'start'].map(name => document.getElementById(name).innerHTML)")
+
+    reset("#r=sgd,lr:0.1&step=9")
+    before, first = drawn(), last("value0")
+    box("condition", "50")
+    after = drawn()
+    check(before[0] != after[0] and before[1] != after[1] and last("value0") < 2 * first < 0,
+          "a larger condition slows x, and changes contours and path")
+    use("#problem input[type=range][data-name=condition]", 2)
+    check(run("model.problem.condition") == 100, "the slider of the condition is a power of ten")
+    shown = "document.querySelector('#problem input[type=text][data-name={}]').value"
+    box("condition", "0.5")
+    check(run("model.problem.condition") == 1 and run(shown.format("condition")) == "1", "which is 1 or more")
+    box("condition", "100"), box("angle", "45")
+    turned = last("value0"), last("value1")
+    check(after[0] != drawn()[0] and abs(turned[0]) > 0.01 and abs(abs(turned[0]) - abs(turned[1])) < 1e-6,
+          "the angle turns the bowl: the slow direction is a diagonal")
+    box("x", "-0.5"), box("y", "1.75")
+    check(at(0, "value0") == -0.5 and at(0, "value1") == 1.75 and after[2] != drawn()[2], "the boxes set the start")
+    box("x", "11")
+    check(run("model.problem.x") == -0.5 and run(shown.format("x")) == "-0.5",
+          "a start outside of [-10, 10] is not taken")
+    first = at(0, "loss"), at(1, "value0")
+    box("size", "4")
+    check(math.isclose(at(0, "loss"), 4 * first[0], rel_tol=1e-6) and
+          math.isclose(at(1, "value0") + 0.5, 4 * (first[1] + 0.5), rel_tol=1e-5),
+          "the loss times 4: loss and step of SGD are four times as large")
+    box("size", "1")
+    first = at(5, "value0")
+    box("noise", "0.5")
+    check(first != at(5, "value0"), "noise moves the path")
+    run("lab.goTo(200)")
+    box("steps", "150")
+    check(run("[model.step, document.getElementById('at').max, document.getElementById('at-text').textContent, "
+              "model.runs[0].records.length / engine.width].join()") == "150,150,150 of 150,151", "fewer steps")
+    address = run("new Promise(r => setTimeout(() => r(location.hash), 400))")
+    wanted = "#s.condition=100&s.angle=45&s.noise=0.5&s.x=-0.5&s.y=1.75&s.steps=150&r=sgd,lr:0.1&step=150"
+    check(set(address[1:].split("&")) == set(wanted[1:].split("&")), f"all of this is in the address: {address}")
+
+    reset("#r=sgd,lr:0.1")
+    exact = at(50, "value1")
+    choose("gradients", 2)
+    check(run("model.run.policies.gradients") == 2 and 0 < abs(at(50, "value1") - exact) < 0.01,
+          "gradients in bfloat16 are rounded")
+    reset("#s.condition=1&r=adam,lr:0.0004")
+    exact = last()
+    choose("values", 1)
+    stalled = last()
+    run("document.querySelector('#storage [data-name=master]').click()")
+    check(abs(stalled - exact) > 0.1 and abs(last() - exact) < 0.001, "a master copy goes on where half stalls")
+    check(not run("document.querySelector('#storage [data-name=scale_init]')"), "without a loss scale it has no fields")
+    choose("values", 0), choose("gradients", 1), choose("scale", 1)
+    box("scale_init", "1048576", "storage")
+    check(at(0, "skipped") == 0 and at(1, "skipped") == 1, "a first scale of 2^20 skips")
+    box("scale_init", "1024", "storage")
+    check(at(1, "skipped") == 0 and at(50, "scale") == 1024, "one of 2^10 does not")
+    box("scale_interval", "10", "storage")
+    check(at(25, "scale") == 4096, "the scale doubles after each interval")
+    choose("scale", 2)
+    check(at(25, "scale") == 1024 and not run("document.querySelector('#storage [data-name=scale_interval]')"),
+          "a static one stays, and has no interval")
+    reset("#r=sgd,lr:0.1")
+    choose("schedule", 4, "policies")
+    box("schedule_steps", "20", "policies"), box("schedule_factor", "0.5", "policies")
+    check([round(at(step, "lr"), 6) for step in (20, 21, 40, 41)] == [0.1, 0.05, 0.05, 0.025],
+          "steps down: every 20 steps by 0.5")
+    choose("schedule", 1, "policies"), box("schedule_steps", "10", "policies")
+    check(at(1, "lr") < 0.02 and math.isclose(at(11, "lr"), 0.1, rel_tol=1e-6) and
+          not run("document.querySelector('#policies [data-name=schedule_factor]')"), "a warm-up of 10 has no factor")
+
+    reset("#r=sgd,lr:0.2")
+    use("#at", 40)
+    check(run("model.step === 40 && document.getElementById('at-text').textContent === '40 of 300'"),
+          "the slider goes to a step")
+    run("document.getElementById('map').focus()")
+    browser.key(",", "Comma")
+    check(run("model.step") == 39, "the comma key goes back")
+    browser.key("Home")
+    check(run("model.step") == 0, "Home goes to the start")
+    said = "document.getElementById('play').textContent"
+    browser.key(" ", "Space")
+    check(run(said) == "Pause", "the space bar plays")
+    browser.key(" ", "Space")
+    check(run(said) == "Play", "and pauses")
+    rate = ("new Promise(r => { lab.goTo(0); lab.play(); const start = performance.now(), look = () => model.step < 4 ? "
+            "requestAnimationFrame(look) : (lab.play(), r(model.step / (performance.now() - start))); look(); })")
+    use("#speed", "1", "change")
+    slow = run(rate)
+    use("#speed", "12", "change")
+    check(run(rate) > 2 * slow, "fast plays faster than slow")
+
+    run("Object.defineProperty(navigator, 'clipboard', {configurable: true, value: "
+        "{writeText: async text => { window.copied = text; if (window.refuse) throw Error(); }}})")
+    link = ("new Promise(r => { document.getElementById('link').click(); "
+            "setTimeout(() => r(document.getElementById('link-said').textContent), 50); })")
+    run("lab.goTo(33)")
+    check(run(link) == "Copied." and run("copied === location.href && location.hash === '#r=sgd,lr:0.2&step=33'"),
+          "a link to this state is copied")
+    run("window.refuse = true")
+    check(run(link) == "It is in the address bar.", "or is in the address bar")
 
 
 class Format:
@@ -480,6 +596,7 @@ def main():
                 browser.open(page.as_uri())
                 compare(browser.run, native)
                 check_page(browser, page)
+                check_controls(browser)
                 check_lessons(browser)
                 check_numbers(browser)
                 check_layout(browser)
