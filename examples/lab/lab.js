@@ -17,6 +17,7 @@ const lab = (() => {
     for (const name of ['forward', 'play', 'at']) id(name).disabled = model.hidden;
     id('forward').disabled ||= model.step >= model.problem.steps;
     id('play').textContent = playing ? 'Pause' : 'Play';
+    id('link-said').textContent = '';
     clearTimeout(hashTimer);
     hashTimer = setTimeout(writeHash, 250);
   }

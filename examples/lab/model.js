@@ -122,13 +122,14 @@ const model = {
   }
 };
 
-/// A number for a reader: four digits, and no more than ten characters.
+/// A number for a reader: four or five digits, whole numbers all of them, and no more than ten characters.
 function shown(x) {
   if (x === undefined) return '';
   if (Number.isNaN(x)) return 'NaN';
   if (!Number.isFinite(x)) return x > 0 ? 'infinity' : '-infinity';
   if (x === 0) return Object.is(x, -0) ? '-0' : '0';
   const size = Math.abs(x);
+  if (Number.isInteger(x) && size < 1e6) return String(x);
   if (size < 1e-4 || size >= 1e6) return x.toExponential(2).replace('e+', 'e');
   return String(Number(x.toPrecision(size < 1 ? 4 : 5)));
 }

@@ -410,6 +410,8 @@ def check_controls(browser):
     choose("scale", 2)
     check(at(25, "scale") == 1024 and not run("document.querySelector('#storage [data-name=scale_interval]')"),
           "a static one stays, and has no interval")
+    choose("gradients", 0), box("scale_init", "131072", "storage"), run("lab.goTo(9)")
+    check(" 131072." in run("document.getElementById('inside-said').textContent"), "all digits of a scale are shown")
     reset("#r=sgd,lr:0.1")
     choose("schedule", 4, "policies")
     box("schedule_steps", "20", "policies"), box("schedule_factor", "0.5", "policies")
@@ -433,8 +435,8 @@ def check_controls(browser):
     check(run(said) == "Pause", "the space bar plays")
     browser.key(" ", "Space")
     check(run(said) == "Play", "and pauses")
-    rate = ("new Promise(r => { lab.goTo(0); lab.play(); const start = performance.now(), look = () => model.step < 4 ? "
-            "requestAnimationFrame(look) : (lab.play(), r(model.step / (performance.now() - start))); look(); })")
+    rate = ("new Promise(r => { lab.goTo(0); lab.play(); const start = performance.now(), look = () => model.step < 4 "
+            "? requestAnimationFrame(look) : (lab.play(), r(model.step / (performance.now() - start))); look(); })")
     use("#speed", "1", "change")
     slow = run(rate)
     use("#speed", "12", "change")
@@ -447,6 +449,8 @@ def check_controls(browser):
     run("lab.goTo(33)")
     check(run(link) == "Copied." and run("copied === location.href && location.hash === '#r=sgd,lr:0.2&step=33'"),
           "a link to this state is copied")
+    run("lab.goTo(34)")
+    check(run("document.getElementById('link-said').textContent") == "", "which is not said of the next state")
     run("window.refuse = true")
     check(run(link) == "It is in the address bar.", "or is in the address bar")
 
