@@ -58,6 +58,16 @@ TEST_CASE("chart: points that cannot be shown interrupt a line") {
   CHECK(count(path.substr(0, path.find('>')), "M") == 3);
 }
 
+TEST_CASE("chart: marks and bars that cannot be shown are omitted") {
+  panel p{"loss", "step", axis::logarithmic, {{"only", {{0, 1}, {1, 2}}}}};
+  p.curves[0].marks = {{0, 1}, {1, -1}, {1, NAN}};
+  p.curves[0].bars = {{0, 0.5, 2}, {1, 0, 3}};
+  auto const svg = draw("t", {p});
+  CHECK(well_formed(svg));
+  CHECK(count(svg, "<circle") == 1);
+  CHECK(count(svg, "stroke-opacity") == 1);
+}
+
 TEST_CASE("chart: one point, equal values or none at all still give a picture") {
   for (auto const scale : {axis::linear, axis::logarithmic, axis::nines})
     for (auto const& points : std::vector<std::vector<point>>{{}, {{1, 50}}, {{1, 50}, {2, 50}}, {{1, NAN}}})
