@@ -55,7 +55,8 @@ struct model {
   double peak = 989e12, utilization = 0.4;
   double memory = 3.35e12, memory_share = 0.9, bytes_of_step = 28;
   int buckets = 1;  // sent during the backward pass; 1: after it
-  // A rule of matrices: operations of a step, of all matrices and of the most expensive one, and the elements of the largest.
+  // A rule of matrices: operations of a step, of all matrices and of the most expensive one, and the elements of the
+  // largest.
   double products = 0, costliest = 0, largest = 0;
 
   double payload() const { return 2 * parameters; }
