@@ -242,6 +242,7 @@ TEST_CASE("model_parallel: without norm, sums and checks ranks exchange nothing 
     m.set(0, 0, 1);
     opt.step();
     CHECK(counts.added == 0);
+    CHECK(has(opt.explain(), "rank " + std::to_string(comm.rank()) + " of 2 of a model: a step exchanges nothing"));
     opt.gradient_norm();
     CHECK(counts.added == 9 + 2);  // a sum of each chunk, and who is in which call
   });
@@ -268,9 +269,8 @@ TEST_CASE("model_parallel: what is no model is refused on all ranks, with names 
       mark(p, r);
     };
   };
-  CHECK(
-      refused(named([](auto&, int) {}), one, same) ==
-      "model_parallel: parameter 'a' is on ranks 0 and 1: mark it by mark_copied() or mark_part(), or give it two names");
+  CHECK(refused(named([](auto&, int) {}), one, same) ==
+        "model_parallel: parameter 'a' is on ranks 0 and 1: mark it by mark_copied() or mark_part(), or rename one");
   CHECK(has(refused(named([](auto& p, int r) { r ? p.mark_part("a") : p.mark_copied("a"); }), one, same),
             "is marked as copied on the first and as a part on the second"));
   CHECK(has(refused(named([](auto& p, int) { p.mark_copied("a"); }), one, same),

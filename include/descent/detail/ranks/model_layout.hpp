@@ -56,7 +56,7 @@ inline void require_held(held_tensor const& a, int rank_of_a, held_tensor const&
   auto const fail = [&](std::string const& what) { refuse_held(a.name, rank_of_a, rank_of_b, what); };
   if (a.as != b.as)
     fail(std::string(", but is marked ") + as[a.as] + " on the first and " + as[b.as] + " on the second");
-  if (a.as == int(held::whole)) fail(": mark it by mark_copied() or mark_part(), or give it two names");
+  if (a.as == int(held::whole)) fail(": mark it by mark_copied() or mark_part(), or rename one");
   if (a.group != b.group || a.types != b.types || a.matrix != b.matrix)
     fail(", but in other groups, types or roles as a matrix");
   if (a.as == int(held::copy) && (a.count != b.count || a.columns != b.columns))

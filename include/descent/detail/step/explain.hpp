@@ -165,6 +165,11 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
          Plan::gradient_sum::ordered ? "added in the order of the ranks" : "added as the communicator does it");
     line("  traffic to the wire: %g bytes for each parameter of the rank", bytes_to_wire<Plan>(where));
   }
+  if constexpr (Plan::splits) {
+    auto const& comm = *get<kind::model>(policies).comm;
+    line("rank %d of %d of a model: %s", comm.rank(), comm.size(),
+         Plan::measures ? "norm, sums and skips are those of all ranks" : "a step exchanges nothing");
+  }
   line("%s", Plan::measures ? "a gradient that is not finite skips the step"
                             : "gradients are not checked: add skip_nonfinite");
   if constexpr (Plan::has_matrices) {

@@ -247,7 +247,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   }();
   /// The number of kernels of one step on a device, without a communicator's.
   static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + per_row_step + 2 + (parallel ? 2 : 0) +
-                                  (gradient_sum::ordered && !adds_when_read) + (shards ? 4 : 0);
+                                  (gradient_sum::ordered && !adds_when_read) + (shards ? 4 : 0) +
+                                  (splits && measures ? 1 + norm_first : 0);
 
  private:
   template <class Typed>
