@@ -41,11 +41,11 @@ struct device {
 };
 
 /// Trains the layers of a device. A micro-batch may go forward if at most `ahead` others still have to go backward.
-inline void train(device& d, std::size_t micro_batches, std::size_t ahead, clip how, channel& right, channel& left,
-                  ds::comm::threads::member comm) {
-  ds::optimizer opt{d.part.parameters(), rule, ds::accumulate{1}, ds::zero_grad{}};
+/// `pace`: milliseconds for the forward pass of a batch.
+void train(device& d, std::size_t micro_batches, std::size_t ahead, double pace, channel& right, channel& left,
+           auto const&... policies) {
+  ds::optimizer opt{d.part.parameters(d.first ? 0 : 2), rule, ds::accumulate{1}, ds::zero_grad{}, policies...};
   std::size_t const size = batch / micro_batches;
-  double const pace = how == clip::none ? 40 : 0;  // milliseconds for the forward pass of a batch
   std::vector<rows> outputs(micro_batches);
   for (std::size_t t = 0; t < updates; ++t) {
     auto const forward = [&](std::size_t m) {
@@ -67,15 +67,7 @@ inline void train(device& d, std::size_t micro_batches, std::size_t ahead, clip 
       if (f < micro_batches && f <= b + ahead) forward(f++);
       else backward(b++);
     // end
-    // snippet: norm
-    double norm = how == clip::none ? 0 : opt.gradient_norm() / batch;  // of the gradient of the mean loss
-    if (how == clip::all) {
-      double squares = norm * norm;
-      comm.all_reduce(&squares, 1);
-      norm = std::sqrt(squares);
-    }
-    opt.step(batch * std::max(1.0, norm / limit));
-    // end
+    opt.step(batch);
   }
 }
 
@@ -92,8 +84,19 @@ inline result on_two_devices(std::string const& title, std::size_t micro_batches
   std::array<device, 2> d{device{{{l[0], l[1]}}, true}, device{{{l[2], l[3]}}, false}};
   channel right, left;
   ds::comm::threads world{2};
-  std::thread other([&] { train(d[1], micro_batches, ahead[1], how, right, left, world.rank(1)); });
-  train(d[0], micro_batches, ahead[0], how, right, left, world.rank(0));
+  auto const run = [&](int k) {
+    auto comm = world.rank(k);
+    auto const with = [&](double pace, auto const&... policies) {
+      train(d[std::size_t(k)], micro_batches, ahead[std::size_t(k)], pace, right, left, policies...);
+    };
+    // snippet: norm
+    if (how == clip::none) with(40);
+    else if (how == clip::own) with(0, ds::clip_norm{limit});
+    else with(0, ds::clip_norm{limit}, ds::model_parallel{comm});
+    // end
+  };
+  std::thread other([&] { run(1); });
+  run(0);
   other.join();
   result r{.fastest = {title, {}}};
   for (auto const& a : d[0].done)

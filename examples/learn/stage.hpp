@@ -82,9 +82,10 @@ struct stage {
     for (auto const& l : layers) all.insert(all.end(), l.w.begin(), l.w.end());
     return all;
   }
-  descent::parameters<float> parameters() {
+  /// `first`: the number of the first layer in the network.
+  descent::parameters<float> parameters(std::size_t first = 0) {
     descent::parameters<float> all;
-    for (std::size_t k = 0; k < layers.size(); ++k) all.add("w" + std::to_string(k), layers[k].w, layers[k].g);
+    for (std::size_t k = 0; k < layers.size(); ++k) all.add("w" + std::to_string(first + k), layers[k].w, layers[k].g);
     return all;
   }
 };

@@ -24,7 +24,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <limits>
+#include <map>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -86,6 +90,24 @@ template <class Opt, class Model> std::string train(Opt& opt, Model& m, int firs
   return said;
 }
 
+using pieces = std::map<std::string, std::vector<std::byte>>;
+pieces saved(auto const& opt) {
+  pieces all;
+  opt.save([&](std::string const& name, auto elements) {
+    auto const bytes = std::as_bytes(elements);
+    all[name].assign(bytes.begin(), bytes.end());
+  });
+  return all;
+}
+void load(auto& opt, pieces const& all) {
+  opt.load([&]<class T>(std::string const& name, std::span<T const>) {
+    auto const& bytes = all.at(name);
+    std::vector<std::remove_const_t<T>> elements(bytes.size() / sizeof(T));
+    std::memcpy(elements.data(), bytes.data(), bytes.size());
+    return elements;
+  });
+}
+
 template <class Value = float, class Gradient = Value, class Rule, class... Ps>
 void same_as_whole(Rule const& rule, Ps... policies) {
   model<Value, Gradient> want;
@@ -99,6 +121,15 @@ void same_as_whole(Rule const& rule, Ps... policies) {
       ds::optimizer opt{share(m, comm.rank(), team), rule, policies..., ds::model_parallel{comm}};
       CHECK(train(opt, m, 0, 1) == said);
       CHECK(equal_share(m, want, comm.rank(), team));
+
+      // A run goes on from what each rank has saved.
+      model<Value, Gradient> again = m;
+      ds::optimizer resumed{share(again, comm.rank(), team), rule, policies..., ds::model_parallel{comm}};
+      load(resumed, saved(opt));
+      resumed.group(1) = opt.group(1);
+      if constexpr (requires { opt.matrix_rule(1); }) resumed.matrix_rule(1) = opt.matrix_rule(1);
+      train(opt, m, 1, 2), train(resumed, again, 1, 2);
+      CHECK(equal_share(m, again, comm.rank(), team));
     });
   }
 }
@@ -130,7 +161,7 @@ struct throws_when {
 
 }  // namespace
 
-TEST_CASE("model_parallel: any split of a model gives the bits and the reports of one process") {
+TEST_CASE("trap 52: any split of a model over ranks gives the bits and the reports of one process") {
   same_as_whole(ds::adamw{.lr = 0.01}, ds::clip_norm{0.5});
   same_as_whole(ds::sgd{.lr = 0.01}, ds::clip<ds::norm::inf, ds::scope::group>{0.5}, ds::skip_nonfinite{});
   same_as_whole(ds::lamb{.lr = 0.01}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5});
@@ -140,8 +171,7 @@ TEST_CASE("model_parallel: any split of a model gives the bits and the reports o
   same_as_whole(ds::adamw{.lr = 0.01}, ds::matrices{ds::muon{.lr = 0.02}}, ds::clip_norm{0.5});
 }
 
-TEST_CASE(
-    "model_parallel: parts of a tensor are one tensor, with its bits if they are whole chunks; copies count once") {
+TEST_CASE("trap 52: parts of a tensor are one tensor, with its bits if they are whole chunks; copies count once") {
   constexpr std::size_t n = 3 * 4096 + 17;
   // Part r ends at ends[r].
   auto const trained = [](std::vector<std::size_t> const& ends) {
@@ -208,7 +238,7 @@ TEST_CASE("model_parallel on a grid: ranks of a data group have the same part an
   check(ranks::sharded_ordered);
 }
 
-TEST_CASE("model_parallel: terms that are infinite on one rank skip the update on all") {
+TEST_CASE("trap 53: terms that are infinite on one rank of a model skip the update on all") {
   with_ranks(2, [&](auto& comm) {
     // The step of lars is a ratio of norms: too large for float on rank 1 only.
     float w = comm.rank() ? 1e19f : 1, g = comm.rank() ? 1e-19f : 1;
