@@ -7,14 +7,15 @@
 //   scaling                                          the projection, as tables
 //   scaling --buckets 8 --tokens 4096                other inputs
 //   scaling --rule muon                              with Muon's products for the matrices of the layers
+//   scaling --grid 80                                models that are cut, on grids of GPUs with 80 GB
 //   scaling --draw scaling.svg --runs scaling.csv    the picture; scaling.sh measures the runs
 //
-// parts/projection.hpp has the model.
+// parts/projection.hpp and parts/grid.hpp have the model.
 #include "parts/arguments.hpp"
 #include "parts/chart.hpp"
+#include "parts/grid.hpp"
 #include "parts/output.hpp"
 #include "parts/program.hpp"
-#include "parts/projection.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -88,6 +89,42 @@ void print(cluster const& c, model const& inputs, bool muon) {
   }
 }
 
+/// Models that are cut, on the fastest grids that fit.
+void print_grids(cluster const& c, model const& inputs, bool muon, double room) {
+  constexpr sized cut[] = {payloads[2], {"70 B", 70e9, 80, 8192, 28672, 3}};
+  std::printf(
+      "A projection, not a measurement: the fastest grids of GPUs whose values, gradients, masters and moments fit\n"
+      "into %.0f GB of each. Tokens, rates and bandwidths are those of `scaling`; micro-batches of 2048 tokens.\n%s\n",
+      room / 1e9, muon ? "Muon needs whole matrices, so that no layer is cut.\n" : "");
+  for (sized const& size : cut) {
+    model const m = of(inputs, size, muon);
+    layers const l{size.layers, size.width};
+    std::printf(
+        "%s parameters: milliseconds\n  GPUs  tensor x pipeline x data               compute   tensor    sends  "
+        "   idle gradients  norm   update%s    step    GB\n",
+        size.name, muon ? " products" : "");
+    for (int n : {64, 512, 4096})
+      for (bool const sharded : {false, true})
+        for (int widest : {1, 8}) {
+          grid const g = fastest(c, m, l, n, room, muon ? 1 : widest, sharded);
+          if (muon && widest > 1) continue;
+          if (g.data == 0) {
+            std::printf("%6d  none fits%s, %s\n", n, widest > 1 ? "" : " with whole layers",
+                        sharded ? "sharded" : "replicated");
+            continue;
+          }
+          if (widest > 1 && g.tensor == 1) continue;  // that is the line before
+          grid_step const s = step_of(c, m, l, g, sharded);
+          std::printf("%6d  %d x %2d x %4d          %-12s %8.1f %8.1f %8.1f %8.1f %8.1f %6.2f %8.1f ", n, g.tensor,
+                      g.pipeline, g.data, sharded ? "sharded" : "replicated", 1e3 * s.compute, 1e3 * s.tensor,
+                      1e3 * s.sends, 1e3 * s.idle, 1e3 * s.gradients, 1e3 * s.norm, 1e3 * s.update);
+          if (muon) std::printf("%8.1f ", 1e3 * s.products);
+          std::printf("%8.1f %5.1f\n", 1e3 * s.total(), s.memory / 1e9);
+        }
+    std::puts("");
+  }
+}
+
 /// Measured runs. Each line after the first has ranks, policy, milliseconds of a step, and milliseconds of that in
 /// step(). For each policy, one rank comes first.
 panel measured(std::string const& path) {
@@ -140,21 +177,25 @@ std::string picture(cluster const& c, model m, std::string const& runs) {
 void run(std::vector<std::string> const& arguments) {
   model m{.parameters = 0};
   std::string file, runs, rule = "adamw";
+  double room = 0;
   auto const known = [](std::string const& name) {
-    return name == "--buckets" || name == "--tokens" || name == "--rule" || name == "--draw" || name == "--runs";
+    return name == "--buckets" || name == "--tokens" || name == "--rule" || name == "--draw" || name == "--runs" ||
+           name == "--grid";
   };
   bool const wanted = each_option(arguments, known, [&](std::string const& name, std::string const& value) {
     if (name == "--buckets") m.buckets = integer(name, value, 1, 10000);
     else if (name == "--tokens") m.tokens = positive(name, value);
+    else if (name == "--grid") room = 1e9 * positive(name, value);
     else (name == "--rule" ? rule : name == "--draw" ? file : runs) = value;
   });
   if (!wanted) {
-    std::puts("scaling [--buckets N] [--tokens N] [--rule adamw|muon] [--draw FILE --runs FILE]");
+    std::puts("scaling [--buckets N] [--tokens N] [--rule adamw|muon] [--grid GB] [--draw FILE --runs FILE]");
     return;
   }
   if (file.empty() != runs.empty()) fail("--draw and --runs belong together");
   if (rule != "adamw" && rule != "muon") fail("--rule must be adamw or muon, is " + example::quoted(rule));
-  if (file.empty()) print(cluster{}, m, rule == "muon");
+  if (room > 0) print_grids(cluster{}, m, rule == "muon", room);
+  else if (file.empty()) print(cluster{}, m, rule == "muon");
   else write_file(file, picture(cluster{}, m, runs));
 }
 

@@ -64,6 +64,33 @@ for mark, some, count in ("projection", every, 18), ("projection with muon", wit
     check(len(projected) == count, f"the page has {count} projected steps")
     for row in projected:
         check(tuple(row) in want, f"docs/data_parallel.md: {row} is what is printed")
+
+
+def grids(text):
+    """Of each size, the printed grids: (GPUs, grid, state, terms, step, GB)."""
+    for of_size in text.split(" parameters: milliseconds\n")[1:]:
+        yield [(int(found[1]), re.sub(" +", " ", found[2]), found[3], *(lambda x: (x[:-2], x[-2], x[-1]))(
+            [float(x) for x in found[4].split()])) for found in
+            re.finditer(r"^ +(\d+)  (\d+ x +\d+ x +\d+) +(\w+) +([\d. ]+)$", of_size, re.M)]
+
+
+want = set()
+for rule in "adamw", "muon":
+    for name, printed in zip(["7 B", "70 B"], grids(run("--grid", "80", "--rule", rule).stdout)):
+        check(len(printed) >= 6, f"{rule}, {name}: grids")
+        for gpus, cut, state, terms, step, memory in printed:
+            tensor, pipeline, data = map(int, cut.split(" x "))
+            check(tensor * pipeline * data == gpus and memory <= 80 and (rule == "adamw" or tensor == 1), f"{cut}")
+            check(abs(sum(terms) - step) < 0.5, f"{cut}: the terms add up to the step")
+            want.add((rule, name, str(gpus), cut, state, f"{step:.0f}", f"{100 * terms[3] / step:.0f}", f"{memory:.0f}"))
+with open(os.path.join(root, "docs/model_parallel.md"), encoding="utf-8") as page:
+    lines = page.read().split("<!-- grid -->\n")[1].split("\n\n")[0].splitlines()[2:]
+check(len(lines) == 9, "the page has nine grids")
+for line in lines:
+    row = tuple(cell.strip() for cell in line.strip("|").split("|"))
+    check(row in want, f"docs/model_parallel.md: {row} is what is printed")
+check(run("--grid", "0").returncode == 2, "a GPU has memory")
+
 with open(os.path.join(pictures, "scaling.csv"), encoding="utf-8") as file:
     runs = [line.split(",") for line in file.read().splitlines()[1:]]
 alone = {policy: float(ms) for ranks, policy, ms, _ in runs if ranks == "1"}
