@@ -5,6 +5,7 @@
 #include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
+#include <descent/policies/model_parallel.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
@@ -260,6 +261,23 @@ TEST_CASE("processes do what one process does with the sum of their gradients") 
   check(ds::adamw{}, ds::sharded{comm}, ds::clip_norm{1}, ds::matrices{ds::sm3{}});
   check(ds::lamb{}, ds::replicated{comm, ds::ordered_sum{}});
   check(ds::lamb{}, ds::sharded{comm, ds::ordered_sum{}});
+}
+
+TEST_CASE("processes with parts of one model do what one process does with all of it") {
+  ds::comm::mpi comm{MPI_COMM_WORLD, 60s};
+  ranks::model<float> want, m;
+  auto const has_tensor = [&](std::size_t k) { return int(k) * comm.size() / int(m.value.size()) == comm.rank(); };
+  ds::parameters<float> all, part;
+  for (std::size_t k = 0; k < m.value.size(); ++k) {
+    all.add("w" + std::to_string(k), want.value[k], want.gradient[k]);
+    if (has_tensor(k)) part.add("w" + std::to_string(k), m.value[k], m.gradient[k]);
+  }
+  ds::optimizer whole{all, ds::lamb{.lr = 0.01}, ds::clip_norm{0.5}};
+  ds::optimizer opt{part, ds::lamb{.lr = 0.01}, ds::clip_norm{0.5}, ds::model_parallel{comm}};
+  for (int t = 0; t < 3; ++t) want.set(t, 0, 1), m.set(t, 0, 1), whole.step(), opt.step();
+  for (std::size_t k = 0; k < m.value.size(); ++k)
+    if (has_tensor(k)) CHECK(same(m.value[k], want.value[k]));
+  CHECK(opt.report().grad_norm == whole.report().grad_norm);
 }
 
 TEST_CASE("a rank that is late is named by all others, within the deadline; it hears of it, too") {
