@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "../parts/chart.hpp"
+
 #include <descent/descent.hpp>
 
 #include <cmath>
@@ -78,8 +80,8 @@ inline void last_parts() {
 }
 
 /// What a network of 784-1024-1024-10 holds for a batch of 512 rows in n parts: activations and their gradients of one
-/// part; weights, gradients, and what the optimizer owns.
-inline void memory(int n) {
+/// part; weights, gradients, and what the optimizer owns. Prints them and adds the bytes to the curves, in MB.
+inline void memory(int n, panel& drawn) {
   constexpr std::int64_t widths[] = {784, 1024, 1024, 10};
   std::int64_t const rows = 512 / n;
   std::int64_t activations = 2 * rows * widths[0], weights = 0, products = 0;
@@ -95,6 +97,11 @@ inline void memory(int n) {
       "%.2f G products\n",
       n, int(rows), 4e-6 * double(activations), 4e-6 * double(weights), 4e-6 * double(weights), 1e-6 * double(owned),
       1e-9 * double(products));
+  double const bytes[] = {4.0 * double(activations), 4.0 * double(weights), double(owned)};
+  for (std::size_t k = 0; k < 3; ++k) {
+    drawn.curves[k].points.push_back({double(n), 1e-6 * bytes[k]});
+    drawn.curves[k].marks.push_back({double(n), 1e-6 * bytes[k]});
+  }
 }
 
 }  // namespace example::learn

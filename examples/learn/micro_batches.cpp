@@ -9,11 +9,12 @@
 #include <cstdio>
 #include <vector>
 
+using namespace example;
 using namespace example::learn;
 
 int main(int argc, char** argv) {
-  return example::exit_code([&] {
-    options const options{argc, argv, options::only_help};
+  return exit_code([&] {
+    options const options{argc, argv};
     std::vector<std::vector<float>> const parts{{0}, {2, 4}, {5, 6, 7}};
     std::printf("1. A step to the mean of {0}, {2, 4}, {5, 6, 7}: mean of means %g, weighted %g\n",
                 double(one_step(parts, false)), double(one_step(parts, true)));
@@ -25,6 +26,9 @@ int main(int argc, char** argv) {
                 double(sum[1]), double(each[0]), double(each[1]));
     last_parts();
     std::puts("5. Memory and work for a batch of 512 rows:");
-    for (int n : {1, 4, 16, 64}) memory(n);
+    panel drawn{"memory of a step, MB", "parts of the batch", axis::logarithmic,
+                {{"activations", {}}, {"weights; gradients as much", {}}, {"optimizer", {}}}, x_axis::doubling};
+    for (int n : {1, 4, 16, 64}) memory(n, drawn);
+    options.write("What a batch of 512 rows needs in a network of 784-1024-1024-10, in parts", {drawn});
   });
 }
