@@ -216,7 +216,9 @@ TEST_CASE("trap 30: versions of the library that differ are told first; the vers
   using plan = ds::detail::optimizer_traits<float, float, ds::sgd>::plan;
   start s;
   ds::detail::layout<float, float> const where(s.usual());
-  auto const facts = ds::detail::facts_of<plan>(where, {{ds::sgd{}}, {ds::sgd{}, false, 1}}, plan::policies{});
+  ds::detail::plain_vector<ds::group_entry<ds::sgd>> groups(2);
+  groups[1].number = 1;
+  auto const facts = ds::detail::facts_of<plan>(where, groups, plan::policies{});
   CHECK(facts[0] == std::string("descent ") + ds::version);
   std::ifstream file(test::tests_dir() + "/../meson.build");
   std::string const build{std::istreambuf_iterator<char>(file), {}};

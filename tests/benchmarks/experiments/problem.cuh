@@ -78,7 +78,7 @@ template <class Plan> class problem {
   /// With `odd`, every third tensor starts at an unaligned element.
   problem(std::vector<std::int64_t> const& sizes, typename Plan::policies const& policies, cudaStream_t stream,
           bool odd = false)
-      : storage_(ranks_, policies, stream), sizes_(sizes) {
+      : storage_(ranks_, model_, policies, stream), sizes_(sizes) {
     std::int64_t at = 0;
     for (std::size_t t = 0; t < sizes.size(); ++t) {
       offsets_.push_back(at + (odd && t % 3 == 2));
@@ -91,7 +91,7 @@ template <class Plan> class problem {
     std::array<bool, Plan::slots> used;
     used.fill(true);
     detail::device_arena arena;
-    storage_.add_to(arena, where, {entry{}}, used);
+    storage_.add_to(arena, where, detail::plain_vector<entry>(1), used);
     storage_.allocate(std::move(arena));
     storage_.start();
     arena_size_ = where.arena;
@@ -179,6 +179,7 @@ template <class Plan> class problem {
   }
 
   detail::cuda_ranks<Plan> ranks_;
+  detail::cuda_model<Plan> model_;
   storage_type storage_;
   std::vector<std::int64_t> sizes_, offsets_;
   std::int64_t room_ = 0, arena_size_ = 0;
