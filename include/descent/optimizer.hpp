@@ -154,7 +154,6 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
     return measured_norm([&](auto const& tensor) { return tensor.group == g.index; }, g.index);
   }
   double gradient_norm(std::string const& name) {
-    core_.alive();
     auto const* t = &core_.whole().tensors[core_.whole().find(name)];
     return measured_norm([&](auto const& tensor) { return &tensor == t; }, t->group);
   }

@@ -46,7 +46,7 @@ template <class Plan, class Engine> struct optimizer_core {
   /// The tensors of the model, on whatever rank.
   auto const& whole() const {
     if constexpr (Plan::splits) return alive().whole();
-    else return where;
+    else return alive(), where;
   }
   /// The number of a parameter.
   std::size_t number_of(std::string const& name) const { return alive(), where.find(name); }
