@@ -180,3 +180,44 @@ TEST_CASE("model_parallel: a model on several devices has the bits of one proces
   split_as_whole<ds::half>(comm, ds::adamw{.lr = 0.01}, ds::matrices{ds::sm3{.lr = 0.01}}, ds::clip_norm{0.5},
                            ds::master<float>{}, ds::dynamic_loss_scale{.init = 1});
 }
+
+TEST_CASE("model_parallel beside replicated: micro-batches, and a norm that no step measures") {
+  joined comm;
+  ds::comm::nccl alone{0, 1, [](int, int, auto&) {}};
+  test::stream s;
+  // Of `ranks` ranks with gradients of their own, this one has the share of `part` of `parts`.
+  auto const same = [&](int ranks, int part, int parts, auto&... teams) {
+    INFO("rank ", comm.rank(), ", ", ranks, " x ", parts);
+    side<float, float, false> h{mixed, s, comm};
+    side<float, float, true> d{mixed, s, comm};
+    ds::optimizer whole{share(h.list(), 0, 1), ds::adamw{}, ds::accumulate{2}, ds::clip_norm{0.5}};
+    ds::optimizer opt{share(d.list(), part, parts), ds::adamw{}, ds::accumulate{2}, ds::clip_norm{0.5}, teams...,
+                      ds::cuda{s}};
+    for (int t = 0; t < 4; ++t) {
+      int const first = ranks > 1 ? comm.rank() : 0;
+      h.sum(t, 0, ranks), d.sum(t, first, first + 1), d.x.send_gradients();
+      whole.step(ranks), d.enqueue([&] { opt.step(); });
+    }
+    auto const values = d.values();
+    int wrong = 0;
+    h.x.each([&](std::size_t k, std::int64_t i) {
+      wrong += has_tensor(k, part, parts) && values[h.x.place(k, i)] != h.x.value[h.x.place(k, i)];
+    });
+    CHECK(wrong == 0);
+    CHECK(opt.report().grad_norm == whole.report().grad_norm);
+  };
+  ds::comm::nccl& all = comm;
+  ds::replicated data{all}, no_data{alone};
+  ds::model_parallel model{all}, no_model{alone};
+  same(comm.size(), 0, 1, data, no_model);
+  same(1, comm.rank(), comm.size(), no_data, model);
+
+  side<float, float, false> h{mixed, s, comm};
+  side<float, float, true> d{mixed, s, comm};
+  ds::optimizer whole{h.list(), ds::adamw{}};
+  ds::optimizer part{share(d.list(), comm.rank(), comm.size()), ds::adamw{}, model, ds::cuda{s}};
+  h.sum(0, 0, 1), d.sum(0, 0, 1), d.x.send_gradients();
+  part.step(), whole.step();
+  CHECK(part.gradient_norm() == whole.gradient_norm());
+  CHECK(part.diagnose().empty());
+}

@@ -167,7 +167,8 @@ TEST_CASE("trap 52: any split of a model over ranks gives the bits and the repor
   same_as_whole(ds::lamb{.lr = 0.01}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5});
   same_as_whole<double>(ds::prodigy{}, ds::clip_norm{0.5});
   same_as_whole(ds::sgd{.lr = 0.01}, ds::skip_nonfinite{}, ds::sam{.rho = 0.1});
-  same_as_whole<ds::half>(ds::lars{.lr = 0.01}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 1}, ds::ema{});
+  same_as_whole<ds::half>(ds::lars{.lr = 0.01}, ds::master<float>{}, ds::dynamic_loss_scale{.init = 1}, ds::ema{},
+                          ds::accumulate{2});
   same_as_whole(ds::adamw{.lr = 0.01}, ds::matrices{ds::muon{.lr = 0.02}}, ds::clip_norm{0.5});
 }
 

@@ -133,17 +133,12 @@ template <class Plan> class device_controller {
  private:
   __device__ control_arrays<Plan> arrays() const {
     __shared__ double sums[Plan::sum_count + 1];
-    control_arrays<Plan> a{*v.control,       *w.scale,
-                           w.policies,       v.all_tensors(),
-                           v.groups,         v.all_tensor_count(),
-                           v.group_count,    v.all_chunk_count(),
-                           w.has_elements,   v.partial,
-                           v.totals,         sums,
-                           w.factors,        v.units,
-                           v.sum_terms,      w.step_terms,
-                           w.sum_step_terms, v.memories,
-                           w.next_memories,  nullptr,
-                           v.clipped};
+    auto const* const tensors = v.all_tensors();
+    auto const count = v.all_tensor_count();
+    auto const chunks = v.all_chunk_count();
+    control_arrays<Plan> a{*v.control, *w.scale, w.policies, tensors, v.groups, count, v.group_count, chunks,
+                           w.has_elements, v.partial, v.totals, sums, w.factors, v.units, v.sum_terms, w.step_terms,
+                           w.sum_step_terms, v.memories, w.next_memories, nullptr, v.clipped};
     if constexpr (Plan::per_row_step) a.rules = v.extra.rules;
     if constexpr (Plan::splits && Plan::measures) a.met = v.model.calls->complete(v.met());
     return a;

@@ -4,15 +4,14 @@
 
 #include <descent/detail/cuda/device_arena.hpp>
 #include <descent/detail/cuda/launch.cuh>
+#include <descent/detail/cuda/rank_calls.cuh>
 #include <descent/detail/cuda/rank_kernels.cuh>
-#include <descent/detail/cuda/through_device.cuh>
 #include <descent/detail/ranks/model_layout.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -29,12 +28,16 @@ template <class Plan> class cuda_model {
   template <class F> void start(F const& make) { make(); }
 };
 
-template <class Plan> requires(Plan::splits) class cuda_model<Plan> {
+template <class Plan>
+requires(Plan::splits)
+class cuda_model<Plan> : public device_rank_calls<typename Plan::model_policy::communicator_type> {
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
   using comm_type = typename Plan::model_policy::communicator_type;
   static_assert(comm_type::on_device, "cuda{} needs a communicator for device memory, such as comm::nccl");
   static_assert(!grows_batch<typename Plan::accumulation>,
                 "accumulate_by cannot be combined with ranks on cuda{}: the host must know which calls update");
+  using calls = device_rank_calls<comm_type>;
+  using calls::comm_, calls::stream_;
 
  public:
   /// Waits for all ranks. Throws std::invalid_argument if they have other rules, policies or groups, or their
@@ -42,42 +45,23 @@ template <class Plan> requires(Plan::splits) class cuda_model<Plan> {
   template <class Groups>
   void join(tensors const& where, Groups const& groups, typename Plan::policies const& policies,
             cudaStream_t const& stream) {
-    comm_ = get<kind::model>(policies).comm;
-    stream_ = &stream;
-    through_device over{*comm_, stream};
-    joined_ = true;  // from here on the other ranks wait, so a failure must abort them
-    auto facts = facts_of<Plan, false>(where, groups, policies);
-    if constexpr (Plan::shares_scale) {
-      loss_scale_state scale;
-      auto const* const shared = &get<kind::loss_scale>(policies).shared->state;
-      require_cuda(cudaMemcpyAsync(&scale, shared, sizeof scale, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
-      wait();
-      facts.push_back(fact_of_shared(scale));
+    auto const facts = [&] {
+      auto all = facts_of<Plan, false>(where, groups, policies);
+      if constexpr (Plan::shares_scale)
+        all.push_back(fact_of_shared(calls::read(&get<kind::loss_scale>(policies).shared->state)));
+      return all;
+    };
+    try {
+      calls::join_with(*get<kind::model>(policies).comm, stream, "the constructor with model_parallel", facts,
+                       [&](auto& over) { return find_model(model_, where, over); });
+    } catch (std::exception const& e) {  // the ranks of the other communicator wait as well
+      if constexpr (Plan::parallel)
+        get<kind::parallel>(policies).comm->abort(std::string("model_parallel: ") + e.what());
+      throw;
     }
-    std::string difference;
-    in_meeting(*comm_, stream, "the constructor with model_parallel", [&] {
-      difference = difference_in(over, facts, number_);
-      if (difference.empty()) try {
-          model_ = model_of(where, over);
-        } catch (std::invalid_argument const& e) {
-          difference = e.what();
-        }
-    });
-    joined_ = difference.empty();
-    if (!difference.empty()) {
-      if constexpr (Plan::parallel) get<kind::parallel>(policies).comm->abort("model_parallel: " + difference);
-      throw std::invalid_argument(difference);
-    }
-    wait();  // for all ranks, with a deadline; cudaMalloc would wait without one
     start_ = {0, double(comm_->size()), hash_of_groups<Plan>(groups, policies)};
     meeting_ = comm_->name_meeting("sums over the model");
   }
-  /// Makes the optimizer, with join(). If that fails, aborts the other ranks: they wait for it.
-  template <class F> void start(F const& make) try { make(); } catch (std::exception const& e) {
-    if (joined_) comm_->abort("rank " + std::to_string(comm_->rank()) + " could not make its optimizer: " + e.what());
-    throw;
-  }
-
   tensors const& whole() const { return model_.whole; }
   std::size_t unit(std::size_t tensor) const { return model_.number[tensor]; }
 
@@ -95,24 +79,15 @@ template <class Plan> requires(Plan::splits) class cuda_model<Plan> {
                   counts_,  calls_, before_, comm_->marks()};
   }
 
-  void check() const { comm_->check(); }
-  void wait() const { comm_->wait(*stream_); }
-
   /// Before a read-only pass: says that this rank is in the call. `sums`: whether the pass only finds the rule's sums,
   /// after another that has begun the meeting.
   void enter(device_view<Plan> const& v, control_view<Plan> const& w, char const* name, bool sums) {
-    launch(enter_model<Plan>, 1, 1, *stream_, v, w, call_of(name, number_), sums ? -1 : meeting_);
+    launch(enter_model<Plan>, 1, 1, *stream_, v, w, calls::call_of(name), sums ? -1 : meeting_);
   }
-  /// Sums x over ranks. Each element comes from one rank; the others have 0.
-  void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, *stream_); }
   /// Ends a meeting after which no kernel decides a step.
   void leave(device_view<Plan> const& v) { launch(leave_model<Plan>, 1, 1, *stream_, v); }
 
  private:
-  comm_type* comm_ = nullptr;
-  cudaStream_t const* stream_ = nullptr;  // the optimizer's current one
-  std::uint64_t number_ = next_number();  // of the optimizer; join() makes it the same on all ranks
-  bool joined_ = false;
   int meeting_ = 0;
   model_layout<tensors> model_;
   model_calls start_;

@@ -7,8 +7,6 @@
 #include <descent/detail/step/row_moves.hpp>
 #include <descent/policies/parallel.hpp>
 
-#include <exception>
-
 /// The kernels that exchange data with other ranks.
 namespace descent::detail {
 
@@ -50,21 +48,6 @@ template <class Callers> struct send_packets {
 /// Begin and end a meeting of ranks where no other kernel does.
 template <class Progress> __global__ void enter_bucket(Progress* p, int meeting) { enter(*p, meeting); }
 template <class Progress> __global__ void leave_bucket(Progress* p) { leave(*p); }
-
-/// Runs f as a meeting of ranks, where no kernel of a step begins one.
-template <class Comm, class F> void in_meeting(Comm& comm, cudaStream_t stream, char const* what, F const& f) {
-  launch(enter_bucket<comm_progress>, 1, 1, stream, comm.marks(), comm.name_meeting(what));
-  auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, stream, comm.marks()); };
-  try {
-    f();
-  } catch (...) {
-    try {
-      end();
-    } catch (std::exception const&) {}  // the first exception is rethrown
-    throw;
-  }
-  end();
-}
 
 /// Runs before a reduction. Sets this rank's contribution to the sums over ranks.
 template <class Plan>

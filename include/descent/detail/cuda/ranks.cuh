@@ -6,6 +6,7 @@
 #include <descent/detail/cuda/device_arena.hpp>
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/launch.cuh>
+#include <descent/detail/cuda/rank_calls.cuh>
 #include <descent/detail/cuda/rank_kernels.cuh>
 #include <descent/detail/cuda/stream.hpp>
 #include <descent/detail/cuda/through_device.cuh>
@@ -36,7 +37,9 @@ template <class Plan> class cuda_ranks {
   template <class F> void start(F const& make) { make(); }
 };
 
-template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
+template <class Plan>
+requires(Plan::parallel)
+class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy::communicator_type> {
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
   using callers = callers_plan<Plan>;
   using callers_record = tensor_record<typename Plan::value, typename Plan::own_gradient>;
@@ -47,31 +50,30 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   using wire = typename Plan::gradient_sum::wire;
   using sum = typename Plan::gradient_sum::sum;
   static constexpr bool ordered = Plan::gradient_sum::ordered;
+  using calls = device_rank_calls<comm_type>;
+  using calls::comm_, calls::stream_, calls::number_, calls::read;
 
  public:
+  using calls::meet, calls::wait;
+
   /// Waits for all ranks. Throws std::invalid_argument if they disagree about the training setup.
   void join(tensors const& where, plain_vector<group_entry<typename Plan::rule>> const& groups,
             typename Plan::policies const& policies, cudaStream_t const& stream) {
     auto const& team = get<kind::parallel>(policies);
-    comm_ = team.comm;
-    stream_ = &stream;
-    ranks_ = comm_->size();
-    through_device over{*comm_, stream};
-    joined_ = true;  // from here on the other ranks wait, so a failure must abort them
-    auto facts = facts_of<Plan>(where, groups, policies);
-    if constexpr (Plan::shares_scale) facts.push_back(fact_of_shared(read(&policies.shared->state)));
-    std::string difference;
-    meet("the constructor", [&] {
-      difference = difference_in(over, facts, number_);
-      joined_ = difference.empty();
+    ranks_ = team.comm->size();
+    auto const facts = [&] {
+      auto all = facts_of<Plan>(where, groups, policies);
+      if constexpr (Plan::shares_scale) all.push_back(fact_of_shared(read(&policies.shared->state)));
+      return all;
+    };
+    calls::join_with(*team.comm, stream, "the constructor", facts, [&](auto&) {
       for (auto const& x : where.tensors) {
         chunks_of_tensor_.push_back({x.first_chunk, chunks_of(x.count), x.matrix});
         callers_values_.push_back({x.value, x.count * x.value_size()});
-        if (joined_) broadcast(x.value, callers_values_.back().bytes, 0);
+        broadcast(x.value, callers_values_.back().bytes, 0);
       }
+      return std::string();
     });
-    if (!joined_) throw std::invalid_argument(difference);
-    wait();  // for all ranks, with a deadline; cudaMalloc would wait without one
     all_ = partition_of<Plan>(where, team);
   }
 
@@ -141,12 +143,6 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     }
   }
 
-  /// Makes the optimizer, with join(). If that fails, aborts the other ranks: they wait for it.
-  template <class F> void start(F const& make) try { make(); } catch (std::exception const& e) {
-    if (joined_) comm_->abort("rank " + std::to_string(comm_->rank()) + " could not make its optimizer: " + e.what());
-    throw;
-  }
-
   void show_in(device_view<Plan>& view) const {
     view.team = {reinterpret_cast<sum*>(sum_), nullptr, arena_offsets_, rule_offsets_, chunks_};
     if constexpr (Plan::shards) view.team.values = values_ + comm_->rank() * all_.part * Plan::largest_value;
@@ -181,8 +177,6 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     return texts;
   }
 
-  void check() const { comm_->check(); }
-  void wait() const { comm_->wait(*stream_); }
   collective_sums read_now() const { return read(now_); }
 
   /// Sums weights, losses and the gradients in the caller's memory. The kernel that decides the step ends the meeting.
@@ -195,7 +189,7 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       while (!marks_.all_sent()) send_next(v, zero, call.flush);
       await_buckets();
     }
-    launch(enter_reduction<Plan>, 1, 1, *stream_, v, w, call, call_of(name, number_) + kind_of_look<Plan>(how),
+    launch(enter_reduction<Plan>, 1, 1, *stream_, v, w, call, calls::call_of(name) + kind_of_look<Plan>(how),
            meeting_of_gradients_, before_);
     if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, call.flush, *stream_);
     comm_->all_reduce(&now_->weights, collective_sum_count, *stream_);
@@ -225,8 +219,6 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
       forked_ = false;
     }
   }
-  /// Runs f as a meeting of ranks, where no kernel of a step begins one.
-  template <class F> void meet(char const* what, F const& f) { in_meeting(*comm_, *stream_, what, f); }
   /// Broadcast the values, device memory or host memory of `root`. The last one waits for the stream.
   void broadcast_values(int root) {
     for (auto const& [value, bytes] : callers_values_) broadcast(value, bytes, root);
@@ -247,8 +239,6 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
     wait();
     there.read(host, *stream_, std::size_t(bytes));
   }
-  /// Sums x over ranks. Each element comes from one rank; the others have 0.
-  void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, *stream_); }
   /// Ends a meeting after which no kernel decides a step.
   void leave() { launch(leave_collective<comm_progress>, 1, 1, *stream_, comm_->marks(), now_); }
 
@@ -266,13 +256,6 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
   }
 
  private:
-  template <class T> T read(T const* from) const {
-    wait();
-    T x;
-    require_cuda(cudaMemcpyAsync(&x, from, sizeof x, cudaMemcpyDeviceToHost, *stream_), "cudaMemcpyAsync");
-    require_cuda(cudaStreamSynchronize(*stream_), "cudaStreamSynchronize");
-    return x;
-  }
   /// Sends the next bucket, on an internal stream.
   void send_next(device_view<Plan> const& v, bool zero, bool flush) {
     std::size_t const next = marks_.take_next();
@@ -312,12 +295,9 @@ template <class Plan> requires(Plan::parallel) class cuda_ranks<Plan> {
              });
   }
 
-  comm_type* comm_ = nullptr;
-  cudaStream_t const* stream_ = nullptr;  // the optimizer's current one
   int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;
-  std::uint64_t number_ = next_number();  // of the optimizer; join() makes it the same on all ranks
   double wire_divisor_ = 1;
-  bool joined_ = false, forked_ = false;
+  bool forked_ = false;
   partition all_;
   std::vector<tensor_chunks> chunks_of_tensor_;
   struct range { void* at; std::int64_t bytes; };

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -57,14 +56,7 @@ requires(Plan::splits) class host_model<Plan> : public rank_calls<typename Plan:
         if constexpr (Plan::shares_scale) all.push_back(fact_of_shared(get<kind::loss_scale>(policies).shared->state));
         return all;
       };
-      calls::join_with(facts, [&]() -> std::string {
-        try {
-          model_ = model_of(where, comm_);
-        } catch (std::invalid_argument const& e) {
-          return e.what();
-        }
-        return {};
-      });
+      calls::join_with(facts, [&] { return find_model(model_, where, comm_); });
       calls::set_groups(hash_of_groups<Plan>(groups, policies));
     } catch (std::exception const& e) {  // the ranks of the other communicator wait as well
       if constexpr (Plan::parallel)

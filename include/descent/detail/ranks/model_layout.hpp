@@ -124,4 +124,15 @@ template <class Layout, class Comm> model_layout<Layout> model_of(Layout const& 
   return model;
 }
 
+/// The same, with what is wrong as text, empty if nothing is.
+template <class Layout, class Comm>
+std::string find_model(model_layout<Layout>& model, Layout const& where, Comm& comm) {
+  try {
+    model = model_of(where, comm);
+  } catch (std::invalid_argument const& e) {
+    return e.what();
+  }
+  return {};
+}
+
 }  // namespace descent::detail

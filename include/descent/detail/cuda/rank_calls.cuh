@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/detail/cuda/launch.cuh>
+#include <descent/detail/cuda/rank_kernels.cuh>
+#include <descent/detail/cuda/through_device.cuh>
+#include <descent/detail/ranks/agreement.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace descent::detail {
+
+/// What all exchanges of an optimizer with the ranks of a communicator need.
+template <class Comm> class device_rank_calls {
+ public:
+  /// Makes the optimizer, with join(). If that fails, aborts the other ranks: they wait for it.
+  template <class F> void start(F const& make) try { make(); } catch (std::exception const& e) {
+    if (joined_) comm_->abort("rank " + std::to_string(comm_->rank()) + " could not make its optimizer: " + e.what());
+    throw;
+  }
+  void check() const { comm_->check(); }
+  void wait() const { comm_->wait(*stream_); }
+
+  /// Runs f as a meeting of ranks, where no kernel of a step begins one.
+  template <class F> void meet(char const* what, F const& f) {
+    launch(enter_bucket<comm_progress>, 1, 1, *stream_, comm_->marks(), comm_->name_meeting(what));
+    auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, *stream_, comm_->marks()); };
+    try {
+      f();
+    } catch (...) {
+      try {
+        end();
+      } catch (std::exception const&) {}  // the first exception is rethrown
+      throw;
+    }
+    end();
+  }
+  /// Sums x over ranks. Each element comes from one rank; the others have 0.
+  void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, *stream_); }
+
+ protected:
+  /// Waits for all ranks. Throws std::invalid_argument if their facts differ, or for what go_on() finds on all of them.
+  template <class Facts, class GoOn>
+  void join_with(Comm& comm, cudaStream_t const& stream, char const* what, Facts const& facts, GoOn const& go_on) {
+    comm_ = &comm;
+    stream_ = &stream;
+    joined_ = true;  // from here on the other ranks wait, so a failure must abort them
+    std::vector<std::string> const mine = facts();
+    std::string difference;
+    meet(what, [&] {
+      through_device over{comm, stream};
+      difference = difference_in(over, mine, number_);
+      if (difference.empty()) difference = go_on(over);
+    });
+    joined_ = difference.empty();
+    if (!joined_) throw std::invalid_argument(difference);
+    wait();  // for all ranks, with a deadline; cudaMalloc would wait without one
+  }
+  template <class T> T read(T const* from) const {
+    wait();
+    T x;
+    require_cuda(cudaMemcpyAsync(&x, from, sizeof x, cudaMemcpyDeviceToHost, *stream_), "cudaMemcpyAsync");
+    require_cuda(cudaStreamSynchronize(*stream_), "cudaStreamSynchronize");
+    return x;
+  }
+  std::uint64_t call_of(char const* name) const { return detail::call_of(name, number_); }
+
+  Comm* comm_ = nullptr;
+  cudaStream_t const* stream_ = nullptr;  // the optimizer's current one
+  std::uint64_t number_ = next_number();  // of the optimizer; join_with() makes it the same on all ranks
+
+ private:
+  bool joined_ = false;
+};
+
+}  // namespace descent::detail
