@@ -146,7 +146,7 @@ template <class Plan> struct host_control {
 
  private:
   std::size_t tensor_count() const { return model.whole().tensors.size(); }
-  std::size_t room_for(int sums) const { return std::size_t(sums * model.whole().chunks()) + model.extra; }
+  std::size_t room_for(int per_chunk) const { return std::size_t(per_chunk * model.whole().chunks()) + model.extra; }
 };
 
 }  // namespace descent::detail
