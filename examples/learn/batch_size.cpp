@@ -3,7 +3,7 @@
 //
 // Steps and images to a goal against the size of the batch: docs/learn/batches.md.
 #include "experiment.hpp"
-#include "run.hpp"
+#include "seeds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,32 +17,35 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, "2,8,32,128,512,1438"};
+    learn::experiment const e{argc, argv, {.seeds = "3", .batches = "2,8,32,128,512,1438"}};
     panel steps{"steps until 94 % of the test images are right", "log2 of the batch", axis::logarithmic, {}};
     panel images{"images seen until then", "log2 of the batch", axis::logarithmic, {}};
     for (auto const* name : {"same rate", "square root", "linear"})
       for (auto* p : {&steps, &images}) p->curves.push_back({name, {}});
 
-    std::puts("batch     same rate   square root        linear     images of the best");
-    std::vector<int> fewest;
+    std::puts("batch           same rate         square root              linear     images of the best");
+    std::vector<double> fewest;
     for (int batch : e.batches) {
       std::printf("%5d", batch);
       // snippet: scaling
       double const lr = 0.02, k = batch / 8.;
       double const rates[] = {lr, lr * std::sqrt(k), lr * k};
       // end
-      constexpr int never = 1 << 20;
-      int best = never;
+      constexpr double never = 1e9;
+      double best = never;
       for (std::size_t i = 0; i < 3; ++i) {
-        auto const r = learn::train({.steps = 200 + 2000 / batch, .batch = batch, .network = "relu50", .seed = e.seed,
-                                     .goal = 94, .look_every = 10}, ds::sgd{.lr = rates[i], .momentum = 0.9});
-        std::printf(r.accuracy >= 94 ? "  %6d steps" : "      not here", r.steps);
-        if (r.accuracy < 94) continue;
-        best = std::min(best, r.steps);
-        steps.curves[i].points.push_back({std::log2(batch), double(r.steps)});
-        images.curves[i].points.push_back({std::log2(batch), double(r.steps) * batch});
+        auto const of = learn::spread_of(learn::with_seeds(e, [&](std::uint64_t seed) {
+          auto const r = learn::train({.steps = 200 + 2000 / batch, .batch = batch, .network = "relu50", .seed = seed,
+                                       .goal = 94, .look_every = 10}, ds::sgd{.lr = rates[i], .momentum = 0.9});
+          return r.accuracy >= 94 ? double(r.steps) : never;
+        }));
+        std::printf(of.high < never ? "  %4.0f (%4.0f to %4.0f)" : "            not here", of.mean, of.low, of.high);
+        if (of.high == never) continue;
+        best = std::min(best, of.mean);
+        learn::add(steps.curves[i], std::log2(batch), of);
+        learn::add(images.curves[i], std::log2(batch), {of.low * batch, of.mean * batch, of.high * batch});
       }
-      std::printf("  %12s\n", best < never ? std::to_string(best * batch).c_str() : "-");
+      std::printf("  %20s\n", best < never ? short_number(std::round(best * batch)).c_str() : "-");
       fewest.push_back(best);
     }
     if (e.own_batches) {

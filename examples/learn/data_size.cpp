@@ -4,7 +4,7 @@
 // Test error against the number of training images and the width of the network, and how long to train:
 // docs/learn/data_size.md.
 #include "experiment.hpp"
-#include "three_seeds.hpp"
+#include "seeds.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -31,23 +31,24 @@ power_law fitted(std::vector<point> const& all) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv};
+    learn::experiment const e{argc, argv, {.seeds = "3"}};
     auto const error = [&](int images, int width) {
-      learn::settings const s{
-          .steps = 1500, .network = "relu" + std::to_string(width), .seed = e.seed, .images = images};
-      return learn::three_seeds(s, learn::whole_batch{}, ds::sgd{.lr = 0.2});
+      return learn::spread_of(learn::with_seeds(e, [&](std::uint64_t seed) {
+        return 100 - learn::train({.steps = 1500, .network = "relu" + std::to_string(width), .seed = seed,
+                                   .images = images}, ds::sgd{.lr = 0.2}).accuracy;
+      }));
     };
     std::vector<panel> panels{
-        {"test error in %, 50 units; range of 3 seeds", "log2 of the training images", axis::logarithmic, {}},
-        {"test error in %, all images; range of 3 seeds", "log2 of the hidden units", axis::logarithmic, {}}};
+        {"test error in %, 50 units; range of the seeds", "log2 of the training images", axis::logarithmic, {}},
+        {"test error in %, all images; range of the seeds", "log2 of the hidden units", axis::logarithmic, {}}};
     auto const curve_of = [&](panel& p, char const* what, std::vector<int> const& sizes, auto const& run) {
       std::vector<point> all;
       curve c{what, {}, {}};
       for (int n : sizes) {
-        learn::three_runs const r = run(n);
-        all.push_back({double(n), 100 - r.mean()});
-        c.points.push_back({std::log2(n), all.back().y}), c.marks.push_back(c.points.back());
-        c.bars.push_back({std::log2(n), 100 - r.high(), 100 - r.low()});
+        auto const of = run(n);
+        all.push_back({double(n), of.mean});
+        learn::add(c, std::log2(n), of);
+        c.marks.push_back(c.points.back());
         std::printf("%5d %-8s %5.1f %%\n", n, what, all.back().y);
       }
       p.curves.push_back(c);

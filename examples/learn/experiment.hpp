@@ -114,16 +114,19 @@ inline dataset const& data() {
 /// The options of a program that trains:
 ///
 ///     --seed N       the first seed (1)
+///     --seeds N      how many seeds, for a program that shows their mean and range
 ///     --data NAME    digits (built in), fashion or a directory, as for `train`; claims are about the digits
 ///     --batch 8,32   the sizes of batches, for a program that compares some; claims are about its own
 struct experiment : options {
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1, seeds = 1;
   std::vector<int> batches{};
   bool own_batches = true;
 
-  /// With the batches of a program that compares some, as text.
-  experiment(int argc, char** argv, std::string const& compared = "")
-      : experiment(argc, argv, compared, {"1", compared}) {}
+  /// The defaults of a program's --seeds and --batch; a program has neither without one.
+  struct defaults { std::string seeds{}, batches{}; };
+
+  experiment(int argc, char** argv, defaults const& of) : experiment(argc, argv, of, {"1", of.seeds, of.batches}) {}
+  experiment(int argc, char** argv) : experiment(argc, argv, defaults{}) {}
 
   void claim(bool holds, std::string const& sentence) const {
     if (data_name() == "digits") example::claim(holds, sentence);
@@ -131,22 +134,25 @@ struct experiment : options {
   }
 
  private:
-  struct texts { std::string seed, batches; };
+  struct texts { std::string seed, seeds, batches; };
 
   static setters known(texts& text) {
     setters all{{"--seed", &text.seed}, {"--data", &data_name()}};
+    if (!text.seeds.empty()) all.emplace_back("--seeds", &text.seeds);
     if (!text.batches.empty()) all.emplace_back("--batch", &text.batches);
     return all;
   }
 
-  experiment(int argc, char** argv, std::string const& compared, texts text)
+  experiment(int argc, char** argv, defaults const& of, texts text)
       : options(argc, argv, {},
-                std::string{" [--seed N] [--data digits|fashion|DIR]"} + (compared.empty() ? "" : " [--batch N,N,...]"),
+                std::string{" [--seed N]"} + (of.seeds.empty() ? "" : " [--seeds N]") + " [--data digits|fashion|DIR]" +
+                    (of.batches.empty() ? "" : " [--batch N,N,...]"),
                 known(text)),
-        own_batches{text.batches == compared} {
+        own_batches{text.batches == of.batches} {
     seed = integer("--seed", text.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max() / 2);
+    if (!of.seeds.empty()) seeds = integer("--seeds", text.seeds, std::uint64_t{1}, std::uint64_t{1000});
     int const images = data().train.count();  // mistakes are found before anything is printed
-    if (compared.empty()) return;
+    if (of.batches.empty()) return;
     for (auto const& one : split(text.batches, ',')) {
       batches.push_back(integer("each batch of --batch", one, 1, images));
       if (batches.size() > 1 && batches.back() <= batches.end()[-2])

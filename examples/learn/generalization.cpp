@@ -3,7 +3,7 @@
 //
 // Test accuracy against the batch after equal epochs, for three ways to scale the rate: docs/learn/large_batches.md.
 #include "experiment.hpp"
-#include "three_seeds.hpp"
+#include "seeds.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -16,8 +16,8 @@ using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv, "8,32,128,512,1438"};
-    panel shown{"test accuracy in %, 30 epochs; circles: 3 seeds", "log2 of the batch", axis::nines, {}};
+    learn::experiment const e{argc, argv, {.seeds = "3", .batches = "8,32,128,512,1438"}};
+    panel shown{"test accuracy in %, 30 epochs; a circle for each seed", "log2 of the batch", axis::nines, {}};
     for (auto const* name : {"same rate", "square root, warm-up", "linear, warm-up"})
       shown.curves.push_back({name, {}});
     std::puts("batch  updates         same rate       square root            linear");
@@ -32,12 +32,15 @@ int main(int argc, char** argv) {
                                                         {k, 5 * epoch, {ds::linear_scaled(lr, batch, 8)}}};
       // end
       for (std::size_t i = 0; i < 3; ++i) {
-        auto const r = learn::three_seeds({.steps = 30 * epoch, .batch = batch, .network = "relu50", .seed = e.seed},
-                                          learn::whole_batch{}, ds::sgd{}, ds::learning_rate(rates[i]));
-        std::printf("  %4.1f (%4.1f-%4.1f)", r.mean(), r.low(), r.high());
-        mean[i].push_back(r.mean());
-        shown.curves[i].points.push_back({std::log2(batch), r.mean()});
-        for (double one : r.each) shown.curves[i].marks.push_back({std::log2(batch), one});
+        auto const of = learn::with_seeds(e, [&](std::uint64_t seed) {
+          return learn::train({.steps = 30 * epoch, .batch = batch, .network = "relu50", .seed = seed}, ds::sgd{},
+                              ds::learning_rate(rates[i])).accuracy;
+        });
+        auto const [low, average, high] = learn::spread_of(of);
+        std::printf("  %4.1f (%4.1f-%4.1f)", average, low, high);
+        mean[i].push_back(average);
+        shown.curves[i].points.push_back({std::log2(batch), average});
+        for (double one : of) shown.curves[i].marks.push_back({std::log2(batch), one});
       }
       std::puts("");
     }

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 //
-// Batch normalization of a large batch, whole and in parts: docs/learn/large_batches.md.
+// Batch normalization of a large batch, whole and in parts: docs/learn/batch_noise.md.
 #include "batch_norm.hpp"
-#include "experiment.hpp"
 #include "finite_differences.hpp"
+#include "seeds.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -46,23 +46,20 @@ std::vector<double> trained(int batch, int part, std::uint64_t seed) {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv};
+    learn::experiment const e{argc, argv, {.seeds = "3"}};
     double const error = gradient_error();
     std::printf("gradients and finite differences differ by at most %.1e\n", error);
     e.claim(error < 1e-6, "backward() is the derivative of forward()");
     std::puts("                             10 updates   100 updates");
     std::vector<double> after_100;
-    panel shown{"test accuracy in %, 3 seeds", "updates", axis::nines, {}, x_axis::from_zero, true};
+    panel shown{"test accuracy in %, range of the seeds", "updates", axis::nines, {}, x_axis::from_zero, true};
     for (auto const& [batch, part] : {std::pair{32, 32}, std::pair{1024, 32}, std::pair{1024, 1024}}) {
       std::printf("batch %4d in parts of %4d", batch, part);
-      std::vector<double> each[3];
-      for (std::uint64_t k = 0; k < 3; ++k) each[k] = trained(batch, part, e.seed + k);
-      curve c{std::to_string(batch) + " in parts of " + std::to_string(part), {}};
-      for (std::size_t i = 0; i < 10; ++i) {
-        auto const [low, high] = std::minmax({each[0][i], each[1][i], each[2][i]});
-        c.points.push_back({10. * double(i + 1), (each[0][i] + each[1][i] + each[2][i]) / 3});
-        c.bars.push_back({c.points.back().x, low, high});
-      }
+      auto const c = learn::mean_of(learn::with_seeds(e, [&](std::uint64_t seed) {
+        curve run{std::to_string(batch) + " in parts of " + std::to_string(part), {}};
+        for (double y : trained(batch, part, seed)) run.points.push_back({10. * double(run.points.size() + 1), y});
+        return run;
+      }));
       std::printf("       %4.1f %%       %4.1f %%\n", c.points[0].y, c.points[9].y);
       after_100.push_back(c.points[9].y), shown.curves.push_back(c);
     }

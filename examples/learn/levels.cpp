@@ -13,13 +13,13 @@ using learn::train;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv};
+    learn::experiment const e{argc, argv, {.seeds = "1"}};
     std::puts("                 values, in     scale      bytes  bytes             test  gradients\n"
               "                 grads  products         owned  moved     loss  accuracy       at 0");
-    auto const o0 = train<ds::amp::O0>("O0", e.seed), o1 = train<ds::amp::O1>("O1", e.seed);
-    auto const o2 = train<ds::amp::O2>("O2", e.seed), o3 = train<ds::amp::O3>("O3", e.seed);
-    auto const scaled = train<ds::amp::O3>("O3 + loss scale", e.seed, ds::dynamic_loss_scale{});
-    auto const master = train<ds::amp::O3>("O3 + master", e.seed, ds::master<float>{});
+    auto const o0 = train<ds::amp::O0>("O0", e), o1 = train<ds::amp::O1>("O1", e);
+    auto const o2 = train<ds::amp::O2>("O2", e), o3 = train<ds::amp::O3>("O3", e);
+    auto const scaled = train<ds::amp::O3>("O3 + loss scale", e, ds::dynamic_loss_scale{});
+    auto const master = train<ds::amp::O3>("O3 + master", e, ds::master<float>{});
     e.claim(close(o1.last_loss, o0.last_loss, 0.02) && close(o2.last_loss, o0.last_loss, 0.02),
             "O1 and O2 learn as O0");
     e.claim(std::max({o1.all_zeros, o2.all_zeros, scaled.all_zeros}) < o0.all_zeros + 3,

@@ -3,7 +3,7 @@
 //
 // What helps if all training images are one batch: docs/learn/large_batches.md.
 #include "experiment.hpp"
-#include "three_seeds.hpp"
+#include "seeds.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -30,16 +30,21 @@ struct noisy_losses {
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv};
+    learn::experiment const e{argc, argv, {.seeds = "3"}};
     panel few{"test accuracy in %, 30 updates", "updates", axis::nines, {}, x_axis::from_zero, true};
     panel more = few;
     more.title = "test accuracy in %, 330 updates";
     auto const row = [&](char const* name, char const* label, int updates, auto const& gradient, auto const& rule) {
-      auto const r = learn::three_seeds({.steps = updates, .batch = 1438, .network = "relu50", .seed = e.seed,
-                                         .look_every = updates / 10}, gradient, rule);
-      std::printf("%-36s %3d updates: %4.1f %% (%4.1f to %4.1f)\n", name, updates, r.mean(), r.low(), r.high());
-      (updates == 30 ? few : more).curves.push_back(r.over_steps(label));
-      return r.mean();
+      auto const c = learn::mean_of(learn::with_seeds(e, [&](std::uint64_t seed) {
+        auto const r = learn::train_with({.steps = updates, .batch = 1438, .network = "relu50", .seed = seed,
+                                          .look_every = updates / 10}, gradient, rule);
+        return learn::accuracy_of(label, r.looks);
+      }));
+      auto const& [x, low, high] = c.bars.back();
+      double const mean = c.points.back().y;
+      std::printf("%-36s %3.0f updates: %4.1f %% (%4.1f to %4.1f)\n", name, x, mean, low, high);
+      (updates == 30 ? few : more).curves.push_back(c);
+      return mean;
     };
     learn::whole_batch const whole;
     double const same = row("SGD, the rate of a small batch", "SGD 0.05", 30, whole, ds::sgd{.lr = 0.05});
@@ -58,6 +63,6 @@ int main(int argc, char** argv) {
     e.claim(std::max({adam, lars, lamb, novograd}) < momentum + 2, "no rule is far ahead of momentum with a good rate");
     e.claim(equal > 88 && longer > 94, "so do more updates");
     e.claim(noise > longer - 2 && noise < longer + 2, "noise on the losses changes little here");
-    e.write("What helps if all images are one batch; range of 3 seeds", {few, more});
+    e.write("What helps if all images are one batch; range of the seeds", {few, more});
   });
 }

@@ -172,6 +172,27 @@ template <class Value, class Gradient = Value> class parameters {
     add_blocks(std::move(name), detail::block_of(values), detail::block_of(gradients), s, g);
   }
 
+  /// Adds matrices of one shape that lie one behind the other, such as attention heads or experts, as parameters
+  /// "name.0", "name.1" and so on. Each is a tensor of its own for rules, norms and the owners of sharded. The values are
+  /// a pointer and the gradients one, which may be to const. Throws as add() does, and then adds none.
+  template <class V, class G>
+  void add_stack(std::string const& name, V* value, G* gradient, std::int64_t matrices, shape s, group g = {}) {
+    if (matrices < 0) refuse(name, "the number of matrices must be at least 0, is " + std::to_string(matrices));
+    if (s.rows > 0 && s.columns > 0 && s.rows <= most / s.columns && matrices > most / (s.rows * s.columns))
+      refuse(name, "the matrices must have at most 2^60 elements, are " + std::to_string(matrices) + " x " +
+                       std::to_string(s.rows) + " x " + std::to_string(s.columns));
+    std::size_t const before = views_.size();
+    try {
+      for (std::int64_t k = 0; k < matrices; ++k) {
+        std::int64_t const first = k * s.rows * s.columns;
+        add(name + '.' + std::to_string(k), value + first, gradient + first, s, g);
+      }
+    } catch (...) {
+      for (; views_.size() > before; views_.pop_back()) names_.erase(views_.back().name);
+      throw;
+    }
+  }
+
   /// Declared only for its static_assert message.
   template <class... Args>
   void add(std::string const&, Args&&...)

@@ -111,6 +111,9 @@ TEST_CASE("counts in the state agree") {
   agrees<ds::bfloat16>(test::mean_descent{}, ds::states<ds::bfloat16>{}, ds::zero_grad{});
   agrees<double>(test::mean_descent{});
 }
+TEST_CASE("values ahead of the parameters agree") {
+  agrees<ds::bfloat16>(ds::adamw{}, ds::master<float>{}, ds::ema_nesterov{.start = 1}, ds::stochastic_values{7});
+}
 TEST_CASE("the remainder of a master agrees") {
   agrees<ds::bfloat16>(ds::adamw{}, ds::master_remainder{}, ds::clip_adaptive{});
   agrees<ds::bfloat16, float>(ds::lamb{}, ds::master_remainder{}, ds::outer{.every = 2}, ds::ema{.decay = 0.5},

@@ -46,24 +46,33 @@ for wrong, message in {"8,x": 'each batch of --batch must be an integer from 1 t
     check((refused.returncode, refused.stdout, refused.stderr) == (1, "", message + "\n"),
           f"--batch {wrong}: {refused}")
 
+for wrong in "0", "1001", "two":
+    refused = run(batch_size, "--seeds", wrong)
+    check((refused.returncode, refused.stdout, refused.stderr) ==
+          (1, "", f'--seeds must be an integer from 1 to 1000, is "{wrong}"\n'), f"--seeds {wrong}: {refused}")
+
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
-    done = run(batch_size, "--seed", "2", "--batch", "256,512", "--csv", folder / "new/a.csv",
+    done = run(batch_size, "--seed", "2", "--seeds", "2", "--batch", "256,512", "--csv", folder / "new/a.csv",
                "--picture", folder / "a.svg")
     check(done.returncode == 0 and [line.split()[0] for line in done.stdout.splitlines()] == ["batch", "256", "512"],
           f"batches of 256 and 512: {done}")
     with open(folder / "new/a.csv", newline="", encoding="utf-8") as text:
         rows = list(csv.reader(text))
     check(rows[0] == ["panel", "curve", "x", "y"] and {row[2] for row in rows[1:]} == {"8", "9"} and
-          {row[1] for row in rows[1:]} == {"same rate", "square root", "linear"} and
+          {row[1] for row in rows[1:]} == {curve + of for curve in ("same rate", "square root", "linear")
+                                           for of in ("", ", lowest", ", highest")} and
           all(float(row[3]) > 0 for row in rows[1:]), f"the figures are written: {rows}")
     svg = (folder / "a.svg").read_text(encoding="utf-8")
     lines = re.findall(r'<path d="M[\d.]+ [\d.]+L', svg)
     check(len(lines) == 6 and "nan" not in svg and "images seen until then" in svg and "log2 of the batch" in svg,
           f"two panels with three curves are drawn: {len(lines)}")
-    other = run(batch_size, "--seed", "3", "--batch", "256,512")
+    points = {(row[0], row[1], row[2]): float(row[3]) for row in rows[1:]}
+    check(all(points[p, c + ", lowest", x] <= y <= points[p, c + ", highest", x]
+              for (p, c, x), y in points.items() if ", " not in c), f"means are between the extremes: {points}")
+    other = run(batch_size, "--seed", "3", "--seeds", "1", "--batch", "256,512")
     check(other.returncode == 0 and other.stdout != done.stdout, "another seed has other figures")
-    full = run(batch_size, "--batch", "512", "--csv", folder)
+    full = run(batch_size, "--seeds", "1", "--batch", "512", "--csv", folder)
     check(full.returncode == 1 and full.stdout == "" and "cannot be written" in full.stderr,
           f"a folder as file: {full}")
 

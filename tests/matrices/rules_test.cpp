@@ -68,7 +68,10 @@ void follow_peer(std::string const& name, std::string const& peer, int cases, do
 
 }  // namespace
 
-TEST_CASE("muon follows optax") { follow_peer<ds::muon>("muon", "optax", 4, 1e-13, 1e-5); }
+TEST_CASE("muon follows optax") { follow_peer<ds::muon>("muon", "optax", 6, 1e-13, 1e-5); }
+TEST_CASE("muon with normalized rows follows pytorch_optimizer's NorMuon") {
+  follow_peer<ds::muon>("muon", "pytorch_optimizer", 3, 1e-12, 1e-5);
+}
 TEST_CASE("muon follows PyTorch, and as far as bfloat16 goes where that is in it") {
   follow_peer<ds::muon>("muon", "torch", 5, 1e-12, 1e-5);
 }

@@ -268,6 +268,8 @@ TEST_CASE("any integer: what takes one either counts right or says what is allow
   for (double x : {-1.0, 0.0, 1.0, 1e-60, 1e300, HUGE_VAL, double(NAN)}) {
     CHECK(message([&] { ds::outer{.lr = x}.check(); }).empty() == (x == 1));
     CHECK(message([&] { ds::outer{.momentum = x}.check(); }).empty() == (x == 0 || x == 1e-60));
+    CHECK(message([&] { ds::ema_nesterov{.momentum = x}.check(); }).empty() == (x == 0 || x == 1e-60));
+    CHECK(message([&] { ds::ema_nesterov{.lookahead = x}.check(); }).empty() == (x >= 0 && x < 1e38));
   }
 }
 

@@ -75,6 +75,38 @@ TEST_CASE("a shape is rows and columns; without one each element is a row") {
   CHECK(params.views()[2].count == 0);
 }
 
+TEST_CASE("a stack is its matrices, one behind the other, all or none of them") {
+  ds::parameters<float> params;
+  params.add_stack("heads", memory, memory + 100, 3, {4, 5}, ds::group{1});
+  params.add_stack("none", memory, memory, 0, {4, 5});
+  REQUIRE(params.views().size() == 3);
+  for (int k = 0; k < 3; ++k) {
+    auto const& head = params.views()[std::size_t(k)];
+    CHECK(head.name == "heads." + std::to_string(k));
+    CHECK((head.value == memory + 20 * k && head.gradient == memory + 100 + 20 * k));
+    CHECK((head.count == 20 && head.columns == 5 && head.group == 1));
+  }
+  ds::parameters<ds::mixed<float, double>, ds::mixed<float, float>> both;
+  double wide[8];
+  float const* const read_only = memory;
+  both.add_stack("wide", wide, read_only, 2, {2, 2});
+  CHECK((both.views()[1].types == 1 && !both.views()[1].writes && both.views()[1].value == wide + 4));
+
+  params.add("experts.2", memory + 500, memory + 510, 1);
+  auto const refused = [&](std::string const& name, float* value, std::int64_t n, ds::shape s) {
+    return message([&] { params.add_stack(name, value, memory + 600, n, s); });
+  };
+  CHECK(refused("experts", memory + 200, 4, {2, 2}) ==
+        "parameter 'experts.2': there is already a parameter of this name");
+  CHECK(refused("a", memory, -1, {2, 2}) == "parameter 'a': the number of matrices must be at least 0, is -1");
+  CHECK(refused("a", memory, 1 << 30, {1 << 20, 1 << 20}) ==
+        "parameter 'a': the matrices must have at most 2^60 elements, are 1073741824 x 1048576 x 1048576");
+  CHECK(refused("a", memory, 2, {2, 0}) == "parameter 'a.0': columns must be at least 1, are 0");
+  CHECK(refused("a", nullptr, 2, {2, 2}) == "parameter 'a.0': value is null, but count is 4");
+  CHECK(params.views().size() == 4);
+  params.add_stack("experts", memory + 200, memory + 300, 2, {2, 2});  // the names are free again
+}
+
 TEST_CASE("containers and views are taken as they lie in memory, and an mdspan as a matrix") {
   std::vector<float> w(12), g(12);
   std::array<float, 3> few{}, of_few{};

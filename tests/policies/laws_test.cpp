@@ -673,6 +673,57 @@ TEST_CASE("outer is Nesterov's SGD on what K updates have gone, and lookahead wi
   }
 }
 
+/// Compares with the optimizer without the policy, whose gradients are the same: its values are the parameters.
+template <class Value, class... Rest> void leads_by_its_formula(double tolerance, Rest const&... rest) {
+  problem<Value> p(sizes), q(sizes);
+  ds::ema_nesterov const how{.lookahead = 0.75, .momentum = 0.8, .start = 2, .until = 8};
+  ds::optimizer ahead{p.parameters(), rest..., how};
+  ds::optimizer plain{q.parameters(), rest...};
+  std::vector<std::vector<double>> b(sizes.size());
+  for (std::size_t k = 0; k < sizes.size(); ++k) b[k].resize(sizes[k]);
+  for (int t = 1; t <= 10; ++t) {
+    auto const before = q.value;
+    p.set_gradients(t), q.set_gradients(t);
+    ahead.step(), plain.step();
+    double most = 0;
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      CHECK(copy(ahead.slow(p.name(k))) == q.value[k]);
+      CHECK(copy(ahead.average(p.name(k))) == copy(plain.average(p.name(k))));
+      for (std::size_t i = 0; i < sizes[k]; ++i) {
+        double const x = double(q.value[k][i]);
+        b[k][i] = 0.8 * b[k][i] + 0.2 * (x - double(before[k][i]));
+        double const beta = t >= 2 && t < 8 ? 0.75 : 0;
+        most = test::larger(most, std::abs(double(p.value[k][i]) - (x + beta * b[k][i])));
+        most = test::larger(most, std::abs(double(ahead.outer_momentum(p.name(k))[i]) - b[k][i]));
+      }
+    }
+    CHECK(most < tolerance);
+  }
+}
+
+TEST_CASE("ema_nesterov updates the parameters as without it, and puts the values ahead of them") {
+  leads_by_its_formula<double>(1e-14, ds::sgd{.lr = 0.25, .momentum = 0.9, .weight_decay = 0.1}, ds::ema{.decay = 0.5});
+  // Sums and clipping are of the parameters, too.
+  leads_by_its_formula<float>(1e-6, ds::lamb{.lr = 0.1}, ds::clip_adaptive{0.01}, ds::swa{.start = 1, .every = 2});
+}
+
+TEST_CASE("ema_nesterov goes on from values that the caller has set") {
+  problem<float> p(sizes);
+  ds::optimizer opt{p.parameters(), ds::sgd{.lr = 0.5}, ds::ema_nesterov{.momentum = 0}, ds::master<double>{}};
+  p.set_gradients(1);
+  opt.step();
+  for (auto& all : p.value) std::fill(all.begin(), all.end(), 2.f);
+  opt.reload_values();
+  p.set_gradients(2);
+  opt.step();
+  for (std::size_t k = 0; k < sizes.size(); ++k)
+    for (std::size_t i = 0; i < sizes[k]; ++i) {
+      double const d = -0.5 * double(p.grad[k][i]);
+      CHECK(opt.slow(p.name(k))[i] == 2 + d);
+      CHECK(p.value[k][i] == float(2 + d + 0.5 * d));
+    }
+}
+
 // ---- frozen groups, skips, zeroing, groups --------------------------------------------------------------------------
 
 TEST_CASE("a frozen group is untouched by everything that a step does, and its gradients count nowhere") {

@@ -71,6 +71,7 @@ TEST_CASE("norms over groups and tensors, the largest element, and adaptive clip
   same_as_alone<float>(ds::sgd{.lr = 0.1}, ds::clip_adaptive{0.01});
   same_as_alone<float>(ds::lamb{}, ds::clip_norm{0.5}, ds::outer{.every = 3}, ds::ema{.decay = 0.9},
                        ds::gradient_noise{.eta = 0.01});
+  same_as_alone<float>(ds::lamb{}, ds::clip_adaptive{0.01}, ds::ema_nesterov{}, ds::ema{.decay = 0.9});
 }
 
 TEST_CASE("flush divides by the micro-batches of all ranks") {

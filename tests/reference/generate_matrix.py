@@ -5,8 +5,10 @@ read the file and never run this script. Its header describes the problem and th
 """
 
 import contextlib
+import functools
 import math
 import pathlib
+import sys
 import types
 import unittest.mock
 
@@ -42,6 +44,7 @@ jax {jax.__version__} and pytorch_optimizer 4.1.0 on a CPU.
 #                      c1, c2, c3 are the coefficients of its polynomial.
 #   muon (optax)       of transposed matrices, since there the columns are the outputs; nesterov's m is divided by
 #                      1 - mu^(t+1), g by 1 - mu^t; eps is added to the norm.
+#   muon (pytorch_optimizer)  NorMuon, with products in float64 instead of bfloat16.
 #   adafactor (optax)  g^2 + eps1, no floors, no 1/sqrt(t); decay without lr; min_dim_size_to_factor 2.
 #   shampoo            pytorch_optimizer without momentum: L = eps I + sum g g', R alike, p -= lr L^(-1/4) g R^(-1/4);
 #                      of a vector p -= lr L^(-1/2) g, which is left out here.
@@ -114,6 +117,17 @@ def scalable_shampoo(params, lr, momentum, beta2, eps, graft, every, weight_deca
     return types.SimpleNamespace(step=step)
 
 
+def normuon(params, **options):
+    rule = pytorch_optimizer.NorMuon([dict(params=params, use_muon=True)], foreach=False, **options)
+    module = sys.modules[type(rule).__module__]
+    in_double = functools.partial(module.zero_power_via_newton_schulz_5, dtype=torch.float64)
+
+    def step():
+        with unittest.mock.patch.object(module, "zero_power_via_newton_schulz_5", in_double):
+            type(rule).step(rule)
+    return types.SimpleNamespace(step=step)
+
+
 def cases():
     t = torch.optim
     wide = dict(bfloat16=torch.float64)
@@ -136,6 +150,19 @@ def cases():
         optax.contrib.muon(0.05, beta=0.9, consistent_rms=0.3, ns_steps=7), 3, True)
     yield "muon", "optax", optax_muon | dict(lr=0.05, ns_steps=6, c1=2, c2=-1.5, c3=0.5), of_optax(
         optax.contrib.muon(0.05, ns_steps=6, ns_coeffs=(2, -1.5, 0.5)), 3, True)
+    yield "muon", "optax", optax_muon | dict(lr=0.05, adaptive=1), of_optax(
+        optax.contrib.muon(0.05, adaptive=True), 3, True)
+    yield "muon", "optax", optax_muon | dict(lr=0.03, momentum=0.8, nesterov=0, adaptive=1, ns_steps=3), of_optax(
+        optax.contrib.muon(0.03, beta=0.8, nesterov=False, adaptive=True, ns_steps=3), 3, True)
+    rows = dict(normalize_rows=1, weight_decay=0)
+    yield "muon", "pytorch_optimizer", rows | dict(lr=0.02), of_torch(
+        lambda p: normuon(p, lr=0.02), range(3))
+    yield "muon", "pytorch_optimizer", rows | dict(
+        lr=0.05, momentum=0.8, beta2=0.7, nesterov=0, weight_decay=0.1, eps2=1e-2, ns_steps=3), of_torch(
+        lambda p: normuon(p, lr=0.05, momentum=0.8, beta2=0.7, nesterov=False, weight_decay=0.1, eps=1e-2, ns_steps=3),
+        range(3))
+    yield "muon", "pytorch_optimizer", rows | dict(lr=0.03, beta2=0.9, adjust=4, eps2=1e-3), of_torch(
+        lambda p: normuon(p, lr=0.03, beta2=0.9, update_scale="match_rms", eps=1e-3), range(3))
     # eps1 is set explicitly, because its default depends on the type and this is float64.
     yield "adafactor", "torch", dict(lr=0.01, eps1=2.0**-23), of_torch(
         lambda p: t.Adafactor(p, lr=0.01, eps=(2.0**-23, 1e-3)))

@@ -104,6 +104,7 @@ template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
   FIELD(min_norm) FIELD(paper_weight) FIELD(always) FIELD(averaging) FIELD(max_ratio)
   FIELD(beta2_decay) FIELD(eps1) FIELD(eps2) FIELD(eps_added) FIELD(capped) FIELD(relative) FIELD(decay_by_lr)
   FIELD(rms) FIELD(ns_steps) FIELD(adjust) FIELD(every) FIELD(shampoo_beta) FIELD(max_precondition_dim) FIELD(graft)
+  FIELD(normalize_rows) FIELD(adaptive)
 #undef FIELD
   if constexpr (requires { rule.coefficients; })
     if (key.size() == 2 && key[0] == 'c') return rule.coefficients.of[0].at(std::size_t(key[1] - '1')) = x, true;

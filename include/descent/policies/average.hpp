@@ -7,6 +7,7 @@
 #include <descent/core/policy.hpp>
 
 #include <cstdint>
+#include <limits>
 
 /// Averages of the parameters over the steps. The optimizer owns them in the type of the arithmetic and updates them in
 /// the same pass. optimizer::average(name) reads one; swap_average() exchanges them with the values for evaluation.
@@ -96,6 +97,35 @@ struct outer {
     detail::require(every >= 1, "outer", "every", "at least 1", every);
     detail::require(float(lr) > 0 && is_finite(float(lr)), "outer", "lr", "finite and above 0 in float", lr);
     detail::require_fraction("outer", "momentum", momentum);
+  }
+};
+
+/// EMA-Nesterov (Yau et al. 2026, arXiv 2605.25395): the gradient is taken ahead of the parameters, in the direction of
+/// the average of their steps so far. The values hold the point ahead, y; the parameters x are slow weights as those of
+/// lookahead, whose place it takes.
+///
+///     x_ <- rule(x, g(y)),  b <- mu b + (1 - mu) (x_ - x),  x <- x_,  y <- x + beta b
+///
+/// beta is `lookahead` in the updates from `start` until before `until`, otherwise 0, so that y is x. b is owned, in the
+/// type of the arithmetic, and averages all updates; it starts at 0. Averages are of x. slow(name) reads x; train the
+/// last updates with a beta of 0, as the authors do, or evaluate x.
+struct ema_nesterov {
+  double lookahead = 0.5;  ///< beta, at least 0
+  double momentum = 0.99;  ///< mu, in [0, 1)
+  std::int64_t start = 0, until = std::numeric_limits<std::int64_t>::max();  ///< updates, at least 0
+
+  using policy_kind = kind::lookahead;
+  static constexpr bool has_momentum = true;
+  /// The values are ahead of the parameters.
+  static constexpr bool leads = true;
+  /// beta after update t.
+  DESCENT_HD double pull(std::int64_t t) const { return t >= start && t < until ? lookahead : 0; }
+  void check() const {
+    detail::require(lookahead >= 0 && is_finite(float(lookahead)), "ema_nesterov", "lookahead",
+                    "finite in float and at least 0", lookahead);
+    detail::require_fraction("ema_nesterov", "momentum", momentum);
+    detail::require(start >= 0, "ema_nesterov", "start", "at least 0", start);
+    detail::require(until >= 0, "ema_nesterov", "until", "at least 0", until);
   }
 };
 

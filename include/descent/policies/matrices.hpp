@@ -60,6 +60,7 @@ template <class Real> inline constexpr Real largest = std::numeric_limits<Real>:
 template <class Real> struct square_of {
   Real const* x;
   DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(x[i]); }
+  DESCENT_HD double operator()(std::int64_t i, std::int64_t, std::int64_t) const { return (*this)(i); }
 };
 template <class Real> struct copy_of {
   Real* to;

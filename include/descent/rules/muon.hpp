@@ -33,6 +33,44 @@ template <class Real> struct add_polynomial {
   DESCENT_HD void operator()(std::int64_t i) const { b[i] = a3 * b[i] + a2 * a[i] + (i % (n + 1) == 0 ? a1 : Real(0)); }
 };
 
+template <class Real> struct product_of {
+  Real const *x, *y;
+  DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(y[i]); }
+};
+
+/// v <- beta2 v + (1 - beta2) mean of the row's squares
+template <class Real, class Terms> struct row_moment {
+  Real* v;
+  Terms const* k;
+  std::int64_t columns;
+  DESCENT_HD void operator()(std::int64_t i, double squares) const {
+    v[i] = k->b2 * v[i] + k->a2 * Real(squares / double(columns));
+  }
+};
+
+/// x <- x / (sqrt(v) + eps2), v of the element's row
+template <class Real, class Terms> struct divide_by_row_moment {
+  Real* x;
+  Real const* v;
+  Terms const* k;
+  DESCENT_HD void operator()(std::int64_t i, std::int64_t row, std::int64_t) const {
+    x[i] = x[i] / (sqrt(v[row]) + k->eps2);
+  }
+};
+
+/// x <- length / (||x|| + eps2) x, where 0 stands for the length before, and dual x if there is one
+template <class Real, class Terms> struct scale_direction {
+  Real* x;
+  double const *before, *squares, *dual;
+  Terms const* k;
+  DESCENT_HD void operator()(std::int64_t i) const {
+    Real factor = 1;
+    if (squares) factor = (k->length != 0 ? k->length : Real(sqrt(*before))) / (Real(sqrt(*squares)) + k->eps2);
+    if (dual) factor = factor * Real(*dual);
+    x[i] = factor * x[i];
+  }
+};
+
 }  // namespace detail
 
 /// The polynomials a x + b x^3 + c x^5 of Muon's Newton-Schulz iteration: `of[i]` has a, b and c of iteration i, and
@@ -52,6 +90,17 @@ struct newton_schulz {
               {3.8916678022926607, -2.772484153217685, 0.5060648178503393},
               {3.285753657755655, -2.3681294933425376, 0.46449024233003106},
               {2.3465413258596377, -1.7097828382687081, 0.42323551169305323}}},
+            5};
+  }
+  /// CANS (Grishina et al. 2025, by Remez' algorithm) for 5 iterations, with the coefficients of NVIDIA's
+  /// Emerging-Optimizers 0.3. Without the safety factor of 1 %, which is not theirs, 1 + 1e-5 would end at 2.6.
+  static constexpr newton_schulz cans() {
+    constexpr double s = 1 / 1.01;
+    return {{{{8.4703 * s, -25.1081 * s * s * s, 18.6293 * s * s * s * s * s},
+              {4.1828, -3.1087, 0.5806},
+              {3.9619, -2.9541, 0.5630},
+              {3.2866, -2.4647, 0.5074},
+              {2.2737, -1.6447, 0.4162}}},
             5};
   }
   /// DeepSeek-V4 (2026, section 2.4) for 10 iterations: eight of the quintic, then two that settle at 1.
@@ -78,28 +127,43 @@ struct newton_schulz {
 ///     X <- a X + b (X X') X + c (X X')^2 X                           ns_steps times: singular values approach 1
 ///     p <- p - lr (s X + wd p)                                       s: see `adjust`
 ///
+/// With `normalize_rows`, NorMuon (Li et al. 2025, algorithm 1), for each row i, before the last line:
+///
+///     v_i <- beta2 v_i + (1 - beta2) mean of X_ij^2 over j
+///     X_ij <- X_ij / (sqrt(v_i) + eps2)
+///     X <- (||X|| before the line above) / (||X|| + eps2) X
+///
+/// With `adaptive`, as in optax, X <- <d, X> X at last, with X of the iteration in <d, X>: the step is the steepest
+/// descent under the spectral norm (Bernstein et al. 2024), and lr is of the size of SGD's.
+///
 /// `bias_correction` and `eps_added` are as in optax: d is mu m / (1 - mu^(t+1)) + (1 - mu) g / (1 - mu^t), or without
-/// nesterov m / (1 - mu^t), and the divisor is ||d|| + eps. optax's decay is also multiplied by lr. `coefficients` and
-/// `ns_steps` are read when step() is called, so a captured step keeps them.
+/// nesterov m / (1 - mu^t), and the divisor is ||d|| + eps. optax's decay is also multiplied by lr. `coefficients`,
+/// `ns_steps`, `normalize_rows` and `adaptive` are read when step() is called, so a captured step keeps them. The latter
+/// two need memory, so they cannot be switched on after the construction.
 struct muon {
   /// The factor s for a matrix of r rows (outputs) and c columns.
   enum class adjust_by {
     original,         ///< sqrt(max(1, r / c))
     match_rms_adamw,  ///< rms sqrt(max(r, c)): each element moves about as much as with AdamW
     spectral,         ///< sqrt(r / c)
-    nothing           ///< 1
+    nothing,          ///< 1
+    exact_rms         ///< rms sqrt(r c) / (||X|| + eps2): the elements of s X have this RMS
   };
 
-  /// Learning rate lr; momentum (mu) in [0, 1); weight_decay (wd), eps and rms, the target of match_rms_adamw, at least
-  /// 0; ns_steps in [0, 99]; coefficients a, b and c of each iteration.
+  /// Learning rate lr; momentum (mu) and beta2 in [0, 1); weight_decay (wd), eps, eps2 and rms, the target of
+  /// match_rms_adamw and exact_rms, at least 0; ns_steps in [0, 99]; coefficients a, b and c of each iteration.
   double lr = 1e-3, momentum = 0.95, weight_decay = 0.1, eps = 1e-7, rms = 0.2;
   bool nesterov = true, bias_correction = false, eps_added = false;
   adjust_by adjust = adjust_by::original;
   int ns_steps = 5;
   newton_schulz coefficients = newton_schulz::quintic();
+  bool normalize_rows = false, adaptive = false;
+  double beta2 = 0.95, eps2 = 1e-10;
 
   template <class Real> struct state { Real m; };
-  template <class Real> struct terms { Real mu, a, of_m, of_g, eps, eps_added, rate, wd; };  // a = 1 - mu
+  template <class Real> struct terms {
+    Real mu, a, of_m, of_g, eps, eps_added, rate, wd, b2, a2, eps2, length;  // a = 1 - mu, a2 = 1 - b2
+  };
   template <class Real> struct inputs { Real d; };
   static constexpr char const* slots[] = {"m"};
 
@@ -111,8 +175,9 @@ struct muon {
     if (adjust == adjust_by::original) scale = sqrt(max(1.0, r / c));
     if (adjust == adjust_by::match_rms_adamw) scale = rms * sqrt(max(r, c));
     if (adjust == adjust_by::spectral) scale = sqrt(r / c);
+    double const length = adjust == adjust_by::exact_rms ? rms * sqrt(r * c) : 0;
     return {mu, 1 - mu, nesterov ? mu * m_unbias : m_unbias, nesterov ? (1 - mu) * g_unbias : 0, eps,
-            double(eps_added), lr * scale, lr * weight_decay};
+            double(eps_added), lr * scale, lr * weight_decay, beta2, 1 - beta2, eps2, length};
   }
 
   template <class Real>
@@ -121,16 +186,21 @@ struct muon {
     return {k.of_m * s.m + k.of_g * g};
   }
 
-  static std::vector<std::int64_t> memory(shape) { return {}; }
-  static std::vector<std::int64_t> scratch(shape s) {
+  std::vector<std::int64_t> memory(shape s) const {
+    return normalize_rows ? std::vector{s.rows} : std::vector<std::int64_t>{};
+  }
+  std::vector<std::int64_t> scratch(shape s) const {
     std::int64_t const n = s.rows < s.columns ? s.rows : s.columns;
-    return {s.rows * s.columns, n * n, n * n};
+    std::vector parts{s.rows * s.columns, n * n, n * n};
+    if (adaptive) parts.push_back(s.rows * s.columns);
+    return parts;
   }
 
-  /// Each pass has three products, 2 n^2 (2 m + n) operations for sides n <= m.
+  /// Each iteration has three products, 2 n^2 (2 m + n) operations for sides n <= m.
   template <class Work> auto* transform(Work const& w) const {
     using real = typename Work::real;
     real *x = w.input(0), *y = w.scratch(0), *a = w.scratch(1), *b = w.scratch(2);
+    if (adaptive) w.each(w.size(), detail::copy_of<real>{w.scratch(3), x});
     bool const tall = w.rows > w.columns;
     std::int64_t const n = tall ? w.columns : w.rows;
     w.total(w.size(), detail::square_of<real>{x}, w.sums());
@@ -147,6 +217,7 @@ struct muon {
       real* const next = y;
       y = x, x = next;
     }
+    scale(w, x);
     return x;
   }
 
@@ -157,16 +228,40 @@ struct muon {
   void check() const {
     detail::require_nonnegative("muon", "lr", lr);
     detail::require_fraction("muon", "momentum", momentum);
+    detail::require_fraction("muon", "beta2", beta2);
+    detail::require_nonnegative("muon", "eps2", eps2);
     detail::require_nonnegative("muon", "weight_decay", weight_decay);
     detail::require_nonnegative("muon", "eps", eps);
     detail::require_nonnegative("muon", "rms", rms);
-    if (adjust != adjust_by::match_rms_adamw)
-      detail::require(rms == muon{}.rms, "muon", "rms", "left alone unless adjust is match_rms_adamw", rms);
+    if (adjust != adjust_by::match_rms_adamw && adjust != adjust_by::exact_rms)
+      detail::require(rms == muon{}.rms, "muon", "rms", "left alone unless adjust is match_rms_adamw or exact_rms", rms);
+    if (!normalize_rows)
+      detail::require(beta2 == muon{}.beta2, "muon", "beta2", "left alone without normalize_rows", beta2);
     detail::require(ns_steps >= 0 && ns_steps < 100, "muon", "ns_steps", "in [0, 99]", ns_steps);
     detail::require(coefficients.count >= 1 && coefficients.count <= 10, "muon", "coefficients.count", "in [1, 10]",
                     coefficients.count);
     for (auto const& abc : coefficients.of)
       for (double c : abc) detail::require(is_finite(float(c)), "muon", "coefficients", "finite in float", c);
+  }
+
+ private:
+  /// The rows, the length and the dual norm of the direction.
+  template <class Work> void scale(Work const& w, typename Work::real* x) const {
+    using real = typename Work::real;
+    bool const whole = adjust == adjust_by::exact_rms;
+    double *const before = w.sums() + 1, *after = w.sums() + 2, *const dual = w.sums() + 3;
+    if (adaptive) w.total(w.size(), detail::product_of<real>{w.scratch(3), x}, dual);
+    if (normalize_rows || whole) w.total(w.size(), detail::square_of<real>{x}, before);
+    if (normalize_rows) {
+      w.each_row(detail::square_of<real>{x}, detail::row_moment<real, terms<real>>{w.memory(0), w.k, w.columns});
+      w.each_element(detail::divide_by_row_moment<real, terms<real>>{x, w.memory(0), w.k});
+      w.total(w.size(), detail::square_of<real>{x}, after);
+    } else {
+      after = before;
+    }
+    if (normalize_rows || whole || adaptive)
+      w.each(w.size(), detail::scale_direction<real, terms<real>>{x, before, normalize_rows || whole ? after : nullptr,
+                                                                  adaptive ? dual : nullptr, w.k});
   }
 };
 static_assert(matrix_rule<muon>);

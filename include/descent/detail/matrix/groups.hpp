@@ -152,7 +152,7 @@ template <class Plan> struct matrix_groups {
       matrix_layout<Plan>::scratch_of(r, x.shape, end);
       if (end > where->most_scratch || r.memory(x.shape) != x.sizes)
         throw std::invalid_argument("group " + std::to_string(x.group) + ": the matrix rule now needs " +
-                                    "more memory than at construction");
+                                    "other memory than at construction");
     }
     return true;
   }

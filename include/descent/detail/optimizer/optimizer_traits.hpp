@@ -107,6 +107,8 @@ template <class Plan> struct policy_checks {
                 "own");
   static_assert(!has<Plan, kind::perturbation> || Plan::is_sam || !Plan::has_matrices,
                 "gradient_ahead cannot be combined with matrices: a matrix rule does not say where it leads");
+  static_assert(!Plan::moves_ahead || !Plan::leads,
+                "gradient_ahead cannot be combined with ema_nesterov: both say where the gradient is taken");
   static_assert(!Plan::is_sam || Plan::norm_of == norm::l2,
                 "sam: the ascent is along the L2 norm, so the clip policy must be of that norm too");
   static_assert(!has_loss<typename Plan::rule> || has<Plan, kind::loss>,

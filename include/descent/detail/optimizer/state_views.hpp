@@ -122,7 +122,8 @@ template <class Plan, class Engine> class state_views {
     if constexpr (!Plan::shards) core_.alive().round_value(core_.where, core_.number_of(name));
   }
 
-  /// Rebuilds the master copies from the values. Call it after something else has written the values.
+  /// Rebuilds the master copies from the values, and the parameters of ema_nesterov. Call it after something else has
+  /// written the values.
   void reload_values() {
     core_.refuse_averages("reload_values()");
     core_.refuse_elsewhere("reload_values()");
@@ -138,14 +139,14 @@ template <class Plan, class Engine> class state_views {
       requires(otherwise("give the policy ema{} or swa{}") || has_average) {
     put("set_average of '" + name + "'", average(name), from);
   }
-  /// The slow weights of lookahead or outer of one parameter.
+  /// The slow weights of lookahead, outer or ema_nesterov of one parameter.
   auto slow(std::string const& name) const requires(otherwise("give the policy lookahead{}") || has_slow) {
     return view<typename Plan::slow>(index::slow, core_.number_of(name));
   }
   void set_slow(std::string const& name, auto const& from) requires(otherwise("give lookahead{}") || has_slow) {
     put("set_slow of '" + name + "'", slow(name), from);
   }
-  /// outer{}'s momentum of one parameter.
+  /// The momentum of outer or ema_nesterov of one parameter.
   auto outer_momentum(std::string const& name) const
       requires(otherwise("no outer momentum: give the policy outer{}") || Plan::has_outer) {
     return view<typename Plan::real>(index::outer, core_.number_of(name));

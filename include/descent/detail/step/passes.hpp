@@ -21,13 +21,14 @@ struct zero_all {
   }
 };
 
-/// Sets the master or remainder from the value.
+/// Sets the master or remainder, and parameters that the values lead, from the value.
 struct reload_all {
   template <class Plan, class Real, int M>
   DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
     Real p[M];
     read(p, x.value + i, e);
     start_master<Plan, Real, M>(p, x, i, e);
+    if constexpr (Plan::leads) write(x.extra.slow + i, p, e);
   }
 };
 
@@ -92,7 +93,7 @@ DESCENT_HD void swap_in_packet(buffers<Plan> const& x, std::int64_t i, packet_ex
     read(p, x.extra.average + i, e);
   } else {
     packet_state<Plan, Real, M> s;
-    read_master(p, x, i, e);
+    read_parameters(p, x, i, e);
     s.template read<true>(x, i, e);
     for (int j = 0; j < M; ++j) {
       if constexpr (To == swap_target::ahead) p[j] = rule.ahead(p[j], s.whole(j));

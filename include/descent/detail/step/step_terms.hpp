@@ -11,7 +11,8 @@ namespace descent::detail {
 /// What the update of an element needs for policies, in addition to the rule's terms.
 template <class Real> struct step_terms {
   Real limit, noise, keep, take;  // of clip_value, gradient_noise, the average (e <- keep e + take p)
-  Real pull, outer_momentum;      // of lookahead or outer
+  Real pull, outer_momentum;      // of lookahead, outer or ema_nesterov
+  Real outer_take;                // 1 - outer_momentum, of ema_nesterov
   std::int64_t t;
   std::uint64_t noise_seed, rounding_seed;
 };
@@ -43,6 +44,7 @@ DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::r
     }
     if constexpr (has<Plan, kind::lookahead>) k.pull = real(get<kind::lookahead>(policies).pull(t));
     if constexpr (Plan::has_outer) k.outer_momentum = real(get<kind::lookahead>(policies).momentum);
+    if constexpr (Plan::leads) k.outer_take = real(1 - get<kind::lookahead>(policies).momentum);
   }
   return k;
 }
