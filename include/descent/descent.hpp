@@ -107,5 +107,6 @@
 #include <descent/training/diloco.hpp>
 #include <descent/training/large_batch.hpp>
 #include <descent/training/loss_scaler.hpp>
+#include <descent/training/qk_clip.hpp>
 #include <descent/transforms/chain.hpp>
 #include <descent/transforms/parts.hpp>

@@ -35,6 +35,7 @@
 #include <descent/schedules/linear.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/training/loss_scaler.hpp>
+#include <descent/training/qk_clip.hpp>
 
 #include <cuda/stream_ref>
 
@@ -110,6 +111,18 @@ TEST_CASE("random rounding and noise draw the same numbers") {
 TEST_CASE("counts in the state agree") {
   agrees<ds::bfloat16>(test::mean_descent{}, ds::states<ds::bfloat16>{}, ds::zero_grad{});
   agrees<double>(test::mean_descent{});
+}
+TEST_CASE("scaled rows agree") {
+  test::stream const s;
+  std::vector<float> const logits{1, 25, 50, 200, 400};
+  test::device_vector<float> const on_device{logits, s};
+  auto const scale = [&](auto& both) {
+    ds::qk_clip const clip{.tau = 50, .exponent = 1};  // with exact factors
+    both.host.scale_rows("w3", logits.data(), 5, clip);
+    s.wait();
+    both.device.scale_rows("w3", on_device.data(), 5, clip);
+  };
+  agrees_after<ds::bfloat16>(scale, ds::adamw{}, ds::master_remainder{}, ds::clip_adaptive{});
 }
 TEST_CASE("values ahead of the parameters agree") {
   agrees<ds::bfloat16>(ds::adamw{}, ds::master<float>{}, ds::ema_nesterov{.start = 1}, ds::stochastic_values{7});

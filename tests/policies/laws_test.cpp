@@ -17,6 +17,7 @@
 #include <descent/schedules/linear.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/training/loss_scaler.hpp>
+#include <descent/training/qk_clip.hpp>
 
 #include <doctest/doctest.h>
 
@@ -783,6 +784,58 @@ TEST_CASE("zero_grad{} zeroes after applied and skipped steps, and without it a 
   }
   leaves.zero_grad();
   CHECK(all_zero(q.grad));
+}
+
+TEST_CASE("scale_rows() multiplies blocks of rows of values, masters and slow weights, and nothing else") {
+  constexpr std::size_t rows = 6, columns = chunk / 4 + 3, n = rows * columns;  // blocks end within packets
+  float const logits[] = {50, 400, 200};
+  float const factors[] = {1, 0.5f, float(std::sqrt(0.5))};
+  auto const scaled = [&](std::span<float const> now, std::vector<float> const& before) {
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < n; ++i) wrong += now[i] != before[i] * factors[i * 3 / n];
+    return wrong == 0;
+  };
+  std::vector<float> w(n), g(n), b(5, 1), h(5);
+  for (std::size_t i = 0; i < n; ++i) w[i] = float(start(1, i)), g[i] = float(gradient(1, i, 1));
+  ds::parameters<float> params;
+  params.add("w", w.data(), g.data(), ds::shape{rows, columns});
+  params.add("b", b.data(), h.data(), 5);
+  ds::optimizer opt{params, ds::sgd{.lr = 0.01, .momentum = 0.9}, ds::lookahead{}, ds::ema{}};
+  opt.step();
+  auto const before = w, slow = copy(opt.slow("w")), m = copy(opt.state("w", 0)), average = copy(opt.average("w"));
+  opt.scale_rows("w", logits, 3, ds::qk_clip{});
+  CHECK(scaled(w, before));
+  CHECK(scaled(opt.slow("w"), slow));
+  CHECK((same_bits(copy(opt.state("w", 0)), m) && same_bits(copy(opt.average("w")), average)));
+  CHECK(b == std::vector<float>(5, 1));
+
+  std::vector<bfloat16> narrow(n), narrow_g(n);
+  for (std::size_t i = 0; i < n; ++i) narrow[i] = ds::narrow<bfloat16>(w[i]), narrow_g[i] = ds::narrow<bfloat16>(g[i]);
+  ds::parameters<bfloat16> half;
+  half.add("w", narrow.data(), narrow_g.data(), ds::shape{rows, columns});
+  ds::optimizer mixed{half, ds::sgd{.lr = 0.01, .momentum = 0.9}, ds::master<float>{}};
+  mixed.step();
+  auto const master = copy(mixed.master("w"));
+  mixed.scale_rows("w", logits, 3, ds::qk_clip{});
+  CHECK(scaled(mixed.master("w"), master));
+  std::size_t apart = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    apart += ds::widen<float>(narrow[i]) != ds::widen<float>(ds::narrow<bfloat16>(mixed.master("w")[i]));
+  CHECK(apart == 0);
+
+  float const broken[] = {std::numeric_limits<float>::infinity(), float(NAN), 99};
+  auto const same = w;
+  opt.scale_rows("w", broken, 3, ds::qk_clip{});
+  CHECK(same_bits(w, same));
+  auto const refused = [&](float const* s, std::int64_t count, ds::qk_clip const& f) {
+    return test::message([&] { opt.scale_rows("w", s, count, f); });
+  };
+  CHECK(refused(logits, 4, {}) == "scale_rows of 'w': the 6 rows must be a multiple of count, which is 4");
+  CHECK(refused(logits, 0, {}) == "scale_rows of 'w': count must be at least 1, is 0");
+  CHECK(refused(nullptr, 3, {}) == "scale_rows of 'w': s is null");
+  CHECK(refused(logits, 3, {.tau = 0}) == "qk_clip: tau must be finite in float and above 0, is 0");
+  CHECK(refused(logits, 3, {.exponent = 2}) == "qk_clip: exponent must be in [0, 1], is 2");
+  CHECK(same_bits(w, same));
 }
 
 TEST_CASE("reload_values() makes masters of the values, and nothing else of anything") {

@@ -73,6 +73,7 @@ template <class Plan> class cuda_work {
   matrix_gate gate;
   cublasHandle_t blas;
   cudaStream_t stream;
+  operands precision;
 
   std::int64_t size() const { return rows * columns; }
   real* input(int c) const { return scratch_begin + scratch_parts[std::size_t(c)]; }
@@ -105,6 +106,9 @@ template <class Plan> class cuda_work {
     launch(matrix_teams<F>, n, chunk_threads, stream, gate, f);
   }
 
+  /// c <- a a'
+  void square(dense<real> a, real* c) const { product(a, a.t(), c); }
+
   /// cuBLAS reads matrices by column, so it sees transposes: c' = b' a'.
   void product(dense<real> a, dense<real> b, real* c) const {
     auto const form = [](dense<real> x) { return x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
@@ -114,9 +118,15 @@ template <class Plan> class cuda_work {
     if constexpr (std::is_same_v<real, double>)
       require_cublas(cublasDgemm(blas, form(b), form(a), n, m, inner, &one, b.data, int(b.columns), a.data,
                                  int(a.columns), &zero, c, n), "cublasDgemm");
-    else
+    else if (precision == operands::exact)
       require_cublas(cublasSgemm(blas, form(b), form(a), n, m, inner, &one, b.data, int(b.columns), a.data,
                                  int(a.columns), &zero, c, n), "cublasSgemm");
+    else
+      require_cublas(cublasGemmEx(blas, form(b), form(a), n, m, inner, &one, b.data, CUDA_R_32F, int(b.columns),
+                                  a.data, CUDA_R_32F, int(a.columns), &zero, c, CUDA_R_32F, n,
+                                  precision == operands::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                              : CUBLAS_COMPUTE_32F_FAST_16BF,
+                                  CUBLAS_GEMM_DEFAULT), "cublasGemmEx");
   }
 
  private:
@@ -245,6 +255,10 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     }
     rules_at_work_ = common.rules;
   }
+  static operands precision_of([[maybe_unused]] mrule const& rule) {
+    if constexpr (requires { rule.precision; }) return rule.precision;
+    else return operands::exact;
+  }
   matrix_states<Plan> states_of(std::size_t u) const {
     matrix_states<Plan> states{};
     std::ranges::copy(state_, states.at);
@@ -257,7 +271,8 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     parts_ = common.where->scratch_of(rules_at_work_[std::size_t(x.group)], x.shape, end);
     return {x.shape.rows, x.shape.columns, common.updates, memory_, scratch_, x.memory, parts_,
             &(units_ + u)->terms, sums_, partials_, capturing,
-            {&view_.control->applied, &view_.groups[x.group].frozen}, blas_.on(*stream_), *stream_};
+            {&view_.control->applied, &view_.groups[x.group].frozen}, blas_.on(*stream_), *stream_,
+            precision_of(rules_at_work_[std::size_t(x.group)])};
   }
 
   typename Plan::policies const* policies_ = nullptr;

@@ -105,6 +105,23 @@ template <class Plan, class System> class host_work {
     over(size(), n, one);
   }
 
+  /// c <- a a'. c must not overlap a. Half of the operations of a product.
+  void square(dense<real> a, real* c) const {
+    auto const form = a.transposed ? CblasTrans : CblasNoTrans;
+    int const n = int(a.height()), inner = int(a.width());
+    if constexpr (std::is_same_v<real, double>)
+      cblas_dsyrk(CblasRowMajor, CblasLower, form, n, inner, 1, a.data, int(a.columns), 0, c, n);
+    else cblas_ssyrk(CblasRowMajor, CblasLower, form, n, inner, 1, a.data, int(a.columns), 0, c, n);
+    std::int64_t const side = a.height(), tiles = (side + tile - 1) / tile;
+    auto const mirror = [&](std::int64_t upper) {
+      for (std::int64_t first = upper * tile; first < side; first += tile)
+        for (std::int64_t i = upper * tile; i < side && i < (upper + 1) * tile; ++i)
+          for (std::int64_t j = first > i ? first : i + 1; j < side && j < first + tile; ++j)
+            c[i * side + j] = c[j * side + i];
+    };
+    over(side * side, tiles, mirror);
+  }
+
   /// c <- a b. c must not overlap a or b.
   void product(dense<real> a, dense<real> b, real* c) const {
     auto const form = [](dense<real> x) { return x.transposed ? CblasTrans : CblasNoTrans; };
@@ -118,6 +135,8 @@ template <class Plan, class System> class host_work {
   }
 
  private:
+  static constexpr std::int64_t tile = 32;
+
   template <class F> static void over(std::int64_t elements, std::int64_t n, F const& f) {
     each_of<System>(elements, n, f, matrix_worth);
   }

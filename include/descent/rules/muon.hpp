@@ -8,6 +8,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace descent {
 
@@ -138,8 +140,8 @@ struct newton_schulz {
 ///
 /// `bias_correction` and `eps_added` are as in optax: d is mu m / (1 - mu^(t+1)) + (1 - mu) g / (1 - mu^t), or without
 /// nesterov m / (1 - mu^t), and the divisor is ||d|| + eps. optax's decay is also multiplied by lr. `coefficients`,
-/// `ns_steps`, `normalize_rows` and `adaptive` are read when step() is called, so a captured step keeps them. The latter
-/// two need memory, so they cannot be switched on after the construction.
+/// `ns_steps`, `precision`, `normalize_rows` and `adaptive` are read when step() is called, so a captured step keeps
+/// them. The latter two need memory, so they cannot be switched on after the construction.
 struct muon {
   /// The factor s for a matrix of r rows (outputs) and c columns.
   enum class adjust_by {
@@ -157,6 +159,7 @@ struct muon {
   adjust_by adjust = adjust_by::original;
   int ns_steps = 5;
   newton_schulz coefficients = newton_schulz::quintic();
+  operands precision = operands::exact;  ///< of the products on a device
   bool normalize_rows = false, adaptive = false;
   double beta2 = 0.95, eps2 = 1e-10;
 
@@ -190,34 +193,23 @@ struct muon {
     return normalize_rows ? std::vector{s.rows} : std::vector<std::int64_t>{};
   }
   std::vector<std::int64_t> scratch(shape s) const {
-    std::int64_t const n = s.rows < s.columns ? s.rows : s.columns;
-    std::vector parts{s.rows * s.columns, n * n, n * n};
-    if (adaptive) parts.push_back(s.rows * s.columns);
+    sides const of(s.rows, s.columns);
+    std::vector parts{s.rows * s.columns, of.n * of.n, of.n * of.n};
+    if (of.long_and_narrow) parts.insert(parts.end(), {of.n * of.n, of.n * of.n});
+    parts.push_back(adaptive ? s.rows * s.columns : 0);
     return parts;
   }
 
-  /// Each iteration has three products, 2 n^2 (2 m + n) operations for sides n <= m.
   template <class Work> auto* transform(Work const& w) const {
     using real = typename Work::real;
-    real *x = w.input(0), *y = w.scratch(0), *a = w.scratch(1), *b = w.scratch(2);
-    if (adaptive) w.each(w.size(), detail::copy_of<real>{w.scratch(3), x});
-    bool const tall = w.rows > w.columns;
-    std::int64_t const n = tall ? w.columns : w.rows;
+    real* x = w.input(0);
+    sides const of(w.rows, w.columns);
+    real* const d = w.scratch(of.long_and_narrow ? 5 : 3);
+    if (adaptive) w.each(w.size(), detail::copy_of<real>{d, x});
     w.total(w.size(), detail::square_of<real>{x}, w.sums());
     w.each(w.size(), detail::divide_by_norm<real, terms<real>>{x, w.sums(), w.k});
-    for (int i = 0; i < ns_steps; ++i) {
-      auto const [c1, c2, c3] = coefficients.at(i);
-      detail::dense<real> const X{x, w.rows, w.columns}, A{a, n, n}, B{b, n, n};
-      if (tall) w.product(X.t(), X, a);
-      else w.product(X, X.t(), a);
-      w.product(A, A, b);
-      w.each(n * n, detail::add_polynomial<real>{b, a, real(c1), real(c2), real(c3), n});
-      if (tall) w.product(X, B, y);
-      else w.product(B, X, y);
-      real* const next = y;
-      y = x, x = next;
-    }
-    scale(w, x);
+    x = of.long_and_narrow ? iterate_gram(w, x, of.n) : iterate(w, x, of.n);
+    scale(w, x, d);
     return x;
   }
 
@@ -245,12 +237,78 @@ struct muon {
   }
 
  private:
-  /// The rows, the length and the dual norm of the direction.
-  template <class Work> void scale(Work const& w, typename Work::real* x) const {
+  /// The shorter side, and whether the longer one is so long that products of n x n matrices cost less.
+  struct sides {
+    std::int64_t n;
+    bool long_and_narrow;
+    sides(std::int64_t rows, std::int64_t columns)
+        : n(rows < columns ? rows : columns), long_and_narrow((rows < columns ? columns : rows) > 2 * n) {}
+  };
+
+  /// a <- X X', or X' X if X is tall
+  template <class Work, class Real = typename Work::real> static void gram(Work const& w, Real* x, Real* a) {
+    detail::dense<Real> const X{x, w.rows, w.columns};
+    w.square(w.rows > w.columns ? X.t() : X, a);
+  }
+  /// y <- B X, or X B if X is tall
+  template <class Work, class Real = typename Work::real>
+  static void apply(Work const& w, detail::dense<Real> B, Real* x, Real* y) {
+    detail::dense<Real> const X{x, w.rows, w.columns};
+    if (w.rows > w.columns) w.product(X, B, y);
+    else w.product(B, X, y);
+  }
+  /// b <- a1 I + a2 A + a3 A^2
+  template <class Work, class Real = typename Work::real>
+  void polynomial(Work const& w, int i, Real* a, Real* b, std::int64_t n) const {
+    auto const [a1, a2, a3] = coefficients.at(i);
+    w.square(detail::dense<Real>{a, n, n}, b);
+    w.each(n * n, detail::add_polynomial<Real>{b, a, Real(a1), Real(a2), Real(a3), n});
+  }
+
+  /// X <- B(X X') X in each iteration: 4 n^2 m + 2 n^3 operations for sides n <= m, with the symmetric squares at half
+  /// their price on the host 3 n^2 m + n^3.
+  template <class Work, class Real = typename Work::real> Real* iterate(Work const& w, Real* x, std::int64_t n) const {
+    Real *y = w.scratch(0), *const a = w.scratch(1), *const b = w.scratch(2);
+    for (int i = 0; i < ns_steps; ++i) {
+      gram(w, x, a);
+      polynomial(w, i, a, b, n);
+      apply(w, {b, n, n}, x, y);
+      std::swap(x, y);
+    }
+    return x;
+  }
+
+  /// The same with A = X X' carried along, A <- A B^2, and the product Q of the B applied to X only after every third
+  /// iteration and at the end: then 4 n^2 m operations for three iterations and at most 8 n^3 for each. A small
+  /// singular value of X is below the rounding errors of A, and these grow; X is exact, so that A begins anew.
+  template <class Work, class Real = typename Work::real>
+  Real* iterate_gram(Work const& w, Real* x, std::int64_t n) const {
+    constexpr int fresh = 3;
+    Real *y = w.scratch(0), *const a = w.scratch(1), *b = w.scratch(2), *q = w.scratch(3), *t = w.scratch(4);
+    auto const square = [n](Real* of) { return detail::dense<Real>{of, n, n}; };
+    for (int i = 0; i < ns_steps; ++i) {
+      bool const first = i % fresh == 0, last = i % fresh == fresh - 1 || i == ns_steps - 1;
+      if (first) gram(w, x, a);
+      polynomial(w, i, a, b, n);
+      if (!last) {
+        w.product(square(a), square(b), t);
+        w.product(square(t), square(b), a);
+      }
+      if (first) std::swap(q, b);
+      else w.product(square(b), square(q), t), std::swap(q, t);
+      if (!last) continue;
+      apply(w, square(q), x, y);
+      std::swap(x, y);
+    }
+    return x;
+  }
+
+  /// The rows, the length and the dual norm of the direction x; d is what it was made from.
+  template <class Work> void scale(Work const& w, typename Work::real* x, typename Work::real const* d) const {
     using real = typename Work::real;
     bool const whole = adjust == adjust_by::exact_rms;
     double *const before = w.sums() + 1, *after = w.sums() + 2, *const dual = w.sums() + 3;
-    if (adaptive) w.total(w.size(), detail::product_of<real>{w.scratch(3), x}, dual);
+    if (adaptive) w.total(w.size(), detail::product_of<real>{d, x}, dual);
     if (normalize_rows || whole) w.total(w.size(), detail::square_of<real>{x}, before);
     if (normalize_rows) {
       w.each_row(detail::square_of<real>{x}, detail::row_moment<real, terms<real>>{w.memory(0), w.k, w.columns});

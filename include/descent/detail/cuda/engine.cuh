@@ -157,10 +157,10 @@ template <class Plan> class cuda_engine {
     if constexpr (Plan::shards) ranks.stage(storage.view, storage.own_chunks);
     for_packets<Plan>(storage.view, reload_all{});
   }
-  void round_value(tensors const& where, std::size_t tensor) {
+  template <class Body> void in_tensor(tensors const& where, std::size_t tensor, Body const& body) {
     device_scope const scope(storage.device);
     auto const& x = where.tensors[tensor];
-    enqueue(chunks_of(x.count), some_packets<Plan, round_all>{{storage.view, {}}, x.first_chunk});
+    enqueue(chunks_of(x.count), some_packets<Plan, Body>{{storage.view, body}, x.first_chunk});
   }
   void unscale_gradients() {
     device_scope const scope(storage.device);

@@ -99,9 +99,9 @@ template <class Plan, class System> class host_engine {
     else gradients.change_gradients([&] { passes.each_own_scalar(body); });
   }
   void reload_values() { passes.each(reload_all{}); }
-  void round_value(tensors const& where, std::size_t tensor) {
+  template <class Body> void in_tensor(tensors const& where, std::size_t tensor, Body const& body) {
     auto const& x = where.tensors[tensor];
-    passes.each_in({x.first_chunk, chunks_of(x.count), 0, 0}, round_all{});
+    passes.each_in({x.first_chunk, chunks_of(x.count), 0, 0}, body);
   }
   void ascend(plain_vector<entry> const& groups) {
     measure_norm(groups, "ascend()");

@@ -46,7 +46,7 @@ concept engine = requires(E& e, E const& c, control_block const& block, step_cal
 
   // Values.
   e.reload_values();  // rebuilds masters from the values
-  e.round_value(where, tensor);  // sets a value from its master
+  e.in_tensor(where, tensor, round_all{});  // applies a body of passes.hpp to one tensor
   e.ascend(groups);  // saves the values and moves them uphill
   e.template swap_in<swap_target::average>(groups);  // saves the values and replaces them by their averages,
   e.template swap_in<swap_target::ahead>(groups);  // or moves them ahead

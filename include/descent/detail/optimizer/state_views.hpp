@@ -18,6 +18,16 @@
 
 namespace descent::detail {
 
+inline void require_blocks(std::string const& name, std::int64_t rows, std::int64_t count, float const* s) {
+  auto const refuse = [&](std::string const& what) {
+    throw std::invalid_argument("scale_rows of '" + name + "': " + what);
+  };
+  if (!s) refuse("s is null");
+  if (count < 1) refuse("count must be at least 1, is " + std::to_string(count));
+  if (rows % count != 0)
+    refuse("the " + std::to_string(rows) + " rows must be a multiple of count, which is " + std::to_string(count));
+}
+
 /// Read and write access to what the optimizer owns. Views are spans over the backend's memory: on CUDA, wait for the
 /// stream before you read one. With sharded, a view covers this rank's part. Setters take a vector, span or array in
 /// memory that the backend can copy from; on CUDA they enqueue the copy. Its elements must have the stored type;
@@ -119,7 +129,24 @@ template <class Plan, class Engine> class state_views {
   void set_master(std::string const& name, auto const& from)
       requires(otherwise("give the policy master<float>{}") || Plan::has_master) {
     put("set_master of '" + name + "'", master(name), from);
-    if constexpr (!Plan::shards) core_.alive().round_value(core_.where, core_.number_of(name));
+    if constexpr (!Plan::shards) core_.alive().in_tensor(core_.where, core_.number_of(name), round_all{});
+  }
+
+  /// Multiplies the rows of a parameter by factors: `count` blocks of as many rows each by f(s[0]), f(s[1]), ..., which
+  /// are computed in double. f is qk_clip (training/qk_clip.hpp) or a function of one's own, for CUDA one for device
+  /// code. s is in memory that the backend reads. Values, masters and slow weights are multiplied, state and averages
+  /// are not. On CUDA it is enqueued and may be captured. Throws std::invalid_argument if there is no such parameter, s
+  /// is null, or the rows are no multiple of count.
+  template <class F>
+  void scale_rows(std::string const& name, float const* s, std::int64_t count, F const& f)
+      requires(otherwise("scale_rows cannot be combined with sharded, whose masters are in parts") || !Plan::shards) {
+    core_.refuse_averages("scale_rows()");
+    core_.refuse_elsewhere("scale_rows()");
+    std::size_t const t = core_.number_of(name);
+    std::int64_t const columns = core_.where.columns[t], rows = core_.where.tensors[t].count / columns;
+    require_blocks(name, rows, count, s);
+    if constexpr (requires { f.check(); }) f.check();
+    core_.alive().in_tensor(core_.where, t, scale_rows_all<F>{f, s, rows / count * columns});
   }
 
   /// Rebuilds the master copies from the values, and the parameters of ema_nesterov. Call it after something else has

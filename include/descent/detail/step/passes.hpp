@@ -32,6 +32,31 @@ struct reload_all {
   }
 };
 
+/// Multiplies parameters by f(s[block]), where a block is so many elements.
+template <class F> struct scale_rows_all {
+  F f;
+  float const* s;
+  std::int64_t block;
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
+    Real p[M], factor[M];
+    for (int j = 0; j < M * lanes<Real>; ++j) {
+      double const one = j < e.size ? f(double(s[(i + j) / block])) : 1;
+      if constexpr (M * lanes<Real> == 1) factor[0] = Real(one);
+      else lane_at(factor, j) = typename Plan::real(one);
+    }
+    auto const scale = [&] {
+      for (int j = 0; j < M; ++j) p[j] = p[j] * factor[j];
+    };
+    if constexpr (has<Plan, kind::lookahead>) read(p, x.extra.slow + i, e), scale(), write(x.extra.slow + i, p, e);
+    read_master(p, x, i, e);
+    scale();
+    if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
+    else write(x.master + i, p, e);
+    if constexpr (Plan::has_master) round_to<typename Plan::master>(p), write(x.value + i, p, e);
+  }
+};
+
 /// Sets the value from its master.
 struct round_all {
   template <class Plan, class Real, int M>
