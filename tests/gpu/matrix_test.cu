@@ -57,7 +57,7 @@ void follows(double tolerance, Rule rule, Matrix matrix, Ps... policies) {
 TEST_CASE("muon on the device is muon on the host") {
   follows<float>(2e-6, ds::adamw{}, ds::muon{.lr = 0.02}, ds::clip_norm{1});
   follows<float>(1e-5, ds::adamw{}, ds::muon{.lr = 0.02, .normalize_rows = true, .adaptive = true}, ds::clip_norm{1});
-  follows<float>(0.005, ds::adamw{}, ds::muon{.lr = 0.02, .precision = ds::operands::bfloat16}, ds::clip_norm{1});
+  follows<float>(0.005, ds::adamw{}, ds::muon{.lr = 0.02, .precision = ds::operands::bf16}, ds::clip_norm{1});
   ds::muon const corrected{.lr = 0.02, .nesterov = false, .bias_correction = true};
   follows<double>(1e-14, ds::lamb{}, corrected, ds::clip_norm{1});
   follows<ds::bfloat16>(0.02, ds::adamw{}, ds::muon{.lr = 0.02}, ds::skip_nonfinite{}, ds::master<float>{}, ds::ema{},

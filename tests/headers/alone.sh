@@ -1,6 +1,7 @@
 #!/bin/sh
 # usage: alone.sh include-folder hpp|cuh compiler arguments...
-# Each public header compiles in a unit that includes nothing else. It is included twice, to test the include guard.
+# Each public header compiles in a unit that includes nothing else but, on the host, the standard headers, which are
+# precompiled; names.py checks that each header includes those that it uses. It is included twice, to test the guard.
 include=$1 kind=$2
 shift 2
 work=$(mktemp -d)
@@ -12,6 +13,11 @@ case $kind in
   hpp) unit=cpp warnings='-Wall -Wextra -Werror -fsyntax-only' ;;
   cuh) unit=cu warnings='-Werror all-warnings -ptx -o /dev/null' ;;  # programs check the headers with the host compiler
 esac
+if [ $kind = hpp ]; then
+  grep -rhoE '^#include <[a-z_]+>' "$include" | grep -v descent | sort -u > "$work/standard.hpp"
+  "$@" -x c++-header "$work/standard.hpp" -o "$work/standard.hpp.gch" || exit 1
+  set -- "$@" -include "$work/standard.hpp"
+fi
 cat > "$work/one" <<'EOF'
 # usage: one unit-suffix folder header compiler...
 suffix=$1 work=$2 header=$3

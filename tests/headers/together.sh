@@ -1,22 +1,32 @@
 #!/bin/sh
-# usage: together.sh include-folder cpp|cu compiler arguments...
-# Two units that include every header link into one program, so nothing is defined twice.
+# usage: together.sh tests-folder include-folder cpp|cu compiler arguments...
+# Two units that include every header link into one program, so nothing is defined twice. The first has no warning of
+# these flags, needs no RTTI and none of the operators and conversions of half and bfloat16 that the macros of PyTorch's
+# extensions remove, and has optimizers of every rule (flags.cpp).
 set -e
-include=$1 kind=$2
-shift 2
+tests=$1 include=$2 kind=$3
+shift 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # The folder of MPI's header. Without it, the library's MPI headers are left out.
 mpi=$(pkg-config --cflags-only-I mpi-c 2>/dev/null) && some= || some='! -name mpi*.hpp'
 mpi=$(echo "$mpi" | sed 's/-I */-isystem /g')
+flags='-Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Werror -fno-rtti'
+macros='-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__'
 case $kind in
-  cpp) headers=$(cd "$include" && find descent -name '*.hpp' $some | sort) ;;
-  cu) headers=$(cd "$include" && find descent \( -name '*.hpp' -o -name '*.cuh' \) $some | sort) ;;
+  cpp)
+    blas=-lopenblas
+    headers=$(cd "$include" && find descent -name '*.hpp' $some | sort) ;;
+  cu)
+    blas='-lcublas -lopenblas'
+    headers=$(cd "$include" && find descent \( -name '*.hpp' -o -name '*.cuh' \) $some | sort)
+    flags="-Xcompiler=$(echo "$flags" | tr ' ' ,) -Werror=all-warnings" ;;
 esac
-printf '#include <%s>\n' $headers > "$work/first.$kind"
-{ cat "$work/first.$kind"; echo 'int main() {}'; } > "$work/second.$kind"
-"$@" $mpi -c "$work/first.$kind" -o "$work/first.o" &
-"$@" $mpi -c "$work/second.$kind" -o "$work/second.o"
+printf '#include <%s>\n' $headers > "$work/second.$kind"
+{ cat "$work/second.$kind"; echo '#include "headers/flags.cpp"'; } > "$work/first.$kind"
+echo 'int main() {}' >> "$work/second.$kind"
+"$@" -I"$include" -isystem "$tests" $mpi $flags $macros -c "$work/first.$kind" -o "$work/first.o" &
+"$@" -I"$include" $mpi -c "$work/second.$kind" -o "$work/second.o"
 wait $!
-"$@" "$work/first.o" "$work/second.o" -o "$work/program" -ltbb $(pkg-config --libs mpi-c 2>/dev/null)  # for tbb.hpp, mpi.hpp
+"$@" "$work/first.o" "$work/second.o" -o "$work/program" -ltbb $blas $(pkg-config --libs mpi-c 2>/dev/null)
 "$work/program"

@@ -821,7 +821,7 @@ TEST_CASE("the documentation's recipe for a transformer follows its schedules") 
 
   descent::muon const hidden{.weight_decay = 0.025,
                              .coefficients = descent::newton_schulz::polar_express(),
-                             .precision = descent::operands::bfloat16,
+                             .precision = descent::operands::bf16,
                              .normalize_rows = true};
   descent::optimizer opt{
       params, descent::adamw{.beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0}, descent::matrices{hidden},

@@ -4,6 +4,7 @@
 
 #include <descent/core/math.hpp>
 
+#include <cstddef>
 #include <cstdio>
 #include <stdexcept>
 #include <string>

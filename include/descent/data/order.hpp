@@ -6,6 +6,7 @@
 #include <descent/detail/util/philox.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>

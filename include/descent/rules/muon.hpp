@@ -35,7 +35,7 @@ template <class Real> struct add_polynomial {
   DESCENT_HD void operator()(std::int64_t i) const { b[i] = a3 * b[i] + a2 * a[i] + (i % (n + 1) == 0 ? a1 : Real(0)); }
 };
 
-template <class Real> struct product_of {
+template <class Real> struct elementwise_product {
   Real const *x, *y;
   DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(y[i]); }
 };
@@ -308,7 +308,7 @@ struct muon {
     using real = typename Work::real;
     bool const whole = adjust == adjust_by::exact_rms;
     double *const before = w.sums() + 1, *after = w.sums() + 2, *const dual = w.sums() + 3;
-    if (adaptive) w.total(w.size(), detail::product_of<real>{d, x}, dual);
+    if (adaptive) w.total(w.size(), detail::elementwise_product<real>{d, x}, dual);
     if (normalize_rows || whole) w.total(w.size(), detail::square_of<real>{x}, before);
     if (normalize_rows) {
       w.each_row(detail::square_of<real>{x}, detail::row_moment<real, terms<real>>{w.memory(0), w.k, w.columns});

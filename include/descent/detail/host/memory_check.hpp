@@ -5,6 +5,7 @@
 #include <descent/version.hpp>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>

@@ -9,6 +9,7 @@
 #include <descent/detail/util/summation_order.hpp>
 
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 

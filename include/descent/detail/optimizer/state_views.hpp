@@ -6,6 +6,7 @@
 #include <descent/detail/optimizer/pieces.hpp>
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/owned.hpp>
+#include <descent/detail/step/passes.hpp>
 #include <descent/detail/step/row_moves.hpp>
 
 #include <concepts>

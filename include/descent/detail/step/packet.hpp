@@ -275,10 +275,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
       Real mean[M];
       if constexpr (Plan::leads) round_to<typename Plan::slow>(parameter);
       else if constexpr (!Plan::has_master && !Plan::has_remainder) round_to<master_or_value>(p);
-      auto const& averaged = [&]() -> auto& {
-        if constexpr (Plan::leads) return parameter;
-        else return p;
-      }();
+      Real(&averaged)[M] = Plan::leads ? parameter : p;
       read(mean, x.extra.average + i, e);
       for (int j = 0; j < M; ++j) mean[j] = Real(step.keep) * mean[j] + Real(step.take) * averaged[j];
       write(x.extra.average + i, mean, e);

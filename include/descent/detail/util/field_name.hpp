@@ -4,6 +4,7 @@
 
 #include <descent/version.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 

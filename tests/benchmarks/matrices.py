@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""usage: matrices.py program [--blocks 12] [--width 768] [--rounds 5] [--threads 1] [--peers torch,optax]
+
+Times a step of Muon on the matrices of GPT-2 beside other libraries, one step of each in turn, and prints a table:
+median and range of the seconds, and the median of the ratios to this library's step of the same round. The peers need
+PyTorch, or JAX and optax, in this Python."""
+import argparse
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+parser = argparse.ArgumentParser()
+parser.add_argument("program")
+for option, value in (("--blocks", 12), ("--width", 768), ("--rounds", 5), ("--threads", 1)):
+    parser.add_argument(option, type=int, default=value)
+parser.add_argument("--peers", default="torch,optax")
+wanted = parser.parse_args()
+sizes = [str(wanted.blocks), str(wanted.width)]
+threads = str(wanted.threads)
+environment = os.environ | {
+    "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
+    "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={'true' if wanted.threads > 1 else 'false'} "
+                 f"intra_op_parallelism_threads={threads}"}
+cores = sorted(os.sched_getaffinity(0))[:wanted.threads]
+peer = str(pathlib.Path(__file__).with_name("matrices_peer.py"))
+commands = {"descent": [wanted.program, *sizes]} | {
+    name: [sys.executable, peer, name, *sizes] for name in wanted.peers.split(",") if name}
+running = {name: subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+                                  preexec_fn=lambda: os.sched_setaffinity(0, cores))
+           for name, command in commands.items()}
+
+
+def seconds(name):
+    process = running[name]
+    try:
+        process.stdin.write("\n")
+        process.stdin.flush()
+        return float(process.stdout.readline())
+    except (OSError, ValueError):
+        sys.exit(f"{name} made no step: {' '.join(commands[name])}")
+
+
+for each in running:
+    seconds(each)  # compiles, and touches the memory
+rounds = [{name: seconds(name) for name in running} for _ in range(wanted.rounds)]
+for process in running.values():
+    process.stdin.close()
+    if process.wait():
+        sys.exit(f"{process.args[0]} ends with {process.returncode}")
+print("| | seconds | range | times descent |\n|---|---|---|---|")
+for each in running:
+    taken = [one[each] for one in rounds]
+    ratio = statistics.median(one[each] / one["descent"] for one in rounds)
+    print(f"| {each} | {statistics.median(taken):.3f} | {min(taken):.3f} to {max(taken):.3f} | {ratio:.2f} |")
