@@ -74,8 +74,7 @@ int main(int argc, char** argv) {
       return all[0].updates;
     };
     run("rate and batch stay", constant);
-    double const many = run("rate falls at 10 and 20", falling);
-    double const few = run("batch grows at 10 and 20", growth);
+    double const many = run("rate falls at 10 and 20", falling), few = run("batch grows at 10 and 20", growth);
     for (std::size_t k = 0; k < epochs; ++k)
       e.claim(std::fabs(std::log(of_epochs.curves[1].points[k].y / of_epochs.curves[2].points[k].y)) < 0.3,
               "a batch that grows has the loss of a rate that falls");

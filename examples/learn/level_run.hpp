@@ -77,7 +77,8 @@ record train(std::string const& name, experiment const& e, Policies... policies)
   using value = typename Level::value;
   std::vector<curve> losses, zeros;
   record mean;
-  for (auto const& one : with_seeds(e, [&](std::uint64_t seed) { return train_once<Level>(name, seed, policies...); })) {
+  for (auto const& one :
+       with_seeds(e, [&](std::uint64_t seed) { return train_once<Level>(name, seed, policies...); })) {
     losses.push_back(one.loss), zeros.push_back(one.zeros);
     mean.last_loss += one.last_loss / double(e.seeds), mean.all_zeros += one.all_zeros / double(e.seeds);
     mean.accuracy += one.accuracy / double(e.seeds);

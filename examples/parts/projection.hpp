@@ -68,9 +68,10 @@ struct model {
   /// The products of the rank that has most: its share of n is the mean or, with few matrices, the most expensive one.
   double multiply(int n) const { return std::max(products / n, costliest) / (peak * utilization); }
 
-  /// Muon's five iterations take 10 n^2 (2 m + n) operations for a matrix of n <= m.
+  /// What Muon's five iterations take for a matrix of n <= m.
   void add_matrix(double rows, double columns) {
-    double const n = std::min(rows, columns), m = std::max(rows, columns), operations = 10 * n * n * (2 * m + n);
+    double const n = std::min(rows, columns), m = std::max(rows, columns);
+    double const operations = 2 * n * n * (m > 1.5 * n ? 4 * m + 14 * n : 10 * m + 5 * n);
     products += operations;
     costliest = std::max(costliest, operations);
     largest = std::max(largest, n * m);

@@ -26,7 +26,7 @@ environment = os.environ | {
                  f"intra_op_parallelism_threads={threads}"}
 cores = sorted(os.sched_getaffinity(0))[:wanted.threads]
 peer = str(pathlib.Path(__file__).with_name("matrices_peer.py"))
-commands = {"descent": [wanted.program, *sizes]} | {
+commands = {"descent": [wanted.program, *sizes], "descent, bf16": [wanted.program, *sizes, "bf16"]} | {
     name: [sys.executable, peer, name, *sizes] for name in wanted.peers.split(",") if name}
 running = {name: subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
                                   preexec_fn=lambda: os.sched_setaffinity(0, cores))

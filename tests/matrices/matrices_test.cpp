@@ -185,6 +185,11 @@ TEST_CASE("coefficients of each iteration: each set is its polynomials, and how 
     auto const near = [&](std::size_t i, double s) { CHECK(x.value[0][i] == doctest::Approx(-ends(s / norm))); };
     near(1, 0.8), near(7, 0.48), near(8, 0.36);
   }
+  auto const refused = [](ds::muon const& rule) { return test::message([&] { rule.check(); }); };
+  CHECK(refused({.beta2 = 0.9}) == "muon: beta2 must be left alone without normalize_rows, is 0.9");
+  CHECK(refused({.eps2 = 0}) == "muon: eps2 must be left alone without normalize_rows and exact_rms, is 0");
+  CHECK(refused({.normalize_rows = true, .beta2 = 1}) == "muon: beta2 must be in [0, 1), is 1");
+  CHECK(refused({.adjust = ds::muon::adjust_by::exact_rms, .eps2 = 0}).empty());
   ds::muon wrong, huge;
   huge.coefficients.of[9][2] = 1e300;
   CHECK(test::message([&] { huge.check(); }) == "muon: coefficients must be finite in float, is 1e+300");
@@ -460,12 +465,12 @@ TEST_CASE("scratch and memory of each rule take the bytes that docs/optimizers.m
       if (b.name == "matrices: " + name + " (float)") found = b.bytes;
     return found;
   };
-  CHECK(bytes(ds::muon{}, "scratch") == 4 * (2 * r * c + 2 * c * c));
+  CHECK(bytes(ds::muon{}, "scratch") == 4 * (2 * r * c + 4 * c * c));
   CHECK(bytes(ds::adafactor{}, "scratch") == 8 * r * c);
   CHECK(bytes(ds::sm3{}, "scratch") == 4 * (r * c + r + c));
   CHECK(bytes(ds::shampoo{}, "scratch") == 4 * (2 * r * c + 5 * n * n));
   CHECK(bytes(ds::soap{}, "scratch") == 4 * (4 * r * c + 3 * n * n + 66 * n));
-  CHECK(bytes(ds::muon{.adaptive = true}, "scratch") == 4 * (3 * r * c + 2 * c * c));
+  CHECK(bytes(ds::muon{.adaptive = true}, "scratch") == 4 * (3 * r * c + 4 * c * c));
   CHECK(bytes(ds::muon{}, "memory") == 0);
   CHECK(bytes(ds::muon{.normalize_rows = true}, "memory") == 4 * r);
   CHECK(bytes(ds::adafactor{}, "memory") == 4 * (r + c));
@@ -486,8 +491,8 @@ TEST_CASE("neither rule's state is allocated for the other's tensors") {
   CHECK(bytes(m, "state m (float)") == 4 * 1024);
   CHECK(bytes(m, "state v (float)") == 4 * 1024);
   CHECK(bytes(m, "matrices: state m (float)") == 4 * 64 * 128);
-  CHECK(bytes(m, "matrices: scratch (float)") == 4 * (2 * 64 * 128 + 2 * 64 * 64));
-  CHECK(m.bytes == 4 * (2 * 1024 + 3 * 64 * 128 + 2 * 64 * 64));
+  CHECK(bytes(m, "matrices: scratch (float)") == 4 * (2 * 64 * 128 + 4 * 64 * 64));
+  CHECK(m.bytes == 4 * (2 * 1024 + 3 * 64 * 128 + 4 * 64 * 64));
   CHECK(decltype(opt)::memory(x.params, ds::adamw{}, ds::matrices{ds::muon{}}).bytes == m.bytes);
   CHECK(opt.state<0>("w0").size() == 1024);
   CHECK(opt.state<0>("w1").empty());

@@ -99,12 +99,11 @@ template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
   FIELD(max_step) FIELD(gamma) FIELD(nu) FIELD(nu1) FIELD(nu2) FIELD(final_lr) FIELD(partial)
   FIELD(eps_root) FIELD(d0) FIELD(d_coef) FIELD(power) FIELD(clip) FIELD(safeguard_warmup) FIELD(beta)
   FIELD(max_lr) FIELD(f_min) FIELD(plus) FIELD(lower_bound) FIELD(adapt)
-  FIELD(eps_inside) FIELD(correction)
+  FIELD(eps_inside) FIELD(correction) FIELD(normalize_rows) FIELD(adaptive)
   FIELD(base_lr) FIELD(amsbound) FIELD(bias_correction)
   FIELD(min_norm) FIELD(paper_weight) FIELD(always) FIELD(averaging) FIELD(max_ratio)
   FIELD(beta2_decay) FIELD(eps1) FIELD(eps2) FIELD(eps_added) FIELD(capped) FIELD(relative) FIELD(decay_by_lr)
   FIELD(rms) FIELD(ns_steps) FIELD(adjust) FIELD(every) FIELD(shampoo_beta) FIELD(max_precondition_dim) FIELD(graft)
-  FIELD(normalize_rows) FIELD(adaptive)
 #undef FIELD
   if constexpr (requires { rule.coefficients; })
     if (key.size() == 2 && key[0] == 'c') return rule.coefficients.of[0].at(std::size_t(key[1] - '1')) = x, true;

@@ -62,7 +62,7 @@ template <class Plan> class cuda_work {
  public:
   using real = typename Plan::real;
   using terms = typename Plan::matrix_rule::template terms<real>;
-  static constexpr bool immediate = false;
+  static constexpr bool immediate = false, rounds_operands = true;
 
   std::int64_t rows, columns, updates;
   real *memory_begin, *scratch_begin;
@@ -89,9 +89,10 @@ template <class Plan> class cuda_work {
     launch(matrix_partials<F>, chunks_of(n), chunk_threads, stream, gate, n, f, partials);
     launch(add_matrix_partials<>, 1, total_threads, stream, gate, chunks_of(n), partials, to);
   }
-  template <class F> void each_element(F const& f) const {
-    std::int64_t const parts = blocks(columns, elements_of_block);
-    launch(matrix_elements<F>, rows * parts, chunk_threads, stream, gate, columns, unsigned(parts), f);
+  template <class F> void each_element(F const& f) const { each_element(rows, columns, f); }
+  template <class F> void each_element(std::int64_t r, std::int64_t c, F const& f) const {
+    std::int64_t const parts = blocks(c, elements_of_block);
+    launch(matrix_elements<F>, r * parts, chunk_threads, stream, gate, c, unsigned(parts), f);
   }
   template <bool Largest = false, class F, class Store> void each_row(F const& f, Store const& store) const {
     launch(matrix_rows<Largest, F, Store>, rows, chunk_threads, stream, gate, columns, f, store);
@@ -106,8 +107,9 @@ template <class Plan> class cuda_work {
     launch(matrix_teams<F>, n, chunk_threads, stream, gate, f);
   }
 
-  /// c <- a a'
+  /// c <- a a'; c <- a b
   void square(dense<real> a, real* c) const { product(a, a.t(), c); }
+  void symmetric_product(dense<real> a, dense<real> b, real* c) const { product(a, b, c); }
 
   /// cuBLAS reads matrices by column, so it sees transposes: c' = b' a'.
   void product(dense<real> a, dense<real> b, real* c) const {

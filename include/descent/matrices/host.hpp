@@ -28,7 +28,8 @@ template <class Plan, class System> class host_work {
  public:
   using real = typename Plan::real;
   using terms = typename Plan::matrix_rule::template terms<real>;
-  static constexpr bool immediate = true;  // sums can be read immediately
+  static constexpr bool immediate = true;         // sums can be read immediately
+  static constexpr bool rounds_operands = false;  // of products, if the rule asks for that
 
   std::int64_t rows, columns, updates;
   real *memory_begin, *scratch_begin;
@@ -65,12 +66,13 @@ template <class Plan, class System> class host_work {
     *to = add_strided<total_threads>([&](std::int64_t c) { return partials[c]; }, chunks_of(n));
   }
 
-  /// Calls f(i columns + j, i, j) for all rows i and columns j.
-  template <class F> void each_element(F const& f) const {
+  /// Calls f(i c + j, i, j) for all rows i and columns j of this matrix or of one of r rows and c columns.
+  template <class F> void each_element(F const& f) const { each_element(rows, columns, f); }
+  template <class F> void each_element(std::int64_t r, std::int64_t c, F const& f) const {
     auto const row = [&](std::int64_t i) {
-      for (std::int64_t j = 0; j < columns; ++j) f(i * columns + j, i, j);
+      for (std::int64_t j = 0; j < c; ++j) f(i * c + j, i, j);
     };
-    over(size(), rows, row);
+    over(r * c, r, row);
   }
 
   /// Calls store(i, x) for each row i; x is the sum, or the largest, of f(i columns + j, i, j). The same over columns.
@@ -112,30 +114,46 @@ template <class Plan, class System> class host_work {
     if constexpr (std::is_same_v<real, double>)
       cblas_dsyrk(CblasRowMajor, CblasLower, form, n, inner, 1, a.data, int(a.columns), 0, c, n);
     else cblas_ssyrk(CblasRowMajor, CblasLower, form, n, inner, 1, a.data, int(a.columns), 0, c, n);
-    std::int64_t const side = a.height(), tiles = (side + tile - 1) / tile;
-    auto const mirror = [&](std::int64_t upper) {
-      for (std::int64_t first = upper * tile; first < side; first += tile)
-        for (std::int64_t i = upper * tile; i < side && i < (upper + 1) * tile; ++i)
-          for (std::int64_t j = first > i ? first : i + 1; j < side && j < first + tile; ++j)
-            c[i * side + j] = c[j * side + i];
-    };
-    over(side * side, tiles, mirror);
+    mirror(c, a.height());
+  }
+  /// c <- a b where a and b are n x n and not transposed, and a b is symmetric. Half of the operations of a product.
+  void symmetric_product(dense<real> a, dense<real> b, real* c) const {
+    constexpr std::int64_t rows_at_once = 128;
+    std::int64_t const n = a.rows;
+    for (std::int64_t i = 0; i < n; i += rows_at_once) {
+      std::int64_t const below = i + rows_at_once < n ? i + rows_at_once : n;
+      multiply({a.data + i * n, below - i, n}, b, below, c + i * n, n);
+    }
+    mirror(c, n);
   }
 
   /// c <- a b. c must not overlap a or b.
-  void product(dense<real> a, dense<real> b, real* c) const {
-    auto const form = [](dense<real> x) { return x.transposed ? CblasTrans : CblasNoTrans; };
-    int const m = int(a.height()), n = int(b.width()), inner = int(a.width());
-    if constexpr (std::is_same_v<real, double>)
-      cblas_dgemm(CblasRowMajor, form(a), form(b), m, n, inner, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c,
-                  n);
-    else
-      cblas_sgemm(CblasRowMajor, form(a), form(b), m, n, inner, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c,
-                  n);
-  }
+  void product(dense<real> a, dense<real> b, real* c) const { multiply(a, b, b.width(), c, b.width()); }
 
  private:
   static constexpr std::int64_t tile = 32;
+
+  /// The first columns of a b, to rows of c that are `stride` apart.
+  static void multiply(dense<real> a, dense<real> b, std::int64_t columns, real* c, std::int64_t stride) {
+    auto const form = [](dense<real> x) { return x.transposed ? CblasTrans : CblasNoTrans; };
+    int const m = int(a.height()), n = int(columns), inner = int(a.width());
+    if constexpr (std::is_same_v<real, double>)
+      cblas_dgemm(CblasRowMajor, form(a), form(b), m, n, inner, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c,
+                  int(stride));
+    else
+      cblas_sgemm(CblasRowMajor, form(a), form(b), m, n, inner, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c,
+                  int(stride));
+  }
+
+  /// Copies what is below the diagonal of an n x n matrix to above it.
+  void mirror(real* c, std::int64_t n) const {
+    auto const rows = [&](std::int64_t upper) {
+      for (std::int64_t first = upper * tile; first < n; first += tile)
+        for (std::int64_t i = upper * tile; i < n && i < (upper + 1) * tile; ++i)
+          for (std::int64_t j = first > i ? first : i + 1; j < n && j < first + tile; ++j) c[i * n + j] = c[j * n + i];
+    };
+    over(n * n, (n + tile - 1) / tile, rows);
+  }
 
   template <class F> static void over(std::int64_t elements, std::int64_t n, F const& f) {
     each_of<System>(elements, n, f, matrix_worth);

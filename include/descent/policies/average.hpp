@@ -115,6 +115,7 @@ struct ema_nesterov {
   std::int64_t start = 0, until = std::numeric_limits<std::int64_t>::max();  ///< updates, at least 0
 
   using policy_kind = kind::lookahead;
+  /// b, in the place of outer's momentum.
   static constexpr bool has_momentum = true;
   /// The values are ahead of the parameters.
   static constexpr bool leads = true;

@@ -80,12 +80,12 @@ template <class R> requires requires { typename R::for_matrices; }
 struct rule_for_matrices<R> { using type = typename R::for_matrices; };
 }  // namespace detail
 
-/// What a device's matrix products of floats round their operands to; sums are always in float. The host multiplies
-/// floats as they are, and double stays double.
+/// What a device's matrix products of floats round their operands to; sums are always in float, and double stays double.
+/// The host multiplies floats as they are; there, a rule may take anything but `exact` as leave for errors of that size.
 enum class operands {
   exact,  ///< as they are
-  tf32,   ///< 10 bits after the point: tensor cores of sm_80 and later
-  bf16    ///< bfloat16, 7 bits: twice as fast as tf32, about as precise as torch.optim.Muon
+  tf32,  ///< 10 bits after the point: tensor cores of sm_80 and later
+  bf16  ///< bfloat16, 7 bits: twice as fast as tf32, about as precise as torch.optim.Muon
 };
 
 /// Parameters with a shape of at least 2 x 2 follow `rule` and have its state; the others follow the optimizer's rule.

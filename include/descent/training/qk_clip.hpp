@@ -22,9 +22,7 @@ struct qk_clip {
   double tau = 100;       ///< finite and above 0
   double exponent = 0.5;  ///< in [0, 1]
 
-  DESCENT_HD double operator()(double s) const {
-    return is_finite(float(s)) && s > tau ? pow(tau / s, exponent) : 1;
-  }
+  DESCENT_HD double operator()(double s) const { return is_finite(float(s)) && s > tau ? pow(tau / s, exponent) : 1; }
   void check() const {
     detail::require(tau > 0 && is_finite(float(tau)), "qk_clip", "tau", "finite in float and above 0", tau);
     detail::require(exponent >= 0 && exponent <= 1, "qk_clip", "exponent", "in [0, 1]", exponent);

@@ -77,7 +77,10 @@ template <class Plan> std::string made_by() {
   if constexpr (has<Plan, kind::average>)
     text += ", " + full_name<typename Plan::average>::text() + " " + type_name<typename Plan::real>();
   if constexpr (has<Plan, kind::lookahead>)
-    text += std::string(Plan::leads ? ", ema_nesterov " : Plan::has_outer ? ", outer " : ", lookahead ") + type_name<typename Plan::slow>();
+    text += std::string(Plan::leads       ? ", ema_nesterov "
+                        : Plan::has_outer ? ", outer "
+                                          : ", lookahead ") +
+            type_name<typename Plan::slow>();
   if constexpr (has<Plan, kind::loss_scale> && !Plan::shares_scale)
     text += ", " + full_name<typename Plan::loss_scale>::text();
   if constexpr (has<Plan, kind::plateau>) text += ", " + full_name<typename Plan::plateau>::text();
