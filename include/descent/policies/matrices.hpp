@@ -80,8 +80,9 @@ template <class R> requires requires { typename R::for_matrices; }
 struct rule_for_matrices<R> { using type = typename R::for_matrices; };
 }  // namespace detail
 
-/// What a device's matrix products of floats round their operands to; sums are always in float, and double stays double.
-/// The host multiplies floats as they are; there, a rule may take anything but `exact` as leave for errors of that size.
+/// What a device's matrix products of floats round their operands to; sums are always in float, and double stays
+/// double. The host multiplies floats as they are; there, a rule may take anything but `exact` as leave for errors of
+/// that size.
 enum class operands {
   exact,  ///< as they are
   tf32,  ///< 10 bits after the point: tensor cores of sm_80 and later
