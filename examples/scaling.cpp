@@ -67,9 +67,9 @@ void print(cluster const& c, model const& inputs, bool muon) {
       inputs.buckets == 1 ? " after the backward pass" : "s, all but the last while it goes on");
   if (muon)
     std::puts(
-        "muon      2 n^2 (4 m + 14 n) operations for each n x m matrix of the layers, 2 n^2 (10 m + 5 n) up to m = 1.5 n,\n"
-        "          in bfloat16 at the same share of the peak; sharded: those of the rank that has most, and no matrix is\n"
-        "          divided on the wire\n");
+        "muon      2 n^2 (4 m + 14 n) operations for each n x m matrix of the layers, 2 n^2 (10 m + 5 n) up to\n"
+        "          m = 1.5 n, in bfloat16 at the same share of the peak; sharded: those of the rank that has most,\n"
+        "          and no matrix is divided on the wire\n");
   for (sized const& size : payloads) {
     model const m = of(inputs, size, muon);
     std::printf("%s parameters, %.3g GB: milliseconds\n"

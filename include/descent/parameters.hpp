@@ -173,8 +173,8 @@ template <class Value, class Gradient = Value> class parameters {
   }
 
   /// Adds matrices of one shape that lie one behind the other, such as attention heads or experts, as parameters
-  /// "name.0", "name.1" and so on. Each is a tensor of its own for rules, norms and the owners of sharded. The values are
-  /// a pointer and the gradients one, which may be to const. Throws as add() does, and then adds none.
+  /// "name.0", "name.1" and so on. Each is a tensor of its own for rules, norms and the owners of sharded. The values
+  /// are a pointer and the gradients one, which may be to const. Throws as add() does, and then adds none.
   template <class V, class G>
   void add_stack(std::string const& name, V* value, G* gradient, std::int64_t matrices, shape s, group g = {}) {
     if (matrices < 0) refuse(name, "the number of matrices must be at least 0, is " + std::to_string(matrices));

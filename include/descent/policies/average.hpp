@@ -106,9 +106,10 @@ struct outer {
 ///
 ///     x_ <- rule(x, g(y)),  b <- mu b + (1 - mu) (x_ - x),  x <- x_,  y <- x + beta b
 ///
-/// beta is `lookahead` in the updates from `start` until before `until`, otherwise 0, so that y is x. b is owned, in the
-/// type of the arithmetic, and averages all updates; it starts at 0. Averages are of x. slow(name) reads x; train the
-/// last updates with a beta of 0, as the authors do, or evaluate x.
+/// beta is `lookahead` in the updates from `start` until before `until`, otherwise 0, so that y is x. b is owned, in
+/// the type of the arithmetic, and averages all updates; it starts at 0. Averages are of x. slow(name) reads x; train
+/// the last updates with a beta of 0, as the authors do, or evaluate x. If something else writes the values, call
+/// reload_values(), which takes them as x.
 struct ema_nesterov {
   double lookahead = 0.5;  ///< beta, at least 0
   double momentum = 0.99;  ///< mu, in [0, 1)
