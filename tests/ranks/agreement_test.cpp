@@ -179,6 +179,7 @@ TEST_CASE("trap 30: hyperparameters that differ: of policies") {
   check("lookahead: k 7", 7, 9, [](double x) { return ds::lookahead{.k = int(x)}; });
   check("outer: every 7", 7, 9, [](double x) { return ds::outer{.every = int(x)}; });
   check("policies, update 1:", 0.5, 0.25, [](double x) { return ds::outer{.momentum = x}; });
+  check("ema_nesterov: start 7000", 7000, 9000, [](double x) { return ds::ema_nesterov{.start = int(x)}; });
   check("policies, update 1:", 1, 2, [](double x) { return ds::gradient_noise{.seed = unsigned(x)}; });
   check("policies, update 2:", 0.5, 0.55, [](double x) { return ds::gradient_noise{.gamma = x}; });
   check("loss scale 4 (rank 0, 2); loss scale 8 (rank 1)", 4, 8,

@@ -234,6 +234,8 @@ template <class P> std::string settings_as_text(P const& p) {
   if constexpr (std::is_same_v<P, clip_adaptive>) text = "clip:", add("c", p.c), add("eps", p.eps);
   if constexpr (requires { P::has_momentum; p.every; })
     text = "outer:", add("every", p.every), add("lr", p.lr), add("momentum", p.momentum);
+  if constexpr (requires { P::leads; })
+    text = "ema_nesterov:", add("start", p.start), add("until", p.until), add("lookahead", p.lookahead);
   if constexpr (requires { p.k; p.alpha; }) text = "lookahead:", add("k", p.k), add("alpha", p.alpha);
   if constexpr (requires { p.bucket_bytes; }) text = "gradients on the wire:", add("bucket_bytes", p.bucket_bytes);
   if constexpr (requires { p.updates_between; })
