@@ -119,12 +119,12 @@ struct shampoo {
     return {g};
   }
 
-  /// L and R, then their roots.
   /// Operations of products with both factors and of the factors with themselves, up to a constant.
   static double cost(shape s) {
     double const r = double(s.rows), c = double(s.columns);
     return r * c * (r + c) + r * r * r + c * c * c;
   }
+  /// L and R, then their roots.
   static std::vector<std::int64_t> memory(shape s) {
     std::int64_t const l = s.rows * s.rows, r = s.columns * s.columns;
     return {l, r, l, r};
@@ -145,8 +145,8 @@ struct shampoo {
     real *g = w.input(0), *y = w.scratch(0), *L = w.memory(2), *R = w.memory(3);
     detail::dense<real> const G{g, w.rows, w.columns};
     w.total(w.size(), detail::square_of<real>{g}, w.sums());
-    side(w, G, G.t(), 0, w.rows);
-    side(w, G.t(), G, 1, w.columns);
+    side(w, G, 0, w.rows);
+    side(w, G.t(), 1, w.columns);
     w.product({L, w.rows, w.rows}, G, y);
     w.product({y, w.rows, w.columns}, {R, w.columns, w.columns}, g);
     if (graft) {
@@ -172,18 +172,18 @@ struct shampoo {
   }
 
  private:
-  /// Updates the statistics of one side with a b, and its root if it is due.
-  template <class Work, class Matrix>
-  void side(Work const& w, Matrix a, Matrix b, int part, std::int64_t n) const {
+  /// Updates the statistics of one side with a a', and its root if it is due. All matrices are polynomials of A, so their
+  /// products are symmetric.
+  template <class Work, class Matrix> void side(Work const& w, Matrix a, int part, std::int64_t n) const {
     using real = typename Work::real;
     using work_terms = typename Work::terms;
     real *s = w.memory(part), *x = w.scratch(1), *m = w.scratch(2), *f = w.scratch(3), *t1 = w.scratch(4),
          *t2 = w.scratch(5);
-    w.product(a, b, t1);
+    w.square(a, t1);
     w.each(n * n, detail::shampoo_statistics<real, work_terms>{s, t1, w.k});
     if (!w.due(every)) return;
     // M <- F^4 M, X <- X F with F = (5 I - M) / 4: M converges to I, and X to A^(-1/4)
-    auto const square = [&](real* p) { return detail::dense<real>{p, n, n}; };
+    auto const of = [&](real* p) { return detail::dense<real>{p, n, n}; };
     double const digit = std::is_same_v<real, double> ? 1e-13 : 1e-5, enough = digit * digit * double(n);
     detail::shampoo_matrix<real, work_terms> const A{s, w.k, n};
     w.total(n * n, A, w.sums() + 2);
@@ -193,11 +193,11 @@ struct shampoo {
       if constexpr (Work::immediate)
         if (w.sums()[3] < enough) break;
       w.each(n * n, detail::root_factor<real>{f, m, w.sums() + 3, enough, n});
-      w.product(square(x), square(f), t1);
+      w.symmetric_product(of(x), of(f), t1);
       std::swap(x, t1);
-      w.product(square(f), square(f), t1);
-      w.product(square(t1), square(t1), t2);
-      w.product(square(t2), square(m), t1);
+      w.square(of(f), t1);
+      w.square(of(t1), t2);
+      w.symmetric_product(of(t2), of(m), t1);
       std::swap(m, t1);
     }
     w.total(n * n, detail::root_error<real>{m, n}, w.sums() + 3);

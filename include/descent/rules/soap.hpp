@@ -130,8 +130,8 @@ struct soap {
     w.each(w.size(), detail::soap_direction<real, work_terms>{d, v, w.k});
     real* const u = turned(w, d, d == x ? y : x, m, true);
     detail::dense<real> const G{g, w.rows, w.columns};
-    if (side(w.rows)) follow(w, G, G.t(), 0, w.rows);
-    if (side(w.columns)) follow(w, G.t(), G, 1, w.columns);
+    if (side(w.rows)) follow(w, G, 0, w.rows);
+    if (side(w.columns)) follow(w, G.t(), 1, w.columns);
     return u;
   }
 
@@ -172,14 +172,13 @@ struct soap {
     return x;
   }
 
-  /// Updates the statistics of one side with a b, and its basis if it is due.
-  template <class Work, class Matrix>
-  void follow(Work const& w, Matrix a, Matrix b, int part, std::int64_t n) const {
+  /// Updates the statistics of one side with a a', and its basis if it is due.
+  template <class Work, class Matrix> void follow(Work const& w, Matrix a, int part, std::int64_t n) const {
     using real = typename Work::real;
     real *s = w.memory(part), *q = w.memory(2 + part), *v = w.memory(4), *solved = w.memory(5) + part;
     real *x = w.scratch(2), *sorted = w.scratch(3), *old = w.scratch(4), *c = w.scratch(5), *y = w.scratch(6),
          *values = w.scratch(7), *rank = w.scratch(8), *v_sorted = w.scratch(0);
-    w.product(a, b, x);
+    w.square(a, x);
     w.each(n * n, detail::soap_statistics<real, typename Work::terms>{s, x, w.k});
     auto const sort = [&](real const* one, real const* other) {
       w.teams(n, detail::row_products<real>{one, other, values, n});
