@@ -172,8 +172,8 @@ struct shampoo {
   }
 
  private:
-  /// Updates the statistics of one side with a a', and its root if it is due. All matrices are polynomials of A, so their
-  /// products are symmetric.
+  /// Updates the statistics of one side with a a', and its root if it is due. All matrices of the iteration are
+  /// polynomials of A, so their products are symmetric.
   template <class Work, class Matrix> void side(Work const& w, Matrix a, int part, std::int64_t n) const {
     using real = typename Work::real;
     using work_terms = typename Work::terms;
