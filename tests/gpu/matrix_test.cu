@@ -72,6 +72,8 @@ TEST_CASE("rules without products agree to the last bits of t^-0.8") {
 TEST_CASE("shampoo on the device is shampoo on the host") {
   ds::shampoo const rule{.eps = 0.1, .graft = true, .every = 2, .iterations = 12};
   follows<float>(1e-4, ds::adamw{}, rule, ds::clip_norm{1});
+  ds::shampoo const kl{.beta2 = 0.9, .eps = 0.1, .kl = true, .every = 2, .iterations = 12};
+  follows<float>(1e-4, ds::adamw{}, kl, ds::clip_norm{1});
 }
 
 TEST_CASE("soap on the device is soap on the host") {

@@ -110,6 +110,36 @@ matrix transposed(matrix const& a, std::size_t m, std::size_t n) {
   return t;
 }
 
+/// The inverse of an n x n matrix, by elimination with the largest pivot.
+matrix inverse(matrix a, std::size_t n) {
+  matrix b(n * n);
+  for (std::size_t i = 0; i < n; ++i) b[i * n + i] = 1;
+  for (std::size_t k = 0; k < n; ++k) {
+    std::size_t largest = k;
+    for (std::size_t i = k; i < n; ++i)
+      if (std::abs(a[i * n + k]) > std::abs(a[largest * n + k])) largest = i;
+    for (std::size_t j = 0; j < n; ++j)
+      std::swap(a[k * n + j], a[largest * n + j]), std::swap(b[k * n + j], b[largest * n + j]);
+    double const pivot = a[k * n + k];
+    for (std::size_t j = 0; j < n; ++j) a[k * n + j] /= pivot, b[k * n + j] /= pivot;
+    for (std::size_t i = 0; i < n; ++i) {
+      double const f = a[i * n + k];
+      for (std::size_t j = 0; i != k && j < n; ++j) a[i * n + j] -= f * a[k * n + j], b[i * n + j] -= f * b[k * n + j];
+    }
+  }
+  return b;
+}
+/// a^(-1/2) of a positive definite matrix (Denman & Beavers 1976).
+matrix inverse_root(matrix a, std::size_t n) {
+  matrix z(n * n);
+  for (std::size_t i = 0; i < n; ++i) z[i * n + i] = 1;
+  for (int k = 0; k < 60; ++k) {
+    matrix const of_a = inverse(a, n), of_z = inverse(z, n);
+    for (std::size_t i = 0; i < n * n; ++i) a[i] = (a[i] + of_z[i]) / 2, z[i] = (z[i] + of_a[i]) / 2;
+  }
+  return z;
+}
+
 /// X <- a X + b X X' X + c (X X')^2 X, five times, from d / ||d||.
 matrix orthogonalised(matrix x, std::size_t m, std::size_t n) {
   double norm = 0;
@@ -607,6 +637,41 @@ TEST_CASE("each rule for matrices solves least squares with a known solution") {
   CHECK(solve(ds::shampoo{.lr = 0.1}) <= 0.01);
   CHECK(solve(ds::shampoo{.lr = 0.1, .beta2 = 0.99, .graft = true, .every = 10}) <= 0.01);
   CHECK(solve(ds::soap{.weight_decay = 0}, ds::vary<&ds::soap::lr>(down)) <= 0.01);
+}
+
+TEST_CASE("shampoo with kl weighs the statistics of a side by the other's inverse") {
+  constexpr std::size_t r = 3, c = 4;
+  double const b2 = 0.8, eps = 0.01;
+  model<double> x({{r, c, 0}});
+  ds::optimizer opt{x.params, ds::sgd{},
+                    ds::matrices{ds::shampoo{.lr = 1, .momentum = 0, .beta2 = b2, .eps = eps, .kl = true, .every = 2}}};
+  matrix L(r * r), R(c * c), of_L(r * r), of_R(c * c);  // statistics, and (. + eps I)^(-1/2)
+  for (std::size_t i = 0; i < r; ++i) of_L[i * r + i] = 1;
+  for (std::size_t i = 0; i < c; ++i) of_R[i * c + i] = 1;
+  auto const damped = [&](matrix a, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) a[i * n + i] += eps;
+    return inverse_root(a, n);
+  };
+  matrix p(x.value[0].begin(), x.value[0].end());
+  for (int t = 1; t <= 5; ++t) {
+    x.set_gradients(t);
+    matrix const g(x.gradient[0].begin(), x.gradient[0].end());
+    matrix const right = product(g, of_R, r, c, c), left = product(of_L, g, r, r, c);
+    matrix const rows = product(right, transposed(right, r, c), r, c, r),
+                 columns = product(transposed(left, r, c), left, c, r, c);
+    for (std::size_t i = 0; i < r * r; ++i) L[i] = b2 * L[i] + (1 - b2) / c * rows[i];
+    for (std::size_t i = 0; i < c * c; ++i) R[i] = b2 * R[i] + (1 - b2) / r * columns[i];
+    if (t % 2 == 1) of_L = damped(L, r), of_R = damped(R, c);
+    matrix const u = product(product(of_L, g, r, r, c), of_R, r, c, c);
+    opt.step();
+    double worst = 0;
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      p[i] -= u[i];
+      worst = test::larger(worst, std::abs(p[i] - x.value[0][i]));
+    }
+    CHECK(worst < 1e-9);
+  }
+  CHECK(test::message([] { ds::shampoo{.kl = true}.check(); }) == "shampoo: beta2 must be below 1 with kl, is 1");
 }
 
 TEST_CASE("shampoo finds its roots in every k-th update, and takes steps as long as the gradient with graft") {

@@ -14,12 +14,13 @@ namespace descent {
 
 namespace detail {
 
-/// s <- b2 s + a2 x
+/// s <- b2 s + a x, with the a of the left or the right side
 template <class Real, class Terms> struct shampoo_statistics {
   Real* s;
   Real const* x;
   Terms const* k;
-  DESCENT_HD void operator()(std::int64_t i) const { s[i] = k->b2 * s[i] + k->a2 * x[i]; }
+  bool left;
+  DESCENT_HD void operator()(std::int64_t i) const { s[i] = k->b2 * s[i] + (left ? k->a_left : k->a_right) * x[i]; }
 };
 /// a = s + eps I, n x n; operator() is the square of an element
 template <class Real, class Terms> struct shampoo_matrix {
@@ -90,6 +91,14 @@ template <class Real> struct graft {
 ///     m <- mu m + u
 ///     p <- p - lr (m + wd p)
 ///
+/// With `kl`, KL-Shampoo (Lin et al. 2025), whose L and R together estimate the covariance of g: the flip-flop
+/// algorithm of the matrix normal distribution (Dutilleul 1999), with means over the steps. For r x c matrices:
+///
+///     L <- b2 L + (1 - b2) / c g R_^-1 g',  R <- b2 R + (1 - b2) / r g' L_^-1 g
+///     u <- (L + eps I)^(-1/2) g (R + eps I)^(-1/2)
+///
+/// where L_ and R_ are L + eps I and R + eps I when their roots were found last, and I before that.
+///
 /// The roots start as I and are recomputed in every `every`-th update, from the first on, counting skipped updates; a
 /// captured step recomputes them in every replay. They are computed by coupled Newton iterations, which need only
 /// products (Higham, Functions of Matrices, 2008, section 7.3). The host stops at convergence, and after `iterations`
@@ -99,19 +108,20 @@ struct shampoo {
   /// Learning rate lr; momentum (mu) in [0, 1); beta2, the decay rate of L and R, in [0, 1]; eps above 0; weight_decay
   /// (wd) at least 0; every and iterations at least 1.
   double lr = 1e-2, momentum = 0.9, beta2 = 1, eps = 1e-4, weight_decay = 0;
-  bool graft = false;
+  bool graft = false, kl = false;
   int every = 1, iterations = 40;
 
   template <class Real> struct state { Real m; };
-  template <class Real> struct terms { Real lr, mu, b2, a2, eps, wd; };
+  template <class Real> struct terms { Real lr, mu, b2, a_left, a_right, eps, wd; };
   template <class Real> struct inputs { Real g; };
   static constexpr char const* slots[] = {"m"};
 
   bool uses(std::size_t) const { return momentum != 0; }
   static constexpr bool after(std::size_t) { return true; }
 
-  DESCENT_HD terms<double> at(std::int64_t, shape) const {
-    return {lr, momentum, beta2, beta2 == 1 ? 1 : 1 - beta2, eps, lr * weight_decay};
+  DESCENT_HD terms<double> at(std::int64_t, shape s) const {
+    double const a = beta2 == 1 ? 1 : 1 - beta2;
+    return {lr, momentum, beta2, kl ? a / double(s.columns) : a, kl ? a / double(s.rows) : a, eps, lr * weight_decay};
   }
 
   template <class Real>
@@ -144,11 +154,21 @@ struct shampoo {
     using real = typename Work::real;
     real *g = w.input(0), *y = w.scratch(0), *L = w.memory(2), *R = w.memory(3);
     detail::dense<real> const G{g, w.rows, w.columns};
+    detail::dense<real> const Y{y, w.rows, w.columns};
     w.total(w.size(), detail::square_of<real>{g}, w.sums());
-    side(w, G, 0, w.rows);
-    side(w, G.t(), 1, w.columns);
-    w.product({L, w.rows, w.rows}, G, y);
-    w.product({y, w.rows, w.columns}, {R, w.columns, w.columns}, g);
+    // L and R, or with kl their squares, of which the roots are fourth ones
+    auto const factor = [&](real* root, std::int64_t n) {
+      detail::dense<real> const whole{root, n, n}, squared{w.scratch(1), n, n};
+      if (kl) w.square(whole, squared.data);
+      return kl ? squared : whole;
+    };
+    if (kl) w.product(G, factor(R, w.columns), y);
+    statistics(w, kl ? Y : G, 0, w.rows);
+    if (kl) w.product(factor(L, w.rows), G, y);
+    statistics(w, kl ? Y.t() : G.t(), 1, w.columns);
+    if (w.due(every)) find_root(w, 0, w.rows), find_root(w, 1, w.columns);
+    w.product(factor(L, w.rows), G, y);
+    w.product(Y, factor(R, w.columns), g);
     if (graft) {
       w.total(w.size(), detail::square_of<real>{g}, w.sums() + 1);
       w.each(w.size(), detail::graft<real>{g, w.sums(), w.sums() + 1});
@@ -165,6 +185,7 @@ struct shampoo {
     detail::require_nonnegative("shampoo", "lr", lr);
     detail::require_fraction("shampoo", "momentum", momentum);
     detail::require(beta2 >= 0 && beta2 <= 1, "shampoo", "beta2", "in [0, 1]", beta2);
+    if (kl) detail::require(beta2 < 1, "shampoo", "beta2", "below 1 with kl", beta2);
     detail::require(eps > 0 && is_finite(eps), "shampoo", "eps", "finite and above 0", eps);
     detail::require_nonnegative("shampoo", "weight_decay", weight_decay);
     detail::require(every >= 1, "shampoo", "every", "at least 1", every);
@@ -172,16 +193,18 @@ struct shampoo {
   }
 
  private:
-  /// Updates the statistics of one side with a a', and its root if it is due. All matrices of the iteration are
-  /// polynomials of A, so their products are symmetric.
-  template <class Work, class Matrix> void side(Work const& w, Matrix a, int part, std::int64_t n) const {
+  /// Updates the statistics of one side with a a'.
+  template <class Work, class Matrix> void statistics(Work const& w, Matrix a, int part, std::int64_t n) const {
+    using real = typename Work::real;
+    w.square(a, w.scratch(4));
+    w.each(n * n, detail::shampoo_statistics<real, typename Work::terms>{w.memory(part), w.scratch(4), w.k, part == 0});
+  }
+  /// Finds the root of one side. All matrices of the iteration are polynomials of A, so their products are symmetric.
+  template <class Work> void find_root(Work const& w, int part, std::int64_t n) const {
     using real = typename Work::real;
     using work_terms = typename Work::terms;
     real *s = w.memory(part), *x = w.scratch(1), *m = w.scratch(2), *f = w.scratch(3), *t1 = w.scratch(4),
          *t2 = w.scratch(5);
-    w.square(a, t1);
-    w.each(n * n, detail::shampoo_statistics<real, work_terms>{s, t1, w.k});
-    if (!w.due(every)) return;
     // M <- F^4 M, X <- X F with F = (5 I - M) / 4: M converges to I, and X to A^(-1/4)
     auto const of = [&](real* p) { return detail::dense<real>{p, n, n}; };
     double const digit = std::is_same_v<real, double> ? 1e-13 : 1e-5, enough = digit * digit * double(n);
