@@ -68,6 +68,7 @@ void moves_what_the_model_says(std::int64_t expected, Ps... policies) {
   if constexpr (plan::has_remainder) bytes += moved(opt.remainder("w0").data());
   if constexpr (descent::detail::has<plan, descent::kind::average>) bytes += moved(opt.average("w0").data());
   if constexpr (descent::detail::has<plan, descent::kind::lookahead>) bytes += moved(opt.slow("w0").data());
+  if constexpr (plan::has_outer) bytes += moved(opt.outer_momentum("w0").data());
   CHECK(opt.bytes_per_parameter() == expected);
   CHECK(bytes == elements * expected);
 
@@ -107,6 +108,9 @@ TEST_CASE("a step of AdamW moves exactly the bytes of the model, in accesses of 
   }
   SUBCASE("in float with noise and values clipped, which are free, and slow weights at every step") {
     moves_what_the_model_says<float>(36, descent::gradient_noise{}, descent::clip_value{}, descent::lookahead{.k = 1});
+  }
+  SUBCASE("in float, with values ahead of the parameters, which are written and not read") {
+    moves_what_the_model_says<float>(40, descent::ema_nesterov{});
   }
   SUBCASE("in float, clipped by the norm of the parameters") {
     moves_what_the_model_says<float>(36, descent::clip_adaptive{});
