@@ -147,12 +147,12 @@ template <class Plan, class System> class host_work {
 
   /// Copies what is below the diagonal of an n x n matrix to above it.
   void mirror(real* c, std::int64_t n) const {
-    auto const rows = [&](std::int64_t upper) {
+    auto const rows_of_tiles = [&](std::int64_t upper) {
       for (std::int64_t first = upper * tile; first < n; first += tile)
         for (std::int64_t i = upper * tile; i < n && i < (upper + 1) * tile; ++i)
           for (std::int64_t j = first > i ? first : i + 1; j < n && j < first + tile; ++j) c[i * n + j] = c[j * n + i];
     };
-    over(n * n, (n + tile - 1) / tile, rows);
+    over(n * n, (n + tile - 1) / tile, rows_of_tiles);
   }
 
   template <class F> static void over(std::int64_t elements, std::int64_t n, F const& f) {
