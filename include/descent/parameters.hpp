@@ -177,6 +177,7 @@ template <class Value, class Gradient = Value> class parameters {
   /// are a pointer and the gradients one, which may be to const. Throws as add() does, and then adds none.
   template <class V, class G>
   void add_stack(std::string const& name, V* value, G* gradient, std::int64_t matrices, shape s, group g = {}) {
+    if (name.empty()) refuse(name, "the name must not be empty");
     if (matrices < 0) refuse(name, "the number of matrices must be at least 0, is " + std::to_string(matrices));
     if (s.rows > 0 && s.columns > 0 && s.rows <= most / s.columns && matrices > most / (s.rows * s.columns))
       refuse(name, "the matrices must have at most 2^60 elements, are " + std::to_string(matrices) + " x " +

@@ -581,8 +581,24 @@ TEST_CASE("what a schedule of the matrix rule throws leaves vectors and matrices
   CHECK(w[0] != 1);
 }
 
+TEST_CASE("long matrices with a side of more than a block of rows follow Muon's formula, too") {
+  for (auto const& [rows, columns] : {std::pair{131, 200}, {200, 131}}) {
+    model<double> x({{rows, columns, 0}});
+    auto const start = x.value[0];
+    matrix const d =
+        orthogonalised({x.gradient[0].begin(), x.gradient[0].end()}, std::size_t(rows), std::size_t(columns));
+    ds::optimizer opt{x.params, ds::adamw{.lr = 0.01}, ds::matrices{ds::muon{.lr = 1, .weight_decay = 0}}};
+    opt.step();
+    double const scale = std::sqrt(std::max(1.0, double(rows) / double(columns)));
+    double worst = 0;
+    for (std::size_t i = 0; i < d.size(); ++i)
+      worst = test::larger(worst, std::abs(start[i] - scale * d[i] - x.value[0][i]));
+    CHECK(worst < 1e-10);
+  }
+}
+
 TEST_CASE("in float, rounding errors of a matrix of low rank do not grow with the iterations") {
-  auto const moved = []<class Value>(Value, ds::shape s) {
+  auto const moved = []<class Value>(Value, ds::shape s, ds::operands precision = ds::operands::exact) {
     model<Value> x({{s.rows, s.columns, 0}});
     auto const start = x.value[0];
     for (std::size_t i = 0; i < x.gradient[0].size(); ++i) {
@@ -590,19 +606,23 @@ TEST_CASE("in float, rounding errors of a matrix of low rank do not grow with th
       x.gradient[0][i] = Value(std::sin(double(row + 1)) * std::cos(double(column)) + 1e-6 * std::sin(double(i * i)));
     }
     ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::muon{.lr = 1, .weight_decay = 0, .ns_steps = 10,
-                                                                 .coefficients = ds::newton_schulz::deepseek_v4()}}};
+                                                                 .coefficients = ds::newton_schulz::deepseek_v4(),
+                                                                 .precision = precision}}};
     opt.step();
     std::vector<double> all;
     for (std::size_t i = 0; i < start.size(); ++i) all.push_back(double(x.value[0][i]) - double(start[i]));
     return all;
   };
   for (ds::shape s : {ds::shape{6, 40}, ds::shape{40, 6}, ds::shape{6, 9}}) {
-    auto const in_double = moved(0.0, s), in_float = moved(0.f, s);
-    double worst = 0;
-    for (std::size_t i = 0; i < in_double.size(); ++i)
-      worst = test::larger(worst, std::abs(in_double[i] - in_float[i]));
-    INFO(s.rows, " x ", s.columns);
-    CHECK(worst < 0.02);
+    auto const in_double = moved(0.0, s);
+    for (auto precision : {ds::operands::exact, ds::operands::bf16}) {
+      auto const in_float = moved(0.f, s, precision);
+      double worst = 0;
+      for (std::size_t i = 0; i < in_double.size(); ++i)
+        worst = test::larger(worst, std::abs(in_double[i] - in_float[i]));
+      INFO(s.rows, " x ", s.columns);
+      CHECK(worst < 0.02);
+    }
   }
 }
 

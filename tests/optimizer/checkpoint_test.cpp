@@ -182,6 +182,22 @@ TEST_CASE("checkpoint: masters, state, averages, slow weights, outer momentum an
       });
 }
 
+TEST_CASE("checkpoint: parameters behind the values are put back to the bit") {
+  goes_on<half>(
+      [](model<half>& m) {
+        return ds::optimizer{m.parameters(), ds::adamw{.lr = 1e-2}, ds::master<float>{}, ds::ema_nesterov{.start = 1}};
+      },
+      [](auto const& from, auto& to) {
+        for (auto const& name : names) {
+          to.set_master(name, copy(from.master(name)));
+          to.template set_state<0>(name, copy(from.template state<0>(name)));
+          to.template set_state<1>(name, copy(from.template state<1>(name)));
+          to.set_slow(name, copy(from.slow(name)));
+          to.set_outer_momentum(name, copy(from.outer_momentum(name)));
+        }
+      });
+}
+
 TEST_CASE("checkpoint: a remainder is put back to the bit") {
   goes_on<bfloat16>(
       [](model<bfloat16>& m) { return ds::optimizer{m.parameters(), ds::sgd{.lr = 1e-2}, ds::master_remainder{}}; },

@@ -102,6 +102,7 @@ TEST_CASE("a stack is its matrices, one behind the other, all or none of them") 
   CHECK(refused("a", memory, 1 << 30, {1 << 20, 1 << 20}) ==
         "parameter 'a': the matrices must have at most 2^60 elements, are 1073741824 x 1048576 x 1048576");
   CHECK(refused("a", memory, 2, {2, 0}) == "parameter 'a.0': columns must be at least 1, are 0");
+  CHECK(refused("", memory, 2, {2, 2}) == "parameter '': the name must not be empty");
   CHECK(refused("a", nullptr, 2, {2, 2}) == "parameter 'a.0': value is null, but count is 4");
   CHECK(params.views().size() == 4);
   params.add_stack("experts", memory + 200, memory + 300, 2, {2, 2});  // the names are free again

@@ -86,7 +86,7 @@ struct rule_for_matrices<R> { using type = typename R::for_matrices; };
 enum class operands {
   exact,  ///< as they are
   tf32,  ///< 10 bits after the point: tensor cores of sm_80 and later
-  bf16  ///< bfloat16, 7 bits: twice as fast as tf32, about as precise as torch.optim.Muon
+  bf16  ///< bfloat16, 7 bits after the point, as in torch.optim.Muon
 };
 
 /// Parameters with a shape of at least 2 x 2 follow `rule` and have its state; the others follow the optimizer's rule.

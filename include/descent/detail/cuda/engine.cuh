@@ -162,6 +162,10 @@ template <class Plan> class cuda_engine {
     auto const& x = where.tensors[tensor];
     enqueue(chunks_of(x.count), some_packets<Plan, Body>{{storage.view, body}, x.first_chunk});
   }
+  template <class F>
+  void scale_rows(tensors const& where, std::size_t tensor, F const& f, std::span<float const> s, std::int64_t block) {
+    in_tensor(where, tensor, scale_rows_all<factor_from<F>>{{f, s.data()}, block});
+  }
   void unscale_gradients() {
     device_scope const scope(storage.device);
     enqueue(storage.view.chunk_count, scaled_packets<callers, unscale_body>{callers_view(), storage.scale, {}});

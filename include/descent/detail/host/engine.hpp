@@ -103,6 +103,14 @@ template <class Plan, class System> class host_engine {
     auto const& x = where.tensors[tensor];
     passes.each_in({x.first_chunk, chunks_of(x.count), 0, 0}, body);
   }
+  /// Calls f for all blocks first, so that nothing has changed if it throws.
+  template <class F>
+  void scale_rows(tensors const& where, std::size_t tensor, F const& f, std::span<float const> s, std::int64_t block) {
+    std::vector<double> factors;
+    for (float one : s) factors.push_back(f(double(one)));
+    auto const factor_of = [&factors](std::int64_t k) { return factors[std::size_t(k)]; };
+    in_tensor(where, tensor, scale_rows_all<decltype(factor_of)>{factor_of, block});
+  }
   void ascend(plain_vector<entry> const& groups) {
     measure_norm(groups, "ascend()");
     norm_totals const totals = control.decider(groups).totals();

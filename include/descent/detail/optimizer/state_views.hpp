@@ -136,8 +136,9 @@ template <class Plan, class Engine> class state_views {
   /// Multiplies the rows of a parameter by factors: `count` blocks of as many rows each by f(s[0]), f(s[1]), ..., which
   /// are computed in double. f is qk_clip (training/qk_clip.hpp) or a function of one's own, for CUDA one for device
   /// code. s is in memory that the backend reads. Values, masters and slow weights are multiplied, state and averages
-  /// are not. On CUDA it is enqueued and may be captured. Throws std::invalid_argument if there is no such parameter, s
-  /// is null, or the rows are no multiple of count.
+  /// are not. On CUDA it is enqueued and may be captured. On the host f may throw, and nothing has changed then. All
+  /// ranks that have the parameter call it with the same s. Throws std::invalid_argument if there is no such parameter,
+  /// s is null, or the rows are no multiple of count.
   template <class F>
   void scale_rows(std::string const& name, float const* s, std::int64_t count, F const& f)
       requires(otherwise("scale_rows cannot be combined with sharded, whose masters are in parts") || !Plan::shards) {
@@ -147,7 +148,7 @@ template <class Plan, class Engine> class state_views {
     std::int64_t const columns = core_.where.columns[t], rows = core_.where.tensors[t].count / columns;
     require_blocks(name, rows, count, s);
     if constexpr (requires { f.check(); }) f.check();
-    core_.alive().in_tensor(core_.where, t, scale_rows_all<F>{f, s, rows / count * columns});
+    core_.alive().scale_rows(core_.where, t, f, {s, std::size_t(count)}, rows / count * columns);
   }
 
   /// Rebuilds the master copies from the values, and the parameters of ema_nesterov. Call it after something else has

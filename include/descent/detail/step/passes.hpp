@@ -32,16 +32,22 @@ struct reload_all {
   }
 };
 
-/// Multiplies parameters by f(s[block]), where a block is so many elements.
-template <class F> struct scale_rows_all {
+/// f(s[k])
+template <class F> struct factor_from {
   F f;
   float const* s;
+  DESCENT_HD double operator()(std::int64_t k) const { return f(double(s[k])); }
+};
+
+/// Multiplies parameters by factor(k), where k is the number of their block of so many elements.
+template <class Factor> struct scale_rows_all {
+  Factor factor_of;
   std::int64_t block;
   template <class Plan, class Real, int M>
   DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
     Real p[M], factor[M];
     for (int j = 0; j < M * lanes<Real>; ++j) {
-      double const one = j < e.size ? f(double(s[(i + j) / block])) : 1;
+      double const one = j < e.size ? factor_of((i + j) / block) : 1;
       if constexpr (M * lanes<Real> == 1) factor[0] = Real(one);
       else lane_at(factor, j) = typename Plan::real(one);
     }
