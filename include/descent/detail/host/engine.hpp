@@ -108,8 +108,7 @@ template <class Plan, class System> class host_engine {
   void scale_rows(tensors const& where, std::size_t tensor, F const& f, std::span<float const> s, std::int64_t block) {
     std::vector<double> factors;
     for (float one : s) factors.push_back(f(double(one)));
-    auto const factor_of = [&factors](std::int64_t k) { return factors[std::size_t(k)]; };
-    in_tensor(where, tensor, scale_rows_all<decltype(factor_of)>{factor_of, block});
+    in_tensor(where, tensor, scale_rows_all<listed_factor>{{factors.data()}, block});
   }
   void ascend(plain_vector<entry> const& groups) {
     measure_norm(groups, "ascend()");

@@ -32,6 +32,10 @@ struct reload_all {
   }
 };
 
+struct listed_factor {
+  double const* all;
+  DESCENT_HD double operator()(std::int64_t k) const { return all[k]; }
+};
 /// f(s[k])
 template <class F> struct factor_from {
   F f;
