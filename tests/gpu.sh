@@ -22,6 +22,7 @@
 #   SANITIZER  compute-sanitizer, if it is not on the PATH; empty: do not use it
 #   BUILD      a folder in which the programs are kept and not built again (a temporary folder)
 #   RUNS       no: only builds
+#   RANKS      numbers of ranks for the tests of NCCL (1 2 3)
 #   TOOLS      tools of compute-sanitizer (memcheck racecheck initcheck synccheck); they run last, in parallel
 #   LIMIT      seconds for one run (1800)
 #   JOBS       number of compilers, and of tools, that run at once (number of processors)
@@ -111,7 +112,12 @@ case $(__nvcc_device_query 2>/dev/null) in 7*) other=80 ;; *) other=75 ;; esac
   for source in nccl/*_test.cu; do
     name=$(basename "$source" _test.cu)
     [ "$name" != rank_files ] || [ "$has_json" ] || continue
-    ! wanted "$name" || [ ! "$has_nccl" ] || echo "$name exact $source nccl/main.cpp $flags -fmad=false -lnccl"
+    libraries=-lnccl
+    if [ "$name" = matrices ]; then
+      [ "$has_blas" ] || continue
+      libraries='-lnccl -lcublas -lopenblas'
+    fi
+    ! wanted "$name" || [ ! "$has_nccl" ] || echo "$name exact $source nccl/main.cpp $flags -fmad=false $libraries"
   done
   if [ -z "$TESTS" ]; then
     echo "no_code exact gpu/no_code.cu gpu/main.cpp $others -gencode=arch=compute_$other,code=sm_$other"
@@ -209,7 +215,7 @@ while read -r name variant rest; do
     continue
   fi
   if [ -f "nccl/${name}_test.cu" ]; then
-    for ranks in 1 2 3; do
+    for ranks in ${RANKS:-1 2 3}; do
       echo "$name '$ranks ranks' $RUN '$build/$name.$variant' $ranks" >> "$build/alone"
     done
     continue

@@ -1,26 +1,42 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""usage: matrices_peer.py torch|optax blocks width
+"""usage: matrices_peer.py torch|torch_captured|optax blocks width [cpu|cuda]
 
-Muon of PyTorch or optax on the matrices of matrices.cpp, with its protocol."""
+Muon of PyTorch or optax on the matrices of matrices.cpp, or of matrices.cu, with their protocol."""
 import sys
 import time
 
 import numpy as np
 
 peer, blocks, width = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+device = sys.argv[4] if len(sys.argv) > 4 else "cpu"
+steps = 20 if device == "cuda" else 1
 shapes = [(3 * width, width), (width, width), (4 * width, width), (width, 4 * width)] * blocks
 i = np.arange(sum(r * c for r, c in shapes), dtype=np.float64)
 ends = np.cumsum([r * c for r, c in shapes])
 gradients = [g.reshape(s) for g, s in zip(np.split(np.sin(i * i).astype(np.float32), ends[:-1]), shapes)]
 
-if peer == "torch":
+
+def end():
+    pass
+
+
+if peer.startswith("torch"):
     import torch
-    parameters = [torch.nn.Parameter(torch.full(s, 0.01)) for s in shapes]
+    parameters = [torch.nn.Parameter(torch.full(s, 0.01, device=device)) for s in shapes]
     for p, g in zip(parameters, gradients):
-        p.grad = torch.from_numpy(g)
+        p.grad = torch.from_numpy(g).to(device)
     optimizer = torch.optim.Muon(parameters, lr=0.02)
     step = optimizer.step
+    if device == "cuda":
+        end = torch.cuda.synchronize
+    if peer == "torch_captured":
+        for _ in range(3):
+            step()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            optimizer.step()
+        step = graph.replay
 else:
     import jax
     import optax.contrib
@@ -40,5 +56,7 @@ else:
 
 for _ in sys.stdin:
     begin = time.perf_counter()
-    step()
-    print(f"{time.perf_counter() - begin:.9f}", flush=True)
+    for _ in range(steps):
+        step()
+    end()
+    print(f"{(time.perf_counter() - begin) / steps:.9f}", flush=True)

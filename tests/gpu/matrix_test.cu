@@ -34,7 +34,8 @@ using test::contracted;
 test::tensor shaped(std::int64_t rows, std::int64_t columns, int group = 0) {
   return {rows * columns, group, 0, 0, columns};
 }
-std::vector<test::tensor> const few = {shaped(5, 1), shaped(3, 4), shaped(9, 2), shaped(7, 1), shaped(2, 11)};
+std::vector<test::tensor> const few = {shaped(5, 1),  shaped(3, 4), shaped(9, 2), shaped(7, 1),
+                                       shaped(2, 11), shaped(3, 4), shaped(9, 2), shaped(3, 4)};
 
 /// The values of one tensor on the device.
 template <class Value> std::vector<Value> read(test::tensors<Value>& x, std::size_t k) {
@@ -156,6 +157,38 @@ TEST_CASE("a captured step that accumulates: replays follow the device's count, 
     CHECK(both.x.furthest() <= 2e-6);
   }
   CHECK(both.device.report().step == 3);
+}
+
+TEST_CASE("matrices of one shape together, in rounds or one after the other: the same bits, and launches of one") {
+  auto const values_after = [](auto const& rule, int at_once) {
+    test::stream s;
+    test::tensors<float> x{{shaped(9, 2), shaped(4, 4), shaped(9, 2), shaped(9, 2, 1), shaped(9, 2), shaped(9, 2)}, s};
+    ds::matrices policy{rule};
+    policy.at_once = at_once;
+    ds::optimizer opt{x.on_device(), ds::adamw{}, policy, ds::cuda{s}};
+    for (int t = 1; t <= 3; ++t) x.new_gradients(std::uint64_t(t)), x.send_gradients(), opt.step();
+    return x.device_value.get(s);
+  };
+  auto const same = [&](auto const& rule) {
+    auto const one_after_the_other = values_after(rule, 1);
+    for (int at_once : {2, 3, 16}) CHECK(values_after(rule, at_once) == one_after_the_other);
+  };
+  same(ds::muon{.lr = 0.02, .normalize_rows = true, .adaptive = true});
+  if (test::in_software()) same(ds::muon{.lr = 0.02, .precision = ds::operands::bf16});  // cuBLAS may add otherwise
+  same(ds::shampoo{.eps = 0.1, .graft = true, .every = 2, .iterations = 4});
+  same(ds::soap{.lr = 0.05, .every = 2, .max_precondition_dim = 9});
+  same(ds::adafactor{.momentum = 0.9});
+  same(ds::sm3{});
+
+  auto const launches = [](int matrices) {
+    test::stream s;
+    test::tensors<float> x{std::vector(std::size_t(matrices), shaped(9, 2)), s};
+    ds::optimizer opt{x.on_device(), ds::adamw{}, ds::matrices{ds::muon{.precision = ds::operands::bf16}}, ds::cuda{s}};
+    std::int64_t const before = ds::detail::launches;
+    opt.step();
+    return ds::detail::launches - before;
+  };
+  CHECK(launches(8) == launches(1) + 7 * 2);  // two passes over each
 }
 
 TEST_CASE("frozen matrices stay") {

@@ -3,15 +3,12 @@
 #pragma once
 
 #include <descent/cuda.cuh>
-#include <descent/detail/cuda/matrix_kernels.cuh>
+#include <descent/detail/cuda/matrix_batch.cuh>
 #include <descent/detail/ranks/divergence.hpp>
 #include <descent/policies/matrices.hpp>
 
-#include <cublas_v2.h>
-
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,45 +16,7 @@
 /// and its workspace. step() enqueues on the optimizer's stream, allocates nothing and may be captured.
 namespace descent::detail {
 
-inline void require_cublas(cublasStatus_t status, char const* what) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw std::runtime_error(std::string(what) + " failed: " + cublasGetStatusString(status));
-}
-
-/// A cuBLAS handle with its own workspace, for one stream at a time.
-class cublas {
- public:
-  cublas() = default;
-  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // as cuBLAS recommends for sm_90
-
-  explicit cublas(std::byte* workspace) : workspace_(workspace) {
-    cublasHandle_t h = nullptr;
-    require_cublas(cublasCreate(&h), "cublasCreate");
-    handle_.reset(h);
-  }
-  /// The handle, on a stream. cublasSetStream() takes the workspace away.
-  cublasHandle_t on(cudaStream_t stream) {
-    cublasHandle_t const h = handle_.get();
-    if (is_on_ && stream == stream_) return h;
-    is_on_ = false;
-    require_cublas(cublasSetStream(h, stream), "cublasSetStream");
-    require_cublas(cublasSetWorkspace(h, workspace_, workspace_bytes), "cublasSetWorkspace");
-    stream_ = stream;
-    is_on_ = true;
-    return h;
-  }
-
- private:
-  struct destroy {
-    void operator()(cublasHandle_t h) const noexcept { cublasDestroy(h); }
-  };
-  std::byte* workspace_ = nullptr;
-  bool is_on_ = false;
-  cudaStream_t stream_ = nullptr;
-  std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, destroy> handle_;
-};
-
-/// host_work on a device: everything is enqueued. Everything except products runs only if the step is applied.
+/// host_work on a device: operations are added to a batch. Everything except products runs only if the step is applied.
 template <class Plan> class cuda_work {
  public:
   using real = typename Plan::real;
@@ -68,12 +27,9 @@ template <class Plan> class cuda_work {
   real *memory_begin, *scratch_begin;
   std::vector<std::int64_t> const &memory_parts, &scratch_parts;
   terms const* k;
-  double *sum_begin, *partials;
+  double* sum_begin;
   bool always;
-  matrix_gate gate;
-  cublasHandle_t blas;
-  cudaStream_t stream;
-  operands precision;
+  matrix_batch* batch;
 
   std::int64_t size() const { return rows * columns; }
   real* input(int c) const { return scratch_begin + scratch_parts[std::size_t(c)]; }
@@ -83,56 +39,60 @@ template <class Plan> class cuda_work {
   bool due(std::int64_t n) const { return always || (updates - 1) % n == 0; }
 
   template <class F> void each(std::int64_t n, F const& f) const {
-    launch(matrix_each<F>, blocks(n, elements_of_block), chunk_threads, stream, gate, n, f);
+    batch->add({n}, [](matrix_batch const& b, matrix_extent x, functors<F> const& all) {
+      launch(matrix_each<F>, b.grid(blocks(x.n, elements_of_block)), chunk_threads, b.stream, b.gate, x.n, all);
+    }, f);
   }
   template <class F> void total(std::int64_t n, F const& f, double* to) const {
-    launch(matrix_partials<F>, chunks_of(n), chunk_threads, stream, gate, n, f, partials);
-    launch(add_matrix_partials<>, 1, total_threads, stream, gate, chunks_of(n), partials, to);
+    batch->add({n}, [](matrix_batch const& b, matrix_extent x, functors<F> const& all, functors<double*> const& sums) {
+      launch(matrix_partials<F>, b.grid(chunks_of(x.n)), chunk_threads, b.stream, b.gate, x.n, all, b.partials);
+      launch(add_matrix_partials<>, b.grid(1), total_threads, b.stream, b.gate, chunks_of(x.n), b.partials, sums);
+    }, f, to);
   }
   template <class F> void each_element(F const& f) const { each_element(rows, columns, f); }
   template <class F> void each_element(std::int64_t r, std::int64_t c, F const& f) const {
-    std::int64_t const parts = blocks(c, elements_of_block);
-    launch(matrix_elements<F>, r * parts, chunk_threads, stream, gate, c, unsigned(parts), f);
+    batch->add({r, c}, [](matrix_batch const& b, matrix_extent x, functors<F> const& all) {
+      std::int64_t const parts = blocks(x.columns, elements_of_block);
+      launch(matrix_elements<F>, b.grid(x.n * parts), chunk_threads, b.stream, b.gate, x.columns, unsigned(parts), all);
+    }, f);
   }
   template <bool Largest = false, class F, class Store> void each_row(F const& f, Store const& store) const {
-    launch(matrix_rows<Largest, F, Store>, rows, chunk_threads, stream, gate, columns, f, store);
+    batch->add({rows, columns}, [](matrix_batch const& b, matrix_extent x, functors<F> const& all,
+                                   functors<Store> const& stores) {
+      launch(matrix_rows<Largest, F, Store>, b.grid(x.n), chunk_threads, b.stream, b.gate, x.columns, all, stores);
+    }, f, store);
   }
   template <bool Largest = false, class F, class Store> void each_column(F const& f, Store const& store) const {
-    std::int64_t const segments = blocks(rows, segment_rows), wide = blocks(columns, chunk_threads);
-    launch(matrix_segments<Largest, F>, segments * wide, chunk_threads, stream, gate, rows, columns, f, partials);
-    launch(matrix_columns<Largest, Store>, wide, chunk_threads, stream, gate, segments, columns, partials, store);
+    batch->add({rows, columns}, [](matrix_batch const& b, matrix_extent x, functors<F> const& all,
+                                   functors<Store> const& stores) {
+      std::int64_t const segments = blocks(x.n, segment_rows), wide = blocks(x.columns, chunk_threads);
+      launch(matrix_segments<Largest, F>, b.grid(segments * wide), chunk_threads, b.stream, b.gate, x.n, x.columns, all,
+             b.partials);
+      launch(matrix_columns<Largest, Store>, b.grid(wide), chunk_threads, b.stream, b.gate, segments, x.columns,
+             b.partials, stores);
+    }, f, store);
   }
 
   template <class F> void teams(std::int64_t n, F const& f) const {
-    launch(matrix_teams<F>, n, chunk_threads, stream, gate, f);
+    batch->add({n}, [](matrix_batch const& b, matrix_extent x, functors<F> const& all) {
+      launch(matrix_teams<F>, b.grid(x.n), chunk_threads, b.stream, b.gate, all);
+    }, f);
   }
 
   /// c <- a a'; c <- a b
-  void square(dense<real> a, real* c) const { product(a, a.t(), c); }
-  void symmetric_product(dense<real> a, dense<real> b, real* c) const { product(a, b, c); }
-
-  /// cuBLAS reads matrices by column, so it sees transposes: c' = b' a'.
-  void product(dense<real> a, dense<real> b, real* c) const {
-    auto const form = [](dense<real> x) { return x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
-    int const m = int(a.height()), n = int(b.width()), inner = int(a.width());
-    real const one = 1, zero = 0;
-    ++launches;
-    if constexpr (std::is_same_v<real, double>)
-      require_cublas(cublasDgemm(blas, form(b), form(a), n, m, inner, &one, b.data, int(b.columns), a.data,
-                                 int(a.columns), &zero, c, n), "cublasDgemm");
-    else if (precision == operands::exact)
-      require_cublas(cublasSgemm(blas, form(b), form(a), n, m, inner, &one, b.data, int(b.columns), a.data,
-                                 int(a.columns), &zero, c, n), "cublasSgemm");
-    else
-      require_cublas(cublasGemmEx(blas, form(b), form(a), n, m, inner, &one, b.data, CUDA_R_32F, int(b.columns),
-                                  a.data, CUDA_R_32F, int(a.columns), &zero, c, CUDA_R_32F, n,
-                                  precision == operands::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                              : CUBLAS_COMPUTE_32F_FAST_16BF,
-                                  CUBLAS_GEMM_DEFAULT), "cublasGemmEx");
-  }
+  void square(dense<real> a, real* c) const { multiply(a, a.t(), c); }
+  void symmetric_product(dense<real> a, dense<real> b, real* c) const { multiply(a, b, c); }
+  void product(dense<real> a, dense<real> b, real* c) const { multiply(a, b, c); }
+  /// With operands of bfloat16.
+  void square(dense<bfloat16> a, bfloat16* c) const { multiply(a, a.t(), c); }
+  void symmetric_product(dense<bfloat16> a, dense<bfloat16> b, bfloat16* c) const { multiply(a, b, c); }
+  template <class T> void product(dense<bfloat16> a, dense<bfloat16> b, T* c) const { multiply(a, b, c); }
 
  private:
   static std::int64_t blocks(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
+  template <class T, class Result> void multiply(dense<T> a, dense<T> b, Result* c) const {
+    batch->add(matrix_product::of(a, b, c));
+  }
 };
 
 template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
@@ -164,7 +124,10 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     }
     arena.add_zeros(memory_, std::size_t(common.where->memory));
     arena.add_zeros(scratch_, std::size_t(common.where->scratch));
-    arena.add(partials_, std::size_t(common.where->partials)), arena.add_zeros(sums_, matrix_sums);
+    std::size_t at_once = 1;
+    for (auto const& b : common.where->batches) at_once = std::max(at_once, b.matrices.size());
+    arena.add(partials_, at_once * std::size_t(common.where->partials));
+    arena.add_zeros(sums_, at_once * std::size_t(matrix_sums));
     arena.add(workspace_, cublas::workspace_bytes);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (arena.add(state_[I], common.where->used[I] ? std::size_t(common.where->state) *
@@ -180,9 +143,11 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
       auto const [first, count] = chunks_[u];
       launch_packets(false, count, stream, matrix_start_packets<Plan>{v, states_of(u), group_rules_, first});
       if constexpr (requires { mrule::starts_memory; }) {
-        auto w = work(u, false);
-        w.gate = {};
-        common.rules[0].start_memory(w);
+        begin(u, 1);
+        batch_.gate = {};
+        batch_.next_matrix();
+        common.rules[0].start_memory(work(u, 0, false));
+        batch_.run();
       }
     }
   }
@@ -196,16 +161,27 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     // Replays of a captured step are not seen here, so micro-batches can no longer be counted.
     if (!common.completes && !captured_) return;
     launch(find_matrix_terms<Plan>, 1, total_threads, *stream_, v, w, matrices_);
-    for (std::size_t u = 0; u < common.where->matrices.size(); ++u) {
-      auto const g = std::size_t(common.where->matrices[u].group);
-      if (!common.where->matrices[u].owned || (groups[g].frozen && !capturing)) continue;
-      auto const [first, count] = chunks_[u];
-      auto const work = this->work(u, capturing);
-      matrix_inputs<Plan> inputs{};
-      for (int c = 0; c < input_count<Plan>; ++c) inputs.at[c] = work.input(c);
-      launch_packets(false, count, *stream_, front_packets<Plan>{v, states_of(u), units_ + u, inputs, first});
-      real* const direction = rules_at_work_[g].transform(work);
-      launch_packets(false, count, *stream_, back_packets<Plan>{v, states_of(u), units_ + u, direction, first});
+    for (auto const& batch : common.where->batches) {
+      auto const g = std::size_t(common.where->matrices[batch.matrices[0]].group);
+      if (groups[g].frozen && !capturing) continue;
+      begin(batch.matrices[0], batch.size);
+      directions_.clear();
+      for (std::size_t i = 0; i < batch.matrices.size(); ++i) {
+        std::size_t const u = batch.matrices[i];
+        auto const [first, count] = chunks_[u];
+        auto const work = this->work(u, i, capturing);
+        matrix_inputs<Plan> inputs{};
+        for (int c = 0; c < input_count<Plan>; ++c) inputs.at[c] = work.input(c);
+        launch_packets(false, count, *stream_, front_packets<Plan>{v, states_of(u), units_ + u, inputs, first});
+        batch_.next_matrix();
+        directions_.push_back(rules_at_work_[g].transform(work));
+      }
+      batch_.run();
+      for (std::size_t i = 0; i < batch.matrices.size(); ++i) {
+        std::size_t const u = batch.matrices[i];
+        auto const [first, count] = chunks_[u];
+        launch_packets(false, count, *stream_, back_packets<Plan>{v, states_of(u), units_ + u, directions_[i], first});
+      }
     }
   }
 
@@ -267,14 +243,25 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     states.begin = common.where->matrices[u].state;
     return states;
   }
-  cuda_work<Plan> work(std::size_t u, bool capturing) {
+  /// Begins a batch of matrices like u.
+  void begin(std::size_t u, int size) {
     auto const& x = common.where->matrices[u];
     std::int64_t end = 0;
     parts_ = common.where->scratch_of(rules_at_work_[std::size_t(x.group)], x.shape, end);
-    return {x.shape.rows, x.shape.columns, common.updates, memory_, scratch_, x.memory, parts_,
-            &(units_ + u)->terms, sums_, partials_, capturing,
-            {&view_.control->applied, &view_.groups[x.group].frozen}, blas_.on(*stream_), *stream_,
-            precision_of(rules_at_work_[std::size_t(x.group)])};
+    batch_.clear();
+    batch_.gate = {&view_.control->applied, &view_.groups[x.group].frozen};
+    batch_.stream = *stream_, batch_.blas = blas_.on(*stream_);
+    batch_.precision = precision_of(rules_at_work_[std::size_t(x.group)]);
+    batch_.size = size, batch_.stride = end * std::int64_t(sizeof(real));
+    batch_.scratch = reinterpret_cast<std::byte const*>(scratch_);
+    batch_.partials = {partials_, common.where->partials};
+    stride_ = end;
+  }
+  /// The work on matrix u, the i-th of the batch.
+  cuda_work<Plan> work(std::size_t u, std::size_t i, bool capturing) {
+    auto const& x = common.where->matrices[u];
+    return {x.shape.rows, x.shape.columns, common.updates, memory_, scratch_ + std::int64_t(i) * stride_, x.memory,
+            parts_, &(units_ + u)->terms, sums_ + i * std::size_t(matrix_sums), capturing, &batch_};
   }
 
   typename Plan::policies const* policies_ = nullptr;
@@ -283,7 +270,10 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   device_view<Plan> view_{};
   cublas blas_;
   std::vector<std::pair<std::int64_t, std::int64_t>> chunks_;  // first and count
+  matrix_batch batch_;
+  std::int64_t stride_ = 0;  // elements from one matrix's scratch to that of the next
   std::vector<std::int64_t> parts_;
+  std::vector<real*> directions_;
   plain_vector<mrule> rules_at_work_;
   std::int32_t *tensor_ = nullptr, *known_tensor_ = nullptr;  // of this rank; of the model, if ranks share it
   std::int64_t *columns_ = nullptr, *known_columns_ = nullptr;

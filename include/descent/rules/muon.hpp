@@ -3,78 +3,17 @@
 #pragma once
 
 #include <descent/core/error.hpp>
+#include <descent/detail/rule/muon_functors.hpp>
 #include <descent/policies/matrices.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace descent {
-
-namespace detail {
-
-/// x <- x / max(||x||, eps), or x / (||x|| + eps) with eps_added
-template <class Real, class Terms> struct divide_by_norm {
-  Real* x;
-  double const* squares;
-  Terms const* k;
-  DESCENT_HD void operator()(std::int64_t i) const {
-    Real const norm = Real(sqrt(*squares));
-    x[i] = x[i] / (k->eps_added != 0 ? norm + k->eps : norm > k->eps ? norm : k->eps);
-  }
-};
-
-/// b <- a3 b + a2 a + a1 I, all n x n
-template <class Real> struct add_polynomial {
-  Real* b;
-  Real const* a;
-  Real a1, a2, a3;
-  DESCENT_HD void operator()(std::int64_t i, std::int64_t row, std::int64_t column) const {
-    b[i] = a3 * b[i] + a2 * a[i] + (row == column ? a1 : Real(0));
-  }
-};
-
-template <class Real> struct elementwise_product {
-  Real const *x, *y;
-  DESCENT_HD double operator()(std::int64_t i) const { return double(x[i]) * double(y[i]); }
-};
-
-/// v <- beta2 v + (1 - beta2) mean of the row's squares
-template <class Real, class Terms> struct row_moment {
-  Real* v;
-  Terms const* k;
-  std::int64_t columns;
-  DESCENT_HD void operator()(std::int64_t i, double squares) const {
-    v[i] = k->b2 * v[i] + k->a2 * Real(squares / double(columns));
-  }
-};
-
-/// x <- x / (sqrt(v) + eps2), v of the element's row
-template <class Real, class Terms> struct divide_by_row_moment {
-  Real* x;
-  Real const* v;
-  Terms const* k;
-  DESCENT_HD void operator()(std::int64_t i, std::int64_t row, std::int64_t) const {
-    x[i] = x[i] / (sqrt(v[row]) + k->eps2);
-  }
-};
-
-/// x <- length / (||x|| + eps2) x, where 0 stands for the length before, and dual x if there is one
-template <class Real, class Terms> struct scale_direction {
-  Real* x;
-  double const *before, *squares, *dual;
-  Terms const* k;
-  DESCENT_HD void operator()(std::int64_t i) const {
-    Real factor = 1;
-    if (squares) factor = (k->length != 0 ? k->length : Real(sqrt(*before))) / (Real(sqrt(*squares)) + k->eps2);
-    if (dual) factor = factor * Real(*dual);
-    x[i] = factor * x[i];
-  }
-};
-
-}  // namespace detail
 
 /// The polynomials a x + b x^3 + c x^5 of Muon's Newton-Schulz iteration: `of[i]` has a, b and c of iteration i, and
 /// that of the last, `count - 1`, also serves all after it.
@@ -96,7 +35,8 @@ struct newton_schulz {
             5};
   }
   /// CANS (Grishina et al. 2025, by Remez' algorithm) for 5 iterations, with the coefficients of NVIDIA's
-  /// Emerging-Optimizers 0.3. Without the safety factor of 1 %, which is not theirs, 1 + 1e-5 would end at 2.6.
+  /// Emerging-Optimizers 0.3. Without the safety factor of 1 %, which is not theirs, 1 + 1e-5 would end at 2.6. Only
+  /// for exact products: rounding errors of TF32 can take singular values far beyond 1, those of bfloat16 do.
   static constexpr newton_schulz cans() {
     constexpr double s = 1 / 1.01;
     return {{{{8.4703 * s, -25.1081 * s * s * s, 18.6293 * s * s * s * s * s},
@@ -118,6 +58,20 @@ struct newton_schulz {
 
   std::array<double, 3> const& at(int iteration) const {
     return of[std::size_t(iteration < count ? iteration : count - 1)];
+  }
+  /// The largest singular value after the iterations if each may be larger by `error` of itself before every one.
+  double largest(int iterations, double error) const {
+    double most = 1;
+    for (int i = 0; i < iterations && is_finite(most); ++i) {
+      auto const [a, b, c] = at(i);
+      double const end = (1 + error) * most;
+      most = 0;
+      for (int j = 0; j <= 200; ++j) {
+        double const x = end * j / 200, y = a * x + b * x * x * x + c * x * x * x * x * x;
+        most = max(most, y < 0 ? -y : y);
+      }
+    }
+    return most;
   }
 };
 
@@ -160,7 +114,7 @@ struct muon {
   adjust_by adjust = adjust_by::original;
   int ns_steps = 5;
   newton_schulz coefficients = newton_schulz::quintic();
-  operands precision = operands::exact;  ///< of products; not exact also saves operations on the host
+  operands precision = operands::exact;  ///< of products, and of X with bf16; not exact also saves work on the host
   bool normalize_rows = false, adaptive = false;
   double beta2 = 0.95, eps2 = 1e-10;
 
@@ -208,8 +162,10 @@ struct muon {
     real* const d = w.scratch(of.long_and_narrow ? 5 : 3);
     if (adaptive) w.each(w.size(), detail::copy_of<real>{d, x});
     w.total(w.size(), detail::square_of<real>{x}, w.sums());
-    w.each(w.size(), detail::divide_by_norm<real, terms<real>>{x, w.sums(), w.k});
-    x = of.long_and_narrow ? iterate_gram(w, x, of.n) : iterate(w, x, of.n);
+    bool rounds = false;
+    if constexpr (Work::rounds_operands && std::is_same_v<real, float>)
+      if ((rounds = precision == operands::bf16 && ns_steps > 0)) x = orthogonalize<bfloat16>(w, x, of);
+    if (!rounds) x = orthogonalize<real>(w, x, of);
     scale(w, x, d);
     return x;
   }
@@ -238,6 +194,10 @@ struct muon {
                     coefficients.count);
     for (auto const& abc : coefficients.of)
       for (double c : abc) detail::require(is_finite(float(c)), "muon", "coefficients", "finite in float", c);
+    if (precision == operands::exact) return;
+    double const reached = coefficients.largest(ns_steps, precision == operands::bf16 ? 0x1p-7 : 0x1p-10);
+    detail::require(reached < 2, "muon", "the largest singular value that coefficients can reach at this precision",
+                    "below 2", reached);
   }
 
  private:
@@ -249,52 +209,73 @@ struct muon {
         : n(rows < columns ? rows : columns), long_and_narrow(2 * (rows < columns ? columns : rows) > 3 * n) {}
   };
 
+  /// X, and room for the next one: of T, the type of operands, and at last of the arithmetic type.
+  template <class T, class Real> struct iterate_of {
+    Real *at, *next;
+    T* elements() const { return reinterpret_cast<T*>(at); }
+  };
+  template <class T, class Work, class Real = typename Work::real>
+  Real* orthogonalize(Work const& w, Real* x, sides of) const {
+    iterate_of<T, Real> X{x, w.scratch(0)};
+    if constexpr (!std::is_same_v<T, Real>) std::swap(X.at, X.next);
+    w.each(w.size(), detail::divide_by_norm<T, Real, terms<Real>>{X.elements(), x, w.sums(), w.k});
+    if (of.long_and_narrow) iterate_gram(w, X, of.n);
+    else iterate(w, X, of.n);
+    return X.at;
+  }
+
   /// a <- X X', or X' X if X is tall
-  template <class Work, class Real = typename Work::real> static void gram(Work const& w, Real* x, Real* a) {
-    detail::dense<Real> const X{x, w.rows, w.columns};
+  template <class Work, class T> static void gram(Work const& w, T* x, T* a) {
+    detail::dense<T> const X{x, w.rows, w.columns};
     w.square(w.rows > w.columns ? X.t() : X, a);
   }
-  /// y <- B X, or X B if X is tall
-  template <class Work, class Real = typename Work::real>
-  static void apply(Work const& w, detail::dense<Real> B, Real* x, Real* y) {
-    detail::dense<Real> const X{x, w.rows, w.columns};
-    if (w.rows > w.columns) w.product(X, B, y);
-    else w.product(B, X, y);
+  /// X <- B X, or X B if X is tall
+  template <class Work, class T, class Real>
+  static void apply(Work const& w, detail::dense<T> B, iterate_of<T, Real>& x, bool last) {
+    detail::dense<T> const X{x.elements(), w.rows, w.columns};
+    auto const to = [&](auto* y) {
+      if (w.rows > w.columns) w.product(X, B, y);
+      else w.product(B, X, y);
+    };
+    if (last) to(x.next);
+    else to(reinterpret_cast<T*>(x.next));
+    std::swap(x.at, x.next);
   }
   /// b <- a1 I + a2 A + a3 A^2
-  template <class Work, class Real = typename Work::real>
-  void polynomial(Work const& w, int i, Real* a, Real* b, std::int64_t n) const {
+  template <class Work, class T> void polynomial(Work const& w, int i, T* a, T* b, std::int64_t n) const {
+    using real = typename Work::real;
     auto const [a1, a2, a3] = coefficients.at(i);
-    w.square(detail::dense<Real>{a, n, n}, b);
-    w.each_element(n, n, detail::add_polynomial<Real>{b, a, Real(a1), Real(a2), Real(a3)});
+    w.square(detail::dense<T>{a, n, n}, b);
+    w.each_element(n, n, detail::add_polynomial<T, real>{b, a, real(a1), real(a2), real(a3)});
   }
 
   /// X <- B(X X') X in each iteration: 4 n^2 m + 2 n^3 operations for sides n <= m, with the symmetric squares at half
   /// their price on the host 3 n^2 m + n^3.
-  template <class Work, class Real = typename Work::real> Real* iterate(Work const& w, Real* x, std::int64_t n) const {
-    Real *y = w.scratch(0), *const a = w.scratch(1), *const b = w.scratch(2);
+  template <class Work, class T, class Real>
+  void iterate(Work const& w, iterate_of<T, Real>& x, std::int64_t n) const {
+    T *const a = reinterpret_cast<T*>(w.scratch(1)), *const b = reinterpret_cast<T*>(w.scratch(2));
     for (int i = 0; i < ns_steps; ++i) {
-      gram(w, x, a);
+      gram(w, x.elements(), a);
       polynomial(w, i, a, b, n);
-      apply(w, {b, n, n}, x, y);
-      std::swap(x, y);
+      apply(w, detail::dense<T>{b, n, n}, x, i == ns_steps - 1);
     }
-    return x;
   }
 
   /// The same with A = X X' carried along, A <- A B^2, and the product Q of the B applied to X only after every third
   /// iteration and at the end: 4 n^2 m operations for three iterations and at most 8 n^3 for each, on the host 3 n^2 m
   /// and about 5 n^3. All n x n matrices are polynomials of A, so their products are symmetric. A small singular value
   /// of X is below the rounding errors of A, and these grow; those of X do not, so that A begins anew. After five
-  /// iterations without that, X is off by 0.0002 to 0.005, like products of bfloat16.
-  template <class Work, class Real = typename Work::real>
-  Real* iterate_gram(Work const& w, Real* x, std::int64_t n) const {
-    int const fresh = Work::rounds_operands || precision == operands::exact ? 3 : 5;
-    Real *y = w.scratch(0), *const a = w.scratch(1), *b = w.scratch(2), *q = w.scratch(3), *t = w.scratch(4);
-    auto const square = [n](Real* of) { return detail::dense<Real>{of, n, n}; };
+  /// iterations without that, X is off by 0.0002 to 0.005, like products of bfloat16. With those, three are too many:
+  /// DeepSeek's coefficients then diverge.
+  template <class Work, class T, class Real>
+  void iterate_gram(Work const& w, iterate_of<T, Real>& x, std::int64_t n) const {
+    int const fresh = !std::is_same_v<T, Real> ? 2 : Work::rounds_operands || precision == operands::exact ? 3 : 5;
+    auto const room = [&](int i) { return reinterpret_cast<T*>(w.scratch(i)); };
+    T *const a = room(1), *b = room(2), *q = room(3), *t = room(4);
+    auto const square = [n](T* of) { return detail::dense<T>{of, n, n}; };
     for (int i = 0; i < ns_steps; ++i) {
       bool const first = i % fresh == 0, last = i % fresh == fresh - 1 || i == ns_steps - 1;
-      if (first) gram(w, x, a);
+      if (first) gram(w, x.elements(), a);
       polynomial(w, i, a, b, n);
       if (!last) {
         w.symmetric_product(square(a), square(b), t);
@@ -302,11 +283,8 @@ struct muon {
       }
       if (first) std::swap(q, b);
       else w.symmetric_product(square(b), square(q), t), std::swap(q, t);
-      if (!last) continue;
-      apply(w, square(q), x, y);
-      std::swap(x, y);
+      if (last) apply(w, square(q), x, i == ns_steps - 1);
     }
-    return x;
   }
 
   /// The rows, the length and the dual norm of the direction x; d is what it was made from.

@@ -109,12 +109,12 @@ def problems(case, want, meetings):
     """The problems of a run. want: values after each part of the program; meetings: parts so far where ranks met."""
     with tempfile.TemporaryDirectory() as folder:
         codes = train(case, folder)
+        with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
+            said = log.read()
         try:
             ranks = [Rank(folder, r) for r in range(case.ranks)]
         except OSError as error:
-            return [f"did not start: {error}"], []
-        with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
-            said = log.read()
+            return [f"did not start: {error}, exit codes {codes}: {said[-600:]}"], []
     victim, left = ranks[case.victim], [r for r in range(case.ranks) if r != case.victim]
     if not victim.fault:
         return [f"nothing happened in phase {case.phase}: {[(codes.get(r), x.end) for r, x in enumerate(ranks)]}"], []

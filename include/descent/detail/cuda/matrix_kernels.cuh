@@ -130,26 +130,39 @@ __global__ __launch_bounds__(chunk_threads) void print_elements(T const* x, std:
   if (sum) atomicAdd(print, sum);
 }
 
-// ---- over one matrix: host_work's functions, adding in the same order ----------------------------------------------
+// ---- over matrices of one shape: host_work's functions, adding in the same order ------------------------------------
+
+/// A functor for each matrix, as a kernel's parameter. Block y works on matrix y.
+template <class F> struct functors {
+  alignas(F) std::byte of[sizeof(F) * std::size_t(most_at_once)];
+  DESCENT_HD F const& operator[](unsigned i) const { return reinterpret_cast<F const*>(of)[i]; }
+  __device__ F const& operator()() const { return (*this)[blockIdx.y]; }
+};
 
 inline constexpr int elements_of_block = 4 * chunk_threads;  // elements per block in each()
 
-template <class F> __global__ __launch_bounds__(chunk_threads) void matrix_each(matrix_gate gate, std::int64_t n, F f) {
+template <class F>
+__global__ __launch_bounds__(chunk_threads) void matrix_each(matrix_gate gate, std::int64_t n,
+                                                             __grid_constant__ functors<F> const all) {
   if (!gate.open()) return;
+  F const f = all();
   std::int64_t const begin = std::int64_t(blockIdx.x) * elements_of_block;
   for (std::int64_t i = begin + threadIdx.x; i < n && i < begin + elements_of_block; i += chunk_threads) f(i);
 }
 
-template <class F> __global__ __launch_bounds__(chunk_threads) void matrix_teams(matrix_gate gate, F f) {
+template <class F>
+__global__ __launch_bounds__(chunk_threads) void matrix_teams(matrix_gate gate,
+                                                              __grid_constant__ functors<F> const all) {
   __shared__ double sum[thread_team::capacity];
-  if (gate.open()) f(thread_team{sum}, std::int64_t(blockIdx.x));
+  if (gate.open()) all()(thread_team{sum}, std::int64_t(blockIdx.x));
 }
 
 /// Each block processes a part of one row.
 template <class F>
 __global__ __launch_bounds__(chunk_threads) void matrix_elements(matrix_gate gate, std::int64_t columns, unsigned parts,
-                                                                 F f) {
+                                                                 __grid_constant__ functors<F> const all) {
   if (!gate.open()) return;
+  F const f = all();
   unsigned const row = blockIdx.x / parts;
   std::int64_t const begin = std::int64_t(blockIdx.x % parts) * elements_of_block;
   for (std::int64_t j = begin + threadIdx.x; j < columns && j < begin + elements_of_block; j += chunk_threads)
@@ -161,60 +174,76 @@ template <int Threads, bool Largest> __device__ double block_total(double sum) {
   return reduce_block(of_warps, sum, combine<Largest>{});
 }
 
+/// Partial results of the matrices, `stride` apart.
+struct matrix_partials_view {
+  double* begin;
+  std::int64_t stride;
+  __device__ double* operator()() const { return begin + blockIdx.y * stride; }
+};
+
 template <class F>
-__global__ __launch_bounds__(chunk_threads) void matrix_partials(matrix_gate gate, std::int64_t n, F f,
-                                                                 double* partials) {
+__global__ __launch_bounds__(chunk_threads) void matrix_partials(matrix_gate gate, std::int64_t n,
+                                                                 __grid_constant__ functors<F> const all,
+                                                                 matrix_partials_view partials) {
   if (!gate.open()) return;
+  F const f = all();
   std::int64_t const begin = std::int64_t(blockIdx.x) * chunk_size;
   double sum = 0;
   for (std::int64_t i = begin + threadIdx.x; i < n && i < begin + chunk_size; i += chunk_threads) sum += f(i);
   sum = block_total<chunk_threads, false>(sum);
-  if (threadIdx.x == 0) partials[blockIdx.x] = sum;
+  if (threadIdx.x == 0) partials()[blockIdx.x] = sum;
 }
 template <int = 0>
 __global__ __launch_bounds__(total_threads) void add_matrix_partials(matrix_gate gate, std::int64_t n,
-                                                                     double const* partials, double* to) {
+                                                                     matrix_partials_view partials,
+                                                                     __grid_constant__ functors<double*> const to) {
   if (!gate.open()) return;
   double sum = 0;
-  for (std::int64_t c = threadIdx.x; c < n; c += total_threads) sum += partials[c];
+  for (std::int64_t c = threadIdx.x; c < n; c += total_threads) sum += partials()[c];
   sum = block_total<total_threads, false>(sum);
-  if (threadIdx.x == 0) *to = sum;
+  if (threadIdx.x == 0) *to() = sum;
 }
 
 template <bool Largest, class F, class Store>
-__global__ __launch_bounds__(chunk_threads) void matrix_rows(matrix_gate gate, std::int64_t columns, F f, Store store) {
+__global__ __launch_bounds__(chunk_threads) void matrix_rows(matrix_gate gate, std::int64_t columns,
+                                                             __grid_constant__ functors<F> const all,
+                                                             __grid_constant__ functors<Store> const store) {
   if (!gate.open()) return;
+  F const f = all();
   std::int64_t const row = blockIdx.x;
   double sum = 0;
   for (std::int64_t j = threadIdx.x; j < columns; j += chunk_threads)
     sum = combine<Largest>{}(sum, f(row * columns + j, row, j));
   sum = block_total<chunk_threads, Largest>(sum);
-  if (threadIdx.x == 0) store(row, sum);
+  if (threadIdx.x == 0) store()(row, sum);
 }
 
 /// Each block processes 256 columns of one segment of rows.
 template <bool Largest, class F>
 __global__ __launch_bounds__(chunk_threads) void matrix_segments(matrix_gate gate, std::int64_t rows,
-                                                                 std::int64_t columns, F f, double* partials) {
+                                                                 std::int64_t columns,
+                                                                 __grid_constant__ functors<F> const all,
+                                                                 matrix_partials_view partials) {
   if (!gate.open()) return;
+  F const f = all();
   std::int64_t const blocks = (columns + chunk_threads - 1) / chunk_threads, segment = blockIdx.x / blocks,
                      j = blockIdx.x % blocks * chunk_threads + threadIdx.x;
   if (j >= columns) return;
   double sum = 0;
   for (std::int64_t i = segment * segment_rows; i < rows && i < (segment + 1) * segment_rows; ++i)
     sum = combine<Largest>{}(sum, f(i * columns + j, i, j));
-  partials[segment * columns + j] = sum;
+  partials()[segment * columns + j] = sum;
 }
 template <bool Largest, class Store>
 __global__ __launch_bounds__(chunk_threads) void matrix_columns(matrix_gate gate, std::int64_t segments,
-                                                                std::int64_t columns, double const* partials,
-                                                                Store store) {
+                                                                std::int64_t columns, matrix_partials_view partials,
+                                                                __grid_constant__ functors<Store> const store) {
   if (!gate.open()) return;
   std::int64_t const j = std::int64_t(blockIdx.x) * chunk_threads + threadIdx.x;
   if (j >= columns) return;
   double sum = 0;
-  for (std::int64_t s = 0; s < segments; ++s) sum = combine<Largest>{}(sum, partials[s * columns + j]);
-  store(j, sum);
+  for (std::int64_t s = 0; s < segments; ++s) sum = combine<Largest>{}(sum, partials()[s * columns + j]);
+  store()(j, sum);
 }
 
 }  // namespace descent::detail

@@ -22,6 +22,12 @@ namespace descent::detail {
 /// Columns are summed over segments of this many rows, then over the segments.
 inline constexpr std::int64_t segment_rows = 64;
 inline constexpr int matrix_sums = 8;
+/// A device processes at most so many matrices at once, and elements, if there is more than one matrix.
+inline constexpr int most_at_once = 16;
+inline constexpr std::int64_t most_elements_at_once = std::int64_t{1} << 24;
+
+template <class Plan>
+inline constexpr bool is_on_device = requires { typename Plan::template policy<kind::backend>::stream_type; };
 
 /// The layout of the matrices, their memory and the scratch memory, in elements of the arithmetic type.
 template <class Plan> struct matrix_layout {
@@ -34,11 +40,18 @@ template <class Plan> struct matrix_layout {
     bool owned;          // by this rank, which then has its state and memory
     std::int64_t state;  // where its state begins
     std::vector<std::int64_t> memory, sizes;  // begin and size of each part
+    std::int64_t scratch = 0;
+  };
+  /// Matrices of one group and one shape that a device processes at once. Products are for `size` matrices, also if
+  /// there are fewer: cuBLAS chooses an algorithm by the number, and which rank owns a matrix must not change a bit.
+  struct batch {
+    std::vector<std::size_t> matrices;  // of this rank
+    int size;
   };
   std::vector<record> matrices;  // of all ranks
+  std::vector<batch> batches;
   std::array<bool, slots> used{};
   std::int64_t state = 0, memory = 0, scratch = 0, partials = 0;  // for the matrices that this rank owns
-  std::int64_t most_scratch = 0;                                  // for those of all ranks
 
   template <class Layout, class Policies> matrix_layout(Layout const& where, Policies const& policies) {
     auto const& policy = get<kind::matrices>(policies);
@@ -49,6 +62,7 @@ template <class Plan> struct matrix_layout {
         add({std::int32_t(t), x.group, {x.count / where.columns[t], where.columns[t]}, owned, state, {}, {}},
             policy.rule, where.names[t]);
       }
+    if constexpr (is_on_device<Plan>) group_into_batches(policy.at_once);
   }
 
   template <class Policies> static bool needs(rule r, Policies const& policies, [[maybe_unused]] std::size_t slot) {
@@ -97,7 +111,7 @@ template <class Plan> struct matrix_layout {
     x.sizes = r.memory(s);
     std::int64_t end = 0;
     scratch_of(r, s, end);
-    most_scratch = std::max(most_scratch, end);
+    x.scratch = end;
     if (x.owned) {
       state += arena_of(s.rows * s.columns);
       for (std::int64_t size : x.sizes) x.memory.push_back(memory), add_room(memory, size);
@@ -106,6 +120,28 @@ template <class Plan> struct matrix_layout {
       partials = std::max({partials, chunks_of(largest), (s.rows + segment_rows - 1) / segment_rows * s.columns});
     }
     matrices.push_back(std::move(x));
+  }
+  void group_into_batches(int at_once) {
+    std::vector<bool> done(matrices.size());
+    for (std::size_t first = 0; first < matrices.size(); ++first) {
+      if (done[first]) continue;
+      auto const& one = matrices[first];
+      std::vector<std::size_t> mine;
+      std::int64_t all = 0, most = std::clamp<std::int64_t>(most_elements_at_once / (one.shape.rows * one.shape.columns),
+                                                            1, at_once);
+      for (std::size_t u = first; u < matrices.size(); ++u) {
+        auto const& x = matrices[u];
+        if (x.group != one.group || x.shape.rows != one.shape.rows || x.shape.columns != one.shape.columns) continue;
+        done[u] = true, ++all;
+        if (x.owned) mine.push_back(u);
+      }
+      std::int64_t const rounds = (all + most - 1) / most, size = (all + rounds - 1) / rounds;
+      for (std::size_t i = 0; i < mine.size(); ++i) {
+        if (i % std::size_t(size) == 0) batches.push_back({{}, int(size)});
+        batches.back().matrices.push_back(mine[i]);
+      }
+      if (!mine.empty()) scratch = std::max(scratch, size * one.scratch);
+    }
   }
 };
 
@@ -150,7 +186,7 @@ template <class Plan> struct matrix_groups {
       rule const& r = rules[std::size_t(x.group)];
       std::int64_t end = 0;
       matrix_layout<Plan>::scratch_of(r, x.shape, end);
-      if (end > where->most_scratch || r.memory(x.shape) != x.sizes)
+      if (end > x.scratch || r.memory(x.shape) != x.sizes)
         throw std::invalid_argument("group " + std::to_string(x.group) + ": the matrix rule now needs " +
                                     "other memory than at construction");
     }
