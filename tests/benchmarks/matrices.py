@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""usage: matrices.py program [--blocks 12] [--width 768] [--rounds 5] [--threads 1] [--peers torch,optax]
+"""usage: matrices.py program [--device cpu|cuda] [--blocks 12] [--width 768] [--rounds 5] [--threads 1]
+  [--peers torch,optax]
 
 Times a step of Muon on the matrices of GPT-2 beside other libraries, one step of each in turn, and prints a table:
-median and range of the seconds, and the median of the ratios to this library's step of the same round. The peers need
-PyTorch, or JAX and optax, in this Python."""
+median and range of the seconds, and the median of the ratios to this library's step of the same round. The program is
+that of matrices.cpp or of matrices.cu. The peers need PyTorch, or JAX and optax, in this Python; torch_captured replays
+PyTorch's step from a graph."""
 import argparse
 import os
 import pathlib
@@ -17,6 +19,7 @@ parser.add_argument("program")
 for option, value in (("--blocks", 12), ("--width", 768), ("--rounds", 5), ("--threads", 1)):
     parser.add_argument(option, type=int, default=value)
 parser.add_argument("--peers", default="torch,optax")
+parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
 wanted = parser.parse_args()
 sizes = [str(wanted.blocks), str(wanted.width)]
 threads = str(wanted.threads)
@@ -26,10 +29,14 @@ environment = os.environ | {
                  f"intra_op_parallelism_threads={threads}"}
 cores = sorted(os.sched_getaffinity(0))[:wanted.threads]
 peer = str(pathlib.Path(__file__).with_name("matrices_peer.py"))
-commands = {"descent": [wanted.program, *sizes], "descent, bf16": [wanted.program, *sizes, "bf16"]} | {
-    name: [sys.executable, peer, name, *sizes] for name in wanted.peers.split(",") if name}
+ways = {"descent": [], "descent, bf16": ["bf16"]} if wanted.device == "cpu" else {
+    "descent": ["exact", "captured"], "descent, tf32": ["tf32", "captured"], "descent, bf16": ["bf16", "captured"],
+    "descent, bf16, eager": ["bf16", "eager"]}
+commands = {name: [wanted.program, *sizes, *way] for name, way in ways.items()} | {
+    name: [sys.executable, "-W", "ignore", peer, name, *sizes, wanted.device] for name in wanted.peers.split(",") if name}
+pin = (lambda: os.sched_setaffinity(0, cores)) if wanted.device == "cpu" else None
 running = {name: subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
-                                  preexec_fn=lambda: os.sched_setaffinity(0, cores))
+                                  preexec_fn=pin)
            for name, command in commands.items()}
 
 

@@ -65,6 +65,59 @@ TEST_CASE("muon on the device is muon on the host") {
                         ds::zero_grad{});
 }
 
+TEST_CASE("products of bfloat16 do not diverge, whatever the singular values") {
+  constexpr std::int64_t rows = 32, columns = 64;
+  auto const cosines = [](std::int64_t n) {  // the orthogonal matrix of the DCT, its first rows
+    std::vector<double> all;
+    for (std::int64_t k = 0; k < rows; ++k)
+      for (std::int64_t i = 0; i < n; ++i)
+        all.push_back(std::sqrt((k == 0 ? 1.0 : 2.0) / double(n)) *
+                      std::cos(M_PI * (double(i) + 0.5) * double(k) / double(n)));
+    return all;
+  };
+  auto const left = cosines(rows), right = cosines(columns);
+  std::vector<float> gradient(rows * columns);
+  for (std::int64_t k = 0; k < rows; ++k) {
+    double const singular_value = std::pow(1e-4, double(k) / (rows - 1));
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j)
+        gradient[std::size_t(i * columns + j)] +=
+            float(singular_value * left[std::size_t(k * rows + i)] * right[std::size_t(k * columns + j)]);
+  }
+  auto const orthogonalized = [&](auto const& coefficients, int steps) {
+    test::stream s;
+    test::tensors<float> x{{shaped(rows, columns)}, s};
+    for (std::int64_t i = 0; i < rows * columns; ++i) x.gradient_of(0, i) = gradient[std::size_t(i)];
+    x.send_gradients();
+    ds::muon const rule{.lr = 1, .weight_decay = 0, .nesterov = false, .adjust = ds::muon::adjust_by::nothing,
+                        .ns_steps = steps, .coefficients = coefficients, .precision = ds::operands::bf16};
+    ds::optimizer opt{x.on_device(), ds::adamw{}, ds::matrices{rule}, ds::cuda{s}};
+    auto values = read(x, 0);
+    opt.step();
+    auto const moved = read(x, 0);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] -= moved[i];
+    return values;
+  };
+  // The largest singular value, which is that of a vector of the DCT: the iteration keeps singular vectors.
+  auto const largest = [&](std::vector<float> const& x) {
+    double most = 0;
+    for (std::int64_t k = 0; k < rows; ++k) {
+      double squares = 0;
+      for (std::int64_t j = 0; j < columns; ++j) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < rows; ++i)
+          sum += left[std::size_t(k * rows + i)] * double(x[std::size_t(i * columns + j)]);
+        squares += sum * sum;
+      }
+      most = test::larger(most, std::sqrt(squares));
+    }
+    return most;
+  };
+  using sets = ds::newton_schulz;
+  CHECK(largest(orthogonalized(sets::polar_express(), 5)) < 1.25);
+  CHECK(largest(orthogonalized(sets::deepseek_v4(), 10)) < 1.02);
+}
+
 TEST_CASE("rules without products agree to the last bits of t^-0.8") {
   follows<float>(1e-6, ds::adafactor{}, ds::adafactor{.momentum = 0.9}, ds::clip_norm{1});
   follows<float>(contracted ? 1e-6 : 0, ds::sm3{}, ds::sm3{}, ds::clip_norm{1});
@@ -166,12 +219,12 @@ TEST_CASE("matrices of one shape together, in rounds or one after the other: the
     ds::matrices policy{rule};
     policy.at_once = at_once;
     ds::optimizer opt{x.on_device(), ds::adamw{}, policy, ds::cuda{s}};
-    for (int t = 1; t <= 3; ++t) x.new_gradients(std::uint64_t(t)), x.send_gradients(), opt.step();
+    for (int t = 1; t <= 2; ++t) x.new_gradients(std::uint64_t(t)), x.send_gradients(), opt.step();
     return x.device_value.get(s);
   };
   auto const same = [&](auto const& rule) {
     auto const one_after_the_other = values_after(rule, 1);
-    for (int at_once : {2, 3, 16}) CHECK(values_after(rule, at_once) == one_after_the_other);
+    for (int at_once : {2, 16}) CHECK(values_after(rule, at_once) == one_after_the_other);
   };
   same(ds::muon{.lr = 0.02, .normalize_rows = true, .adaptive = true});
   if (test::in_software()) same(ds::muon{.lr = 0.02, .precision = ds::operands::bf16});  // cuBLAS may add otherwise

@@ -223,6 +223,24 @@ TEST_CASE("coefficients of each iteration: each set is its polynomials, and how 
   ds::muon wrong, huge;
   huge.coefficients.of[9][2] = 1e300;
   CHECK(test::message([&] { huge.check(); }) == "muon: coefficients must be finite in float, is 1e+300");
+  for (auto precision : {ds::operands::exact, ds::operands::tf32, ds::operands::bf16}) {
+    for (auto const& of : {sets::quintic(), sets::polar_express(), sets::all(1.5, -0.5, 0)})
+      CHECK(refused({.coefficients = of, .precision = precision}).empty());
+    CHECK(refused({.ns_steps = 10, .coefficients = sets::deepseek_v4(), .precision = precision}).empty());
+    auto const cans = refused({.coefficients = sets::cans(), .precision = precision});
+    std::string const rounded =
+        "muon: the largest singular value that coefficients can reach at this precision must be";
+    CHECK(cans.starts_with(precision == ds::operands::exact ? "" : rounded + " below 2, is "));
+    CHECK(cans.empty() == (precision == ds::operands::exact));
+  }
+  CHECK(sets::all(2, 0, 0).largest(3, 0.5) == 27);
+  CHECK(sets::all(1.5, -0.5, 0).largest(9, 1e-3) == doctest::Approx(1));  // at 1
+  for (int at_once : {0, 17}) {
+    ds::matrices policy{ds::muon{}};
+    policy.at_once = at_once;
+    CHECK(test::message([&] { policy.check(); }) ==
+          "matrices: at_once must be in [1, 16], is " + std::to_string(at_once));
+  }
   for (int count : {-1, 0, 11}) {
     wrong.coefficients.count = count;
     CHECK(test::message([&] { wrong.check(); }) ==

@@ -26,6 +26,7 @@ namespace descent {
 /// the sizes of the arrays that transform works with (detail::host_work). The memory persists between steps, starts at
 /// zero, or with `starts_memory` as `start_memory(work)` leaves it, and changes only in steps that are not skipped.
 /// at() may throw: the step has then changed nothing. The others run after elements have changed and must not throw.
+/// transform() must do the same operations for all matrices of one shape, which a device processes together.
 ///
 /// Ranks of `sharded` share the matrices by what each costs: `double cost(shape) const` if the rule has it, otherwise
 /// r c min(r, c), as products of an r x c matrix with its shorter side.
@@ -80,8 +81,8 @@ template <class R> requires requires { typename R::for_matrices; }
 struct rule_for_matrices<R> { using type = typename R::for_matrices; };
 }  // namespace detail
 
-/// What a device rounds the operands of matrix products of floats to; sums are always in float, and double stays double.
-/// The host multiplies floats as they are; there, a rule may take anything but `exact` as leave for errors of that size.
+/// What a device rounds the operands of matrix products of floats to. Sums are in float, and double stays double. The
+/// host multiplies floats as they are; there, a rule may take anything but `exact` as leave for errors of that size.
 enum class operands {
   exact,  ///< as they are
   tf32,  ///< 10 bits after the point: tensor cores of sm_80 and later

@@ -107,14 +107,18 @@ def wrong_message(text, rank, case):
 
 def problems(case, want, meetings):
     """The problems of a run. want: values after each part of the program; meetings: parts so far where ranks met."""
-    with tempfile.TemporaryDirectory() as folder:
-        codes = train(case, folder)
-        with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
-            said = log.read()
-        try:
-            ranks = [Rank(folder, r) for r in range(case.ranks)]
-        except OSError as error:
-            return [f"did not start: {error}, exit codes {codes}: {said[-600:]}"], []
+    for attempt in range(3):  # on a busy machine mpirun sometimes ends before it has started a rank
+        with tempfile.TemporaryDirectory() as folder:
+            codes = train(case, folder)
+            with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
+                said = log.read()
+            try:
+                ranks = [Rank(folder, r) for r in range(case.ranks)]
+                break
+            except OSError as error:
+                print("did not start:", case, error, f"exit codes {codes}: {said[-600:]}", flush=True)
+    else:
+        return ["did not start"], []
     victim, left = ranks[case.victim], [r for r in range(case.ranks) if r != case.victim]
     if not victim.fault:
         return [f"nothing happened in phase {case.phase}: {[(codes.get(r), x.end) for r, x in enumerate(ranks)]}"], []

@@ -60,7 +60,10 @@ class cublas {
 };
 
 /// Elements, or rows and columns.
-struct matrix_extent { std::int64_t n = 0, columns = 0; };
+struct matrix_extent {
+  std::int64_t n = 0, columns = 0;
+  bool operator==(matrix_extent const&) const = default;
+};
 
 /// c <- a b as cuBLAS sees it, which reads matrices by column: c' = b' a'.
 struct matrix_product {
@@ -95,14 +98,20 @@ class matrix_batch {
 
   /// Drops the operations, perhaps of a step that has failed.
   void clear() { at_ = 0, count_ = 0; }
-  /// Begins the next matrix.
-  void next_matrix() { at_ = 0, ++count_; }
+  void next_matrix() {
+    if (count_ == 1) number_ = at_;
+    require_same(count_ <= 1 || at_ == number_);
+    at_ = 0, ++count_;
+  }
   /// Adds an operation. enqueue(batch, extent, functors...) enqueues it for all matrices, with those of each.
   template <class Enqueue, class... Fs> void add(matrix_extent extent, Enqueue, Fs const&... fs) {
     static_assert((std::is_trivially_copyable_v<Fs> && ...), "matrix rules on CUDA: functors are copied to the device");
+    static_assert((sizeof(Fs) + ...) <= 200,
+                  "matrix rules on CUDA: the functors of an operation have at most 200 bytes");
     if (at_ == operations_.size()) operations_.emplace_back();
     operation& o = operations_[at_++];
     if (count_ == 1) o.enqueue = enqueue_all<Enqueue, Fs...>, o.extent = extent, o.bytes.clear();
+    require_same(o.enqueue == enqueue_all<Enqueue, Fs...> && o.extent == extent);
     auto const append = [&](void const* f, std::size_t size) {
       auto const* const begin = static_cast<std::byte const*>(f);
       o.bytes.insert(o.bytes.end(), begin, begin + size);
@@ -114,6 +123,7 @@ class matrix_batch {
   }
   /// Enqueues the operations of all matrices, and begins anew.
   void run() {
+    require_same(count_ <= 1 || at_ == number_);
     for (std::size_t i = 0; i < at_; ++i) operations_[i].enqueue(*this, operations_[i]);
     clear();
   }
@@ -139,6 +149,10 @@ class matrix_batch {
     std::apply([&](auto const&... each) { Enqueue{}(b, x.extent, each...); }, all);
   }
 
+  static void require_same(bool same) {
+    if (!same)
+      throw std::logic_error("matrices: transform() must do the same operations for all matrices of one shape");
+  }
   bool in_scratch(void const* p) const {
     auto const* const at = static_cast<std::byte const*>(p);
     return !std::less<>{}(at, scratch) && std::less<>{}(at, scratch + stride);
@@ -175,7 +189,7 @@ class matrix_batch {
   }
 
   std::vector<operation> operations_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, number_ = 0;  // of operations: added for this matrix, and for each
   int count_ = 0;
 };
 

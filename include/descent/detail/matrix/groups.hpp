@@ -22,7 +22,7 @@ namespace descent::detail {
 /// Columns are summed over segments of this many rows, then over the segments.
 inline constexpr std::int64_t segment_rows = 64;
 inline constexpr int matrix_sums = 8;
-/// A device processes at most so many matrices at once, and elements, if there is more than one matrix.
+/// Several matrices that a device processes at once: the largest number, and that of their elements.
 inline constexpr int most_at_once = 16;
 inline constexpr std::int64_t most_elements_at_once = std::int64_t{1} << 24;
 
@@ -42,8 +42,8 @@ template <class Plan> struct matrix_layout {
     std::vector<std::int64_t> memory, sizes;  // begin and size of each part
     std::int64_t scratch = 0;
   };
-  /// Matrices of one group and one shape that a device processes at once. Products are for `size` matrices, also if
-  /// there are fewer: cuBLAS chooses an algorithm by the number, and which rank owns a matrix must not change a bit.
+  /// Matrices of one group and one shape that a device processes at once. Products are for `size` matrices, even if
+  /// there are fewer: cuBLAS chooses an algorithm by the number, and ranks that share matrices get the same bits.
   struct batch {
     std::vector<std::size_t> matrices;  // of this rank
     int size;
@@ -126,21 +126,22 @@ template <class Plan> struct matrix_layout {
     for (std::size_t first = 0; first < matrices.size(); ++first) {
       if (done[first]) continue;
       auto const& one = matrices[first];
-      std::vector<std::size_t> mine;
-      std::int64_t all = 0, most = std::clamp<std::int64_t>(most_elements_at_once / (one.shape.rows * one.shape.columns),
-                                                            1, at_once);
+      std::vector<std::size_t> own;
+      int all = 0;
       for (std::size_t u = first; u < matrices.size(); ++u) {
         auto const& x = matrices[u];
         if (x.group != one.group || x.shape.rows != one.shape.rows || x.shape.columns != one.shape.columns) continue;
         done[u] = true, ++all;
-        if (x.owned) mine.push_back(u);
+        if (x.owned) own.push_back(u);
       }
-      std::int64_t const rounds = (all + most - 1) / most, size = (all + rounds - 1) / rounds;
-      for (std::size_t i = 0; i < mine.size(); ++i) {
-        if (i % std::size_t(size) == 0) batches.push_back({{}, int(size)});
-        batches.back().matrices.push_back(mine[i]);
+      std::int64_t const fit = most_elements_at_once / (one.shape.rows * one.shape.columns);
+      int const most = int(std::clamp<std::int64_t>(fit, 1, at_once));
+      int const rounds = (all + most - 1) / most, size = (all + rounds - 1) / rounds;
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        if (i % std::size_t(size) == 0) batches.push_back({{}, size});
+        batches.back().matrices.push_back(own[i]);
       }
-      if (!mine.empty()) scratch = std::max(scratch, size * one.scratch);
+      if (!own.empty()) scratch = std::max(scratch, size * one.scratch);
     }
   }
 };
