@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -112,11 +111,11 @@ class matrix_batch {
     operation& o = operations_[at_++];
     if (count_ == 1) o.enqueue = enqueue_all<Enqueue, Fs...>, o.extent = extent, o.bytes.clear();
     require_same(o.enqueue == enqueue_all<Enqueue, Fs...> && o.extent == extent);
-    auto const append = [&](void const* f, std::size_t size) {
-      auto const* const begin = static_cast<std::byte const*>(f);
-      o.bytes.insert(o.bytes.end(), begin, begin + size);
+    auto const append = [&]<class F>(F const& f) {
+      auto const* const begin = reinterpret_cast<std::byte const*>(&f);
+      o.bytes.insert(o.bytes.end(), begin, begin + sizeof(F));
     };
-    (append(&fs, sizeof fs), ...);
+    (append(fs), ...);
   }
   void add(matrix_product const& p) {
     add({}, [](matrix_batch const& b, matrix_extent, functors<matrix_product> const& all) { b.multiply(all); }, p);
@@ -154,8 +153,8 @@ class matrix_batch {
       throw std::logic_error("matrices: transform() must do the same operations for all matrices of one shape");
   }
   bool in_scratch(void const* p) const {
-    auto const* const at = static_cast<std::byte const*>(p);
-    return !std::less<>{}(at, scratch) && std::less<>{}(at, scratch + stride);
+    auto const begin = reinterpret_cast<std::uintptr_t>(scratch), at = reinterpret_cast<std::uintptr_t>(p);
+    return at >= begin && at < begin + std::uintptr_t(stride);
   }
   void multiply(functors<matrix_product> const& all) const {
     matrix_product const& p = all[0];
