@@ -3,10 +3,11 @@
 //
 // The rate of each layer with SGD, LARS and LAMB: docs/learn/large_batches.md.
 #include "experiment.hpp"
-#include "run.hpp"
+#include "seeds.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <numeric>
 #include <string>
@@ -19,50 +20,55 @@ double norm(std::vector<float> const& x) { return std::sqrt(std::inner_product(x
 
 /// The rate at which SGD would go as far with a layer's weights: |change of w| / |g|.
 struct measured {
-  struct before {
-    std::vector<float> w;
-    double norm_of_g = 0;
-  };
-  std::vector<before> last{};
-  std::vector<curve> rates{};
-  std::vector<double> shares{};  // |change of w| / |w|
+  std::vector<std::vector<float>> w{};  // before the update
+  std::vector<double> norm_of_g{};
+  std::vector<std::vector<curve>> rates{};  // of each layer, for each seed
+  std::vector<double> shares{};             // |change of w| / |w|
 
   void operator()(auto& net, auto&, image_rows const& batch, int t) {
-    last.resize(net.layers().size()), rates.resize(last.size());
-    for (std::size_t k = 0; k < last.size(); ++k) {
+    w.resize(net.layers().size()), norm_of_g.resize(w.size()), rates.resize(w.size());
+    for (std::size_t k = 0; k < w.size(); ++k) {
+      if (t == 1) rates[k].push_back({"layer " + std::to_string(k + 1), {}});
       auto change = net.layers()[k].weight;
       // snippet: measured
       if (t > 1) {
-        for (std::size_t i = 0; i < change.size(); ++i) change[i] -= last[k].w[i];
-        rates[k].points.push_back({double(t) - 1, norm(change) / last[k].norm_of_g});
-        shares.push_back(norm(change) / norm(last[k].w));
+        for (std::size_t i = 0; i < change.size(); ++i) change[i] -= w[k][i];
+        rates[k].back().points.push_back({double(t) - 1, norm(change) / norm_of_g[k]});
+        shares.push_back(norm(change) / norm(w[k]));
       }
       // end
-      last[k].w = net.layers()[k].weight;
+      w[k] = net.layers()[k].weight;
     }
     net.forward(batch);
     net.backward();
-    for (std::size_t k = 0; k < last.size(); ++k) last[k].norm_of_g = norm(net.layers()[k].weight_gradient);
+    for (std::size_t k = 0; k < w.size(); ++k) norm_of_g[k] = norm(net.layers()[k].weight_gradient);
   }
+};
+
+struct means {
+  std::vector<curve> rates{};
+  std::vector<double> shares{};
 };
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv};
+    learn::experiment const e{argc, argv, {.seeds = "3"}};
     std::vector<panel> panels;
     std::puts("rate                  layer 1           layer 2           layer 3           layer 4     |change| / |w|");
     auto const run = [&](char const* name, auto const& rule) {
       measured m;
-      learn::train_with({.steps = 101, .batch = 512, .network = "relu100,relu50,relu30", .seed = e.seed}, m, rule);
+      for (std::uint64_t seed = e.seed; seed < e.seed + e.seeds; ++seed)
+        learn::train_with({.steps = 101, .batch = 512, .network = "relu100,relu50,relu30", .seed = seed}, m, rule);
       std::printf("%-14s", name);
-      for (std::size_t k = 0; k < m.rates.size(); ++k) {
-        m.rates[k].name = "layer " + std::to_string(k + 1);
-        std::printf("  %6.3f to %-6.3f", m.rates[k].points.front().y, m.rates[k].points.back().y);
+      means all{{}, m.shares};
+      for (auto const& runs : m.rates) {
+        auto const& mean = all.rates.emplace_back(learn::mean_of(runs, 20)).points;
+        std::printf("  %6.3f to %-6.3f", mean.front().y, mean.back().y);
       }
-      auto const [low, high] = std::ranges::minmax(m.shares);
+      auto const [low, high] = std::ranges::minmax(all.shares);
       std::printf("  %.3f to %.3f\n", low, high);
-      panels.push_back({name, "update", axis::logarithmic, m.rates});
-      return m;
+      panels.push_back({name, "update", axis::logarithmic, all.rates});
+      return all;
     };
     run("SGD, lr 0.2", ds::sgd{.lr = 0.2});
     auto const lars = run("LARS, lr 10", ds::lars{.lr = 10, .momentum = 0});

@@ -3,27 +3,28 @@
 //
 // Rules that find their rate, against two that are given one of seven: docs/learn/no_rate.md.
 #include "experiment.hpp"
-#include "run.hpp"
+#include "seeds.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <string>
 
 namespace ds = descent;
 using namespace example;
 
 int main(int argc, char** argv) {
   return exit_code([&] {
-    learn::experiment const e{argc, argv};
+    learn::experiment const e{argc, argv, {.seeds = "3"}};
     panel tuned{"test accuracy in %, rate given", "log10 of the rate", axis::linear, {}, x_axis::from_data, true};
     panel untuned{"test accuracy in %, rate found", "log10 of the factor", axis::linear, {}, x_axis::from_data, true};
     // snippet: trial
     auto const trial = [&](auto rule, double factor = 1) {
       rule.lr *= factor;
-      return learn::train({.steps = 600, .network = "relu50", .seed = e.seed}, rule).accuracy;
+      return learn::spread_of(learn::with_seeds(e, [&](std::uint64_t seed) {
+        return learn::train({.steps = 600, .network = "relu50", .seed = seed}, rule).accuracy;
+      }));
     };
     // end
     auto const sweep = [&](char const* name, auto rule) {
@@ -32,22 +33,24 @@ int main(int argc, char** argv) {
       double best = 0;
       for (double lr : {1e-4, 1e-3, 1e-2, 1e-1, 1., 10., 100.}) {
         rule.lr = lr;
-        double const got = trial(rule);
-        std::printf(" %5.1f", got);
-        tuned.curves.back().points.push_back({std::log10(lr), got});
-        best = std::max(best, got);
+        auto const got = trial(rule);
+        std::printf(" %5.1f", got.mean);
+        learn::add(tuned.curves.back(), std::log10(lr), got);
+        best = std::max(best, got.mean);
       }
       std::puts("");
       return best;
     };
     std::puts("test accuracy, %, with the rate\n             1e-4  1e-3  1e-2  1e-1     1    10   100");
-    double const best = std::max(sweep("momentum", ds::sgd{.momentum = 0.9}), sweep("adam", ds::adam{}));
+    double const of_momentum = sweep("momentum", ds::sgd{.momentum = 0.9}), of_adam = sweep("adam", ds::adam{});
+    double const best = std::max(of_momentum, of_adam);
     std::puts("with the defaults, and with ten times and a tenth of them");
     auto const free = [&](char const* name, auto rule) {
       std::array const got{trial(rule), trial(rule, 10), trial(rule, 0.1)};
-      std::printf("%-20s %5.1f %5.1f %5.1f\n", name, got[0], got[1], got[2]);
-      untuned.curves.push_back({name, {{-1, got[2]}, {0, got[0]}, {1, got[1]}}});
-      return got;
+      std::printf("%-20s %5.1f %5.1f %5.1f\n", name, got[0].mean, got[1].mean, got[2].mean);
+      untuned.curves.push_back({name, {}});
+      for (std::size_t i : {2, 0, 1}) learn::add(untuned.curves.back(), i == 2 ? -1 : double(i), got[i]);
+      return std::array{got[0].mean, got[1].mean, got[2].mean};
     };
     auto const dog = free("dog", ds::dog{}), prodigy = free("prodigy", ds::prodigy{});
     auto const dadapt = free("dadapt_adamw", ds::dadapt_adamw{}), yellow = free("yellowfin", ds::yellowfin{});

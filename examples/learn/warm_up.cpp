@@ -3,7 +3,7 @@
 //
 // Runs that are lost without a warm-up: docs/learn/schedules.md.
 #include "experiment.hpp"
-#include "run.hpp"
+#include "seeds.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -27,9 +27,10 @@ curve over_steps(std::string const& name, std::vector<double> const& loss) {
 int main(int argc, char** argv) {
   return exit_code([&] {
     learn::experiment const e{argc, argv};
-    panel shown{"Adam, lr 0.04, loss of the batches, first seed", "step", axis::logarithmic, {}};
+    panel shown{"Adam, lr 0.04, loss of the batches", "step", axis::logarithmic, {}};
     for (auto const& [lr, seeds] : {std::pair{0.003, 3}, {0.04, 6}}) {
       double of_constant = 0, of_cosine = 0, of_warm = 0;  // mean accuracies
+      std::vector<curve> runs[3];
       for (std::uint64_t seed = e.seed; seed < e.seed + std::uint64_t(seeds); ++seed) {
         // snippet: schedules
         learn::settings const s{.steps = 400, .network = "relu60,relu60,relu60,relu60,relu60,relu60", .seed = seed};
@@ -42,10 +43,11 @@ int main(int argc, char** argv) {
                     int(seed), constant.accuracy, cosine.accuracy, warm.accuracy);
         of_constant += constant.accuracy / seeds, of_cosine += cosine.accuracy / seeds,
             of_warm += warm.accuracy / seeds;
-        if (seed == e.seed)
-          shown.curves = {over_steps("constant", constant.loss), over_steps("cosine", cosine.loss),
-                          over_steps("warm-up and cosine", warm.loss)};
+        runs[0].push_back(over_steps("constant", constant.loss));
+        runs[1].push_back(over_steps("cosine", cosine.loss));
+        runs[2].push_back(over_steps("warm-up and cosine", warm.loss));
       }
+      shown.curves = {learn::mean_of(runs[0], 20), learn::mean_of(runs[1], 20), learn::mean_of(runs[2], 20)};
       std::printf("lr %.3f, mean:   constant %5.1f %%, cosine %5.1f %%, warm-up and cosine %5.1f %%\n", lr, of_constant,
                   of_cosine, of_warm);
       if (lr < 0.01) e.claim(std::min({of_constant, of_cosine, of_warm}) > 90, "a small rate needs no warm-up");
