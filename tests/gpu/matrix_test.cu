@@ -133,6 +133,8 @@ TEST_CASE("shampoo on the device is shampoo on the host") {
 TEST_CASE("soap on the device is soap on the host") {
   ds::soap const rule{.lr = 0.05, .every = 2, .max_precondition_dim = 9};
   follows<double>(1e-11, ds::sgd{}, rule, ds::clip_norm{1});
+  ds::soap const kl{.lr = 0.05, .eps = 0.01, .kl = true, .every = 2};
+  follows<double>(1e-10, ds::sgd{}, kl, ds::clip_norm{1});
 }
 
 TEST_CASE("soap whose first updates are skipped, frozen, and captured") {

@@ -524,6 +524,7 @@ TEST_CASE("scratch and memory of each rule take the bytes that docs/optimizers.m
   CHECK(bytes(ds::adafactor{}, "memory") == 4 * (r + c));
   CHECK(bytes(ds::sm3{}, "memory") == 4 * (r + c));
   CHECK(bytes(ds::shampoo{}, "memory") == 8 * (r * r + c * c));
+  CHECK(bytes(ds::soap{.kl = true}, "memory") == bytes(ds::soap{}, "memory") + 4 * (r + c));
   CHECK(bytes(ds::soap{}, "memory") == 8 * (r * r + c * c) + 4 * r * c + 4 * 64);  // two flags, in units of 64 elements
 }
 
@@ -810,11 +811,47 @@ TEST_CASE("soap without bases is Adam one update later; a basis of one side alon
   CHECK(one.matrix_state<4>("w3").size() == 4);
 }
 
+TEST_CASE("soap with kl weighs the statistics of a side by the inverse of the other's, as found last") {
+  constexpr std::size_t r = 3, c = 4;
+  double const b = 0.8, eps = 0.01;
+  model<double> x({{r, c, 0}});
+  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{.shampoo_beta = b, .eps = eps, .kl = true, .every = 4}}};
+  auto const copy = [](auto part) { return matrix(part.begin(), part.end()); };
+  matrix L(r * r), R(c * c), of_L(r * r), of_R(c * c);  // statistics, and inverses
+  for (std::size_t i = 0; i < r; ++i) of_L[i * r + i] = 1;
+  for (std::size_t i = 0; i < c; ++i) of_R[i * c + i] = 1;
+  // Q' diag(Q S Q' + eps)^-1 Q, where Q has the eigenvectors as rows
+  auto const inverse = [&](matrix const& q, matrix const& s, std::size_t n) {
+    matrix const turned = product(product(q, s, n, n, n), transposed(q, n, n), n, n, n);
+    matrix scaled = q;
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) scaled[i * n + j] /= turned[i * n + i] + eps;
+    return product(transposed(q, n, n), scaled, n, n, n);
+  };
+  for (int t = 1; t <= 9; ++t) {
+    x.set_gradients(t);
+    matrix const g(x.gradient[0].begin(), x.gradient[0].end());
+    matrix const rows = product(product(g, of_R, r, c, c), transposed(g, r, c), r, c, r),
+                 columns = product(transposed(g, r, c), product(of_L, g, r, r, c), c, r, c);
+    for (std::size_t i = 0; i < r * r; ++i) L[i] = b * L[i] + (1 - b) / c * rows[i];
+    for (std::size_t i = 0; i < c * c; ++i) R[i] = b * R[i] + (1 - b) / r * columns[i];
+    opt.step();
+    matrix const found_L = copy(opt.matrix_state<1>("w0")), found_R = copy(opt.matrix_state<2>("w0"));
+    double worst = 0;
+    for (std::size_t i = 0; i < r * r; ++i) worst = test::larger(worst, std::abs(L[i] - found_L[i]));
+    for (std::size_t i = 0; i < c * c; ++i) worst = test::larger(worst, std::abs(R[i] - found_R[i]));
+    INFO("update ", t);
+    CHECK(worst < 1e-10);
+    if (t % 4 != 1) continue;
+    of_L = inverse(copy(opt.matrix_state<3>("w0")), L, r), of_R = inverse(copy(opt.matrix_state<4>("w0")), R, c);
+  }
+}
+
 TEST_CASE("soap whose first updates were skipped finds eigenvectors in the next power of two") {
   for (int skipped : {1, 2}) {
     model<double> x(few);
     auto const start = x.value;
-    ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{}}, ds::skip_nonfinite{}};
+    ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{.kl = true}}, ds::skip_nonfinite{}};
     for (int t = 1; t <= 4; ++t) {
       x.set_gradients(t);
       if (t <= skipped) x.gradient[0][0] = std::numeric_limits<double>::quiet_NaN();
@@ -822,6 +859,7 @@ TEST_CASE("soap whose first updates were skipped finds eigenvectors in the next 
       INFO(skipped, " skipped, update ", t);
       bool const found = t >= (skipped == 1 ? 2 : 4);
       CHECK(opt.matrix_state<6>("w1")[0] == (found ? 1 : 0));
+      CHECK((opt.matrix_state<7>("w1")[0] == 1) == !found);  // the weights of kl
       if (t <= skipped + 1) CHECK(x.value[1] == start[1]);
       else CHECK(x.value[1] != start[1]);
       if (t == 2 * skipped) CHECK(not_diagonal(opt.matrix_state<3>("w1"), opt.matrix_state<1>("w1")) <= 1e-14);

@@ -35,11 +35,36 @@ template <class Real, class Terms> struct soap_statistics {
   Real* s;
   Real const* x;
   Terms const* k;
+  bool left;
   DESCENT_HD void operator()(std::int64_t i) const {
     constexpr Real most = largest<Real> * Real(0x1p-16);
-    Real const next = k->b * s[i] + k->a * x[i];
+    Real const next = k->b * s[i] + (left ? k->a_left : k->a_right) * x[i];
     if (is_finite(next) && abs(next) < most) s[i] = next;
   }
+};
+/// x <- x with its columns, or its rows, multiplied by roots
+template <class Real> struct weigh {
+  Real* x;
+  Real const* roots;
+  bool columns;
+  DESCENT_HD void operator()(std::int64_t i, std::int64_t row, std::int64_t column) const {
+    x[i] = x[i] * roots[columns ? column : row];
+  }
+};
+/// roots <- (eigenvalue + eps)^(-1/2) where there are eigenvalues, and if *solved is 0 or `solved` null
+template <class Real, class Terms> struct inverse_roots {
+  Real* roots;
+  Real const *eigenvalues, *solved;
+  double const* squares;
+  Terms const* k;
+  DESCENT_HD void operator()(std::int64_t i) const {
+    if ((solved && *solved != 0) || !(*squares > 0)) return;
+    roots[i] = 1 / sqrt((eigenvalues[i] > 0 ? eigenvalues[i] : Real(0)) + k->eps);
+  }
+};
+template <class Real> struct set_to_one {
+  Real* x;
+  DESCENT_HD void operator()(std::int64_t i) const { x[i] = 1; }
 };
 template <class Real> struct copy_unsolved {
   Real* to;
@@ -73,23 +98,32 @@ template <class Real> struct set_solved {
 /// run to convergence. If it is skipped, the first of updates 2, 4, 8, ... that is not skipped computes them; until
 /// then qr starts from Q = I. A captured step runs qr in every replay; capture after the first updates. Where L is
 /// singular, Q keeps its columns. A side longer than `max_precondition_dim` has no L, and Q = I.
+///
+/// With `kl`, KL-SOAP (Lin et al. 2025): the statistics of a side are weighed by the inverse of the other's, so that L
+/// and R together fit the gradients' covariance. For r x c matrices:
+///
+///     L <- b L + (1 - b) / c g R_^-1 g',  R <- b R + (1 - b) / r g' L_^-1 g
+///
+/// where R_ = Q_R diag(Q_R' R Q_R + eps I) Q_R' as it was when Q_R was found last, and I before that and without R.
 struct soap {
   /// Learning rate lr; decay rates beta1 of m, beta2 of v and shampoo_beta (b) of L and R, in [0, 1); eps above 0;
   /// weight_decay (wd) and max_precondition_dim at least 0; every at least 1.
   double lr = 3e-3, beta1 = 0.95, beta2 = 0.95, shampoo_beta = 0.95, eps = 1e-8, weight_decay = 1e-2;
-  bool bias_correction = true;
+  bool bias_correction = true, kl = false;
   int every = 10;
   std::int64_t max_precondition_dim = 10000;
 
   template <class Real> struct state { Real m; };
-  template <class Real> struct terms { Real b1, a1, b2, a2, b, a, eps, rate, wd; };
+  template <class Real> struct terms { Real b1, a1, b2, a2, b, a_left, a_right, eps, rate, wd; };
   template <class Real> struct inputs { Real g, m; };
   static constexpr char const* slots[] = {"m"};
 
-  DESCENT_HD terms<double> at(std::int64_t t, shape) const {
-    if (t == 1) return {1, 0, 1, 0, shampoo_beta, 1 - shampoo_beta, eps, 0, 0};
+  DESCENT_HD terms<double> at(std::int64_t t, shape s) const {
+    double const b = shampoo_beta, a = 1 - b, a_left = kl ? a / double(s.columns) : a,
+                 a_right = kl ? a / double(s.rows) : a;
+    if (t == 1) return {1, 0, 1, 0, b, a_left, a_right, eps, 0, 0};
     double const unbias = bias_correction ? sqrt(1 - power(beta2, t - 1)) / (1 - power(beta1, t - 1)) : 1;
-    return {beta1, 1 - beta1, beta2, 1 - beta2, shampoo_beta, 1 - shampoo_beta, eps, lr * unbias, lr * weight_decay};
+    return {beta1, 1 - beta1, beta2, 1 - beta2, b, a_left, a_right, eps, lr * unbias, lr * weight_decay};
   }
 
   template <class Real>
@@ -98,15 +132,18 @@ struct soap {
     return {g, s.m};
   }
 
-  /// L, R, Q_L', Q_R', v, and for each side whether its eigenvectors have been computed.
   /// Operations of products with both factors and of the factors with themselves, up to a constant.
   static double cost(shape s) {
     double const r = double(s.rows), c = double(s.columns);
     return r * c * (r + c) + r * r * r + c * c * c;
   }
+  /// L, R, Q_L', Q_R', v, for each side whether its eigenvectors have been computed, and with kl the inverse roots of
+  /// its eigenvalues.
   std::vector<std::int64_t> memory(shape s) const {
     std::int64_t const l = side(s.rows), r = side(s.columns);
-    return {l * l, r * r, l * l, r * r, s.rows * s.columns, 2};
+    std::vector parts{l * l, r * r, l * l, r * r, s.rows * s.columns, std::int64_t{2}};
+    if (kl) parts.insert(parts.end(), {l, r});
+    return parts;
   }
   std::vector<std::int64_t> scratch(shape s) const {
     std::int64_t const n = std::max(side(s.rows), side(s.columns)), size = s.rows * s.columns;
@@ -118,6 +155,8 @@ struct soap {
     std::int64_t const l = side(w.rows), r = side(w.columns);
     if (l) w.each(l * l, detail::identity_of<real>{w.memory(2), l});
     if (r) w.each(r * r, detail::identity_of<real>{w.memory(3), r});
+    if (kl && l) w.each(l, detail::set_to_one<real>{w.memory(6)});
+    if (kl && r) w.each(r, detail::set_to_one<real>{w.memory(7)});
   }
 
   template <class Work> auto* transform(Work const& w) const {
@@ -130,8 +169,10 @@ struct soap {
     w.each(w.size(), detail::soap_direction<real, work_terms>{d, v, w.k});
     real* const u = turned(w, d, d == x ? y : x, m, true);
     detail::dense<real> const G{g, w.rows, w.columns};
-    if (side(w.rows)) follow(w, G, 0, w.rows);
-    if (side(w.columns)) follow(w, G.t(), 1, w.columns);
+    if (side(w.rows)) statistics(w, weighed(w, G, 1), 0, w.rows);
+    if (side(w.columns)) statistics(w, weighed(w, G, 0).t(), 1, w.columns);
+    if (side(w.rows)) follow(w, 0, w.rows);
+    if (side(w.columns)) follow(w, 1, w.columns);
     return u;
   }
 
@@ -172,14 +213,39 @@ struct soap {
     return x;
   }
 
-  /// Updates the statistics of one side with a a', and its basis if it is due.
-  template <class Work, class Matrix> void follow(Work const& w, Matrix a, int part, std::int64_t n) const {
+  /// With kl g Q_R D_R^(-1/2), or D_L^(-1/2) Q_L' g for side 0, where D is the diagonal matrix of the other side.
+  template <class Work, class Matrix> Matrix weighed(Work const& w, Matrix g, int other) const {
+    using real = typename Work::real;
+    std::int64_t const n = other == 0 ? w.rows : w.columns;
+    if (!kl || !side(n)) return g;
+    Matrix const Q{w.memory(2 + other), n, n}, y{w.scratch(0), w.rows, w.columns};
+    if (other == 0) w.product(Q, g, y.data);
+    else w.product(g, Q.t(), y.data);
+    w.each_element(detail::weigh<real>{y.data, w.memory(6 + other), other == 1});
+    return y;
+  }
+  /// Updates the statistics of one side with a a'.
+  template <class Work, class Matrix> void statistics(Work const& w, Matrix a, int part, std::int64_t n) const {
+    using real = typename Work::real;
+    w.square(a, w.scratch(2));
+    w.each(n * n, detail::soap_statistics<real, typename Work::terms>{w.memory(part), w.scratch(2), w.k, part == 0});
+  }
+  /// The inverse roots of the eigenvalues for kl.
+  template <class Work, class Real = typename Work::real>
+  void find_roots(Work const& w, int part, std::int64_t n, Real const* solved) const {
+    Real *q = w.memory(2 + part), *x = w.scratch(2), *eigenvalues = w.scratch(7);
+    w.product({q, n, n}, {w.memory(part), n, n}, x);
+    w.teams(n, detail::row_products<Real>{q, x, eigenvalues, n});
+    w.each(n,
+           detail::inverse_roots<Real, typename Work::terms>{w.memory(6 + part), eigenvalues, solved, w.sums(), w.k});
+  }
+
+  /// Updates the basis of one side if it is due.
+  template <class Work> void follow(Work const& w, int part, std::int64_t n) const {
     using real = typename Work::real;
     real *s = w.memory(part), *q = w.memory(2 + part), *v = w.memory(4), *solved = w.memory(5) + part;
     real *x = w.scratch(2), *sorted = w.scratch(3), *old = w.scratch(4), *c = w.scratch(5), *y = w.scratch(6),
          *values = w.scratch(7), *rank = w.scratch(8), *v_sorted = w.scratch(0);
-    w.square(a, x);
-    w.each(n * n, detail::soap_statistics<real, typename Work::terms>{s, x, w.k});
     auto const sort = [&](real const* one, real const* other) {
       w.teams(n, detail::row_products<real>{one, other, values, n});
       w.each(n, detail::rank_of<real>{rank, values, n});
@@ -193,6 +259,7 @@ struct soap {
         w.each(n * n, detail::ranked_rows<real>{sorted, old, rank, n});
         detail::orthonormal_rows(w, sorted, static_cast<real*>(nullptr), nullptr, n, c, y);
         w.each(n * n, detail::copy_unsolved<real>{q, sorted, solved});
+        if (kl) find_roots(w, part, n, solved);
         w.each(1, detail::set_solved<real>{solved, w.sums()});
       }
     }
@@ -204,6 +271,7 @@ struct soap {
     w.total(n * n, detail::square_of<real>{s}, w.sums());
     detail::orthonormal_rows(w, sorted, old, w.sums(), n, c, y);
     w.each(n * n, detail::copy_of<real>{q, sorted});
+    if (kl) find_roots(w, part, n, static_cast<real const*>(nullptr));
     if (part == 0) w.each(w.size(), detail::ranked_rows<real>{v_sorted, v, rank, w.columns});
     else w.each(w.size(), detail::ranked_columns<real>{v_sorted, v, rank, w.columns});
     w.each(w.size(), detail::copy_of<real>{v, v_sorted});
