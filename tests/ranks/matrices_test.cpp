@@ -206,6 +206,10 @@ TEST_CASE("ranks that differ in a rule of matrices are told, before anything cha
       ds::optimizer{m.list(), ds::adamw{}, ds::matrices{ds::muon{.lr = odd ? 0.5 : 0.02}}, ds::replicated{comm}};
     });
     CHECK(message.starts_with("ranks disagree about the training setup: terms of matrix 'w1', update 1: "));
+    ds::matrices other{ds::muon{}};
+    other.at_once = odd ? 4 : 8;
+    auto const number = ranks::thrown([&] { ds::optimizer{m.list(), ds::adamw{}, other, ds::replicated{comm}}; });
+    CHECK(ranks::has(number, "matrices: at_once 8 (rank 0, 2); matrices: at_once 4 (rank 1)"));
 
     ds::optimizer opt{m.list(), ds::adamw{}, ds::matrices{ds::muon{.lr = 0.02}}, ds::replicated{comm}};
     m.set(0, comm.rank(), comm.rank() + 1);

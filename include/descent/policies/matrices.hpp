@@ -99,10 +99,11 @@ enum class operands {
 /// vary<&muon::lr>(schedule) works; learning_rate(schedule) applies to the optimizer's rule only.
 ///
 /// Matrices are processed one after the other, in scratch memory of the size that the largest needs. A device processes
-/// up to `at_once` matrices of one group and one shape together, as long as they have at most 2^24 elements: each of
-/// the rule's launches is then for all of them, and each has scratch memory. Products of operands that are not exact
-/// are one call, too. step() enqueues all of it, even if the device then finds that the step is skipped: the products
-/// are then wasted.
+/// up to `at_once` matrices of one group and one shape together, in scratch memory of up to 2^26 elements: each of the
+/// rule's launches is then for all of them. Products of operands that are not exact are one call, too, for as many
+/// matrices on each rank of `sharded` as on a single one, because cuBLAS adds in an order that depends on the number;
+/// with model_parallel the number is that of the rank's own. step() enqueues all of it, even if the device then finds
+/// that the step is skipped: the products are then wasted.
 ///
 /// With replicated, every rank has all matrices' states and computes all products. With sharded, each matrix belongs to
 /// one rank, which has its state and computes its products; vectors are divided as usual. The most expensive matrices

@@ -22,9 +22,9 @@ namespace descent::detail {
 /// Columns are summed over segments of this many rows, then over the segments.
 inline constexpr std::int64_t segment_rows = 64;
 inline constexpr int matrix_sums = 8;
-/// Several matrices that a device processes at once: the largest number, and that of their elements.
+/// Several matrices that a device processes at once: the largest number, and the elements of their scratch memory.
 inline constexpr int most_at_once = 16;
-inline constexpr std::int64_t most_elements_at_once = std::int64_t{1} << 24;
+inline constexpr std::int64_t most_scratch_at_once = std::int64_t{1} << 26;
 
 template <class Plan>
 inline constexpr bool is_on_device = requires { typename Plan::template policy<kind::backend>::stream_type; };
@@ -134,7 +134,7 @@ template <class Plan> struct matrix_layout {
         done[u] = true, ++all;
         if (x.owned) own.push_back(u);
       }
-      std::int64_t const fit = most_elements_at_once / (one.shape.rows * one.shape.columns);
+      std::int64_t const fit = most_scratch_at_once / std::max<std::int64_t>(one.scratch, 1);
       int const most = int(std::clamp<std::int64_t>(fit, 1, at_once));
       int const rounds = (all + most - 1) / most, size = (all + rounds - 1) / rounds;
       for (std::size_t i = 0; i < own.size(); ++i) {
