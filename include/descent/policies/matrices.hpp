@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/core/error.hpp>
 #include <descent/core/policy.hpp>
 #include <descent/core/rule.hpp>
 #include <descent/parameters.hpp>

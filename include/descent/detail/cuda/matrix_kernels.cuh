@@ -154,7 +154,9 @@ template <class F>
 __global__ __launch_bounds__(chunk_threads) void matrix_teams(matrix_gate gate,
                                                               __grid_constant__ functors<F> const all) {
   __shared__ double sum[thread_team::capacity];
-  if (gate.open()) all()(thread_team{sum}, std::int64_t(blockIdx.x));
+  if (!gate.open()) return;
+  F const f = all();
+  f(thread_team{sum}, std::int64_t(blockIdx.x));
 }
 
 /// Each block processes a part of one row.
