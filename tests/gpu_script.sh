@@ -67,6 +67,7 @@ expect "$((all - 3)) passed, 1 failed" 1 MISSING=overlap_test
 expect "$((all - 3)) passed, 3 failed" 1 LEARNED=95.9
 expect "2 passed, 0 failed" 0 TESTS=step
 expect "7 passed, 0 failed" 0 TESTS='families overlap'
+expect "2 passed, 0 failed" 0 TESTS=overlap RANKS='1 3'
 expect "6 passed, 0 failed" 0 TESTS=step SANITIZER="$scratch/sanitizer"
 expect "3 passed, 1 failed" 1 TESTS=step SANITIZER="$scratch/sanitizer" TOOLS='memcheck racecheck' HARMED=racecheck
 # Kept programs are not built again: the compiler here always fails.

@@ -7,7 +7,7 @@
 # By default, runs the default set; no case begins after --limit SECONDS (360). --quick: a few small cases, to check
 # that it runs. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and
 # policies. --rules: each element-wise rule. --huge: Llama-2 7B and 10^9 parameters. --whole: the default set, then the
-# launches of tests/benchmarks/experiments, Muon, growth, huge and rules. --compiled: also PyTorch's compiled step, which
+# launches and products of tests/benchmarks/experiments, Muon, growth, huge and rules. --compiled: also PyTorch's compiled step, which
 # takes several minutes more. A run that is interrupted keeps the results so far.
 #
 #   NVCC, FLAGS, RUN, JOBS   as in tests/gpu.sh: the compiler, its flags for the device (-arch=native), a command that
@@ -46,6 +46,11 @@ if [ $set = whole ]; then
   made() { [ "$RUNS" = only ] || "$NVCC" -std=c++20 -O3 $flags -Iinclude "tests/benchmarks/$1" -o "$build/$2" $3; }
   if made experiments/experiments.cu experiments; then
     [ "$RUNS" = no ] || $RUN "$build/experiments" ${RUN:+--quick} "$out/experiments_$(date +%F).jsonl" || status=1
+  else
+    status=1
+  fi
+  if made experiments/products.cu products -lcublas; then
+    [ "$RUNS" = no ] || [ "$RUN" ] || "$build/products" > "$out/products_$(date +%F).txt" || status=1
   else
     status=1
   fi

@@ -5,12 +5,14 @@
 #include <descent/parameters.hpp>
 #include <descent/rules/muon.hpp>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bench {
@@ -46,9 +48,10 @@ struct transformer {
 };
 
 inline descent::muon muon_of(std::string const& precision) {
-  for (auto const of : {descent::operands::exact, descent::operands::tf32, descent::operands::bf16})
-    if (precision == (of == descent::operands::exact ? "exact" : of == descent::operands::tf32 ? "tf32" : "bf16"))
-      return {.lr = 0.02, .precision = of};
+  using descent::operands;
+  for (auto const& [name, of] :
+       {std::pair{"exact", operands::exact}, {"tf32", operands::tf32}, {"bf16", operands::bf16}})
+    if (precision == name) return {.lr = 0.02, .precision = of};
   throw std::invalid_argument("precision: exact, tf32 or bf16, got " + precision);
 }
 

@@ -4,7 +4,9 @@
 // up to rounding; without products they agree to the bit.
 #define DESCENT_SEPARATE_ARRAYS  // a memory checker sees accesses beyond each array
 #include "support.cuh"
+#include "support/message.hpp"
 
+#include <descent/cost.hpp>
 #include <descent/cuda.cuh>
 #include <descent/matrices/cuda.cuh>
 #include <descent/matrices/host.hpp>
@@ -138,8 +140,8 @@ TEST_CASE("soap on the device is soap on the host") {
 }
 
 TEST_CASE("soap whose first updates are skipped, frozen, and captured") {
-  auto both = test::twins_of<double>({shaped(3, 4), shaped(4, 4, 1)}, ds::sgd{}, ds::matrices{ds::soap{.every = 1}},
-                                     ds::skip_nonfinite{});
+  auto both = test::twins_of<double>({shaped(3, 4), shaped(4, 4, 1)}, ds::sgd{},
+                                     ds::matrices{ds::soap{.eps = 0.01, .kl = true, .every = 1}}, ds::skip_nonfinite{});
   auto& x = both.x;
   auto const step = [&](int t, auto const& device_step) {
     x.new_gradients(std::uint64_t(t));
@@ -251,6 +253,41 @@ TEST_CASE("matrices of one shape together, in rounds or one after the other: the
   CHECK(launches(operands::bf16, 1, 8) == 27);
   CHECK(launches(operands::bf16, 8, 8) == 27 + 7 * 2);
   CHECK(launches(operands::exact, 8, 4) == 25 + 7 * (2 + 15));  // products one by one
+}
+
+TEST_CASE("matrices that are together have scratch memory of 2^26 elements, if one does not need more") {
+  auto const scratch = [](std::int64_t n, int at_once) {
+    ds::parameters<float> list;  // fake memory
+    for (std::uintptr_t i = 1; i <= 8; ++i) {
+      auto* const p = reinterpret_cast<float*>(i << 40);
+      list.add("w" + std::to_string(i), p, p + (std::int64_t{1} << 32), ds::shape{n, n});
+    }
+    ds::matrices policy{ds::muon{}};
+    policy.at_once = at_once;
+    for (auto const& b : ds::memory(list, ds::adamw{}, policy, ds::cuda{nullptr}).buffers)
+      if (b.name == "matrices: scratch (float)") return b.bytes / (4 * 4 * n * n);  // X, the next one, A and B
+    return std::int64_t{0};
+  };
+  CHECK(scratch(256, 1) == 1);
+  CHECK(scratch(256, 3) == 3);
+  CHECK(scratch(256, 16) == 8);
+  CHECK(scratch(2048, 8) == 4);
+  CHECK(scratch(2240, 8) == 3);
+  CHECK(scratch(8192, 8) == 1);
+}
+
+TEST_CASE("a rule that does other operations for a matrix of the same shape is told") {
+  auto const nothing = [](ds::detail::matrix_batch const&, ds::detail::matrix_extent, auto const&) {};
+  auto const message = [&](auto const& second) {
+    ds::detail::matrix_batch batch;
+    batch.next_matrix(), batch.add({4}, nothing, 1.0), batch.add({4}, nothing, 1.0);
+    return test::message([&] { second(batch), batch.run(); });
+  };
+  std::string const told = "matrices: transform() must do the same operations for all matrices of one shape";
+  CHECK(message([&](auto& b) { b.next_matrix(), b.add({5}, nothing, 1.0); }) == told);
+  CHECK(message([&](auto& b) { b.next_matrix(), b.add({4}, nothing, 1.0f); }) == told);
+  CHECK(message([&](auto& b) { b.next_matrix(), b.add({4}, nothing, 1.0); }) == told);
+  CHECK(message([&](auto& b) { b.next_matrix(), b.add({4}, nothing, 2.0), b.add({4}, nothing, 3.0); }).empty());
 }
 
 TEST_CASE("frozen matrices stay") {

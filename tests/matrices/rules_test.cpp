@@ -128,5 +128,6 @@ TEST_CASE("matrices: finite gradients up to a hundredth of the largest float lea
     CHECK(stay_finite(ds::sm3{}, ds::sm3{}, size));
     CHECK(stay_finite(ds::shampoo{}, ds::sgd{}, size));
     CHECK(stay_finite(ds::soap{}, ds::sgd{}, size));
+    CHECK(stay_finite(ds::soap{.kl = true}, ds::sgd{}, size));
   }
 }

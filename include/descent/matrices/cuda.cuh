@@ -255,13 +255,22 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     batch_.size = size, batch_.stride = end * std::int64_t(sizeof(real));
     batch_.scratch = reinterpret_cast<std::byte const*>(scratch_);
     batch_.partials = {partials_, common.where->partials};
-    stride_ = end;
   }
   /// The work on matrix u, the i-th of the batch.
   cuda_work<Plan> work(std::size_t u, std::size_t i, bool capturing) {
     auto const& x = common.where->matrices[u];
-    return {x.shape.rows, x.shape.columns, common.updates, memory_, scratch_ + std::int64_t(i) * stride_, x.memory,
-            parts_, &(units_ + u)->terms, sums_ + i * std::size_t(matrix_sums), capturing, &batch_};
+    std::int64_t const begin = std::int64_t(i) * batch_.stride / std::int64_t(sizeof(real));
+    return {x.shape.rows,
+            x.shape.columns,
+            common.updates,
+            memory_,
+            scratch_ + begin,
+            x.memory,
+            parts_,
+            &(units_ + u)->terms,
+            sums_ + i * std::size_t(matrix_sums),
+            capturing,
+            &batch_};
   }
 
   typename Plan::policies const* policies_ = nullptr;
@@ -271,7 +280,6 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
   cublas blas_;
   std::vector<std::pair<std::int64_t, std::int64_t>> chunks_;  // first and count
   matrix_batch batch_;
-  std::int64_t stride_ = 0;  // elements from one matrix's scratch to that of the next
   std::vector<std::int64_t> parts_;
   std::vector<real*> directions_;
   plain_vector<mrule> rules_at_work_;

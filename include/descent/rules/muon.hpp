@@ -62,7 +62,7 @@ struct newton_schulz {
   /// The largest singular value after the iterations if each may be larger by `error` of itself before every one.
   double largest(int iterations, double error) const {
     double most = 1;
-    for (int i = 0; i < iterations && is_finite(most); ++i) {
+    for (int i = 0; i < iterations && most < 1e30; ++i) {
       auto const [a, b, c] = at(i);
       double const end = (1 + error) * most;
       most = 0;
