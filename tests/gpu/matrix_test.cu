@@ -56,9 +56,7 @@ void follows(double tolerance, Rule rule, Matrix matrix, Ps... policies) {
 }
 
 /// Of its products, those with bases are not of scratch memory alone.
-struct rounded_soap : ds::soap {
-  ds::operands precision = ds::operands::tf32;
-};
+struct rounded_soap : ds::soap { ds::operands precision = ds::operands::tf32; };
 
 }  // namespace
 
