@@ -34,8 +34,8 @@ struct shape {
 };
 
 /// What a rank of a model_parallel{} has of a parameter (policies/model_parallel.hpp): all of it, one of several equal
-/// copies, or a part.
-enum class held : std::uint8_t { whole, copy, part };
+/// copies, a part, or some columns of all rows.
+enum class held : std::uint8_t { whole, copy, part, columns };
 
 /// Several types in one list of parameters. parameters<mixed<half, float>> has tensors of half and of float, each with
 /// gradients of its own type; in parameters<mixed<half, float>, mixed<half, half>> both have gradients of half.
@@ -206,11 +206,12 @@ template <class Value, class Gradient = Value> class parameters {
                   "add(name, values, gradients, group{i}): containers or views that are no temporary containers");
   }
 
-  /// Marks a parameter that other ranks of a model_parallel{} have under the same name: all of them an equal copy, or
-  /// each a part of one tensor, in the order of the ranks. Without that policy a mark changes nothing. Throws
-  /// std::invalid_argument if there is no such parameter.
+  /// Marks a parameter that other ranks of a model_parallel{} have under the same name: all of them an equal copy, each
+  /// a part of one tensor, such as some of its rows, or each some columns of all its rows. Parts are in the order of
+  /// the ranks. Without that policy a mark changes nothing. Throws std::invalid_argument if there is no such parameter.
   void mark_copied(std::string const& name) { mark(name, held::copy); }
   void mark_part(std::string const& name) { mark(name, held::part); }
+  void mark_columns(std::string const& name) { mark(name, held::columns); }
 
   /// The parameters, in the order in which they were added.
   std::vector<view> const& views() const { return views_; }

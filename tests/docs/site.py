@@ -6,15 +6,13 @@
 usage: site.py project-root folder     writes folder/index.html; folder.venv gets MkDocs from PyPI at the first run
 
 The pages are README.md and all Markdown of docs/ and examples/, where they are in the project. A source file that a
-page links to becomes a page with its code. The API reference is that of reference.py, the lab that of
-examples/lab/build.py if there is a compiler for it; then links to the section on the lab lead to it. The menus follow
+page links to becomes a page with its code. The API reference is that of reference.py. The menus follow
 docs/index.md and docs/learn/README.md. Nothing is loaded from the network, and a browser needs no server:
 folder/index.html can be opened as a file. A link or an anchor that does not exist in the result is an error, and so is a
 search that does not find what it must find. Without PyPI the exit status is 77.
 
 MkDocs' own theme needs 15 packages (8 seconds to install), Material for MkDocs 28. Python-Markdown differs from what
 GitHub renders; `adapted` has the differences that occur here."""
-import concurrent.futures
 import fcntl
 import html.parser
 import json
@@ -34,7 +32,7 @@ must_find = {"adamw": "docs/optimizers.html#adamw", "loss scale": "docs/mixed_pr
              "YellowFin": "docs/optimizers.html#yellowfin", "clip_norm": "reference/policies.html#clip_norm"}
 languages = {".cu": "cuda", ".cuh": "cuda", ".hpp": "c++", ".cpp": "c++", ".h": "c", ".py": "python", ".sh": "sh",
              ".build": "meson", ".js": "js", ".css": "css", ".html": "html"}
-as_they_are = {".svg", ".png", ".csv", ".json", ".jsonl"}
+as_they_are = {".html", ".svg", ".png", ".csv", ".json", ".jsonl"}
 
 
 def skip(why):
@@ -66,8 +64,8 @@ def python_with_mkdocs(home):
 class Pages:
     """The Markdown that MkDocs gets, in the folder `to`."""
 
-    def __init__(self, root, to, lab):
-        self.root, self.to, self.sources, self.lab = root, to, set(), lab
+    def __init__(self, root, to):
+        self.root, self.to, self.sources = root, to, set()
         pages = [root / "README.md", *root.glob("docs/**/*.md"), *root.glob("examples/**/*.md")]
         self.documents = sorted(page.relative_to(root) for page in pages)
         for page in self.documents:
@@ -89,8 +87,6 @@ class Pages:
             return link
         path, mark, anchor = link.partition("#")
         target = pathlib.Path(os.path.relpath((self.root / page).parent / urllib.parse.unquote(path), self.root))
-        if self.lab and str(target) == "examples/README.md" and anchor == "lab":  # how to build it: here it is
-            return os.path.relpath("lab.html", page.parent)
         if target.suffix == ".md":
             return link
         if (self.root / target).is_dir():
@@ -101,7 +97,7 @@ class Pages:
         if target.suffix in as_they_are:
             (self.to / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self.root / target, self.to / target)
-            return path
+            return path + mark + anchor
         self.sources.add(target)
         return path + ".md"
 
@@ -369,18 +365,9 @@ def build(root, site):
     from mkdocs.config import load_config
     from pygments.formatters import HtmlFormatter
 
-    sys.path.insert(0, str(root / "examples/lab"))
-    import build as lab
-
-    clang = lab.compiler()
-    if not clang:
-        print("without the lab: there is no clang++-14 for wasm32-wasi")
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as threads:
-        lab_page = threads.submit(lab.page, root, clang) if clang else None  # waits for the compiler
+    with tempfile.TemporaryDirectory() as folder:
         staged = pathlib.Path(folder) / "pages"
-        pages = Pages(root, staged, bool(clang))
-        if clang:
-            pages.write("lab.html", "")  # a file to link to, until the compiler has made the page
+        pages = Pages(root, staged)
         subprocess.run([sys.executable, root / "tests/docs/reference.py", root, staged / "reference"], check=True)
         for path in (staged / "reference").glob("*.html"):
             text = path.read_text(encoding="utf-8")
@@ -396,7 +383,7 @@ def build(root, site):
             site_name="descent", use_directory_urls=False, strict=True, extra_css=["site.css"],
             theme={"name": "mkdocs", "highlightjs": False, "color_mode": "auto", "user_color_mode_toggle": True,
                    "navigation_depth": 3},
-            nav=pages.menus("reference/index.html", "lab.html" if clang else "examples/README.md"),
+            nav=pages.menus("reference/index.html", "docs/learn/lab.html"),
             not_in_nav="*", plugins=["search"],
             validation={"nav": {"not_found": "ignore"}, "links": {"anchors": "warn", "unrecognized_links": "warn"}},
             markdown_extensions=["tables", "fenced_code", "md_in_html", "sane_lists",
@@ -404,8 +391,6 @@ def build(root, site):
                                  {"toc": {"slugify": github_name, "toc_depth": "2-3"}}])
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
         build_pages(config)
-        if lab_page:
-            (site / "lab.html").write_text(lab_page.result(), encoding="utf-8")
     give_sizes(site)
     found = write_search(site)
     colours = site / "js/darkmode.js"  # expects the style sheets of highlight.js

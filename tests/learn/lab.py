@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """usage: lab.py project-root compiler arguments...
 
-Builds the page of examples/lab and tests it in Debian's chromium, without a window and without a network:
+Builds the page of examples/lab, compares it with docs/learn/lab.html and tests it in Debian's chromium, without a window and without a network:
 1000 steps of every rule have the bits of lab_native.cpp, which the given compiler compiles; each control does what it
 says; each lesson's answer is true; the panel of number formats stores 200 numbers as tables do. Runs also equal those
 of ds::optimizer. Without clang for wasm32 everything is skipped. Without chromium, node runs the rules, and the exit
@@ -585,6 +585,9 @@ def main():
         print("skipped: there is no clang++-14 for wasm32-wasi")
         sys.exit(77)
     text = build.page(root, clang)
+    stored = root / "docs/learn/lab.html"
+    same = stored.exists() and stored.read_text(encoding="utf-8") == text
+    check(same, "docs/learn/lab.html is the page that this tree gives; `ninja -C build lab` writes it")
     check(len(text) < 700_000, f"the page has {len(text) / 1000:.0f} kB, less than 700")
     check(not re.search(r"(src|href)=[\"']?(https?:)?//|@import|fetch\(|XMLHttpRequest", text), "it loads nothing")
 

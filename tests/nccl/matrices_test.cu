@@ -19,6 +19,8 @@
 
 #include "nccl/side.cuh"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -38,6 +40,12 @@ test::tensor shaped(std::int64_t rows, std::int64_t columns, int group = 0) {
 }
 tensors const mixed{shaped(4099, 1), shaped(11, 7, 1), shaped(0, 1), shaped(2050, 3), shaped(5, 1), shaped(16, 9, 1),
                     shaped(40, 40)};
+/// Each of two to four ranks owns as many matrices, so that values are sent in several parts.
+tensors const alike = [] {
+  tensors all{shaped(5000, 1)};
+  for (int k = 0; k < 24; ++k) all.push_back(shaped(16, 9, k % 2));
+  return all;
+}();
 
 /// Micro-batches in pairs, a changed rule, and with overlap a mark for each gradient.
 template <class Opt, class Side> void train(Opt& opt, Side& at, bool alone) {
@@ -46,7 +54,7 @@ template <class Opt, class Side> void train(Opt& opt, Side& at, bool alone) {
     if (alone) at.sum(t, 0, at.comm.size()), at.x.send_gradients();
     else at.set(t);
     if constexpr (requires { opt.ready(0); })
-      for (std::size_t k = mixed.size(); k-- > 0;) opt.ready((k + std::size_t(at.comm.rank())) % mixed.size());
+      for (std::size_t n = at.list().views().size(), k = n; k-- > 0;) opt.ready((k + std::size_t(at.comm.rank())) % n);
     at.enqueue([&] { opt.step(alone ? at.comm.size() : 1); });
     at.look();
   }
@@ -60,8 +68,8 @@ template <class Side, class... Parallel> auto half_optimizer(Side& at, Parallel.
 }
 using half_side = side<ds::half, float, true>;
 
-/// Whether rank `rank` has tensor k of a model that is split.
-bool has_tensor(std::size_t k, int rank, int ranks) { return int(k) * ranks / int(mixed.size()) == rank; }
+/// Whether rank `rank` has tensor k of a model that is split. All have a copy of the first.
+bool has_tensor(std::size_t k, int rank, int ranks) { return k == 0 || int(k) * ranks / int(mixed.size()) == rank; }
 /// The rank's tensors. An empty copy gives each rank both groups.
 template <class List> List share(List const& all, int rank, int ranks) {
   List some;
@@ -71,6 +79,7 @@ template <class List> List share(List const& all, int rank, int ranks) {
   for (std::size_t k = 0; k < all.views().size(); ++k)
     if (auto const& v = all.views()[k]; has_tensor(k, rank, ranks))
       some.add(v.name, v.value, v.gradient, ds::shape{v.count / v.columns, v.columns}, ds::group{v.group});
+  some.mark_copied(all.views()[0].name);
   return some;
 }
 
@@ -130,31 +139,36 @@ TEST_CASE("a matrix rule without products: devices of several ranks have the bit
 TEST_CASE("muon on devices of several ranks has the bits of one device, in buckets and in a graph, too") {
   joined comm;
   test::stream s;
-  half_side want{mixed, s, comm};
-  auto one = half_optimizer(want);
-  train(one, want, true);
-  auto const holds = [&](char const* how, auto policy) {
-    INFO(how, ", rank ", comm.rank(), " of ", comm.size());
-    half_side d{mixed, s, comm};
-    d.differ();
-    auto opt = half_optimizer(d, policy);
-    train(opt, d, false);
-    for (std::size_t i = 0; i < want.seen.size(); ++i) CHECK(test::same_bits(want.seen[i], d.seen[i]));
-    opt.agree();
-  };
-  holds("replicated, in buckets", ds::replicated{comm, ds::overlap{.bucket_bytes = 4000}});
-  holds("sharded, in buckets", ds::sharded{comm, ds::overlap{.bucket_bytes = 4000}});
-  holds("sharded", ds::sharded{comm, ds::ordered_sum{}});
+  for (tensors const& of : {mixed, alike}) {
+    half_side want{of, s, comm};
+    auto one = half_optimizer(want);
+    train(one, want, true);
+    auto const holds = [&](char const* how, auto policy) {
+      INFO(how, ", rank ", comm.rank(), " of ", comm.size());
+      half_side d{of, s, comm};
+      d.differ();
+      auto opt = half_optimizer(d, policy);
+      train(opt, d, false);
+      for (std::size_t i = 0; i < want.seen.size(); ++i) CHECK(test::same_bits(want.seen[i], d.seen[i]));
+      opt.agree();
+      return opt.explain();
+    };
+    holds("replicated, in buckets", ds::replicated{comm, ds::overlap{.bucket_bytes = 4000}});
+    holds("sharded, in buckets", ds::sharded{comm, ds::overlap{.bucket_bytes = 4000}});
+    std::string const said = holds("sharded", ds::sharded{comm, ds::ordered_sum{}});
+    if (of.size() == alike.size())
+      CHECK(has(said, "; values are sent in 5 parts, all but the last while matrices are computed"));
 
-  half_side plain{mixed, s, comm}, replayed{mixed, s, comm};
-  auto a = half_optimizer(plain, ds::sharded{comm, ds::ordered_sum{}});
-  auto b = half_optimizer(replayed, ds::sharded{comm, ds::ordered_sum{}});
-  auto const update = [&](auto& opt) { opt.step(), opt.step(); };  // two micro-batches
-  plain.set(0), update(a), replayed.set(0), update(b);
-  test::graph const graph(s, [&] { update(b); });
-  for (int t = 1; t < 3; ++t) {
-    plain.set(t), update(a), replayed.set(t), graph.launch(s);
-    CHECK(test::same_bits(plain.values(), replayed.values()));
+    half_side plain{of, s, comm}, replayed{of, s, comm};
+    auto a = half_optimizer(plain, ds::sharded{comm, ds::ordered_sum{}});
+    auto b = half_optimizer(replayed, ds::sharded{comm, ds::ordered_sum{}});
+    auto const update = [&](auto& opt) { opt.step(), opt.step(); };  // two micro-batches
+    plain.set(0), update(a), replayed.set(0), update(b);
+    test::graph const graph(s, [&] { update(b); });
+    for (int t = 1; t < 3; ++t) {
+      plain.set(t), update(a), replayed.set(t), graph.launch(s);
+      CHECK(test::same_bits(plain.values(), replayed.values()));
+    }
   }
 }
 
@@ -176,9 +190,47 @@ TEST_CASE("devices whose matrix rules or states differ are told, and broadcast()
 
 TEST_CASE("model_parallel: a model on several devices has the bits of one process on the host, in a graph, too") {
   joined comm;
-  split_as_whole<float>(comm, ds::lamb{.lr = 0.01}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.5});
+  split_as_whole<float>(comm, ds::lamb{.lr = 0.01}, ds::clip_adaptive{.c = 0.1});
   split_as_whole<ds::half>(comm, ds::adamw{.lr = 0.01}, ds::matrices{ds::sm3{.lr = 0.01}}, ds::clip_norm{0.5},
                            ds::master<float>{}, ds::dynamic_loss_scale{.init = 1});
+}
+
+TEST_CASE("model_parallel: a row whose columns are on several devices is one row for clip_adaptive") {
+  joined comm;
+  constexpr std::int64_t rows = 130;
+  std::vector<std::int64_t> first{0};  // rank k has columns [first[k], first[k + 1])
+  for (int k = 0; k < comm.size(); ++k) first.push_back(first.back() + 1 + 20 * k);
+  std::int64_t const columns = first.back(), begin = first[std::size_t(comm.rank())];
+  std::int64_t const own = first[std::size_t(comm.rank()) + 1] - begin;
+  auto const value = [&](std::int64_t i, std::int64_t j) { return float(i % 7 - 3) * float(1 + j); };
+  auto const gradient = [&](std::int64_t i, std::int64_t j, int t) { return float((i * 31 + j * 17 + t) % 23 - 11); };
+  auto const block = [&](std::int64_t from, std::int64_t size, auto const& at) {
+    std::vector<float> x;
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = from; j < from + size; ++j) x.push_back(at(i, j));
+    return x;
+  };
+  test::stream s;
+  std::vector<float> w = block(0, columns, value), g(w.size());
+  test::device_vector<float> v(block(begin, own, value), s), dv(std::vector<float>(std::size_t(rows * own)), s);
+  ds::parameters<float> all, some;
+  all.add("layer", w.data(), g.data(), ds::shape{rows, columns});
+  some.add("layer", v.data(), dv.data(), ds::shape{rows, own});
+  some.mark_columns("layer");
+  ds::optimizer whole{all, ds::lamb{.lr = 0.01}, ds::clip_adaptive{.c = 0.1}};
+  ds::optimizer part{some, ds::lamb{.lr = 0.01}, ds::clip_adaptive{.c = 0.1}, ds::model_parallel{comm}, ds::cuda{s}};
+  for (int t = 0; t < 3; ++t) {
+    auto const now = [&](auto i, auto j) { return gradient(i, j, t); };
+    std::ranges::copy(block(0, columns, now), g.begin());
+    dv.put(block(begin, own, now), s);
+    whole.step(), part.step();
+  }
+  auto const is = v.get(s);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < own; ++j) {
+      float const want = w[std::size_t(i * columns + begin + j)];
+      CHECK(std::abs(is[std::size_t(i * own + j)] - want) <= 1e-5f * (1 + std::abs(want)));
+    }
 }
 
 TEST_CASE("model_parallel beside replicated: micro-batches, and a norm that no step measures") {
@@ -211,6 +263,8 @@ TEST_CASE("model_parallel beside replicated: micro-batches, and a norm that no s
   ds::model_parallel model{all}, no_model{alone};
   same(comm.size(), 0, 1, data, no_model);
   same(1, comm.rank(), comm.size(), no_data, model);
+  ds::sharded no_shards{alone, ds::ordered_sum{}};  // each step adds the gradients when it first reads them
+  same(1, comm.rank(), comm.size(), no_shards, model);
 
   side<float, float, false> h{mixed, s, comm};
   side<float, float, true> d{mixed, s, comm};

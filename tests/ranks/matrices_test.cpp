@@ -26,6 +26,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string>
 #include <utility>
@@ -231,7 +232,8 @@ TEST_CASE("ranks that differ in a rule of matrices are told, before anything cha
 
 TEST_CASE("the matrices of three transformers: shares and padding are those of docs/data_parallel.md") {
   struct model_size { std::int64_t layers, width, inner, inner_matrices, vocabulary; };
-  auto const check = [](model_size const& of, int team, double share, double wire, double in_buckets) {
+  auto const check = [](model_size const& of, int team, double share, double wire, double in_buckets,
+                        std::size_t parts_of_values) {
     ds::parameters<float> list;  // fake memory
     std::uintptr_t at = 1 << 20;
     auto const add = [&](std::int64_t rows, std::int64_t columns, int group = 0) {
@@ -251,13 +253,33 @@ TEST_CASE("the matrices of three transformers: shares and padding are those of d
     auto const whole = parted(list, team, std::int64_t{1} << 40, ds::group{0});
     CHECK(std::abs(whole.largest_share() * team - share) < 0.006);
     CHECK(std::abs(bytes(whole) - wire) < 0.006);
-    CHECK(std::abs(bytes(parted(list, team, 25 << 20, ds::group{0})) - in_buckets) < 0.006);
+    auto const cut = parted(list, team, 25 << 20, ds::group{0});
+    CHECK(std::abs(bytes(cut) - in_buckets) < 0.006);
+
+    // A device sends values in several parts. Every element has a place of its own in them.
+    for (parts const* one : {&whole, &cut}) {
+      auto const& [where, all] = *one;
+      ds::detail::value_layout const values(where, all, std::size_t(team), true);
+      if (one == &whole) CHECK(values.segments().size() == parts_of_values);
+      CHECK(8 * values.size() <= 9 * all.part);
+      std::map<std::int64_t, std::int64_t> taken;  // begins and ends
+      for (std::size_t t = 0; t < where.tensors.size(); ++t)
+        for (std::size_t r = 0; r < std::size_t(team); ++r)
+          if (auto const [begin, size] = all.part_of(where, t, r); size > 0) {
+            std::int64_t const at = values.place(where, all, t, r)(where.tensors[t].arena + begin);
+            CHECK(taken.try_emplace(at, at + size).second);
+          }
+      std::int64_t end = 0;
+      for (auto const& [first, last] : taken) CHECK(first >= std::exchange(end, last));
+      CHECK(end <= team * values.size());
+    }
   };
   model_size const small_one{12, 768, 3072, 2, 50257}, medium{48, 1600, 6400, 2, 50257},
       large_one{32, 4096, 11008, 3, 32000};
-  check(small_one, 8, 1, 1, 1.10), check(small_one, 16, 1.11, 1, 1.12), check(small_one, 64, 1.78, 1.22, 1.22);
-  check(medium, 8, 1, 1, 1.13), check(medium, 64, 1.11, 1.05, 1.26);
-  check(large_one, 8, 1, 1, 1.16), check(large_one, 64, 1.06, 1.04, 1.46), check(large_one, 128, 1.22, 1.20, 1.95);
+  check(small_one, 8, 1, 1, 1.10, 5), check(small_one, 16, 1.11, 1, 1.12, 1), check(small_one, 64, 1.78, 1.22, 1.22, 1);
+  check(medium, 8, 1, 1, 1.13, 5), check(medium, 64, 1.11, 1.05, 1.26, 1);
+  check(large_one, 8, 1, 1, 1.16, 5), check(large_one, 64, 1.06, 1.04, 1.46, 5);
+  check(large_one, 128, 1.22, 1.20, 1.95, 5);
 }
 
 TEST_CASE("matrices belong to one rank each, by cost, and parts of a bucket do not overlap") {

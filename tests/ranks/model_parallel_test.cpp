@@ -28,6 +28,8 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -205,6 +207,59 @@ TEST_CASE("trap 52: parts of a tensor are one tensor, with its bits if they are 
   for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(uneven[i] - want[i]) < 1e-5f);
 }
 
+TEST_CASE("model_parallel: clip_adaptive clips the rows of the model, wherever their elements are") {
+  constexpr std::int64_t rows = 200, columns = 64;
+  struct block { std::int64_t row, column, rows, columns; };
+  // Each rank of the model has a block of the matrix, and a copy of a small one; two ranks of data share each.
+  auto const trained = [](std::vector<block> const& blocks, auto mark) {
+    int const parts = int(blocks.size());
+    std::vector<float> w(rows * columns), copies;
+    std::vector<ds::comm::threads> none;
+    ds::comm::threads models[] = {ds::comm::threads{parts}, ds::comm::threads{parts}};
+    std::vector<std::unique_ptr<ds::comm::threads>> datas;
+    for (int k = 0; k < parts; ++k) datas.push_back(std::make_unique<ds::comm::threads>(2));
+    std::mutex writing;
+    with_ranks(2 * parts, [&](auto& comm) {
+      int const part = comm.rank() % parts, replica = comm.rank() / parts;
+      auto in_model = models[replica].rank(part);
+      auto in_data = datas[std::size_t(part)]->rank(replica);
+      block const b = blocks[std::size_t(part)];
+      std::vector<float> v, g(std::size_t(b.rows * b.columns)), small(12, 0.5f), dsmall(12);
+      auto const each = [&](auto const& f) {
+        for (std::int64_t i = 0, k = 0; i < b.rows; ++i)
+          for (std::int64_t j = 0; j < b.columns; ++j, ++k) f(k, (b.row + i) * columns + b.column + j);
+      };
+      each([&](auto, auto at) { v.push_back(float(ranks::some(std::size_t(at))) * float(1 + at % columns)); });
+      ds::parameters<float> p;
+      p.add("small", small.data(), dsmall.data(), ds::shape{3, 4});
+      p.add("layer", v.data(), g.data(), ds::shape{b.rows, b.columns});
+      mark(p), p.mark_copied("small");
+      ds::optimizer opt{p, ds::sgd{.lr = 0.5}, ds::clip_adaptive{.c = 0.01}, ranks::sharded_ordered(in_data),
+                        ds::model_parallel{in_model}};
+      for (int t = 0; t < 3; ++t) {
+        each([&](auto k, auto at) { g[std::size_t(k)] = float(ranks::gradient_of(0, t, replica, std::size_t(at))); });
+        for (std::size_t i = 0; i < 12; ++i) dsmall[i] = float(i) - 3;
+        opt.step();
+      }
+      std::lock_guard const lock(writing);
+      each([&](auto k, auto at) { w[std::size_t(at)] = v[std::size_t(k)]; });
+      copies.insert(copies.end(), small.begin(), small.end());
+    });
+    for (std::size_t i = 12; i < copies.size(); ++i) CHECK(copies[i] == copies[i - 12]);
+    w.insert(w.end(), copies.begin(), copies.begin() + 12);
+    return w;
+  };
+  auto const by_rows = [](auto& p) { p.mark_part("layer"); };
+  auto const by_columns = [](auto& p) { p.mark_columns("layer"); };
+  auto const want = trained({{0, 0, 200, 64}}, by_rows);
+  CHECK(trained({{0, 0, 64, 64}, {64, 0, 128, 64}, {192, 0, 8, 64}}, by_rows) == want);  // whole chunks
+  auto const near = [&](std::vector<float> const& x) {
+    for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(x[i] - want[i]) <= 2e-6f * (1 + std::abs(want[i])));
+  };
+  near(trained({{0, 0, 77, 64}, {77, 0, 0, 64}, {77, 0, 123, 64}}, by_rows));
+  near(trained({{0, 0, 200, 40}, {0, 40, 200, 1}, {0, 41, 200, 23}}, by_columns));
+}
+
 TEST_CASE("model_parallel on a grid: ranks of a data group have the same part and add their gradients") {
   auto const check = [](auto const& way) {
     auto const run = [&](int parts, auto const& then) {
@@ -300,14 +355,24 @@ TEST_CASE("model_parallel: what is no model is refused on all ranks, with names 
       mark(p, r);
     };
   };
-  CHECK(refused(named([](auto&, int) {}), one, same) ==
-        "model_parallel: parameter 'a' is on ranks 0 and 1: mark it by mark_copied() or mark_part(), or rename one");
+  CHECK(
+      refused(named([](auto&, int) {}), one, same) ==
+      "model_parallel: parameter 'a' is on ranks 0 and 1: mark it by mark_copied(), mark_part() or mark_columns(), or "
+      "rename one");
   CHECK(has(refused(named([](auto& p, int r) { r ? p.mark_part("a") : p.mark_copied("a"); }), one, same),
             "is marked as copied on the first and as a part on the second"));
   CHECK(has(refused(named([](auto& p, int) { p.mark_copied("a"); }), one, same),
             "as copies, but with 4 elements in rows of 1 and 5 in rows of 1"));
   CHECK(has(refused([&](auto& p, int) { p.add("m", w, g, ds::shape{4, 2}), p.mark_part("m"); }, one, same),
             "'m' is a part, but a matrix rule updates whole matrices"));
+  CHECK(has(refused([&](auto& p, int) { p.add("m", w, g, ds::shape{4, 2}), p.mark_columns("m"); }, one, same),
+            "'m' is a part, but a matrix rule updates whole matrices"));
+  auto const cut = [&](auto const& mark) {
+    return [&, mark](auto& p, int r) { p.add("row", w, g, ds::shape{1, 4 + r}), mark(p); };
+  };
+  CHECK(has(refused(cut([](auto& p) { p.mark_part("row"); }), one, same),
+            "'row' is on ranks 0 and 1 as parts with rows of 4 and of 5 elements: mark it by mark_columns()"));
+  CHECK(has(refused(named([](auto& p, int) { p.mark_columns("a"); }), one, same), "as columns of 4 and of 5 rows"));
   CHECK(has(refused([&](auto& p, int r) { p.add(r ? "b" : "a", w, g, 3, ds::group{r}); }, one, same),
             "1 groups (rank 0); 2 groups (rank 1)"));
   auto const distinct = [&](auto& p, int r) { p.add(r ? "b" : "a", w, g, 3); };

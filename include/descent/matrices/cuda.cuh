@@ -152,17 +152,21 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
     }
   }
 
-  template <class Groups>
+  /// Calls then(n) once it has enqueued the updates of the first n matrices of this rank.
+  template <class Groups, class Then>
   void step(device_view<Plan> const& v, control_view<Plan> const& w, Groups const& groups, step_call const& call,
-            bool capturing) {
+            bool capturing, Then const& then) {
     captured_ = captured_ || capturing;
     if constexpr (Plan::parallel || Plan::splits) ++common.updates;  // ranks come here in calls that update only
     else common.count(w.policies, call);
     // Replays of a captured step are not seen here, so micro-batches can no longer be counted.
     if (!common.completes && !captured_) return;
     launch(find_matrix_terms<Plan>, 1, total_threads, *stream_, v, w, matrices_);
+    std::size_t done = 0;
+    then(done);
     for (auto const& batch : common.where->batches) {
       auto const g = std::size_t(common.where->matrices[batch.matrices[0]].group);
+      done += batch.matrices.size();
       if (groups[g].frozen && !capturing) continue;
       begin(batch.matrices[0], batch.size);
       directions_.clear();
@@ -182,6 +186,7 @@ template <class Plan> requires(Plan::has_matrices) class cuda_matrices<Plan> {
         auto const [first, count] = chunks_[u];
         launch_packets(false, count, *stream_, back_packets<Plan>{v, states_of(u), units_ + u, directions_[i], first});
       }
+      then(done);
     }
   }
 

@@ -19,18 +19,20 @@ namespace descent {
 
 /// `model_parallel{comm}`. Ranks of the communicator, which must outlive the optimizer, have the same rule, policies
 /// and groups, and each its own parameters: an empty one (count 0) adds a group to a rank. A name that several ranks
-/// have must be marked on all of them, by parameters::mark_copied() or mark_part():
+/// have must be marked on all of them, by parameters::mark_copied(), mark_part() or mark_columns():
 ///
 /// - Copies are counted once. Their gradients must be equal on all ranks, and so are then their updates.
-/// - Parts are one tensor for the norm and sums of a tensor: lars, lamb, and clipping by tensor.
+/// - Parts and columns are one tensor for the norm and sums of a tensor: lars, lamb, and clipping by tensor.
+/// - A row whose columns are on several ranks is one row for clip_adaptive, which adds an all-reduce of 24 bytes for
+///   each row and rank. Rows of other tensors are clipped without communication.
 ///
 /// For a grid of ranks, give also replicated or sharded with a communicator of the ranks that have the same parameters.
 /// Every step(), and every call that is documented to measure gradients or to change a group, must be made on all
 /// ranks. A rule that uses the loss needs it on all ranks. The constructor waits for all ranks; it throws
 /// std::invalid_argument on all if they disagree, or if a name is on several ranks without a mark. If a rank fails,
 /// the others throw comm_error from the same step, and no rank updates. state(), save() and memory() are those of this
-/// rank's parameters. Cannot be combined with clip_adaptive, masked_rows or gathered(); a matrix that is cut cannot
-/// follow a matrix rule.
+/// rank's parameters, and so is report()'s clip factor with clip_adaptive. Cannot be combined with masked_rows or
+/// gathered(); a matrix that is cut cannot follow a matrix rule.
 template <class Comm> struct model_parallel {
   static_assert(communicator<Comm>,
                 "model_parallel{comm} takes a communicator: rank(), size(), abort(why), on_device and the collectives "

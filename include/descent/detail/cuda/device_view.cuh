@@ -103,6 +103,7 @@ template <class Plan> struct rank_view<Plan, true> {
   arena_offset const* arena_offsets;  // of each tensor's elements in the sum and in the owned buffers
   arena_offset const* rule_offsets;   // in the state of the rule, if it differs
   std::int64_t const* chunks;  // of this rank
+  arena_offset const* value_offsets;  // of each tensor's elements in `values`, with matrices
   sent_parts<Plan> sent = {};
 };
 
@@ -208,9 +209,11 @@ template <class Plan> struct device_view {
     else if constexpr (Plan::parallel) x.gradient = team.sum + at;
     if constexpr (Plan::adds_when_read) x.sent = {team.sent.first + at, team.sent.stride, team.sent.ranks};
     if constexpr (Plan::shards)
-      x.value = staged<typename Typed::value>(team.values, team.arena_offsets[tensor], t.arena, Plan::largest_value);
+      x.value = staged<typename Typed::value>(team.values,
+                                              (Plan::has_matrices ? team.value_offsets : team.arena_offsets)[tensor],
+                                              t.arena, Plan::largest_value);
     if constexpr (Plan::clips_rows)
-      if (row_pieces const& rows = clipped.of[tensor]; rows.several())
+      if (row_pieces const& rows = clipped.of[number_of(tensor)]; rows.units)
         x.rows = {clipped.factors + rows.first_row, rows.columns, rows.inverse, 0};
     if constexpr (Typed::has_master) x.master = master + at;
     else x.master = x.value;

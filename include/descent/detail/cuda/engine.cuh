@@ -106,7 +106,10 @@ template <class Plan> class cuda_engine {
     update_packets<Plan> const update{storage.view, w.reports ? nullptr : w.late, w.scale};
     share_values(true, [&] {
       enqueue(storage.rule_chunks, update);
-      if constexpr (Plan::has_matrices) matrices.step(storage.view, controls(), groups, call, storage.capturing());
+      if constexpr (Plan::has_matrices)
+        matrices.step(storage.view, controls(), groups, call, storage.capturing(), [&](std::size_t done) {
+          if constexpr (Plan::shards) ranks.send_final_values(done);
+        });
     });
   }
   void commit_matrices(plain_vector<entry> const& groups) {

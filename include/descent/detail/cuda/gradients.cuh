@@ -6,6 +6,8 @@
 #include <descent/detail/cuda/storage.cuh>
 
 #include <cstdint>
+#include <iterator>
+#include <span>
 
 namespace descent::detail {
 
@@ -22,15 +24,17 @@ template <class Plan> class cuda_gradients {
     device_view<Plan> const view = storage_.norm_view();
     if constexpr (Plan::splits) model_.enter(view, w, name, What == measure::sums);
     if constexpr (Plan::shards || Plan::splits)
-      storage_.template each_partial<What>([&](double* x, std::int64_t n) {
-        require_cuda(cudaMemsetAsync(x, 0, std::size_t(n) * sizeof(double), storage_.stream), "cudaMemsetAsync");
+      each_partial<What>([&](std::span<double> x) {
+        require_cuda(cudaMemsetAsync(x.data(), 0, x.size_bytes(), storage_.stream), "cudaMemsetAsync");
       });
     launch(measure_chunks<Plan, What>, storage_.own_chunks, chunk_threads, storage_.stream, view, w, call);
-    if constexpr (Plan::shards)
-      storage_.template each_partial<What>([&](double* x, std::int64_t n) { ranks_.add(x, n); });
-    if constexpr (Plan::splits)  // with who is in the call, before the sums of the norm or after those of the rule
-      storage_.template each_partial<What>(
-          [&](double* x, std::int64_t n) { model_.add(What == measure::sums ? x : x - model_met, n + model_met); });
+    if constexpr (Plan::shards) each_partial<What>([&](std::span<double> x) { ranks_.add(x.data(), std::ssize(x)); });
+    if constexpr (Plan::splits) {  // with who is in the call, before the sums of the norm or after those of the rule
+      std::span<double> const x = partials<What>();
+      model_.add(What == measure::sums ? x.data() : x.data() - model_met, std::ssize(x) + model_met);
+      if constexpr (Plan::clips_rows && What != measure::sums)
+        if (view.clipped.shared > 0) model_.add(view.clipped.partial, Plan::norm_sums * view.clipped.shared);
+    }
   }
 
   /// Whether ranks meet in this call of step(). True with one rank. `agree` is for agree_every.
@@ -53,6 +57,21 @@ template <class Plan> class cuda_gradients {
   bool batches_wait() const { return meetings_.batches_wait(); }
 
  private:
+  /// The partial sums that a read-only pass writes.
+  template <measure What> std::span<double> partials() const {
+    device_view<Plan> const view = storage_.norm_view();
+    std::int64_t const chunks = view.all_chunk_count();
+    constexpr int first = What == measure::sums ? Plan::norm_sums : 0;
+    return {view.partial + first * chunks, std::size_t(measured<Plan, What> * chunks)};
+  }
+  /// Calls f(array) for them and for those of rows.
+  template <measure What, class F> void each_partial(F const& f) const {
+    f(partials<What>());
+    if constexpr (Plan::clips_rows && What != measure::sums)
+      if (auto const& rows = storage_.view.clipped; rows.pieces > 0)
+        f(std::span(rows.partial, std::size_t(Plan::norm_sums * rows.pieces)));
+  }
+
   cuda_storage<Plan>& storage_;
   cuda_ranks<Plan>& ranks_;
   cuda_model<Plan>& model_;

@@ -214,8 +214,8 @@ template <class Plan> __global__ __launch_bounds__(packet_threads) void count_up
 /// The contribution of each piece of a chunk to the norm of its row: one warp per piece, element k by lane k mod warp.
 template <class Plan>
 __device__ void measure_pieces(device_view<Plan> const& v, std::int32_t tensor, chunk_span const& span) {
-  row_pieces const rows = v.clipped.of[tensor];
-  if (!rows.several()) return;
+  row_pieces const rows = v.clipped.of[v.number_of(tensor)];
+  if (!rows.units) return;
   bool const frozen = v.groups[v.tensors[tensor].group].frozen;
   std::int64_t const first = rows.piece_at(span.begin), count = pieces_in(rows, span);
   v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
@@ -228,7 +228,7 @@ __device__ void measure_pieces(device_view<Plan> const& v, std::int32_t tensor, 
       }
       for (int c = 0; c < Plan::norm_sums; ++c) {
         double const all = reduce_warp(sum[c], combine<false>{});
-        if (threadIdx.x % warp == 0) v.clipped.partial[c * v.clipped.pieces + first + k] = all;
+        if (threadIdx.x % warp == 0) v.clipped.partial[(first + k) * Plan::norm_sums + c] = all;
       }
     }
   });
@@ -259,8 +259,10 @@ __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> con
 
   std::int64_t const chunk = v.own_chunk(blockIdx.x);
   std::int32_t const tensor = v.tensor_of_chunk[chunk];
-  if constexpr (Plan::splits)
-    if (!v.model.counts[tensor]) return;
+  bool counts = true;
+  if constexpr (Plan::splits) counts = v.model.counts[tensor];
+  // Of a copy that another rank counts, the step may still need the sum over ranks and the norms of the rows.
+  if (!counts && (What == measure::sums || (!Plan::adds_when_read && !Plan::clips_rows))) return;
   auto const& t = v.tensors[tensor];
   auto const [begin, size] = span_of(chunk, t);
   double total[sums][4] = {};
@@ -318,7 +320,7 @@ __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> con
     if (threadIdx.x % warp == 0) of_warps[c][threadIdx.x / warp] = sum;
   }
   __syncthreads();
-  if (int const c = int(threadIdx.x); c < sums) {
+  if (int const c = int(threadIdx.x); c < sums && counts) {
     double sum = of_warps[c][0];
     for (int w = 1; w < chunk_threads / warp; ++w) sum = both(c, sum, of_warps[c][w]);
     v.partial[(first + c) * v.all_chunk_count() + v.number_of_chunk(chunk, tensor)] = sum;

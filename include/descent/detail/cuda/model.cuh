@@ -7,6 +7,7 @@
 #include <descent/detail/cuda/rank_calls.cuh>
 #include <descent/detail/cuda/rank_kernels.cuh>
 #include <descent/detail/ranks/model_layout.hpp>
+#include <descent/detail/step/row_clip.hpp>
 
 #include <array>
 #include <cstddef>
@@ -26,6 +27,7 @@ template <class Plan> class cuda_model {
   template <class... Ts> void add_to(Ts const&...) {}
   template <class... Ts> void show_in(Ts const&...) const {}
   template <class F> void start(F const& make) { make(); }
+  template <class Where> all_row_pieces rows_of(Where const& where) const { return all_row_pieces(where); }
 };
 
 template <class Plan>
@@ -64,6 +66,7 @@ class cuda_model<Plan> : public device_rank_calls<typename Plan::model_policy::c
   }
   tensors const& whole() const { return model_.whole; }
   std::size_t unit(std::size_t tensor) const { return model_.number[tensor]; }
+  all_row_pieces rows_of(tensors const& where) const { return {where, model_}; }
 
   void add_to(device_arena& arena) {
     std::vector<std::int32_t> number(model_.number.begin(), model_.number.end());

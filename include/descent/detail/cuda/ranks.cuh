@@ -11,7 +11,7 @@
 #include <descent/detail/cuda/stream.hpp>
 #include <descent/detail/cuda/through_device.cuh>
 #include <descent/detail/ranks/ready_marks.hpp>
-#include <descent/detail/step/partition.hpp>
+#include <descent/detail/step/value_layout.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
 #include <algorithm>
@@ -80,13 +80,15 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
   /// Adds what it needs to the arena.
   void add_to(device_arena& arena, tensors const& where, plain_vector<group_entry<typename Plan::rule>> const& groups,
               typename Plan::policies const& policies) {
-    auto const room = meeting_memory_of<Plan>(all_, ranks_);
+    auto const values = value_layout_of<Plan>(where, all_, ranks_);
+    auto const room = meeting_memory_of<Plan>(all_, ranks_, values.size());
     // Zeroed, because padding that belongs to no element is summed, too. It is never read.
     arena.add_zeros(sum_, std::size_t(room.sum));
     arena.add_zeros(wire_, std::size_t(room.sent));
     arena.add(parts_, std::size_t(room.received));
     if constexpr (Plan::shards) {
-      arena.add_zeros(values_, std::size_t(ranks_ * all_.part * Plan::largest_value));
+      arena.add_zeros(values_, std::size_t(room.values));
+      segments_ = values.segments();
       std::vector<arena_offset> on_wire, of_values;
       for (std::int64_t c = 0; c < where.chunks(); ++c) {
         auto const t = std::size_t(where.tensor_of_chunk[std::size_t(c)]);
@@ -94,13 +96,19 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
         auto const q = all_.owner(where, c);
         auto const [first, place] = all_.in_part(where, t, q);
         on_wire.push_back({first, std::int64_t(q) * b.room + place});
-        of_values.push_back({first, std::int64_t(q) * all_.part + b.part + place});
+        of_values.push_back(values.place(where, all_, t, q));
       }
       arena.add_copy(on_wire_, on_wire);
       arena.add_copy(of_values_, of_values);
       arena.add_copy(chunks_, where.own.chunks);
       arena.add_copy(arena_offsets_, where.own.arena_offsets);
-      if constexpr (Plan::has_matrices) arena.add_copy(rule_offsets_, where.own.rule_offsets);
+      if constexpr (Plan::has_matrices) {
+        arena.add_copy(rule_offsets_, where.own.rule_offsets);
+        std::vector<arena_offset> of_tensors;
+        for (std::size_t t = 0; t < where.tensors.size(); ++t)
+          of_tensors.push_back(values.place(where, all_, t, std::size_t(comm_->rank())));
+        arena.add_copy(value_offsets_, of_tensors);
+      }
     } else if constexpr (Plan::overlaps) {
       std::vector<arena_offset> arena_offsets;
       for (std::size_t t = 0; t < where.tensors.size(); ++t) {
@@ -134,18 +142,17 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
     team.progress = comm_->marks();
     meeting_of_gradients_ = comm_->name_meeting("gradients");
     meeting_of_values_ = comm_->name_meeting("values");
+    if (Plan::overlaps || segments_.size() > 1) own_stream_ = new_stream(), forks_ = new_event(), joins_ = new_event();
     if constexpr (Plan::overlaps) {
       makers_.resize(all_.buckets.size());
-      own_stream_ = new_stream();
-      forks_ = new_event();
-      joins_ = new_event();
       meeting_of_buckets_ = comm_->name_meeting("a bucket of gradients");
     }
   }
 
   void show_in(device_view<Plan>& view) const {
-    view.team = {reinterpret_cast<sum*>(sum_), nullptr, arena_offsets_, rule_offsets_, chunks_};
-    if constexpr (Plan::shards) view.team.values = values_ + comm_->rank() * all_.part * Plan::largest_value;
+    view.team = {reinterpret_cast<sum*>(sum_), values_, arena_offsets_, rule_offsets_, chunks_, value_offsets_};
+    if constexpr (Plan::shards && !Plan::has_matrices)
+      view.team.values += comm_->rank() * all_.part * Plan::largest_value;
     if constexpr (Plan::adds_when_read)
       view.team.sent = {reinterpret_cast<wire const*>(parts_), all_.buckets[0].room, ranks_};
   }
@@ -212,12 +219,10 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
     if (!Plan::parallel_policy::missing_zero) marks_.require_all(groups, name);
   }
   bool any_ready() const { return marks_.any(); }
-  /// Makes the optimizer's stream wait for the buckets that are being sent.
+  /// Makes the optimizer's stream wait for what is being sent on the internal one.
   void await_buckets() {
-    if constexpr (Plan::overlaps) {
-      if (forked_) order(own_stream_.get(), *stream_, joins_);
-      forked_ = false;
-    }
+    if (forked_) order(own_stream_.get(), *stream_, joins_);
+    forked_ = false;
   }
   /// Broadcast the values, device memory or host memory of `root`. The last one waits for the stream.
   void broadcast_values(int root) {
@@ -242,20 +247,40 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
   /// Ends a meeting after which no kernel decides a step.
   void leave() { launch(leave_collective<comm_progress>, 1, 1, *stream_, comm_->marks(), now_); }
 
+  /// Sends values before gather(), on an internal stream: the segments that are final once the first `matrices` of this
+  /// rank are, but never the last segment.
+  void send_final_values(std::size_t matrices) {
+    auto const is_final = [&] { return segments_[sent_].ends[std::size_t(comm_->rank())] <= matrices; };
+    while (sent_ + 1 < segments_.size() && is_final()) {
+      if (sent_ == 0) enter();
+      order(*stream_, own_stream_.get(), forks_);
+      forked_ = true;
+      send_values(own_stream_.get());
+    }
+  }
   /// Copies this rank's values to where they are changed. gather() sends them to the tensors of all ranks: all or none.
   void stage(device_view<Plan> const& v, std::int64_t chunks) {
+    sent_ = 0;
     launch_packets(false, chunks, *stream_, stage_packets<Plan>{v});
   }
   void gather(device_view<Plan> const& v, bool is_step) {
-    launch(enter_gather<comm_progress>, 1, 1, *stream_, ticket_, comm_->marks(), meeting_of_values_);
-    std::int64_t const part = all_.part * Plan::largest_value;
-    comm_->all_gather(static_cast<std::byte const*>(values_) + comm_->rank() * part, values_, part, *stream_);
+    if (sent_ == 0) enter();
+    await_buckets();
+    while (sent_ < segments_.size()) send_values(*stream_);
     comm_->all_reduce(&ticket_->sum, 1, *stream_);
     launch_packets(false, v.chunk_count, *stream_, commit_packets<Plan>{v, values_, of_values_, ticket_, ranks_});
     launch(leave_gather<Plan>, 1, 1, *stream_, v, ticket_, ranks_, comm_->marks(), is_step ? before_ : nullptr);
   }
 
  private:
+  void enter() { launch(enter_gather<comm_progress>, 1, 1, *stream_, ticket_, comm_->marks(), meeting_of_values_); }
+  /// Sends the next segment of values.
+  void send_values(cudaStream_t s) {
+    auto const& [first, room, ends] = segments_[sent_++];
+    std::int64_t const bytes = room * Plan::largest_value;
+    std::byte* const to = values_ + first * Plan::largest_value;
+    if (bytes > 0) comm_->all_gather(static_cast<std::byte const*>(to) + comm_->rank() * bytes, to, bytes, s);
+  }
   /// Sends the next bucket, on an internal stream.
   void send_next(device_view<Plan> const& v, bool zero, bool flush) {
     std::size_t const next = marks_.take_next();
@@ -298,12 +323,15 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
   int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;
   double wire_divisor_ = 1;
   bool forked_ = false;
+  std::size_t sent_ = 0;  // segments of values since stage()
   partition all_;
+  std::vector<value_layout::segment> segments_;
   std::vector<tensor_chunks> chunks_of_tensor_;
   struct range { void* at; std::int64_t bytes; };
   std::vector<range> callers_values_;
   std::byte *sum_ = nullptr, *wire_ = nullptr, *parts_ = nullptr, *values_ = nullptr;
-  arena_offset *on_wire_ = nullptr, *of_values_ = nullptr, *arena_offsets_ = nullptr, *rule_offsets_ = nullptr;
+  arena_offset *on_wire_ = nullptr, *of_values_ = nullptr, *arena_offsets_ = nullptr, *rule_offsets_ = nullptr,
+               *value_offsets_ = nullptr;
   std::int64_t* chunks_ = nullptr;
   callers_record* records_ = nullptr;
   collective_sums* now_ = nullptr;

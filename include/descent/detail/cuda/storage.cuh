@@ -159,15 +159,6 @@ template <class Plan> struct cuda_storage {
     return sums;
   }
 
-  /// Calls f(partial sums, count) for each array that a read-only pass writes and ranks add up.
-  template <measure What, class F> void each_partial(F const& f) const {
-    device_view<Plan> const sums = norm_view();
-    constexpr int first = What == measure::sums ? Plan::norm_sums : 0;
-    f(sums.partial + first * sums.all_chunk_count(), std::int64_t(measured<Plan, What>) * sums.all_chunk_count());
-    if constexpr (Plan::clips_rows && What != measure::sums)
-      if (sums.clipped.pieces > 0) f(sums.clipped.partial, Plan::norm_sums * sums.clipped.pieces);
-  }
-
   bool capturing() const { return is_capturing(stream); }
 
   template <class T> void read_back(T* to, T const* from, std::size_t count) const {
@@ -244,9 +235,11 @@ template <class Plan> struct cuda_storage {
     if constexpr (Plan::clip_over != scope::model)
       arena.add(factors_, Plan::clip_over == scope::tensor ? whole.tensors.size() : groups.size());
     if constexpr (Plan::clips_rows) {
-      all_row_pieces const all(where);
+      all_row_pieces const all = model_.rows_of(where);
       view.clipped.pieces = all.pieces;
+      view.clipped.shared = all.shared;
       arena.add_copy(view.clipped.of, all.of);
+      if constexpr (Plan::splits) arena.add_copy(view.clipped.parts, all.parts);
       arena.add(view.clipped.partial, std::size_t(Plan::norm_sums * all.pieces));
       arena.add_zeros(view.clipped.factors, std::size_t(all.rows + packet_size));
     }

@@ -63,7 +63,8 @@ template <class Plan> struct host_control {
                   : Plan::sum_terms_per_tensor ? tensor_count()
                                                : groups.size()),
         memories(units.size()), next_memories(units.size()), rules(groups.size()),
-        factors(Plan::clip_over == scope::tensor ? tensor_count() : groups.size(), 1), row_clip(where), kept(block) {
+        factors(Plan::clip_over == scope::tensor ? tensor_count() : groups.size(), 1), row_clip(model.rows_of(where)),
+        kept(block) {
     for (std::size_t g = 0; g < groups.size(); ++g) rules[g] = groups[g].rule;
   }
 
@@ -77,7 +78,8 @@ template <class Plan> struct host_control {
                            sums, factors.data(), units.data(), sum_terms.data(), &step_terms, &sum_step_terms,
                            memories.data(), next_memories.data(), rules.data(), {}};
     if constexpr (Plan::clips_rows)
-      a.row_clip = {row_clip.rows.of.data(), row_clip.partial.data(), row_clip.factors.data(), row_clip.rows.pieces};
+      a.row_clip = {row_clip.rows.of.data(), row_clip.rows.parts.data(), row_clip.partial.data(),
+                    row_clip.factors.data(), row_clip.rows.pieces, row_clip.rows.shared};
     return controller<Plan, one_thread>(a);
   }
 

@@ -31,7 +31,7 @@ template <class Plan, class System> class host_gradients {
   void measure_all(plain_vector<entry> const& groups, double factor, [[maybe_unused]] char const* name) {
     constexpr bool of_rows = Plan::clips_rows && What != measure::sums;
     if constexpr (Plan::shards || Plan::splits) std::ranges::fill(control_.partial, 0.0);
-    if constexpr (Plan::shards && of_rows) std::ranges::fill(control_.row_clip.partial, 0.0);
+    if constexpr ((Plan::shards || Plan::splits) && of_rows) std::ranges::fill(control_.row_clip.partial, 0.0);
     storage_.for_chunks(measure_body<What>{this, groups.data(), factor});
     if constexpr (Plan::shards) ranks_.add(control_.partial);
     if constexpr (Plan::shards && of_rows) ranks_.add(control_.row_clip.partial);
@@ -39,6 +39,8 @@ template <class Plan, class System> class host_gradients {
       auto& model = control_.model;
       model.add(control_.partial, hash_of_call(model.call_of(name), control_.block, control_.scale(), model.groups()),
                 name);
+      if constexpr (of_rows)
+        model.add_rows(control_.row_clip.partial.data(), Plan::norm_sums * control_.row_clip.rows.shared);
     }
   }
   /// Calls change(), which changes the caller's gradients. Restores them if it throws.
@@ -91,8 +93,8 @@ template <class Plan, class System> class host_gradients {
       auto const& storage = e->storage_;
       auto const& t = storage.record(chunk);
       auto const g = std::size_t(t.group);
-      if (Plan::splits && !e->control_.model.counts(storage.index_of(t))) return;
-      if (!groups[g].frozen) {
+      bool const counts = e->control_.model.counts(storage.index_of(t));
+      if (counts && !groups[g].frozen) {
         auto const k = [&] {
           if constexpr (Plan::sums && What != measure::norm) {
             auto const u = storage.tensor_or_group(chunk, Plan::sum_terms_per_tensor);
@@ -115,10 +117,11 @@ template <class Plan, class System> class host_gradients {
         storage.template with_buffers<Real>(chunk, one);
       }
       constexpr int first = What == measure::sums ? Plan::norm_sums : 0;
-      unrolled<sums>([&](auto c) {
-        constexpr bool largest = largest_first && int(c) == 0;
-        e->control_.partial_at(first + int(c), chunk) = add_block<largest>(of_four[c], chunk_threads / 4, warp / 4);
-      });
+      if (counts)
+        unrolled<sums>([&](auto c) {
+          constexpr bool largest = largest_first && int(c) == 0;
+          e->control_.partial_at(first + int(c), chunk) = add_block<largest>(of_four[c], chunk_threads / 4, warp / 4);
+        });
       if constexpr (Plan::clips_rows && What != measure::sums) e->measure_pieces(chunk, groups[g].frozen);
     }
 
@@ -166,8 +169,8 @@ template <class Plan, class System> class host_gradients {
   /// Lanes without elements are omitted: they would add 0.
   void measure_pieces(std::int64_t chunk, bool frozen) {
     auto const& t = storage_.record(chunk);
-    row_pieces const& rows = control_.row_clip.rows.of[storage_.index_of(t)];
-    if (!rows.several()) return;
+    row_pieces const& rows = control_.row_clip.rows.of[control_.model.unit(storage_.index_of(t))];
+    if (!rows.units) return;
     chunk_span const span = span_of(chunk, t);
     storage_.template with_buffers<real>(chunk, [&]<class Typed>(buffers<Typed> const& x, std::int64_t begin, int) {
       std::int64_t const first = rows.piece_at(span.begin), count = pieces_in(rows, span);

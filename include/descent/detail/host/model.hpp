@@ -5,6 +5,7 @@
 #include <descent/detail/host/rank_calls.hpp>
 #include <descent/detail/ranks/model_layout.hpp>
 #include <descent/detail/step/plan.hpp>
+#include <descent/detail/step/row_clip.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
 #include <cstddef>
@@ -28,6 +29,7 @@ template <class Plan> class host_model {
   tensors const& whole() const { return whole_; }
   std::int64_t chunk(std::int64_t own, std::size_t) const { return own; }
   std::size_t unit(std::size_t tensor) const { return tensor; }
+  all_row_pieces rows_of(tensors const& where) const { return all_row_pieces(where); }
   static constexpr bool counts(std::size_t) { return true; }
   void start() {}
   template <class F> void together(F const& f) { f(); }
@@ -69,6 +71,7 @@ requires(Plan::splits) class host_model<Plan> : public rank_calls<typename Plan:
   tensors const& whole() const { return model_.whole; }
   std::int64_t chunk(std::int64_t own, std::size_t tensor) const { return model_.chunk(own, tensor); }
   std::size_t unit(std::size_t tensor) const { return model_.number[tensor]; }
+  all_row_pieces rows_of(tensors const& where) const { return {where, model_}; }
   bool counts(std::size_t tensor) const { return model_.counts[tensor]; }
 
   /// Sums x over ranks. Each element comes from one rank; the others have 0. The last two elements say which ranks are
@@ -78,6 +81,10 @@ requires(Plan::splits) class host_model<Plan> : public rank_calls<typename Plan:
     last[0] = 1, last[1] = call;
     comm_.all_reduce(x.data(), std::int64_t(x.size()));
     if (last[0] != ranks_ || last[1] != ranks_ * call) calls::refuse_call(name);
+  }
+  /// The same for the partial sums of rows that several ranks have columns of, after the call was found to be the same.
+  void add_rows(double* x, std::int64_t n) {
+    if (n > 0) comm_.all_reduce(x, n);
   }
 
  private:

@@ -171,7 +171,7 @@ requires(Plan::parallel) class host_ranks<Plan> : public rank_calls<typename Pla
       comm_.broadcast(static_cast<std::byte*>(static_cast<void*>(x.value)), x.count * x.value_size(), 0);
     all_ = partition_of<Plan>(where, policies);
     if constexpr (Plan::overlaps) marks_.start(where, all_);
-    auto const room = meeting_memory_of<Plan>(all_, ranks_);
+    auto const room = meeting_memory_of<Plan>(all_, ranks_, all_.part);
     sum_ = zeroed(room.sum);
     wire_ = zeroed(room.sent);
     parts_ = zeroed(room.received);

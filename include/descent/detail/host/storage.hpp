@@ -190,7 +190,7 @@ template <class Plan, class System> class host_storage {
     else if constexpr (std::is_same_v<typename Typed::gradient, typename Plan::gradient>)
       x.gradient = ranks_.gradients() + (Plan::shards ? first : ranks_.place_of(where_, index_of(t))(t.arena));
     if constexpr (Plan::clips_rows)
-      if (row_pieces const& rows = control_.row_clip.rows.of[index_of(t)]; rows.several())
+      if (row_pieces const& rows = control_.row_clip.rows.of[control_.model.unit(index_of(t))]; rows.units)
         x.rows = {control_.row_clip.factors.data() + rows.first_row, rows.columns, rows.inverse, from};
     if constexpr (Typed::has_master) at(master_, x.master);
     else x.master = x.value;

@@ -132,8 +132,6 @@ template <class Plan> struct policy_checks {
                 "its own; give step() a weight");
   static_assert(!Plan::parallel || !Plan::selects_rows,
                 "masked_rows cannot be combined with replicated or sharded: each rank would select rows of its own");
-  static_assert(!Plan::splits || !Plan::clips_rows,
-                "model_parallel cannot be combined with clip_adaptive: a tensor's rows may be on several ranks");
   static_assert(!Plan::splits || !Plan::selects_rows,
                 "masked_rows cannot be combined with model_parallel: each rank would select rows of its own");
   static_assert(!Plan::shards || !has<Plan, kind::perturbation>,

@@ -57,7 +57,8 @@ template <class Plan> struct row_factors<Plan, true> {
   /// Multiplies each element of a packet by its row's factor. The factors are followed by a packet of padding.
   template <class Real, int M> DESCENT_HD void multiply(Real (&g)[M], std::int64_t i) const {
     constexpr int size = M * lanes<Real>;
-    std::int64_t const row = quotient(first + i, columns, inverse), rest = (row + 1) * columns - (first + i);
+    std::int64_t const row = columns > 1 ? quotient(first + i, columns, inverse) : first + i,
+                       rest = (row + 1) * columns - (first + i);
     auto const* factor = of + row;
     if (rest >= size) {
       Real const one(*factor);

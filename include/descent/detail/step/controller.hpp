@@ -13,14 +13,14 @@
 /// and writes no parameter.
 namespace descent::detail {
 
-/// Rows that are clipped separately: those of each tensor, the partial sums of their norms, [sum of the norm][piece],
-/// and their factors.
+/// Rows that are clipped separately: those of each tensor of the model, the partial sums of their norms, [piece][sum of
+/// the norm], and their factors.
 template <class Plan, bool = Plan::clips_rows> struct row_clip_view {};
 template <class Plan> struct row_clip_view<Plan, true> {
-  row_pieces const* of;
+  row_pieces const *of, *parts;
   double* partial;
   typename Plan::real* factors;
-  std::int64_t pieces;
+  std::int64_t pieces, shared;
 };
 
 /// What the controller reads and writes, in the memory of the backend.
@@ -210,7 +210,7 @@ template <class Plan, class Threads> class controller {
     if constexpr (Plan::clip_over == scope::tensor) {
       threads.each(a.tensor_count, [&](int u) {
         if constexpr (Plan::clips_rows)
-          if (a.row_clip.of[u].several()) {
+          if (a.row_clip.of[u].units) {
             a.factors[u] = inverse;
             return;
           }
@@ -232,14 +232,14 @@ template <class Plan, class Threads> class controller {
     threads.sync();
   }
 
-  /// Finds the factors of a tensor's rows. Returns this thread's smallest, or 1 if the tensor is one unit.
+  /// Finds the factors of a tensor's rows on this rank. Returns this thread's smallest, or 1 if the tensor is one unit.
   DESCENT_CALLS
   DESCENT_HD double find_row_factors(int u) const {
     row_pieces const rows = a.row_clip.of[u];
     double smallest = 1;
-    if (!rows.several()) return smallest;
-    threads.each(a.tensors[u].count / rows.columns, [&](std::int64_t row) {
-      auto const x = totals_of_row<Plan>(rows, row, a.row_clip.partial, a.row_clip.pieces);
+    if (!rows.units) return smallest;
+    threads.each(rows.rows, [&](std::int64_t row) {
+      auto const x = totals_of_row<Plan>(rows, a.row_clip.parts, row, a.row_clip.partial);
       double const factor = clip_factor<Plan>(a.policies, x, a.block.factor);
       a.row_clip.factors[rows.first_row + row] = real(a.block.factor * factor);
       smallest = min(smallest, factor);

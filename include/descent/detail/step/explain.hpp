@@ -5,8 +5,8 @@
 #include <descent/detail/step/given_state.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/owned.hpp>
-#include <descent/detail/step/partition.hpp>
 #include <descent/detail/step/terms.hpp>
+#include <descent/detail/step/value_layout.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 #include <descent/report.hpp>
 
@@ -88,7 +88,9 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::has_matrices) add_matrix_buffers<Plan>(where, policies, add_some);
   if constexpr (Plan::parallel) {
     typename Plan::parallel_policy const& team = policies;
-    auto const room = meeting_memory_of<Plan>(partition_of<Plan>(where, team), team.comm->size());
+    auto const all = partition_of<Plan>(where, team);
+    int const ranks = team.comm->size();
+    auto const room = meeting_memory_of<Plan>(all, ranks, value_layout_of<Plan>(where, all, ranks).size());
     if (room.sum) add_bytes("sum of gradients over ranks", room.sum);
     if (room.sent) add_bytes("gradients for other ranks", room.sent);
     if (room.received) add_bytes("gradients of other ranks", room.received);
@@ -111,11 +113,17 @@ std::string owned_matrices(layout<typename Plan::value, typename Plan::gradient>
       cost[std::size_t(owner)] += where.costs[t], total += where.costs[t];
       if (owner == team.comm->rank()) names += (names.empty() ? " '" : ", '") + where.names[t] + "'";
     }
+  auto const segments = value_layout_of<Plan>(where, all, int(ranks)).segments();
+  auto const parts = std::ranges::count_if(segments, [](auto const& s) { return s.room > 0; });
   auto const percent = [&](double part, double of) { return std::to_string(of > 0 ? int(100 * part / of + 0.5) : 0); };
   return "  rank " + std::to_string(team.comm->rank()) + " owns" + (names.empty() ? " none" : names) + ": " +
          percent(cost[std::size_t(team.comm->rank())], total) + " % of their cost, the largest share is " +
          percent(std::ranges::max(cost), total) + " %; parts are padded by " +
-         percent(double(std::int64_t(ranks) * all.part - where.arena), double(where.arena)) + " %\n";
+         percent(double(std::int64_t(ranks) * all.part - where.arena), double(where.arena)) + " %" +
+         (parts > 1
+              ? "; values are sent in " + std::to_string(parts) + " parts, all but the last while matrices are computed"
+              : "") +
+         "\n";
 }
 
 template <class Plan>

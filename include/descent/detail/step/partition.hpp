@@ -223,9 +223,10 @@ void each_run(bucket const& b, std::vector<tensor_chunks> const& of, Absent cons
   }
 }
 
-/// The bytes of the buffers through which a rank exchanges data with the others.
+/// The bytes of the buffers through which a rank exchanges data with the others. `values`: the elements of one rank in
+/// the buffer of all values.
 struct meeting_memory { std::int64_t sum, sent, received, values; };
-template <class Plan> meeting_memory meeting_memory_of(partition const& all, int ranks) {
+template <class Plan> meeting_memory meeting_memory_of(partition const& all, int ranks, std::int64_t values) {
   using wire = typename Plan::gradient_sum::wire;
   constexpr bool ordered = Plan::gradient_sum::ordered;
   std::int64_t const bucket = ranks * all.largest * std::int64_t(sizeof(wire));
@@ -233,7 +234,7 @@ template <class Plan> meeting_memory meeting_memory_of(partition const& all, int
       Plan::parallel_policy::communicator_type::on_device ? 0 : 2;  // this rank's values: as sent, and as before
   std::int64_t const sum = Plan::keeps_sum ? all.part * std::int64_t(sizeof(typename Plan::gradient_sum::sum)) : 0;
   return {sum, Plan::shards || ordered ? bucket : 0, ordered ? bucket : 0,
-          Plan::shards ? (ranks + kept) * all.part * Plan::largest_value : 0};
+          Plan::shards ? (ranks + kept) * values * Plan::largest_value : 0};
 }
 
 inline void require_root(int root, int ranks) {

@@ -10,18 +10,26 @@
 
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 /// Rows that are clipped separately: their norms, summed by pieces that end where a row or a chunk ends.
 namespace descent::detail {
 
-/// The rows of one tensor and their pieces, numbered across all tensors. With one column the tensor is one unit.
+/// The rows of one tensor and their pieces, numbered across all tensors.
 struct row_pieces {
   std::int64_t columns = 1, first_row = 0, first_piece = 0;
   std::int64_t period = 1;    // in elements; at its multiples a row and a chunk begin together
   std::uint64_t inverse = 0;  // inverse_of_count(columns)
+  std::int64_t rows = 0;      // on this rank
+  bool units = false;         // whether each row is a unit, not the tensor
+  std::int32_t first_part = 0, parts = 0;  // if ranks have columns of it: where the parts' pieces are described
 
-  DESCENT_HD bool several() const { return columns > 1; }
+  row_pieces() = default;
+  row_pieces(std::int64_t count, std::int64_t of_row, std::int64_t row, std::int64_t piece)
+      : columns(of_row), first_row(row), first_piece(piece), period(std::lcm(of_row, chunk_size)),
+        inverse(inverse_of_count(of_row)), rows(count / of_row), units(of_row > 1) {}
+
   /// The number of the piece that begins at this element; at the tensor's end, the number that comes next.
   DESCENT_HD std::int64_t piece_at(std::int64_t element) const {
     return piece_at(element, (element + columns - 1) / columns);
@@ -46,36 +54,63 @@ DESCENT_HD inline std::int64_t pieces_in(row_pieces const& rows, chunk_span cons
   return rows.piece_at(chunk.begin + chunk.size) - rows.piece_at(chunk.begin);
 }
 
-/// The rows and pieces of all tensors.
+/// The rows and pieces of all tensors. With model_parallel{}, pieces of rows that ranks share come first.
 struct all_row_pieces {
-  std::vector<row_pieces> of;
-  std::int64_t rows = 0, pieces = 0;
+  std::vector<row_pieces> of;     // of each tensor of the model; without rows if it is not on this rank
+  std::vector<row_pieces> parts;  // of the tensors whose columns are on several ranks, in the order of the ranks
+  std::int64_t rows = 0, pieces = 0, shared = 0;  // numbers of rows here, of pieces, and of those that ranks add up
 
   template <class Where> explicit all_row_pieces(Where const& where) {
-    for (std::size_t t = 0; t < where.tensors.size(); ++t) {
-      std::int64_t const columns = where.columns[t], count = where.tensors[t].count;
-      of.push_back({columns, rows, pieces, std::lcm(columns, chunk_size), inverse_of_count(columns)});
-      if (columns == 1) continue;
-      pieces = of.back().piece_at(count);
-      rows += count / columns;
+    for (std::size_t t = 0; t < where.tensors.size(); ++t) of.push_back(next(where.tensors[t].count, where.columns[t]));
+  }
+  template <class Where, class Model> all_row_pieces(Where const& where, Model const& model) {
+    for (auto const& cut : model.cuts) {
+      row_pieces& x = of.emplace_back();
+      if (cut.columns.size() < 2) continue;
+      x.first_part = std::int32_t(parts.size());
+      x.parts = std::int32_t(cut.columns.size());
+      for (std::int64_t const columns : cut.columns) {
+        parts.emplace_back(cut.rows * columns, columns, 0, pieces);
+        pieces = parts.back().piece_of(cut.rows);
+      }
     }
+    shared = pieces;
+    for (std::size_t n = 0; n < of.size(); ++n) of[n].units = of[n].parts > 0 || model.whole.columns[n] > 1;
+    for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+      row_pieces& x = of[model.number[t]];
+      if (x.parts == 0) {
+        x = next(where.tensors[t].count, where.columns[t]);
+        continue;
+      }
+      row_pieces const shared_rows = x;
+      x = parts[std::size_t(x.first_part) + model.part[t]];
+      x.first_row = rows, x.units = true;
+      x.first_part = shared_rows.first_part, x.parts = shared_rows.parts;
+      rows += x.rows;
+    }
+  }
+
+ private:
+  row_pieces next(std::int64_t count, std::int64_t columns) {
+    row_pieces const x(count, columns, rows, pieces);
+    if (x.units) pieces = x.piece_of(x.rows), rows += x.rows;
+    return x;
   }
 };
 
 /// The host's buffers for them: the partial sums of norms by piece, and the factors with a packet of padding.
 template <class Plan, bool = Plan::clips_rows> struct host_row_clip {
-  template <class Where> explicit host_row_clip(Where const&) {}
+  template <class Rows> explicit host_row_clip(Rows const&) {}
 };
 template <class Plan> struct host_row_clip<Plan, true> {
   all_row_pieces rows;
-  std::vector<double> partial;
+  std::vector<double> partial;  // [piece][sum]
   std::vector<typename Plan::real> factors;
 
-  template <class Where>
-  explicit host_row_clip(Where const& where)
-      : rows(where), partial(std::size_t(Plan::norm_sums * rows.pieces)),
+  explicit host_row_clip(all_row_pieces all)
+      : rows(std::move(all)), partial(std::size_t(Plan::norm_sums * rows.pieces)),
         factors(std::size_t(rows.rows + packet_size)) {}
-  double& partial_at(int row, std::int64_t piece) { return partial[std::size_t(row * rows.pieces + piece)]; }
+  double& partial_at(int sum, std::int64_t piece) { return partial[std::size_t(piece * Plan::norm_sums + sum)]; }
 };
 
 /// What element i contributes to the sums of the norm. Its gradient has been read before in this step.
@@ -91,14 +126,19 @@ DESCENT_HD void squares_at(double (&square)[Plan::norm_sums], buffers<Plan> cons
   square[Plan::norm_sums - 1] = of_p * of_p;
 }
 
-/// The totals of a row of a tensor, from the partial sums: [sum of the norm][piece of all].
+/// The totals of a row of a tensor, from the partial sums: [piece of all][sum of the norm].
 template <class Plan>
-DESCENT_HD norm_totals totals_of_row(row_pieces const& rows, std::int64_t row, double const* partial,
-                                     std::int64_t pieces) {
-  std::int64_t const first = rows.piece_of(row), last = rows.piece_of(row + 1);
+DESCENT_HD norm_totals totals_of_row(row_pieces const& rows, [[maybe_unused]] row_pieces const* parts, std::int64_t row,
+                                     double const* partial) {
   return norm_totals_from<Plan>([&](int i) {
     double sum = 0;
-    for (std::int64_t piece = first; piece < last; ++piece) sum += partial[i * pieces + piece];
+    auto const add = [&](row_pieces const& of) {
+      std::int64_t const last = of.piece_of(row + 1);
+      for (std::int64_t piece = of.piece_of(row); piece < last; ++piece) sum += partial[piece * Plan::norm_sums + i];
+    };
+    if constexpr (Plan::splits)
+      for (int k = 0; k < rows.parts; ++k) add(parts[rows.first_part + k]);
+    if (!Plan::splits || rows.parts == 0) add(rows);
     return sum;
   });
 }
