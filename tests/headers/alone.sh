@@ -1,7 +1,8 @@
 #!/bin/sh
 # usage: alone.sh include-folder hpp|cuh compiler arguments...
-# Each public header compiles in a unit that includes nothing else but, on the host, the standard headers, which are
-# precompiled; names.py checks that each header includes those that it uses. It is included twice, to test the guard.
+# Each public header compiles in a unit that includes nothing else but, on the host, the standard headers and CUDA's of
+# half and bfloat16, which are precompiled; names.py checks that each header includes those of the standard that it uses. It is
+# included twice, to test the guard.
 include=$1 kind=$2
 shift 2
 work=$(mktemp -d)
@@ -14,7 +15,7 @@ case $kind in
   cuh) unit=cu warnings='-Werror all-warnings -ptx -o /dev/null' ;;  # programs check the headers with the host compiler
 esac
 if [ $kind = hpp ]; then
-  grep -rhoE '^#include <[a-z_]+>' "$include" | grep -v descent | sort -u > "$work/standard.hpp"
+  grep -rhoE '^#include <([a-z_]+|cuda_(bf|fp)16\.h)>' "$include" | grep -v descent | sort -u > "$work/standard.hpp"
   "$@" -x c++-header "$work/standard.hpp" -o "$work/standard.hpp.gch" || exit 1
   set -- "$@" -include "$work/standard.hpp"
 fi

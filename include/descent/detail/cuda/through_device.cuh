@@ -25,5 +25,6 @@ template <class Comm> struct through_device {
     out.read(to, stream, all);
   }
 };
+template <class Comm> through_device(Comm&, cudaStream_t) -> through_device<Comm>;
 
 }  // namespace descent::detail
