@@ -39,33 +39,12 @@
 /// A model whose parameters are on several ranks is trained like one of a single process, to the bit.
 
 namespace ds = descent;
-using ranks::has, ranks::model, ranks::on_ranks, ranks::with_ranks;
+using ranks::equal_share, ranks::has, ranks::model, ranks::on_ranks, ranks::share, ranks::with_ranks;
 
 namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 int const teams[] = {1, 2, 3, 4, 7};  // more ranks than tensors at the end
-
-/// The tensors of one of `of` ranks, in order. An empty copy gives each rank both groups.
-template <class Model> auto share(Model& m, int rank = 0, int of = 1) {
-  auto all = m.list();
-  decltype(all) some;
-  some.add("both groups", m.value[0].data(), m.gradient[0].data(), 0, ds::group{1});
-  some.mark_copied("both groups");
-  for (std::size_t k = 0; k < all.views().size(); ++k)
-    if (auto const& v = all.views()[k]; int(k) * of / int(all.views().size()) == rank)
-      some.add(v.name, v.value, v.gradient, ds::shape{v.count / v.columns, v.columns}, ds::group{v.group});
-  return some;
-}
-/// Whether the rank's tensors are those of the whole model.
-template <class Model> bool equal_share(Model const& a, Model const& b, int rank, int of) {
-  for (std::size_t k = 0; k < a.value.size(); ++k)
-    if (int(k) * of / int(a.value.size()) == rank && !std::ranges::equal(a.value[k], b.value[k], [](auto x, auto y) {
-          return ds::widen<double>(x) == ds::widen<double>(y);
-        }))
-      return false;
-  return true;
-}
 
 /// What an optimizer says of each of six steps. One is skipped, one follows another rate, and one freezes a group.
 template <class Opt, class Model> std::string train(Opt& opt, Model& m, int first, int last) {

@@ -5,6 +5,8 @@
 #include <descent/core/precision.hpp>
 #include <descent/parameters.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -72,5 +74,26 @@ template <class Value, class Gradient = Value> struct model {
     return true;
   }
 };
+
+/// The tensors of one of `of` ranks, in order. An empty copy gives each rank both groups.
+template <class Model> auto share(Model& m, int rank = 0, int of = 1) {
+  auto all = m.list();
+  decltype(all) some;
+  some.add("both groups", m.value[0].data(), m.gradient[0].data(), 0, descent::group{1});
+  some.mark_copied("both groups");
+  for (std::size_t k = 0; k < all.views().size(); ++k)
+    if (auto const& v = all.views()[k]; int(k) * of / int(all.views().size()) == rank)
+      some.add(v.name, v.value, v.gradient, descent::shape{v.count / v.columns, v.columns}, descent::group{v.group});
+  return some;
+}
+/// Whether the rank's tensors are those of the whole model.
+template <class Model> bool equal_share(Model const& a, Model const& b, int rank, int of) {
+  for (std::size_t k = 0; k < a.value.size(); ++k)
+    if (int(k) * of / int(a.value.size()) == rank && !std::ranges::equal(a.value[k], b.value[k], [](auto x, auto y) {
+          return descent::widen<double>(x) == descent::widen<double>(y);
+        }))
+      return false;
+  return true;
+}
 
 }  // namespace ranks

@@ -59,7 +59,7 @@ template <class Plan> class cuda_engine {
   }
   /// Stream-ordered memory may be freed once the work of all streams is ordered before it.
   ~cuda_engine() {
-    if constexpr (Plan::overlaps) try { ranks.await_buckets(); } catch (cuda_error const&) {}
+    if constexpr (Plan::parallel) try { ranks.await_buckets(); } catch (cuda_error const&) {}
   }
   cuda_engine(cuda_engine const&) = delete;
   cuda_engine& operator=(cuda_engine const&) = delete;
