@@ -30,8 +30,8 @@
 #include <string>
 #include <vector>
 
-/// Every rule with sums over elements does on a grid of ranks, of which each column has a part of the model and each row
-/// a part of the gradients, what it does in one process, to the bit. One step is skipped on all.
+/// Every rule with sums over elements does on a grid of ranks, of which each column has a part of the model and each
+/// row a part of the gradients, what it does in one process, to the bit. One step is skipped on all.
 
 namespace ds = descent;
 using ranks::equal_share, ranks::model, ranks::share, ranks::with_ranks;
