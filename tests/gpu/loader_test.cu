@@ -92,11 +92,10 @@ TEST_CASE("device batches: the host's bytes, for any number of workers and slots
   kept_here want;
   ds::loader here{source, cut, ds::shuffled{.seed = 2}, ds::workers{.seed = 3}};
   for (int t = 0; t < 14; ++t) want.keep_all(here.next());
-  for (auto const& [threads, ahead] : {std::pair{0, 0}, {1, 0}, {2, 1}, {2, 4}}) {
-    CAPTURE(threads);
-    CAPTURE(ahead);
+  for (auto const& number : {std::pair{0, 0}, {1, 0}, {2, 1}, {2, 4}}) {
+    INFO(number.first, " threads, ", number.second, " ahead");
     kept got{s};
-    ds::workers const workers{.threads = threads, .ahead = ahead, .seed = 3};
+    ds::workers const workers{.threads = number.first, .ahead = number.second, .seed = 3};
     ds::loader data{source, cut, ds::shuffled{.seed = 2}, workers, ds::cuda{s}};
     for (int t = 0; t < 14; ++t) {
       auto const b = data.next();
