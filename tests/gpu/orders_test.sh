@@ -8,7 +8,8 @@ cat > "$scratch/meson" <<'END'
 #!/bin/sh
 test() { echo "{\"name\": \"$1\", \"suite\": [\"descent:$2\"], \"workdir\": $3, \"cmd\": [\"program\", \"a b\"]}"; }
 echo "[$(test gpu/one gpu null), $(test host/one host null), $(test one_cuda gpu '"elsewhere"'),"
-echo "$(test 'nccl/n, 1 ranks' gpu null), $(test 'nccl/n, 2 ranks' gpu null), $(test benchmarks/b gpu null)]"
+echo "$(test 'nccl/n, 1 ranks' gpu null), $(test 'nccl/n, 2 ranks' gpu null), $(test 'nccl/n, 4 ranks' gpu null),"
+echo "$(test benchmarks/b gpu null)]"
 END
 cat > "$scratch/git" <<'END'
 #!/bin/sh
@@ -26,7 +27,13 @@ build sim gpu/one '' program 'a b'
 elsewhere sim one_cuda '' program 'a b'
 build sim 'nccl/n, 1 ranks' '' program 'a b'
 build sim 'nccl/n, 2 ranks' 'CUDASIM_SEED=11 CUDASIM_ASYNC=11 CUDASIM_NCCL_DELAY=11' program 'a b'
+build sim 'nccl/n, 4 ranks' '' program 'a b'
 build sim benchmarks/b '' program 'a b'
+END
+expect 00000013ffff 'nccl/*' <<'END'
+build sim 'nccl/n, 1 ranks' '' program 'a b'
+build sim 'nccl/n, 2 ranks' '' program 'a b'
+build sim 'nccl/n, 4 ranks' 'CUDASIM_SEED=20 CUDASIM_ASYNC=20 CUDASIM_NCCL_DELAY=20' program 'a b'
 END
 expect 00000014ffff <<'END'
 build sim gpu/one '' program 'a b'
@@ -35,6 +42,7 @@ elsewhere sim one_cuda '' program 'a b'
 elsewhere sim one_cuda 'CUDASIM_SEED=21 CUDASIM_ASYNC=21' program 'a b'
 build sim 'nccl/n, 1 ranks' '' program 'a b'
 build sim 'nccl/n, 2 ranks' 'CUDASIM_SEED=21 CUDASIM_ASYNC=21 CUDASIM_NCCL_DELAY=21' program 'a b'
+build sim 'nccl/n, 4 ranks' '' program 'a b'
 build sim benchmarks/b 'CUDASIM_SEED=21 CUDASIM_ASYNC=21' program 'a b'
 END
 expect 00000014 all 'one*' 'nccl/*2*' <<'END'

@@ -139,7 +139,9 @@ TEST_CASE("a matrix rule without products: devices of several ranks have the bit
 TEST_CASE("muon on devices of several ranks has the bits of one device, in buckets and in a graph, too") {
   joined comm;
   test::stream s;
-  for (tensors const& of : {mixed, alike}) {
+  for (tensors const* const list : {&mixed, &alike}) {
+    tensors const& of = *list;
+    if (list == &alike && comm.size() == 1) continue;
     half_side want{of, s, comm};
     auto one = half_optimizer(want);
     train(one, want, true);
@@ -153,11 +155,13 @@ TEST_CASE("muon on devices of several ranks has the bits of one device, in bucke
       opt.agree();
       return opt.explain();
     };
-    holds("replicated, in buckets", ds::replicated{comm, ds::overlap{.bucket_bytes = 4000}});
-    holds("sharded, in buckets", ds::sharded{comm, ds::overlap{.bucket_bytes = 4000}});
     std::string const said = holds("sharded", ds::sharded{comm, ds::ordered_sum{}});
-    if (of.size() == alike.size())
+    if (list == &alike) {
       CHECK(has(said, "; values are sent in 5 parts, all but the last while matrices are computed"));
+    } else {
+      holds("replicated, in buckets", ds::replicated{comm, ds::overlap{.bucket_bytes = 4000}});
+      holds("sharded, in buckets", ds::sharded{comm, ds::overlap{.bucket_bytes = 4000}});
+    }
 
     half_side plain{of, s, comm}, replayed{of, s, comm};
     auto a = half_optimizer(plain, ds::sharded{comm, ds::ordered_sum{}});
