@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what is missing, builds and runs tests, and ends with `N passed, N failed, N skipped`.
 #
-# usage: sh tests/run.sh             the suite quick: the most important tests, in 10 to 12 minutes on two processors
+# usage: sh tests/run.sh             the suite quick: the most important tests, in 6 to 12 minutes on two processors
 #        sh tests/run.sh --all       everything that this machine can run
 #        sh tests/run.sh --rest      the tests of --all that are not in quick
 #        sh tests/run.sh NAME...     the tests with one of these in their names; builds only what they need

@@ -4,6 +4,7 @@
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
+#include <descent/policies/model_parallel.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/rules/sgd.hpp>
 
@@ -105,6 +106,17 @@ std::vector<float> gradient(int rank, int t) {
   return g;
 }
 
+/// A model of which each rank has a part. Whether to skip a step is decided for all of it.
+auto const in_parts = [](auto& comm) { return ds::model_parallel{comm}; };
+
+template <class Policy> auto optimizer_of(ds::parameters<float> const& list, Policy policy, ds::cuda on) {
+  return ds::optimizer{list, ds::sgd{.lr = 0.5}, policy, on};
+}
+template <class Comm>
+auto optimizer_of(ds::parameters<float> const& list, ds::model_parallel<Comm> policy, ds::cuda on) {
+  return ds::optimizer{list, ds::sgd{.lr = 0.5}, ds::skip_nonfinite{}, policy, on};
+}
+
 /// Steps until something ends them; before step `at`, each rank runs `fault`.
 template <class Policy, class Fault>
 outcome train(ds::comm::nccl& comm, Policy policy, int steps, int at, Fault const& fault) {
@@ -112,7 +124,8 @@ outcome train(ds::comm::nccl& comm, Policy policy, int steps, int at, Fault cons
   test::device_vector<float> value(std::vector<float>(9000, 1), s), g(gradient(0, 0), s);
   ds::parameters<float> list;
   list.add("w", value.data(), g.data(), 9000);
-  ds::optimizer opt{list, ds::sgd{.lr = 0.5}, policy, ds::cuda{s}};
+  list.mark_part("w");
+  auto opt = optimizer_of(list, policy, ds::cuda{s});
   outcome end;
   try {
     for (int t = 0; t < steps; ++t) {
@@ -207,6 +220,7 @@ void check_waited_for(int which, PolicyOf const& policy_of, Fault const& fault, 
 TEST_CASE("a rank that is late ends the others' step at the deadline; values are those of the last complete step") {
   check_waited_for(ranks::size() - 1, ranks::replicated, is_late, "has reached collective ");
   check_waited_for(0, ranks::sharded_ordered, is_late, "has reached collective ");
+  check_waited_for(0, in_parts, is_late, "has reached collective ");
 }
 
 TEST_CASE("a rank that is stopped is named, whichever it is; values are those of the last complete step") {
@@ -243,10 +257,10 @@ TEST_CASE("an exception on one rank ends the others at once; its text reaches th
 
 TEST_CASE("a group that is frozen or changed on one rank alone ends the step of all, with the last complete values") {
   if (ranks::size() == 1) return;
-  auto const want = reference(ranks::sharded, at);
-  auto const check = [&](auto const& change) {
+  auto const check = [&](auto const& policy_of, auto const& change) {
+    auto const want = reference(policy_of, at);
     joined comm;
-    outcome const end = train(comm, ds::sharded{comm}, 6, at, [&](auto& opt) {
+    outcome const end = train(comm, policy_of(comm), 6, at, [&](auto& opt) {
       if (comm.rank() == 1) change(opt);
     });
     INFO("rank ", comm.rank(), ": ", end.why);
@@ -255,8 +269,9 @@ TEST_CASE("a group that is frozen or changed on one rank alone ends the step of 
            has(end.why, "another rank is gone")));
     CHECK(end.value == want);
   };
-  check([](auto& opt) { opt.freeze(0); });
-  check([](auto& opt) { opt.group(0).weight_decay = 0.5; });
+  check(ranks::sharded, [](auto& opt) { opt.freeze(0); });
+  check(ranks::sharded, [](auto& opt) { opt.group(0).weight_decay = 0.5; });
+  check(in_parts, [](auto& opt) { opt.group(0).weight_decay = 0.5; });
 }
 
 TEST_CASE("what a given-up sum leaves of an earlier one is taken for no step") {
