@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Batches in device memory: the bytes of the host's, with nothing overwritten too early and no wait of the user's thread.
+// Batches in device memory: the bytes of the host's, with nothing overwritten too early and no wait of the user's
+// thread.
 #include "support.cuh"
 
 #include <descent/data/device_loader.hpp>
