@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: alone.sh include-folder hpp|cuh compiler arguments...
 # Each public header compiles in a unit that includes nothing else but, on the host, the standard headers and CUDA's of
-# half and bfloat16, which are precompiled; names.py checks that each header includes those of the standard that it uses. It is
-# included twice, to test the guard.
+# half and bfloat16, which are precompiled; names.py checks that each header includes those of the standard that it
+# uses. It is included twice, to test the guard.
 include=$1 kind=$2
 shift 2
 work=$(mktemp -d)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """usage: lab.py project-root compiler arguments...
 
-Builds the page of examples/lab, compares it with docs/learn/lab.html and tests it in Debian's chromium, without a window and without a network:
+Builds the page of examples/lab, compares it with docs/learn/lab.html and tests it in Debian's chromium, without a
+window and without a network:
 1000 steps of every rule have the bits of lab_native.cpp, which the given compiler compiles; each control does what it
 says; each lesson's answer is true; the panel of number formats stores 200 numbers as tables do. Runs also equal those
 of ds::optimizer. Without clang for wasm32 everything is skipped. Without chromium, node runs the rules, and the exit

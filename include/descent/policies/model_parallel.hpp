@@ -23,8 +23,8 @@ namespace descent {
 ///
 /// - Copies are counted once. Their gradients must be equal on all ranks, and so are then their updates.
 /// - Parts and columns are one tensor for the norm and sums of a tensor: lars, lamb, and clipping by tensor.
-/// - A row whose columns are on several ranks is one row for clip_adaptive, which adds an all-reduce of 24 bytes for
-///   each row and rank. Rows of other tensors are clipped without communication.
+/// - A row whose columns are on several ranks is one row for clip_adaptive, which adds an all-reduce of up to 24 bytes
+///   for each row, or 4096 elements of it, of each rank. Rows of other tensors are clipped without communication.
 ///
 /// For a grid of ranks, give also replicated or sharded with a communicator of the ranks that have the same parameters.
 /// Every step(), and every call that is documented to measure gradients or to change a group, must be made on all

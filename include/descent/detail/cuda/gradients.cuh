@@ -29,11 +29,13 @@ template <class Plan> class cuda_gradients {
       });
     launch(measure_chunks<Plan, What>, storage_.own_chunks, chunk_threads, storage_.stream, view, w, call);
     if constexpr (Plan::shards) each_partial<What>([&](std::span<double> x) { ranks_.add(x.data(), std::ssize(x)); });
-    if constexpr (Plan::splits) {  // with who is in the call, before the sums of the norm or after those of the rule
+    if constexpr (Plan::splits) {
+      // Who is in the call comes last, before the sums of the norm or after those of the rule: if it is complete, so is
+      // what ranks have added before it.
+      if constexpr (Plan::clips_rows && What != measure::sums)
+        if (storage_.shared_row_sums > 0) model_.add(view.clipped.partial, storage_.shared_row_sums);
       std::span<double> const x = partials<What>();
       model_.add(What == measure::sums ? x.data() : x.data() - model_met, std::ssize(x) + model_met);
-      if constexpr (Plan::clips_rows && What != measure::sums)
-        if (view.clipped.shared > 0) model_.add(view.clipped.partial, Plan::norm_sums * view.clipped.shared);
     }
   }
 
@@ -68,8 +70,7 @@ template <class Plan> class cuda_gradients {
   template <measure What, class F> void each_partial(F const& f) const {
     f(partials<What>());
     if constexpr (Plan::clips_rows && What != measure::sums)
-      if (auto const& rows = storage_.view.clipped; rows.pieces > 0)
-        f(std::span(rows.partial, std::size_t(Plan::norm_sums * rows.pieces)));
+      if (storage_.row_sums > 0) f(std::span(storage_.view.clipped.partial, std::size_t(storage_.row_sums)));
   }
 
   cuda_storage<Plan>& storage_;

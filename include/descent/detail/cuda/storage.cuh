@@ -236,11 +236,11 @@ template <class Plan> struct cuda_storage {
       arena.add(factors_, Plan::clip_over == scope::tensor ? whole.tensors.size() : groups.size());
     if constexpr (Plan::clips_rows) {
       all_row_pieces const all = model_.rows_of(where);
-      view.clipped.pieces = all.pieces;
-      view.clipped.shared = all.shared;
+      row_sums = Plan::norm_sums * all.pieces;
+      shared_row_sums = Plan::norm_sums * all.shared;
       arena.add_copy(view.clipped.of, all.of);
       if constexpr (Plan::splits) arena.add_copy(view.clipped.parts, all.parts);
-      arena.add(view.clipped.partial, std::size_t(Plan::norm_sums * all.pieces));
+      arena.add(view.clipped.partial, std::size_t(row_sums));
       arena.add_zeros(view.clipped.factors, std::size_t(all.rows + packet_size));
     }
     if constexpr (Plan::has_step_terms) arena.add(step_terms_, 2);
@@ -291,6 +291,8 @@ template <class Plan> struct cuda_storage {
 
   cudaStream_t stream;
   int device = 0;
+  std::int64_t row_sums = 0,
+               shared_row_sums = 0;  // partial sums of clipped rows, and the first of them that ranks add up
   device_source source;
   typename Plan::policies policies;
   std::conditional_t<Plan::has_given, given_state<Plan>, no_given> given;

@@ -79,7 +79,7 @@ template <class Plan> struct host_control {
                            memories.data(), next_memories.data(), rules.data(), {}};
     if constexpr (Plan::clips_rows)
       a.row_clip = {row_clip.rows.of.data(), row_clip.rows.parts.data(), row_clip.partial.data(),
-                    row_clip.factors.data(), row_clip.rows.pieces, row_clip.rows.shared};
+                    row_clip.factors.data()};
     return controller<Plan, one_thread>(a);
   }
 

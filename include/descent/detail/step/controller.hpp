@@ -20,7 +20,6 @@ template <class Plan> struct row_clip_view<Plan, true> {
   row_pieces const *of, *parts;
   double* partial;
   typename Plan::real* factors;
-  std::int64_t pieces, shared;
 };
 
 /// What the controller reads and writes, in the memory of the backend.

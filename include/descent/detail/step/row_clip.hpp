@@ -23,7 +23,7 @@ struct row_pieces {
   std::uint64_t inverse = 0;  // inverse_of_count(columns)
   std::int64_t rows = 0;      // on this rank
   bool units = false;         // whether each row is a unit, not the tensor
-  std::int32_t first_part = 0, parts = 0;  // if ranks have columns of it: where the parts' pieces are described
+  std::int32_t first_part = 0, parts = 0;  // if several ranks have columns of it: their pieces in all_row_pieces::parts
 
   row_pieces() = default;
   row_pieces(std::int64_t count, std::int64_t of_row, std::int64_t row, std::int64_t piece)
@@ -56,7 +56,7 @@ DESCENT_HD inline std::int64_t pieces_in(row_pieces const& rows, chunk_span cons
 
 /// The rows and pieces of all tensors. With model_parallel{}, pieces of rows that ranks share come first.
 struct all_row_pieces {
-  std::vector<row_pieces> of;     // of each tensor of the model; without rows if it is not on this rank
+  std::vector<row_pieces> of;  // of each tensor of the model; without rows if it is not on this rank
   std::vector<row_pieces> parts;  // of the tensors whose columns are on several ranks, in the order of the ranks
   std::int64_t rows = 0, pieces = 0, shared = 0;  // numbers of rows here, of pieces, and of those that ranks add up
 
@@ -65,28 +65,27 @@ struct all_row_pieces {
   }
   template <class Where, class Model> all_row_pieces(Where const& where, Model const& model) {
     for (auto const& cut : model.cuts) {
-      row_pieces& x = of.emplace_back();
-      if (cut.columns.size() < 2) continue;
-      x.first_part = std::int32_t(parts.size());
-      x.parts = std::int32_t(cut.columns.size());
-      for (std::int64_t const columns : cut.columns) {
-        parts.emplace_back(cut.rows * columns, columns, 0, pieces);
-        pieces = parts.back().piece_of(cut.rows);
+      row_pieces x;
+      x.units = model.whole.columns[of.size()] > 1;
+      if (cut.columns.size() > 1) {
+        x.units = true, x.first_part = std::int32_t(parts.size()), x.parts = std::int32_t(cut.columns.size());
+        for (std::int64_t const columns : cut.columns) {
+          row_pieces& part = parts.emplace_back(cut.rows * columns, columns, 0, pieces);
+          part.units = true, part.first_part = x.first_part, part.parts = x.parts;
+          pieces = part.piece_of(cut.rows);
+        }
       }
+      of.push_back(x);
     }
     shared = pieces;
-    for (std::size_t n = 0; n < of.size(); ++n) of[n].units = of[n].parts > 0 || model.whole.columns[n] > 1;
     for (std::size_t t = 0; t < where.tensors.size(); ++t) {
       row_pieces& x = of[model.number[t]];
-      if (x.parts == 0) {
+      if (x.parts > 0) {
+        x = parts[std::size_t(x.first_part) + model.part[t]];
+        x.first_row = rows, rows += x.rows;
+      } else {
         x = next(where.tensors[t].count, where.columns[t]);
-        continue;
       }
-      row_pieces const shared_rows = x;
-      x = parts[std::size_t(x.first_part) + model.part[t]];
-      x.first_row = rows, x.units = true;
-      x.first_part = shared_rows.first_part, x.parts = shared_rows.parts;
-      rows += x.rows;
     }
   }
 
