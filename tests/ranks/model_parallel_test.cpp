@@ -187,13 +187,13 @@ TEST_CASE("trap 52: parts of a tensor are one tensor, with its bits if they are 
 }
 
 TEST_CASE("model_parallel: clip_adaptive clips the rows of the model, wherever their elements are") {
-  constexpr std::int64_t rows = 200, columns = 64;
   struct block { std::int64_t row, column, rows, columns; };
   // Each rank of the model has a block of the matrix, and a copy of a small one; two ranks of data share each.
   auto const trained = [](std::vector<block> const& blocks, auto mark) {
     int const parts = int(blocks.size());
-    std::vector<float> w(rows * columns), copies;
-    std::vector<ds::comm::threads> none;
+    auto const& end = blocks.back();
+    std::int64_t const columns = end.column + end.columns;
+    std::vector<float> w(std::size_t((end.row + end.rows) * columns)), copies;
     ds::comm::threads models[] = {ds::comm::threads{parts}, ds::comm::threads{parts}};
     std::vector<std::unique_ptr<ds::comm::threads>> datas;
     for (int k = 0; k < parts; ++k) datas.push_back(std::make_unique<ds::comm::threads>(2));
@@ -232,11 +232,14 @@ TEST_CASE("model_parallel: clip_adaptive clips the rows of the model, wherever t
   auto const by_columns = [](auto& p) { p.mark_columns("layer"); };
   auto const want = trained({{0, 0, 200, 64}}, by_rows);
   CHECK(trained({{0, 0, 64, 64}, {64, 0, 128, 64}, {192, 0, 8, 64}}, by_rows) == want);  // whole chunks
-  auto const near = [&](std::vector<float> const& x) {
+  auto const near = [](std::vector<float> const& x, std::vector<float> const& want) {
+    REQUIRE(x.size() == want.size());
     for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(x[i] - want[i]) <= 2e-6f * (1 + std::abs(want[i])));
   };
-  near(trained({{0, 0, 77, 64}, {77, 0, 0, 64}, {77, 0, 123, 64}}, by_rows));
-  near(trained({{0, 0, 200, 40}, {0, 40, 200, 1}, {0, 41, 200, 23}}, by_columns));
+  near(trained({{0, 0, 77, 64}, {77, 0, 0, 64}, {77, 0, 123, 64}}, by_rows), want);
+  near(trained({{0, 0, 200, 40}, {0, 40, 200, 1}, {0, 41, 200, 23}}, by_columns), want);
+  near(trained({{0, 0, 3, 5000}, {0, 5000, 3, 4100}}, by_columns), trained({{0, 0, 3, 9100}}, by_columns));
+  CHECK(trained({{0, 0, 0, 3}, {0, 3, 0, 5}}, by_columns).size() == 12);  // the matrix is empty
 }
 
 TEST_CASE("model_parallel on a grid: ranks of a data group have the same part and add their gradients") {
