@@ -23,10 +23,12 @@
 #   BUILD      a folder in which the programs are kept and not built again (a temporary folder)
 #   RUNS       no: only builds
 #   RANKS      numbers of ranks for the tests of NCCL (1 2 3)
-#   TOOLS      tools of compute-sanitizer (memcheck racecheck initcheck synccheck); they run last, in parallel
+#   TOOLS      tools of compute-sanitizer (memcheck racecheck initcheck synccheck)
 #   LIMIT      seconds for one run (1800)
-#   JOBS       number of compilers, and of tools, that run at once (number of processors)
 #   AT_ONCE    number of programs that run at once (1)
+#   JOBS       number of compilers that run at once, and of runs at the end: those under a tool, and training that is
+#              stopped and resumed (number of processors)
+#   LAST_LIMIT seconds for one run at the end (LIMIT)
 soname() { objdump -p "$1" | sed -n 's/ *SONAME *//p'; }
 # The file that the linker looks for is a linker script instead of a symbolic link.
 gather_library() {
@@ -174,12 +176,12 @@ xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
   < "$build/programs" | tee -a "$result"
 [ "$RUNS" != no ] || exit 0
 
-# run name how command...
+# run name how limit command...
 cat > "$build/run" <<'END'
-name=$1 how=$2 log=$build/log.$$
-shift 2
+name=$1 how=$2 limit=$3 log=$build/log.$$
+shift 3
 began=$(date +%s)
-timeout "${LIMIT:-1800}" "$@" < /dev/null > "$log" 2>&1  # standard input holds the names of the other programs
+timeout "$limit" "$@" < /dev/null > "$log" 2>&1  # standard input holds the names of the other programs
 case $? in
   0) word=pass ;;
   77) word=skip ;;
@@ -205,9 +207,11 @@ END
 
 sanitizer=${SANITIZER-$(command -v compute-sanitizer)}
 [ -n "$sanitizer" ] || say 'There is no compute-sanitizer here.'
-# Programs that measure or take the free memory of the device, or whose ranks share it, run alone.
+# Programs that measure or take the free memory of the device, or whose ranks share it, run alone. The longest of the
+# runs at the end begin first.
 mkdir -p "$build/results"
-: > "$build/runs" && : > "$build/alone" && : > "$build/checks" || exit 1
+: > "$build/runs" && : > "$build/alone" && : > "$build/last" && : > "$build/long" || exit 1
+limit=${LIMIT:-1800} last_limit=${LAST_LIMIT:-${LIMIT:-1800}}
 while read -r name variant rest; do
   if [ ! -x "$build/$name.$variant" ]; then
     echo FAIL >> "$words"
@@ -216,7 +220,7 @@ while read -r name variant rest; do
   fi
   if [ -f "nccl/${name}_test.cu" ]; then
     for ranks in ${RANKS:-1 2 3}; do
-      echo "$name '$ranks ranks' $RUN '$build/$name.$variant' $ranks" >> "$build/alone"
+      echo "$name '$ranks ranks' $limit $RUN '$build/$name.$variant' $ranks" >> "$build/alone"
     done
     continue
   fi
@@ -225,28 +229,32 @@ while read -r name variant rest; do
   case $name in
     example_train)
       for precision in float half bfloat16; do
-        echo "$name 'in $precision' sh '$build/trains' $precision" >> "$build/runs"
-      done ;;
+        echo "$name 'in $precision' $limit sh '$build/trains' $precision" >> "$build/runs"
+      done
+      echo "$name 'stopped and resumed' $last_limit '${PYTHON:-python3}' '$PWD/examples/train_saved.py'" \
+        "'$build/$name.$variant'" >> "$build/long" ;;
     example_train_ranks)
-      echo "$name exact '${PYTHON:-python3}' '$PWD/examples/train_ranks_cuda.py' true '$build/$name.$variant'" >> "$build/alone" ;;
+      echo "$name exact $limit '${PYTHON:-python3}' '$PWD/examples/train_ranks_cuda.py' true" \
+        "'$build/$name.$variant'" >> "$build/alone" ;;
     example_compare)
-      echo "$name exact $program --data digits --networks softmax --optimizers sgd,adam --rates 0.01,0.1,1 --search 1" \
+      echo "$name exact $limit $program --data digits --networks softmax --optimizers sgd,adam --rates 0.01,0.1,1 --search 1" \
         "--epochs 1 --seeds 1 --out '$build/results/compare'" >> "$build/runs" ;;
-    experiments) echo "$name exact $program --quick /dev/null" >> "$build/runs" ;;
-    step) echo "$name $variant $program" >> "$build/alone" ;;
-    *) echo "$name $variant $program" >> "$build/runs" ;;
+    experiments) echo "$name exact $limit $program --quick /dev/null" >> "$build/runs" ;;
+    step) echo "$name $variant $limit $program" >> "$build/alone" ;;
+    *) echo "$name $variant $limit $program" >> "$build/runs" ;;
   esac
   case $name.$variant in example_* | experiments.* | no_code.* | *.contracted) continue ;; esac
   [ -n "$sanitizer" ] && [ -z "$RUN" ] || continue
-  for tool in ${TOOLS-memcheck racecheck initcheck synccheck}; do echo "$name $tool" >> "$build/checks"; done
+  case $name in graph | matrix) last=long ;; *) last=last ;; esac
+  for tool in ${TOOLS-memcheck racecheck initcheck synccheck}; do
+    echo "$name $tool $last_limit '$sanitizer' --tool $tool --error-exitcode 1 --report-api-errors no" \
+      "'$build/$name.exact' '--test-case-exclude=*2^31*,*does not fit*'" >> "$build/$last"
+  done
 done < "$build/programs"
 
 xargs -r -P "${AT_ONCE:-1}" -L 1 sh "$build/run" < "$build/runs"
 xargs -r -L 1 sh "$build/run" < "$build/alone"
-export sanitizer
-xargs -r -P "${JOBS:-$(nproc)}" -L 1 sh -c '
-  sh "$build/run" "$0" "$1" "$sanitizer" --tool "$1" --error-exitcode 1 --report-api-errors no "$build/$0.exact" \
-    --test-case-exclude="*2^31*,*does not fit*"' < "$build/checks"
+cat "$build/long" "$build/last" | xargs -r -P "${JOBS:-$(nproc)}" -L 1 sh "$build/run"
 
 ended() { grep -c "^$1$" "$words"; }
 say "$(ended pass) passed, $(ended FAIL) failed, $(ended skip) skipped"

@@ -39,14 +39,18 @@ cat > "$scratch/sanitizer" <<'END'
 #!/bin/sh
 [ "$1 $2" != "--tool $HARMED" ]
 END
-chmod +x "$scratch/nvcc" "$scratch/sanitizer"
+cat > "$scratch/resuming" <<'END'
+#!/bin/sh
+case "$1" in */train_saved.py) [ "$FAILING" != resumed ] ;; *) exec python3 "$@" ;; esac
+END
+chmod +x "$scratch/nvcc" "$scratch/sanitizer" "$scratch/resuming"
 flags='-arch=sm_90 -Iwhere_they_are'
 
 wrong=0
 expect() {  # expect "N passed, N failed" status settings...
   want=$1 status=$2
   shift 2
-  env MISSING=none FAILING=none LEARNED=97 SANITIZER= GATHERED= NCCL= "$@" NVCC="$scratch/nvcc" FLAGS="$flags" \
+  env MISSING=none FAILING=none LEARNED=97 SANITIZER= GATHERED= NCCL= PYTHON="$scratch/resuming" "$@" NVCC="$scratch/nvcc" FLAGS="$flags" \
     sh "$here/gpu.sh" "$scratch/result" > "$scratch/log" 2>&1
   got=$?
   if [ "$(tail -n 1 "$scratch/log")" != "$want, 0 skipped" ] || [ $got != "$status" ]; then
@@ -59,10 +63,11 @@ expect() {  # expect "N passed, N failed" status settings...
 device=$(($(ls "$here"/gpu/*_test.cu | wc -l) + 1)) ranks=$(ls "$here"/nccl/*_test.cu | wc -l)
 contract=$(ls "$here"/contract/*.cu | wc -l)
 examples=$(ls "$here"/../examples/*.cu | wc -l)
-# no_code, gpu_network, c_api, separate, jax_device, client, experiments, and two more runs of train
-all=$((2 * device + 3 * ranks + contract + examples + 9))
+# no_code, gpu_network, c_api, separate, jax_device, client, experiments, and three more runs of train
+all=$((2 * device + 3 * ranks + contract + examples + 10))
 expect "$all passed, 0 failed" 0 AT_ONCE=4
 expect "$((all - 2)) passed, 2 failed" 1 FAILING=step
+expect "$((all - 1)) passed, 1 failed" 1 FAILING=resumed
 expect "$((all - 3)) passed, 1 failed" 1 MISSING=overlap_test
 expect "$((all - 3)) passed, 3 failed" 1 LEARNED=95.9
 expect "2 passed, 0 failed" 0 TESTS=step

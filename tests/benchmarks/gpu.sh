@@ -7,8 +7,8 @@
 # By default, runs the default set; no case begins after --limit SECONDS (360). --quick: a few small cases, to check
 # that it runs. --all: each recipe on each case. --growth: cost against numbers of parameters, tensors, groups and
 # policies. --rules: each element-wise rule. --huge: Llama-2 7B and 10^9 parameters. --whole: the default set, then the
-# launches and products of tests/benchmarks/experiments, Muon, growth, huge and rules. --compiled: also PyTorch's compiled step, which
-# takes several minutes more. A run that is interrupted keeps the results so far.
+# launches and products of tests/benchmarks/experiments, Muon, growth, rules and huge. --compiled: also PyTorch's
+# compiled step, which takes several minutes more. A run that is interrupted keeps the results so far.
 #
 #   NVCC, FLAGS, RUN, JOBS   as in tests/gpu.sh: the compiler, its flags for the device (-arch=native), a command that
 #                            runs programs for a device in software, how many compilers run at once
@@ -61,7 +61,7 @@ if [ $set = whole ]; then
   else
     status=1
   fi
-  for set in growth huge rules; do part --$set "$@"; done
+  for set in growth rules huge; do part --$set "$@"; done
   exit $status
 fi
 

@@ -6,7 +6,7 @@
 Times a step of Muon on the matrices of GPT-2 beside other libraries, one step of each in turn, and prints a table:
 median and range of the seconds, and the median of the ratios to this library's step of the same round. The program is
 that of matrices.cpp or of matrices.cu. The peers need PyTorch, or JAX and optax, in this Python; torch_captured replays
-PyTorch's step from a graph."""
+PyTorch's step from a graph. A peer that makes no step is left out, with a line that says so."""
 import argparse
 import os
 import pathlib
@@ -47,11 +47,16 @@ def seconds(name):
         process.stdin.flush()
         return float(process.stdout.readline())
     except (OSError, ValueError):
-        sys.exit(f"{name} made no step: {' '.join(commands[name])}")
+        message = f"{name} made no step: {' '.join(commands[name])}"
+        if name in ways:
+            sys.exit(message)
+        print(message)
+        return None
 
 
-for each in running:
-    seconds(each)  # compiles, and touches the memory
+for each in list(running):
+    if seconds(each) is None:  # compiles, and touches the memory
+        running.pop(each).kill()
 rounds = [{name: seconds(name) for name in running} for _ in range(wanted.rounds)]
 for process in running.values():
     process.stdin.close()
@@ -61,4 +66,4 @@ print("| | seconds | range | times descent |\n|---|---|---|---|")
 for each in running:
     taken = [one[each] for one in rounds]
     ratio = statistics.median(one[each] / one["descent"] for one in rounds)
-    print(f"| {each} | {statistics.median(taken):.3f} | {min(taken):.3f} to {max(taken):.3f} | {ratio:.2f} |")
+    print(f"| {each} | {statistics.median(taken):.3g} | {min(taken):.3g} to {max(taken):.3g} | {ratio:.2f} |")
