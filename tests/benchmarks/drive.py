@@ -54,14 +54,17 @@ class Benchmark:
         arenas = min(3 * size, 1 << 30) if self.device else len(self.ceilings) * min(size, 1 << 30)
         return (arenas if self.server_of_ceilings() else 0) + (1 << 28)
 
+    def needed(self, c, sets, size):
+        """Bytes of a contestant. PyTorch also has gradients in float, and temporaries unless the step is fused."""
+        more = 0.02 if not c.id.startswith("torch") else 0.3 if c.id in ("torch_fused", "torch_captured") else 0.6
+        return int((sets + more) * size)
+
     def fit(self, own, size):
         """The number of sets of each problem, and the batches of contestants that are loaded together: all contestants
         if there is room. On a device, steps rotate over three sets, unless one set fits into half of the L2 cache."""
         room = self.room() - self.spare(size)
-        def more(c):  # PyTorch also has gradients in float, and temporaries unless the step is fused
-            return 0.02 if not c.id.startswith("torch") else 0.3 if c.id in ("torch_fused", "torch_captured") else 0.6
         def needed(some, sets):
-            return sum(int((sets + more(c)) * size) for c in some)
+            return sum(self.needed(c, sets, size) for c in some)
         rotated = self.device and 2 * size > self.device["l2_bytes"]
         for sets in [self.arguments.sets] if self.arguments.sets else (3, 1) if rotated else (1,):
             if needed(own, sets) <= room:
@@ -88,8 +91,8 @@ class Benchmark:
         sets, batches = self.fit(own, size)
         for c in own:
             if not any(c in batch for batch in batches):
-                self.skip(case, recipe, f"{c.id}, one of {len(own)} contestants, does not fit: it needs more than "
-                                        f"{gib(size + self.spare(size))} and there are {gib(self.room())}")
+                self.skip(case, recipe, f"{c.id}, one of {len(own)} contestants, does not fit: it needs "
+                                        f"{gib(self.needed(c, 1, size) + self.spare(size))} and there are {gib(self.room())}")
         if not batches:
             return None
         judged = self.oracle.has(recipe) and (recipe not in ("lamb", "lars") or

@@ -101,7 +101,8 @@ host='host_oracle host_serve host_platform_host'
 has() { $1 -W ignore -c "$2" > "$build/python.log" 2>&1; }
 missing() {
   echo "$1 does not take part"
-  set_notes="${set_notes:+$set_notes }$1 does not take part: $(tail -n 1 "$build/python.log" | cut -c 1-200)."
+  why=$(tail -n 1 "$build/python.log" | cut -c 1-200)
+  set_notes="${set_notes:+$set_notes }$1 does not take part${why:+: $why}."
 }
 contestants=$build/contestants set_notes=
 echo "descent=$RUN $program" > "$contestants"

@@ -95,8 +95,14 @@ def rules_table(runs):
 
 
 def missing(runs):
+    measured = {(r["case"], r["recipe"]) for run in runs for r in run["results"]}
     said = [f"{run['file']}: {note}" for run in runs for note in run["notes"] if note]
-    said += [f"{run['file']}: {title(s['case'])}, {s['recipe']}: {s['why']}" for run in runs for s in run["skipped"]]
+    for run in runs:
+        skipped = {}  # what no other run has, by reason
+        for s in run["skipped"]:
+            if (s["case"], s["recipe"]) not in measured or "gone by" not in s["why"]:
+                skipped.setdefault(s["why"], []).append(f"{title(s['case'])}, {s['recipe']}")
+        said += [f"{run['file']}: {'; '.join(some)}: {why}" for why, some in skipped.items()]
     said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: {name} is refused: {of['refused']}" for run in runs
              for r in run["results"] for name, of in r["contestants"].items() if "refused" in of]
     said += [f"{run['file']}: {title(r['case'])}, {r['recipe']}: not compared with the oracle: too little memory, "
