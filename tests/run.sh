@@ -99,7 +99,8 @@ if [ -s "$build/chosen_gpu" ]; then
   software=$!
 fi
 if [ $# -gt 0 ]; then
-  meson test -C "$build" --no-rebuild --print-errorlogs "$@" 2>&1 | tee "$build/test.log"
+  # One more test than processors, because some wait for a disk, a network or a deadline.
+  meson test -C "$build" --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1)) "$@" 2>&1 | tee "$build/test.log"
   count() { sed -n "s/^$1: *\([0-9]*\) *$/\1/p" "$build/test.log" | grep . || echo 0; }
   passed=$(count Ok)
   skipped=$(count Skipped)

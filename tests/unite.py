@@ -35,7 +35,7 @@ def headers_of(source):
 
 
 def alone(source):
-    namespace = "in_" + re.sub(r"\W", "_", source.removesuffix(".cpp"))
+    namespace = "in_" + re.sub(r"\W", "_", source.rpartition(".")[0])
     return f'namespace {namespace} {{\n#include "{source}"\n}}'
 
 

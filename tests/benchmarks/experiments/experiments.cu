@@ -44,7 +44,7 @@ struct around {
   bool dependent;  // whether this program has code for programmatic dependent launches
 
   std::vector<std::int64_t> large() const {
-    return how.quick ? std::vector<std::int64_t>{20000, 12, 1001, 1, 256} : gpt2();
+    return how.quick ? std::vector<std::int64_t>{9000, 12, 1001, 1, 256} : gpt2();
   }
   std::string large_name() const { return how.quick ? "some small tensors" : "GPT-2 124M"; }
   int sets() const { return how.quick ? 1 : 3; }
