@@ -1,7 +1,7 @@
 #!/bin/sh
-# usage: links.sh compiler     Succeeds if the compiler can link OpenMP and the sanitizers.
+# usage: links.sh compiler [argument...]     Succeeds if the compiler can link OpenMP and the sanitizers.
 program=$(mktemp) || exit 1
 trap 'rm -f "$program"' EXIT
 for flags in -fopenmp -fsanitize=address,undefined -fsanitize=thread; do
-  echo 'int main() {}' | "$1" -x c++ $flags - -o "$program" || exit 1
+  echo 'int main() {}' | "$@" -x c++ $flags - -o "$program" || exit 1
 done

@@ -34,7 +34,7 @@ fi
 [ -n "$orders" ] || case $tier in all | rest) orders=ci ;; *) orders=plain ;; esac
 build=${DESCENT_BUILD:-build}
 # For a new build folder: clang++ takes half of GCC's time for much of the tests, see tests/meson.build.
-[ -f "$build/build.ninja" ] || wanted_packages='clang libomp-dev libclang-rt-dev'
+[ -f "$build/build.ninja" ] || wanted_packages='clang libomp-dev libclang-rt-dev lld'
 # For the lab of docs/learn: a browser, and clang 14 for WebAssembly.
 case $tier in
   all | rest) wanted_packages="${wanted_packages-} chromium clang-14 lld-14 wasi-libc libc++-14-dev-wasm32 libclang-rt-14-dev-wasm32" ;;

@@ -35,7 +35,8 @@ TEST_CASE("random recipes: every call does what the formulas say, first quarter"
 }
 
 TEST_CASE("random recipes: what is not a number is near nothing else, and infinity near no number") {
-  constexpr double infinity = std::numeric_limits<double>::infinity(), not_a_number = std::numeric_limits<double>::quiet_NaN();
+  constexpr double infinity = std::numeric_limits<double>::infinity(),
+                   not_a_number = std::numeric_limits<double>::quiet_NaN();
   CHECK(!recipes::near(not_a_number, 1));
   CHECK(!recipes::near(1, not_a_number));
   CHECK(!recipes::near(infinity, 1));

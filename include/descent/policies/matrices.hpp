@@ -99,12 +99,17 @@ enum class operands {
 /// are in the type of the arithmetic: float or double. optimizer::matrix_rule() is the rule of one group. Schedules:
 /// vary<&muon::lr>(schedule) works; learning_rate(schedule) applies to the optimizer's rule only.
 ///
-/// Matrices are processed one after the other, in scratch memory of the size that the largest needs. A device processes
-/// up to `at_once` matrices of one group and one shape together, in scratch memory of up to 2^26 elements: each of the
-/// rule's launches is then for all of them. Products of operands that are not exact are one call, too, for as many
-/// matrices on each rank of `sharded` as on a single one, because cuBLAS adds in an order that depends on the number;
-/// with model_parallel the number is that of the rank's own. step() enqueues all of it, even if the device then finds
-/// that the step is skipped: the products are then wasted.
+/// On the host, each thread of an OpenMP team computes a matrix of its own, in scratch memory of its own, if the
+/// program links OpenBLAS, if the team has at most `at_once` threads and their scratch memory at most 2^26 elements,
+/// and if there are enough matrices that the threads end together. OpenBLAS then computes every product of the process
+/// by the calling thread alone until step() ends. Otherwise one matrix follows the other, and the BLAS may use threads
+/// of its own.
+///
+/// A device processes up to `at_once` matrices of one group and one shape together, in scratch memory of up to 2^26
+/// elements: each of the rule's launches is then for all of them. Products of operands that are not exact are one
+/// call, too, for as many matrices on each rank of `sharded` as on a single one, because cuBLAS adds in an order that
+/// depends on the number; with model_parallel the number is that of the rank's own. step() enqueues all of it, even if
+/// the device then finds that the step is skipped: the products are then wasted.
 ///
 /// With replicated, every rank has all matrices' states and computes all products. With sharded, each matrix belongs to
 /// one rank, which has its state and computes its products; vectors are divided as usual. The most expensive matrices
@@ -117,7 +122,7 @@ template <class Rule> struct matrices {
 
   matrix_rule rule;
   int only = -1;  ///< the group whose matrices follow the rule; -1 for all
-  int at_once = 8;  ///< matrices of one shape that a device processes together, at most; in [1, 16]
+  int at_once = 8;  ///< matrices that are processed at the same time, at most; in [1, 16]
 
   constexpr matrices(Rule r) : rule{r} {}
   constexpr matrices(Rule r, group g) : rule{r}, only(g.index) {}

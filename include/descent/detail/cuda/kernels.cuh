@@ -328,8 +328,8 @@ __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> con
   // Reads gradients that other threads have added up, which the barrier has made visible.
   if constexpr (Plan::clips_rows && What != measure::sums) measure_pieces(v, tensor, {begin, size});
 }
-/// As for packet_blocks: three blocks have 80 registers for a thread. On sm_90 a norm of 16-bit gradients would take 44;
-/// six blocks leave it 40 and make it an eighth faster (docs/design/0006). On sm_80 some norms would spill.
+/// As for packet_blocks: three blocks have 80 registers for a thread. On sm_90 a norm of 16-bit gradients takes 44, but
+/// with six blocks 40, and is an eighth faster (docs/design/0006). On sm_80 some norms would spill.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
 inline constexpr int small_norm_blocks = 6;
 #else

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/matrix/plan.hpp>
+#include <descent/detail/matrix/team.hpp>
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
@@ -22,7 +23,9 @@ namespace descent::detail {
 /// Columns are summed over segments of this many rows, then over the segments.
 inline constexpr std::int64_t segment_rows = 64;
 inline constexpr int matrix_sums = 8;
-/// Several matrices that a device processes at once: the largest number, and the elements of their scratch memory.
+/// The number of elements from which a matrix is worth several threads.
+inline constexpr std::int64_t matrix_worth = 32 * 1024;
+/// Several matrices that are processed at once: their largest number, and the elements of their scratch memory.
 inline constexpr int most_at_once = 16;
 inline constexpr std::int64_t most_scratch_at_once = std::int64_t{1} << 26;
 
@@ -52,6 +55,7 @@ template <class Plan> struct matrix_layout {
   std::vector<batch> batches;
   std::array<bool, slots> used{};
   std::int64_t state = 0, memory = 0, scratch = 0, partials = 0;  // for the matrices that this rank owns
+  int threads = 1;  // of the host that have a matrix each at the same time, and a part of the scratch memory
 
   template <class Layout, class Policies> matrix_layout(Layout const& where, Policies const& policies) {
     auto const& policy = get<kind::matrices>(policies);
@@ -63,6 +67,7 @@ template <class Plan> struct matrix_layout {
             policy.rule, where.names[t]);
       }
     if constexpr (is_on_device<Plan>) group_into_batches(policy.at_once);
+    else share_among_threads(policy, matrix_team<system_of<typename Plan::template policy<kind::backend>>>());
   }
 
   template <class Policies> static bool needs(rule r, Policies const& policies, [[maybe_unused]] std::size_t slot) {
@@ -120,6 +125,20 @@ template <class Plan> struct matrix_layout {
       partials = std::max({partials, chunks_of(largest), (s.rows + segment_rows - 1) / segment_rows * s.columns});
     }
     matrices.push_back(std::move(x));
+  }
+  /// One thread takes all matrices if several would wait long for the last ones or need too much scratch memory. Ranks
+  /// that share the matrices do the same, because a BLAS may add in an order that depends on its threads.
+  template <class Policy> void share_among_threads(Policy const& policy, int team) {
+    double all = 0, largest = 0;
+    std::int64_t elements = 0, room = 1;
+    for (auto const& x : matrices) {
+      double const cost = policy.cost(x.shape);
+      all += cost, largest = std::max(largest, cost);
+      elements += x.shape.rows * x.shape.columns, room = std::max(room, x.scratch);
+    }
+    if (team > policy.at_once || team > most_scratch_at_once / room) return;
+    if (elements < team * matrix_worth || all < 2 * team * largest) return;
+    threads = team, scratch *= team;
   }
   void group_into_batches(int at_once) {
     std::vector<bool> done(matrices.size());
