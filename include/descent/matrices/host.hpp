@@ -58,6 +58,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
         }()), ...);
     }(typename matrix_plan<Plan>::every_slot{});
     find_parts();
+    one_blas_thread const alone;
     lane& l = lanes_[0];
     for (std::size_t u : order_) {
       l.states.begin = where.matrices[u].state;
@@ -89,9 +90,10 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     return {*this, e, groups, common.known_count()};
   }
 
-  /// Each thread takes the most expensive matrix that is left. Or one takes them all, and the BLAS may have more.
+  /// Each thread takes the most expensive matrix that is left, or all threads together take one after the other.
   template <class Engine, class Groups> void step(Engine& e, Groups const& groups) {
     find_parts();
+    one_blas_thread const alone;
     std::atomic<std::size_t> next = 0;
     auto const by_one = [&](std::int64_t thread) {
       for (std::size_t i = next++; i < order_.size(); i = next++)
@@ -100,7 +102,6 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
     };
     if constexpr (has_team<System>)
       if (lanes_.size() > 1) {
-        one_blas_thread const alone;
         caught_body const caught(by_one);
         System::in_team(std::int64_t(lanes_.size()), caught);
         return caught.rethrow();

@@ -99,11 +99,12 @@ enum class operands {
 /// are in the type of the arithmetic: float or double. optimizer::matrix_rule() is the rule of one group. Schedules:
 /// vary<&muon::lr>(schedule) works; learning_rate(schedule) applies to the optimizer's rule only.
 ///
-/// On the host, each thread of an OpenMP team computes a matrix of its own, in scratch memory of its own, if the
-/// program links OpenBLAS, if the team has at most `at_once` threads and their scratch memory at most 2^26 elements,
-/// and if there are enough matrices that the threads end together. OpenBLAS then computes every product of the process
-/// by the calling thread alone until step() ends. Otherwise one matrix follows the other, and the BLAS may use threads
-/// of its own.
+/// On the host, step() shares products among the backend's threads, and their bits do not depend on the number of
+/// threads, if the program links OpenBLAS: until step() ends, OpenBLAS computes every product of the process by the
+/// calling thread alone. Each thread of an OpenMP team computes a matrix of its own, in scratch memory of its own, if
+/// the team has at most `at_once` threads and their scratch memory at most 2^26 elements, and if there are enough
+/// matrices that the threads end together. Otherwise one matrix follows the other. Another BLAS uses its own threads,
+/// for one matrix after the other.
 ///
 /// A device processes up to `at_once` matrices of one group and one shape together, in scratch memory of up to 2^26
 /// elements: each of the rule's launches is then for all of them. Products of operands that are not exact are one

@@ -10,6 +10,7 @@
 
 #include <cblas.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
@@ -102,52 +103,84 @@ template <class Plan, class System> class host_work {
     over(size(), n, one);
   }
 
+  // Products are computed in tiles of c whose sizes do not depend on the number of threads, each by one thread if the
+  // BLAS lets it: their bits do not depend on it either.
+
   /// c <- a a'. c must not overlap a. Half of the operations of a product.
   void square(dense<real> a, real* c) const {
-    auto const form = a.transposed ? CblasTrans : CblasNoTrans;
-    int const n = int(a.height()), inner = int(a.width());
-    if constexpr (std::is_same_v<real, double>)
-      cblas_dsyrk(CblasRowMajor, CblasLower, form, n, inner, 1, a.data, int(a.columns), 0, c, n);
-    else cblas_ssyrk(CblasRowMajor, CblasLower, form, n, inner, 1, a.data, int(a.columns), 0, c, n);
-    mirror(c, a.height());
-  }
-  /// c <- a b where a and b are n x n and not transposed, and a b is symmetric. Half of the operations of a product.
-  void symmetric_product(dense<real> a, dense<real> b, real* c) const {
-    constexpr std::int64_t rows_at_once = 128;
-    std::int64_t const n = a.rows;
-    for (std::int64_t i = 0; i < n; i += rows_at_once) {
-      std::int64_t const below = i + rows_at_once < n ? i + rows_at_once : n;
-      multiply({a.data + i * n, below - i, n}, b, below, c + i * n, n);
-    }
+    std::int64_t const n = a.height();
+    auto const rows_of_c = [&](std::int64_t tile) {
+      std::int64_t const i = tile * tile_rows, m = std::min(tile_rows, n - i);
+      if (i > 0) multiply(m, i, a, i, a.t(), 0, c + i * n, n);
+      square_of_rows(a, i, m, c + i * n + i, n);
+    };
+    tiles(n * n, count_of(n, tile_rows), rows_of_c);
     mirror(c, n);
   }
-
+  /// c <- a b where a and b are n x n and a b is symmetric. c must not overlap a or b. Half of the operations, too.
+  void symmetric_product(dense<real> a, dense<real> b, real* c) const {
+    std::int64_t const n = a.height();
+    auto const rows_of_c = [&](std::int64_t tile) {
+      std::int64_t const i = tile * tile_rows, m = std::min(tile_rows, n - i);
+      multiply(m, i + m, a, i, b, 0, c + i * n, n);
+    };
+    tiles(n * n, count_of(n, tile_rows), rows_of_c);
+    mirror(c, n);
+  }
   /// c <- a b. c must not overlap a or b.
-  void product(dense<real> a, dense<real> b, real* c) const { multiply(a, b, b.width(), c, b.width()); }
+  void product(dense<real> a, dense<real> b, real* c) const {
+    std::int64_t const height = a.height(), width = b.width(), across = count_of(width, tile_columns);
+    auto const tile_of_c = [&](std::int64_t tile) {
+      std::int64_t const i = tile / across * tile_rows, j = tile % across * tile_columns;
+      multiply(std::min(tile_rows, height - i), std::min(tile_columns, width - j), a, i, b, j, c + i * width + j,
+               width);
+    };
+    tiles(height * width, count_of(height, tile_rows) * across, tile_of_c);
+  }
 
  private:
-  static constexpr std::int64_t tile = 32;
+  static constexpr std::int64_t mirrored = 32, tile_rows = 128, tile_columns = 1024;
 
-  /// The first columns of a b, to rows of c that are `stride` apart.
-  static void multiply(dense<real> a, dense<real> b, std::int64_t columns, real* c, std::int64_t stride) {
-    auto const form = [](dense<real> x) { return x.transposed ? CblasTrans : CblasNoTrans; };
-    int const m = int(a.height()), n = int(columns), inner = int(a.width());
+  static std::int64_t count_of(std::int64_t n, std::int64_t each) { return (n + each - 1) / each; }
+  static void tiles(std::int64_t elements, std::int64_t n, loop_body f) {
+    if (one_blas_thread::possible()) over(elements, n, f);
+    else cpp::each(n, f);
+  }
+  static CBLAS_TRANSPOSE form(dense<real> x) { return x.transposed ? CblasTrans : CblasNoTrans; }
+  /// Where row i, or column j, of a matrix begins.
+  static real const* row(dense<real> x, std::int64_t i) { return x.data + (x.transposed ? i : i * x.columns); }
+  static real const* column(dense<real> x, std::int64_t j) { return row(x.t(), j); }
+
+  /// The product of m rows of a, from row i on, and n columns of b, from column j on, to rows of c that are `stride`
+  /// apart.
+  static void multiply(std::int64_t m, std::int64_t n, dense<real> a, std::int64_t i, dense<real> b, std::int64_t j,
+                       real* c, std::int64_t stride) {
+    int const inner = int(a.width());
     if constexpr (std::is_same_v<real, double>)
-      cblas_dgemm(CblasRowMajor, form(a), form(b), m, n, inner, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c,
-                  int(stride));
+      cblas_dgemm(CblasRowMajor, form(a), form(b), int(m), int(n), inner, 1, row(a, i), int(a.columns), column(b, j),
+                  int(b.columns), 0, c, int(stride));
     else
-      cblas_sgemm(CblasRowMajor, form(a), form(b), m, n, inner, 1, a.data, int(a.columns), b.data, int(b.columns), 0, c,
-                  int(stride));
+      cblas_sgemm(CblasRowMajor, form(a), form(b), int(m), int(n), inner, 1, row(a, i), int(a.columns), column(b, j),
+                  int(b.columns), 0, c, int(stride));
+  }
+  /// The part below the diagonal of the product of m rows of a, from row i on, and their transpose.
+  static void square_of_rows(dense<real> a, std::int64_t i, std::int64_t m, real* c, std::int64_t stride) {
+    int const inner = int(a.width());
+    if constexpr (std::is_same_v<real, double>)
+      cblas_dsyrk(CblasRowMajor, CblasLower, form(a), int(m), inner, 1, row(a, i), int(a.columns), 0, c, int(stride));
+    else
+      cblas_ssyrk(CblasRowMajor, CblasLower, form(a), int(m), inner, 1, row(a, i), int(a.columns), 0, c, int(stride));
   }
 
   /// Copies what is below the diagonal of an n x n matrix to above it.
   void mirror(real* c, std::int64_t n) const {
-    auto const rows_of_tiles = [&](std::int64_t upper) {
-      for (std::int64_t first = upper * tile; first < n; first += tile)
-        for (std::int64_t i = upper * tile; i < n && i < (upper + 1) * tile; ++i)
-          for (std::int64_t j = first > i ? first : i + 1; j < n && j < first + tile; ++j) c[i * n + j] = c[j * n + i];
+    auto const rows_of_squares = [&](std::int64_t upper) {
+      for (std::int64_t first = upper * mirrored; first < n; first += mirrored)
+        for (std::int64_t i = upper * mirrored; i < n && i < (upper + 1) * mirrored; ++i)
+          for (std::int64_t j = first > i ? first : i + 1; j < n && j < first + mirrored; ++j)
+            c[i * n + j] = c[j * n + i];
     };
-    over(n * n, (n + tile - 1) / tile, rows_of_tiles);
+    over(n * n, count_of(n, mirrored), rows_of_squares);
   }
 
   template <class F> static void over(std::int64_t elements, std::int64_t n, F const& f) {

@@ -126,17 +126,17 @@ template <class Plan> struct matrix_layout {
     }
     matrices.push_back(std::move(x));
   }
-  /// One thread takes all matrices if several would wait long for the last ones or need too much scratch memory. Ranks
-  /// that share the matrices do the same, because a BLAS may add in an order that depends on its threads.
+  /// One thread at a time takes a matrix if several would wait long for the last ones or need too much scratch memory.
   template <class Policy> void share_among_threads(Policy const& policy, int team) {
     double all = 0, largest = 0;
-    std::int64_t elements = 0, room = 1;
+    std::int64_t elements = 0;
     for (auto const& x : matrices) {
+      if (!x.owned) continue;
       double const cost = policy.cost(x.shape);
       all += cost, largest = std::max(largest, cost);
-      elements += x.shape.rows * x.shape.columns, room = std::max(room, x.scratch);
+      elements += x.shape.rows * x.shape.columns;
     }
-    if (team > policy.at_once || team > most_scratch_at_once / room) return;
+    if (team > policy.at_once || team > most_scratch_at_once / std::max<std::int64_t>(scratch, 1)) return;
     if (elements < team * matrix_worth || all < 2 * team * largest) return;
     threads = team, scratch *= team;
   }

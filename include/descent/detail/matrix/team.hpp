@@ -15,15 +15,17 @@ extern "C" {
 /// The threads that compute matrices on the host.
 namespace descent::detail {
 
-/// While one exists, OpenBLAS computes a product by the calling thread alone. Other libraries are not changed.
+/// While one exists, OpenBLAS computes each product by the calling thread alone. Other libraries are not changed.
 class one_blas_thread {
  public:
   static bool possible() { return openblas_get_num_threads && openblas_set_num_threads; }
   one_blas_thread() {
+    if (!possible()) return;
     std::lock_guard const lock(mutex_);
     if (count_++ == 0) before_ = openblas_get_num_threads(), openblas_set_num_threads(1);
   }
   ~one_blas_thread() {
+    if (!possible()) return;
     std::lock_guard const lock(mutex_);
     if (--count_ == 0) openblas_set_num_threads(before_);
   }
