@@ -97,8 +97,6 @@ struct omp {
     if (record.alone()) cpp::each(n, f);
     else record = in_team(n, f);
   }
-  /// The threads of a team.
-  static int threads() { return omp_get_max_threads(); }
   /// Runs the loop on all threads, whatever it costs.
   static detail::team_record in_team(std::int64_t n, detail::loop_body f) {
     double const begin = omp_get_wtime();

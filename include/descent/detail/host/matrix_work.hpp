@@ -121,10 +121,10 @@ template <class Plan, class System> class host_work {
   void symmetric_product(dense<real> a, dense<real> b, real* c) const {
     std::int64_t const n = a.height();
     auto const rows_of_c = [&](std::int64_t tile) {
-      std::int64_t const i = tile * tile_rows, m = std::min(tile_rows, n - i);
+      std::int64_t const i = tile * symmetric_rows, m = std::min(symmetric_rows, n - i);
       multiply(m, i + m, a, i, b, 0, c + i * n, n);
     };
-    tiles(n * n, count_of(n, tile_rows), rows_of_c);
+    tiles(n * n, count_of(n, symmetric_rows), rows_of_c);
     mirror(c, n);
   }
   /// c <- a b. c must not overlap a or b.
@@ -139,7 +139,7 @@ template <class Plan, class System> class host_work {
   }
 
  private:
-  static constexpr std::int64_t mirrored = 32, tile_rows = 128, tile_columns = 1024;
+  static constexpr std::int64_t mirrored = 32, symmetric_rows = 128, tile_rows = 384, tile_columns = 1024;
 
   static std::int64_t count_of(std::int64_t n, std::int64_t each) { return (n + each - 1) / each; }
   static void tiles(std::int64_t elements, std::int64_t n, loop_body f) {

@@ -4,7 +4,11 @@
 
 #include <descent/backends/host.hpp>
 
+#include <cstdint>
 #include <mutex>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
 
 extern "C" {
 // OpenBLAS's; null if another BLAS is linked.
@@ -43,12 +47,14 @@ template <class Backend> using system_of = typename system_of_backend<Backend>::
 
 /// Whether a loop can have all of a system's threads.
 template <class System>
-inline constexpr bool has_team = requires(loop_body f) { System::in_team(System::threads(), f); };
+inline constexpr bool has_team = requires(loop_body f) { System::in_team(std::int64_t{}, f); };
 
 /// The number of threads that may compute a matrix of their own at the same time.
 template <class System> int matrix_team() {
-  if constexpr (has_team<System>) return one_blas_thread::possible() ? System::threads() : 1;
-  else return 1;
+#if defined(_OPENMP)
+  if (has_team<System> && one_blas_thread::possible()) return omp_get_max_threads();
+#endif
+  return 1;
 }
 
 }  // namespace descent::detail
