@@ -69,7 +69,8 @@ cases += [Case("1000x1024", "1000 tensors of 1024", ((1024, 1000),)),
           Case("10000x64", "10,000 tensors of 64", ((64, 10000),))]
 cases += [split(1024000, tensors) for tensors in (1, 10, 100, 1000, 10000)]
 cases += [Case("quick_flat", "one tensor of 40,003", ((40003, 1),)),
-          Case("quick_many", "16 tensors of 1 to 4099, not aligned", odd(16).tensors, align=1)]
+          Case("quick_many", "50 tensors of 1 to 4099, not aligned", odd(50).tensors, align=1),
+          Case("quick_few", "16 tensors of 1 to 4099, not aligned", odd(16).tensors, align=1)]
 by_name = {case.name: case for case in cases}
 
 assert by_name["gpt2"].elements == 124_439_808 and by_name["gpt2"].count == 148
@@ -115,6 +116,7 @@ plans_of_host = {
 
 plans_of_device = {
     "quick": [(case, recipe) for recipe in resident for case in ("quick_flat", "quick_many")],
+    "few": [("quick_few", recipe) for recipe in resident],
     "default": [("flat_100000000", "adamw"), ("gpt2", "adamw"), ("gpt2", "adamw_half_o2"),
                 ("flat_100000000", "adamw_bf16"), ("flat_100000000", "adamw_bf16_sr"), ("1000x1024", "adamw_clip"),
                 ("flat_100000", "adamw_clip"), ("flat_100000", "adamw"), ("flat_100000000", "lamb")] + [

@@ -22,7 +22,7 @@ def check(holds, what):
 
 with tempfile.TemporaryDirectory() as folder:
     out = os.path.join(folder, "results.json")
-    code = subprocess.run([sys.executable, os.path.join(here, "drive.py"), "--set", "quick", "--cases", "quick_many",
+    code = subprocess.run([sys.executable, os.path.join(here, "drive.py"), "--set", "few",
                            "--recipes", ",".join(bytes_each), "--contestant", f"descent={device}", "--contestant",
                            f"descent_captured={device} captured", "--oracle", oracle, "--work", folder, "--out", out,
                            "--least", "1", "--most", "1", "--seconds", "0.01", "--sample", "1e-5", "--sets", "2"],

@@ -43,9 +43,6 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
 
 namespace ds = descent;
 
@@ -451,43 +448,6 @@ TEST_CASE("accumulation, noise, maximisation, lookahead and stochastic rounding 
     CHECK(differs);
   }
 }
-
-#if defined(_OPENMP)
-TEST_CASE("any number of threads gives the same bits; those that take a matrix each have scratch memory of their own") {
-  std::vector<tensor_shape> shapes{{7, 1, 0}};
-  for (int k = 0; k < 12; ++k) shapes.push_back({150 + k % 3, 130, k % 2});
-  int const team = omp_get_max_threads();
-  openblas_set_num_threads(2);
-  std::int64_t scratch = 0;
-  auto const values = [&](int threads, int at_once = 8) {
-    omp_set_num_threads(threads);
-    model<float> x(shapes);
-    ds::matrices rule{ds::muon{}};
-    rule.at_once = at_once;
-    ds::optimizer opt{x.params, ds::adamw{}, rule};
-    for (auto const& b : opt.memory().buffers)
-      if (b.name == "matrices: scratch (float)") scratch = b.bytes;
-    for (int t = 0; t < 3; ++t) {
-      if (t == 1) opt.freeze(1);
-      x.set_gradients(t), opt.step();
-    }
-    return x.value;
-  };
-  auto const want = values(1);
-  std::int64_t const of_one = scratch;
-  for (int const threads : {2, 3, 5}) {
-    CAPTURE(threads);
-    CHECK(values(threads) == want);
-    CHECK(scratch == threads * of_one);
-  }
-  CHECK(values(7) == want);  // seven would wait long for the last matrices
-  CHECK(scratch == of_one);
-  CHECK(values(5, 4) == want);
-  CHECK(scratch == of_one);
-  CHECK(openblas_get_num_threads() == 2);
-  omp_set_num_threads(team);
-}
-#endif
 
 TEST_CASE("frozen matrices stay, and count in no norm") {
   model<float> x({{5, 1, 0}, {3, 4, 1}, {4, 3, 0}});
