@@ -33,7 +33,7 @@ if [ $# -eq 2 ] && [ "$1" = rule ]; then
 fi
 [ -n "$orders" ] || case $tier in all | rest) orders=ci ;; *) orders=plain ;; esac
 build=${DESCENT_BUILD:-build}
-# For a new build folder: clang++ takes half of GCC's time for much of the tests, see tests/meson.build.
+# For a new build folder: clang++ takes half of GCC's time, see tests/meson.build.
 [ -f "$build/build.ninja" ] || wanted_packages='clang libomp-dev libclang-rt-dev lld'
 # For the lab of docs/learn: a browser, and clang 14 for WebAssembly.
 case $tier in
@@ -42,7 +42,8 @@ esac
 . tests/setup.sh
 simulator=${DESCENT_CUDA_SIMULATOR:+$(cd "$DESCENT_CUDA_SIMULATOR" 2>/dev/null && pwd)/cudasim-run}
 # Clones share what ccache keeps; threads that wait leave the processor to others.
-export CCACHE_BASEDIR="${CCACHE_BASEDIR-$PWD}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR-1}"
+# What the compiler writes about headers spares ccache a run of the preprocessor.
+export CCACHE_BASEDIR="${CCACHE_BASEDIR-$PWD}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR-1}" CCACHE_DEPEND="${CCACHE_DEPEND-1}"
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY-passive}"
 passed=0 failed=0 skipped=0
 finish() {
@@ -59,9 +60,17 @@ finish() {
 echo "Building in $build"
 mkdir -p "$build"
 rm -f "$build/not_chosen"  # of a run before
-configured=
-[ ! -f "$build/build.ninja" ] || configured=--reconfigure
-if ! meson setup $configured "$build" > "$build/setup.log" 2>&1; then
+options=--reconfigure compiler='' linker=
+if [ ! -f "$build/build.ninja" ]; then
+  options=-Doptimization=0
+  if [ -z "${CXX-}" ] && sh tests/links.sh clang++ 2> /dev/null; then
+    compiler="CXX=$(! command -v ccache > /dev/null || echo 'ccache ')clang++"
+    ! sh tests/links.sh clang++ -fuse-ld=lld 2> /dev/null || linker=CXX_LD=lld  # a fifth of the time of GNU's linker
+    [ "$(clang++ -dumpversion | cut -d. -f1)" -le 14 ] || options="$options -Dwerror=false"  # it may have more warnings
+  fi
+fi
+# shellcheck disable=SC2086  # a list
+if ! env ${compiler:+"$compiler"} $linker meson setup $options "$build" > "$build/setup.log" 2>&1; then
   cat "$build/setup.log"
   failed=1
   finish

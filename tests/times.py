@@ -15,7 +15,7 @@ build = pathlib.Path(sys.argv[1])
 many = int(sys.argv[2]) if len(sys.argv) > 2 else 20
 
 # The first pattern that matches a target gives its kind.
-kinds = [("examples, nvcc", r"examples/.*(_cuda|\.cu\.)"), ("examples, g++", r"examples/"),
+kinds = [("examples, nvcc", r"examples/.*(_cuda|\.cu\.)"), ("examples, host", r"examples/"),
          ("architectures", r"\.(cubin|ptx|fatbin)$|tests/cuda"), ("NCCL programs", r"nccl"),
          ("device programs", r"\.cu\.o$|tests/gpu"), ("benchmarks", r"bench"),
          ("thread sanitizer", r"tests/(tsan|thread)_"), ("address sanitizer", r"tests/(asan|sanitized)_"),

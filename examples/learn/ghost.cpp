@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
     panel shown{"test accuracy in %, range of the seeds", "updates", axis::nines, {}, x_axis::from_zero, true};
     for (auto const& [batch, part] : {std::pair{32, 32}, std::pair{1024, 32}, std::pair{1024, 1024}}) {
       std::printf("batch %4d in parts of %4d", batch, part);
-      auto const c = learn::mean_of(learn::with_seeds(e, [&](std::uint64_t seed) {
+      auto const c = learn::mean_of(learn::with_seeds(e, [&, batch = batch, part = part](std::uint64_t seed) {
         curve run{std::to_string(batch) + " in parts of " + std::to_string(part), {}};
         for (double y : trained(batch, part, seed)) run.points.push_back({10. * double(run.points.size() + 1), y});
         return run;

@@ -58,7 +58,7 @@ def installed(home):
             skip(f"there is no {framework}, and no virtual environment can be made: {error}")
         try:
             subprocess.run([home / "bin" / "python", "-m", "pip", "install", "-q", "--no-cache-dir",
-                            "--disable-pip-version-check", "--retries", "1", "--timeout", "20", *wanted],
+                            "--disable-pip-version-check", "--no-compile", "--retries", "1", "--timeout", "20", *wanted],
                            stderr=subprocess.PIPE, text=True, check=True, timeout=600)
         except subprocess.TimeoutExpired:
             skip(f"there is no {framework}, and pip has not installed {' '.join(wanted)} within ten minutes")
@@ -79,7 +79,8 @@ with tempfile.TemporaryDirectory() as scratch:
     out = pathlib.Path(scratch) / "descent.so"
     path = f"{example}{os.pathsep}{here.parent / 'c_api'}"
     environment = os.environ | {"CXX": compiler, "PYTHONPATH": path, "OMP_NUM_THREADS": "2",
-                                "PYTHONDONTWRITEBYTECODE": "1", "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+                                "PYTHONPYCACHEPREFIX": os.path.join(folder, "bytecode"), "JAX_PLATFORMS": "cpu",
+                                "CUDA_VISIBLE_DEVICES": ""}
 
     def run(*command):
         if code := subprocess.run(command, env=environment, check=False).returncode:

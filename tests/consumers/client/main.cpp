@@ -85,8 +85,10 @@ int main() {
   run before, after;
   before.train(make_before);
   after.train(make_after);
-  bool const equal = same("values", before, after, &tensor::value) & same("masters", before, after, &tensor::master) &
-                     same("m", before, after, &tensor::m) & same("v", before, after, &tensor::v);
+  bool equal = same("values", before, after, &tensor::value);
+  equal &= same("masters", before, after, &tensor::master);
+  equal &= same("m", before, after, &tensor::m);
+  equal &= same("v", before, after, &tensor::v);
   float const moved = before.all(&tensor::master)[3] - 0.75f;
   if (moved == 0) std::printf("nothing was trained\n");
   return equal && moved != 0 ? 0 : 1;
