@@ -81,7 +81,7 @@ if has_gpu; then device=hardware; elif has_nvcc && [ -f "$simulator" ]; then dev
 python3 tests/choose.py "$build" $device "$@" || { failed=1; finish; }
 # What does not build counts once; the rest still runs, although Meson runs nothing if one test lacks its program.
 if [ -s "$build/chosen_targets" ]; then
-  xargs ninja -C "$build" -k 0 < "$build/chosen_targets" > "$build/build.log" 2>&1 ||
+  xargs ninja -C "$build" -j "$(nproc)" -k 0 < "$build/chosen_targets" > "$build/build.log" 2>&1 ||
     { grep -v '^\[' "$build/build.log"; failed=1; }
 fi
 python3 -c '

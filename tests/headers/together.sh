@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: together.sh tests-folder include-folder cpp|cu compiler arguments...
-# Two units that include every header link into one program, so nothing is defined twice. The first has no warning of
-# these flags, needs no RTTI and none of the operators and conversions of half and bfloat16 that the macros of PyTorch's
-# extensions remove, and has optimizers of every rule (flags.cpp).
+# A unit that includes every header links into a program, and defines nothing strongly but what it says itself, so that
+# many such units link. It has no warning of these flags, needs no RTTI and none of the operators and conversions of half
+# and bfloat16 that the macros of PyTorch's extensions remove, and has optimizers of every rule (flags.cpp).
 set -e
 tests=$1 include=$2 kind=$3
 shift 3
@@ -22,11 +22,10 @@ case $kind in
     headers=$(cd "$include" && find descent \( -name '*.hpp' -o -name '*.cuh' \) $some | sort)
     flags="-Xcompiler=$(echo "$flags" | tr ' ' ,) -Werror=all-warnings" ;;
 esac
-printf '#include <%s>\n' $headers > "$work/second.$kind"
-{ cat "$work/second.$kind"; echo '#include "headers/flags.cpp"'; } > "$work/first.$kind"
-echo 'int main() {}' >> "$work/second.$kind"
-"$@" -I"$include" -isystem "$tests" $mpi $flags $macros -c "$work/first.$kind" -o "$work/first.o" &
-"$@" -I"$include" $mpi -c "$work/second.$kind" -o "$work/second.o"
-wait $!
-"$@" "$work/first.o" "$work/second.o" -o "$work/program" -ltbb $blas $(pkg-config --libs mpi-c 2>/dev/null)
+{ printf '#include <%s>\n' $headers; echo '#include "headers/flags.cpp"'; } > "$work/unit.$kind"
+"$@" -I"$include" -isystem "$tests" $mpi $flags $macros -c "$work/unit.$kind" -o "$work/unit.o"
+strong=$(nm -C --defined-only "$work/unit.o" | grep ' [A-TX-Z] ' | grep -vE ' (of_every_kind|of_every_rule|of_matrices|of_ranks|on_a_device)\(\)$' || true)
+[ -z "$strong" ] || { echo "defined once in each unit that includes a header:"; echo "$strong"; exit 1; }
+echo 'int main() {}' > "$work/main.cpp"
+"$@" "$work/unit.o" "$work/main.cpp" -o "$work/program" -ltbb $blas $(pkg-config --libs mpi-c 2>/dev/null)
 "$work/program"
