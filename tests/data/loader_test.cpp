@@ -97,7 +97,8 @@ std::vector<std::vector<std::string>> expected(telling const& s, ds::batches con
       ds::record_random random(seed, epoch, place);
       auto const r = memory.clear();
       s.read(i, r, random);
-      batch.push_back(text(i, r.get<"u">()[0], r.get<"u">()[1], std::string(r.get<"t">().data(), std::size_t(i % 5))));
+      batch.push_back(text(i, r.template get<"u">()[0], r.template get<"u">()[1],
+                           std::string(r.template get<"t">().data(), std::size_t(i % 5))));
     }
   }
   return all;
