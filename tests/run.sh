@@ -62,15 +62,17 @@ mkdir -p "$build"
 rm -f "$build/not_chosen"  # of a run before
 options=--reconfigure compiler='' linker=
 if [ ! -f "$build/build.ninja" ]; then
-  options=-Doptimization=0
-  if [ -z "${CXX-}" ] && sh tests/links.sh clang++ 2> /dev/null; then
-    compiler="CXX=$(! command -v ccache > /dev/null || echo 'ccache ')clang++"
+  options=-Doptimization=0 compiler=${CXX-}
+  if [ -z "$compiler" ] && sh tests/links.sh clang++ 2> /dev/null; then
+    compiler=clang++
     ! sh tests/links.sh clang++ -fuse-ld=lld 2> /dev/null || linker=CXX_LD=lld  # a fifth of the time of GNU's linker
     [ "$(clang++ -dumpversion | cut -d. -f1)" -le 14 ] || options="$options -Dwerror=false"  # it may have more warnings
   fi
+  # Meson itself looks for ccache only if CXX is not set.
+  case $compiler in '' | *ccache*) ;; *) ! command -v ccache > /dev/null || compiler="ccache $compiler" ;; esac
 fi
 # shellcheck disable=SC2086  # a list
-if ! env ${compiler:+"$compiler"} $linker meson setup $options "$build" > "$build/setup.log" 2>&1; then
+if ! env ${compiler:+CXX="$compiler"} $linker meson setup $options "$build" > "$build/setup.log" 2>&1; then
   cat "$build/setup.log"
   failed=1
   finish

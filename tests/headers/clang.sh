@@ -1,9 +1,9 @@
 #!/bin/sh
 # usage: clang.sh project-root arguments...
-# If clang++ is installed, it compiles the code in the documentation without a warning, and packs compute correctly. Unlike GCC, clang 14 does not deduce template arguments of aggregates, and
-# assumes that a vector behind a reference is aligned. Each clang++-N that is installed as well parses optimizers with
-# matrices and scheduled fields: from 16 on, a nested requirement in a generic lambda is an error where its expression
-# does not exist.
+# If clang++ is installed, it compiles the code in the documentation without a warning, and packs compute correctly.
+# Unlike GCC, clang 14 does not deduce template arguments of aggregates, and assumes that a vector behind a reference is
+# aligned. Each clang++-N that is installed as well parses optimizers with matrices and scheduled fields: from 16 on, a
+# nested requirement in a generic lambda is an error where its expression does not exist.
 root=$1
 shift
 version=$(clang++ -dumpversion 2>/dev/null) || { echo 'skipped: there is no clang++'; exit 77; }

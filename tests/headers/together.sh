@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: together.sh tests-folder include-folder cpp|cu compiler arguments...
-# A unit that includes every header links into a program, and defines nothing strongly but what it says itself, so that
-# many such units link. It has no warning of these flags, needs no RTTI and none of the operators and conversions of half
-# and bfloat16 that the macros of PyTorch's extensions remove, and has optimizers of every rule (flags.cpp).
+# A unit that includes every header has no strong symbol but the functions of flags.cpp, so any number of such units link
+# into one program. It has no warning of these flags, needs no RTTI and none of the operators and conversions of half and
+# bfloat16 that the macros of PyTorch's extensions remove, and has optimizers of every rule (flags.cpp).
 set -e
 tests=$1 include=$2 kind=$3
 shift 3
@@ -24,8 +24,12 @@ case $kind in
 esac
 { printf '#include <%s>\n' $headers; echo '#include "headers/flags.cpp"'; } > "$work/unit.$kind"
 "$@" -I"$include" -isystem "$tests" $mpi $flags $macros -c "$work/unit.$kind" -o "$work/unit.o"
-strong=$(nm -C --defined-only "$work/unit.o" | grep ' [A-TX-Z] ' | grep -vE ' (of_every_kind|of_every_rule|of_matrices|of_ranks|on_a_device)\(\)$' || true)
-[ -z "$strong" ] || { echo "defined once in each unit that includes a header:"; echo "$strong"; exit 1; }
+nm -C --defined-only "$work/unit.o" > "$work/symbols"
+grep ' [A-TX-Z] ' "$work/symbols" > "$work/strong"  # at least those of flags.cpp
+if grep -vE ' (of_every_kind|of_every_rule|of_matrices|of_ranks|on_a_device)\(\)$' "$work/strong"; then
+  echo 'Each unit that includes the headers defines these symbols, so two units do not link.'
+  exit 1
+fi
 echo 'int main() {}' > "$work/main.cpp"
 "$@" "$work/unit.o" "$work/main.cpp" -o "$work/program" -ltbb $blas $(pkg-config --libs mpi-c 2>/dev/null)
 "$work/program"
