@@ -52,6 +52,7 @@ finish() {
     names) sed 's/^/Not run: /' "$build/not_chosen" ;;
     rest) sed 's/^/Run by `sh tests\/run.sh`: /' "$build/not_chosen" ;;
   esac
+  [ "$failed" -eq 0 ] || python3 tests/failures.py "$build" > "$build/failures.log"
   echo "$tier: $passed passed, $failed failed, $skipped skipped"
   [ "$failed" -eq 0 ]
   exit
@@ -59,7 +60,8 @@ finish() {
 
 echo "Building in $build"
 mkdir -p "$build"
-rm -f "$build/not_chosen"  # of a run before
+# of a run before
+rm -f "$build/not_chosen" "$build/build.log" "$build/test.log" "$build/software.log" "$build/meson-logs/testlog.json"
 options=--reconfigure compiler='' linker=
 if [ ! -f "$build/build.ninja" ]; then
   options=-Doptimization=0 compiler=${CXX-}

@@ -86,7 +86,7 @@ def problem(block):
     unit = os.path.join(folder, f"block_{page.replace('/', '_')}_{number}.cpp")
     with open(unit, "w", encoding="utf-8") as out:
         out.write(f'#line {number + 1} "{page}"\n{text}')
-    parsed = ["-include", library] if text.lstrip().startswith("#include <descent/descent.hpp>") else []
+    parsed = ["-include", library] if "#include <descent/descent.hpp>" in text else []
     run = subprocess.run([*compiler, *parsed, "-fsyntax-only", unit], capture_output=True, text=True)
     return None if run.returncode == 0 else f"{page}:{number}: does not compile by itself\n{run.stderr[:1500]}"
 
@@ -112,7 +112,7 @@ def course():
 
 todo = [(page, *block) for page in pages() if os.path.exists(os.path.join(root, page)) for block in blocks(page)]
 with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-    # Blocks that begin with this header get it precompiled, by GCC: other compilers parse it.
+    # Blocks with this header get it precompiled.
     library = os.path.join(folder, "library.hpp")
     with open(library, "w", encoding="utf-8") as out:
         out.write("#include <descent/descent.hpp>\n")

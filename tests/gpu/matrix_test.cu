@@ -229,11 +229,10 @@ TEST_CASE("matrices of one shape together, in rounds or one after the other: the
     for (int t = 1; t <= 2; ++t) x.new_gradients(std::uint64_t(t)), x.send_gradients(), opt.step();
     return x.device_value.get(s);
   };
-  auto const same = [&](auto const& rule) {
-    auto const one_after_the_other = values_after(rule, 1);
-    for (int at_once : {2, 16}) CHECK(values_after(rule, at_once) == one_after_the_other);
-  };
-  same(ds::muon{.lr = 0.02, .normalize_rows = true, .adaptive = true});
+  auto const same = [&](auto const& rule) { CHECK(values_after(rule, 3) == values_after(rule, 1)); };  // of five
+  ds::muon const muon{.lr = 0.02, .normalize_rows = true, .adaptive = true};
+  same(muon);
+  CHECK(values_after(muon, 16) == values_after(muon, 1));
   if (test::in_software()) same(ds::muon{.lr = 0.02, .precision = ds::operands::bf16});  // cuBLAS may add otherwise
   same(ds::shampoo{.eps = 0.1, .graft = true, .every = 2, .iterations = 4});
   same(ds::soap{.lr = 0.05, .every = 2, .max_precondition_dim = 9});

@@ -665,7 +665,7 @@ TEST_CASE("a file with one flipped bit, and every truncated one, is refused") {
   ds::save_safetensors(path, t.all, {{"a", "b"}});
   std::string const large = contents(path);
   CHECK(large.size() > 2000);
-  for (int i = 0; i < 5'000; ++i) missed += !flipped_refused(large, random() % (large.size() * 8));
+  for (int i = 0; i < 2'000; ++i) missed += !flipped_refused(large, random() % (large.size() * 8));
   CHECK(missed == 0);
   CHECK(!refused());
   for (std::size_t n = large.size(); n-- > 0;) {
