@@ -33,9 +33,10 @@ if [ -n "$as_root" ] && ! command -v sudo >/dev/null; then
   wanted=
 fi
 if [ -n "$missing$wanted" ]; then
-  install() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
+  get() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 "$@"; }
+  install() { get install -y --no-install-recommends "$@" >/dev/null; }
   echo "Installing by apt-get:$missing$wanted"
-  $as_root apt-get update -qq || echo 'apt-get update failed; trying with the lists there are' >&2
+  get update || echo 'apt-get update failed; trying with the lists there are' >&2
   # shellcheck disable=SC2086  # lists
   install $missing $wanted || { [ -n "$wanted" ] && echo "Going on without$wanted" >&2 && install $missing; } || exit 1
 fi

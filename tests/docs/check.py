@@ -2,24 +2,27 @@
 """Checks that every ```c++ block of README.md and docs/, and every block of another language with a reference, is tested
 code.
 
-usage: check.py project-root compiler arguments...
+usage: check.py [--in folder] project-root compiler arguments...
 
 A block after the comment <!-- snippet: path#name --> must equal the lines between `// snippet: name` and `// end` in
 that file, up to indentation; comments may also begin with #. A block after <!-- header: path#name --> must equal a
 function of that name in include/descent/path, with its template line. Any other block of C++ must compile by itself.
+With --in, what is compiled stays in the folder, and is not compiled again while nothing that it includes changes.
 
 In the course, a line that begins with "Picture: " and names the program follows each picture, and a program has at most
 60 lines, not counting blank lines, comments and includes.
 """
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
-root, compiler = sys.argv[1], sys.argv[2:]
+kept = sys.argv[2] if sys.argv[1] == "--in" else None
+root, *compiler = sys.argv[3 if kept else 1:]
+sys.path.insert(0, os.path.join(root, "tests"))
+import unchanged  # noqa: E402  # pylint: disable=wrong-import-position
 sys.path.insert(0, os.path.join(root, "examples/lab"))
 import build as lab  # noqa: E402  # pylint: disable=wrong-import-position
 
@@ -86,8 +89,10 @@ def problem(block):
     unit = os.path.join(folder, f"block_{page.replace('/', '_')}_{number}.cpp")
     with open(unit, "w", encoding="utf-8") as out:
         out.write(f'#line {number + 1} "{page}"\n{text}')
-    parsed = ["-include", library] if "#include <descent/descent.hpp>" in text else []
-    run = subprocess.run([*compiler, *parsed, "-fsyntax-only", unit], capture_output=True, text=True)
+    whole = "#include <descent/descent.hpp>" in text
+    parsed = ["-include", library] if whole else []
+    run = unchanged.run([*compiler, *parsed, "-fsyntax-only", "-MD", "-MF", unit + ".d", unit], unit + ".d",
+                        reads=[library + ".gch"] if whole else [], capture_output=True, text=True)
     return None if run.returncode == 0 else f"{page}:{number}: does not compile by itself\n{run.stderr[:1500]}"
 
 
@@ -111,12 +116,16 @@ def course():
 
 
 todo = [(page, *block) for page in pages() if os.path.exists(os.path.join(root, page)) for block in blocks(page)]
-with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(2) as pool:
+    folder = kept or temporary
+    os.makedirs(folder, exist_ok=True)
     # Blocks with this header get it precompiled.
     library = os.path.join(folder, "library.hpp")
     with open(library, "w", encoding="utf-8") as out:
         out.write("#include <descent/descent.hpp>\n")
-    subprocess.run([*compiler, "-x", "c++-header", library, "-o", library + ".gch"], check=True)
+    header = [*compiler, "-x", "c++-header", "-MD", "-MF", library + ".d", library, "-o", library + ".gch"]
+    if unchanged.run(header, library + ".d", [library + ".gch"]).returncode != 0:
+        sys.exit("descent.hpp does not compile")
     problems = [found for found in pool.map(problem, todo) if found] + [*course()]
 print(f"{len(todo)} blocks, {len(problems)} wrong", *problems, sep="\n")
 sys.exit(bool(problems))

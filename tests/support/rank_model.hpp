@@ -19,7 +19,7 @@ namespace ranks {
 #if defined(DESCENT_THREAD_SANITIZER)
 inline std::vector<std::size_t> const sizes{4099, 1, 0, 7};
 #else
-inline std::vector<std::size_t> const sizes{4099, 1, 0, 12291, 7, 4096};
+inline std::vector<std::size_t> const sizes{4099, 1, 0, 8195, 7, 4096};
 #endif
 
 inline double some(std::uint64_t seed) {

@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: 2026 the descent authors
+# SPDX-License-Identifier: MIT
+"""usage: unchanged.py depfile output... -- command...
+
+Runs a compiler that writes a dependency file, unless the command, its programs and the text of all files that it read
+are as they were when it last succeeded: then the outputs are kept. Ninja compares times only. What the files were is
+written to `depfile`.json."""
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+
+@functools.cache
+def digest(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+def state_of(command, depfile, reads):
+    """All that the result depends on, if `depfile` says what is read beside `reads`."""
+    names = pathlib.Path(depfile).read_text(encoding="utf-8").replace("\\\n", " ").partition(":")[2].split() + reads
+    programs = {word: os.stat(program).st_mtime for word in command if (program := shutil.which(word))}
+    names += [word for word in command if word not in programs and os.path.isfile(word)]
+    return {"command": command, "programs": programs, "files": {name: digest(name) for name in names}}
+
+
+def run(command, depfile, outputs=(), reads=(), **options):
+    """As subprocess.run with these options, which returns 0 if there is nothing to do. `reads` names files that the
+    compiler reads and does not write into the dependency file, as GCC with a precompiled header."""
+    depfile, record = pathlib.Path(depfile), pathlib.Path(f"{depfile}.json")
+    if record.exists() and all(map(os.path.exists, outputs)):
+        last = json.loads(record.read_text(encoding="utf-8"))
+        depfile.write_text(last["depfile"], encoding="utf-8")  # Ninja has removed it
+        try:
+            if state_of(command, depfile, [*reads]) == last["state"]:
+                for output in outputs:
+                    os.utime(output)
+                return subprocess.CompletedProcess(command, 0, "", "")
+        except OSError:
+            pass  # a file is gone
+    record.unlink(missing_ok=True)
+    done = subprocess.run(command, check=False, **options)
+    if done.returncode == 0 and depfile.exists():
+        last = {"depfile": depfile.read_text(encoding="utf-8"), "state": state_of(command, depfile, [*reads])}
+        record.write_text(json.dumps(last), encoding="utf-8")
+    return done
+
+
+if __name__ == "__main__":
+    end = sys.argv.index("--")
+    sys.exit(run(sys.argv[end + 1:], sys.argv[1], sys.argv[2:end]).returncode)
