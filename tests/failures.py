@@ -16,6 +16,8 @@ def lines(name):
     return log.read_text(errors="replace").splitlines() if log.exists() else []
 
 
+if not lines("build.log"):
+    print(*lines("setup.log")[-40:], sep="\n")
 print(*[line for line in lines("build.log") if not re.match(r"\[|ninja: ", line)][:200], sep="\n")
 for test in map(json.loads, lines("meson-logs/testlog.json")):
     if test["result"] not in ("OK", "SKIP"):
