@@ -60,8 +60,9 @@ finish() {
 
 echo "Building in $build"
 mkdir -p "$build"
-# of a run before
-rm -f "$build/not_chosen" "$build/build.log" "$build/test.log" "$build/software.log" "$build/meson-logs/testlog.json"
+# what an earlier run left
+rm -f "$build/not_chosen" "$build/build.log" "$build/test.log" "$build/software.log" "$build/meson-logs/testlog.json" \
+  "$build/failures.log"
 options=--reconfigure compiler='' linker=
 if [ ! -f "$build/build.ninja" ]; then
   options=-Doptimization=0 compiler=${CXX-}

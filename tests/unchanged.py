@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,31 +22,31 @@ def digest(path):
 
 
 def state_of(command, depfile, reads):
-    """All that the result depends on, if `depfile` says what is read beside `reads`."""
-    names = pathlib.Path(depfile).read_text(encoding="utf-8").replace("\\\n", " ").partition(":")[2].split() + reads
+    """All that the result depends on: the dependency file names what is read beside `reads`."""
+    names = shlex.split(depfile.read_text(encoding="utf-8").replace("\\\n", " ").partition(":")[2]) + [*reads]
     programs = {word: os.stat(program).st_mtime for word in command if (program := shutil.which(word))}
     names += [word for word in command if word not in programs and os.path.isfile(word)]
     return {"command": command, "programs": programs, "files": {name: digest(name) for name in names}}
 
 
 def run(command, depfile, outputs=(), reads=(), **options):
-    """As subprocess.run with these options, which returns 0 if there is nothing to do. `reads` names files that the
-    compiler reads and does not write into the dependency file, as GCC with a precompiled header."""
+    """As subprocess.run with these options; if nothing has changed, returns 0 and runs nothing. `reads` names files that
+    the compiler reads and leaves out of the dependency file, as GCC does with a precompiled header."""
     depfile, record = pathlib.Path(depfile), pathlib.Path(f"{depfile}.json")
     if record.exists() and all(map(os.path.exists, outputs)):
-        last = json.loads(record.read_text(encoding="utf-8"))
-        depfile.write_text(last["depfile"], encoding="utf-8")  # Ninja has removed it
         try:
-            if state_of(command, depfile, [*reads]) == last["state"]:
+            last = json.loads(record.read_text(encoding="utf-8"))
+            depfile.write_text(last["depfile"], encoding="utf-8")  # Ninja has removed it
+            if state_of(command, depfile, reads) == last["state"]:
                 for output in outputs:
                     os.utime(output)
                 return subprocess.CompletedProcess(command, 0, "", "")
-        except OSError:
-            pass  # a file is gone
+        except (OSError, ValueError):
+            pass  # a file is gone, or a run was killed while it wrote the record
     record.unlink(missing_ok=True)
     done = subprocess.run(command, check=False, **options)
     if done.returncode == 0 and depfile.exists():
-        last = {"depfile": depfile.read_text(encoding="utf-8"), "state": state_of(command, depfile, [*reads])}
+        last = {"depfile": depfile.read_text(encoding="utf-8"), "state": state_of(command, depfile, reads)}
         record.write_text(json.dumps(last), encoding="utf-8")
     return done
 

@@ -31,7 +31,14 @@ rm out
 expect 3 'an output is gone'
 argument=-
 expect 4 'another argument'
-echo 'exit 1' >> compile
-expect 5 'a script differs, and fails'
-expect 6 'it failed before'
+printf '{' > d.json
+expect 5 'the record is cut off'
+mv a 'a file'
+sed 's/: a/: a\\\\ file/; s/cat a/cat "a file"/' compile > changed
+mv changed compile
+expect 6 'a name has a space'
+expect 6 'a name has a space, and nothing has changed'
+rm 'a file'
+expect 7 'a file is gone'
+expect 8 'it failed before'
 exit $status

@@ -190,7 +190,7 @@ TEST_CASE("loader: the same records in the same batches for any number of worker
           for (int const ahead : {0, 1, 5})
             for (int const ranks : {1, 3, 8}) {
               if (threads == 0 && ahead > 0) continue;
-              if (++turn % 7 > 1) continue;  // of 30, each in its turn, for other sources and batches
+              if (++turn % 7 > 1) continue;  // two of seven; others for each source and batches
               batches_told got[3];
               for (int rank = 0; rank < ranks; ++rank) {
                 ds::loader loader{

@@ -89,10 +89,10 @@ def problem(block):
     unit = os.path.join(folder, f"block_{page.replace('/', '_')}_{number}.cpp")
     with open(unit, "w", encoding="utf-8") as out:
         out.write(f'#line {number + 1} "{page}"\n{text}')
-    whole = "#include <descent/descent.hpp>" in text
-    parsed = ["-include", library] if whole else []
-    run = unchanged.run([*compiler, *parsed, "-fsyntax-only", "-MD", "-MF", unit + ".d", unit], unit + ".d",
-                        reads=[library + ".gch"] if whole else [], capture_output=True, text=True)
+    parsed = [library] if "#include <descent/descent.hpp>" in text else []
+    command = [*compiler, *(word for header in parsed for word in ("-include", header)), "-fsyntax-only"]
+    run = unchanged.run([*command, "-MD", "-MF", unit + ".d", unit], unit + ".d",
+                        reads=[header + ".gch" for header in parsed], capture_output=True, text=True)
     return None if run.returncode == 0 else f"{page}:{number}: does not compile by itself\n{run.stderr[:1500]}"
 
 
