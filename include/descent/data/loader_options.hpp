@@ -70,7 +70,7 @@ struct loader_report {
   double waited = 0;  ///< seconds in which the user's thread waited for batches
   double filled = 0;  ///< seconds in which workers, or the user's thread, read records; the sum over workers
   double copied = 0;  ///< seconds of the device's copies; with a CUDA backend
-  double ready = 0;  ///< batches that were ready when one was asked for, on average
+  double ready = 0;  ///< batches that were ready when one was asked for, on average; 0 without threads
   int threads = 0;  ///< of the workers
 
   double records_per_second() const { return seconds > 0 ? double(records) / seconds : 0; }  ///< delivered

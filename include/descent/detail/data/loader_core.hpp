@@ -61,8 +61,9 @@ template <class S, class O, class Slots> class loader_core {
     if (report_.batches == 0) first_ = began;
     if (threads_.empty() && opened_ == delivered_) make_one();
     std::unique_lock lock(mutex_);
-    std::int64_t ready = delivered_;
-    while (ready < opened_ && at(ready).ready) ++ready;
+    std::int64_t ready = 0;
+    if (!threads_.empty())
+      while (delivered_ + ready < opened_ && at(delivered_ + ready).ready) ++ready;
     wait_for_batch(lock);
     if (opened_ == delivered_) return nullptr;  // the epoch has no batches
     slot_type& s = at(delivered_);
@@ -79,7 +80,7 @@ template <class S, class O, class Slots> class loader_core {
     ++delivered_;
     held_ = true;
     lock.unlock();
-    report_.ready += double(ready - (delivered_ - 1));
+    report_.ready += double(ready);
     count(s, clock::now() - began);
     position_ = s.data.is_last ? loader_position{s.data.epoch + 1, 0} : loader_position{s.data.epoch, s.data.index + 1};
     return &s.data;
