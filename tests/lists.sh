@@ -1,10 +1,15 @@
 #!/bin/sh
-# usage: lists.sh tests-folder listed sources...
+# usage: lists.sh tests-folder sources of the suite quick... -- listed sources...
 # Fails if a test source is in no list of tests/meson.build, if the header of a simple rule has more than 40 lines of
-# code, if a rule has no mutant or no row in support/rows_*.hpp (the tests of every rule use these rows), or if the code
-# that a mutant changes no longer exists.
+# code, if a rule has no mutant or no row in support/rows_*.hpp (the tests of every rule use these rows), if the code
+# that a mutant changes no longer exists, or if tests of the suite quick must notice fewer than 95 % of the mutants.
 cd "$1" || exit 1
 shift
+quick=' '
+while [ "$1" != -- ]; do
+  quick="$quick$1 "
+  shift
+done
 status=0
 for source in $(find . \( -name '*_test.cpp' -o -name '*_test.cu' -o -path './cuda/*.cu' \
     -o -path './contract/*.c*' \) | sed 's,^\./,,' | sort); do
@@ -36,10 +41,17 @@ for header in ../include/descent/rules/*.hpp; do
     { echo "the rule $rule has no row in tests/support/rows_*.hpp"; status=1; }
 done
 
+mutants=0 of_quick=0
 while read -r header names name expression; do
   case $header in '#' | '') continue ;; esac
+  mutants=$((mutants + 1))
+  for test in $(echo "$names" | tr , ' '); do
+    case $quick in *" ${test}_test.cpp "*) of_quick=$((of_quick + 1)); break ;; esac
+  done
   [ -f "../include/descent/$header" ] || { echo "the mutant $name is of $header, which is not there"; status=1; continue; }
   ! sed -e "$expression" "../include/descent/$header" |
     cmp -s - "../include/descent/$header" || { echo "the mutant $name fits nothing in $header"; status=1; }
 done < mutants.txt
+[ $((100 * of_quick)) -ge $((95 * mutants)) ] ||
+  { echo "tests of the suite quick notice $of_quick of $mutants mutants, fewer than 95 %"; status=1; }
 exit $status
