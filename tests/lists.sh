@@ -45,9 +45,11 @@ mutants=0 of_quick=0
 while read -r header names name expression; do
   case $header in '#' | '') continue ;; esac
   mutants=$((mutants + 1))
-  for test in $(echo "$names" | tr , ' '); do
+  IFS=,
+  for test in $names; do
     case $quick in *" ${test}_test.cpp "*) of_quick=$((of_quick + 1)); break ;; esac
   done
+  unset IFS
   [ -f "../include/descent/$header" ] || { echo "the mutant $name is of $header, which is not there"; status=1; continue; }
   ! sed -e "$expression" "../include/descent/$header" |
     cmp -s - "../include/descent/$header" || { echo "the mutant $name fits nothing in $header"; status=1; }
