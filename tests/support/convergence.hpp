@@ -177,7 +177,7 @@ double least_on_path(function const& f, Rule const& rule, bool falls, Ps... poli
 template <class Value, class Rule, class... Ps> bool converges(function const& f, Rule rule, Ps... policies) {
   double best = HUGE_VAL;
   for (bool falls : {true, false})
-    for (double lr : {0.3, 0.003, 1., 0.03, 0.01, 0.001, 0.1, 3., 10., 0.0003}) {  // those that find it most often first
+    for (double lr : {0.3, 0.003, 1., 0.03, 0.01, 0.001, 0.1, 3., 10., 0.0003}) {  // the most successful first
       if constexpr (requires { rule.lr; }) rule.lr = lr;
       best = std::fmin(best, least_on_path<Value>(f, rule, falls, policies...));
       if (best <= f.close) return true;
