@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// What most programs need. Separate headers: communicators (comm/), rules for matrices (matrices/), L-BFGS,
-/// evolutionary SGD, the learning-rate finder, the sampler for ranks, and Thrust's host systems.
+/// What most programs need. Separate headers: communicators (comm/), which include the policies for several ranks,
+/// DiLoCo, rules for matrices (matrices/), L-BFGS, evolutionary SGD, the learning-rate finder, the sampler for ranks,
+/// and Thrust's host systems.
 #include <descent/backends/host.hpp>
 #include <descent/cost.hpp>
 #include <descent/optimizer.hpp>
@@ -17,9 +18,7 @@
 #include <descent/policies/loss_scale.hpp>
 #include <descent/policies/maximize.hpp>
 #include <descent/policies/memory_from.hpp>
-#include <descent/policies/model_parallel.hpp>
 #include <descent/policies/noise.hpp>
-#include <descent/policies/parallel.hpp>
 #include <descent/policies/rounding.hpp>
 #include <descent/policies/rows.hpp>
 #include <descent/policies/sam.hpp>
@@ -104,7 +103,6 @@
 #include <descent/schedules/vary.hpp>
 #include <descent/schedules/warmup.hpp>
 #include <descent/schedules/wsd.hpp>
-#include <descent/training/diloco.hpp>
 #include <descent/training/large_batch.hpp>
 #include <descent/training/loss_scaler.hpp>
 #include <descent/training/qk_clip.hpp>

@@ -10,10 +10,8 @@
 #include <descent/detail/step/report_of.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 #include <descent/parameters.hpp>
-#include <descent/policies/parallel.hpp>
 #include <descent/report.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -272,7 +270,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
       : optimizer_base(where, old.core_.groups[0].rule), accepted_(core_.groups), policies_(old.policies_),
         used_(old.used_), round_(old.round_) {
     auto const& groups = old.core_.groups;
-    std::copy_n(groups.data(), std::min(core_.groups.size(), groups.size()), core_.groups.data());
+    for (std::size_t g = 0; g < core_.groups.size() && g < groups.size(); ++g) core_.groups[g] = groups[g];
     accepted_ = core_.groups;
     optimizer_traits::check(policies_, core_.where.groups);
     core_.engine = detail::sole_pointer<engine>(

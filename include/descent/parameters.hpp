@@ -4,6 +4,7 @@
 
 #include <descent/core/precision.hpp>
 #include <descent/detail/util/block.hpp>
+#include <descent/detail/util/name_table.hpp>
 #include <descent/detail/util/self_movable.hpp>
 
 #include <concepts>
@@ -14,7 +15,6 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -43,12 +43,18 @@ template <storage_type... Ts> struct mixed {};
 
 namespace detail {
 
+template <class... Sizes> constexpr std::int64_t largest_of(Sizes... sizes) {
+  std::int64_t most = 0;
+  ((most = sizes > most ? sizes : most), ...);
+  return most;
+}
+
 template <class T> struct types {
   static constexpr bool several = false;
   static constexpr int count = 1;
   template <int> using at = T;
   using pointer = T*;
-  static constexpr std::int64_t sizes[] = {sizeof(T)};
+  static constexpr std::int64_t sizes[] = {sizeof(T)}, largest = sizeof(T);
   template <class U> static constexpr bool has = std::is_same_v<U, T>;
   static constexpr bool any_double = std::is_same_v<T, double>;
 };
@@ -58,6 +64,7 @@ template <class... Ts> struct types<mixed<Ts...>> {
   template <int I> using at = std::tuple_element_t<std::size_t(I), std::tuple<Ts...>>;
   using pointer = void*;
   static constexpr std::int64_t sizes[] = {sizeof(Ts)...};
+  static constexpr std::int64_t largest = largest_of(std::int64_t{sizeof(Ts)}...);
   template <class U> static constexpr bool has = (std::is_same_v<U, Ts> || ...);
   static constexpr bool any_double = (std::is_same_v<Ts, double> || ...);
 };
@@ -189,7 +196,7 @@ template <class Value, class Gradient = Value> class parameters {
         add(name + '.' + std::to_string(k), value + first, gradient + first, s, g);
       }
     } catch (...) {
-      for (; views_.size() > before; views_.pop_back()) names_.erase(views_.back().name);
+      for (; views_.size() > before; views_.pop_back()) names_.remove(views_.size() - 1, name_of());
       throw;
     }
   }
@@ -277,11 +284,15 @@ template <class Value, class Gradient = Value> class parameters {
     require_aligned(name, "value", value);
     require_aligned(name, "gradient", gradient);
     if (g.index < 0 || g.index > 65535) fail("group must be in [0, 65535], is " + std::to_string(g.index));
-    if (names_.contains(name)) fail("there is already a parameter of this name");
+    if (names_.find(name, name_of()) >= 0) fail("there is already a parameter of this name");
     if (views_.size() == views_.capacity()) views_.reserve(2 * views_.size() + 1);
-    names_.insert(name);
+    names_.reserve(views_.size(), views_.size() + 1, name_of());
     views_.push_back({std::move(name), value, const_cast<std::remove_const_t<G>*>(gradient), std::int64_t(count),
                       columns, g.index, types, !std::is_const_v<G>});
+    names_.add(views_.size() - 1, name_of());
+  }
+  auto name_of() const {
+    return [this](std::size_t i) -> std::string const& { return views_[i].name; };
   }
 
   template <class T> static void require_aligned(std::string const& name, std::string const& what, T const* p) {
@@ -292,7 +303,7 @@ template <class Value, class Gradient = Value> class parameters {
 
   static constexpr std::int64_t most = std::int64_t{1} << 60;
   detail::self_movable<std::vector<view>> views_;
-  detail::self_movable<std::unordered_set<std::string>> names_;
+  detail::self_movable<detail::name_table> names_;
 };
 
 }  // namespace descent

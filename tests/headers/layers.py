@@ -19,8 +19,9 @@ any_elements.hpp policies schedules
 detail/rule detail/step
 rules transforms detail/ranks detail/matrix detail/optimizer
 presets detail/host detail/cuda
-detail/optimizer/optimizer_part.hpp
+policies/parallel.hpp policies/model_parallel.hpp detail/optimizer/optimizer_part.hpp
 optimizer.hpp any_optimizer.hpp cuda.cuh detail/net detail/minimizers
+policies/parallel.cuh policies/model_parallel.cuh
 cost.hpp matrices minimizers training comm adapters
 data
 detail/data

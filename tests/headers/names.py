@@ -18,9 +18,9 @@ names = {
     "array": "array", "atomic": "atomic atomic_thread_fence memory_order_acquire memory_order_relaxed memory_order_release",
     "bit": "bit_ceil endian", "cctype": "isalnum", "charconv": "from_chars to_chars", "chrono": "chrono",
     "cmath": "exp floor llround log pow sqrt", "concepts": "convertible_to integral move_constructible same_as signed_integral",
-    "condition_variable": "condition_variable condition_variable_any cv_status", "cstddef": "byte ptrdiff_t size_t to_integer",
+    "condition_variable": "condition_variable condition_variable_any cv_status", "cstddef": "byte nullptr_t ptrdiff_t size_t to_integer",
     "cstdint": "int16_t int32_t int64_t int8_t uint16_t uint32_t uint64_t uint8_t uintptr_t",
-    "cstdio": "FILE fclose fflush fopen fprintf fscanf rename snprintf sscanf", "cstdlib": "_Exit atexit free getenv",
+    "cstdio": "FILE fclose fflush fopen fprintf fscanf rename snprintf sscanf", "cstdlib": "_Exit atexit free getenv qsort",
     "cstring": "memcmp memcpy memset", "deque": "deque",
     "exception": "current_exception exception exception_ptr nested_exception rethrow_exception rethrow_if_nested "
                  "uncaught_exceptions",

@@ -11,6 +11,8 @@ root = pathlib.Path(sys.argv[1])
 left_out = {"descent/backends/thrust.hpp", "descent/backends/tbb.hpp", "descent/backends/cuda.hpp"}  # need Thrust, TBB, CUDA
 left_out |= {"descent/minimizers/lbfgs.hpp", "descent/minimizers/esgd.hpp"}  # replace a step; few programs need them
 left_out |= {"descent/training/lr_finder.hpp"}  # not part of a step
+# For several ranks; communicators include the policies.
+left_out |= {f"descent/{name}.hpp" for name in ("core/communicator", "policies/parallel", "policies/model_parallel", "training/diloco")}
 left_out |= {"descent/matrices/host.hpp", "descent/policies/matrices.hpp"}  # need a BLAS, like the rules for matrices
 left_out |= {f"descent/{name}.hpp" for name in ("any_optimizer", "core/fields")}  # for run time
 left_out |= {f"descent/rules/{name}.hpp" for name in ("adafactor", "muon", "shampoo", "sm3", "soap")}

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,16 +25,15 @@ class remote_memory final : public descent::detail::run_memory {
     if (late) jobs_.push_back({to, from, bytes});
     else run_memory::copy(to, from, bytes);
   }
-  std::shared_ptr<std::byte> staging(std::size_t bytes) override {
+  descent::detail::staging_memory staging(std::size_t bytes) override {
     ++allocations;
     largest = std::max(largest, bytes);
     return run_memory::staging(bytes);
   }
-  std::function<void()> mark() override {
-    auto const all = std::make_shared<std::vector<job>>(std::exchange(jobs_, {}));
-    return [all] {
-      for (auto const& j : *all) std::memcpy(j.to, j.from, j.bytes);
-    };
+  descent::detail::sole_function<> mark() override {
+    return descent::detail::sole_function<>([all = std::exchange(jobs_, {})] {
+      for (auto const& j : all) std::memcpy(j.to, j.from, j.bytes);
+    });
   }
   static inline bool late = true;
   int allocations = 0;

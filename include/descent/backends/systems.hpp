@@ -4,8 +4,6 @@
 
 #include <descent/version.hpp>
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #if defined(_OPENMP)
@@ -37,11 +35,11 @@ class caught_body {
  public:
   explicit caught_body(loop_body f) : f_(f) {}
   void operator()(std::int64_t i) const noexcept {
-    if (stopped_.load(std::memory_order_relaxed)) return;
+    if (__atomic_load_n(&stopped_, __ATOMIC_RELAXED)) return;
     try {
       f_(i);
     } catch (...) {
-      if (!stopped_.exchange(true)) first_ = std::current_exception();
+      if (!__atomic_exchange_n(&stopped_, true, __ATOMIC_SEQ_CST)) first_ = std::current_exception();
     }
   }
   /// Call it when the loop has ended.
@@ -51,7 +49,7 @@ class caught_body {
 
  private:
   loop_body f_;
-  mutable std::atomic<bool> stopped_ = false;
+  mutable bool stopped_ = false;  // of several threads; <atomic> is dear to include
   mutable std::exception_ptr first_;
 };
 
@@ -64,12 +62,13 @@ class team_record {
   /// one thread for eight times as long, so a team that never keeps up costs an eighth.
   team_record(double seconds, double share, int threads) {
     double const by_one = share * threads, lost = seconds - by_one;
-    if (lost > 0 && by_one > 0) alone_ = std::int64_t(std::min(8 * lost / by_one, 4096.));  // a machine may sleep
+    if (lost > 0 && by_one > 0) alone_ = 8 * lost < most * by_one ? std::int64_t(8 * lost / by_one) : most;
   }
   /// Whether the calling thread runs the next loop alone.
   bool alone() { return alone_ > 0 && alone_-- > 0; }
 
  private:
+  static constexpr std::int64_t most = 4096;  // a machine may sleep
   std::int64_t alone_ = 0;
 };
 

@@ -7,6 +7,8 @@
 #include <descent/core/precision.hpp>
 #include <descent/detail/net/guarded_nccl.cuh>
 #include <descent/detail/ranks/ordered_sum.hpp>
+#include <descent/policies/model_parallel.cuh>
+#include <descent/policies/parallel.cuh>
 
 #include <nccl.h>
 

@@ -5,6 +5,8 @@
 #include <descent/core/communicator.hpp>
 #include <descent/detail/net/seconds.hpp>
 #include <descent/detail/ranks/ordered_sum.hpp>
+#include <descent/policies/model_parallel.hpp>
+#include <descent/policies/parallel.hpp>
 
 #include <algorithm>
 #include <chrono>

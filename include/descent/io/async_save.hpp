@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <future>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,13 +66,13 @@ class async_save {
     auto& image = prepared.first;
     files_ = std::move(prepared.second);
     if (!image.divided() && files_.rank != 0) image.entries.clear();
-    std::vector<std::function<void()>> copied;
+    std::vector<detail::sole_function<>> copied;
     team.meet([&] {
       copied = snapshot(image);
       return std::string();
     });
     image_ = std::move(image), parts_ = std::move(parts), team_ = team;
-    writing_ = std::async(std::launch::async, [this, copied] {
+    writing_ = std::async(std::launch::async, [this, copied = std::move(copied)] {
       for (auto const& wait_for : copied) wait_for();
       if (image_->divided()) return files_.write_part(*image_);
       if (files_.rank == 0) files_.write_main(*image_, {});
@@ -83,7 +81,7 @@ class async_save {
   }
 
   /// Copies all elements, and makes the entries refer to the copies.
-  std::vector<std::function<void()>> snapshot(detail::run_image& image) {
+  std::vector<detail::sole_function<>> snapshot(detail::run_image& image) {
     std::size_t bytes = 0;
     detail::run_memory* device = nullptr;
     for (auto const& e : image.entries) {
@@ -91,7 +89,7 @@ class async_save {
       if (!e.memory->on_host()) device = e.memory;
     }
     if (bytes > room_ || (device != nullptr) != pinned_) {
-      staging_.reset(), room_ = 0;
+      staging_ = nullptr, room_ = 0;
       staging_ = (device ? *device : host_).staging(bytes);
       room_ = bytes, pinned_ = device != nullptr;
     }
@@ -104,7 +102,7 @@ class async_save {
       e.piece.data = to, to += rounded(e.piece.bytes());
       e.memory = &host_;
     }
-    std::vector<std::function<void()>> copied;
+    std::vector<detail::sole_function<>> copied;
     for (auto* memory : used) copied.push_back(memory->mark());
     return copied;
   }
@@ -112,7 +110,7 @@ class async_save {
 
   int exceptions_ = std::uncaught_exceptions();
   detail::run_memory host_;
-  std::shared_ptr<std::byte> staging_;
+  detail::staging_memory staging_;
   std::size_t room_ = 0;
   bool pinned_ = false;
   std::optional<detail::run_image> image_;

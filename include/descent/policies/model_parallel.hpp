@@ -4,6 +4,7 @@
 
 #include <descent/core/communicator.hpp>
 #include <descent/core/policy.hpp>
+#include <descent/detail/host/model.hpp>
 
 /// Model parallelism as a policy: the ranks of a communicator have different parameters of one model, such as its
 /// layers (pipeline parallelism) or the parts of each layer (tensor parallelism). Every rank updates its own. What a

@@ -5,7 +5,6 @@
 #include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/step/layout.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -36,8 +35,9 @@ template <class Record>
 void enqueue_addresses(Record* tensors, bool gradients, std::vector<tensor_addresses> const& addresses,
                        cudaStream_t stream) {
   for (std::size_t first = 0; first < addresses.size(); first += address_batch::capacity) {
-    address_batch batch{int(first), int(std::min(addresses.size() - first, std::size_t(address_batch::capacity))), {}};
-    std::copy_n(addresses.begin() + std::ptrdiff_t(first), batch.count, batch.of);
+    address_batch batch{int(first), 0, {}};
+    for (std::size_t i = first; i < addresses.size() && batch.count < address_batch::capacity; ++i)
+      batch.of[batch.count++] = addresses[i];
     launch(set_addresses<Record>, 1, address_batch::capacity, stream, tensors, gradients, batch);
   }
 }

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstring>
-#include <iterator>
 #include <vector>
 
 namespace descent::detail {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <descent/detail/cuda/error.hpp>
+#include <descent/detail/util/sole_pointer.hpp>
 
 #include <cstddef>
-#include <memory>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -118,14 +118,14 @@ template <class T> class device_array {
   }
 
  private:
-  std::unique_ptr<T, device_delete> data_;
+  sole_handle<T*, device_delete> data_;
 };
 
 /// One T in pinned host memory.
-template <class T> std::unique_ptr<T, pinned_delete> pinned() {
+template <class T> sole_handle<T*, pinned_delete> pinned() {
   void* p = nullptr;
   require_cuda(cudaMallocHost(&p, sizeof(T)), "cudaMallocHost");
-  return std::unique_ptr<T, pinned_delete>(new (p) T);
+  return sole_handle<T*, pinned_delete>(new (p) T);
 }
 
 }  // namespace descent::detail

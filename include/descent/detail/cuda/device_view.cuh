@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/core/communicator.hpp>
+#include <descent/detail/step/collective_sums.hpp>
 #include <descent/detail/step/controller.hpp>
 #include <descent/detail/step/given_state.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/packet.hpp>
 #include <descent/detail/step/row_mask.hpp>
 #include <descent/detail/step/terms.hpp>
-#include <descent/policies/parallel.hpp>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 
 /// The kernels' view of device memory.
@@ -29,7 +29,7 @@ struct late_report {
 #if defined(__CUDA_ARCH__)
     __threadfence_system();
 #else
-    std::atomic_thread_fence(std::memory_order_release);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
 #endif
     static_cast<std::int64_t volatile&>(complete) = call;
   }
@@ -58,9 +58,9 @@ inline control_block newest(late_report const& late) {
   auto const volatile& complete = late.complete;
   for (;;) {
     std::int64_t const call = complete;
-    std::atomic_thread_fence(std::memory_order_acquire);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     control_block const c = late.slot[call % 3];
-    std::atomic_thread_fence(std::memory_order_acquire);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (complete - call <= 1) return c;
   }
 }

@@ -7,12 +7,12 @@
 #include <descent/detail/cuda/memory_check.hpp>
 #include <descent/detail/cuda/storage.cuh>
 #include <descent/detail/matrix/stage.hpp>
+#include <descent/detail/ranks/sending.hpp>
 #include <descent/detail/util/plain_vector.hpp>
+#include <descent/detail/util/sole_pointer.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,7 +39,7 @@ template <class Plan> class cuda_engine {
     require_device_tensors(where, storage.device);
     require_device_inputs<Plan>(policies, storage.device);
     if constexpr (Plan::parallel)
-      if (Plan::parallel_policy::agrees) where_ = where;
+      if (Plan::parallel_policy::agrees) where_ = sole_pointer(new tensors(where));
     start([&] {
       device_arena arena;
       model.join(where, groups, storage.policies, storage.stream);
@@ -138,8 +138,9 @@ template <class Plan> class cuda_engine {
   bool set_groups(plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
     if constexpr (Plan::parallel) ranks.await_buckets();
-    std::uint64_t const hash =
-        Plan::parallel || Plan::splits ? hash_of_groups<Plan>(groups, storage.policies) + matrices.hash() : 0;
+    std::uint64_t hash = 0;
+    if constexpr (Plan::parallel) hash = ranks.hash_of(groups, storage.policies) + matrices.hash();
+    else if constexpr (Plan::splits) hash = model.hash_of(groups, storage.policies) + matrices.hash();
     send_groups<Plan>(groups, hash, storage.stream, storage.view, controls());
     return !storage.capturing();
   }
@@ -234,8 +235,8 @@ template <class Plan> class cuda_engine {
     ranks.await_buckets();
     plain_vector<memory_of<rule>> kept(has_memory<rule> ? memories().size() : 0);
     storage.read_back(kept.data(), memories().data(), kept.size());
-    ranks.agree(facts_now<Plan>(where, groups, read_control(), read_scale(), {kept.data(), kept.size()},
-                                storage.prints(), matrices.facts(where.names)));
+    ranks.agree(storage.view, storage.owned(0), where, groups, read_control(), read_scale(),
+                {kept.data(), kept.size()}, matrices.facts(where.names));
   }
 
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`. Waits for the stream.
@@ -339,7 +340,7 @@ template <class Plan> class cuda_engine {
   }
 
   cuda_gradients<Plan> gradients_{storage, ranks, model};
-  std::optional<tensors> where_;  // for agree_every
+  sole_pointer<tensors> where_;  // for agree_every
   owned_event passes_;            // for on_stream()
   bool early_ = false;            // whether kernels of a step may begin before those before them have ended
 };

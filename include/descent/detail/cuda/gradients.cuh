@@ -6,7 +6,6 @@
 #include <descent/detail/cuda/storage.cuh>
 
 #include <cstdint>
-#include <iterator>
 #include <span>
 
 namespace descent::detail {

@@ -5,11 +5,10 @@
 #include <descent/backends/cuda.hpp>
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/stream.hpp>
-#include <descent/detail/optimizer/run_part.hpp>
+#include <descent/detail/optimizer/run_memory.hpp>
 
 #include <cstddef>
-#include <functional>
-#include <memory>
+#include <utility>
 
 namespace descent::detail {
 
@@ -38,25 +37,25 @@ template <> struct memory_of_backend<cuda> : run_memory {
     device_scope const scope(device_);
     if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
   }
-  std::shared_ptr<std::byte> staging(std::size_t bytes) override {
+  staging_memory staging(std::size_t bytes) override {
     device_scope const scope(device_);
     relaxed_capture const others_go_on;
     void* p = nullptr;
     if (bytes) require_cuda(cudaMallocHost(&p, bytes), "cudaMallocHost");
-    return {static_cast<std::byte*>(p), [](void* memory) {
-              relaxed_capture const while_freed;
-              pinned_delete()(memory);
-            }};
+    return staging_memory(static_cast<std::byte*>(p), [](std::byte* memory) {
+      relaxed_capture const while_freed;
+      pinned_delete()(memory);
+    });
   }
   void refuse_capture(char const* function) override { refuse_capturing(stream_, function); }
-  std::function<void()> mark() override {
+  sole_function<> mark() override {
     device_scope const scope(device_);
-    std::shared_ptr<owned_event> const event = std::make_shared<owned_event>(new_event());
-    require_cuda(cudaEventRecord(event->get(), stream_), "cudaEventRecord");
-    return [event] {
+    owned_event event = new_event();
+    require_cuda(cudaEventRecord(event.get(), stream_), "cudaEventRecord");
+    return sole_function<>([event = std::move(event)] {
       relaxed_capture const others_go_on;
-      require_cuda(cudaEventSynchronize(event->get()), "cudaEventSynchronize");
-    };
+      require_cuda(cudaEventSynchronize(event.get()), "cudaEventSynchronize");
+    });
   }
 
  private:

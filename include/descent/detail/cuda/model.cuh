@@ -6,6 +6,7 @@
 #include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/cuda/rank_calls.cuh>
 #include <descent/detail/cuda/rank_kernels.cuh>
+#include <descent/detail/cuda/single_rank.hpp>
 #include <descent/detail/ranks/model_layout.hpp>
 #include <descent/detail/step/row_clip.hpp>
 
@@ -19,16 +20,6 @@
 /// The CUDA backend's part of a model that ranks hold together. Everything is enqueued. The kernel that decides a step
 /// recognizes what an aborted collective leaves, and does not use it.
 namespace descent::detail {
-
-/// Without model_parallel{} this rank has the whole model.
-template <class Plan> class cuda_model {
- public:
-  template <class... Ts> void join(Ts const&...) {}
-  template <class... Ts> void add_to(Ts const&...) {}
-  template <class... Ts> void show_in(Ts const&...) const {}
-  template <class F> void start(F const& make) { make(); }
-  template <class Where> all_row_pieces rows_of(Where const& where) const { return all_row_pieces(where); }
-};
 
 template <class Plan>
 requires(Plan::splits)
@@ -61,8 +52,13 @@ class cuda_model<Plan> : public device_rank_calls<typename Plan::model_policy::c
         get<kind::parallel>(policies).comm->abort(std::string("model_parallel: ") + e.what());
       throw;
     }
-    start_ = {0, double(comm_->size()), hash_of_groups<Plan>(groups, policies)};
+    start_ = {0, double(comm_->size()), hash_of(groups, policies)};
     meeting_ = comm_->name_meeting("sums over the model");
+  }
+  /// Of the groups, which ranks compare.
+  template <class Groups>
+  static std::uint64_t hash_of(Groups const& groups, typename Plan::policies const& policies) {
+    return hash_of_groups<Plan>(groups, policies);
   }
   tensors const& whole() const { return model_.whole; }
   std::size_t unit(std::size_t tensor) const { return model_.number[tensor]; }

@@ -2,10 +2,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/cuda/kernels.cuh>
+#include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/ranks/divergence.hpp>
-#include <descent/detail/step/row_moves.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/detail/step/collective_sums.hpp>
+
+#include <array>
+#include <cstdint>
+#include <vector>
 
 /// The kernels that exchange data with other ranks.
 namespace descent::detail {
@@ -131,6 +136,22 @@ __global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan>
               owned.buffer[b].size);
     }
   });
+}
+
+/// The fingerprints of all tensors' buffers, which `owned` lists. Waits for the stream, by wait().
+template <class Plan, class Wait>
+std::vector<std::uint64_t> prints_of(device_view<Plan> const& v,
+                                     std::array<owned_buffer, owned_count<Plan>> const& owned, cudaStream_t s,
+                                     Wait const& wait) {
+  std::vector<std::uint64_t> all(std::size_t(v.tensor_count) * prints_of_tensor<Plan>);
+  device_array<std::uint64_t> const there(all, s);
+  printed<owned_count<Plan>> buffers{};
+  for (std::size_t b = 0; b < owned.size(); ++b) buffers.buffer[b] = owned[b];
+  launch(print_chunks<Plan>, v.chunk_count, packet_threads, s, v, buffers,
+         reinterpret_cast<unsigned long long*>(there.get()));
+  wait();
+  there.read(all.data(), s, all.size());
+  return all;
 }
 
 /// Copies this rank's values to where the step changes them.

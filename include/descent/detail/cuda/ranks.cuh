@@ -8,34 +8,24 @@
 #include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/cuda/rank_calls.cuh>
 #include <descent/detail/cuda/rank_kernels.cuh>
+#include <descent/detail/cuda/single_rank.hpp>
 #include <descent/detail/cuda/stream.hpp>
+#include <descent/detail/cuda/stream_marks.hpp>
 #include <descent/detail/cuda/through_device.cuh>
 #include <descent/detail/ranks/ready_marks.hpp>
 #include <descent/detail/step/value_layout.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <exception>
+#include <span>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 /// The CUDA backend's exchanges with other ranks. Everything is enqueued. The next kernels recognize the data that an
 /// aborted collective leaves, and do not use it.
 namespace descent::detail {
-
-/// With one rank there is nothing to do.
-template <class Plan> class cuda_ranks {
- public:
-  template <class... Ts> void join(Ts const&...) {}
-  template <class... Ts> void add_to(Ts const&...) {}
-  template <class... Ts> void show_in(Ts const&...) {}
-  template <class F> void start(F const& make) { make(); }
-};
 
 template <class Plan>
 requires(Plan::parallel)
@@ -130,7 +120,7 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
     collective_sums start;
     start.ranks = ranks_;
     start.wire_divisor = wire_divisor_ = wire_divisor_of<wire>(ranks_);
-    start.groups = hash_of_groups<Plan>(groups, policies);
+    start.groups = hash_of(groups, policies);
     arena.add_copy(now_, std::array{start});
     arena.add(before_, 1);
     arena.add_copy(ticket_, std::array{gather_ticket{0, double(number_ % 256 << 24)}});
@@ -169,8 +159,19 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
     return own;
   }
 
-  /// Throws std::invalid_argument on all ranks if their facts differ. Waits for the stream.
-  void agree(std::vector<std::string> const& facts) {
+  /// Of the groups, which ranks compare.
+  template <class Groups>
+  static std::uint64_t hash_of(Groups const& groups, typename Plan::policies const& policies) {
+    return hash_of_groups<Plan>(groups, policies);
+  }
+
+  /// Throws std::invalid_argument on all ranks if facts_now() of them differ. Waits for the stream.
+  template <class Groups, class Owned>
+  void agree(device_view<Plan> const& v, Owned const& owned, tensors const& where, Groups const& groups,
+             control_block const& c, loss_scale_state const& scale,
+             std::span<memory_of<typename Plan::rule> const> memories, std::vector<std::string> const& of_matrices) {
+    auto const prints = prints_of(v, owned, *stream_, [&] { wait(); });
+    auto const facts = facts_now<Plan>(where, groups, c, scale, memories, prints, of_matrices);
     std::string difference;
     std::uint64_t none = 0;
     meet("agree()", [&] { difference = difference_in(through_device{*comm_, *stream_}, facts, none, have_diverged); });

@@ -9,18 +9,15 @@
 #include <descent/detail/cuda/kernels.cuh>
 #include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/cuda/memory_check.hpp>
-#include <descent/detail/cuda/model.cuh>
-#include <descent/detail/cuda/ranks.cuh>
 #include <descent/detail/cuda/rows.cuh>
+#include <descent/detail/cuda/single_rank.hpp>
 #include <descent/detail/cuda/stream.hpp>
 #include <descent/detail/step/given_state.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -90,7 +87,7 @@ template <class Plan> struct cuda_storage {
       if constexpr (has_memory<rule> && Plan::unit_per_tensor) copy_one(memories_ + t, old.memories_ + o);
     }
     if constexpr (has_memory<rule> && !Plan::unit_per_tensor)
-      for (std::int32_t g = 0; g < std::min(view.group_count, old.view.group_count); ++g)
+      for (std::int32_t g = 0; g < view.group_count && g < old.view.group_count; ++g)
         copy_one(memories_ + g, old.memories_ + g);
     copy_one(control, old.control);
   }
@@ -114,17 +111,6 @@ template <class Plan> struct cuda_storage {
       matrices.broadcast([&](void* x, std::int64_t bytes) { ranks_.broadcast(x, bytes, root); },
                          [&](void* x, std::int64_t bytes) { ranks_.broadcast_host(x, bytes, root); });
     });
-  }
-  /// The fingerprints of all tensors' buffers. Waits for the stream.
-  std::vector<std::uint64_t> prints() const {
-    std::vector<std::uint64_t> all(std::size_t(view.tensor_count) * prints_of_tensor<Plan>);
-    device_array<std::uint64_t> const there(all, stream);
-    printed<owned_count<Plan>> buffers{};
-    std::ranges::copy(owned(0), buffers.buffer);
-    launch(print_chunks<Plan>, view.chunk_count, packet_threads, stream, view, buffers,
-           reinterpret_cast<unsigned long long*>(there.get()));
-    read_back(all.data(), there.get(), all.size());
-    return all;
   }
 
   void rebind(std::vector<tensor_addresses> addresses) {
@@ -310,7 +296,9 @@ template <class Plan> struct cuda_storage {
     else return false;
   }
   static bool is_aligned(std::array<void*, owned_count<Plan>> const& at) {
-    return std::ranges::all_of(at, packets_aligned);
+    for (void const* p : at)
+      if (!packets_aligned(p)) return false;
+    return true;
   }
   std::size_t norm_partials_size() const { return Plan::norm_sums * std::size_t(all_chunks_) + met; }
 
@@ -334,7 +322,7 @@ template <class Plan> struct cuda_storage {
     control_block control;
     late_report late;
   };
-  std::unique_ptr<reports, pinned_delete> reports_;
+  sole_handle<reports*, pinned_delete> reports_;
   std::size_t arena_ = 0;
   std::int64_t all_chunks_ = 0;  // of the model
   std::int64_t rule_elements_ = 0;  // with matrices

@@ -3,14 +3,10 @@
 #pragma once
 
 #include <descent/detail/cuda/error.hpp>
+#include <descent/detail/util/sole_pointer.hpp>
 
-#include <algorithm>
-#include <memory>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 /// Streams and events.
 namespace descent::detail {
@@ -21,8 +17,8 @@ struct stream_destroy {
 struct event_destroy {
   void operator()(cudaEvent_t e) const noexcept { cudaEventDestroy(e); }
 };
-using owned_stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, stream_destroy>;
-using owned_event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, event_destroy>;
+using owned_stream = sole_handle<cudaStream_t, stream_destroy>;
+using owned_event = sole_handle<cudaEvent_t, event_destroy>;
 
 /// A stream of the highest priority that does not synchronize with the default stream.
 inline owned_stream new_stream() {
@@ -52,32 +48,6 @@ inline void order(cudaStream_t ahead, cudaStream_t behind, owned_event const& by
   require_cuda(cudaEventRecord(by.get(), ahead), "cudaEventRecord");
   require_cuda(cudaStreamWaitEvent(behind, by.get(), 0), "cudaStreamWaitEvent");
 }
-
-/// Marks on several streams, for another one to wait for.
-class stream_marks {
- public:
-  /// Marks the work enqueued on the stream so far.
-  void mark(cudaStream_t stream) {
-    auto known = std::find_if(marks_.begin(), marks_.end(), [&](auto const& m) { return m.stream == stream; });
-    if (known == marks_.end()) known = marks_.insert(known, {stream, new_event(), false});
-    require_cuda(cudaEventRecord(known->event.get(), stream), "cudaEventRecord");
-    known->waits = true;
-  }
-  /// Makes later work on `behind` wait for the marks, once.
-  void order_before(cudaStream_t behind) {
-    for (auto& m : marks_)
-      if (std::exchange(m.waits, false))
-        require_cuda(cudaStreamWaitEvent(behind, m.event.get(), 0), "cudaStreamWaitEvent");
-  }
-
- private:
-  struct one {
-    cudaStream_t stream;
-    owned_event event;
-    bool waits;
-  };
-  std::vector<one> marks_;
-};
 
 /// Runs f with `current` set to another stream, in order with the work before and after it on `current`. No order can
 /// be added if only the other stream is capturing.

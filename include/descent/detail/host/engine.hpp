@@ -11,7 +11,6 @@
 #include <descent/detail/step/control_block.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <span>
 #include <stdexcept>
@@ -149,8 +148,8 @@ template <class Plan, class System> class host_engine {
 
   /// Throws std::invalid_argument on all ranks if they have diverged.
   void agree(tensors const&, plain_vector<entry> const& groups) {
-    ranks.agree(facts_now<Plan>(control.where, groups, control.block, control.scale(), memories(), storage.prints(),
-                                matrices.facts(control.where.names)));
+    ranks.agree(control.where, groups, control.block, control.scale(), memories(), storage.prints(),
+                matrices.facts(control.where.names));
   }
 
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`.
@@ -172,8 +171,8 @@ template <class Plan, class System> class host_engine {
   }
   void observe(float const* x, double y, auto const&) { observe_metric<Plan>(control.block, control.policies, x, y); }
   bool set_groups([[maybe_unused]] plain_vector<entry> const& groups) {
-    if constexpr (Plan::parallel) ranks.set_groups(hash_of_groups<Plan>(groups, control.policies));
-    if constexpr (Plan::splits) control.model.set_groups(hash_of_groups<Plan>(groups, control.policies));
+    if constexpr (Plan::parallel) ranks.set_groups(groups, control.policies);
+    if constexpr (Plan::splits) control.model.set_groups(groups, control.policies);
     return true;
   }
   void check_schedules(plain_vector<entry> const& groups, std::int64_t step) {

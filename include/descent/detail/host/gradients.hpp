@@ -3,10 +3,10 @@
 #pragma once
 
 #include <descent/detail/host/storage.hpp>
+#include <descent/detail/ranks/sending.hpp>
 #include <descent/detail/step/measure.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -30,15 +30,15 @@ template <class Plan, class System> class host_gradients {
   template <measure What>
   void measure_all(plain_vector<entry> const& groups, double factor, [[maybe_unused]] char const* name) {
     constexpr bool of_rows = Plan::clips_rows && What != measure::sums;
-    if constexpr (Plan::shards || Plan::splits) std::ranges::fill(control_.partial, 0.0);
-    if constexpr ((Plan::shards || Plan::splits) && of_rows) std::ranges::fill(control_.row_clip.partial, 0.0);
+    if constexpr (Plan::shards || Plan::splits) control_.partial.assign(control_.partial.size(), 0);
+    if constexpr ((Plan::shards || Plan::splits) && of_rows)
+      control_.row_clip.partial.assign(control_.row_clip.partial.size(), 0);
     storage_.for_chunks(measure_body<What>{this, groups.data(), factor});
     if constexpr (Plan::shards) ranks_.add(control_.partial);
     if constexpr (Plan::shards && of_rows) ranks_.add(control_.row_clip.partial);
     if constexpr (Plan::splits) {
       auto& model = control_.model;
-      model.add(control_.partial, hash_of_call(model.call_of(name), control_.block, control_.scale(), model.groups()),
-                name);
+      model.add(control_.partial, model.hash_of(name, control_.block, control_.scale()), name);
       if constexpr (of_rows)
         model.add_rows(control_.row_clip.partial.data(), Plan::norm_sums * control_.row_clip.rows.shared);
     }
@@ -177,9 +177,10 @@ template <class Plan, class System> class host_gradients {
       for (std::int64_t k = 0; k < count; ++k) {
         auto const piece = piece_in(rows, span, k);
         std::int64_t const size = piece.end - piece.begin;
-        int const lanes = int(std::bit_ceil(std::uint64_t(std::min<std::int64_t>(size, warp))));
+        int const lanes = size < warp ? int(std::bit_ceil(unsigned(size))) : warp;
         double lane[Plan::norm_sums][warp], square[Plan::norm_sums];
-        for (auto& of_row : lane) std::fill_n(of_row, lanes, 0.0);
+        for (auto& of_row : lane)
+          for (int i = 0; i < lanes; ++i) of_row[i] = 0;
         for (std::int64_t i = 0; i < size && !frozen; i += lanes)
           for (int j = 0; j < lanes && i + j < size; ++j) {
             squares_at<Typed, real>(square, x, begin + (piece.begin - span.begin) + i + j);
@@ -203,7 +204,7 @@ template <class Plan, class System> class host_gradients {
       auto* const to = e->ranks_.place_on_wire(e->control_.where, chunk);
       auto const [begin, size] = span_of(chunk, t);
       if (absent || e->ranks_.lacks(storage.index_of(t))) {
-        std::fill_n(to, size, typename Plan::gradient_sum::wire{});
+        for (int i = 0; i < size; ++i) to[i] = typename Plan::gradient_sum::wire{};
         return;
       }
       bool const then_zero = zero && !groups[std::size_t(t.group)].frozen;
@@ -223,13 +224,12 @@ template <class Plan, class System> class host_gradients {
   void reduce(plain_vector<entry> const& groups, step_call const& call, sending how, bool zero, char const* name) {
     double loss = 0;
     if constexpr (has_loss<rule>) loss = *get<kind::loss>(control_.policies).where;
-    ranks_.reduce(
-        groups, how, weight_of<Plan>(control_.block, call), loss, name,
-        hash_of_call(ranks_.call_of(name) + kind_of_look<Plan>(how), control_.block, control_.scale(), ranks_.groups()),
-        packing(groups, zero, adds_nothing(control_.block, call)));
+    ranks_.reduce(groups, how, weight_of<Plan>(control_.block, call), loss, name,
+                  ranks_.hash_of(name, control_.block, control_.scale(), kind_of_look<Plan>(how)),
+                  packing(groups, zero, adds_nothing(control_.block, call)));
   }
   auto packing(plain_vector<entry> const& groups, bool zero, bool absent = false) {
-    return [this, &groups, zero, absent](bucket const& b) {
+    return [this, &groups, zero, absent](auto const& b) {
       send_body const body{this, groups.data(), real(ranks_.wire_divisor()), zero, absent};
       storage_.for_chunks_in(b.of_rule, body);
       if constexpr (Plan::has_matrices) storage_.for_chunks_in(b.matrices, body);

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/detail/util/sole_pointer.hpp>
 
 #include <cstddef>
-#include <memory>
 #include <new>
 
 namespace descent::detail {
@@ -52,9 +51,9 @@ struct host_delete {
 };
 
 /// Uninitialized host memory for masters and state. The threads that work on it are the first to touch it.
-using host_memory = std::unique_ptr<std::byte[], host_delete>;
+using host_memory = sole_handle<std::byte*, host_delete>;
 inline host_memory allocate_host(std::size_t bytes, host_source const& from = {}) {
-  return {bytes ? static_cast<std::byte*>(from.allocate(bytes)) : nullptr, {from, bytes}};
+  return host_memory(bytes ? static_cast<std::byte*>(from.allocate(bytes)) : nullptr, {from, bytes});
 }
 
 }  // namespace descent::detail

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/host/rank_calls.hpp>
+#include <descent/detail/host/single_rank.hpp>
 #include <descent/detail/ranks/model_layout.hpp>
 #include <descent/detail/step/plan.hpp>
 #include <descent/detail/step/row_clip.hpp>
@@ -16,27 +17,6 @@
 
 /// The host backend's part of a model that ranks hold together.
 namespace descent::detail {
-
-/// Without model_parallel{} this rank has the whole model.
-template <class Plan> class host_model {
-  using tensors = layout<typename Plan::value, typename Plan::gradient>;
-
- public:
-  template <class Groups, class Policies>
-  host_model(tensors const& where, Groups const&, Policies const&) : whole_(where) {}
-
-  static constexpr std::size_t extra = 0;  // numbers after the partial sums
-  tensors const& whole() const { return whole_; }
-  std::int64_t chunk(std::int64_t own, std::size_t) const { return own; }
-  std::size_t unit(std::size_t tensor) const { return tensor; }
-  all_row_pieces rows_of(tensors const& where) const { return all_row_pieces(where); }
-  static constexpr bool counts(std::size_t) { return true; }
-  void start() {}
-  template <class F> void together(F const& f) { f(); }
-
- private:
-  tensors const& whole_;
-};
 
 template <class Plan>
 requires(Plan::splits) class host_model<Plan> : public rank_calls<typename Plan::model_policy::communicator_type> {
@@ -59,12 +39,16 @@ requires(Plan::splits) class host_model<Plan> : public rank_calls<typename Plan:
         return all;
       };
       calls::join_with(facts, [&] { return find_model(model_, where, comm_); });
-      calls::set_groups(hash_of_groups<Plan>(groups, policies));
+      set_groups(groups, policies);
     } catch (std::exception const& e) {  // the ranks of the other communicator wait as well
       if constexpr (Plan::parallel)
         get<kind::parallel>(policies).comm->abort(std::string("model_parallel: ") + e.what());
       throw;
     }
+  }
+
+  template <class Groups> void set_groups(Groups const& groups, typename Plan::policies const& policies) {
+    calls::set_groups_hash(hash_of_groups<Plan>(groups, policies));
   }
 
   static constexpr std::size_t extra = 2;

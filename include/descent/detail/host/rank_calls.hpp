@@ -42,11 +42,13 @@ template <class Comm> class rank_calls {
     }
   }
 
-  /// The hashes of the groups and of their rules of matrices, which ranks compare.
-  void set_groups(std::uint64_t hash) { groups_ = hash; }
+  /// The hash of the rules of matrices, which ranks compare.
   void set_matrix_rules(std::uint64_t hash) { matrix_rules_ = hash; }
-  std::uint64_t groups() const { return groups_ + matrix_rules_; }
-  std::uint64_t call_of(char const* name) const { return detail::call_of(name, number_); }
+  /// hash_of_call() for a call of this optimizer; `kind` tells calls of one name apart.
+  double hash_of(char const* name, control_block const& c, loss_scale_state const& scale,
+                 std::uint64_t kind = 0) const {
+    return hash_of_call(call_of(name, number_) + kind, c, scale, groups_ + matrix_rules_);
+  }
   [[noreturn]] void refuse_call(char const* name) const {
     throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name + another_call);
   }
@@ -62,6 +64,9 @@ template <class Comm> class rank_calls {
     if (!difference.empty()) throw std::invalid_argument(difference);
     joined_ = true;
   }
+
+  /// The hash of the groups, which ranks compare.
+  void set_groups_hash(std::uint64_t hash) { groups_ = hash; }
 
   Comm& comm_;
   int ranks_;

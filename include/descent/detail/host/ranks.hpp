@@ -5,9 +5,12 @@
 #include <descent/detail/host/memory.hpp>
 #include <descent/detail/host/memory_check.hpp>
 #include <descent/detail/host/rank_calls.hpp>
+#include <descent/detail/host/single_rank.hpp>
 #include <descent/detail/ranks/divergence.hpp>
 #include <descent/detail/ranks/ordered_sum.hpp>
 #include <descent/detail/ranks/ready_marks.hpp>
+#include <descent/detail/ranks/shared_layout.hpp>
+#include <descent/detail/step/collective_sums.hpp>
 #include <descent/detail/step/packet_io.hpp>
 #include <descent/detail/step/partition.hpp>
 #include <descent/detail/util/plain_vector.hpp>
@@ -23,18 +26,10 @@
 /// The host backend's exchanges with other ranks.
 namespace descent::detail {
 
-/// With one rank there is nothing to do.
-template <class Plan> class host_ranks {
- public:
-  template <class Policies> explicit host_ranks(Policies const&) {}
-  template <class... Ts> void join(Ts const&...) {}
-  void start() {}
-  template <class F> void together(F const& f) { f(); }
-};
-
 template <class Plan>
 requires(Plan::parallel) class host_ranks<Plan> : public rank_calls<typename Plan::parallel_policy::communicator_type> {
   using tensors = layout<typename Plan::value, typename Plan::gradient>;
+  using entries = plain_vector<group_entry<typename Plan::rule>>;
   using comm_type = typename Plan::parallel_policy::communicator_type;
   static_assert(!comm_type::on_device, "host{} needs a communicator for host memory, such as comm::threads");
   using wire = typename Plan::gradient_sum::wire;
@@ -44,24 +39,27 @@ requires(Plan::parallel) class host_ranks<Plan> : public rank_calls<typename Pla
   using calls::comm_, calls::ranks_;
 
  public:
-  using calls::together, calls::set_groups;
+  using calls::together;
 
   explicit host_ranks(typename Plan::policies& policies) : calls(*get<kind::parallel>(policies).comm) {}
 
   /// Waits for all ranks. Throws std::invalid_argument if they disagree about the training setup.
-  void join(tensors const& where, plain_vector<group_entry<typename Plan::rule>> const& groups,
-            typename Plan::policies& policies) {
+  void join(tensors const& where, entries const& groups, typename Plan::policies& policies) {
     auto const facts = [&] {
       auto all = facts_of<Plan>(where, groups, policies);
       if constexpr (Plan::shares_scale) all.push_back(fact_of_shared(policies.shared->state));
       return all;
     };
     calls::join_with(facts, [&] { return meet(where, policies), std::string(); });
-    set_groups(hash_of_groups<Plan>(groups, policies));
+    set_groups(groups, policies);
+  }
+  void set_groups(entries const& groups, typename Plan::policies const& policies) {
+    calls::set_groups_hash(hash_of_groups<Plan>(groups, policies));
   }
 
-  /// Throws std::invalid_argument on all ranks if their facts differ.
-  void agree(std::vector<std::string> const& facts) {
+  /// Throws std::invalid_argument on all ranks if facts_now(now...) differ.
+  template <class... Now> void agree(Now const&... now) {
+    auto const facts = facts_now<Plan>(now...);
     std::string difference;
     std::uint64_t none = 0;
     together([&] { difference = difference_in(comm_, facts, none, have_diverged); });

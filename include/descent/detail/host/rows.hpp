@@ -6,7 +6,6 @@
 #include <descent/detail/step/row_mask.hpp>
 #include <descent/detail/step/row_moves.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -47,7 +46,7 @@ template <class Plan> class host_rows {
         throw std::invalid_argument("select_rows: row number " + std::to_string(i) + " of the list is " +
                                     std::to_string(list[i]) + ", but there are " + std::to_string(rows) + " rows");
     std::vector<std::uint8_t>& mask = masks_[tensor];
-    mask.assign(std::size_t(std::max<std::int64_t>(rows, 1)), 0);
+    mask.assign(std::size_t(rows > 0 ? rows : 1), 0);
     for (std::int64_t i = 0; i < count; ++i)
       if (list[i] >= 0) mask[std::size_t(list[i])] = 1;
     records_[tensor].mask = mask.data();
@@ -82,7 +81,8 @@ inline void gather_chunk(owned_buffer to, owned_buffer from, std::int64_t const*
                          std::int64_t begin, std::int64_t size) {
   for (std::int64_t i = begin; i < begin + size;) {
     std::int64_t const row = i / columns, in_row = i % columns;
-    std::int64_t const n = std::min(columns - in_row, begin + size - i), source = rows ? rows[row] : row;
+    std::int64_t const of_row = columns - in_row, left = begin + size - i, n = of_row < left ? of_row : left;
+    std::int64_t const source = rows ? rows[row] : row;
     if (source >= 0)
       std::memcpy(to.at + i * to.size, from.at + (source * columns + in_row) * to.size, std::size_t(n * to.size));
     i += n;

@@ -7,8 +7,9 @@
 #include <descent/detail/host/control_data.hpp>
 #include <descent/detail/host/memory.hpp>
 #include <descent/detail/host/memory_check.hpp>
-#include <descent/detail/host/ranks.hpp>
 #include <descent/detail/host/rows.hpp>
+#include <descent/detail/host/single_rank.hpp>
+#include <descent/detail/ranks/prints.hpp>
 #include <descent/detail/step/given_state.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/packet.hpp>

@@ -8,6 +8,7 @@
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/util/summation_order.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <utility>

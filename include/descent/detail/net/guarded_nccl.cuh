@@ -326,7 +326,7 @@ class guarded_nccl {
 
   int rank_, size_;
   std::chrono::nanoseconds deadline_, grace_;
-  std::unique_ptr<comm_progress, pinned_delete> progress_;
+  sole_handle<comm_progress*, pinned_delete> progress_;
   ncclComm_t comm_ = nullptr;
   std::int64_t number_ = 0;
   std::string failure_, calling_ = "joining";

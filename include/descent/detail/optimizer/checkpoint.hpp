@@ -7,15 +7,12 @@
 #include <descent/detail/optimizer/pieces.hpp>
 #include <descent/detail/optimizer/state_views.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -70,8 +67,8 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   /// missing or left over.
   template <class F, class Names> void load(F const& f, Names const& names) {
     refuse_between("load()");
-    std::unordered_set<std::string> there;
-    for (auto const& name : names) there.emplace(name);
+    std::vector<std::string> there;
+    for (auto const& name : names) there.emplace_back(name);
     load_pieces(f, &there);
   }
 
@@ -156,22 +153,22 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   static std::string made_by_text() { return made_by<Plan>(); }
 
   /// Does what load() does, with all names if they are known.
-  template <class F> void load_pieces(F const& f, std::unordered_set<std::string> const* there) {
+  template <class F> void load_pieces(F const& f, std::vector<std::string> const* there) {
     auto const all = pieces();
-    if (there && !there->contains("made_by")) require_names(all, *there);
+    if (there && name_table(*there).find("made_by", *there) < 0) require_names(all, *there);
     std::string const mine = made_by_text();
     answer_to<std::span<char const>, F> const theirs(mine, "made_by", f);
     require_made_by(mine, {theirs.elements().begin(), theirs.elements().end()});
     if (there) require_names(all, *there);
-    std::vector<std::shared_ptr<void const>> kept;
+    std::vector<sole_any> kept;
     std::vector<void const*> answers;
     each_piece(*this, [&](piece_id const& id, auto const& read, auto const&, auto const&) {
       answers.push_back(nullptr);
       if (auto const piece = read(); span_over(piece).empty()) return;
-      auto const a = std::make_shared<answer_to<decltype(read()), F> const>(read(), id.name, f);
+      auto* const a = new answer_to<decltype(read()), F>(read(), id.name, f);
+      kept.push_back(owned_any(a));
       require_size("load: '" + id.name + "'", span_over(a->piece).size(), a->elements().size());
       answers.back() = a->elements().data();
-      kept.push_back(a);
     });
     check_answers(all, answers);
     put_answers(all, answers);
@@ -188,12 +185,13 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       piece& p = all.emplace_back(piece{id, elements_of(elements), alignof(element)});
       p.is_memory = has_memory<rule_type> && !id.by_element && id.name.ends_with("memory");
       auto const taken_by = [this, n = elements.size()](auto const& call) {
-        return [this, n, call](void const* x) { call(*this, std::span(static_cast<element const*>(x), n)); };
+        return sole_function<void const*>(
+            [this, n, call](void const* x) { call(*this, std::span(static_cast<element const*>(x), n)); });
       };
       if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(check)>, anything>) p.check = taken_by(check);
       if constexpr (!std::is_same_v<read_type, std::span<element const>>) {
-        auto const own = std::make_shared<read_type const>(now);
-        p.elements.data = own->data(), p.own = own, p.put = taken_by(put);
+        auto* const own = new read_type(now);
+        p.own = owned_any(own), p.elements.data = own->data(), p.put = taken_by(put);
       }
     });
     return all;
@@ -206,15 +204,18 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       std::int64_t const step = *static_cast<std::int64_t const*>(answers[0]);
       auto const now = std::as_writable_bytes(core_.alive().memories());
       std::vector<std::byte> const kept(now.begin(), now.end());
+      auto const put_back = [&] {
+        for (std::size_t i = 0; i < kept.size(); ++i) now[i] = kept[i];
+      };
       try {  // with the rule's memory that belongs to that step
         for (std::size_t i = 0; i < all.size(); ++i)
           if (answers[i] && all[i].is_memory) copy_into(all[i], answers[i]);
         core_.check_schedules(step);
       } catch (...) {
-        std::ranges::copy(kept, now.begin());
+        put_back();
         throw;
       }
-      std::ranges::copy(kept, now.begin());
+      put_back();
     }
   }
   /// Takes elements that check_answers() has accepted.

@@ -103,7 +103,7 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
         all.push_back(whole_piece(where.names[t], value, shape_of(t), x.count));
       });
     }
-    for (piece const& p : pieces_)
+    for (piece& p : pieces_)
       if (!is_value(p) && is_there(p)) all.push_back(in_file(p));
     return all;
   }
@@ -179,7 +179,8 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
           return false;
     return of_.core_.where.tensors[t].count > 0;
   }
-  run_piece in_file(piece const& p) const {
+  /// Takes the piece's own elements with it.
+  run_piece in_file(piece& p) const {
     any_elements const& x = p.elements;
     bool const is_struct = x.type == element_type::other;
     std::vector<std::int64_t> shape{x.count};
@@ -196,7 +197,7 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
                  x.count * (is_struct ? std::int64_t(x.size) : 1),
                  x.data,
                  p.alignment};
-    in.own = p.own;
+    if (p.own.get()) in.own = std::make_shared<sole_any>(std::move(p.own));
     if constexpr (plan::shards)
       if (is_divided(p)) {
         std::size_t const t = std::size_t(p.id.tensor);

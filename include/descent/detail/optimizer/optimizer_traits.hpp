@@ -6,7 +6,6 @@
 #include <descent/core/rule.hpp>
 #include <descent/detail/step/control_block.hpp>
 #include <descent/detail/step/layout.hpp>
-#include <descent/detail/step/partition.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/plan.hpp>
 #include <descent/detail/util/plain_vector.hpp>
@@ -228,7 +227,7 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
       typename plan::parallel_policy const& team = policy_in<typename plan::parallel_policy>(arguments...);
       if constexpr (plan::shards) {
         if constexpr (plan::has_matrices) find_costs(where, policy_in<typename plan::matrices>(arguments...));
-        where.own = partition_of<plan>(where, team).own(where, std::size_t(team.comm->rank()));
+        where.own = shared_layout<plan>::own(where, team);
       }
       return where;
     } else {

@@ -2,52 +2,25 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/backends/host.hpp>
 #include <descent/detail/optimizer/pieces.hpp>
+#include <descent/detail/optimizer/run_memory.hpp>
 #include <descent/io/tensor_info.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-/// The parts of a run as a file sees them: what they are made of, and how to reach their memory.
+/// The parts of a run as a file sees them.
 namespace descent::detail {
-
-/// Memory of a backend, as the host reaches it. The functions of a device enqueue where no comment says that they wait.
-struct run_memory {
-  virtual ~run_memory() = default;
-  virtual bool on_host() const { return true; }  // whether the host may read there, and copy() has copied at once
-  virtual void copy(void* to, void const* from, std::size_t bytes) {
-    if (bytes > 0) std::memcpy(to, from, bytes);
-  }
-  /// Memory of the host that the device copies to at full speed.
-  virtual std::shared_ptr<std::byte> staging(std::size_t bytes) {
-    constexpr std::align_val_t page{4096};
-    return {static_cast<std::byte*>(::operator new(bytes, page)), [](std::byte* p) { ::operator delete(p, page); }};
-  }
-  /// Throws std::logic_error if nothing can be waited for now.
-  virtual void refuse_capture(char const* /*function*/) {}
-  /// A function that waits for the copies so far; any thread may call it.
-  virtual std::function<void()> mark() { return [] {}; }
-};
 
 /// What messages call a save or a load, which ask the same of a part.
 inline constexpr char const* save_or_load = "save_file() or load_file()";
-
-/// The memory of a backend, or of an optimizer's storage on it. Each backend specializes it.
-template <class Backend> struct memory_of_backend;
-template <class System> struct memory_of_backend<host<System>> : run_memory {
-  template <class... Storage> explicit memory_of_backend(host<System> const&, Storage const&...) {}
-};
 
 /// Consecutive elements of a tensor. `shape` is that of the whole tensor, whose elements before `begin` and after
 /// `begin + count` are on other ranks. A struct is its bytes, of shape [number, size].
@@ -101,6 +74,42 @@ struct run_summary {
 /// The bytes of a rank's pieces in memory of the host, by name, aligned for their type.
 using run_answers = std::function<std::span<std::byte const>(std::string const& name)>;
 
+using any_writer = std::function<void(std::string const&, any_elements const&)>;
+using any_reader = std::function<any_answer(std::string const&, any_elements const&)>;
+
+inline void write_pieces(std::string const& made_by, std::vector<piece> const& all, any_writer const& write) {
+  write("made_by", elements_of(made_by));
+  for (piece const& p : all)
+    if (p.elements.count > 0) write(p.id.name, p.elements);
+}
+
+/// The answers to all pieces, those of no elements empty. `names`, those of all saved pieces, may be null. Throws
+/// std::invalid_argument if an answer does not fit, or a name is missing or left over.
+inline std::vector<any_answer> read_pieces(std::string const& made_by, std::vector<piece> const& all,
+                                           any_reader const& read, std::vector<std::string> const* names) {
+  if (names && name_table(*names).find("made_by", *names) < 0) require_names(all, *names);
+  any_answer const theirs = read("made_by", elements_of(made_by));
+  require_made_by(made_by, {static_cast<char const*>(theirs.data()), theirs.bytes()});
+  if (names) require_names(all, *names);
+  std::vector<any_answer> answers;
+  for (piece const& p : all) {
+    if (p.elements.count == 0) {
+      answers.emplace_back(nullptr, 0);
+      continue;
+    }
+    any_answer const& answer = answers.emplace_back(read(p.id.name, p.elements));
+    auto const refuse = [&](std::string const& what) {
+      throw std::invalid_argument("load: '" + p.id.name + "' " + what);
+    };
+    if (answer.bytes() % p.elements.size != 0)
+      refuse("has " + std::to_string(answer.bytes()) + " bytes, no multiple of " + std::to_string(p.elements.size));
+    if (reinterpret_cast<std::uintptr_t>(answer.data()) % p.alignment != 0)
+      refuse("must be aligned to " + std::to_string(p.alignment) + " bytes");
+    require_size("load: '" + p.id.name + "'", std::size_t(p.elements.count), answer.bytes() / p.elements.size);
+  }
+  return answers;
+}
+
 /// Part of what a run saves: an optimizer, a loader, tensors.
 struct run_part {
   virtual ~run_part() = default;
@@ -136,10 +145,8 @@ struct run_access {
   template <class Optimizer>
   static void load(Optimizer& of, any_reader const& read, std::vector<std::string> const* names) {
     of.refuse_between("load()");
-    std::unordered_set<std::string> there;
-    if (names) there.insert(names->begin(), names->end());
     auto const all = of.pieces();
-    auto const answers = read_pieces(of.made_by_text(), all, read, names ? &there : nullptr);
+    auto const answers = read_pieces(of.made_by_text(), all, read, names);
     std::vector<void const*> elements;
     for (any_answer const& answer : answers) elements.push_back(answer.bytes() > 0 ? answer.data() : nullptr);
     of.check_answers(all, elements);

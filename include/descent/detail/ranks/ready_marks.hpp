@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/ranks/sending.hpp>
 #include <descent/detail/step/partition.hpp>
 
 #include <cstddef>
@@ -12,16 +13,6 @@
 
 /// Which gradients are ready to be sent.
 namespace descent::detail {
-
-/// Which gradients are summed: those in memory or those that are marked. `to_measure`: only measure, and keep the
-/// marks.
-enum class sending { all, all_to_measure, marked, marked_to_measure };
-inline bool by_marks(sending how) { return how == sending::marked || how == sending::marked_to_measure; }
-inline bool looks(sending how) { return how == sending::all_to_measure || how == sending::marked_to_measure; }
-/// Added to the number of a call: measuring what was sent and measuring what is in memory are different calls.
-template <class Plan> std::uint64_t kind_of_look(sending how) {
-  return Plan::overlaps && how == sending::marked_to_measure;
-}
 
 /// The marks of one backward pass, and which buckets have been sent. Buckets are sent in order. Tensors of frozen
 /// groups and tensors without elements need no mark.

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <descent/core/transform.hpp>
+#include <descent/detail/util/count_true.hpp>
 
-#include <algorithm>
 #include <array>
-#include <numeric>
 #include <tuple>
 
 /// The layout of a chain, computed from the types of its parts.
@@ -55,10 +54,14 @@ template <class... Parts> struct chain_plan {
   static constexpr std::array<bool, count> named{(has_slot_names<Parts> || transform_slots<Parts> == 0)...};
 
   static constexpr std::size_t first_of(std::array<bool, count> const& which) {
-    return std::size_t(std::find(which.begin(), which.end(), true) - which.begin());
+    std::size_t i = 0;
+    while (i < count && !which[i]) ++i;
+    return i;
   }
   static constexpr std::size_t sum_of(std::array<std::size_t, count> const& counts, std::size_t end) {
-    return std::accumulate(counts.begin(), counts.begin() + std::ptrdiff_t(end), std::size_t(0));
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < end; ++i) sum += counts[i];
+    return sum;
   }
 
  public:
@@ -98,11 +101,11 @@ template <class... Parts> struct chain_plan {
     else return has_sums_of_state<summing_part> || sum_of(slot_counts, summing) > 0;
   }();
 
-  static_assert(std::count(sums.begin(), sums.end(), true) <= 1,
+  static_assert(count_true(sums) <= 1,
                 "chain{transforms..., rule}: only one part may have sums; a second one would need another pass");
   static_assert(!transform_sums || transform_has_sums<summing_part>,
                 "chain{transforms..., rule}: a transform with sums needs 'sum(p, g, k)' and 'at(t, totals)'");
-  static_assert(std::count(normal.begin(), normal.end(), true) <= 1,
+  static_assert(count_true(normal) <= 1,
                 "chain{transforms..., rule}: only one part may take normals; two would get the same numbers");
   static_assert(summing == none || noisy >= summing,
                 "chain{transforms..., rule}: noise must not stand before a part with sums, which would not see it; use "
@@ -110,7 +113,7 @@ template <class... Parts> struct chain_plan {
 
   /// The names of the state's members, or 0 if a part has none.
   static constexpr auto names() {
-    if constexpr (slots == 0 || std::count(named.begin(), named.end(), false) > 0) return 0;
+    if constexpr (slots == 0 || count_true(named) < count) return 0;
     else {
       std::array<char const*, slots> all{};
       [&]<std::size_t... I>(std::index_sequence<I...>) {

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <random>
 #include <span>
@@ -85,9 +84,9 @@ class run_stream {
       write_last();
       memory_ = memory, staging_ = memory->staging(2 * half);
     }
-    auto const copied = memory_->mark();
+    auto copied = memory_->mark();
     write_last();
-    last_ = {now(), used_}, last_copied_ = copied;
+    last_ = {now(), used_}, last_copied_ = std::move(copied);
     which_ = 1 - which_, used_ = 0;
   }
   void write_last() {
@@ -98,10 +97,10 @@ class run_stream {
 
   safetensors_writer& to_;
   run_memory* memory_ = nullptr;
-  std::shared_ptr<std::byte> staging_;
+  staging_memory staging_;
   std::size_t which_ = 0, used_ = 0;
   std::span<std::byte const> last_;
-  std::function<void()> last_copied_;
+  sole_function<> last_copied_;
 };
 
 /// What a save writes, found before anything is written.

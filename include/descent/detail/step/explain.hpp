@@ -6,11 +6,9 @@
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/terms.hpp>
-#include <descent/detail/step/value_layout.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 #include <descent/report.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
@@ -88,42 +86,13 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::has_matrices) add_matrix_buffers<Plan>(where, policies, add_some);
   if constexpr (Plan::parallel) {
     typename Plan::parallel_policy const& team = policies;
-    auto const all = partition_of<Plan>(where, team);
-    int const ranks = team.comm->size();
-    auto const room = meeting_memory_of<Plan>(all, ranks, value_layout_of<Plan>(where, all, ranks).size());
+    auto const room = shared_layout<Plan>::memory(where, team);
     if (room.sum) add_bytes("sum of gradients over ranks", room.sum);
     if (room.sent) add_bytes("gradients for other ranks", room.sent);
     if (room.received) add_bytes("gradients of other ranks", room.received);
     if (room.values) add_bytes("values of all ranks", room.values);
   }
   return m;
-}
-
-/// Which matrices this rank owns, its share of the cost and the largest, and by how much parts of the wire are padded.
-template <class Plan>
-std::string owned_matrices(layout<typename Plan::value, typename Plan::gradient> const& where,
-                           typename Plan::parallel_policy const& team) {
-  auto const all = partition_of<Plan>(where, team);
-  auto const ranks = std::size_t(team.comm->size());
-  std::vector<double> cost(ranks);
-  std::string names;
-  double total = 0;
-  for (std::size_t t = 0; t < all.owners.size(); ++t)
-    if (int const owner = all.owners[t].rank; owner >= 0) {
-      cost[std::size_t(owner)] += where.costs[t], total += where.costs[t];
-      if (owner == team.comm->rank()) names += (names.empty() ? " '" : ", '") + where.names[t] + "'";
-    }
-  auto const segments = value_layout_of<Plan>(where, all, int(ranks)).segments();
-  auto const parts = std::ranges::count_if(segments, [](auto const& s) { return s.room > 0; });
-  auto const percent = [&](double part, double of) { return std::to_string(of > 0 ? int(100 * part / of + 0.5) : 0); };
-  return "  rank " + std::to_string(team.comm->rank()) + " owns" + (names.empty() ? " none" : names) + ": " +
-         percent(cost[std::size_t(team.comm->rank())], total) + " % of their cost, the largest share is " +
-         percent(std::ranges::max(cost), total) + " %; parts are padded by " +
-         percent(double(std::int64_t(ranks) * all.part - where.arena), double(where.arena)) + " %" +
-         (parts > 1
-              ? "; values are sent in " + std::to_string(parts) + " parts, all but the last while matrices are computed"
-              : "") +
-         "\n";
 }
 
 template <class Plan>
@@ -151,7 +120,7 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (Plan::overlaps) {
     typename Plan::parallel_policy const& team = policies;
     constexpr int each = 3 + Plan::gradient_sum::ordered, counted = each - 2;
-    launches += each * std::ssize(partition_of<Plan>(where, team).buckets) - counted;
+    launches += each * shared_layout<Plan>::buckets(where, team) - counted;
   }
   line("step: %d read-only %s and 1 update, %lld launches on a device, no synchronisation", passes,
        passes == 1 ? "pass" : "passes", launches);
@@ -184,7 +153,7 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     std::size_t count = 0;
     for (auto const& x : where.tensors) count += x.matrix;
     line("of these, %s by the matrix rule, one after the other", tensors(count).c_str());
-    if constexpr (Plan::shards) text += owned_matrices<Plan>(where, policies);
+    if constexpr (Plan::shards) text += shared_layout<Plan>::owned_matrices(where, policies);
   }
   if constexpr (Plan::zeroes || Plan::zeroes_own) text += "gradients are set to zero in the update\n";
   for (std::size_t g = 0; g < groups.size(); ++g) {

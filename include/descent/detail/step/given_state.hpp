@@ -5,15 +5,14 @@
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/packet.hpp>
+#include <descent/detail/util/name_table.hpp>
 #include <descent/policies/state_in.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 /// State in the caller's memory, see state_in.
@@ -58,9 +57,15 @@ given_state<Plan> find_given(layout<typename Plan::value, typename Plan::gradien
                              Reach const& reach) {
   auto const& policy = get<kind::state_memory>(policies);
   auto const fail = [](std::string const& what) { throw std::invalid_argument("state_in: " + what); };
-  std::unordered_map<std::string, state_memory::entry const*> list;
-  for (auto const& entry : policy.where->entries())
-    if (!list.emplace(entry.name, &entry).second) fail("'" + entry.name + "' is in the list twice");
+  auto const& list = policy.where->entries();
+  auto const name_of = [&](std::size_t i) -> std::string const& { return list[i].name; };
+  name_table places;
+  places.reserve(0, list.size(), name_of);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (places.find(list[i].name, name_of) >= 0) fail("'" + list[i].name + "' is in the list twice");
+    places.add(i, name_of);
+  }
+  std::vector<bool> taken(list.size());
   std::vector<memory_range> ranges = where.memory_ranges();
   given_state<Plan> given(where.tensors.size());
   std::array<std::string, owned_count<Plan>> with, without;
@@ -70,15 +75,15 @@ given_state<Plan> find_given(layout<typename Plan::value, typename Plan::gradien
       for (std::size_t b = 0; b < owned_count<Plan>; ++b) {
         if (!stores<Typed>(b, used)) continue;
         std::string const name = where.names[t] + "." + piece_name<Plan>(b);
-        auto const found = list.find(name);
-        if (found == list.end()) {
+        std::int64_t const place = places.find(name, name_of);
+        if (place < 0) {
           if (policy.initialized) fail("it is initialized, but '" + name + "' is not in the list");
           without[b] = name;
           continue;
         }
         with[b] = name;
-        auto const& entry = *found->second;
-        list.erase(found);
+        auto const& entry = list[std::size_t(place)];
+        taken[std::size_t(place)] = true;
         stored_type const type = type_of_buffer<Plan>(b);
         if (type.name != std::string(entry.type))
           fail("'" + name + "' is stored in " + type.name + ", the list has " + entry.type);
@@ -95,10 +100,8 @@ given_state<Plan> find_given(layout<typename Plan::value, typename Plan::gradien
   }
   for (std::size_t b = 0; b < owned_count<Plan>; ++b)
     if (!with[b].empty() && !without[b].empty()) fail("'" + with[b] + "' is in the list, '" + without[b] + "' is not");
-  if (!list.empty()) {
-    auto const first = std::ranges::min_element(list, {}, [](auto const& x) { return x.first; });
-    fail("'" + first->first + "' is no piece of this optimizer");
-  }
+  for (std::size_t i = 0; i < list.size(); ++i)
+    if (!taken[i]) fail("'" + list[i].name + "' is no piece of this optimizer");
   refuse_overlaps(ranges);
   return given;
 }
@@ -113,7 +116,9 @@ void put_given(std::array<owned_buffer, Count>& buffers, std::array<void*, Count
 
 /// Whether the list has a buffer, so that the optimizer does not allocate it.
 template <class Plan> bool is_given(given_state<Plan> const& given, std::size_t buffer) {
-  return std::ranges::any_of(given, [&](auto const& of_tensor) { return of_tensor[buffer]; });
+  for (auto const& of_tensor : given)
+    if (of_tensor[buffer]) return true;
+  return false;
 }
 
 /// Whether the list of the policies has a buffer.

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <descent/parameters.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/policies/single.hpp>
 
 #include <type_traits>
 
 namespace descent::detail {
+
+/// How ranks share tensors; policies/parallel.hpp defines it.
+template <class Plan> struct shared_layout;
 
 /// What happens to gradients before the step: nothing, or a sum over ranks.
 template <class Gradient, class Team> struct gradient_reduction {

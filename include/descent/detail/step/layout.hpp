@@ -4,14 +4,13 @@
 
 #include <descent/core/error.hpp>
 #include <descent/core/math.hpp>
+#include <descent/detail/util/name_table.hpp>
 #include <descent/parameters.hpp>
 
-#include <algorithm>
-#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -88,7 +87,11 @@ struct memory_range {
 };
 /// A step writes all that it is given, so no two ranges may overlap.
 inline void refuse_overlaps(std::vector<memory_range>& ranges) {
-  std::ranges::sort(ranges, {}, &memory_range::begin);
+  if (ranges.size() > 1)  // less to compile than std::sort
+    std::qsort(ranges.data(), ranges.size(), sizeof ranges[0], [](void const* a, void const* b) {
+      auto const first = static_cast<memory_range const*>(a)->begin, second = static_cast<memory_range const*>(b)->begin;
+      return int(first > second) - int(first < second);
+    });
   for (std::size_t i = 1; i < ranges.size(); ++i)
     if (ranges[i].begin < ranges[i - 1].end)
       throw std::invalid_argument(ranges[i - 1].text() + " overlaps " + ranges[i].text() + " in memory");
@@ -117,33 +120,6 @@ struct own_shard {
   // With matrices, which have no state of the optimizer's rule: the elements that have it, and their places in it.
   std::int64_t rule_size = 0;
   std::vector<arena_offset> rule_offsets;
-};
-
-/// Finds the index of a name in a list: a hash table with open addressing, at most half full. It does not copy the
-/// names.
-class name_table {
- public:
-  using list = std::vector<std::string>;
-
-  name_table() : places_(1, none) {}
-  explicit name_table(list const& names) : places_(std::bit_ceil(2 * names.size() + 1), none) {
-    for (std::size_t i = 0; i < names.size(); ++i) places_[slot_of(names, names[i])] = std::int32_t(i);
-  }
-  /// -1 if the name is not in the list, which must be the one that the table was made from.
-  std::int64_t find(list const& names, std::string const& name) const { return places_[slot_of(names, name)]; }
-
- private:
-  static constexpr std::int32_t none = -1;
-
-  std::size_t slot_of(list const& names, std::string const& name) const {
-    std::size_t const mask = places_.size() - 1;
-    std::size_t const hash = std::hash<std::string>{}(name);
-    std::size_t slot = hash & mask;
-    while (places_[slot] != none && names[std::size_t(places_[slot])] != name) slot = (slot + 1) & mask;
-    return slot;
-  }
-
-  std::vector<std::int32_t> places_;
 };
 
 template <class Value, class Gradient> struct layout {
@@ -176,7 +152,7 @@ template <class Value, class Gradient> struct layout {
       if (!v.writes && read_only.empty()) read_only = v.name;
       elements += v.count;
       require(elements <= most_elements, "parameters", "the elements of all together", "at most 2^48", elements);
-      groups = std::max(groups, v.group + 1);
+      if (v.group >= groups) groups = v.group + 1;
     }
     places_ = name_table(names);
     auto ranges = memory_ranges();
@@ -192,7 +168,7 @@ template <class Value, class Gradient> struct layout {
     for (auto const& x : tensors) {
       elements += x.count;
       require(elements <= most_elements, "model_parallel", "the elements of all ranks", "at most 2^48", elements);
-      groups = std::max(groups, x.group + 1);
+      if (x.group >= groups) groups = x.group + 1;
     }
     arrange_all();
   }
@@ -281,7 +257,7 @@ template <class Value, class Gradient> struct layout {
     return std::size_t(t);
   }
   /// The same, but -1 if there is none.
-  std::int64_t place_of(std::string const& name) const { return places_.find(names, name); }
+  std::int64_t place_of(std::string const& name) const { return places_.find(name, names); }
 
  private:
   template <class, class> friend struct layout;
@@ -298,7 +274,7 @@ template <class Value, class Gradient> struct layout {
       if (x.matrix != matrices) continue;
       x.first_chunk = chunks();
       x.arena = arena;
-      tensor_of_chunk.insert(tensor_of_chunk.end(), std::size_t(chunks_of(x.count)), std::int32_t(t));
+      tensor_of_chunk.resize(tensor_of_chunk.size() + std::size_t(chunks_of(x.count)), std::int32_t(t));
       arena += arena_of(x.count);
     }
   }

@@ -4,9 +4,9 @@
 
 #include <descent/detail/step/packet_io.hpp>
 #include <descent/detail/step/plan.hpp>
+#include <descent/detail/util/count_true.hpp>
 #include <descent/policies/rounding.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -61,7 +61,7 @@ template <class Plan, bool With> struct rounded_streams {
 
   template <int Stream> static constexpr bool rounded = all[Stream];
   /// The number of rounded streams before a stream, and in all.
-  template <int Stream> static constexpr int before = int(std::count(all.begin(), all.begin() + Stream, true));
+  template <int Stream> static constexpr int before = int(count_true(all, Stream));
   static constexpr int count = before<int(all.size())>;
   /// The rounded stream that follows `Before` others.
   template <int Before> static constexpr int number = [] {

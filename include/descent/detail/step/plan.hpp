@@ -13,7 +13,6 @@
 #include <descent/policies/storage.hpp>
 #include <descent/schedules/vary.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -102,7 +101,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
 
   /// The pairs of types of values and gradients; typed<I> is this plan for tensors of the I-th pair.
   static constexpr int pairs = types<Value>::count;
-  static constexpr std::int64_t largest_value = std::ranges::max(types<Value>::sizes);
+  static constexpr std::int64_t largest_value = types<Value>::largest;
   template <int I> using typed = std::conditional_t<types<Value>::several, typed_plan<plan, I>, plan>;
 
   /// Whether the value and 16 separately stored bits make a float.

@@ -9,12 +9,17 @@
 #include <descent/detail/util/summation_order.hpp>
 
 #include <cstdint>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 /// Rows that are clipped separately: their norms, summed by pieces that end where a row or a chunk ends.
 namespace descent::detail {
+
+/// The least common multiple of n and of the size of a chunk, a power of two.
+inline std::int64_t multiple_of_chunks(std::int64_t n) {
+  std::int64_t const power = n & -n;  // the largest one that divides n
+  return n / (power < chunk_size ? power : chunk_size) * chunk_size;
+}
 
 /// The rows of one tensor and their pieces, numbered across all tensors.
 struct row_pieces {
@@ -27,7 +32,7 @@ struct row_pieces {
 
   row_pieces() = default;
   row_pieces(std::int64_t count, std::int64_t of_row, std::int64_t row, std::int64_t piece)
-      : columns(of_row), first_row(row), first_piece(piece), period(std::lcm(of_row, chunk_size)),
+      : columns(of_row), first_row(row), first_piece(piece), period(multiple_of_chunks(of_row)),
         inverse(inverse_of_count(of_row)), rows(count / of_row), units(of_row > 1) {}
 
   /// The number of the piece that begins at this element; at the tensor's end, the number that comes next.

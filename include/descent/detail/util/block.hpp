@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 /// Containers and views as memory: a pointer, a number of elements and a shape.
 namespace descent::detail {
