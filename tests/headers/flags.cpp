@@ -20,6 +20,8 @@ template <class Value, class Rule, class... Policies> void train(Rule rule, Poli
   ds::parameters<Value> list;
   list.add("w", values.data(), gradients.data(), ds::shape{2, 4});
   ds::optimizer opt{list, rule, policies...};
+  opt.group(0);
+  opt.freeze(0, false);
   opt.step();
   opt.report();
   opt.explain();

@@ -108,6 +108,23 @@ TEST_CASE("a stack is its matrices, one behind the other, all or none of them") 
   params.add_stack("experts", memory + 200, memory + 300, 2, {2, 2});  // the names are free again
 }
 
+TEST_CASE("a name is found in a list of any length, and a list that was moved from is empty") {
+  ds::parameters<float> params;
+  auto const add = [&](std::string const& name) {
+    return message([&] { params.add(name, memory, memory + 10, 1); });
+  };
+  for (int k = 0; k < 200; ++k) {
+    std::string const name = "w" + std::to_string(k);
+    CHECK(add(name).empty());
+    for (int i = 0; i <= k; i += 7)
+      CHECK(add("w" + std::to_string(i)).find("there is already a parameter of this name") != std::string::npos);
+  }
+  auto const moved = std::move(params);
+  CHECK(moved.views().size() == 200);
+  CHECK(add("w0").empty());
+  CHECK(params.views().size() == 1);
+}
+
 TEST_CASE("containers and views are taken as they lie in memory, and an mdspan as a matrix") {
   std::vector<float> w(12), g(12);
   std::array<float, 3> few{}, of_few{};

@@ -235,8 +235,8 @@ template <class Plan> class cuda_engine {
     ranks.await_buckets();
     plain_vector<memory_of<rule>> kept(has_memory<rule> ? memories().size() : 0);
     storage.read_back(kept.data(), memories().data(), kept.size());
-    ranks.agree(storage.view, storage.owned(0), where, groups, read_control(), read_scale(),
-                {kept.data(), kept.size()}, matrices.facts(where.names));
+    ranks.agree(storage.view, storage.owned(0), where, groups, read_control(), read_scale(), {kept.data(), kept.size()},
+                matrices.facts(where.names));
   }
 
   /// Replaces the values, the groups and all owned state of every rank by those of rank `root`. Waits for the stream.

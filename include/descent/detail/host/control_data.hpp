@@ -88,7 +88,9 @@ template <class Plan> struct host_control {
   }
 
   /// Makes room for the partial sums of the norm in plans whose steps measure nothing.
-  void make_norm_partials() { partial.resize(room_for(sums_per_chunk > Plan::norm_sums ? sums_per_chunk : Plan::norm_sums)); }
+  void make_norm_partials() {
+    partial.resize(room_for(sums_per_chunk > Plan::norm_sums ? sums_per_chunk : Plan::norm_sums));
+  }
   double& partial_at(int sum, std::int64_t chunk) {
     auto const tensor = std::size_t(where.tensor_of_chunk[std::size_t(chunk)]);
     return partial[std::size_t(sum * model.whole().chunks() + model.chunk(chunk, tensor))];

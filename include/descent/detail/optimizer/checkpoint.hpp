@@ -324,13 +324,13 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
                               });
     if constexpr (Plan::has_master) elements(".master", [&] { return self.master_of(t); });
     if constexpr (Plan::has_remainder)
-      elements(".remainder", [&] { return self.template view<std::uint16_t>(base::index::remainder, t); });
+      elements(".remainder", [&] { return self.template view<std::uint16_t>(base::buffer_number::remainder, t); });
     if constexpr (has<Plan, kind::average>)
-      elements(".average", [&] { return self.template view<typename Plan::real>(base::index::average, t); });
+      elements(".average", [&] { return self.template view<typename Plan::real>(base::buffer_number::average, t); });
     if constexpr (has<Plan, kind::lookahead>)
-      elements(".slow", [&] { return self.template view<typename Plan::slow>(base::index::slow, t); });
+      elements(".slow", [&] { return self.template view<typename Plan::slow>(base::buffer_number::slow, t); });
     if constexpr (Plan::has_outer)
-      elements(".outer", [&] { return self.template view<typename Plan::real>(base::index::outer, t); });
+      elements(".outer", [&] { return self.template view<typename Plan::real>(base::buffer_number::outer, t); });
     if constexpr (has_memory<rule_type> && Plan::unit_per_tensor)
       piece(".memory", [&] { return self.rule_memory().subspan(t, 1); });
     if constexpr (Plan::per_row_step)

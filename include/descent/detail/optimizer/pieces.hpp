@@ -5,6 +5,7 @@
 #include <descent/any_elements.hpp>
 #include <descent/detail/util/name_table.hpp>
 #include <descent/detail/util/sole_pointer.hpp>
+#include <descent/detail/util/sort_plain.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -43,27 +44,29 @@ inline std::vector<std::string> names_of(std::vector<piece> const& all) {
   return names;
 }
 
+using name_pointers = std::vector<std::string const*>;
 /// "missing: 'a', 'b' and 3 more".
-inline std::string listed(std::vector<std::string> const& names, char const* what) {
+inline std::string listed(name_pointers const& names, char const* what) {
   constexpr std::size_t most = 20;
   std::string text;
   for (std::size_t i = 0; i < names.size() && i < most; ++i)
-    text += (i ? ", '" : std::string(what) + " '") + names[i] + "'";
+    text += (i ? ", '" : std::string(what) + " '") + *names[i] + "'";
   return names.size() > most ? text + " and " + std::to_string(names.size() - most) + " more" : text;
 }
 
 /// Throws std::invalid_argument unless these are the names of all pieces.
 inline void require_names(std::vector<piece> const& all, std::vector<std::string> const& there) {
-  std::vector<std::string> wanted = names_of(all), missing, left;
-  wanted.push_back("made_by");
+  std::vector<std::string> wanted{"made_by"};
+  for (auto& name : names_of(all)) wanted.push_back(std::move(name));
   name_table const in_wanted(wanted), in_there(there);
-  if (in_there.find(wanted.back(), there) < 0) missing.push_back(wanted.back());
-  for (std::size_t i = 0; i + 1 < wanted.size(); ++i)
-    if (in_there.find(wanted[i], there) < 0) missing.push_back(wanted[i]);
-  for (std::size_t i = 0; i < there.size(); ++i)
-    if (in_wanted.find(there[i], wanted) < 0 && in_there.find(there[i], there) == std::int64_t(i))
-      left.push_back(there[i]);
+  name_pointers missing, left;
+  for (auto const& name : wanted)
+    if (in_there.find(name, there) < 0) missing.push_back(&name);
+  for (auto const& name : there)
+    if (in_wanted.find(name, wanted) < 0 && &name == &there[std::size_t(in_there.find(name, there))])
+      left.push_back(&name);  // once, if it is there twice
   if (missing.empty() && left.empty()) return;
+  sort_plain(left, [](std::string const* a, std::string const* b) { return *a < *b; });
   std::string const lacks = listed(missing, "missing:"), has = listed(left, "left over:");
   throw std::invalid_argument("load: " + lacks + (lacks.empty() || has.empty() ? "" : ", ") + has);
 }

@@ -37,7 +37,7 @@ template <class Plan, class Engine> class state_views {
  protected:
   using core = optimizer_core<Plan, Engine>;
   using rule_type = typename Plan::rule;
-  using index = owned_index<Plan>;
+  using buffer_number = owned_index<Plan>;
 
   state_views(typename core::tensors where, rule_type const& r) : core_(std::move(where), r) {}
 
@@ -162,7 +162,7 @@ template <class Plan, class Engine> class state_views {
   /// The average of one parameter.
   auto average(std::string const& name) const
       requires(otherwise("no average: give the policy ema{} or swa{}") || has_average) {
-    return view<typename Plan::real>(index::average, core_.number_of(name));
+    return view<typename Plan::real>(buffer_number::average, core_.number_of(name));
   }
   void set_average(std::string const& name, auto const& from)
       requires(otherwise("give the policy ema{} or swa{}") || has_average) {
@@ -170,7 +170,7 @@ template <class Plan, class Engine> class state_views {
   }
   /// The slow weights of lookahead, outer or ema_nesterov of one parameter.
   auto slow(std::string const& name) const requires(otherwise("give the policy lookahead{}") || has_slow) {
-    return view<typename Plan::slow>(index::slow, core_.number_of(name));
+    return view<typename Plan::slow>(buffer_number::slow, core_.number_of(name));
   }
   void set_slow(std::string const& name, auto const& from) requires(otherwise("give lookahead{}") || has_slow) {
     put("set_slow of '" + name + "'", slow(name), from);
@@ -178,7 +178,7 @@ template <class Plan, class Engine> class state_views {
   /// The momentum of outer or ema_nesterov of one parameter.
   auto outer_momentum(std::string const& name) const
       requires(otherwise("no outer momentum: give the policy outer{}") || Plan::has_outer) {
-    return view<typename Plan::real>(index::outer, core_.number_of(name));
+    return view<typename Plan::real>(buffer_number::outer, core_.number_of(name));
   }
   void set_outer_momentum(std::string const& name, auto const& from)
       requires(otherwise("give outer{}") || Plan::has_outer) {
@@ -187,7 +187,7 @@ template <class Plan, class Engine> class state_views {
   /// The low 16 bits of one parameter's masters, whose high bits are the bfloat16 values.
   auto remainder(std::string const& name) const
       requires(otherwise("give the policy master_remainder{}") || Plan::has_remainder) {
-    return view<std::uint16_t>(index::remainder, core_.number_of(name));
+    return view<std::uint16_t>(buffer_number::remainder, core_.number_of(name));
   }
   void set_remainder(std::string const& name, auto const& from)
       requires(otherwise("give master_remainder{}") || Plan::has_remainder) {
@@ -245,7 +245,7 @@ template <class Plan, class Engine> class state_views {
     using master_or_value = typename Plan::master_or_value;
     auto const& x = core_.where.tensors[t];
     return with_types<Plan>(x.types, [&]<class Typed>() {
-      if constexpr (Typed::has_master) return view<master_or_value>(index::master, t);
+      if constexpr (Typed::has_master) return view<master_or_value>(buffer_number::master, t);
       else return view_of(static_cast<master_or_value const*>(static_cast<void const*>(x.value)), x.count);
     });
   }

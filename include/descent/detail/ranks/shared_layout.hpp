@@ -45,9 +45,7 @@ template <class Plan> struct shared_layout {
       }
     auto const segments = value_layout_of<Plan>(where, all, int(ranks)).segments();
     auto const parts = std::ranges::count_if(segments, [](auto const& s) { return s.room > 0; });
-    auto const percent = [](double part, double of) {
-      return std::to_string(of > 0 ? int(100 * part / of + 0.5) : 0);
-    };
+    auto const percent = [](double part, double of) { return std::to_string(of > 0 ? int(100 * part / of + 0.5) : 0); };
     return "  rank " + std::to_string(team.comm->rank()) + " owns" + (names.empty() ? " none" : names) + ": " +
            percent(cost[std::size_t(team.comm->rank())], total) + " % of their cost, the largest share is " +
            percent(std::ranges::max(cost), total) + " %; parts are padded by " +

@@ -5,12 +5,12 @@
 #include <descent/core/error.hpp>
 #include <descent/core/math.hpp>
 #include <descent/detail/util/name_table.hpp>
+#include <descent/detail/util/sort_plain.hpp>
 #include <descent/parameters.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -87,11 +87,7 @@ struct memory_range {
 };
 /// A step writes all that it is given, so no two ranges may overlap.
 inline void refuse_overlaps(std::vector<memory_range>& ranges) {
-  if (ranges.size() > 1)  // less to compile than std::sort
-    std::qsort(ranges.data(), ranges.size(), sizeof ranges[0], [](void const* a, void const* b) {
-      auto const first = static_cast<memory_range const*>(a)->begin, second = static_cast<memory_range const*>(b)->begin;
-      return int(first > second) - int(first < second);
-    });
+  sort_plain(ranges, [](memory_range const& a, memory_range const& b) { return a.begin < b.begin; });
   for (std::size_t i = 1; i < ranges.size(); ++i)
     if (ranges[i].begin < ranges[i - 1].end)
       throw std::invalid_argument(ranges[i - 1].text() + " overlaps " + ranges[i].text() + " in memory");

@@ -17,8 +17,7 @@ template <class Pointer, class Delete> class sole_handle {
  public:
   sole_handle(std::nullptr_t = nullptr) {}
   explicit sole_handle(Pointer at, Delete const& with = {}) : at_(at), delete_(with) {}
-  sole_handle(sole_handle&& from) noexcept
-      : at_(std::exchange(from.at_, nullptr)), delete_(std::move(from.delete_)) {}
+  sole_handle(sole_handle&& from) noexcept : at_(std::exchange(from.at_, nullptr)), delete_(std::move(from.delete_)) {}
   sole_handle& operator=(sole_handle&& from) noexcept {
     sole_handle taken(std::move(from));
     std::swap(at_, taken.at_), std::swap(delete_, taken.delete_);
@@ -61,8 +60,7 @@ template <class T> class sole_pointer {
 template <class... Args> class sole_function {
  public:
   sole_function() = default;
-  template <class F> requires(!std::is_same_v<F, sole_function>)
-  explicit sole_function(F f)
+  template <class F> requires(!std::is_same_v<F, sole_function>) explicit sole_function(F f)
       : f_(owned_any(new F(std::move(f)))), call_([](void* at, Args... args) { (*static_cast<F*>(at))(args...); }) {}
 
   explicit operator bool() const { return bool(f_); }
