@@ -110,9 +110,7 @@ TEST_CASE("a stack is its matrices, one behind the other, all or none of them") 
 
 TEST_CASE("a name is found in a list of any length, and a list that was moved from is empty") {
   ds::parameters<float> params;
-  auto const add = [&](std::string const& name) {
-    return message([&] { params.add(name, memory, memory + 10, 1); });
-  };
+  auto const add = [&](std::string const& name) { return message([&] { params.add(name, memory, memory + 10, 1); }); };
   for (int k = 0; k < 200; ++k) {
     std::string const name = "w" + std::to_string(k);
     CHECK(add(name).empty());
