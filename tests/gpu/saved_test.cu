@@ -203,7 +203,7 @@ TEST_CASE("in the background: a file is written while another stream is capturin
   ds::detail::memory_of_backend<ds::cuda> memory(ds::cuda{run.s});
   auto const copied = memory.mark();
   test::graph const captured(other, [&] {
-    std::async(std::launch::async, copied).get();  // as the thread of the saver waits
+    std::async(std::launch::async, [&] { copied(); }).get();  // as the thread of the saver waits
     std::async(std::launch::async, [&] { memory.staging(1000); }).get();
     test::cuda(cudaMemsetAsync(run.x.device_gradient.data(), 0, 8, other));
   });

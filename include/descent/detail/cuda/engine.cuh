@@ -341,8 +341,8 @@ template <class Plan> class cuda_engine {
 
   cuda_gradients<Plan> gradients_{storage, ranks, model};
   sole_pointer<tensors> where_;  // for agree_every
-  owned_event passes_;            // for on_stream()
-  bool early_ = false;            // whether kernels of a step may begin before those before them have ended
+  owned_event passes_;           // for on_stream()
+  bool early_ = false;           // whether kernels of a step may begin before those before them have ended
 };
 
 }  // namespace descent::detail

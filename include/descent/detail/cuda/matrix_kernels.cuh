@@ -4,6 +4,7 @@
 
 #include <descent/detail/cuda/kernels.cuh>
 #include <descent/detail/matrix/groups.hpp>
+#include <descent/detail/ranks/prints.hpp>
 #include <descent/detail/rule/thread_team.hpp>
 
 /// The kernels of the matrix rule.

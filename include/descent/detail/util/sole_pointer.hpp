@@ -8,11 +8,11 @@
 #include <type_traits>
 #include <utility>
 
-/// What owns one thing and can be moved. std::unique_ptr and std::function would do, but their headers and what they
-/// instantiate take a tenth of the time that a program with one optimizer takes to compile.
+/// Owners of one thing, which can be moved. std::unique_ptr and std::function would do, but with their headers and what
+/// they instantiate, a program with one optimizer takes a tenth longer to compile.
 namespace descent::detail {
 
-/// Owns what a pointer, a handle of CUDA or null, stands for.
+/// Owns what a pointer or a handle stands for; null stands for nothing.
 template <class Pointer, class Delete> class sole_handle {
  public:
   sole_handle(std::nullptr_t = nullptr) {}
