@@ -8,7 +8,7 @@ status=0
 cat > compile <<'EOF'
 echo >> runs
 printf 'out: a \\\n  b\n' > d
-cat a b > out
+cat a b runs > out
 EOF
 expect() {  # expect count what: the number of runs so far
   python3 "$tests/unchanged.py" d out -- sh compile $argument || true
@@ -33,12 +33,17 @@ argument=-
 expect 4 'another argument'
 printf '{' > d.json
 expect 5 'the record is cut off'
+argument=out
+expect 6 'an argument is an output'
+echo 4 > b
+expect 7 'a file differs, and so does the output in the arguments'
+expect 7 'an output in the arguments has not changed since'
 mv a 'a file'
 sed 's/: a/: a\\\\ file/; s/cat a/cat "a file"/' compile > changed
 mv changed compile
-expect 6 'a name has a space'
-expect 6 'a name has a space, and nothing has changed'
+expect 8 'a name has a space'
+expect 8 'a name has a space, and nothing has changed'
 rm 'a file'
-expect 7 'a file is gone'
-expect 8 'it failed before'
+expect 9 'a file is gone'
+expect 10 'it failed before'
 exit $status
