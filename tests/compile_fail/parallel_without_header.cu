@@ -2,13 +2,8 @@
 #include <descent/descent.cuh>
 #include <descent/policies/parallel.hpp>
 
-struct own_ranks {
-  static constexpr bool on_device = true;
-  int rank() const { return 0; }
-  int size() const { return 1; }
-  void abort(std::string const&) noexcept {}
-};
+#include "device_ranks.hpp"
 
-void f(descent::parameters<float> const& params, own_ranks& ranks) {
+void f(descent::parameters<float> const& params, device_ranks& ranks) {
   descent::optimizer opt{params, descent::sgd{}, descent::replicated{ranks}, descent::cuda{}};
 }

@@ -49,7 +49,7 @@ class caught_body {
 
  private:
   loop_body f_;
-  mutable bool stopped_ = false;  // of several threads; <atomic> is dear to include
+  mutable bool stopped_ = false;  // set by any thread; <atomic> is expensive to include
   mutable std::exception_ptr first_;
 };
 

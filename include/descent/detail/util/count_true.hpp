@@ -9,7 +9,7 @@
 
 namespace descent::detail {
 
-/// How many of the first `end` are true. <algorithm> takes longer to include than all of descent/core.
+/// How many of the first `end` are true: std::count without <algorithm>, which is expensive to include.
 template <std::size_t N> constexpr std::size_t count_true(std::array<bool, N> const& all, std::size_t end = N) {
   std::size_t n = 0;
   for (std::size_t i = 0; i < end; ++i) n += all[i];

@@ -10,8 +10,8 @@
 
 namespace descent::detail {
 
-/// Sorts numbers, pointers or plain structs. `before` captures nothing. With std::qsort, because the headers and the
-/// instantiations of std::sort take tens of times as long to compile, in each unit that includes an optimizer.
+/// Sorts numbers, pointers or plain structs by std::qsort: std::sort is expensive to compile, and every unit that
+/// includes an optimizer would pay for it. `before` captures nothing.
 template <class T, class Before> void sort_plain(std::vector<T>& all, Before) {
   static_assert(std::is_trivially_copyable_v<T>);
   if (all.size() < 2) return;
