@@ -58,7 +58,9 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
       : optimizer_base(optimizer_traits::layout_of(params, policies...), rule), accepted_(core_.groups),
         policies_(optimizer_traits::set(policies...)), used_(detail::used_slots<plan>(core_.groups, policies_)) {
-    if constexpr (has_check<Rule>) rule.check();
+    detail::check_rule<typename plan::real>(rule);
+    if constexpr (plan::has_matrices)
+      detail::check_rule<typename plan::real>(detail::get<kind::matrices>(policies_).rule);
     optimizer_traits::check(policies_, core_.where.groups);
     // On the host, check_schedules() below checks all terms. On a device, only terms without schedules can be checked.
     if constexpr (!detail::checks_schedules<engine, entry> && !detail::follows_steps<typename plan::policies>)
@@ -323,7 +325,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   /// Throws std::invalid_argument if a group's rule is not allowed.
   void check_groups() const {
     for (std::size_t g = 0; g < core_.groups.size(); ++g) try {
-        if constexpr (has_check<Rule>) core_.groups[g].rule.check();
+        detail::check_rule<typename plan::real>(core_.groups[g].rule);
       } catch (std::invalid_argument const& e) {
         detail::refuse_group(g, e.what());
       }

@@ -96,6 +96,11 @@ void stops(std::string const& why, Look const& look, Rule rule, Ps... policies) 
     CHECK(same_bits(look(opt), remembered));
   }
 }
+/// The reason for a learning rate of update 3 that is out of its range.
+std::string stray(char const* allowed, double lr, int group = 0) {
+  return "lr of group " + std::to_string(group) + " must be " + allowed + ", is " + ds::detail::number(lr) +
+         " by its schedule at update 3; skipped updates do not advance schedules, so the next one is skipped, too";
+}
 auto const nothing_else = [](auto const&) { return std::vector<float>{}; };
 
 }  // namespace
@@ -103,24 +108,25 @@ auto const nothing_else = [](auto const&) { return std::vector<float>{}; };
 TEST_CASE("a schedule that gives no number or an infinity, in float 1e39, too, skips the update and says so") {
   for (double bad : {not_a_number, infinity, -infinity, too_large}) {
     auto const lr = ds::learning_rate(broken_at{2, bad});
-    std::string const why =
-        "the terms of group 0 are not finite in float at update 3: lr is " + ds::detail::number(bad);
+    std::string const why = stray(bad == too_large ? "finite in float" : "finite and at least 0", bad);
     stops<float>(why, nothing_else, ds::sgd{}, lr);
+    stops<float>("the terms of group 0 are not finite in float at update 3: lr is " + ds::detail::number(bad),
+                 nothing_else, overflowing{.from = 9}, lr);  // lists no ranges
     auto const state = [](auto const& opt) { return copy(opt.template state<0>("tensor2")); };
     stops<float>(why, state, ds::adamw{}, lr, ds::skip_nonfinite{});
   }
   auto const lr = ds::learning_rate(broken_at{2, not_a_number});
   auto const averages = [](auto const& opt) { return copy(opt.average("tensor2")); };
-  stops<ds::half>("the terms of group 0 are not finite in float at update 3: lr is nan", averages, ds::sgd{}, lr,
+  stops<ds::half>(stray("finite and at least 0", not_a_number), averages, ds::sgd{}, lr,
                   ds::dynamic_loss_scale{.init = 4}, ds::ema{.decay = 0.5}, ds::zero_grad{});
   auto const memory = [](auto const& opt) { return copy(opt.rule_memory()); };
-  stops<float>("the terms of group 0 are not finite in float at update 3: lr is nan", memory,
+  stops<float>(stray("finite and at least 0", not_a_number), memory,
                ds::heavy_ball{.correction = true}, lr);
-  stops<float>("the terms of the sums of group 0 are not finite in float at update 3: lr is nan", nothing_else,
+  stops<float>(stray("finite and at least 0", not_a_number), nothing_else,
                ds::lamb{}, lr);
-  stops<float>("the terms of 'tensor0' are not finite in float at update 3: lr is nan", nothing_else, ds::sgd{}, lr,
+  stops<float>(stray("finite and at least 0", not_a_number), nothing_else, ds::sgd{}, lr,
                ds::clip<ds::norm::l2, ds::scope::tensor>{.max = 0.5});
-  stops<float>("the terms of group 1 are not finite in float at update 3: lr is nan", nothing_else, ds::sgd{},
+  stops<float>(stray("finite and at least 0", not_a_number, 1), nothing_else, ds::sgd{},
                lr.only(ds::group{1}));
 }
 
@@ -144,7 +150,8 @@ TEST_CASE("a bad term zeroes gradients where zero_grad{} asks, and is over when 
   CHECK(opt.report().applied);
   p.set_gradients(2);
   opt.step();
-  CHECK(opt.report().why == "the terms of group 1 are not finite in float at update 2: number 3 is inf");
+  CHECK(opt.report().why == "weight_decay of group 1 must be finite and at least 0, is inf by its schedule at update 2; skipped updates do "
+                            "not advance schedules, so the next one is skipped, too");
   CHECK(all_zero(p.grad));
   opt.freeze(1);
   p.set_gradients(2);
@@ -174,16 +181,18 @@ TEST_CASE("terms of the next update that are not finite are refused where a rule
   p.set_gradients(1);
   auto const values = p.value;
   CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::sgd{.lr = too_large}}; }) ==
-        "the terms of group 0 are not finite in float at update 1: lr is 1e+39");
-  CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::adamw{.eps = too_large}}; }).starts_with(
-      "the terms of group 0 are not finite in float at update 1: number "));
+        "sgd: lr must be finite in float, is 1e+39");
+  CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::adamw{.eps = too_large}}; }) ==
+        "adamw: eps must be finite in float, is 1e+39");
+  CHECK(message([&] { ds::optimizer opt{p.parameters(), overflowing{.from = 1}}; }) ==
+        "the terms of group 0 are not finite in float at update 1: number 1 is inf");
   CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::lamb{.lr = too_large}}; }) ==
-        "the terms of the sums of group 0 are not finite in float at update 1: lr is 1e+39");
+        "lamb: lr must be finite in float, is 1e+39");
   CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::sgd{}, ds::learning_rate(broken_at{0, too_large})}; }) ==
-        "the terms of group 0 are not finite in float at update 1: lr is 1e+39");
+        "schedules at step 0, group 0: sgd: lr must be finite in float, is 1e+39");
   ds::optimizer opt{p.parameters(), ds::sgd{}};
   opt.group(1).lr = too_large;
-  CHECK(message([&] { opt.step(); }) == "the terms of group 1 are not finite in float at update 1: lr is 1e+39");
+  CHECK(message([&] { opt.step(); }) == "group 1: sgd: lr must be finite in float, is 1e+39");
   CHECK(same_bits(p.value, values));
   opt.group(1).lr = 0.5;
   opt.step();

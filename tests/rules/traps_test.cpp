@@ -144,7 +144,7 @@ TEST_CASE("trap of LAMB, LARS and NovoGrad: tensors, gradients and steps of zero
       CHECK(std::isfinite(walk(ds::novograd{}, p, gs)));
       CHECK(std::isfinite(walk(ds::fromage{.min_norm = 0}, p, gs)));
     }
-  CHECK(walk(ds::lamb{.lr = 0.5, .beta1 = 0, .eps = 0}, 0, {4}) == -0.5);  // ratio 1
+  CHECK(walk(ds::lamb{.lr = 0.5, .beta1 = 0, .eps = 0x1p-126}, 0, {4}) == -0.5);  // ratio 1
   CHECK(walk(ds::lars{.lr = 0.5, .momentum = 0}, 0, {4}) == -2);
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("trap of optax's Adafactor: decay is times lr, without it only where d
 
 TEST_CASE("trap of bitsandbytes' AdamW: decay is of the parameter before the step, not after it") {
   // There, p <- (p - lr u)(1 - lr wd): another lr^2 wd u.
-  ds::adamw const rule{.lr = 0.5, .beta1 = 0, .beta2 = 0, .eps = 0, .weight_decay = 0.5};
+  ds::adamw const rule{.lr = 0.5, .beta1 = 0, .beta2 = 0, .eps = 0x1p-126, .weight_decay = 0.5};
   CHECK(walk(rule, 3, {2}) == 3 - 0.5 * (1 + 0.5 * 3));
 }
 
@@ -368,7 +368,7 @@ TEST_CASE("trap of squares beyond float: clipping the norm first keeps one large
 TEST_CASE("trap of apex's step count for each group: t goes on while a group sleeps, also here, as freeze() says") {
   // torch counts for each parameter, so Adam's first step after any freeze is lr there, and up to 3.16 lr here.
   pair_of_groups<double> x;
-  ds::optimizer opt{x.list(), ds::adam{.lr = 0.5, .eps = 0}};
+  ds::optimizer opt{x.list(), ds::adam{.lr = 0.5, .eps = 0x1p-126}};
   opt.freeze(1);
   x.g[0] = x.g[1] = 1;
   for (int t = 0; t < 20000; ++t) opt.step();

@@ -84,6 +84,11 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
       else unit = m.terms_of(e, x, t, rates);
       return unit;
     }
+    term_fault stray_field(int u, std::int64_t t, rate_change const& rates) const {
+      int const group = m.common.known(u).group;
+      return stray_field_of<real, typename Plan::policies>(
+          scheduled_for_matrices(rule(u), *m.policies_, t - 1, group, rates), group, term_fault::matrix_field);
+    }
     mrule const& rule(int u) const { return m.common.accepted[std::size_t(m.common.known(u).group)]; }
     std::int64_t tensor(int u) const { return m.common.known(u).tensor; }
   };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/math.hpp>
 #include <descent/core/policy.hpp>
 #include <descent/core/rule.hpp>
@@ -76,7 +76,8 @@ struct clip_value {
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) {
     return select(g > k.c, k.c, select(g < -k.c, -k.c, g));
   }
-  void check() const { detail::require(c > 0, "clip_value", "c", "above 0", c); }
+  static constexpr field_range<clip_value> ranges[] = {{"c", &clip_value::c, above_0_or_infinite}};
+  void check() const { detail::check_ranges(*this); }
 };
 
 }  // namespace descent

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/policy.hpp>
 #include <descent/detail/util/philox.hpp>
 
@@ -34,10 +34,9 @@ struct gradient_noise {
     return g + k.deviation * z;
   }
 
-  void check() const {
-    detail::require_nonnegative("gradient_noise", "eta", eta);
-    detail::require_nonnegative("gradient_noise", "gamma", gamma);
-  }
+  static constexpr field_range<gradient_noise> ranges[] = {{"eta", &gradient_noise::eta, at_least_0},
+                                                           {"gamma", &gradient_noise::gamma, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 
 namespace detail {

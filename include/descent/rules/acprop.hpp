@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -36,10 +36,12 @@ struct acprop {
     return p - k.lr * (u + k.wd * p);
   }
 
-  void check() const {
-    detail::check_moments("acprop", *this);
-    detail::require_nonnegative("acprop", "eps_root", eps_root);
-  }
+  static constexpr field_range<acprop> ranges[] = {{"lr", &acprop::lr, at_least_0}, {"beta1", &acprop::beta1, below_1},
+                                                   {"beta2", &acprop::beta2, below_1},
+                                                   {"eps", &acprop::eps, at_least_0},
+                                                   {"eps_root", &acprop::eps_root, at_least_0},
+                                                   {"weight_decay", &acprop::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<acprop>);
 

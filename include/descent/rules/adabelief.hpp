@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -33,10 +33,13 @@ struct adabelief {
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.s * k.s_unbias) + k.eps) + k.wd * p);
   }
 
-  void check() const {
-    detail::check_moments("adabelief", *this);
-    detail::require_nonnegative("adabelief", "eps_root", eps_root);
-  }
+  static constexpr field_range<adabelief> ranges[] = {{"lr", &adabelief::lr, at_least_0},
+                                                      {"beta1", &adabelief::beta1, below_1},
+                                                      {"beta2", &adabelief::beta2, below_1},
+                                                      {"eps", &adabelief::eps, above_0},
+                                                      {"eps_root", &adabelief::eps_root, at_least_0},
+                                                      {"weight_decay", &adabelief::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adabelief>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -47,12 +47,15 @@ struct adabound {
     return p - k.shrink * p - min(max(k.rate / (sqrt(s.v_max) + k.eps), k.low), k.high) * s.m;
   }
 
-  void check() const {
-    detail::check_moments("adabound", *this);
-    detail::require_nonnegative("adabound", "final_lr", final_lr);
-    detail::require_nonnegative("adabound", "base_lr", base_lr);
-    detail::require(gamma > 0 && is_finite(gamma), "adabound", "gamma", "finite and above 0", gamma);
-  }
+  static constexpr field_range<adabound> ranges[] = {{"lr", &adabound::lr, at_least_0},
+                                                     {"final_lr", &adabound::final_lr, at_least_0},
+                                                     {"base_lr", &adabound::base_lr, at_least_0},
+                                                     {"gamma", &adabound::gamma, above_0},
+                                                     {"beta1", &adabound::beta1, below_1},
+                                                     {"beta2", &adabound::beta2, below_1},
+                                                     {"eps", &adabound::eps, above_0},
+                                                     {"weight_decay", &adabound::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adabound>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -37,11 +37,11 @@ struct adadelta {
     return p - k.decay * p - k.lr * d;
   }
 
+  static constexpr field_range<adadelta> ranges[] = {{"lr", &adadelta::lr, at_least_0},
+                                                     {"rho", &adadelta::rho, below_1}, {"eps", &adadelta::eps, above_0},
+                                                     {"weight_decay", &adadelta::weight_decay, at_least_0}};
   void check() const {
-    detail::require_nonnegative("adadelta", "lr", lr);
-    detail::require_fraction("adadelta", "rho", rho);
-    detail::require(eps > 0 && is_finite(eps), "adadelta", "eps", "finite and above 0", eps);
-    detail::require_nonnegative("adadelta", "weight_decay", weight_decay);
+    detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "adadelta", "decay_by_lr", "on unless decoupled", decay_by_lr);
   }
 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/policies/matrices.hpp>
 
 #include <cstdint>
@@ -68,13 +68,14 @@ struct adafactor {
     return p - k.wd * p - s.m;
   }
 
-  void check() const {
-    for (auto [name, x] : {std::pair{"lr", lr}, {"beta2_decay", beta2_decay}, {"eps1", eps1}, {"eps2", eps2},
-                           {"weight_decay", weight_decay}})
-      detail::require_nonnegative("adafactor", name, x);
-    detail::require(clip > 0, "adafactor", "clip", "above 0", clip);
-    detail::require_fraction("adafactor", "momentum", momentum);
-  }
+  static constexpr field_range<adafactor> ranges[] = {{"lr", &adafactor::lr, at_least_0},
+                                                      {"beta2_decay", &adafactor::beta2_decay, at_least_0},
+                                                      {"eps1", &adafactor::eps1, at_least_0},
+                                                      {"eps2", &adafactor::eps2, at_least_0},
+                                                      {"clip", &adafactor::clip, above_0_or_infinite},
+                                                      {"weight_decay", &adafactor::weight_decay, at_least_0},
+                                                      {"momentum", &adafactor::momentum, below_1}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adafactor> && has_sums<adafactor>);
 

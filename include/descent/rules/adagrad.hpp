@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -41,12 +41,13 @@ struct adagrad {
     return p - k.decay * p - k.rate * select(s.s <= Real(0), Real(0), g / (sqrt(s.s + k.inside) + k.outside));
   }
 
+  static constexpr field_range<adagrad> ranges[] = {{"lr", &adagrad::lr, at_least_0},
+                                                    {"lr_decay", &adagrad::lr_decay, at_least_0},
+                                                    {"eps", &adagrad::eps, at_least_0},
+                                                    {"weight_decay", &adagrad::weight_decay, at_least_0},
+                                                    {"initial", &adagrad::initial, at_least_0}};
   void check() const {
-    detail::require_nonnegative("adagrad", "lr", lr);
-    detail::require_nonnegative("adagrad", "lr_decay", lr_decay);
-    detail::require_nonnegative("adagrad", "eps", eps);
-    detail::require_nonnegative("adagrad", "weight_decay", weight_decay);
-    detail::require_nonnegative("adagrad", "initial", initial);
+    detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "adagrad", "decay_by_lr", "on unless decoupled", decay_by_lr);
   }
 };

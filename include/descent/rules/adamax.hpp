@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -37,7 +37,10 @@ struct adamax {
     return p - k.decay * p - k.rate * (s.m / (s.u + k.outside));
   }
 
-  void check() const { detail::check_moments("adamax", *this); }
+  static constexpr field_range<adamax> ranges[] = {{"lr", &adamax::lr, at_least_0}, {"beta1", &adamax::beta1, below_1},
+                                                   {"beta2", &adamax::beta2, below_1}, {"eps", &adamax::eps, above_0},
+                                                   {"weight_decay", &adamax::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adamax>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -40,8 +40,11 @@ struct adamw {
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p);
   }
 
+  static constexpr field_range<adamw> ranges[] = {{"lr", &adamw::lr, at_least_0}, {"beta1", &adamw::beta1, below_1},
+                                                  {"beta2", &adamw::beta2, below_1}, {"eps", &adamw::eps, above_0},
+                                                  {"weight_decay", &adamw::weight_decay, at_least_0}};
   void check() const {
-    detail::check_moments("adamw", *this);
+    detail::check_ranges(*this);
     detail::require_flag(!eps_hat || bias_correction, "adamw", "eps_hat", "off without bias_correction", eps_hat);
     detail::require_flag(!decay_corrected || bias_correction, "adamw", "decay_corrected", "off without bias_correction",
                          decay_corrected);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -46,11 +46,12 @@ struct adan {
     return p - k.lr * (step + k.wd * p);
   }
 
-  void check() const {
-    detail::check_moments("adan", *this);
-    detail::require_fraction("adan", "beta3", beta3);
-    detail::require_nonnegative("adan", "eps_root", eps_root);
-  }
+  static constexpr field_range<adan> ranges[] = {{"lr", &adan::lr, at_least_0}, {"beta1", &adan::beta1, below_1},
+                                                 {"beta2", &adan::beta2, below_1}, {"beta3", &adan::beta3, below_1},
+                                                 {"eps", &adan::eps, above_0},
+                                                 {"eps_root", &adan::eps_root, at_least_0},
+                                                 {"weight_decay", &adan::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adan>);
 

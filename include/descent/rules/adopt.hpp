@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -38,10 +38,10 @@ struct adopt {
     return p - k.lr * (s.m + k.wd * p);
   }
 
-  void check() const {
-    detail::check_moments("adopt", *this);
-    detail::require(eps > 0, "adopt", "eps", "above 0", eps);
-  }
+  static constexpr field_range<adopt> ranges[] = {{"lr", &adopt::lr, at_least_0}, {"beta1", &adopt::beta1, below_1},
+                                                  {"beta2", &adopt::beta2, below_1}, {"eps", &adopt::eps, above_0},
+                                                  {"weight_decay", &adopt::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<adopt>);
 

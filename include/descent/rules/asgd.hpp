@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -40,13 +40,11 @@ struct asgd {
 
   template <class Real> DESCENT_HD Real averaged(Real, state<Real> const& s) const { return s.ax; }
 
-  void check() const {
-    detail::require_nonnegative("asgd", "lr", lr);
-    detail::require_nonnegative("asgd", "lambd", lambd);
-    detail::require_nonnegative("asgd", "alpha", alpha);
-    detail::require_nonnegative("asgd", "t0", t0);
-    detail::require_nonnegative("asgd", "weight_decay", weight_decay);
-  }
+  static constexpr field_range<asgd> ranges[] = {{"lr", &asgd::lr, at_least_0}, {"lambd", &asgd::lambd, at_least_0},
+                                                 {"alpha", &asgd::alpha, at_least_0},
+                                                 {"t0", &asgd::t0, at_least_0_or_infinite},
+                                                 {"weight_decay", &asgd::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<asgd>);
 

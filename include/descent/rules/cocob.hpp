@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -41,12 +41,10 @@ struct cocob {
     return s.p0 + s.C / max(s.G + L, k.alpha * L) * (Real(1) + s.R / L);
   }
 
-  void check() const {
-    detail::require_nonnegative("cocob", "lr", lr);
-    detail::require_nonnegative("cocob", "alpha", alpha);
-    detail::require(eps > 0 && is_finite(eps), "cocob", "eps", "finite and above 0", eps);
-    detail::require_nonnegative("cocob", "weight_decay", weight_decay);
-  }
+  static constexpr field_range<cocob> ranges[] = {{"lr", &cocob::lr, at_least_0}, {"alpha", &cocob::alpha, at_least_0},
+                                                  {"eps", &cocob::eps, above_0},
+                                                  {"weight_decay", &cocob::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<cocob> && has_start<cocob>);
 

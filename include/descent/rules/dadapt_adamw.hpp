@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -58,11 +58,13 @@ struct dadapt_adamw {
     return p - s.m / (sqrt(s.v) + k.eps) - k.wd * p;
   }
 
-  void check() const {
-    detail::check_moments("dadapt_adamw", *this);
-    detail::require(eps > 0, "dadapt_adamw", "eps", "finite and above 0", eps);
-    detail::require(d0 > 0 && is_finite(d0), "dadapt_adamw", "d0", "finite and above 0", d0);
-  }
+  static constexpr field_range<dadapt_adamw> ranges[] = {{"lr", &dadapt_adamw::lr, at_least_0},
+                                                         {"beta1", &dadapt_adamw::beta1, below_1},
+                                                         {"beta2", &dadapt_adamw::beta2, below_1},
+                                                         {"eps", &dadapt_adamw::eps, above_0},
+                                                         {"weight_decay", &dadapt_adamw::weight_decay, at_least_0},
+                                                         {"d0", &dadapt_adamw::d0, above_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<dadapt_adamw> && has_sums_of_memory<dadapt_adamw>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -51,12 +51,10 @@ struct dog {
     return p - k.rate * (g + k.wd * p);
   }
 
-  void check() const {
-    detail::require_nonnegative("dog", "lr", lr);
-    detail::require_nonnegative("dog", "reps", reps);
-    detail::require_nonnegative("dog", "weight_decay", weight_decay);
-    detail::require(eps > 0 && is_finite(eps), "dog", "eps", "finite and above 0", eps);
-  }
+  static constexpr field_range<dog> ranges[] = {{"lr", &dog::lr, at_least_0}, {"reps", &dog::reps, at_least_0},
+                                                {"eps", &dog::eps, above_0},
+                                                {"weight_decay", &dog::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<dog> && has_sums<dog> && has_memory<dog> && has_start<dog>);
 

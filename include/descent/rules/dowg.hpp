@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -50,12 +50,10 @@ struct dowg {
     return p - k.rate * (g + k.wd * p);
   }
 
-  void check() const {
-    detail::require_nonnegative("dowg", "lr", lr);
-    detail::require_nonnegative("dowg", "reps", reps);
-    detail::require_nonnegative("dowg", "weight_decay", weight_decay);
-    detail::require(eps > 0 && is_finite(eps), "dowg", "eps", "finite and above 0", eps);
-  }
+  static constexpr field_range<dowg> ranges[] = {{"lr", &dowg::lr, at_least_0}, {"reps", &dowg::reps, at_least_0},
+                                                 {"eps", &dowg::eps, above_0},
+                                                 {"weight_decay", &dowg::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<dowg> && has_sums<dowg> && has_memory<dowg> && has_start<dowg>);
 

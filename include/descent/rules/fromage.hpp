@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -36,10 +36,9 @@ struct fromage {
     return (p - k.rate * g) * k.shrink;
   }
 
-  void check() const {
-    detail::require_nonnegative("fromage", "lr", lr);
-    detail::require_nonnegative("fromage", "min_norm", min_norm);
-  }
+  static constexpr field_range<fromage> ranges[] = {{"lr", &fromage::lr, at_least_0},
+                                                    {"min_norm", &fromage::min_norm, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<fromage> && has_sums<fromage>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -48,10 +48,11 @@ struct heavy_ball {
 
   template <class Real> DESCENT_HD Real ahead(Real p, state<Real> const& s) const { return p - Real(momentum) * s.b; }
 
+  static constexpr field_range<heavy_ball> ranges[] = {{"lr", &heavy_ball::lr, at_least_0},
+                                                       {"momentum", &heavy_ball::momentum, at_least_0},
+                                                       {"weight_decay", &heavy_ball::weight_decay, at_least_0}};
   void check() const {
-    detail::require_nonnegative("heavy_ball", "lr", lr);
-    detail::require_nonnegative("heavy_ball", "momentum", momentum);
-    detail::require_nonnegative("heavy_ball", "weight_decay", weight_decay);
+    detail::check_ranges(*this);
     detail::require_flag(!correction || momentum != 0, "heavy_ball", "correction", "off without momentum", correction);
     if (nesterov) detail::require(momentum > 0, "heavy_ball", "momentum", "above 0 with nesterov", momentum);
   }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 #include <limits>
@@ -66,11 +66,15 @@ struct lamb {
     return p - k.rate * direction(p, g, s, k);
   }
 
+  static constexpr field_range<lamb> ranges[] = {{"lr", &lamb::lr, at_least_0}, {"beta1", &lamb::beta1, below_1},
+                                                 {"beta2", &lamb::beta2, below_1}, {"eps", &lamb::eps, above_0},
+                                                 {"weight_decay", &lamb::weight_decay, at_least_0},
+                                                 {"eps_root", &lamb::eps_root, at_least_0},
+                                                 {"min_ratio", &lamb::min_ratio, at_least_0},
+                                                 {"max_ratio", &lamb::max_ratio, at_least_0_or_infinite}};
   void check() const {
-    detail::check_moments("lamb", *this);
-    detail::require_nonnegative("lamb", "eps_root", eps_root);
+    detail::check_ranges(*this);
     detail::require_flag(!eps_hat || !correct_rate, "lamb", "eps_hat", "off with correct_rate", eps_hat);
-    detail::require_nonnegative("lamb", "min_ratio", min_ratio);
     detail::require(max_ratio >= min_ratio, "lamb", "max_ratio", "at least min_ratio", max_ratio);
   }
 };

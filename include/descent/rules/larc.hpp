@@ -60,12 +60,12 @@ template <class Rule> struct larc {
     return Rule::update(p, k.a * (g + k.wd * p), s, k.inner);
   }
 
+  static constexpr field_range<larc> ranges[] = {{"lr", &larc::lr, at_least_0}, {"trust", &larc::trust, at_least_0},
+                                                 {"eps", &larc::eps, at_least_0},
+                                                 {"weight_decay", &larc::weight_decay, at_least_0}};
   void check() const {
+    detail::check_ranges(*this);
     detail::check_inner("larc", rule);
-    detail::require_nonnegative("larc", "lr", lr);
-    detail::require_nonnegative("larc", "trust", trust);
-    detail::require_nonnegative("larc", "eps", eps);
-    detail::require_nonnegative("larc", "weight_decay", weight_decay);
   }
 };
 

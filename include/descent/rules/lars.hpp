@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -49,12 +49,12 @@ struct lars {
     return p - select(k.nesterov > Real(0), k.mu * s.b + step, s.b);
   }
 
+  static constexpr field_range<lars> ranges[] = {{"lr", &lars::lr, at_least_0},
+                                                 {"momentum", &lars::momentum, at_least_0},
+                                                 {"weight_decay", &lars::weight_decay, at_least_0},
+                                                 {"trust", &lars::trust, at_least_0}, {"eps", &lars::eps, at_least_0}};
   void check() const {
-    detail::require_nonnegative("lars", "lr", lr);
-    detail::require_nonnegative("lars", "momentum", momentum);
-    detail::require_nonnegative("lars", "weight_decay", weight_decay);
-    detail::require_nonnegative("lars", "trust", trust);
-    detail::require_nonnegative("lars", "eps", eps);
+    detail::check_ranges(*this);
     if (nesterov) detail::require(momentum > 0, "lars", "momentum", "above 0 with nesterov", momentum);
   }
 };

@@ -72,12 +72,14 @@ template <class Rule> struct layerwise {
     return p - k.rate * direction(p, g, s, k);
   }
 
+  static constexpr field_range<layerwise> ranges[] = {{"lr", &layerwise::lr, at_least_0},
+                                                      {"weight_decay", &layerwise::weight_decay, at_least_0},
+                                                      {"trust", &layerwise::trust, at_least_0},
+                                                      {"min_ratio", &layerwise::min_ratio, at_least_0},
+                                                      {"max_ratio", &layerwise::max_ratio, at_least_0_or_infinite}};
   void check() const {
+    detail::check_ranges(*this);
     detail::check_inner("layerwise", rule);
-    detail::require_nonnegative("layerwise", "lr", lr);
-    detail::require_nonnegative("layerwise", "weight_decay", weight_decay);
-    detail::require_nonnegative("layerwise", "trust", trust);
-    detail::require_nonnegative("layerwise", "min_ratio", min_ratio);
     detail::require(max_ratio >= min_ratio, "layerwise", "max_ratio", "at least min_ratio", max_ratio);
   }
 };

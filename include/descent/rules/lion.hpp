@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -33,13 +33,13 @@ struct lion {
     return p - k.lr * (direction + k.wd * p);
   }
 
-  void check() const {
-    detail::require_nonnegative("lion", "lr", lr);
-    detail::require_fraction("lion", "beta1", beta1);
-    detail::require_fraction("lion", "beta2", beta2);
-    detail::require_nonnegative("lion", "weight_decay", weight_decay);
-    detail::require(at_zero >= -1 && at_zero <= 1, "lion", "at_zero", "in [-1, 1]", at_zero);
-  }
+  static constexpr field_range<lion> ranges[] = {
+      {"lr", &lion::lr, at_least_0},
+      {"beta1", &lion::beta1, below_1},
+      {"beta2", &lion::beta2, below_1},
+      {"weight_decay", &lion::weight_decay, at_least_0},
+      {"at_zero", &lion::at_zero, interval{.low = -1, .high = 1, .text = "in [-1, 1]"}}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<lion>);
 

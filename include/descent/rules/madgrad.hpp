@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -42,12 +42,11 @@ struct madgrad {
     return p + k.rest * (z - p);
   }
 
-  void check() const {
-    detail::require_nonnegative("madgrad", "lr", lr);
-    detail::require_fraction("madgrad", "momentum", momentum);
-    detail::require(eps > 0 && is_finite(eps), "madgrad", "eps", "finite and above 0", eps);
-    detail::require_nonnegative("madgrad", "weight_decay", weight_decay);
-  }
+  static constexpr field_range<madgrad> ranges[] = {{"lr", &madgrad::lr, at_least_0},
+                                                    {"momentum", &madgrad::momentum, below_1},
+                                                    {"eps", &madgrad::eps, above_0},
+                                                    {"weight_decay", &madgrad::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<madgrad> && has_start<madgrad>);
 

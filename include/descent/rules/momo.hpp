@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -70,12 +70,10 @@ struct momo {
     return k.shrink * p - k.rate * s.m;
   }
 
-  void check() const {
-    detail::require_nonnegative("momo", "lr", lr);
-    detail::require_fraction("momo", "beta", beta);
-    detail::require_finite("momo", "lower_bound", lower_bound);
-    detail::require_nonnegative("momo", "weight_decay", weight_decay);
-  }
+  static constexpr field_range<momo> ranges[] = {{"lr", &momo::lr, at_least_0}, {"beta", &momo::beta, below_1},
+                                                 {"lower_bound", &momo::lower_bound, any_finite},
+                                                 {"weight_decay", &momo::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<momo> && has_sums<momo> && has_memory<momo> && has_loss<momo>);
 

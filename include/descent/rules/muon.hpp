@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/detail/rule/muon_functors.hpp>
 #include <descent/policies/matrices.hpp>
 
@@ -174,14 +174,17 @@ struct muon {
     return p - k.wd * p - k.rate * d;
   }
 
+  static constexpr field_range<muon> ranges[] = {
+      {"lr", &muon::lr, at_least_0},
+      {"momentum", &muon::momentum, below_1},
+      {"weight_decay", &muon::weight_decay, at_least_0},
+      {"eps", &muon::eps, at_least_0},
+      {"rms", &muon::rms, at_least_0},
+      {"ns_steps", &muon::ns_steps, interval{.low = 0, .high = 99, .text = "in [0, 99]"}},
+      {"beta2", &muon::beta2, below_1},
+      {"eps2", &muon::eps2, at_least_0}};
   void check() const {
-    detail::require_nonnegative("muon", "lr", lr);
-    detail::require_fraction("muon", "momentum", momentum);
-    detail::require_fraction("muon", "beta2", beta2);
-    detail::require_nonnegative("muon", "eps2", eps2);
-    detail::require_nonnegative("muon", "weight_decay", weight_decay);
-    detail::require_nonnegative("muon", "eps", eps);
-    detail::require_nonnegative("muon", "rms", rms);
+    detail::check_ranges(*this);
     if (adjust != adjust_by::match_rms_adamw && adjust != adjust_by::exact_rms)
       detail::require(rms == muon{}.rms, "muon", "rms", "left alone unless adjust is match_rms_adamw or exact_rms",
                       rms);
@@ -189,7 +192,6 @@ struct muon {
       detail::require(beta2 == muon{}.beta2, "muon", "beta2", "left alone without normalize_rows", beta2);
     if (!normalize_rows && adjust != adjust_by::exact_rms)
       detail::require(eps2 == muon{}.eps2, "muon", "eps2", "left alone without normalize_rows and exact_rms", eps2);
-    detail::require(ns_steps >= 0 && ns_steps < 100, "muon", "ns_steps", "in [0, 99]", ns_steps);
     detail::require(coefficients.count >= 1 && coefficients.count <= 10, "muon", "coefficients.count", "in [1, 10]",
                     coefficients.count);
     for (auto const& abc : coefficients.of)

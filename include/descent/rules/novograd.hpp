@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -57,12 +57,16 @@ struct novograd {
     return p - (k.rate * s.m + k.decay * p);
   }
 
+  static constexpr field_range<novograd> ranges[] = {{"lr", &novograd::lr, at_least_0},
+                                                     {"beta1", &novograd::beta1, below_1},
+                                                     {"beta2", &novograd::beta2, below_1},
+                                                     {"eps", &novograd::eps, above_0},
+                                                     {"weight_decay", &novograd::weight_decay, at_least_0}};
   void check() const {
-    detail::check_moments("novograd", *this);
+    detail::check_ranges(*this);
     detail::require_flag(!decoupled || !raw_moment, "novograd", "decoupled", "off with raw_moment", decoupled);
     detail::require_flag(!undampened_first_step || averaging, "novograd", "undampened_first_step",
                          "off without averaging", undampened_first_step);
-    detail::require(eps > 0, "novograd", "eps", "above 0", eps);
   }
 };
 static_assert(update_rule<novograd> && has_sums<novograd> && has_memory<novograd>);

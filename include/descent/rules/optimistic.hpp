@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -28,11 +28,10 @@ struct optimistic {
     return p - k.lr * u;
   }
 
-  void check() const {
-    detail::require_nonnegative("optimistic", "lr", lr);
-    detail::require_nonnegative("optimistic", "alpha", alpha);
-    detail::require_nonnegative("optimistic", "beta", beta);
-  }
+  static constexpr field_range<optimistic> ranges[] = {{"lr", &optimistic::lr, at_least_0},
+                                                       {"alpha", &optimistic::alpha, at_least_0},
+                                                       {"beta", &optimistic::beta, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<optimistic>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -44,14 +44,13 @@ struct optimistic_adam {
     return p - k.lr * step;
   }
 
-  void check() const {
-    detail::require_nonnegative("optimistic_adam", "lr", lr);
-    detail::require_fraction("optimistic_adam", "beta1", beta1);
-    detail::require_fraction("optimistic_adam", "beta2", beta2);
-    detail::require_nonnegative("optimistic_adam", "eps", eps);
-    detail::require_nonnegative("optimistic_adam", "alpha", alpha);
-    detail::require_nonnegative("optimistic_adam", "beta", beta);
-  }
+  static constexpr field_range<optimistic_adam> ranges[] = {{"lr", &optimistic_adam::lr, at_least_0},
+                                                            {"beta1", &optimistic_adam::beta1, below_1},
+                                                            {"beta2", &optimistic_adam::beta2, below_1},
+                                                            {"eps", &optimistic_adam::eps, above_0},
+                                                            {"alpha", &optimistic_adam::alpha, at_least_0},
+                                                            {"beta", &optimistic_adam::beta, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<optimistic_adam>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -41,11 +41,14 @@ struct padam {
     return p - k.rate * (s.m / pow(sqrt(s.v_max) + k.eps, k.exponent));
   }
 
-  void check() const {
-    detail::check_moments("padam", *this);
-    detail::require(partial >= 0 && partial <= 0.5, "padam", "partial", "in [0, 1/2]", partial);
-    detail::require(eps > 0, "padam", "eps", "finite and above 0", eps);
-  }
+  static constexpr field_range<padam> ranges[] = {
+      {"lr", &padam::lr, at_least_0},
+      {"partial", &padam::partial, interval{.low = 0, .high = 0.5, .text = "in [0, 1/2]"}},
+      {"beta1", &padam::beta1, below_1},
+      {"beta2", &padam::beta2, below_1},
+      {"eps", &padam::eps, above_0},
+      {"weight_decay", &padam::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<padam>);
 

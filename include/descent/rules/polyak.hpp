@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -39,12 +39,11 @@ struct polyak {
     return p - k.rate * g;
   }
 
-  void check() const {
-    detail::require_nonnegative("polyak", "lr", lr);
-    detail::require_nonnegative("polyak", "max_lr", max_lr);
-    detail::require_finite("polyak", "f_min", f_min);
-    detail::require_nonnegative("polyak", "eps", eps);
-  }
+  static constexpr field_range<polyak> ranges[] = {{"lr", &polyak::lr, at_least_0},
+                                                   {"max_lr", &polyak::max_lr, at_least_0},
+                                                   {"f_min", &polyak::f_min, any_finite},
+                                                   {"eps", &polyak::eps, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<polyak> && has_sums<polyak> && has_loss<polyak>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -67,13 +67,15 @@ struct prodigy {
     return p - k.e * (s.m / (sqrt(s.v) + k.eps) + k.wd * p);
   }
 
-  void check() const {
-    detail::check_moments("prodigy", *this);
-    detail::require_fraction("prodigy", "beta3", beta3);
-    detail::require(eps > 0, "prodigy", "eps", "finite and above 0", eps);
-    detail::require(d0 > 0 && is_finite(d0), "prodigy", "d0", "finite and above 0", d0);
-    detail::require_nonnegative("prodigy", "d_coef", d_coef);
-  }
+  static constexpr field_range<prodigy> ranges[] = {{"lr", &prodigy::lr, at_least_0},
+                                                    {"beta1", &prodigy::beta1, below_1},
+                                                    {"beta2", &prodigy::beta2, below_1},
+                                                    {"beta3", &prodigy::beta3, below_1},
+                                                    {"eps", &prodigy::eps, above_0},
+                                                    {"weight_decay", &prodigy::weight_decay, at_least_0},
+                                                    {"d0", &prodigy::d0, above_0},
+                                                    {"d_coef", &prodigy::d_coef, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<prodigy> && has_sums_of_memory<prodigy> && has_start<prodigy>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -41,11 +41,11 @@ struct qhadam {
     return p - k.lr * (u + k.wd * p);
   }
 
-  void check() const {
-    detail::check_moments("qhadam", *this);
-    detail::require(nu1 >= 0 && nu1 <= 1, "qhadam", "nu1", "in [0, 1]", nu1);
-    detail::require(nu2 >= 0 && nu2 <= 1, "qhadam", "nu2", "in [0, 1]", nu2);
-  }
+  static constexpr field_range<qhadam> ranges[] = {{"lr", &qhadam::lr, at_least_0}, {"nu1", &qhadam::nu1, up_to_1},
+                                                   {"nu2", &qhadam::nu2, up_to_1}, {"beta1", &qhadam::beta1, below_1},
+                                                   {"beta2", &qhadam::beta2, below_1}, {"eps", &qhadam::eps, above_0},
+                                                   {"weight_decay", &qhadam::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<qhadam>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -33,12 +33,10 @@ struct qhm {
     return p - k.lr * (k.now * g + k.nu * s.m);
   }
 
-  void check() const {
-    detail::require_nonnegative("qhm", "lr", lr);
-    detail::require(nu >= 0 && nu <= 1, "qhm", "nu", "in [0, 1]", nu);
-    detail::require_fraction("qhm", "beta", beta);
-    detail::require_nonnegative("qhm", "weight_decay", weight_decay);
-  }
+  static constexpr field_range<qhm> ranges[] = {{"lr", &qhm::lr, at_least_0}, {"nu", &qhm::nu, up_to_1},
+                                                {"beta", &qhm::beta, below_1},
+                                                {"weight_decay", &qhm::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<qhm>);
 

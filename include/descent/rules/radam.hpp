@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -47,7 +47,10 @@ struct radam {
     return p - (k.rate * (s.m / (select(k.root > Real(0), sqrt(s.v), Real(0)) + k.eps)) + k.decay * p);
   }
 
-  void check() const { detail::check_moments("radam", *this); }
+  static constexpr field_range<radam> ranges[] = {{"lr", &radam::lr, at_least_0}, {"beta1", &radam::beta1, below_1},
+                                                  {"beta2", &radam::beta2, below_1}, {"eps", &radam::eps, above_0},
+                                                  {"weight_decay", &radam::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<radam>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -53,13 +53,12 @@ struct rmsprop {
     return p - k.decay * p - k.lr * s.b;
   }
 
+  static constexpr field_range<rmsprop> ranges[] = {
+      {"lr", &rmsprop::lr, at_least_0},   {"alpha", &rmsprop::alpha, below_1},
+      {"eps", &rmsprop::eps, above_0},    {"weight_decay", &rmsprop::weight_decay, at_least_0},
+      {"momentum", &rmsprop::momentum, at_least_0}, {"initial", &rmsprop::initial, at_least_0}};
   void check() const {
-    detail::require_nonnegative("rmsprop", "lr", lr);
-    detail::require_fraction("rmsprop", "alpha", alpha);
-    detail::require_nonnegative("rmsprop", "eps", eps);
-    detail::require_nonnegative("rmsprop", "weight_decay", weight_decay);
-    detail::require_nonnegative("rmsprop", "momentum", momentum);
-    detail::require_nonnegative("rmsprop", "initial", initial);
+    detail::check_ranges(*this);
     detail::require_flag(decay_by_lr || decoupled, "rmsprop", "decay_by_lr", "on unless decoupled", decay_by_lr);
   }
 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -38,11 +38,14 @@ struct rprop {
     return p - sign(s.g_) * s.d;
   }
 
+  static constexpr field_range<rprop> ranges[] = {
+      {"lr", &rprop::lr, at_least_0},
+      {"eta_minus", &rprop::eta_minus, inside_0_1},
+      {"eta_plus", &rprop::eta_plus, interval{.low = 1, .above = true, .text = "finite and above 1"}},
+      {"min_step", &rprop::min_step, at_least_0},
+      {"max_step", &rprop::max_step, at_least_0}};
   void check() const {
-    detail::require_nonnegative("rprop", "lr", lr);
-    detail::require(eta_minus > 0 && eta_minus < 1, "rprop", "eta_minus", "in (0, 1)", eta_minus);
-    detail::require(eta_plus > 1 && is_finite(eta_plus), "rprop", "eta_plus", "finite and above 1", eta_plus);
-    detail::require_nonnegative("rprop", "min_step", min_step);
+    detail::check_ranges(*this);
     detail::require(max_step >= min_step && is_finite(max_step), "rprop", "max_step", "finite and at least min_step",
                     max_step);
   }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -51,11 +51,14 @@ struct schedule_free_adamw {
     return (y - Real(1 - beta1) * s.z) / Real(beta1);
   }
 
-  void check() const {
-    detail::check_moments("schedule_free_adamw", *this);
-    detail::require(beta1 > 0, "schedule_free_adamw", "beta1", "in (0, 1)", beta1);
-    detail::require_nonnegative("schedule_free_adamw", "power", power);
-  }
+  static constexpr field_range<schedule_free_adamw> ranges[] = {
+      {"lr", &schedule_free_adamw::lr, at_least_0},
+      {"beta1", &schedule_free_adamw::beta1, inside_0_1},
+      {"beta2", &schedule_free_adamw::beta2, below_1},
+      {"eps", &schedule_free_adamw::eps, above_0},
+      {"weight_decay", &schedule_free_adamw::weight_decay, at_least_0},
+      {"power", &schedule_free_adamw::power, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<schedule_free_adamw> && has_memory<schedule_free_adamw> && has_start<schedule_free_adamw>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -50,12 +50,12 @@ struct schedule_free_sgd {
     return (y - Real(1 - beta1) * s.z) / Real(beta1);
   }
 
-  void check() const {
-    detail::require_nonnegative("schedule_free_sgd", "lr", lr);
-    detail::require(beta1 > 0 && beta1 < 1, "schedule_free_sgd", "beta1", "in (0, 1)", beta1);
-    detail::require_nonnegative("schedule_free_sgd", "weight_decay", weight_decay);
-    detail::require_nonnegative("schedule_free_sgd", "power", power);
-  }
+  static constexpr field_range<schedule_free_sgd> ranges[] = {
+      {"lr", &schedule_free_sgd::lr, at_least_0},
+      {"beta1", &schedule_free_sgd::beta1, inside_0_1},
+      {"weight_decay", &schedule_free_sgd::weight_decay, at_least_0},
+      {"power", &schedule_free_sgd::power, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<schedule_free_sgd> && has_memory<schedule_free_sgd> && has_start<schedule_free_sgd>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -43,11 +43,11 @@ struct sgd {
     return p - Real(lr * momentum) * s.b;
   }
 
+  static constexpr field_range<sgd> ranges[] = {{"lr", &sgd::lr, at_least_0}, {"momentum", &sgd::momentum, at_least_0},
+                                                {"dampening", &sgd::dampening, any_finite},
+                                                {"weight_decay", &sgd::weight_decay, at_least_0}};
   void check() const {
-    detail::require_nonnegative("sgd", "lr", lr);
-    detail::require_nonnegative("sgd", "momentum", momentum);
-    detail::require_finite("sgd", "dampening", dampening);
-    detail::require_nonnegative("sgd", "weight_decay", weight_decay);
+    detail::check_ranges(*this);
     if (nesterov) {
       detail::require(momentum > 0, "sgd", "momentum", "above 0 with nesterov", momentum);
       detail::require(dampening == 0, "sgd", "dampening", "0 with nesterov", dampening);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/policies/matrices.hpp>
 
 #include <cstdint>
@@ -181,15 +181,16 @@ struct shampoo {
     return p - k.wd * p - k.lr * s.m;
   }
 
+  static constexpr field_range<shampoo> ranges[] = {{"lr", &shampoo::lr, at_least_0},
+                                                    {"momentum", &shampoo::momentum, below_1},
+                                                    {"beta2", &shampoo::beta2, up_to_1},
+                                                    {"eps", &shampoo::eps, above_0},
+                                                    {"weight_decay", &shampoo::weight_decay, at_least_0},
+                                                    {"every", &shampoo::every, from_1},
+                                                    {"iterations", &shampoo::iterations, from_1}};
   void check() const {
-    detail::require_nonnegative("shampoo", "lr", lr);
-    detail::require_fraction("shampoo", "momentum", momentum);
-    detail::require(beta2 >= 0 && beta2 <= 1, "shampoo", "beta2", "in [0, 1]", beta2);
+    detail::check_ranges(*this);
     if (kl) detail::require(beta2 < 1, "shampoo", "beta2", "below 1 with kl", beta2);
-    detail::require(eps > 0 && is_finite(eps), "shampoo", "eps", "finite and above 0", eps);
-    detail::require_nonnegative("shampoo", "weight_decay", weight_decay);
-    detail::require(every >= 1, "shampoo", "every", "at least 1", every);
-    detail::require(iterations >= 1, "shampoo", "iterations", "at least 1", iterations);
   }
 
  private:

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -24,10 +24,9 @@ struct signsgd {
     return p - k.lr * (sign(g) + k.wd * p);
   }
 
-  void check() const {
-    detail::require_nonnegative("signsgd", "lr", lr);
-    detail::require_nonnegative("signsgd", "weight_decay", weight_decay);
-  }
+  static constexpr field_range<signsgd> ranges[] = {{"lr", &signsgd::lr, at_least_0},
+                                                    {"weight_decay", &signsgd::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<signsgd>);
 

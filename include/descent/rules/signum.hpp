@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -28,11 +28,9 @@ struct signum {
     return p - k.lr * (sign(s.m) + k.wd * p);
   }
 
-  void check() const {
-    detail::require_nonnegative("signum", "lr", lr);
-    detail::require_fraction("signum", "beta", beta);
-    detail::require_nonnegative("signum", "weight_decay", weight_decay);
-  }
+  static constexpr field_range<signum> ranges[] = {{"lr", &signum::lr, at_least_0}, {"beta", &signum::beta, below_1},
+                                                   {"weight_decay", &signum::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<signum>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/policies/matrices.hpp>
 
 #include <cstdint>
@@ -45,12 +45,9 @@ struct sm3 {
     return p - k.lr * s.m;
   }
 
-  void check() const {
-    detail::require_nonnegative("sm3", "lr", lr);
-    detail::require_fraction("sm3", "momentum", momentum);
-    detail::require(beta2 >= 0 && beta2 <= 1, "sm3", "beta2", "in [0, 1]", beta2);
-    detail::require_nonnegative("sm3", "eps", eps);
-  }
+  static constexpr field_range<sm3> ranges[] = {{"lr", &sm3::lr, at_least_0}, {"momentum", &sm3::momentum, below_1},
+                                                {"beta2", &sm3::beta2, up_to_1}, {"eps", &sm3::eps, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<sm3>);
 

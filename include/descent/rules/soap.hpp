@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/detail/rule/eigenbasis.hpp>
 #include <descent/detail/rule/orthonormal.hpp>
 #include <descent/policies/matrices.hpp>
@@ -181,16 +181,12 @@ struct soap {
     return p - k.wd * p;
   }
 
-  void check() const {
-    detail::require_nonnegative("soap", "lr", lr);
-    detail::require_fraction("soap", "beta1", beta1);
-    detail::require_fraction("soap", "beta2", beta2);
-    detail::require_fraction("soap", "shampoo_beta", shampoo_beta);
-    detail::require(eps > 0 && is_finite(eps), "soap", "eps", "finite and above 0", eps);
-    detail::require_nonnegative("soap", "weight_decay", weight_decay);
-    detail::require(every >= 1, "soap", "every", "at least 1", every);
-    detail::require(max_precondition_dim >= 0, "soap", "max_precondition_dim", "at least 0", max_precondition_dim);
-  }
+  static constexpr field_range<soap> ranges[] = {
+      {"lr", &soap::lr, at_least_0},    {"beta1", &soap::beta1, below_1},
+      {"beta2", &soap::beta2, below_1}, {"shampoo_beta", &soap::shampoo_beta, below_1},
+      {"eps", &soap::eps, above_0},     {"weight_decay", &soap::weight_decay, at_least_0},
+      {"every", &soap::every, from_1},  {"max_precondition_dim", &soap::max_precondition_dim, at_least_0_or_infinite}};
+  void check() const { detail::check_ranges(*this); }
 
  private:
   /// The side of the basis; 0 if there is none.

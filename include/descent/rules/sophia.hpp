@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -35,14 +35,11 @@ struct sophia {
     return p - k.lr * (min(k.rho, max(-k.rho, u)) + k.wd * p);
   }
 
-  void check() const {
-    detail::require_nonnegative("sophia", "lr", lr);
-    detail::require_fraction("sophia", "beta1", beta1);
-    detail::require_nonnegative("sophia", "gamma", gamma);
-    detail::require_nonnegative("sophia", "rho", rho);
-    detail::require(eps > 0 && is_finite(eps), "sophia", "eps", "finite and above 0", eps);
-    detail::require_nonnegative("sophia", "weight_decay", weight_decay);
-  }
+  static constexpr field_range<sophia> ranges[] = {{"lr", &sophia::lr, at_least_0}, {"beta1", &sophia::beta1, below_1},
+                                                   {"gamma", &sophia::gamma, at_least_0},
+                                                   {"rho", &sophia::rho, at_least_0}, {"eps", &sophia::eps, above_0},
+                                                   {"weight_decay", &sophia::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<sophia>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 #include <cmath>
@@ -75,13 +75,12 @@ struct yellowfin {
     return p - k.rate * s.b;
   }
 
-  void check() const {
-    detail::require_nonnegative("yellowfin", "lr", lr);
-    detail::require_fraction("yellowfin", "beta", beta);
-    detail::require_nonnegative("yellowfin", "first_lr", first_lr);
-    detail::require(eps > 0 && is_finite(eps), "yellowfin", "eps", "finite and above 0", eps);
-    detail::require_nonnegative("yellowfin", "weight_decay", weight_decay);
-  }
+  static constexpr field_range<yellowfin> ranges[] = {{"lr", &yellowfin::lr, at_least_0},
+                                                      {"beta", &yellowfin::beta, below_1},
+                                                      {"first_lr", &yellowfin::first_lr, at_least_0},
+                                                      {"eps", &yellowfin::eps, above_0},
+                                                      {"weight_decay", &yellowfin::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<yellowfin> && has_sums<yellowfin> && has_memory<yellowfin>);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {
@@ -39,10 +39,11 @@ struct yogi {
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p);
   }
 
-  void check() const {
-    detail::check_moments("yogi", *this);
-    detail::require_nonnegative("yogi", "initial", initial);
-  }
+  static constexpr field_range<yogi> ranges[] = {{"lr", &yogi::lr, at_least_0}, {"beta1", &yogi::beta1, below_1},
+                                                 {"beta2", &yogi::beta2, below_1}, {"eps", &yogi::eps, above_0},
+                                                 {"initial", &yogi::initial, at_least_0},
+                                                 {"weight_decay", &yogi::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<yogi> && has_start<yogi>);
 

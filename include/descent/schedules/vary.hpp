@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/core/policy.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/schedule.hpp>
 #include <descent/detail/util/field_name.hpp>
 #include <descent/parameters.hpp>
@@ -19,12 +20,19 @@ namespace descent {
 
 namespace detail {
 
-template <class> struct member_pointer;
-template <class Rule, class T> struct member_pointer<T Rule::*> { using rule = Rule; using field = T; };
-
 template <class Rule> concept has_lr = requires(Rule r) { { r.lr } -> std::same_as<double&>; };
 
 enum class way { replace, multiply };
+
+/// A field that follows a schedule.
+template <class Rule, auto Field> struct scheduled_field : range_of<Rule, Field> {
+  static constexpr bool there = true;
+  DESCENT_HD static double of(Rule const& rule) { return rule.*Field; }
+  template <class Real> DESCENT_HD static bool holds(Rule const& rule) {
+    return range_of<Rule, Field>::template holds<Real>(rule.*Field);
+  }
+};
+struct no_scheduled_field { static constexpr bool there = false, known = false; };
 
 /// What all policies for fields have in common: the schedule, and the group that follows it, or -1 for all.
 template <class Schedule, way Way> struct follows {
@@ -75,6 +83,10 @@ template <auto Field, class Schedule, way Way = way::replace> struct varied : fo
   template <class Rule> void forget_in([[maybe_unused]] Rule& rule, [[maybe_unused]] int g) const {
     if constexpr (belongs<Rule>) this->forget(rule.*Field, g);
   }
+  template <class Rule> static constexpr auto field_in() {
+    if constexpr (belongs<Rule>) return scheduled_field<Rule, Field>{};
+    else return no_scheduled_field{};
+  }
   void check_groups(int groups) const { this->check_as(field_name<Field>(), groups); }
 
   /// The same for this group only.
@@ -96,6 +108,10 @@ template <class Schedule, way Way = way::replace> struct varied_lr : follows<Sch
   }
   template <class Rule> void forget_in([[maybe_unused]] Rule& rule, [[maybe_unused]] int g) const {
     if constexpr (has_lr<Rule>) this->forget(rule.lr, g);
+  }
+  template <class Rule> static constexpr auto field_in() {
+    if constexpr (has_lr<Rule>) return scheduled_field<Rule, &Rule::lr>{};
+    else return no_scheduled_field{};
   }
   void check_groups(int groups) const {
     this->check_as(Way == way::replace ? "learning_rate" : "scale_learning_rate", groups);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/transform.hpp>
 
 /// Gradient transforms for chain{transforms..., rule}. clip_value and gradient_noise, which are also policies, are in
@@ -17,7 +17,8 @@ struct l2 {
   template <class Real> struct terms { Real wd; };
   DESCENT_HD terms<double> at(std::int64_t) const { return {weight_decay}; }
   template <class Real> DESCENT_HD static Real apply(Real p, Real g, terms<Real> const& k) { return g + k.wd * p; }
-  void check() const { detail::require_nonnegative("l2", "weight_decay", weight_decay); }
+  static constexpr field_range<l2> ranges[] = {{"weight_decay", &l2::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 
 /// The subgradient of an L1 penalty: g <- g + wd sign(p). It does not make parameters exactly 0.
@@ -30,7 +31,8 @@ struct l1 {
   template <class Real> DESCENT_HD static Real apply(Real p, Real g, terms<Real> const& k) {
     return g + k.wd * sign(p);
   }
-  void check() const { detail::require_nonnegative("l1", "weight_decay", weight_decay); }
+  static constexpr field_range<l1> ranges[] = {{"weight_decay", &l1::weight_decay, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 };
 
 /// g <- factor g, as in optax.scale.
@@ -40,7 +42,8 @@ struct gradient_scale {
   template <class Real> struct terms { Real factor; };
   DESCENT_HD terms<double> at(std::int64_t) const { return {factor}; }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
-  void check() const { detail::require_finite("gradient_scale", "factor", factor); }
+  static constexpr field_range<gradient_scale> ranges[] = {{"factor", &gradient_scale::factor, any_finite}};
+  void check() const { detail::check_ranges(*this); }
 };
 
 /// g <- sign(g), 0 if g is 0 or NaN, as in optax.scale_by_sign.
@@ -75,7 +78,8 @@ struct gradient_trace {
     s.b = k.decay * s.b + g;
     return select(k.nesterov > Real(0), g + k.decay * s.b, s.b);
   }
-  void check() const { detail::require_fraction("gradient_trace", "decay", decay); }
+  static constexpr field_range<gradient_trace> ranges[] = {{"decay", &gradient_trace::decay, below_1}};
+  void check() const { detail::check_ranges(*this); }
 };
 
 /// The mean of past gradients, as in optax.ema:
@@ -95,7 +99,8 @@ struct gradient_ema {
     s.m = k.decay * s.m + k.gain * g;
     return s.m * k.unbias;
   }
-  void check() const { detail::require_fraction("gradient_ema", "decay", decay); }
+  static constexpr field_range<gradient_ema> ranges[] = {{"decay", &gradient_ema::decay, below_1}};
+  void check() const { detail::check_ranges(*this); }
 };
 
 // ---- with sums over each tensor: at most one in a chain -----------------------------------------------------------
@@ -115,7 +120,8 @@ struct centralize {
     return {total.count > 0 ? on * total.g / total.count : 0};
   }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return g - k.mean; }
-  void check() const { detail::require_finite("centralize", "on", on); }
+  static constexpr field_range<centralize> ranges[] = {{"on", &centralize::on, any_finite}};
+  void check() const { detail::check_ranges(*this); }
 };
 
 /// Clips the root mean square of each tensor's gradient, as in optax.clip_by_block_rms: g <- g / max(1, RMS(g) / max).
@@ -132,7 +138,8 @@ struct clip_rms {
     return {rms > max ? max / rms : 1};
   }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
-  void check() const { detail::require(max > 0, "clip_rms", "max", "above 0", max); }
+  static constexpr field_range<clip_rms> ranges[] = {{"max", &clip_rms::max, above_0_or_infinite}};
+  void check() const { detail::check_ranges(*this); }
 };
 
 /// g <- scale g / (||g|| + eps) over each tensor, or with scope::model over all, as in optax.normalize_by_update_norm.
@@ -148,10 +155,9 @@ template <scope Over = scope::tensor> struct normalize {
     return {scale / (sqrt(total.gg) + eps)};
   }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k) { return k.factor * g; }
-  void check() const {
-    detail::require_finite("normalize", "scale", scale);
-    detail::require(eps > 0, "normalize", "eps", "above 0", eps);
-  }
+  static constexpr field_range<normalize> ranges[] = {{"scale", &normalize::scale, any_finite},
+                                                      {"eps", &normalize::eps, above_0_or_infinite}};
+  void check() const { detail::check_ranges(*this); }
 };
 
 }  // namespace descent

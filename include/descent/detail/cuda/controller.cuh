@@ -73,7 +73,14 @@ template <class Plan> struct matrix_terms_view<Plan, true> {
     auto const& x = v.all_tensors()[tensor(u)];
     auto const r = scheduled_for_matrices(w.matrices.rules[x.group], w.policies, t - 1, x.group, rates);
     shape const s{x.count / w.matrices.columns[u], w.matrices.columns[u]};
-    return narrowed<typename Plan::matrix_rule, typename Plan::real>(r.at(t, s), 1, v.groups[x.group].frozen);
+    return checked<typename Plan::matrix_rule, typename Plan::real, typename Plan::policies>(r, r.at(t, s), 1,
+                                                                                             v.groups[x.group].frozen);
+  }
+  __device__ term_fault stray_field(int u, std::int64_t t, rate_change const& rates) const {
+    int const group = v.all_tensors()[tensor(u)].group;
+    return stray_field_of<typename Plan::real, typename Plan::policies>(
+        scheduled_for_matrices(w.matrices.rules[group], w.policies, t - 1, group, rates), group,
+        term_fault::matrix_field);
   }
   __device__ auto const& rule(int u) const { return w.matrices.rules[v.all_tensors()[tensor(u)].group]; }
   __device__ std::int32_t tensor(int u) const { return w.matrices.tensor[u]; }

@@ -118,8 +118,8 @@ template <class Plan> struct host_control {
   template <class... Rule>
   void check_schedules(plain_vector<entry> const& groups, std::int64_t step, Rule const*... of_matrices) const {
     for (int g = 0; g < int(groups.size()); ++g) {
-      check_scheduled(scheduled(groups[std::size_t(g)].rule, policies, step, g), step, g);
-      (check_scheduled(scheduled_for_matrices(of_matrices[g], policies, step, g), step, g), ...);
+      check_scheduled<real>(scheduled(groups[std::size_t(g)].rule, policies, step, g), step, g);
+      (check_scheduled<real>(scheduled_for_matrices(of_matrices[g], policies, step, g), step, g), ...);
     }
     check_terms<Plan>(model.whole(), groups, policies, step + 1, memories, rates_of(block));
   }

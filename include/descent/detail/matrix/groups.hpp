@@ -193,7 +193,7 @@ template <class Plan> struct matrix_groups {
     if (std::memcmp(rules.data(), accepted.data(), rules.size() * sizeof(rule)) == 0) return false;
     for (std::size_t g = 0; g < rules.size(); ++g) {
       try {
-        if constexpr (has_check<rule>) rules[g].check();
+        check_rule<typename Plan::real>(rules[g]);
       } catch (std::invalid_argument const& e) {
         throw std::invalid_argument("group " + std::to_string(g) + ": " + e.what());
       }

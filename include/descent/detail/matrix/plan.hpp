@@ -115,7 +115,7 @@ DESCENT_HD matrix_unit<Plan> matrix_terms_of(typename Plan::matrix_rule const& r
                                              double factor, bool frozen, int group, rate_change const& rates) {
   using matrix_rule = typename Plan::matrix_rule;
   matrix_rule const r = scheduled_for_matrices(rule, policies, t - 1, group, rates);
-  return narrowed<matrix_rule, typename Plan::real>(r.at(t, s), factor, frozen);
+  return checked<matrix_rule, typename Plan::real, typename Plan::policies>(r, r.at(t, s), factor, frozen);
 }
 
 }  // namespace descent::detail

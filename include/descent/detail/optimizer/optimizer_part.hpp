@@ -268,7 +268,7 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
   }
   template <class R> static void check_rule(std::size_t group, R const& rule) {
     try {
-      if constexpr (has_check<R>) rule.check();
+      detail::check_rule<typename plan::real>(rule);
     } catch (std::invalid_argument const& e) {
       refuse_group(group, e.what());
     }

@@ -22,11 +22,11 @@
 namespace descent {
 
 /// Why an update was skipped although its gradients were finite: something else that it uses is not finite in the type
-/// of the arithmetic.
+/// of the arithmetic, or a schedule has moved a field of the rule, or of the matrix rule, out of its range.
 struct term_fault {
-  enum place : std::int32_t { none, divisor, term, factor, policies, sums, matrices };
+  enum place : std::int32_t { none, divisor, term, factor, policies, sums, matrices, field, matrix_field };
   place what = none;
-  std::int32_t index = 0;  ///< number of the term; -1: the field lr
+  std::int32_t index = 0;  ///< number of the term, -1 for the field lr; of a field: the policy that schedules it
   std::int64_t unit = 0;   ///< group or tensor
   double value = 0;
 };
@@ -34,7 +34,8 @@ struct term_fault {
 struct control_block {
   std::int64_t step = 0;     ///< t, the number of applied updates
   std::int64_t calls = 0;    ///< of step(), with or without an update
-  std::int64_t skipped = 0;  ///< updates skipped because a gradient, loss or term was not finite
+  std::int64_t skipped =
+      0;  ///< updates skipped because a gradient, loss or term was not finite, or a field out of range
   std::int64_t bad_chunk = -1;
   double grad_norm = 0;      ///< of the true gradient in the last call, before clipping
   double clip = 1;           ///< the clip factor; the smallest if groups or tensors are clipped separately

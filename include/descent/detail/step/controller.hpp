@@ -48,15 +48,17 @@ template <class Plan> struct control_arrays {
 };
 
 /// What is not finite in the terms of the matrices in update t. Matrices has count and, for u in [0, count),
-/// terms(u, t, rates), rule(u) and tensor(u).
+/// terms(u, t, rates), stray_field(u, t, rates), rule(u) and tensor(u).
 DESCENT_CALLS
 template <class Plan, class Matrices>
 DESCENT_HD term_fault fault_of_matrices([[maybe_unused]] Matrices const& matrices, std::int64_t t,
                                         rate_change const& rates) {
   if constexpr (Plan::has_matrices)
     for (int u = 0; u < matrices.count; ++u)
-      if (auto const x = matrices.terms(u, t, rates); !is_sound(x))
+      if (auto const x = matrices.terms(u, t, rates); !is_sound(x)) {
+        if (auto const fault = matrices.stray_field(u, t, rates); fault.what) return fault;
         return fault_of(x, matrices.rule(u), matrices.tensor(u), term_fault::matrices);
+      }
   return {};
 }
 
@@ -302,10 +304,17 @@ template <class Plan, class Threads> class controller {
     else return a.has_elements;
   }
 
-  /// Finds what is not finite. Called by one thread.
+  /// Finds what is not finite, or which field is out of its range. Called by one thread.
   DESCENT_CALLS
   template <class Matrices>
   DESCENT_HD term_fault find_fault(Matrices const& matrices, std::int64_t t, rate_change const& rates) const {
+    if constexpr (follows_steps<typename Plan::policies>)
+      for (int g = 0; g < a.group_count; ++g) {
+        if (a.groups[g].frozen) continue;
+        auto const fault = stray_field_of<real, typename Plan::policies>(
+            scheduled(a.groups[g].rule, a.policies, t - 1, a.groups[g].number, rates), g, term_fault::field);
+        if (fault.what) return fault;
+      }
     if constexpr (Plan::has_step_terms)
       if (!is_sound(*a.step_terms)) return {term_fault::policies};
     auto const fault = [&](auto const& x, int u, int g, term_fault::place what) {

@@ -58,9 +58,24 @@ inline std::string text_of(term_fault const& f, std::int64_t update, std::string
   else if (f.what != term_fault::policies) text += ": number " + std::to_string(f.index) + " is " + number(f.value);
   return text;
 }
+/// Which field a schedule has moved out of its range.
+template <class Plan, class Rule> std::string stray_text(term_fault const& f, std::int64_t update) {
+  std::string text;
+  each_scheduled_field<Rule>(std::type_identity<typename Plan::policies>{}, [&](auto field, std::int32_t n) {
+    if (n == f.index)
+      text = (f.what == term_fault::matrix_field ? "the matrix rule's " : "") + std::string(field.value.name) +
+             " of group " + std::to_string(f.unit) + " must be " +
+             allowed_text<typename Plan::real>(field.value.allowed, f.value) + ", is " + number(f.value) +
+             " by its schedule at update " + std::to_string(update);
+  });
+  return text;
+}
 template <class Plan>
 std::string text_of(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
                     std::int64_t update) {
+  if (f.what == term_fault::field) return stray_text<Plan, typename Plan::rule>(f, update);
+  if constexpr (Plan::has_matrices)
+    if (f.what == term_fault::matrix_field) return stray_text<Plan, typename Plan::matrix_rule>(f, update);
   if constexpr (has<Plan, kind::gradient_factor>)
     if (f.what == term_fault::divisor)
       return "the factor of the gradients, " + number(1 / f.value) + ", is not finite and above 0 in " +
@@ -91,11 +106,11 @@ void check_terms(layout<typename Plan::value, typename Plan::gradient> const& wh
       if constexpr (Plan::sums) return terms_for_sums<Plan>(group, policies, t, &memory, 0, rates);
       else return terms_of<Plan>(group, policies, t, &memory, 0, rates);
     }();
-    if (!is_sound(unit))
-      refuse_terms<Plan>(where,
-                         fault_of(unit, scheduled(group.rule, policies, t - 1, group.number, rates), std::int64_t(u),
-                                  Plan::sums ? term_fault::sums : term_fault::term),
-                         t);
+    if (is_sound(unit)) continue;
+    auto const r = scheduled(group.rule, policies, t - 1, group.number, rates);
+    auto const stray = stray_field_of<typename Plan::real, typename Plan::policies>(r, group.number, term_fault::field);
+    auto const place = Plan::sums ? term_fault::sums : term_fault::term;
+    refuse_terms<Plan>(where, stray.what ? stray : fault_of(unit, r, std::int64_t(u), place), t);
   }
   if (!is_sound(find_step_terms<Plan>(groups[0].rule, policies, t)))
     refuse_terms<Plan>(where, {term_fault::policies}, t);
@@ -138,8 +153,10 @@ step_report report_of(layout<typename Plan::value, typename Plan::gradient> cons
   if constexpr (Plan::shares_scale) stuck = scale.stuck >= usual_patience;
   else if constexpr (scales_loss) stuck = get<kind::loss_scale>(policies).is_stuck(scale);
   bool const faulty = c.fault.what != term_fault::none;
-  r.why = why_not(c, faulty ? text_of<Plan>(where, c.fault, c.step + 1) : "", where.names, where.tensor_of_chunk, stuck,
-                  scales_loss);
+  std::string fault = faulty ? text_of<Plan>(where, c.fault, c.step + 1) : "";
+  if (c.fault.what == term_fault::field || c.fault.what == term_fault::matrix_field)
+    fault += "; skipped updates do not advance schedules, so the next one is skipped, too";
+  r.why = why_not(c, fault, where.names, where.tensor_of_chunk, stuck, scales_loss);
   return r;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 /// Rules with their scheduled fields.
 namespace descent::detail {
@@ -50,14 +51,40 @@ DESCENT_HD Rule scheduled_for_matrices(Rule rule, Policies const& policies, std:
   return rule;
 }
 
+DESCENT_CALLS
+template <class Rule, class Policy, class F>
+DESCENT_HD void with_scheduled_field([[maybe_unused]] std::int32_t number, [[maybe_unused]] F const& f) {
+  if constexpr (follows_step<Policy>) {
+    using field = decltype(Policy::template field_in<Rule>());
+    if constexpr (field::known) f(field{}, number);
+  }
+}
+/// Calls f(field, number) for each field of Rule that policy `number` schedules and whose range is known.
+DESCENT_CALLS
+template <class Rule, class... Ps, class F>
+DESCENT_HD void each_scheduled_field(std::type_identity<policy_set<Ps...>>, [[maybe_unused]] F const& f) {
+  [[maybe_unused]] std::int32_t number = 0;
+  (with_scheduled_field<Rule, Ps>(number++, f), ...);
+}
+
+/// The number of the first policy that schedules a field out of its range in Real; -1 if none does.
+template <class Real, class Rule, class Policies> DESCENT_HD std::int32_t stray_field(
+    [[maybe_unused]] Rule const& rule) {
+  std::int32_t first = -1;
+  each_scheduled_field<Rule>(std::type_identity<Policies>{}, [&](auto field, std::int32_t number) {
+    if (first < 0 && !field.template holds<Real>(rule)) first = number;
+  });
+  return first;
+}
+
 /// Throws std::invalid_argument if schedules move a field of a group's rule out of its range at this step.
-template <class Rule> void check_scheduled(Rule const& rule, std::int64_t step, int group) {
-  if constexpr (has_check<Rule>) try {
-      rule.check();
-    } catch (std::invalid_argument const& e) {
-      throw std::invalid_argument("schedules at step " + std::to_string(step) + ", group " + std::to_string(group) +
-                                  ": " + e.what());
-    }
+template <class Real, class Rule> void check_scheduled(Rule const& rule, std::int64_t step, int group) {
+  try {
+    check_rule<Real>(rule);
+  } catch (std::invalid_argument const& e) {
+    throw std::invalid_argument("schedules at step " + std::to_string(step) + ", group " + std::to_string(group) +
+                                ": " + e.what());
+  }
 }
 
 /// The rule of a group, or of any group if -1, with an unusual value in its scheduled fields.

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 /// What an update uses, on host and device: the terms of each group or tensor, and whether they are finite in the type
 /// of the arithmetic.
@@ -17,6 +18,12 @@ namespace descent::detail {
 #else
 #define DESCENT_UNROLL
 #endif
+
+/// NaN, whatever the compiler assumes of numbers.
+template <class Real> DESCENT_HD Real not_a_number() {
+  if constexpr (sizeof(Real) == 4) return __builtin_bit_cast(Real, 0x7fc00000);
+  else return __builtin_bit_cast(Real, 0x7ff8000000000000);
+}
 
 /// What the update of a group or tensor reads.
 template <class Rule, class Real> struct alignas(16) unit_terms {
@@ -31,6 +38,16 @@ DESCENT_HD unit_terms<Rule, Real> narrowed(Terms const& k, double factor, bool f
   unit_terms<Rule, Real> u{{}, Real(factor), frozen};
   constexpr int n = int(members<Rule::template terms>);
   for (int i = 0; i < n; ++i) real_at<Real>(u.terms, i) = Real(real_at<double>(k, i));
+  return u;
+}
+
+/// The terms for the update of a group or tensor, from r, its rule at that step: NaN if a schedule has moved a field out
+/// of its range, so that the step is skipped.
+template <class Rule, class Real, class Policies, class Terms>
+DESCENT_HD unit_terms<Rule, Real> checked(Rule const& r, Terms const& k, double factor, bool frozen) {
+  auto u = narrowed<Rule, Real>(k, factor, frozen);
+  if constexpr (follows_steps<Policies> && members<Rule::template terms> > 0)
+    if (stray_field<Real, Rule, Policies>(r) >= 0) real_at<Real>(u.terms, 0) = not_a_number<Real>();
   return u;
 }
 
@@ -68,6 +85,18 @@ DESCENT_HD bool is_idle(bool has_elements, [[maybe_unused]] double const* totals
   return false;
 }
 
+/// The field of a rule, scheduled for this step, that is out of its range; none if all are in theirs.
+template <class Real, class Policies, class Rule>
+DESCENT_HD term_fault stray_field_of([[maybe_unused]] Rule const& r, [[maybe_unused]] std::int64_t group,
+                                     [[maybe_unused]] term_fault::place what) {
+  term_fault fault;
+  if (std::int32_t const stray = stray_field<Real, Rule, Policies>(r); stray >= 0)
+    each_scheduled_field<Rule>(std::type_identity<Policies>{}, [&](auto field, std::int32_t number) {
+      if (number == stray) fault = {what, number, group, field.of(r)};
+    });
+  return fault;
+}
+
 /// What is wrong with a unit that is not sound. `scheduled` is its rule at that step.
 template <class Rule, class Real>
 DESCENT_HD term_fault fault_of(unit_terms<Rule, Real> const& x, [[maybe_unused]] Rule const& scheduled,
@@ -100,9 +129,9 @@ DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& 
   rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   if constexpr (has_memory<rule>) {
     if (group.frozen) return {{}, 0, true};
-    return narrowed<rule, typename Plan::real>(r.at(t, memories[u]), 1, false);
+    return checked<rule, typename Plan::real, typename Plan::policies>(r, r.at(t, memories[u]), 1, false);
   } else {
-    return narrowed<rule, typename Plan::real>(r.at(t), 1, group.frozen);
+    return checked<rule, typename Plan::real, typename Plan::policies>(r, r.at(t), 1, group.frozen);
   }
 }
 
@@ -122,8 +151,8 @@ DESCENT_HD unit_terms_of<Plan> terms_for_sums(group_entry<typename Plan::rule> c
   using rule = typename Plan::rule;
   rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   if constexpr (has_sums_of_memory<rule>)
-    return narrowed<rule, typename Plan::real>(r.at(t, memories[u]), 1, group.frozen);
-  else return narrowed<rule, typename Plan::real>(r.at(t), 1, group.frozen);
+    return checked<rule, typename Plan::real, typename Plan::policies>(r, r.at(t, memories[u]), 1, group.frozen);
+  else return checked<rule, typename Plan::real, typename Plan::policies>(r, r.at(t), 1, group.frozen);
 }
 
 /// The terms of one unit in update t, from its sums.
@@ -138,7 +167,7 @@ DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& 
   for (int i = 0; i < int(Plan::sum_count); ++i) real_at<double>(sums, i) = totals[i * stride];
   rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
   auto const narrow = [&](typename rule::template terms<double> const& k) {
-    return narrowed<rule, typename Plan::real>(k, 1, group.frozen);
+    return checked<rule, typename Plan::real, typename Plan::policies>(r, k, 1, group.frozen);
   };
   if constexpr (has_loss<rule>) {
     double const loss = loss_of<Plan>(policies);

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/core/error.hpp>
+#include <descent/core/math.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+/// Which values the fields of a rule may have, as data. A rule lists its number fields:
+///
+///     static constexpr field_range<sgd> ranges[] = {{"lr", &sgd::lr, at_least_0}, {"momentum", &sgd::momentum, below_1}};
+///
+/// The optimizer checks them in the type of the arithmetic where a rule is given, and in each step those that follow a
+/// schedule: a step with another value is skipped, and report() names the field. explain() and any_optimizer read them.
+/// A rule without ranges is not checked, except by its own check().
+namespace descent {
+
+/// The numbers that a field may have.
+struct interval {
+  static constexpr double largest = std::numeric_limits<double>::max();
+
+  double low = -largest, high = largest;  ///< both are finite
+  bool above = false, below = false;      ///< whether low, and high, is left out
+  bool infinite = false;                  ///< whether infinity is allowed, too
+  char const* text = "finite";            ///< in messages: "lr must be ..."
+
+  /// Whether x is in the interval.
+  DESCENT_HD constexpr bool has(double x) const {
+    if (is_nan(x)) return false;
+    if (!is_finite(x)) return infinite && x > 0;
+    return (above ? x > low : x >= low) && (below ? x < high : x <= high);
+  }
+  /// Whether arithmetic in Real may use x: it must be finite in Real, too, unless infinity is allowed. If 0 is left out, it
+  /// must be at least the smallest normal number, because smaller ones may be rounded or flushed to 0.
+  template <class Real> DESCENT_HD constexpr bool holds(double x) const {
+    constexpr Real least = sizeof(Real) == sizeof(float) ? Real(0x1p-126) : Real(0x1p-1022);
+    Real const y = Real(x);
+    return has(x) && (is_finite(y) || infinite) && !(above && low == 0 && y < least);
+  }
+};
+
+/// The usual intervals. All but the last leave out infinity.
+inline constexpr interval any_finite{}, at_least_0{.low = 0, .text = "finite and at least 0"},
+    above_0{.low = 0, .above = true, .text = "finite and above 0"},
+    below_1{.low = 0, .high = 1, .below = true, .text = "in [0, 1)"}, up_to_1{.low = 0, .high = 1, .text = "in [0, 1]"},
+    inside_0_1{.low = 0, .high = 1, .above = true, .below = true, .text = "in (0, 1)"},
+    from_1{.low = 1, .text = "at least 1"}, at_least_0_or_infinite{.low = 0, .infinite = true, .text = "at least 0"},
+    above_0_or_infinite{.low = 0, .above = true, .infinite = true, .text = "above 0"};
+
+/// A field of a rule and its interval.
+template <class Rule> struct field_range {
+  using rule = Rule;
+  char const* name;
+  interval allowed;
+  double Rule::* real = nullptr;  ///< one of these is the field
+  int Rule::* whole = nullptr;
+  std::int64_t Rule::* large = nullptr;
+
+  constexpr field_range(char const* called, double Rule::* field, interval x) : name(called), allowed(x), real(field) {}
+  constexpr field_range(char const* called, int Rule::* field, interval x) : name(called), allowed(x), whole(field) {}
+  constexpr field_range(char const* called, std::int64_t Rule::* field, interval x)
+      : name(called), allowed(x), large(field) {}
+
+  /// The field of this rule.
+  constexpr double of(Rule const& r) const { return real ? r.*real : whole ? double(r.*whole) : double(r.*large); }
+};
+
+/// Ranges: `static constexpr field_range<R> ranges[] = {...};`
+template <class R> concept has_ranges = requires { R::ranges[0].allowed; };
+
+namespace detail {
+
+template <class Rule> constexpr char const* spelled_rule() { return __PRETTY_FUNCTION__; }
+/// The name of a rule's type, without namespaces and arguments.
+template <class Rule> std::string rule_name() {
+  std::string text = spelled_rule<Rule>();
+  text.erase(0, text.find("Rule = ") + 7);
+  text.resize(text.find_first_of("<];"));
+  auto const colon = text.rfind(':');
+  return colon == std::string::npos ? text : text.substr(colon + 1);
+}
+
+/// What a field must be, for a value that holds<Real>() refuses.
+template <class Real> std::string allowed_text(interval const& allowed, double x) {
+  if (!allowed.has(x)) return allowed.text;
+  std::string const in = std::is_same_v<Real, float> ? " in float" : " in double";
+  if (!is_finite(Real(x))) return "finite" + in;
+  return "above 0" + in + ", at least " + number(std::numeric_limits<Real>::min());
+}
+
+/// Throws std::invalid_argument if a field that the rule lists is out of its range, or cannot be used in Real.
+template <class Real = double, class Rule> void check_ranges(Rule const& rule) {
+  if constexpr (has_ranges<Rule>)
+    for (auto const& range : Rule::ranges)
+      if (double const x = range.of(rule); !range.allowed.template holds<Real>(x))
+        refuse(rule_name<Rule>().c_str(), range.name, allowed_text<Real>(range.allowed, x).c_str(), x);
+}
+
+/// The same for all parts of a rule, and its own check().
+template <class Real, class Rule> void check_rule(Rule const& rule) {
+  if constexpr (requires { rule.each_part(0); }) {
+    rule.each_part([](auto const& part) { check_rule<Real>(part); });
+  } else {
+    if constexpr (requires { rule.rule.lr; }) check_rule<Real>(rule.rule);
+    check_ranges<Real>(rule);
+    if constexpr (requires { rule.check(); }) rule.check();
+  }
+}
+
+template <class> struct member_pointer;
+template <class Rule, class T> struct member_pointer<T Rule::*> { using rule = Rule; using field = T; };
+
+/// The range of a field of Rule: that which Rule lists, or the class that has the field, such as a part of a chain.
+template <class Rule, auto Field> struct range_of {
+ private:
+  using owner = typename member_pointer<decltype(Field)>::rule;
+  struct found { char const* name = nullptr; interval allowed; };
+  template <class List> static constexpr found in() {
+    for (auto const& x : List::ranges)
+      if (x.real == Field) return {x.name, x.allowed};
+    return {};
+  }
+  static constexpr found find() {
+    if constexpr (has_ranges<Rule>)
+      if constexpr (std::is_base_of_v<owner, typename std::remove_cvref_t<decltype(Rule::ranges[0])>::rule>)
+        return in<Rule>();
+    if constexpr (has_ranges<owner>) return in<owner>();
+    return {};
+  }
+
+ public:
+  static constexpr found value = find();
+  static constexpr bool known = value.name != nullptr;
+
+  template <class Real> DESCENT_HD static bool holds(double x) {
+    if constexpr (known) {
+      constexpr interval allowed = value.allowed;
+      return allowed.template holds<Real>(x);
+    } else {
+      return true;
+    }
+  }
+};
+
+}  // namespace detail
+}  // namespace descent
