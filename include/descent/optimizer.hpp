@@ -59,8 +59,6 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
       : optimizer_base(optimizer_traits::layout_of(params, policies...), rule), accepted_(core_.groups),
         policies_(optimizer_traits::set(policies...)), used_(detail::used_slots<plan>(core_.groups, policies_)) {
     detail::check_rule<typename plan::real>(rule);
-    if constexpr (plan::has_matrices)
-      detail::check_rule<typename plan::real>(detail::get<kind::matrices>(policies_).rule);
     optimizer_traits::check(policies_, core_.where.groups);
     // On the host, check_schedules() below checks all terms. On a device, only terms without schedules can be checked.
     if constexpr (!detail::checks_schedules<engine, entry> && !detail::follows_steps<typename plan::policies>)
@@ -127,14 +125,15 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   step_report report() const {
     engine const& e = core_.waiting("report()");
     control_block const c = e.read_control();
-    return detail::report_of<plan>(core_.whole(), policies_, c, plan::shares_scale ? e.read_scale() : c.scale);
+    return detail::report_of<plan>(core_.whole(), policies_, c, plan::shares_scale ? e.read_scale() : c.scale,
+                                   core_.cause(policies_, c));
   }
 
   /// Like report(), but does not wait. On CUDA it reads the newest step that the device has finished from pinned
   /// memory: usually the one before the last. May be called at any time, even during a capture.
   step_report last_report() const {
     control_block const c = core_.alive().late_control();
-    return detail::report_of<plan>(core_.whole(), policies_, c, c.scale);
+    return detail::report_of<plan>(core_.whole(), policies_, c, c.scale, core_.cause(policies_, c));
   }
 
   /// All tensors in the order of the parameters, each with its norm and whether its gradients were finite in the last

@@ -120,14 +120,11 @@ TEST_CASE("a schedule that gives no number or an infinity, in float 1e39, too, s
   stops<ds::half>(stray("finite and at least 0", not_a_number), averages, ds::sgd{}, lr,
                   ds::dynamic_loss_scale{.init = 4}, ds::ema{.decay = 0.5}, ds::zero_grad{});
   auto const memory = [](auto const& opt) { return copy(opt.rule_memory()); };
-  stops<float>(stray("finite and at least 0", not_a_number), memory,
-               ds::heavy_ball{.correction = true}, lr);
-  stops<float>(stray("finite and at least 0", not_a_number), nothing_else,
-               ds::lamb{}, lr);
+  stops<float>(stray("finite and at least 0", not_a_number), memory, ds::heavy_ball{.correction = true}, lr);
+  stops<float>(stray("finite and at least 0", not_a_number), nothing_else, ds::lamb{}, lr);
   stops<float>(stray("finite and at least 0", not_a_number), nothing_else, ds::sgd{}, lr,
                ds::clip<ds::norm::l2, ds::scope::tensor>{.max = 0.5});
-  stops<float>(stray("finite and at least 0", not_a_number, 1), nothing_else, ds::sgd{},
-               lr.only(ds::group{1}));
+  stops<float>(stray("finite and at least 0", not_a_number, 1), nothing_else, ds::sgd{}, lr.only(ds::group{1}));
 }
 
 TEST_CASE("what a rule or a policy computes is judged, too, and what is finite in double goes on in double") {
@@ -150,8 +147,9 @@ TEST_CASE("a bad term zeroes gradients where zero_grad{} asks, and is over when 
   CHECK(opt.report().applied);
   p.set_gradients(2);
   opt.step();
-  CHECK(opt.report().why == "weight_decay of group 1 must be finite and at least 0, is inf by its schedule at update 2; skipped updates do "
-                            "not advance schedules, so the next one is skipped, too");
+  CHECK(opt.report().why ==
+        "weight_decay of group 1 must be finite and at least 0, is inf by its schedule at update 2; skipped updates do "
+        "not advance schedules, so the next one is skipped, too");
   CHECK(all_zero(p.grad));
   opt.freeze(1);
   p.set_gradients(2);

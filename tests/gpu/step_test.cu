@@ -239,8 +239,8 @@ struct broken_at {
 };
 
 /// Two updates, two calls that are skipped because of the schedule's value, and two more updates, on host and device.
-template <class Rule, class... Ps> void bad_terms_skip(std::string const& whose, Rule rule, Ps... policies) {
-  for (double const bad : {std::numeric_limits<double>::quiet_NaN(), 1e39}) {
+template <class Rule, class... Ps> void bad_terms_skip(Rule rule, Ps... policies) {
+  for (double const bad : {std::numeric_limits<double>::quiet_NaN(), 1e39, -0.1}) {
     auto both = test::twins_of<float>({{4096 + 20}, {31, 1}, {0}, {8}}, rule, policies...,
                                       descent::learning_rate(broken_at{2, bad}));
     both.steps(2);
@@ -250,8 +250,12 @@ template <class Rule, class... Ps> void bad_terms_skip(std::string const& whose,
     auto const r = both.device.report();
     CHECK(r.step == 2);
     CHECK(r.skipped == 2);
-    CHECK(r.why == "the terms of " + whose + " are not finite in float at update 3: lr is " +
-                       (std::isnan(bad) ? "nan" : "1e+39"));
+    CHECK(r.why == std::string("lr of group 0 must be finite ") +
+                       (std::isnan(bad) ? "and at least 0, is nan"
+                        : bad > 0       ? "in float, is 1e+39"
+                                        : "and at least 0, is -0.1") +
+                       " by its schedule at update 3; skipped updates do not advance schedules, so the next one is "
+                       "skipped, too");
     CHECK(both.device.last_report().step <= 2);
     both.expect_same();
     both.each([](auto& opt) { opt.set_step(5); });
@@ -263,18 +267,18 @@ template <class Rule, class... Ps> void bad_terms_skip(std::string const& whose,
 
 }  // namespace
 
-TEST_CASE("terms that are not finite in float skip the step, as on the host, with what rules remember") {
-  bad_terms_skip("group 0", descent::sgd{.momentum = 0.5});  // no kernel checks whether the step goes on
-  bad_terms_skip("group 0", descent::heavy_ball{.correction = true}, descent::zero_grad{});
-  bad_terms_skip("the sums of group 0", descent::lamb{}, descent::clip_norm{1}, descent::dynamic_loss_scale{.init = 4});
+TEST_CASE("a field that a schedule moves out of its range skips the step, as on the host, with what rules remember") {
+  bad_terms_skip(descent::sgd{.momentum = 0.5});  // no kernel checks whether the step goes on
+  bad_terms_skip(descent::heavy_ball{.correction = true}, descent::zero_grad{});
+  bad_terms_skip(descent::lamb{}, descent::clip_norm{1}, descent::dynamic_loss_scale{.init = 4});
 }
 
-TEST_CASE("a captured step skips for its terms, too") {
+TEST_CASE("a captured step skips for a field out of its range, too") {
   auto runs = test::replayed_of<float>({{40}, {31}}, [](auto& opt) { opt.step(); }, descent::sgd{.momentum = 0.5},
                                        descent::learning_rate(broken_at{2, INFINITY}));
   for (std::uint64_t t = 1; t <= 4; ++t) runs.step(t), runs.expect_same();
   CHECK(runs.captured.report().skipped == 2);
-  CHECK(runs.captured.report().why == "the terms of group 0 are not finite in float at update 3: lr is inf");
+  CHECK(runs.captured.report().why.starts_with("lr of group 0 must be finite and at least 0, is inf by its schedule"));
 }
 
 TEST_CASE("zero_grad clears all gradients and nothing beside them") {
@@ -496,12 +500,12 @@ TEST_CASE("what does not fit into the device's memory throws what CUDA says, and
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("a rule whose first terms are not finite in float is refused, where no schedule may change them") {
+TEST_CASE("a rule with a field that is not finite in float is refused") {
   test::stream s;
   test::tensors<float> x{{{40}}, s};
   CHECK(message<std::invalid_argument>([&] {
           descent::optimizer{x.on_device(), adamw{.lr = 1e39}, descent::cuda{s}};
-        }) == "the terms of group 0 are not finite in float at update 1: lr is 1e+39");
+        }) == "adamw: lr must be finite in float, is 1e+39");
 }
 
 TEST_CASE("explain() names the device") {

@@ -12,7 +12,7 @@
 
 /// Which values the fields of a rule may have, as data. A rule lists its number fields:
 ///
-///     static constexpr field_range<sgd> ranges[] = {{"lr", &sgd::lr, at_least_0}, {"momentum", &sgd::momentum, below_1}};
+///     static constexpr field_range<qhm> ranges[] = {{"lr", &qhm::lr, at_least_0}, {"beta", &qhm::beta, below_1}};
 ///
 /// The optimizer checks them in the type of the arithmetic where a rule is given, and in each step those that follow a
 /// schedule: a step with another value is skipped, and report() names the field. explain() and any_optimizer read them.
@@ -34,8 +34,8 @@ struct interval {
     if (!is_finite(x)) return infinite && x > 0;
     return (above ? x > low : x >= low) && (below ? x < high : x <= high);
   }
-  /// Whether arithmetic in Real may use x: it must be finite in Real, too, unless infinity is allowed. If 0 is left out, it
-  /// must be at least the smallest normal number, because smaller ones may be rounded or flushed to 0.
+  /// Whether arithmetic in Real may use x: it must be finite in Real, too, unless infinity is allowed. If 0 is left
+  /// out, it must be at least the smallest normal number, because smaller ones may be rounded or flushed to 0.
   template <class Real> DESCENT_HD constexpr bool holds(double x) const {
     constexpr Real least = sizeof(Real) == sizeof(float) ? Real(0x1p-126) : Real(0x1p-1022);
     Real const y = Real(x);

@@ -14,8 +14,8 @@ namespace descent {
 ///     s <- b2 s + (1 - b2) (g - m)^2 + eps_root           with the new m
 ///     p <- p - lr (m^ / (sqrt(s^) + eps) + wd p)          x^ = x / (1 - b^t)
 struct adabelief {
-  /// Learning rate lr; decay rates beta1 of m and beta2 of s, in [0, 1); eps, eps_root and weight_decay (wd) at least
-  /// 0.
+  /// Learning rate lr; decay rates beta1 of m and beta2 of s, in [0, 1); eps above 0; eps_root and weight_decay (wd)
+  /// at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-16, eps_root = 1e-16, weight_decay = 0;
 
   template <class Real> struct state { Real m, s; };

@@ -21,7 +21,7 @@ namespace descent {
 /// schedule would slow down late steps.
 struct adabound {
   /// Learning rate lr, final_lr and base_lr at least 0; gamma, the speed at which the bounds close, above 0; decay
-  /// rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
+  /// rates beta1 of m and beta2 of v, in [0, 1); eps above 0; weight_decay (wd) at least 0.
   double lr = 1e-3, final_lr = 0.1, base_lr = lr, gamma = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8,
          weight_decay = 0;
   bool amsbound = false, decoupled = false;

@@ -16,7 +16,7 @@ namespace descent {
 ///     u <- max(b2 u, |g| + eps)
 ///     p <- p - lr / (1 - b1^t) m / u
 struct adamax {
-  /// Learning rate lr; decay rates beta1 of m and beta2 of u, in [0, 1); eps and weight_decay (wd) at least 0.
+  /// Learning rate lr; decay rates beta1 of m and beta2 of u, in [0, 1); eps above 0; weight_decay (wd) at least 0.
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool eps_outside = false, bias_correction = true, decoupled = false;
 

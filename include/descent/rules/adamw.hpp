@@ -18,7 +18,7 @@ namespace descent {
 /// the step, p <- (p - lr u) (1 - lr wd), as in bitsandbytes. `decay_corrected` uses wd sqrt(1 - b2^t) / (1 - b1^t), as
 /// in tiny-cuda-nn.
 struct adamw {
-  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0; weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
   bool eps_hat = false, bias_correction = true, decay_after = false, decay_corrected = false;
 

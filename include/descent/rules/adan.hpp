@@ -18,8 +18,8 @@ namespace descent {
 ///
 /// c = 1 - b2, as in optax. With `paper_weight` c = b2, as in the paper and its authors' code.
 struct adan {
-  /// Learning rate lr; decay rates beta1 of m, beta2 of v and beta3 of n, in [0, 1); eps, eps_root and weight_decay
-  /// (wd) at least 0.
+  /// Learning rate lr; decay rates beta1 of m, beta2 of v and beta3 of n, in [0, 1); eps above 0; eps_root and
+  /// weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.98, beta2 = 0.92, beta3 = 0.99, eps = 1e-8, eps_root = 1e-8, weight_decay = 0;
   bool paper_weight = false;
 

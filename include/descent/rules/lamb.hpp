@@ -23,8 +23,8 @@ namespace descent {
 /// m <- b1 m + g; `eps_hat` is as in adam. `correct_rate` uses the raw moments in u and its norm, and
 /// lr sqrt(1 - b2^t) / (1 - b1^t) in place of lr, as in DeepSpeed.
 struct lamb {
-  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, eps_root and weight_decay (wd) at least
-  /// 0; 0 <= min_ratio <= max_ratio, the limits of the ratio.
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0; eps_root and weight_decay (wd)
+  /// at least 0; 0 <= min_ratio <= max_ratio, the limits of the ratio.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0, eps_root = 0;
   double min_ratio = 0, max_ratio = std::numeric_limits<double>::infinity();
   bool always = true, averaging = true, eps_hat = false, correct_rate = false;

@@ -18,8 +18,8 @@ namespace descent {
 ///     v <- b2 v + (1 - b2) g^2
 ///     p <- p - lr ((1 - mu_t) / (1 - M) g + mu_t+1 / (1 - M mu_t+1) m) / (sqrt(v^) + eps)     v^ = v / (1 - b2^t)
 struct nadam {
-  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, weight_decay (wd) and momentum_decay
-  /// (psi) at least 0.
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0; weight_decay (wd) and
+  /// momentum_decay (psi) at least 0.
   double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
   bool decoupled = false, eps_hat = false;
 

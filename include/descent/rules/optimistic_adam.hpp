@@ -18,8 +18,8 @@ namespace descent {
 ///
 /// Nesterov: m^ = b1 m / (1 - b1^(t + 1)) + (1 - b1) g / (1 - b1^t).
 struct optimistic_adam {
-  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, and the weights alpha of the step and
-  /// beta of its change, at least 0.
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0; the weights alpha of the step
+  /// and beta of its change, at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, alpha = 1, beta = 1;
   bool nesterov = true, full_first_step = false;
 

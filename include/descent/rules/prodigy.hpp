@@ -48,7 +48,7 @@ struct prodigy {
     double const d = max(old.d, d0), b3 = beta3 > 0 ? beta3 : sqrt(beta2);
     double const e = lr * d * sqrt(1 - power(beta2, t)) / (1 - power(beta1, t));
     return {e, beta1, (1 - beta1) * d, beta2, (1 - beta2) * d * d, b3, (safeguard_warmup ? d : e) * d / d0,
-            d * eps, weight_decay};
+            max(d * eps, 0x1p-126), weight_decay};
   }
 
   DESCENT_HD terms<double> at(std::int64_t t, sums<double> const& total, memory& old) const {
@@ -56,7 +56,7 @@ struct prodigy {
     double const d = max(old.d, d0);
     old.r = k.b3 * old.r + k.e * d / d0 * total.gd;
     old.d = total.s > 0 ? max(d, d_coef * old.r / total.s) : d;
-    k.eps = old.d * eps;
+    k.eps = max(old.d * eps, 0x1p-126);  // above 0 in float
     return k;
   }
 

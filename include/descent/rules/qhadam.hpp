@@ -16,7 +16,7 @@ namespace descent {
 ///     p <- p - lr ((1 - nu1) g + nu1 m^) / (sqrt((1 - nu2) g^2 + nu2 v^) + eps)     x^ = x / (1 - b^t)
 struct qhadam {
   /// Learning rate lr; nu1 and nu2, the weights of the averages, in [0, 1]; decay rates beta1 of m and beta2 of v, in
-  /// [0, 1); eps and weight_decay (wd) at least 0.
+  /// [0, 1); eps above 0; weight_decay (wd) at least 0.
   double lr = 1e-3, nu1 = 0.7, nu2 = 1, beta1 = 0.995, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false;
 

@@ -19,7 +19,7 @@ namespace descent {
 ///     rho_t = rho - 2 t b2^t / (1 - b2^t)                 rho = 2 / (1 - b2) - 1,  m^ = m / (1 - b1^t)
 ///     r = sqrt((rho_t - 4) (rho_t - 2) rho / ((rho - 4) (rho - 2) rho_t))
 struct radam {
-  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps and weight_decay (wd) at least 0.
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0; weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false, eps_hat = true;
 

@@ -22,8 +22,8 @@ namespace descent {
 /// where v has overflowed.
 /// If `decay_by_lr` is false, the decoupled decay is not multiplied by lr, as in flashlight.
 struct rmsprop {
-  /// Learning rate lr; decay rate alpha of v, in [0, 1); eps, weight_decay (wd), momentum (mu) and initial, the first
-  /// value of v, at least 0.
+  /// Learning rate lr; decay rate alpha of v, in [0, 1); eps above 0; weight_decay (wd), momentum (mu) and initial,
+  /// the first value of v, at least 0.
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, initial = 0;
   bool centered = false, eps_inside = false, lr_inside = false, decoupled = false, decay_by_lr = true;
 

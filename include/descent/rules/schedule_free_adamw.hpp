@@ -18,8 +18,8 @@ namespace descent {
 ///     y <- y + c (z - y) - lr (1 - b1 (1 - c)) u          which is: x <- (1 - c) x + c (z - lr u),
 ///     z <- z - lr u                                                 y <- b1 x + (1 - b1) (z - lr u)
 struct schedule_free_adamw {
-  /// Learning rate lr; beta1, the weight of x in y, in (0, 1); decay rate beta2 of v, in [0, 1); eps, weight_decay (wd)
-  /// and power at least 0.
+  /// Learning rate lr; beta1, the weight of x in y, in (0, 1); decay rate beta2 of v, in [0, 1); eps above 0;
+  /// weight_decay (wd) and power at least 0.
   double lr = 0.0025, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, power = 2;
 
   template <class Real> struct state { Real z, v; };

@@ -16,8 +16,8 @@ namespace descent {
 ///     v <- v - (1 - b2) sign(v - g^2) g^2                 unless v has overflowed
 ///     p <- p - lr (m^ / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 struct yogi {
-  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps, initial (the first value of m and v) and
-  /// weight_decay (wd) at least 0.
+  /// Learning rate lr; decay rates beta1 of m and beta2 of v, in [0, 1); eps above 0; initial, the first value of m
+  /// and v, in [0, 2^64]; weight_decay (wd) at least 0.
   double lr = 1e-2, beta1 = 0.9, beta2 = 0.999, eps = 1e-3, initial = 1e-6, weight_decay = 0;
   bool bias_correction = true;
 
@@ -39,10 +39,13 @@ struct yogi {
     return p - k.lr * (s.m * k.m_unbias / (sqrt(s.v * k.v_unbias) + k.eps) + k.wd * p);
   }
 
-  static constexpr field_range<yogi> ranges[] = {{"lr", &yogi::lr, at_least_0}, {"beta1", &yogi::beta1, below_1},
-                                                 {"beta2", &yogi::beta2, below_1}, {"eps", &yogi::eps, above_0},
-                                                 {"initial", &yogi::initial, at_least_0},
-                                                 {"weight_decay", &yogi::weight_decay, at_least_0}};
+  static constexpr field_range<yogi> ranges[] = {
+      {"lr", &yogi::lr, at_least_0},
+      {"beta1", &yogi::beta1, below_1},
+      {"beta2", &yogi::beta2, below_1},
+      {"eps", &yogi::eps, above_0},
+      {"initial", &yogi::initial, interval{.low = 0, .high = 0x1p64, .text = "in [0, 2^64]"}},
+      {"weight_decay", &yogi::weight_decay, at_least_0}};
   void check() const { detail::check_ranges(*this); }
 };
 static_assert(update_rule<yogi> && has_start<yogi>);

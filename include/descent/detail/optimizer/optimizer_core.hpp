@@ -90,6 +90,13 @@ template <class Plan, class Engine> struct optimizer_core {
     if constexpr (checks_schedules<Engine, entry>) engine->check_next_terms(groups);
   }
 
+  /// Which field is to blame for a fault, where the schedules can be called on the host.
+  std::string cause([[maybe_unused]] typename Plan::policies const& policies,
+                    [[maybe_unused]] control_block const& c) const {
+    if constexpr (!checks_schedules<Engine, entry> && follows_steps<typename Plan::policies>) return "";
+    else return cause_of<Plan>(whole(), groups, policies, c);
+  }
+
   self_movable<tensors> where;
   self_movable<plain_vector<entry>> groups;
   sole_pointer<Engine> engine;

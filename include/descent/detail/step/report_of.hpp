@@ -84,10 +84,40 @@ std::string text_of(layout<typename Plan::value, typename Plan::gradient> const&
                          (f.what == term_fault::sums ? Plan::sum_terms_per_tensor : Plan::unit_per_tensor);
   return text_of(f, update, type_name<typename Plan::real>(), of_tensor ? &where.names[std::size_t(f.unit)] : nullptr);
 }
+
+/// ", because eps is 1e+38" if the terms of update t are finite with the default of one field. `memory`, if the rule has
+/// one, is that before the update. Rules whose terms need sums have no cause.
+template <class Rule, class Real, class... Memory>
+std::string cause_of([[maybe_unused]] Rule const& r, [[maybe_unused]] std::int64_t t,
+                     [[maybe_unused]] Memory const&... memory) {
+  if constexpr (has_ranges<Rule> && std::is_default_constructible_v<Rule> && requires(Memory... m) { r.at(t, m...); })
+    for (auto const& range : Rule::ranges)
+      if (auto const field = range.real) {
+        Rule usual = r;
+        usual.*field = Rule{}.*field;
+        auto const terms = [&](Memory... m) { return usual.at(t, m...); }(memory...);
+        if (is_sound(narrowed<Rule, Real>(terms, 1, false)))
+          return ", because " + std::string(range.name) + " is " + number(r.*field);
+      }
+  return "";
+}
+/// The same for the fault of a skipped step, where the schedules can be called.
+template <class Plan, class Groups>
+std::string cause_of(layout<typename Plan::value, typename Plan::gradient> const& where, Groups const& groups,
+                     typename Plan::policies const& policies, control_block const& c) {
+  bool const of_sums = c.fault.what == term_fault::sums;
+  if (!of_sums && (c.fault.what != term_fault::term || Plan::sums)) return "";
+  bool const of_tensor = of_sums ? Plan::sum_terms_per_tensor : Plan::unit_per_tensor;
+  auto const u = std::size_t(c.fault.unit);
+  auto const& g = groups[of_tensor ? std::size_t(where.tensors[u].group) : u];
+  auto const r = scheduled(g.rule, policies, c.step, g.number, rates_of(c));
+  return cause_of<typename Plan::rule, typename Plan::real>(r, c.step + 1);
+}
+
 template <class Plan>
 [[noreturn]] void refuse_terms(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
-                               std::int64_t update) {
-  throw std::invalid_argument(text_of<Plan>(where, f, update));
+                               std::int64_t update, std::string const& cause = "") {
+  throw std::invalid_argument(text_of<Plan>(where, f, update) + cause);
 }
 
 /// Throws std::invalid_argument if a term of update t is not finite in the type of the arithmetic (with sums: a term
@@ -101,7 +131,8 @@ void check_terms(layout<typename Plan::value, typename Plan::gradient> const& wh
   for (std::size_t u = 0; u < (of_tensors ? where.tensors.size() : groups.size()); ++u) {
     auto const& group = groups[of_tensors ? std::size_t(where.tensors[u].group) : u];
     if (group.frozen) continue;
-    auto memory = u < memories.size() ? memories[u] : memory_of<typename Plan::rule>{};
+    auto const before = u < memories.size() ? memories[u] : memory_of<typename Plan::rule>{};
+    auto memory = before;
     auto const unit = [&] {
       if constexpr (Plan::sums) return terms_for_sums<Plan>(group, policies, t, &memory, 0, rates);
       else return terms_of<Plan>(group, policies, t, &memory, 0, rates);
@@ -110,7 +141,12 @@ void check_terms(layout<typename Plan::value, typename Plan::gradient> const& wh
     auto const r = scheduled(group.rule, policies, t - 1, group.number, rates);
     auto const stray = stray_field_of<typename Plan::real, typename Plan::policies>(r, group.number, term_fault::field);
     auto const place = Plan::sums ? term_fault::sums : term_fault::term;
-    refuse_terms<Plan>(where, stray.what ? stray : fault_of(unit, r, std::int64_t(u), place), t);
+    if (stray.what) refuse_terms<Plan>(where, stray, t);
+    using rule = typename Plan::rule;
+    std::string cause;
+    if constexpr (terms_at_step<rule>) cause = cause_of<rule, typename Plan::real>(r, t);
+    else cause = cause_of<rule, typename Plan::real>(r, t, before);
+    refuse_terms<Plan>(where, fault_of(unit, r, std::int64_t(u), place), t, cause);
   }
   if (!is_sound(find_step_terms<Plan>(groups[0].rule, policies, t)))
     refuse_terms<Plan>(where, {term_fault::policies}, t);
@@ -137,11 +173,11 @@ inline std::string why_not(control_block const& c, std::string const& fault, std
   return why;
 }
 
-/// The control block as a report for users.
+/// The control block as a report for users. `cause` is added to the reason of a fault.
 template <class Plan>
 step_report report_of(layout<typename Plan::value, typename Plan::gradient> const& where,
                       [[maybe_unused]] typename Plan::policies const& policies, control_block const& c,
-                      loss_scale_state const& scale) {
+                      loss_scale_state const& scale, std::string const& cause = "") {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   constexpr bool scales_loss = has<Plan, kind::loss_scale>;
   step_report r{c.step, c.skipped, c.applied, {}, c.learning_rate, scale.scale, c.grad_norm, c.clip};
@@ -153,7 +189,7 @@ step_report report_of(layout<typename Plan::value, typename Plan::gradient> cons
   if constexpr (Plan::shares_scale) stuck = scale.stuck >= usual_patience;
   else if constexpr (scales_loss) stuck = get<kind::loss_scale>(policies).is_stuck(scale);
   bool const faulty = c.fault.what != term_fault::none;
-  std::string fault = faulty ? text_of<Plan>(where, c.fault, c.step + 1) : "";
+  std::string fault = faulty ? text_of<Plan>(where, c.fault, c.step + 1) + cause : "";
   if (c.fault.what == term_fault::field || c.fault.what == term_fault::matrix_field)
     fault += "; skipped updates do not advance schedules, so the next one is skipped, too";
   r.why = why_not(c, fault, where.names, where.tensor_of_chunk, stuck, scales_loss);

@@ -41,8 +41,8 @@ DESCENT_HD unit_terms<Rule, Real> narrowed(Terms const& k, double factor, bool f
   return u;
 }
 
-/// The terms for the update of a group or tensor, from r, its rule at that step: NaN if a schedule has moved a field out
-/// of its range, so that the step is skipped.
+/// The terms for the update of a group or tensor, from r, its rule at that step. One is NaN if a schedule has moved a
+/// field out of its range, so that the step is skipped.
 template <class Rule, class Real, class Policies, class Terms>
 DESCENT_HD unit_terms<Rule, Real> checked(Rule const& r, Terms const& k, double factor, bool frozen) {
   auto u = narrowed<Rule, Real>(k, factor, frozen);
