@@ -24,9 +24,9 @@ struct interval {
   static constexpr double largest = std::numeric_limits<double>::max();
 
   double low = -largest, high = largest;  ///< both are finite
+  char const* text = "finite";            ///< in messages: "lr must be ..."
   bool above = false, below = false;      ///< whether low, and high, is left out
   bool infinite = false;                  ///< whether infinity is allowed, too
-  char const* text = "finite";            ///< in messages: "lr must be ..."
 
   /// Whether x is in the interval.
   DESCENT_HD constexpr bool has(double x) const {
@@ -43,13 +43,13 @@ struct interval {
   }
 };
 
-/// The usual intervals. All but the last leave out infinity.
-inline constexpr interval any_finite{}, at_least_0{.low = 0, .text = "finite and at least 0"},
-    above_0{.low = 0, .above = true, .text = "finite and above 0"},
-    below_1{.low = 0, .high = 1, .below = true, .text = "in [0, 1)"}, up_to_1{.low = 0, .high = 1, .text = "in [0, 1]"},
-    inside_0_1{.low = 0, .high = 1, .above = true, .below = true, .text = "in (0, 1)"},
-    from_1{.low = 1, .text = "at least 1"}, at_least_0_or_infinite{.low = 0, .infinite = true, .text = "at least 0"},
-    above_0_or_infinite{.low = 0, .above = true, .infinite = true, .text = "above 0"};
+/// The usual intervals. Infinity is left out, except in the last two.
+inline constexpr double no_limit = interval::largest;
+inline constexpr interval any_finite{}, at_least_0{0, no_limit, "finite and at least 0"},
+    above_0{0, no_limit, "finite and above 0", true}, below_1{0, 1, "in [0, 1)", false, true},
+    up_to_1{0, 1, "in [0, 1]"}, inside_0_1{0, 1, "in (0, 1)", true, true}, from_1{1, no_limit, "at least 1"},
+    at_least_0_or_infinite{0, no_limit, "at least 0", false, false, true},
+    above_0_or_infinite{0, no_limit, "above 0", true, false, true};
 
 /// A field of a rule and its interval.
 template <class Rule> struct field_range {

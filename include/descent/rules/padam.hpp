@@ -43,7 +43,7 @@ struct padam {
 
   static constexpr field_range<padam> ranges[] = {
       {"lr", &padam::lr, at_least_0},
-      {"partial", &padam::partial, interval{.low = 0, .high = 0.5, .text = "in [0, 1/2]"}},
+      {"partial", &padam::partial, interval{0, 0.5, "in [0, 1/2]"}},
       {"beta1", &padam::beta1, below_1},
       {"beta2", &padam::beta2, below_1},
       {"eps", &padam::eps, above_0},

@@ -41,7 +41,7 @@ struct rprop {
   static constexpr field_range<rprop> ranges[] = {
       {"lr", &rprop::lr, at_least_0},
       {"eta_minus", &rprop::eta_minus, inside_0_1},
-      {"eta_plus", &rprop::eta_plus, interval{.low = 1, .above = true, .text = "finite and above 1"}},
+      {"eta_plus", &rprop::eta_plus, interval{1, no_limit, "finite and above 1", true}},
       {"min_step", &rprop::min_step, at_least_0},
       {"max_step", &rprop::max_step, at_least_0}};
   void check() const {
