@@ -45,7 +45,7 @@ header.write_text(f"""// SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 namespace descent {{
@@ -66,10 +66,9 @@ struct {name} {{
     return p - k.lr * (g + k.wd * p);
   }}
 
-  void check() const {{
-    detail::require_nonnegative("{name}", "lr", lr);
-    detail::require_nonnegative("{name}", "weight_decay", weight_decay);
-  }}
+  static constexpr field_range<{name}> ranges[] = {{{{"lr", &{name}::lr, at_least_0}},
+{" " * (47 + len(name))}{{"weight_decay", &{name}::weight_decay, at_least_0}}}};
+  void check() const {{ detail::check_ranges(*this); }}
 }};
 static_assert(update_rule<{name}>);
 

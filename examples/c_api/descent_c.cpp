@@ -119,6 +119,13 @@ descent_status descent_get(descent_optimizer* optimizer, int group, char const* 
     *value = of.get(group, name);
   });
 }
+descent_status descent_get_interval(descent_optimizer* optimizer, char const* name, descent_interval* interval) {
+  return with(optimizer, [&](auto& of) {
+    require(name, "`name`"), require(interval, "`interval`");
+    auto const x = of.allowed(name);
+    *interval = {x.low, x.high, x.above, x.below, x.infinite, x.text};
+  });
+}
 descent_status descent_schedule(descent_optimizer* optimizer, double (*lr)(std::int64_t n, void* user), void* user) {
   return with(optimizer, [&](auto&) { optimizer->lr = lr, optimizer->user = user; });
 }

@@ -58,6 +58,14 @@ typedef struct descent_report {
   double learning_rate, loss_scale, grad_norm, clip_factor;
 } descent_report;
 
+/* The values that a field may have: from `low`, left out if `above`, to `high`, left out if `below`; with `infinite` also
+   infinity. In float a value above 0 must be at least 1.17549e-38. `text` is as in messages, such as "in [0, 1)". */
+typedef struct descent_interval {
+  double low, high;
+  int above, below, infinite;
+  char const* text;
+} descent_interval;
+
 typedef struct descent_optimizer descent_optimizer;
 
 /* What went wrong in the last call of this thread that failed. Valid until its next call. */
@@ -77,6 +85,7 @@ descent_status descent_zero_grad(descent_optimizer* optimizer);
 /* A field of one group's rule; takes effect at the next step. */
 descent_status descent_set(descent_optimizer* optimizer, int group, char const* name, double value);
 descent_status descent_get(descent_optimizer* optimizer, int group, char const* name, double* value);
+descent_status descent_get_interval(descent_optimizer* optimizer, char const* name, descent_interval* interval);
 /* lr(n, user) is called before step n = 0, 1, ... and becomes the field "lr" of every group. Null: no schedule. */
 descent_status descent_schedule(descent_optimizer* optimizer, double (*lr)(int64_t n, void* user), void* user);
 

@@ -73,6 +73,8 @@ class any_optimizer {
   void set(int group, std::string const& field, double value) { alive().set(group, field, value); }
   /// The names of all fields.
   std::vector<std::string> fields() const { return alive().fields(); }
+  /// The values that a field may have, see get_interval().
+  interval allowed(std::string const& field) const { return alive().allowed(field); }
   void freeze(int group, bool frozen = true) { alive().freeze(group, frozen); }
   void commit_groups() { alive().commit_groups(); }
 

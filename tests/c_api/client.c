@@ -168,6 +168,11 @@ static void settings_and_errors(void) {
   CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_OK);
   double value = 0, rate = 0.5;
   CHECK(descent_set(opt, 1, "lr", 0) == DESCENT_OK && descent_get(opt, 1, "lr", &value) == DESCENT_OK && value == 0);
+  descent_interval allowed;
+  CHECK(descent_get_interval(opt, "lr", &allowed) == DESCENT_OK && allowed.low == 0 && !allowed.above && !allowed.infinite);
+  CHECK(strcmp(allowed.text, "finite and at least 0") == 0);
+  CHECK(descent_get_interval(opt, "beta1", &allowed) == DESCENT_INVALID_ARGUMENT);
+  CHECK(descent_get_interval(opt, "lr", NULL) == DESCENT_INVALID_ARGUMENT);
   CHECK(descent_set(opt, 2, "lr", 0) == DESCENT_INVALID_ARGUMENT);
   CHECK(descent_set(opt, 0, "beta1", 0) == DESCENT_INVALID_ARGUMENT);
   CHECK(descent_set(opt, 0, "lr", 0.25) == DESCENT_OK);

@@ -18,6 +18,7 @@
 #include <descent/schedules/vary.hpp>
 #include <descent/training/loss_scaler.hpp>
 #include <descent/transforms/chain.hpp>
+#include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
 
@@ -127,6 +128,43 @@ TEST_CASE("a schedule that gives no number or an infinity, in float 1e39, too, s
   stops<float>(stray("finite and at least 0", not_a_number, 1), nothing_else, ds::sgd{}, lr.only(ds::group{1}));
 }
 
+TEST_CASE("a schedule that leaves the range of its field skips the update and names the field, until it is back") {
+  auto const skips = []<class Rule>(std::string const& why, Rule rule, auto schedule, auto... policies) {
+    stops<float>(
+        why + " by its schedule at update 3; skipped updates do not advance schedules, so the next one is skipped, too",
+        nothing_else, rule, schedule, policies...);
+  };
+  skips("lr of group 0 must be finite and at least 0, is -0.1", ds::sgd{}, ds::learning_rate(broken_at{2, -0.1}));
+  skips("lr of group 1 must be finite and at least 0, is -0.1", ds::sgd{.lr = 0.2},
+        ds::scale_learning_rate(broken_at{2, -0.5}).only(ds::group{1}));
+  skips("beta1 of group 0 must be in [0, 1), is 1", ds::adamw{}, ds::vary<&ds::adamw::beta1>(broken_at{2, 1}));
+  skips("beta1 of group 0 must be in [0, 1), is 1.1", ds::adamw{}, ds::vary<&ds::adamw::beta1>(broken_at{2, 1.1}),
+        ds::skip_nonfinite{});
+  skips("weight_decay of group 0 must be finite and at least 0, is -10", ds::lamb{},
+        ds::vary<&ds::lamb::weight_decay>(broken_at{2, -10}));
+  skips("eps of group 0 must be above 0 in float, at least 1.17549e-38, is 1e-60", ds::adamw{},
+        ds::vary<&ds::adamw::eps>(broken_at{2, 1e-60}));
+  using decayed = ds::chain<ds::l2, ds::adamw>;
+  skips("weight_decay of group 0 must be finite and at least 0, is -1", decayed{},
+        ds::vary<&ds::l2::weight_decay>(broken_at{2, -1}), ds::clip<ds::norm::l2, ds::scope::tensor>{});
+
+  problem<float> p(sizes);
+  ds::optimizer opt{p.parameters(), ds::adamw{}, ds::vary<&ds::adamw::beta1>(broken_at{1, 1})};
+  CHECK(opt.explain().find("\nbeta1 follows a schedule and must be in [0, 1), or the update is skipped\n") !=
+        std::string::npos);
+  opt.step(), opt.step();
+  CHECK(!opt.report().applied);
+  CHECK(message([&] { opt.set_step(1); }) == "schedules at step 1, group 0: adamw: beta1 must be in [0, 1), is 1");
+  opt.set_step(2);
+  opt.step();
+  CHECK(opt.report().applied);
+
+  problem<double> in_double(sizes);
+  ds::optimizer precise{in_double.parameters(), ds::adamw{.eps = 1e-60}};
+  precise.step();
+  CHECK(precise.report().applied);
+}
+
 TEST_CASE("what a rule or a policy computes is judged, too, and what is finite in double goes on in double") {
   stops<float>("the terms of group 0 are not finite in float at update 3: number 1 is inf", nothing_else,
                overflowing{});
@@ -182,6 +220,11 @@ TEST_CASE("terms of the next update that are not finite are refused where a rule
         "sgd: lr must be finite in float, is 1e+39");
   CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::adamw{.eps = too_large}}; }) ==
         "adamw: eps must be finite in float, is 1e+39");
+  CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::adamw{.eps = 0}}; }) ==
+        "adamw: eps must be finite and above 0, is 0");
+  CHECK(message([&] {
+          ds::optimizer opt{p.parameters(), ds::sgd{.lr = 1e30, .weight_decay = 1e30, .decoupled = true}};
+        }) == "the terms of group 0 are not finite in float at update 1: number 4 is inf, because lr is 1e+30");
   CHECK(message([&] { ds::optimizer opt{p.parameters(), overflowing{.from = 1}}; }) ==
         "the terms of group 0 are not finite in float at update 1: number 1 is inf");
   CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::lamb{.lr = too_large}}; }) ==

@@ -230,6 +230,7 @@ TEST_CASE("fields by name: of the matrix rule, of the parts of a chain, of a rul
   CHECK(message([&] { opt.set(0, "matrix.ns_steps", 2.5); }) ==
         "the field 'ns_steps' must be a whole number, is 2.500000");
   auto const names = opt.fields();
+  for (std::string const& name : names) CHECK(opt.allowed(name).text != std::string("any number"));
   CHECK((names.front() == "lr" && names.back() == "matrix.ns_steps"));
 
   ds::chain chain{ds::l2{0.125}, ds::l2{0.25}, ds::adamw{.weight_decay = 0.5}};

@@ -61,13 +61,4 @@ inline void require_flag(bool holds, char const* rule, char const* field, char c
                                 (x ? "on" : "off"));
 }
 
-/// Checks the ranges shared by the rules of the Adam family.
-template <class Rule> void check_moments(char const* name, Rule const& r) {
-  require_nonnegative(name, "lr", r.lr);
-  require_fraction(name, "beta1", r.beta1);
-  require_fraction(name, "beta2", r.beta2);
-  require_nonnegative(name, "eps", r.eps);
-  require_nonnegative(name, "weight_decay", r.weight_decay);
-}
-
 }  // namespace descent::detail

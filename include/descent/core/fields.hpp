@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/core/range.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -115,6 +115,32 @@ template <class Rule> void set_field(Rule& rule, std::string const& name, double
       throw std::invalid_argument("the field '" + name + "' must be " + (flag ? "0 or 1" : "a whole number") + ", is " +
                                   std::to_string(value));
   });
+}
+
+namespace detail {
+/// The interval of a field, which is a member of this rule or of a part of it.
+template <class Rule, class T> void find_interval(Rule const& rule, T const& field, interval& found) {
+  if constexpr (requires { rule.each_part(0); }) {
+    rule.each_part([&](auto const& part) { find_interval(part, field, found); });
+  } else {
+    if constexpr (requires { rule.rule.lr; }) find_interval(rule.rule, field, found);
+    if constexpr (has_ranges<Rule>)
+      for (auto const& range : Rule::ranges)
+        if (static_cast<void const*>(&field) == range.at(rule)) found = range.allowed;
+  }
+}
+}  // namespace detail
+
+/// The values that a field may have, by its name. `text` is "0 or 1" for a flag, and "any number" if the rule does not
+/// list the field. Throws std::invalid_argument if there is no such field, with the names of all.
+template <class Rule> interval get_interval(Rule const& rule, std::string const& name) {
+  interval found{-interval::largest, interval::largest, "any number", false, false, true};
+  Rule copy = rule;
+  detail::with_field(copy, name, [&]<class T>(T const& field) {
+    if constexpr (std::is_same_v<T, bool>) found = {0, 1, "0 or 1"};
+    else detail::find_interval(copy, field, found);
+  });
+  return found;
 }
 
 /// The rule with each field rounded to float. Where a client's hyperparameters are floats, its 1 - beta differs from

@@ -19,7 +19,8 @@
 /// A rule without ranges is not checked, except by its own check().
 namespace descent {
 
-/// The numbers that a field may have.
+/// The numbers that a field may have. Give the members in order, without their names: nvcc with clang as its host
+/// compiler takes 0 for a default between two named ones.
 struct interval {
   static constexpr double largest = std::numeric_limits<double>::max();
 
@@ -65,8 +66,13 @@ template <class Rule> struct field_range {
   constexpr field_range(char const* called, std::int64_t Rule::* field, interval x)
       : name(called), allowed(x), large(field) {}
 
-  /// The field of this rule.
+  /// The field of this rule, and its address.
   constexpr double of(Rule const& r) const { return real ? r.*real : whole ? double(r.*whole) : double(r.*large); }
+  void const* at(Rule const& r) const {
+    if (real) return &(r.*real);
+    if (whole) return &(r.*whole);
+    return &(r.*large);
+  }
 };
 
 /// Ranges: `static constexpr field_range<R> ranges[] = {...};`

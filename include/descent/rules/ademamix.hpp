@@ -16,8 +16,8 @@ namespace descent {
 ///     v  <- b2 v + (1 - b2) g^2
 ///     p  <- p - lr ((m1^ + alpha m2) / (sqrt(v^) + eps) + wd p)          x^ = x / (1 - b^t)
 struct ademamix {
-  /// Learning rate lr; decay rates beta1 of m1, beta2 of v and beta3 of m2, in [0, 1); eps above 0; alpha, the weight of
-  /// m2, and weight_decay (wd) at least 0.
+  /// Learning rate lr; decay rates beta1 of m1, beta2 of v and beta3 of m2, in [0, 1); eps above 0; alpha, the weight
+  /// of m2, and weight_decay (wd) at least 0.
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, beta3 = 0.9999, alpha = 5, eps = 1e-8, weight_decay = 0;
 
   template <class Real> struct state { Real m1, m2, v; };

@@ -57,6 +57,7 @@ struct any_engine {
   virtual double get(int group, std::string const& field) = 0;
   virtual void set(int group, std::string const& field, double value) = 0;
   virtual std::vector<std::string> fields() = 0;
+  virtual interval allowed(std::string const& field) = 0;
   virtual void freeze(int group, bool frozen) = 0;
   virtual void commit_groups() = 0;
   virtual step_report report() const = 0;
@@ -133,6 +134,11 @@ template <class Optimizer> struct erased final : any_engine {
     if constexpr (requires { of.matrix_rule(0); })
       each_field(of.matrix_rule(0), [&](std::string const& name, auto&) { names.push_back(of_matrices + name); });
     return names;
+  }
+  interval allowed(std::string const& field) override {
+    interval found;
+    with_rule(0, field, [&](auto const& rule, std::string const& name) { found = get_interval(rule, name); });
+    return found;
   }
   void freeze(int group, bool frozen) override { of.freeze(group, frozen); }
   void commit_groups() override { of.commit_groups(); }

@@ -85,8 +85,8 @@ std::string text_of(layout<typename Plan::value, typename Plan::gradient> const&
   return text_of(f, update, type_name<typename Plan::real>(), of_tensor ? &where.names[std::size_t(f.unit)] : nullptr);
 }
 
-/// ", because eps is 1e+38" if the terms of update t are finite with the default of one field. `memory`, if the rule has
-/// one, is that before the update. Rules whose terms need sums have no cause.
+/// ", because eps is 1e+38" if the terms of update t are finite with the default of one field. `memory`, if the rule
+/// has one, is that before the update. Rules whose terms need sums have no cause.
 template <class Rule, class Real, class... Memory>
 std::string cause_of([[maybe_unused]] Rule const& r, [[maybe_unused]] std::int64_t t,
                      [[maybe_unused]] Memory const&... memory) {
