@@ -82,6 +82,10 @@ template <class Rule> struct field {
     refuses("finite and at least 0", {-1e-30, -1, inf, -inf, no_number});
     accepts({0, 1e-300, 1, 1e300});
   }
+  void positive() const {
+    refuses("finite and above 0", {0, -1e-30, -1, inf, -inf, no_number});
+    accepts({1e-300, 1, 1e300});
+  }
   void fraction() const {
     refuses("in [0, 1)", {-1e-30, 1, 1.5, inf, -inf, no_number});
     accepts({0, 0.5, 1 - 0x1p-53});
@@ -102,7 +106,7 @@ TEST_CASE("adam, adamw, lamb: ranges of every field") {
     field<R>{name, "lr", &R::lr}.nonnegative();
     field<R>{name, "beta1", &R::beta1}.fraction();
     field<R>{name, "beta2", &R::beta2}.fraction();
-    field<R>{name, "eps", &R::eps}.nonnegative();
+    field<R>{name, "eps", &R::eps}.positive();
     field<R>{name, "weight_decay", &R::weight_decay}.nonnegative();
   };
   check(ds::adam{}, "adam");
@@ -117,7 +121,7 @@ TEST_CASE("lion, rmsprop, dog: ranges of every field") {
   field<ds::lion>{"lion", "weight_decay", &ds::lion::weight_decay}.nonnegative();
   field<ds::rmsprop>{"rmsprop", "lr", &ds::rmsprop::lr}.nonnegative();
   field<ds::rmsprop>{"rmsprop", "alpha", &ds::rmsprop::alpha}.fraction();
-  field<ds::rmsprop>{"rmsprop", "eps", &ds::rmsprop::eps}.nonnegative();
+  field<ds::rmsprop>{"rmsprop", "eps", &ds::rmsprop::eps}.positive();
   field<ds::rmsprop>{"rmsprop", "weight_decay", &ds::rmsprop::weight_decay}.nonnegative();
   field<ds::rmsprop>{"rmsprop", "momentum", &ds::rmsprop::momentum}.nonnegative();
   field<ds::dog>{"dog", "lr", &ds::dog::lr}.nonnegative();

@@ -90,7 +90,7 @@ std::string text_of(layout<typename Plan::value, typename Plan::gradient> const&
 template <class Rule, class Real, class... Memory>
 std::string cause_of([[maybe_unused]] Rule const& r, [[maybe_unused]] std::int64_t t,
                      [[maybe_unused]] Memory const&... memory) {
-  if constexpr (has_ranges<Rule> && std::is_default_constructible_v<Rule> && requires(Memory... m) { r.at(t, m...); })
+  if constexpr (has_ranges<Rule> && requires(Memory... m) { Rule{}, r.at(t, m...); })
     for (auto const& range : Rule::ranges)
       if (auto const field = range.real) {
         Rule usual = r;
