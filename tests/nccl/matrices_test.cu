@@ -10,19 +10,23 @@
 #include <descent/policies/clip.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/policies/model_parallel.hpp>
+#include <descent/policies/noise.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/muon.hpp>
+#include <descent/rules/novograd.hpp>
 #include <descent/rules/sm3.hpp>
 
 #include "nccl/side.cuh"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -127,6 +131,18 @@ template <class Value, class Rule, class... Ps> void split_as_whole(joined& comm
   }
   CHECK(part.gradient_norm() == whole.gradient_norm());
   CHECK(part.gradient_norm("w3") == whole.gradient_norm("w3"));
+
+  // Each rank saves the rule's memory of all tensors of the model.
+  auto const memory_of = [&](auto& opt) {
+    std::map<std::string, std::vector<std::byte>> all;
+    opt.save([&](std::string const& name, auto elements) {
+      if (!name.ends_with(".memory")) return;
+      all[name].resize(elements.size_bytes());
+      cudaMemcpy(all[name].data(), elements.data(), elements.size_bytes(), cudaMemcpyDefault);
+    });
+    return all;
+  };
+  CHECK(memory_of(part) == memory_of(whole));
 }
 
 }  // namespace
@@ -194,7 +210,7 @@ TEST_CASE("devices whose matrix rules or states differ are told, and broadcast()
 
 TEST_CASE("model_parallel: a model on several devices has the bits of one process on the host, in a graph, too") {
   joined comm;
-  split_as_whole<float>(comm, ds::lamb{.lr = 0.01}, ds::clip_adaptive{.c = 0.1});
+  split_as_whole<float>(comm, ds::novograd{.lr = 0.01}, ds::clip_adaptive{.c = 0.1}, ds::gradient_noise{});
   split_as_whole<ds::half>(comm, ds::adamw{.lr = 0.01}, ds::matrices{ds::sm3{.lr = 0.01}}, ds::clip_norm{0.5},
                            ds::master<float>{}, ds::dynamic_loss_scale{.init = 1});
 }

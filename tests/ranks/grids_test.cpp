@@ -26,7 +26,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,7 +33,7 @@
 /// row a part of the gradients, what it does in one process, to the bit. One step is skipped on all.
 
 namespace ds = descent;
-using ranks::equal_share, ranks::model, ranks::share, ranks::with_ranks;
+using ranks::equal_share, ranks::model, ranks::share;
 
 namespace {
 
@@ -48,15 +47,11 @@ template <class Rule, class... Ps> void same_on_grids(Rule const& rule, Ps... po
   auto const train = [&](int rows, int columns) {
     result all{std::vector<model<float>>(std::size_t(rows * columns), model<float>()),
                std::vector<std::string>(std::size_t(rows * columns))};
-    std::vector<std::unique_ptr<ds::comm::threads>> of_rows, of_columns;
-    for (int r = 0; r < rows; ++r) of_rows.push_back(std::make_unique<ds::comm::threads>(columns));
-    for (int c = 0; c < columns; ++c) of_columns.push_back(std::make_unique<ds::comm::threads>(rows));
-    with_ranks(rows * columns, [&](auto& comm) {
-      int const row = comm.rank() / columns, column = comm.rank() % columns;
+    ranks::on_grid(rows, columns, [&](auto& in_row, auto& in_column) {
+      int const row = in_column.rank(), column = in_row.rank();
       int const first = batches * row / rows, last = batches * (row + 1) / rows;
-      auto in_row = of_rows[std::size_t(row)]->rank(column);
-      auto in_column = of_columns[std::size_t(column)]->rank(row);
-      auto& m = all.models[std::size_t(comm.rank())];
+      auto const number = std::size_t(row * columns + column);
+      auto& m = all.models[number];
       ds::optimizer opt{share(m, column, columns), rule, policies..., ds::clip_norm{0.5},
                         ds::sharded{in_column, ds::ordered_sum{}}, ds::model_parallel{in_row}};
       for (int t = 0; t < 4; ++t) {
@@ -64,7 +59,7 @@ template <class Rule, class... Ps> void same_on_grids(Rule const& rule, Ps... po
         if (t == 2 && row == 0) m.gradient[3][5] = std::numeric_limits<float>::infinity();
         opt.step(last - first);
         auto const r = opt.report();
-        all.said[std::size_t(comm.rank())] += std::to_string(r.grad_norm) + " " + std::to_string(r.step) + " ";
+        all.said[number] += std::to_string(r.grad_norm) + " " + std::to_string(r.step) + " ";
       }
     });
     return all;

@@ -14,9 +14,15 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstring>
 #include <exception>
+#include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 /// Models trained by several ranks, each a thread, and by one process with the sum of their gradients.
@@ -58,11 +64,44 @@ template <class Work> void with_ranks(int ranks, Work const& work) {
   descent::comm::threads world{ranks, std::chrono::seconds(60)};
   CHECK(none(on_ranks(world, work)));
 }
+/// Runs work(in_row, in_column) on a grid of ranks. A row is a model, a column are the ranks with the same part of it.
+template <class Work> void on_grid(int rows, int columns, Work const& work) {
+  std::vector<std::unique_ptr<descent::comm::threads>> of_rows, of_columns;
+  for (int r = 0; r < rows; ++r)
+    of_rows.push_back(std::make_unique<descent::comm::threads>(columns, std::chrono::seconds(60)));
+  for (int c = 0; c < columns; ++c)
+    of_columns.push_back(std::make_unique<descent::comm::threads>(rows, std::chrono::seconds(60)));
+  with_ranks(rows * columns, [&](auto& comm) {
+    int const row = comm.rank() / columns, column = comm.rank() % columns;
+    auto in_row = of_rows[std::size_t(row)]->rank(column);
+    auto in_column = of_columns[std::size_t(column)]->rank(row);
+    work(in_row, in_column);
+  });
+}
 /// Runs work(comm, policy) with replicated and with sharded, on every rank of one world.
 template <class Work> void on_both(int ranks, Work const& work) {
   with_ranks(ranks, [&](auto& comm) {
     work(comm, descent::replicated{comm});
     work(comm, descent::sharded{comm});
+  });
+}
+
+/// What an optimizer saves, and the load of it.
+using pieces = std::map<std::string, std::vector<std::byte>>;
+pieces saved(auto const& opt) {
+  pieces all;
+  opt.save([&](std::string const& name, auto elements) {
+    auto const bytes = std::as_bytes(elements);
+    all[name].assign(bytes.begin(), bytes.end());
+  });
+  return all;
+}
+void load(auto& opt, pieces const& all) {
+  opt.load([&]<class T>(std::string const& name, std::span<T const>) {
+    auto const& bytes = all.at(name);
+    std::vector<std::remove_const_t<T>> elements(bytes.size() / sizeof(T));
+    std::memcpy(elements.data(), bytes.data(), bytes.size());
+    return elements;
   });
 }
 

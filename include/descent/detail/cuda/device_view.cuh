@@ -136,6 +136,7 @@ template <class Plan> struct model_view<Plan, true> {
   std::int32_t tensor_count;
   std::int32_t const* number;  // of each tensor of this rank, in the whole
   std::int64_t const* shift;   // from the numbers of its chunks to those in the whole
+  std::int64_t const* element_shift;  // the same for its elements
   std::uint8_t const* counts;  // whether this rank adds it to sums
   model_calls* calls;
   control_block* before;  // the step
@@ -218,6 +219,7 @@ template <class Plan> struct device_view {
     if constexpr (Typed::has_master) x.master = master + at;
     else x.master = x.value;
     if constexpr (Plan::has_extras) x.extra = extra.buffers.template from<Typed>(at, t.arena);
+    if constexpr (Plan::has_extras && Plan::splits) x.extra.shift = model.element_shift[tensor];
     if constexpr (Plan::shards && Plan::has_matrices) at = team.rule_offsets[tensor](t.arena);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((x.slot[I] = has_optional_state<rule> && !slot[I] ? nullptr

@@ -69,13 +69,14 @@ class cuda_model<Plan> : public device_rank_calls<typename Plan::model_policy::c
     arena.add_copy(tensors_, model_.whole.tensors);
     arena.add_copy(number_of_, number);
     arena.add_copy(shift_, model_.shift);
+    arena.add_copy(element_shift_, model_.element_shift);
     arena.add_copy(counts_, model_.counts);
     arena.add_copy(calls_, std::array{start_});
     arena.add(before_, 1);
   }
   void show_in(device_view<Plan>& view) const {
     view.model = {tensors_, model_.whole.chunks(), std::int32_t(model_.whole.tensors.size()), number_of_, shift_,
-                  counts_,  calls_, before_, comm_->marks()};
+                  element_shift_, counts_, calls_, before_, comm_->marks()};
   }
 
   /// Before a read-only pass: says that this rank is in the call. `sums`: whether the pass only finds the rule's sums,
@@ -92,7 +93,7 @@ class cuda_model<Plan> : public device_rank_calls<typename Plan::model_policy::c
   model_calls start_;
   tensor_record<typename Plan::value, typename Plan::gradient>* tensors_ = nullptr;
   std::int32_t* number_of_ = nullptr;
-  std::int64_t* shift_ = nullptr;
+  std::int64_t *shift_ = nullptr, *element_shift_ = nullptr;
   std::uint8_t* counts_ = nullptr;
   model_calls* calls_ = nullptr;
   control_block* before_ = nullptr;

@@ -263,7 +263,7 @@ template <class Plan> struct cuda_storage {
     view.partial = partial_ ? partial_ + met / 2 : nullptr;
     model_.show_in(view);
     if constexpr (Plan::parallel) ranks_.show_in(view);
-    if constexpr (Plan::has_extras) view.extra.buffers = {remainder_, average_, slow_, outer_, 0};
+    if constexpr (Plan::has_extras) view.extra.buffers = {{}, remainder_, average_, slow_, outer_, 0};
     if constexpr (Plan::has_step_terms) view.extra.step_terms = step_terms_;
     if constexpr (Plan::selects_rows) {
       rows.start(device, source, stream);

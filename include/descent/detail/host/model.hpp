@@ -55,6 +55,7 @@ requires(Plan::splits) class host_model<Plan> : public rank_calls<typename Plan:
   tensors const& whole() const { return model_.whole; }
   std::int64_t chunk(std::int64_t own, std::size_t tensor) const { return model_.chunk(own, tensor); }
   std::size_t unit(std::size_t tensor) const { return model_.number[tensor]; }
+  std::int64_t element_shift(std::size_t tensor) const { return model_.element_shift[tensor]; }
   all_row_pieces rows_of(tensors const& where) const { return {where, model_}; }
   bool counts(std::size_t tensor) const { return model_.counts[tensor]; }
 

@@ -201,6 +201,7 @@ template <class Plan, class System> class host_storage {
       at(slow_, x.extra.slow);
       at(outer_, x.extra.outer);
       x.extra.arena = t.arena + from;
+      if constexpr (Plan::splits) x.extra.shift = control_.model.element_shift(index_of(t));
     }
     if constexpr (Plan::shards) first = rule_offset<Plan>(where_, index_of(t))(t.arena + from);
     [&]<std::size_t... I>(std::index_sequence<I...>) {

@@ -36,8 +36,9 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   ///       W.state.m      a member of the state, by its name in the rule's `slots`, or by its number
   ///       W.matrix.m     a member of the matrix rule's state, or by number a part of its memory
   ///       W.master, W.remainder, W.average, W.slow, W.outer, W.row_updates
-  ///       W.memory       the rule's memory, if it has one per tensor
-  ///     memory           the rule's memory, if it has one per group; in the backend's memory
+  ///     W.memory         the rule's memory, if it has one per tensor, or
+  ///     memory           if it has one per group; in the backend's memory. With model_parallel{} every rank has that of
+  ///                      all parameters of the model, because every rank decides a step with it
   ///     made_by          a text, on the host: the rule, the types and the policies that give the pieces their meaning
   ///     step, matrix_updates, loss_scale, plateau      one element each, on the host
   ///
@@ -298,8 +299,13 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
         [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
         [](auto& to, auto const& x) { to.set_plateau(x[0]); });
     for (std::size_t t = 0; t < self.core_.where.names.size(); ++t) each_piece_of(self, t, f);
-    if constexpr (has_memory<rule_type> && !Plan::unit_per_tensor)
+    if constexpr (has_memory<rule_type> && Plan::unit_per_tensor) {
+      auto const& names = self.core_.whole().names;
+      for (std::size_t u = 0; u < names.size(); ++u)
+        array({names[u] + ".memory"}, [&] { return self.rule_memory().subspan(u, 1); }, f);
+    } else if constexpr (has_memory<rule_type>) {
       array({"memory"}, [&] { return self.rule_memory(); }, f);
+    }
   }
   /// A piece in the backend's memory.
   template <class Read, class F, class Check = anything>
@@ -308,9 +314,6 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   }
   template <class Self, class F> static void each_piece_of(Self& self, std::size_t t, F const& f) {
     std::string const& name = self.core_.where.names[t];
-    auto const piece = [&](std::string const& what, auto const& read, auto const&... check) {
-      array({name + what, std::ptrdiff_t(t)}, read, f, check...);
-    };
     auto const elements = [&](std::string const& what, auto const& read) {
       array({name + what, std::ptrdiff_t(t), true}, read, f);
     };
@@ -331,10 +334,8 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       elements(".slow", [&] { return self.template view<typename Plan::slow>(base::buffer_number::slow, t); });
     if constexpr (Plan::has_outer)
       elements(".outer", [&] { return self.template view<typename Plan::real>(base::buffer_number::outer, t); });
-    if constexpr (has_memory<rule_type> && Plan::unit_per_tensor)
-      piece(".memory", [&] { return self.rule_memory().subspan(t, 1); });
     if constexpr (Plan::per_row_step)
-      piece(".row_updates", [&] { return self.row_updates_of(t); },
+      array({name + ".row_updates", std::ptrdiff_t(t)}, [&] { return self.row_updates_of(t); }, f,
             [&](auto const& of, auto const& x) { of.require_counts("load: '" + name + ".row_updates'", x); });
   }
 };

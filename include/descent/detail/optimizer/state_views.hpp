@@ -88,7 +88,8 @@ template <class Plan, class Engine> class state_views {
       requires(otherwise("the rule's state has fewer members") || Slot < Plan::slots) {
     put("set_state of '" + name + "'", state<Slot>(name), from);
   }
-  /// The rule's memory: a Rule::memory for each group, or for each tensor if sums or clipping are per tensor.
+  /// The rule's memory: a Rule::memory for each group, or for each tensor if sums or clipping are per tensor, in the
+  /// order of add(). With model_parallel{} these are the tensors of the whole model, rank by rank, each once.
   auto rule_memory() const
       requires(otherwise("rule_memory(): the rule has no memory beside its state") || has_memory<rule_type>) {
     return std::span<memory_of<rule_type> const>(core_.alive().memories());

@@ -82,6 +82,7 @@ template <class Layout> struct model_layout {
   // Of each tensor of this rank:
   std::vector<std::size_t> number;   // in the whole
   std::vector<std::int64_t> shift;   // from a chunk's number on this rank to that in the whole
+  std::vector<std::int64_t> element_shift;  // the same for the numbers of elements in the arena
   std::vector<std::uint8_t> counts;  // whether it is in sums; of copies only the first is
   std::vector<std::size_t> part;     // if ranks have columns of it: how many ranks before do
   std::vector<cut_by_columns> cuts;  // of each tensor of the whole; without columns if it is not cut so
@@ -145,8 +146,9 @@ template <class Layout, class Comm> model_layout<Layout> model_of(Layout const& 
   for (std::size_t t = 0; t < own.size(); ++t) {
     model.number.push_back(own[t].number);
     model.part.push_back(own[t].part);
-    model.shift.push_back(model.whole.tensors[own[t].number].first_chunk + own[t].chunks -
-                          where.tensors[t].first_chunk);
+    auto const& x = model.whole.tensors[own[t].number];
+    model.shift.push_back(x.first_chunk + own[t].chunks - where.tensors[t].first_chunk);
+    model.element_shift.push_back(x.arena + own[t].chunks * chunk_size - where.tensors[t].arena);
   }
   return model;
 }

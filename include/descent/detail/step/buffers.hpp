@@ -14,19 +14,25 @@
 /// Where a packet's data is.
 namespace descent::detail {
 
+/// From the number of a tensor's element on this rank to that in the whole model, by which random numbers are drawn.
+template <bool Splits> struct model_place { static constexpr std::int64_t shift = 0; };
+template <> struct model_place<true> { std::int64_t shift = 0; };
+
 /// Buffers of one tensor that only some policies need.
 template <class Plan, bool = Plan::has_extras> struct extra_buffers {};
-template <class Plan> struct extra_buffers<Plan, true> {
+template <class Plan> struct extra_buffers<Plan, true> : model_place<Plan::splits> {
   std::uint16_t* remainder;
   typename Plan::real* average;
   typename Plan::slow* slow;
   typename Plan::real* outer;
-  std::int64_t arena;  // number of the first element among all
+  std::int64_t arena;  // number of the first element among all of this rank
 
   /// The buffers of a tensor that starts at `at` in them; its first element is number `first` among all.
   template <class Typed> DESCENT_HD extra_buffers<Typed> from(std::int64_t at, std::int64_t first) const {
-    return {remainder + at, average + at, slow + at, outer + at, arena + first};
+    return {*this, remainder + at, average + at, slow + at, outer + at, arena + first};
   }
+  /// The number of element i in the model: a multiple of packet_size more than i.
+  DESCENT_HD std::int64_t element(std::int64_t i) const { return arena + this->shift + i; }
 };
 
 /// What ranks have sent, if the step adds it when it first reads it.

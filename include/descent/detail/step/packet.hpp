@@ -50,7 +50,7 @@ template <class Plan, class Real, bool With = true> class packet_random {
   }
 
  private:
-  DESCENT_HD std::int64_t element() const { return x_.extra.arena + i_; }
+  DESCENT_HD std::int64_t element() const { return x_.extra.element(i_); }
 
   buffers<Plan> const& x_;
   std::int64_t i_;
@@ -151,7 +151,7 @@ DESCENT_HD void read_parameters(Real (&p)[M], buffers<Plan> const& x, std::int64
 /// Draws standard normals for the elements of a packet from i on.
 template <class Plan, class Real, int M>
 DESCENT_HD void draw_normals(Real (&z)[M], buffers<Plan> const& x, std::int64_t i, step_terms_of<Plan> const& step) {
-  std::int64_t const element = x.extra.arena + i;
+  std::int64_t const element = x.extra.element(i);
   float lanes[packet_size];
   normals(lanes, step.noise_seed, step.t, element / packet_size);
   from_lanes(z, lanes, int(element % packet_size));
