@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "support/message.hpp"
+#include "support/ranks.hpp"
 
 #include <algorithm>
 #include <array>
@@ -27,7 +28,7 @@
 #include <vector>
 
 namespace ds = descent;
-using test::message;
+using ranks::has, test::message;
 
 namespace {
 
@@ -35,12 +36,13 @@ namespace {
 struct telling {
   std::int64_t n;
   std::int64_t bad = -1;  // throws
+  std::int64_t first = 0;
   auto fields() const {
     return ds::fields{ds::field<"i", std::int64_t>{}, ds::field<"u", double>{2}, ds::ragged<"t", char>(4, '.')};
   }
   std::int64_t size() const { return n; }
   void read(std::int64_t i, auto const& out, ds::record_random& random) const {
-    out.template value<"i">() = i;
+    out.template value<"i">() = first + i;
     for (double& u : out.template get<"u">()) u = random.uniform();
     if (i == bad) throw std::runtime_error("bad");
     out.template set_length<"t">(i % 5);
@@ -484,7 +486,7 @@ TEST_CASE("loader: a position is refused where records, batches, order or random
   CHECK(same.position() == ds::loader_position{1, 3});
 }
 
-TEST_CASE("loader: settings that cannot be are refused, and a communicator gives rank and size") {
+TEST_CASE("loader: settings that cannot be are refused") {
   telling const s{10};
   auto const refusal = [&](ds::workers const& w) {
     return message([&] { ds::loader{s, ds::batches{}, ds::sequential{}, w}; });
@@ -503,12 +505,90 @@ TEST_CASE("loader: settings that cannot be are refused, and a communicator gives
         "loader: the size of a batch must be at most 2^46 bytes, with 28 bytes per record, is 140737488355328");
   CHECK(message([&] { ds::loader{s, ds::batches{2}, ds::sequential{}, ds::workers{}, ds::rank_slice{3, 3}}; }) ==
         "batches: rank must be in [0, 3), is 3");
-  ds::comm::threads world{3, std::chrono::seconds(60)};
-  for (int r = 0; r < 3; ++r) {
-    auto comm = world.rank(r);
-    ds::loader loader{s, ds::batches{10}, ds::sequential{}, ds::workers{}, comm};
-    CHECK(loader.next().records()[0] == 3 * r);
-  }
+}
+
+TEST_CASE("loader: ranks share the data, or are told what differs") {
+  auto const on = [](int ranks, auto const& work) {
+    ds::comm::threads world{ranks, std::chrono::seconds(60)};
+    return ranks::on_ranks(world, work);
+  };
+  std::vector<std::int64_t> seen(40);
+  std::mutex counting;
+  CHECK(ranks::none(on(3, [&](auto& comm) {
+    ds::loader loader{telling{40}, ds::batches{7}, ds::shuffled{.seed = 5}, ds::workers{.threads = comm.rank()}, comm};
+    for (auto const& b : loader.epoch()) {
+      std::lock_guard const lock(counting);
+      for (auto const record : b.records()) ++seen[std::size_t(record)];
+    }
+  })));
+  CHECK(seen == std::vector<std::int64_t>(40, 1));
+
+  // All ranks throw the same.
+  auto const refused = [&](auto const& make) {
+    auto const why = on(3, [&](auto& comm) { make(comm, comm.rank()); });
+    CHECK(why[0] == why[1]);
+    CHECK(why[0] == why[2]);
+    return why[0];
+  };
+  auto const loaded = [&](auto const& source_of, auto const& order_of, auto const& cut_of) {
+    return refused(
+        [&](auto& comm, int r) { ds::loader{source_of(r), cut_of(r), order_of(r), ds::workers{.seed = 3}, comm}; });
+  };
+  auto const records = [](int) { return telling{40}; };
+  auto const order = [](int) { return ds::shuffled{.seed = 1}; };
+  auto const cut = [](int) { return ds::batches{8}; };
+  CHECK(loaded(records, order, cut) == "");
+  CHECK(loaded([](int r) { return telling{r == 1 ? 39 : 40}; }, order, cut) ==
+        "ranks disagree about the data: 40 records (rank 0, 2); 39 records (rank 1)");
+  CHECK(loaded(records, [](int r) { return ds::shuffled{.seed = std::uint64_t(r) / 2}; }, cut) ==
+        "ranks disagree about the data: an order of seed 0 (rank 0, 1); an order of seed 1 (rank 2)");
+  CHECK(loaded(records, order, [](int r) { return ds::batches{r ? 8 : 9}; }) ==
+        "ranks disagree about the data: batches of 9 records, of which a smaller last one is kept (rank 0); "
+        "batches of 8 records, of which a smaller last one is kept (rank 1, 2)");
+  auto const ends = [](int r) { return ds::batches{8, r ? ds::last_batch::drop : ds::last_batch::keep}; };
+  CHECK(
+      has(loaded(records, order, ends), "one is kept (rank 0); batches of 8 records, of which a smaller last one is"));
+  // An order of PyTorch's for each rank is no order of all.
+  CHECK(has(loaded(records, [](int r) { return ds::distributed_sampler{.size = 40, .ranks = 3, .rank = r}; }, cut),
+            "14 places in epoch 0"));
+  CHECK(has(loaded([](int r) { return telling{40, -1, 100 * r}; }, order, cut), "record 0 with contents"));
+  CHECK(has(loaded([](int r) { return telling{40, r ? -1 : 39}; }, order, cut), "record 39 that cannot be read: bad"));
+  CHECK(has(refused([&](auto& comm, int r) {
+              ds::loader{telling{40}, ds::batches{8}, ds::sequential{}, ds::workers{.seed = std::uint64_t(r)}, comm};
+            }), "random numbers of seed 0 (rank 0)"));
+  // What one rank refuses is its own error, and what the others are told.
+  auto const why = on(2, [&](auto& comm) {
+    ds::loader{telling{40}, ds::batches{comm.rank() ? 0 : 8}, ds::sequential{}, ds::workers{}, comm};
+  });
+  CHECK(why[1] == "batches: size must be in [1, 2^48], is 0");
+  CHECK(why[0] == "ranks disagree about the data: a loader (rank 0); no loader: " + why[1] + " (rank 1)");
+}
+
+TEST_CASE("loader: ranks go on from one position, or all are told") {
+  auto const resumed = [](auto const& seek) {
+    ds::comm::threads world{2, std::chrono::seconds(60)};
+    return ranks::on_ranks(world, [&](auto& comm) {
+      auto const made = [&] {
+        return ds::loader{telling{40}, ds::batches{8}, ds::shuffled{.seed = 1}, ds::workers{.threads = 1}, comm};
+      };
+      auto from = made();
+      from.seek(seek(comm.rank()));
+      auto const at = saved(from);
+      auto loader = made();
+      loader.next();
+      try {
+        loader.load(at.back());
+      } catch (std::exception const&) {
+        CHECK(loader.position() == ds::loader_position{0, 1});
+        throw;
+      }
+      CHECK(loader.position() == from.position());
+    });
+  };
+  CHECK(ranks::none(resumed([](int) { return ds::loader_position{2, 3}; })));
+  auto const why = resumed([](int r) { return ds::loader_position{2, 3 + r}; });
+  CHECK(why[0] == "ranks disagree about the data: epoch 2, batch 3 (rank 0); epoch 2, batch 4 (rank 1)");
+  CHECK(why[1] == why[0]);
 }
 
 TEST_CASE("loader: the report counts what was delivered and says what limits the rate") {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Data that stay in memory: the batches of the loader.
+#include <descent/comm/threads.hpp>
 #include <descent/data/loader.hpp>
 #include <descent/data/resident.hpp>
 #include <descent/data/sources.hpp>
@@ -8,13 +9,16 @@
 #include <doctest/doctest.h>
 
 #include "support/message.hpp"
+#include "support/ranks.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace ds = descent;
@@ -99,4 +103,36 @@ TEST_CASE("resident: what cannot be is refused, and a source's error names the r
                                }};
   CHECK(message<ds::loader_error>([&] { ds::resident{failing, ds::batches{5}, ds::sequential{}}; }) ==
         "resident: record 7: bad");
+}
+
+TEST_CASE("resident: ranks share the data, or are told what differs, or why another one has none") {
+  auto const numbers = counted(24);
+  auto const thrown = [&](auto const& cut, auto const& order, std::int64_t batch) {
+    ds::comm::threads world{2, std::chrono::seconds(60)};
+    return ranks::on_ranks(world, [&](auto& comm) {
+      ds::resident data{source_of(numbers), cut(comm.rank()), order(comm.rank()), comm};
+      CHECK(data.next().size() == 3);
+      auto const next = batch * comm.rank();
+      data.load([&]<class T>(std::string const&, std::span<T const> now) {
+        std::vector<T> piece(now.begin(), now.end());
+        if constexpr (std::is_same_v<T, std::int64_t>) piece[1] = next;
+        return piece;
+      });
+      CHECK(data.position() == ds::loader_position{0, next});
+    });
+  };
+  auto const six = [](int) { return ds::batches{6}; };
+  auto const order = [](int) { return ds::shuffled{.seed = 1}; };
+  CHECK(ranks::none(thrown(six, order, 0)));
+  auto const same = [](std::vector<std::string> const& why) {
+    CHECK(why[0] == why[1]);
+    return why[0];
+  };
+  CHECK(same(thrown(six, order, 2)) ==
+        "ranks disagree about the data: epoch 0, batch 0 (rank 0); epoch 0, batch 2 (rank 1)");
+  CHECK(same(thrown(six, [](int r) { return ds::shuffled{.seed = std::uint64_t(r)}; }, 0)) ==
+        "ranks disagree about the data: an order of seed 0 (rank 0); an order of seed 1 (rank 1)");
+  auto const why = thrown([](int r) { return ds::batches{r ? 5 : 6}; }, order, 0);
+  CHECK(why[1].starts_with("resident: the size of a batch must be a divisor of the number of records"));
+  CHECK(why[0] == "ranks disagree about the data: a loader (rank 0); no resident data: " + why[1] + " (rank 1)");
 }

@@ -65,6 +65,9 @@ enum class sampling {
 ///
 /// `consumed` is the number of examples of this epoch that the ranks together have already seen. They are left out and
 /// the rest is divided, as in Horovod's ElasticSampler: for a restart within an epoch, also with another rank count.
+///
+/// It has no communicator and compares nothing: with another size, seed or `consumed` on one rank, some examples are
+/// never seen and others twice. A loader with a communicator compares, and takes `torch_order` for all ranks.
 struct distributed_sampler {
   std::int64_t size = 0;  ///< examples in the data set
   int ranks = 1, rank = 0;  ///< at least 1 rank; rank in [0, ranks)

@@ -11,6 +11,7 @@
 #include <descent/data/order.hpp>
 #include <descent/data/source.hpp>
 #include <descent/detail/data/loader_core.hpp>
+#include <descent/detail/data/meeting.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -38,10 +39,25 @@ template <class First, class... More> struct backend_among<First, More...> {
 template <class T>
 inline constexpr bool is_setting = is_backend<T> || communicator<T> || std::is_same_v<T, rank_slice>;
 
-template <class T> void take_ranks(rank_slice& to, T& from) {
-  if constexpr (communicator<std::remove_const_t<T>>) to = {from.rank(), from.size()};
-  else if constexpr (std::is_same_v<std::remove_const_t<T>, rank_slice>) to = from;
-}
+/// The part of one rank, and the ranks that have the others if they can be asked.
+struct rank_part {
+  rank_slice mine{};
+  data_ranks ranks{};
+
+  template <class Backend, class T> void take(Backend const& backend, T&& from) {
+    using type = std::remove_cvref_t<T>;
+    if constexpr (communicator<type>) {
+      static_assert(
+          std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>,
+          "loader, resident: ranks compare their data over the communicator, so it is a variable that is not const; "
+          "rank_slice{comm.rank(), comm.size()} compares nothing");
+      mine = {from.rank(), from.size()};
+      ranks = data_ranks(from, backend);
+    } else if constexpr (std::is_same_v<type, rank_slice>) {
+      mine = from;
+    }
+  }
+};
 template <class Backend> Backend backend_of() { return {}; }
 template <class Backend, class First, class... More> Backend backend_of(First const& first, More const&... more) {
   if constexpr (is_backend<First>) return first;
@@ -56,9 +72,13 @@ template <class Backend, class First, class... More> Backend backend_of(First co
 ///     for (int e = 0; e < 10; ++e)
 ///       for (auto const& batch : data.epoch()) step(batch.get<"x">(), batch.get<"y">());
 ///
-/// Behind the workers may follow, in any order: rank_slice{rank, ranks} or a communicator, whose rank then gets its
-/// part of each global batch, and a backend. With cuda{stream} (device_loader.hpp) batches are in device memory, copied
-/// from pinned memory on a stream of the loader's own. What is delivered depends on none of workers, ranks and backend.
+/// Behind the workers may follow, in any order: a communicator or rank_slice{rank, ranks}, whose rank then gets its part
+/// of each global batch, and a backend. With cuda{stream} (device_loader.hpp) batches are in device memory, copied from
+/// pinned memory on a stream of the loader's own. What is delivered depends on none of workers, ranks and backend.
+///
+/// Ranks of a communicator, which must live as long as the loader, compare their data at the construction and their
+/// positions in load(): these calls wait for all ranks. With rank_slice nothing is compared, and seek() compares nothing:
+/// all ranks must then have the same records, batches, order and seeds, and seek alike.
 ///
 /// The records of a batch are written where they stay: in a ring of ahead + 2 slots, allocated at the start. One thread
 /// at a time may call the functions of a loader. Its destructor waits for the records that workers read at the moment,
@@ -69,15 +89,21 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
  public:
   using batch_type = batch<fields_of<S>>;  ///< what is delivered
 
-  /// Throws std::invalid_argument if a setting is out of range, and starts the workers.
+  /// Throws std::invalid_argument if a setting is out of range, and on all ranks of a communicator if their data
+  /// differ: the number of records, fields, batches, seeds, the order of the first epoch, or the contents of the first
+  /// and the last record, which it reads. Starts the workers.
   template <class... More>
   explicit loader(S from, batches cut = {}, O order = {}, workers const& w = {}, More&&... more) {
     static_assert((detail::is_setting<std::remove_cvref_t<More>> && ...),
                   "loader: behind the workers may come a rank_slice, a communicator and a backend");
-    rank_slice mine;
-    (detail::take_ranks(mine, more), ...);
-    core_ =
-        std::make_unique<core>(std::move(from), cut, std::move(order), w, mine, detail::backend_of<Backend>(more...));
+    Backend const backend = detail::backend_of<Backend>(more...);
+    detail::rank_part part;
+    (part.take(backend, std::forward<More>(more)), ...);
+    ranks_ = std::move(part.ranks);
+    core_ = ranks_.or_tell("no loader", [&] {
+      return std::make_unique<core>(std::move(from), cut, std::move(order), w, part.mine, backend);
+    });
+    ranks_.agree([&] { return core_->fill().facts(); });
     core_->start();
   }
 
@@ -158,9 +184,10 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
   template <class F> void save(F const& f) { save(f, position()); }
   /// Goes on where another loader was saved, with the records that it would have delivered. f(name, elements) returns
   /// the saved elements. Throws std::invalid_argument, with nothing changed, if the number of elements or the
-  /// fingerprint differs, and like seek().
+  /// fingerprint differs, on all ranks of a communicator if their positions differ, and like seek().
   template <class F> void load(F const& f) {
-    seek(detail::load_position(f, position(), [&](std::int64_t epoch) { return core_->fill().fingerprint(epoch); }));
+    auto const print = [&](std::int64_t epoch) { return core_->fill().fingerprint(epoch); };
+    seek(detail::load_position_of_all(ranks_, f, position(), print));
   }
 
   /// What was delivered so far and where the time went.
@@ -173,6 +200,7 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
     return at;
   }
 
+  detail::data_ranks ranks_;
   std::unique_ptr<core> core_;
 };
 template <source S> loader(S) -> loader<S>;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/backends/host.hpp>
+#include <descent/core/communicator.hpp>
 #include <descent/core/error.hpp>
 #include <descent/data/batch.hpp>
 #include <descent/data/batches.hpp>
@@ -11,6 +12,7 @@
 #include <descent/data/order.hpp>
 #include <descent/data/source.hpp>
 #include <descent/detail/data/gather.hpp>
+#include <descent/detail/data/meeting.hpp>
 #include <descent/detail/data/position.hpp>
 
 #include <algorithm>
@@ -39,8 +41,8 @@ template <class O> concept resident_order = record_order<O> && requires(O const 
 ///
 /// Batches are those of `loader` with the same arguments; records have the random numbers of epoch 0 and their own
 /// number as the place. All batches of an epoch have the same size: `last` is drop or pad, or the size divides the
-/// number of records. A rank_slice or a communicator may stand beside the backend. One thread at a time may call the
-/// functions.
+/// number of records. A rank_slice or a communicator may stand beside the backend; ranks of a communicator compare what
+/// those of a loader do. One thread at a time may call the functions.
 template <source S, resident_order O, class Backend = host<>> class resident {
   using fields_type = fields_of<S>;
   using gathering = detail::gathering<O, fields_type::count>;
@@ -49,9 +51,9 @@ template <source S, resident_order O, class Backend = host<>> class resident {
   using batch_type = batch<fields_type>;  ///< what is delivered
 
   /// Reads all records. Throws std::invalid_argument if a setting is out of range, and loader_error with the number of
-  /// the record if the source throws.
+  /// the record if the source throws. Ranks of a communicator then compare their data, like those of a loader.
   template <class... More>
-  resident(S const& from, batches cut, O order, More&&... more)
+  resident(S const& from, batches cut, O order, More&&... more) try
       : cut_(cut), order_(order), fields_(from.fields()), count_(from.size()),
         memory_(detail::backend_of<Backend>(more...)), all_(fields_, count_), one_(fields_, (check(), cut.size)) {
     static_assert((detail::is_setting<std::remove_cvref_t<More>> && ...),
@@ -60,9 +62,9 @@ template <source S, resident_order O, class Backend = host<>> class resident {
       static_assert(!fields_type::template type<i>::is_ragged,
                     "resident: a record of a ragged field has no fixed size");
     });
-    rank_slice mine;
-    (detail::take_ranks(mine, more), ...);
-    auto const slice = cut.slice(0, count_, mine.rank, mine.ranks);
+    detail::rank_part part = part_of(more...);
+    ranks_ = std::move(part.ranks);
+    auto const slice = cut.slice(0, count_, part.mine.rank, part.mine.ranks);
     std::byte* const records = memory_.allocate(all_.bytes);
     data_.block = memory_.allocate(one_.bytes);
     data_.layout = &one_;
@@ -81,6 +83,13 @@ template <source S, resident_order O, class Backend = host<>> class resident {
       gather_.field[i] = {records + all_.begin[i], data_.block + one_.begin[i], std::int64_t(all_.row_bytes[i])};
     });
     read(from, records);
+    ranks_.agree([&] { return detail::facts_of_data(from, cut, order, 0); });
+  } catch (detail::ranks_differ const&) {
+    throw;
+  } catch (comm_error const&) {
+    throw;
+  } catch (std::exception const& e) {
+    part_of(more...).ranks.tell("no resident data", e);
   }
   resident(resident const&) = delete;
   resident& operator=(resident const&) = delete;
@@ -118,10 +127,16 @@ template <source S, resident_order O, class Backend = host<>> class resident {
   }
   /// Like loader::load().
   template <class F> void load(F const& f) {
-    seek(detail::load_position(f, position(), [this](std::int64_t epoch) { return fingerprint(epoch); }));
+    auto const print = [this](std::int64_t epoch) { return fingerprint(epoch); };
+    seek(detail::load_position_of_all(ranks_, f, position(), print));
   }
 
  private:
+  template <class... More> static detail::rank_part part_of(More&... more) {
+    detail::rank_part part;
+    (part.take(detail::backend_of<Backend>(more...), more), ...);
+    return part;
+  }
   void check() const {
     detail::require(count_ >= 1, "resident", "the number of records", "at least 1", count_);
     std::int64_t const n = cut_.count(count_);
@@ -159,6 +174,7 @@ template <source S, resident_order O, class Backend = host<>> class resident {
   O order_;
   fields_type fields_;
   std::int64_t count_;
+  detail::data_ranks ranks_;
   detail::resident_memory<Backend> memory_;
   detail::batch_layout<fields_type> all_, one_;
   detail::batch_data<fields_type> data_;

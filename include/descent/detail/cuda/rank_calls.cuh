@@ -6,6 +6,7 @@
 #include <descent/detail/cuda/rank_kernels.cuh>
 #include <descent/detail/cuda/through_device.cuh>
 #include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/ranks/differences.hpp>
 
 #include <cstdint>
 #include <exception>
@@ -14,6 +15,32 @@
 #include <vector>
 
 namespace descent::detail {
+
+/// Runs f as a meeting of ranks, where no kernel of a step begins one.
+template <class Comm, class F> void meet_on_stream(Comm& comm, cudaStream_t stream, char const* what, F const& f) {
+  launch(enter_bucket<comm_progress>, 1, 1, stream, comm.marks(), comm.name_meeting(what));
+  auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, stream, comm.marks()); };
+  try {
+    f();
+  } catch (...) {
+    try {
+      end();
+    } catch (std::exception const&) {}  // the first exception is rethrown
+    throw;
+  }
+  end();
+}
+
+/// On the backend's stream, or the default one.
+template <> struct host_meeting<true> {
+  template <class Comm, class Backend, class F>
+  static void meet(Comm& comm, Backend const& backend, char const* what, F const& f) {
+    cudaStream_t stream = nullptr;
+    if constexpr (requires { backend.stream; }) stream = backend.stream;
+    meet_on_stream(comm, stream, what, [&] { f(through_device{comm, stream}); });
+    comm.wait(stream);
+  }
+};
 
 /// What all exchanges of an optimizer with the ranks of a communicator need.
 template <class Comm> class device_rank_calls {
@@ -27,19 +54,7 @@ template <class Comm> class device_rank_calls {
   void wait() const { comm_->wait(*stream_); }
 
   /// Runs f as a meeting of ranks, where no kernel of a step begins one.
-  template <class F> void meet(char const* what, F const& f) {
-    launch(enter_bucket<comm_progress>, 1, 1, *stream_, comm_->marks(), comm_->name_meeting(what));
-    auto const end = [&] { launch(leave_bucket<comm_progress>, 1, 1, *stream_, comm_->marks()); };
-    try {
-      f();
-    } catch (...) {
-      try {
-        end();
-      } catch (std::exception const&) {}  // the first exception is rethrown
-      throw;
-    }
-    end();
-  }
+  template <class F> void meet(char const* what, F const& f) { meet_on_stream(*comm_, *stream_, what, f); }
   /// Sums x over ranks. Each element comes from one rank; the others have 0.
   void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, *stream_); }
 

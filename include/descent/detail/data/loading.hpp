@@ -8,6 +8,7 @@
 #include <descent/data/order.hpp>
 #include <descent/data/source.hpp>
 #include <descent/detail/data/host_slots.hpp>
+#include <descent/detail/data/meeting.hpp>
 #include <descent/detail/data/position.hpp>
 
 #include <algorithm>
@@ -166,6 +167,8 @@ template <class S, class O, class Slots> class filler {
   std::uint64_t fingerprint(std::int64_t epoch) {
     return detail::fingerprint(source_.size(), source_.fields(), cut_, workers_.seed, *places(epoch));
   }
+  /// What ranks compare.
+  std::vector<std::string> facts() const { return facts_of_data(source_, cut_, order_, workers_.seed); }
 
  private:
   /// The greatest part of a rank in any batch. Throws std::invalid_argument for what cannot be.

@@ -136,7 +136,7 @@ class run_loading {
   }
   /// What tells the file from others; empty if another program wrote it.
   std::string const& hash() const { return from_->main().header_hash(); }
-  /// Asks the parts whether they can take it, then lets those take it that may refuse.
+  /// Asks the parts whether they can take it.
   void check() {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       std::string const& prefix = parts_[i].prefix;
@@ -145,9 +145,15 @@ class run_loading {
                             fields && options_.hyperparameters ? &*fields : nullptr);
     }
     for (auto const& file : from_->files()) file.check_unchanged();
-    for (auto const& p : parts_)
-      if (p.part->may_refuse()) p.part->take(), taken_.push_back(p.part.get());
   }
+  /// The parts that may refuse.
+  std::vector<run_part*> refusable() const {
+    std::vector<run_part*> all;
+    for (auto const& p : parts_)
+      if (p.part->may_refuse()) all.push_back(p.part.get());
+    return all;
+  }
+  void take(run_part* part) { part->take(), taken_.push_back(part); }
   /// Puts back what was taken before the exception that is being handled. Throws another one if a part refuses.
   void undo() {
     std::string lost;
@@ -278,14 +284,21 @@ inline load_report load_run(std::string const& path, load_options const& options
   run_loading loading(path, options, parts);
   auto const done = [](auto const& f) { return [&f] { return f(), std::string(); }; };
   auto const list = [&] { loading.list(); };
-  auto const check = [&] { loading.check(); };
   team.meet(done(list));
   auto const files = team.meet_after([&] { return loading.read(), loading.hash(); });
   for (std::size_t r = 1; r < files.size(); ++r)
     if (files[r] != files[0])
       throw std::runtime_error(path + ": rank " + std::to_string(r) + " has read another file than rank 0");
   try {
-    team.meet(done(check));
+    std::size_t most = 0;
+    auto const parts_left = loading.refusable();
+    auto const counts = team.meet([&] { return loading.check(), std::to_string(parts_left.size()); });
+    for (auto const& n : counts) most = std::max(most, std::size_t(std::stoull(n)));
+    // One by one: a part, such as a loader, may meet those of other ranks, which must all have come this far.
+    for (std::size_t i = 0; i < most; ++i)
+      team.meet(done([&] {
+        if (i < parts_left.size()) loading.take(parts_left[i]);
+      }));
   } catch (...) {
     loading.undo();
     throw;
