@@ -86,9 +86,9 @@ template <class Work> void on_both(int ranks, Work const& work) {
   });
 }
 
-/// What an optimizer saves, and the load of it.
+/// What an optimizer or a loader saves, and the load of it.
 using pieces = std::map<std::string, std::vector<std::byte>>;
-pieces saved(auto const& opt) {
+pieces saved(auto& opt) {
   pieces all;
   opt.save([&](std::string const& name, auto elements) {
     auto const bytes = std::as_bytes(elements);

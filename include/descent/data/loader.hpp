@@ -72,13 +72,13 @@ template <class Backend, class First, class... More> Backend backend_of(First co
 ///     for (int e = 0; e < 10; ++e)
 ///       for (auto const& batch : data.epoch()) step(batch.get<"x">(), batch.get<"y">());
 ///
-/// Behind the workers may follow, in any order: a communicator or rank_slice{rank, ranks}, whose rank then gets its part
-/// of each global batch, and a backend. With cuda{stream} (device_loader.hpp) batches are in device memory, copied from
-/// pinned memory on a stream of the loader's own. What is delivered depends on none of workers, ranks and backend.
+/// Behind the workers may follow, in any order: a communicator or rank_slice{rank, ranks}, whose rank then gets its
+/// part of each global batch, and a backend. With cuda{stream} (device_loader.hpp) batches are in device memory, copied
+/// from pinned memory on a stream of the loader's own. What is delivered depends on none of workers, ranks and backend.
 ///
 /// Ranks of a communicator, which must live as long as the loader, compare their data at the construction and their
-/// positions in load(): these calls wait for all ranks. With rank_slice nothing is compared, and seek() compares nothing:
-/// all ranks must then have the same records, batches, order and seeds, and seek alike.
+/// positions in load(): these calls wait for all ranks. With rank_slice, and in seek(), nothing is compared: all ranks
+/// must have the same records, batches, order and seeds, and seek alike.
 ///
 /// The records of a batch are written where they stay: in a ring of ahead + 2 slots, allocated at the start. One thread
 /// at a time may call the functions of a loader. Its destructor waits for the records that workers read at the moment,

@@ -292,8 +292,8 @@ inline load_report load_run(std::string const& path, load_options const& options
   try {
     std::size_t most = 0;
     auto const parts_left = loading.refusable();
-    auto const counts = team.meet([&] { return loading.check(), std::to_string(parts_left.size()); });
-    for (auto const& n : counts) most = std::max(most, std::size_t(std::stoull(n)));
+    for (auto const& marks : team.meet([&] { return loading.check(), std::string(parts_left.size(), '.'); }))
+      most = std::max(most, marks.size());
     // One by one: a part, such as a loader, may meet those of other ranks, which must all have come this far.
     for (std::size_t i = 0; i < most; ++i)
       team.meet(done([&] {
