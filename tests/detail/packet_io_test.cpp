@@ -113,7 +113,7 @@ template <class Value, class Gradient, class... Ps> struct packets {
     buffers<plan_type> b{value, gradient, nullptr, {seen}, {}};
     if constexpr (plan_type::has_master) b.master = master;
     else b.master = value;
-    if constexpr (plan_type::has_extras) b.extra = {remainder, average, slow, outer, 64};
+    if constexpr (plan_type::has_extras) b.extra = {{}, remainder, average, slow, outer, 64};
     return b;
   }
   void start() { start_packet<plan_type, real>(x(), 8, {8, true}, {}); }

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #include <descent/cuda.cuh>
+#include <descent/data/device_loader.hpp>
+#include <descent/data/sources.hpp>
 #include <descent/io/async_save.hpp>
 #include <descent/io/checkpoint.hpp>
 #include <descent/io/collect.hpp>
@@ -15,9 +17,12 @@
 #include "support/file_difference.hpp"
 #include "support/message.hpp"
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 /// Checkpoints of ranks that are processes with a device each: the file of one process on the host, in parts.
@@ -138,4 +143,31 @@ TEST_CASE("a rank that cannot write, or is capturing, fails the save of all, and
     train(opt, m, 1, 2);
     CHECK(test::same_bits(m.values(), m.seen[1]));
   });
+}
+
+TEST_CASE("loaders of ranks with a device each compare their data, and the positions that they load") {
+  joined comm;
+  test::stream s;
+  std::vector<float> const numbers(40, 1.0f);
+  bool const last = comm.rank() == comm.size() - 1;
+  auto const made = [&](std::uint64_t seed) {
+    return ds::loader{ds::in_memory{ds::column{ds::field<"x", float>{}, numbers}}, ds::batches{8},
+                      ds::shuffled{.seed = seed}, ds::workers{.threads = 1}, comm, ds::cuda{s}};
+  };
+  auto const starts = [](std::string const& text, std::string const& with) { return text.starts_with(with); };
+  if (comm.size() > 1)
+    CHECK(starts(message([&] { made(last); }), "ranks disagree about the data: an order of seed 0 (rank 0"));
+  auto data = made(1);
+  auto const load = [&](std::int64_t batch) {
+    data.load([&]<class T>(std::string const&, std::span<T const> now) {
+      std::vector<T> piece(now.begin(), now.end());
+      if constexpr (std::is_same_v<T, std::int64_t>) piece[1] = batch;
+      return piece;
+    });
+  };
+  if (comm.size() > 1)
+    CHECK(starts(message([&] { load(last ? 3 : 2); }), "ranks disagree about the data: epoch 0, batch 2 (rank 0"));
+  load(4);
+  CHECK(data.next().global_size() == 8);
+  CHECK(data.position() == ds::loader_position{1, 0});
 }

@@ -23,12 +23,16 @@
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <clocale>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <limits>
+#include <locale>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -173,6 +177,42 @@ TEST_CASE("trap 52: parts of a tensor are one tensor, with its bits if they are 
   CHECK(trained({0, n}) == want);
   auto const uneven = trained({1000, 7777, n}, 0), exact = trained({n}, 0);
   for (std::size_t i = 0; i < want.size(); ++i) CHECK(std::abs(uneven[i] - exact[i]) < 1e-5f);
+}
+
+TEST_CASE("texts of ranks are those of the classic locale, whatever locale the program has set") {
+  struct french : std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return ' '; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+  auto const told = [] {
+    std::string all;
+    with_ranks(2, [&](auto& comm) {
+      model<float> m;
+      ds::optimizer opt{share(m, comm.rank(), 2), ds::adamw{.lr = 0.01}, ds::clip_norm{0.5}, ds::gradient_noise{},
+                        ds::model_parallel{comm}};
+      m.set(0, 0, 1);
+      opt.step();
+      std::string const said = opt.explain() + ds::detail::exact(opt.gradient_norm("w3"));
+      if (comm.rank() == 0) all = said;
+    });
+    all += ds::detail::seconds_of(std::chrono::milliseconds(1500));
+    return all + ranks::thrown([] { ds::detail::require_fraction("rule", "beta", 1.5); });
+  };
+  auto const want = told();
+  CHECK(has(want, "rule: beta must be in [0, 1), is 1.5"));
+  std::locale const before = std::locale::global(std::locale(std::locale::classic(), new french));
+  CHECK(told() == want);
+  std::locale::global(before);
+
+  // The decimal point of C's functions, if a locale with another one can be made here.
+  test::temporary_folder const folder;
+  std::string const make = "localedef -i de_DE -f UTF-8 " + (folder / "de_DE.UTF-8") + " >/dev/null 2>&1";
+  bool const made = std::system(make.c_str()) == 0 && ::setenv("LOCPATH", folder.path.c_str(), 1) == 0;
+  if (made && std::setlocale(LC_NUMERIC, "de_DE.UTF-8")) CHECK(told() == want);
+  else MESSAGE("no locale with a decimal comma");
+  std::setlocale(LC_NUMERIC, "C");
+  ::unsetenv("LOCPATH");
 }
 
 TEST_CASE("model_parallel: clip_adaptive clips the rows of the model, wherever their elements are") {

@@ -12,12 +12,22 @@
 
 namespace descent::detail {
 
+/// A number as printf writes it, but with a point whatever LC_NUMERIC says.
+inline std::string printed(char const* format, double x) {
+  char text[40];
+  std::snprintf(text, sizeof text, format, x);
+  std::string all;
+  for (char const* c = text; *c; ++c) {
+    bool const usual = *c == '+' || *c == '-' || (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z');
+    if (usual) all += *c;
+    else if (all.empty() || all.back() != '.') all += '.';  // the separator may have several bytes
+  }
+  return all;
+}
 /// A number as text for messages: %g, or all digits of an integer.
 template <class T> std::string number(T x) {
   if constexpr (std::is_integral_v<T>) return std::to_string(x);
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", double(x));
-  return text;
+  else return printed("%g", double(x));
 }
 
 template <class T> [[noreturn]] void refuse(char const* rule, char const* field, char const* allowed, T x) {

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/version.hpp>
+#include <descent/core/error.hpp>
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <stdexcept>
 #include <string>
 
@@ -14,9 +13,7 @@ namespace descent::detail {
 
 /// A duration for messages, in seconds with three digits, without the unit.
 inline std::string seconds_of(std::chrono::nanoseconds d) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", std::chrono::duration<double>(d).count());
-  return text;
+  return printed("%.3g", std::chrono::duration<double>(d).count());
 }
 
 /// Longer waits are cut to this. It is practically infinite and can be added to any time point without overflow.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/core/error.hpp>
 #include <descent/detail/ranks/differences.hpp>
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/layout.hpp>
@@ -14,7 +15,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -22,11 +22,7 @@
 /// What ranks must have in common before they train together.
 namespace descent::detail {
 
-inline std::string exact(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", x);
-  return text;
-}
+inline std::string exact(double x) { return printed("%.17g", x); }
 
 inline std::string fact_of_shared(loss_scale_state const& s) { return "shared loss scale " + exact(double(s.scale)); }
 

@@ -5,9 +5,9 @@
 #include <descent/detail/ranks/agreement.hpp>
 #include <descent/detail/step/layout.hpp>
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -31,22 +31,34 @@ struct cut_by_columns {
 
 /// All that a rank has as text: names have no NUL character.
 template <class Layout> std::string text_of_model(Layout const& where) {
-  std::ostringstream text;
+  std::string text;
   for (std::size_t t = 0; t < where.tensors.size(); ++t) {
     auto const& x = where.tensors[t];
-    text << where.names[t] << '\0' << x.count << ' ' << where.columns[t] << ' ' << x.group << ' ' << int(x.types) << ' '
-         << int(x.matrix) << ' ' << int(where.holdings[t]) << '\0';
+    text += where.names[t] + '\0';
+    for (std::int64_t n : {x.count, where.columns[t], std::int64_t(x.group), std::int64_t(x.types),
+                           std::int64_t(x.matrix), std::int64_t(where.holdings[t])})
+      text += std::to_string(n) + '\0';  // in digits alone, unlike a stream in the global locale
   }
-  return text.str();
+  return text;
 }
 inline std::vector<held_tensor> model_in(std::string const& text) {
   std::vector<held_tensor> all;
-  std::istringstream in(text);
-  held_tensor x;
-  for (std::string numbers; std::getline(in, x.name, '\0') && std::getline(in, numbers, '\0');) {
-    std::istringstream of(numbers);
-    of >> x.count >> x.columns >> x.group >> x.types >> x.matrix >> x.as;
-    all.push_back(x);
+  std::size_t at = 0;
+  auto const next = [&] {
+    std::size_t const begin = at, end = text.find('\0', begin);
+    at = end + 1;
+    return text.substr(begin, end - begin);
+  };
+  auto const next_number = [&] {
+    std::string const digits = next();
+    std::int64_t n = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), n);
+    return n;
+  };
+  while (at < text.size()) {
+    held_tensor& x = all.emplace_back();
+    x.name = next(), x.count = next_number(), x.columns = next_number();
+    for (int* field : {&x.group, &x.types, &x.matrix, &x.as}) *field = int(next_number());
   }
   return all;
 }

@@ -114,7 +114,8 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   line("storage: value %s, gradient %s, arithmetic %s", names<typename Plan::value>().c_str(),
        names<typename Plan::gradient>().c_str(), type_name<typename Plan::real>());
   for (auto const& b : m.buffers) line("  owned: %s, %lld bytes", b.name.c_str(), integer(b.bytes));
-  line("  owned in all: %lld bytes, %.2f for each parameter", integer(m.bytes), m.bytes_per_parameter());
+  line("  owned in all: %lld bytes, %s for each parameter", integer(m.bytes),
+       printed("%.2f", m.bytes_per_parameter()).c_str());
   constexpr int passes = (Plan::norm_first ? 2 : Plan::measures ? 1 : 0);
   integer launches = Plan::launches;
   if constexpr (Plan::overlaps) {
@@ -129,9 +130,10 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     constexpr int wire = sizeof(typename Plan::gradient_sum::wire), kept = sizeof(typename Plan::gradient);
     sum = get<kind::parallel>(policies).comm->size() * wire - (Plan::keeps_sum ? 0 : kept);
   }
-  line("traffic: %g + %g bytes for each parameter",
-       bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }) + (Plan::measures ? sum : 0),
-       bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); }) + (Plan::measures ? 0 : sum));
+  double const read = bytes([&]<class Typed>() { return Plan::template pass_bytes<Typed>(used); }),
+               updated_bytes = bytes([&]<class Typed>() { return Plan::template update_bytes<Typed>(used); });
+  line("traffic: %s + %s bytes for each parameter", number(read + (Plan::measures ? sum : 0)).c_str(),
+       number(updated_bytes + (Plan::measures ? 0 : sum)).c_str());
   if constexpr (Plan::parallel) {
     auto const& comm = *get<kind::parallel>(policies).comm;
     integer updated = 0;
@@ -140,7 +142,8 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     line("rank %d of %d: updates %lld parameters, %s; gradients go over the wire in %s, %s", comm.rank(), comm.size(),
          updated, Plan::shards ? "sharded" : "replicated", type_name<typename Plan::gradient_sum::wire>(),
          Plan::gradient_sum::ordered ? "added in the order of the ranks" : "added as the communicator does it");
-    line("  traffic to the wire: %g bytes for each parameter of the rank", bytes_to_wire<Plan>(where));
+    line("  traffic to the wire: %s bytes for each parameter of the rank",
+         number(double(bytes_to_wire<Plan>(where))).c_str());
   }
   if constexpr (Plan::splits) {
     auto const& comm = *get<kind::model>(policies).comm;
