@@ -14,8 +14,10 @@ Not in the file: learning-rate schedules, the factors and the interval of a Grad
 policy maximize{}), random number generators. Files without hashes are written, and hashes are not read.
 """
 import contextlib
+import itertools
 import json
 import math
+import operator
 import os
 import struct
 import typing
@@ -303,6 +305,15 @@ def _scalars_of(kind, step, parameter, group, products):
     return {name: torch.tensor(float(x), dtype=dtype, device=device) for name, x in scalars.items()}
 
 
+def _shapes_fit(a, b):
+    """Whether elements mean the same, row by row: one has a single axis, or one has those of the other, split."""
+    if math.prod(a) != math.prod(b):
+        return False
+    a, b = [n for n in a if n != 1], [n for n in b if n != 1]
+    in_a, in_b = (set(itertools.accumulate(shape, operator.mul)) for shape in (a, b))
+    return len(a) <= 1 or len(b) <= 1 or in_a <= in_b or in_b <= in_a
+
+
 class _Reader:
     """Reads a file and notes everything that is wrong with it."""
 
@@ -364,10 +375,15 @@ class _Reader:
             self.wrong.append(f"there is no '{self.prefix}{name}'")
             return None
         there = self.file.get_slice(self.prefix + name)
-        if math.prod(there.get_shape()) != p.value.numel():
+        if not _shapes_fit(there.get_shape(), p.value.shape):
             self.wrong.append(f"'{name}' has shape {there.get_shape()}, the parameter {[*p.value.shape]}")
-        if _types.get(there.get_dtype()) != p.value.dtype and not self.convert:
-            self.wrong.append(f"'{name}' is {there.get_dtype()}, the parameter {p.value.dtype}; see convert")
+        if _types.get(there.get_dtype()) != p.value.dtype:
+            if not self.convert:
+                self.wrong.append(f"'{name}' is {there.get_dtype()}, the parameter {p.value.dtype}; see convert")
+            elif p.value.dtype in (torch.float16, torch.bfloat16, torch.float32):
+                x = self.file.get_tensor(self.prefix + name)
+                if beyond := int((x.isfinite() & ~x.to(p.value.dtype).isfinite()).sum()):
+                    self.wrong.append(f"'{name}' has {beyond} numbers beyond the range of {p.value.dtype}")
         return lambda: self.file.get_tensor(self.prefix + name).reshape(p.value.shape)
 
     def number(self, name, layout):

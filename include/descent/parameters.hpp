@@ -169,14 +169,17 @@ template <class Value, class Gradient = Value> class parameters {
   /// Adds a parameter from anything contiguous: containers such as std::vector and thrust::device_vector (not
   /// temporary ones), views such as std::span and cuda::std::span, and std::mdspan in row-major order. An mdspan of
   /// several dimensions is a matrix: its first dimension is the rows. Also throws std::invalid_argument if value,
-  /// gradient and shape differ in their number of elements, or an mdspan is not in row-major order.
+  /// gradient and shape differ in their number of elements, or in their axes (2 x 3 and 3 x 2; what has one axis fits
+  /// any, and axes may be split, as 4 x 6 into 4 x 3 x 2), or an mdspan is not in row-major order.
   template <detail::storage V, detail::storage G> void add(std::string name, V&& values, G&& gradients, group g = {}) {
     auto const v = detail::block_of(values);
-    add_blocks(std::move(name), v, detail::block_of(gradients), {v.rows, v.columns}, g);
+    add_blocks(std::move(name), v, detail::block_of(gradients), {v.rows, v.columns}, g, detail::extents_of(values),
+               detail::extents_of(gradients));
   }
   template <detail::storage V, detail::storage G>
   void add(std::string name, V&& values, G&& gradients, shape s, group g = {}) {
-    add_blocks(std::move(name), detail::block_of(values), detail::block_of(gradients), s, g);
+    add_blocks(std::move(name), detail::block_of(values), detail::block_of(gradients), s, g, detail::extents_of(values),
+               detail::extents_of(gradients));
   }
 
   /// Adds matrices of one shape that lie one behind the other, such as attention heads or experts, as parameters
@@ -250,8 +253,9 @@ template <class Value, class Gradient = Value> class parameters {
     add_view(std::move(name), value, gradient, s.rows * s.columns, s.columns, g, types);
   }
 
-  template <class V, class G>
-  void add_blocks(std::string name, detail::block<V> const& value, detail::block<G> const& gradient, shape s, group g) {
+  template <class V, class G, class ValueAxes, class GradientAxes>
+  void add_blocks(std::string name, detail::block<V> const& value, detail::block<G> const& gradient, shape s, group g,
+                  ValueAxes const& of_value, GradientAxes const& of_gradient) {
     using gradient_type = std::remove_const_t<G>;
     constexpr bool fits =
         detail::types<Value>::several || (std::is_same_v<V, Value> && std::is_same_v<gradient_type, Gradient>);
@@ -266,6 +270,17 @@ template <class Value, class Gradient = Value> class parameters {
     if (s.columns >= 1 && s.rows >= 0 && (s.rows > most / s.columns || s.rows * s.columns != value.count))
       refuse(name, "the shape is " + std::to_string(s.rows) + " x " + std::to_string(s.columns) + ", the value has " +
                        counted(value.count));
+    detail::extents<2> const matrix{{s.rows, s.columns}, s.columns == 1 ? std::size_t{1} : std::size_t{2}};
+    auto const require_fit = [&](auto const& x, char const* other, auto const& y, char const* which) {
+      if (!detail::shapes_fit(x, y))
+        refuse(name, std::string("the ") + which + " is " + detail::text_of_extents(x) + ", the " + other + " " +
+                         detail::text_of_extents(y));
+    };
+    require_fit(of_value, "gradient", of_gradient, "value");
+    if (s.columns >= 1 && s.rows >= 0) {
+      require_fit(of_value, "shape", matrix, "value");
+      if (of_value.size() <= 1) require_fit(of_gradient, "shape", matrix, "gradient");
+    }
     if constexpr (detail::types<Value>::several)
       add_matrix(std::move(name), value.at, gradient.at, s, g, types_of<V, gradient_type>());
     else if constexpr (fits) add_matrix(std::move(name), value.at, gradient.at, s, g, 0);

@@ -121,6 +121,8 @@ TEST_CASE("dlpack: what does not fit is refused with its sentence, and the list 
   CHECK(refused(w.view(), with(good, [](tensor& x) { x.dtype.bits = 64; })) ==
         "parameter 'w': the gradient must be float32, is float64");
   CHECK(refused(w.view(), transposed.view()) == value_is + "is 3 x 4, the gradient 4 x 3");
+  owner cube({2, 3, 4}), turned({2, 4, 3});
+  CHECK(refused(cube.view(), turned.view()) == value_is + "is 2 x 3 x 4, the gradient 2 x 4 x 3");
   CHECK(refused(w.view(), with(good, [](tensor& x) { x.device.device_type = 2; })) ==
         value_is + "and the gradient are on different devices");
   CHECK(refused(w.view(), with(good, [](tensor& x) { x.data = nullptr; })) ==

@@ -432,6 +432,11 @@ def what_does_not_fit_is_refused():
     refused("'scale.average' has no place in torch.optim",
             lambda every, _: every.update({"scale.average": torch.ones(1)}))
     refused("'scale' has shape [2], the parameter []", lambda every, _: every.update(scale=torch.ones(2)))
+    refused("'net.0.weight' has shape [2, 3, 2], the parameter [3, 2, 2]",
+            lambda every, _: every.update({"net.0.weight": every["net.0.weight"].reshape(2, 3, 2)}))
+    refused("'net.0.bias.state.v' has 2 numbers beyond the range of torch.float16", now=plain(torch.float16),
+            convert=True, change=lambda every, _: every.update(
+                {"net.0.bias.state.v": torch.tensor([1e6, -1e6, math.inf, math.nan, 65504.0])}))
     refused("'scale' is F32, the parameter torch.float64; see convert", now=plain(torch.float64))
     refused("'more' is no parameter of the optimizer",
             lambda _, metadata: metadata.update(parameters=json.dumps([["more", 0]])))

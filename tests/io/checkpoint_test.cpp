@@ -333,6 +333,22 @@ TEST_CASE("checkpoint files: all that does not fit is in one message") {
         std::string::npos);
 }
 
+TEST_CASE("checkpoint files: a run of a transposed matrix is refused, with its states") {
+  temporary_folder const folder;
+  model<float> m, n;
+  auto const saved = remembering(m);
+  ds::save_file(folder / "run", saved);
+  ds::parameters<float> turned;
+  turned.add("W", n.w, n.dw, ds::shape{5, 24});
+  turned.add("b", n.b, n.db, ds::group{1});
+  turned.add("none", static_cast<float*>(nullptr), static_cast<float*>(nullptr), 0);
+  ds::optimizer opt{turned, ds::nadam{.lr = 1e-2}};
+  CHECK(message([&] { ds::load_file(folder / "run", opt); }) == (folder / "run") + R"( does not fit:
+  'W' is F32 [24, 5] in the file, must be F32 [5, 24]
+  'W.state.m' is F32 [24, 5] in the file, must be F32 [5, 24]
+  'W.state.v' is F32 [24, 5] in the file, must be F32 [5, 24])");
+}
+
 namespace {
 
 /// An optimizer and what a program has beside it.

@@ -20,6 +20,8 @@
 #include <cstring>
 #include <cuda/std/mdspan>
 #include <limits>
+#include <numeric>
+#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -149,7 +151,17 @@ TEST_CASE("checkpoint files: with `partial` what nothing asks for is left, and t
                       {.partial = true}, named("y", to)).version == "");
 }
 
-TEST_CASE("checkpoint files: with `convert` floating-point numbers are rounded to nearest, and counted") {
+namespace {
+
+template <class T> double largest() {
+  if constexpr (std::is_same_v<T, half>) return 0x1.ffcp15;
+  else if constexpr (std::is_same_v<T, bfloat16>) return 0x1.fep127;
+  else return double(std::numeric_limits<T>::max());
+}
+
+}  // namespace
+
+TEST_CASE("checkpoint files: with `convert` numbers are rounded to nearest and counted, also those out of range") {
   temporary_folder const folder;
   double const tie = 1 + 0x1p-11, infinity = std::numeric_limits<double>::infinity();  // between two of half
   std::vector<double> const all{0.0,   -0.0, 1.0 / 3, tie,  tie + 0x1p-40, -tie,     65519.999,
@@ -161,7 +173,13 @@ TEST_CASE("checkpoint files: with `convert` floating-point numbers are rounded t
     ds::save_file(folder / "run", named("x", from), named("n", 1));
     each_type([&]<class To>(To) {
       std::vector<To> to(all.size()), want;
-      for (From const x : from) want.push_back(ds::narrow<To>(ds::widen<double>(x)));
+      std::int64_t beyond = 0;
+      for (From const x : from) {
+        double const wide = ds::widen<double>(x);
+        want.push_back(ds::narrow<To>(wide));
+        if (std::isinf(ds::widen<double>(want.back())) && !std::isinf(wide))
+          want.back() = ds::narrow<To>(std::copysign(largest<To>(), wide)), ++beyond;
+      }
       int n = 0;
       if (!std::is_same_v<From, To>) {
         CHECK(message([&] { ds::load_file(folder / "run", named("x", to), named("n", n)); }) ==
@@ -169,8 +187,18 @@ TEST_CASE("checkpoint files: with `convert` floating-point numbers are rounded t
                   " [14] in the file, must be " + ds::name_of(ds::dtype_of<To>) + " [14]");
         CHECK(n == 0);
       }
-      auto const report = ds::load_file(folder / "run", {.convert = true}, named("x", to), named("n", n));
+      auto const untouched = copied(to);
+      auto const unasked =
+          message([&] { ds::load_file(folder / "run", {.convert = true}, named("x", to), named("n", n)); });
+      CHECK(unasked == (beyond == 0 ? ""
+                                    : (folder / "run") + " does not fit:\n  'x' has " + std::to_string(beyond) +
+                                          " of 14 numbers beyond the range of " + ds::name_of(ds::dtype_of<To>) +
+                                          "; load_options{.saturate = true} takes its largest number for them"));
+      if (beyond > 0) CHECK((copied(to) == untouched && n == 0));
+      auto const report =
+          ds::load_file(folder / "run", {.convert = true, .saturate = true}, named("x", to), named("n", n));
       CHECK((report.converted == !std::is_same_v<From, To> && report.tensors == 2 && n == 1));
+      CHECK(report.saturated == beyond);
       CHECK(report.bytes == std::int64_t(from.size() * sizeof(From) + sizeof n));
       CHECK(copied(to) == copied(want));
     });
@@ -191,4 +219,63 @@ TEST_CASE("checkpoint files: with `convert` floating-point numbers are rounded t
   CHECK(ds::load_file(folder / "values", {.convert = true, .partial = true}, wide).converted == 1);
   for (std::size_t i = 0; i < w.size(); ++i) CHECK(w[i] == ds::widen<float>(m.w[i]));
   CHECK(b == m.b);
+}
+
+TEST_CASE("checkpoint files: a shape fits if its axes are split or joined, or are one, and otherwise is refused") {
+  temporary_folder const folder;
+  std::mt19937 random(20261129);
+  auto const draw = [&](std::size_t n) { return std::size_t(random() % n); };
+  std::vector<float> data(24), x(24), dx(24);
+  std::iota(data.begin(), data.end(), 1.0f);
+  int taken = 0, refused = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    std::vector<std::int64_t> factors{2, 3, 2, 2, 1, 1}, shape{1};  // in some order, some of them joined
+    std::ranges::shuffle(factors, random);
+    for (auto const f : factors) {
+      if (draw(2)) shape.back() *= f;
+      else shape.push_back(f);
+    }
+    std::int64_t const divisors[] = {1, 2, 3, 4, 6, 8, 12, 24}, rows = divisors[draw(8)];
+    ds::shape const mine{rows, 24 / rows};
+    // by the first elements of rows: those of the parameter are among those of the axes of the file
+    auto const axes = std::ranges::count_if(shape, [](auto extent) { return extent > 1; });
+    bool fits = axes == 1 || rows == 1 || mine.columns == 1;
+    for (std::int64_t n = 1; auto const extent : shape) n *= extent, fits = fits || n == rows;
+    CAPTURE(ds::detail::shape_text(shape));
+    CAPTURE(rows);
+    ds::save_safetensors(folder / "run", {{"W", ds::dtype::f32, shape, std::as_bytes(std::span(data))}});
+    ds::parameters<float> params;
+    params.add("W", x, dx, mine);
+    std::ranges::fill(x, 0.0f);
+    auto const why = message([&] { ds::load_file(folder / "run", params); });
+    CHECK(why == (fits ? ""
+                       : (folder / "run") + " does not fit:\n  'W' is F32 " + ds::detail::shape_text(shape) +
+                             " in the file, must be F32 [" + std::to_string(rows) + ", " +
+                             std::to_string(mine.columns) + "]"));
+    CHECK(x == (fits ? data : std::vector<float>(24)));
+    ++(fits ? taken : refused);
+  }
+  CHECK((taken > 50 && refused > 50));
+
+  // of no elements, and a grid
+  auto const load = [&](std::vector<std::int64_t> shape, auto&& part, std::size_t n) {
+    ds::save_safetensors(folder / "run", {{"W", ds::dtype::f32, shape, std::as_bytes(std::span(data).first(n))}});
+    return message([&] { ds::load_file(folder / "run", named("W", part)); });
+  };
+  using grid = cuda::std::mdspan<float, cuda::std::dextents<int, 2>>;
+  CHECK(load({0, 5}, grid(x.data(), 0, 5), 0).empty());
+  CHECK(load({0}, grid(x.data(), 0, 5), 0).empty());
+  CHECK(load({0, 3}, grid(x.data(), 0, 5), 0).ends_with("'W' is F32 [0, 3] in the file, must be F32 [0, 5]"));
+  CHECK(load({3, 4}, grid(x.data(), 4, 3), 12).ends_with("'W' is F32 [3, 4] in the file, must be F32 [4, 3]"));
+  CHECK(load({4, 3, 1, 1}, grid(x.data(), 4, 3), 12).empty());
+}
+
+TEST_CASE("checkpoint files: a byte that is no bool is refused") {
+  temporary_folder const folder;
+  bool flag = true;
+  std::vector<std::uint8_t> const bytes{2};
+  ds::save_safetensors(folder / "run", {{"flag", ds::dtype::boolean, {}, std::as_bytes(std::span(bytes))}});
+  CHECK(message<ds::data_error>([&] { ds::load_file(folder / "run", named("flag", flag)); }) ==
+        (folder / "run") + ": tensor 'flag': a byte of a BOOL is 2, must be 0 or 1");
+  CHECK(flag);
 }

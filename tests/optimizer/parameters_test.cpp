@@ -167,6 +167,35 @@ TEST_CASE("containers and views are taken as they lie in memory, and an mdspan a
   CHECK(params.views().size() == 7);
 }
 
+TEST_CASE("value, gradient and shape that differ in their axes are refused; split axes and a single one fit") {
+  std::vector<float> w(24), g(24);
+  auto const grid2 = [](auto& x, int rows, int columns) {
+    return cuda::std::mdspan<float, cuda::std::dextents<int, 2>>(x.data(), rows, columns);
+  };
+  auto const grid3 = [](auto& x, int i, int j, int k) {
+    return cuda::std::mdspan<float, cuda::std::dextents<int, 3>>(x.data(), i, j, k);
+  };
+  auto const refused = [&](auto&&... arguments) {
+    ds::parameters<float> params;
+    auto const why = message([&] { params.add("w", arguments...); });
+    CHECK(params.views().size() == (why.empty() ? 1u : 0u));
+    return why;
+  };
+  std::string const w_is = "parameter 'w': the value is ";
+  CHECK(refused(grid2(w, 6, 4), grid2(g, 4, 6)) == w_is + "6 x 4, the gradient 4 x 6");
+  CHECK(refused(grid3(w, 2, 3, 4), grid3(g, 2, 4, 3)) == w_is + "2 x 3 x 4, the gradient 2 x 4 x 3");
+  CHECK(refused(grid3(w, 2, 3, 4), grid2(g, 8, 3)) == w_is + "2 x 3 x 4, the gradient 8 x 3");
+  CHECK(refused(grid2(w, 6, 4), g, ds::shape{4, 6}) == w_is + "6 x 4, the shape 4 x 6");
+  CHECK(refused(w, grid2(g, 6, 4), ds::shape{4, 6}) == "parameter 'w': the gradient is 6 x 4, the shape 4 x 6");
+  CHECK(refused(grid2(w, 0, 4), grid2(g, 0, 6)) == w_is + "0 x 4, the gradient 0 x 6");
+  CHECK(refused(grid3(w, 2, 3, 4), grid2(g, 2, 12)).empty());
+  CHECK(refused(grid3(w, 2, 3, 4), grid2(g, 6, 4)).empty());
+  CHECK(refused(grid2(w, 6, 4), g).empty());
+  CHECK(refused(w, grid2(g, 6, 4)).empty());
+  CHECK(refused(grid3(w, 2, 3, 4), grid3(g, 2, 3, 4), ds::shape{6, 4}).empty());
+  CHECK(refused(grid2(w, 6, 4), grid2(g, 6, 4), ds::shape{24, 1}).empty());
+}
+
 TEST_CASE("bad parameters are refused, each with its sentence, and the list stays as it was") {
   ds::parameters<float> params;
   params.add("w", memory, memory + 10, 10);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -81,9 +82,11 @@ void add_dlpack(parameters<Value, Gradient>& to, std::string name, Tensor const&
                 "add_dlpack: give each tensor of parameters<mixed<...>> by add(name, pointer, pointer, shape)");
   auto const v = detail::block_of_dlpack<Value>(name, "the value", value);
   auto const d = detail::block_of_dlpack<Gradient>(name, "the gradient", gradient);
-  if (v.rows != d.rows || v.columns != d.columns)
-    detail::refuse_tensor(name, "the value is " + std::to_string(v.rows) + " x " + std::to_string(v.columns) +
-                                    ", the gradient " + std::to_string(d.rows) + " x " + std::to_string(d.columns));
+  std::span const of_value(value.shape, std::size_t(value.ndim)),
+      of_gradient(gradient.shape, std::size_t(gradient.ndim));
+  if (v.rows != d.rows || v.columns != d.columns || !detail::shapes_fit(of_value, of_gradient))
+    detail::refuse_tensor(name, "the value is " + detail::text_of_extents(of_value) + ", the gradient " +
+                                    detail::text_of_extents(of_gradient));
   if (value.device.device_type != gradient.device.device_type || value.device.device_id != gradient.device.device_id)
     detail::refuse_tensor(name, "the value and the gradient are on different devices");
   to.add(std::move(name), v.at, d.at, shape{v.rows, v.columns}, g);

@@ -15,6 +15,8 @@ struct load_options {
   bool convert = false;  ///< convert between floating-point types, rounding to nearest; otherwise types must be equal
   bool partial = false;  ///< leave out tensors of the file that nothing asks for; otherwise they are an error
   bool hyperparameters = true;  ///< restore the fields of all groups' rules, and which groups are frozen
+  bool saturate = false;  ///< with `convert`, numbers beyond the range of a type become its largest one of their sign;
+  ///< otherwise they are an error. Infinities and NaN stay.
 };
 
 /// What load_file() has loaded.
@@ -25,6 +27,7 @@ struct load_report {
   bool same_configuration =
       true;  ///< whether rules, tensors, groups and settings of policies are those that were saved
   std::string version;  ///< the version that wrote the file; empty for a file of another program
+  std::int64_t saturated = 0;  ///< with `saturate`, the numbers that were beyond the range of their type
 };
 
 }  // namespace descent

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/run/conversion.hpp>
 #include <descent/detail/run/writer.hpp>
+#include <descent/detail/util/block.hpp>
 #include <descent/io/load_options.hpp>
 
 #include <algorithm>
@@ -51,11 +53,17 @@ class saved_run {
   safetensors_file const& main() const { return files_.front(); }
   std::map<std::string, tensor> const& tensors() const { return tensors_; }
   std::deque<safetensors_file> const& files() const { return files_; }
+  /// Reads everything. Throws data_error if something has another hash than the file says.
+  void check() const {
+    for (auto const& file : files_) file.check();
+  }
 
  private:
   void add_part(part_file const& p) {
     std::error_code none;  // the file is open
     std::string const path = (behind_links(main().path(), none).parent_path() / p.name).string();
+    if (!std::filesystem::exists(path, none))
+      throw data_error(main().path(), "__metadata__", "the part '" + p.name + "'", "missing", "there");
     safetensors_file const& file = files_.emplace_back(path);
     if (file.header_hash() != p.header_hash)
       throw data_error(path, "__metadata__", "'xxh3_header'", file.header_hash(),
@@ -97,28 +105,6 @@ class saved_run {
   std::map<std::string, tensor> tensors_;
 };
 
-/// Converts elements of one floating-point type to another one, rounding to nearest.
-template <class To> void convert_elements(dtype from, std::span<std::byte const> bytes, std::byte* to) {
-  auto const all = [&]<class From>(From x) {
-    for (std::size_t i = 0; i < bytes.size() / sizeof(From); ++i) {
-      std::memcpy(&x, bytes.data() + i * sizeof(From), sizeof(From));
-      To const y = narrow<To>(widen<double>(x));
-      std::memcpy(to + i * sizeof(To), &y, sizeof(To));
-    }
-  };
-  if (from == dtype::f64) all(double());
-  else if (from == dtype::f32) all(float());
-  else if (from == dtype::f16) all(half());
-  else all(bfloat16());
-}
-inline void convert_elements(dtype from, std::span<std::byte const> bytes, dtype type, std::byte* to) {
-  if (type == dtype::f64) convert_elements<double>(from, bytes, to);
-  else if (type == dtype::f32) convert_elements<float>(from, bytes, to);
-  else if (type == dtype::f16) convert_elements<half>(from, bytes, to);
-  else convert_elements<bfloat16>(from, bytes, to);
-}
-inline bool is_floating(dtype t) { return t == dtype::f64 || t == dtype::f32 || t == dtype::f16 || t == dtype::bf16; }
-
 /// One load: finds all that is wrong before a part is changed.
 class run_loading {
  public:
@@ -132,6 +118,7 @@ class run_loading {
     from_ = std::make_unique<saved_run>(path_);
     match();
     for (auto const& e : entries_) answer(e);
+    refuse(beyond_);
     report_.version = text_in(from_->main(), "library");
   }
   /// What tells the file from others; empty if another program wrote it.
@@ -208,6 +195,9 @@ class run_loading {
       if (options_.partial) report_.left_over.push_back(name);
       else problems.push_back("left over: '" + name + "'");
     }
+    refuse(problems);
+  }
+  void refuse(std::vector<std::string> const& problems) const {
     if (problems.empty()) return;
     std::string text = path_ + " does not fit:";
     for (auto const& p : problems) text += "\n  " + p;
@@ -215,7 +205,8 @@ class run_loading {
   }
   std::string mismatch(run_entry const& e, saved_run::tensor const& t) const {
     auto const& [type, shape] = std::tie(e.piece.type, e.piece.shape);
-    bool const fits = e.piece.any_count ? t.shape.size() == 1 : t.count() == elements_in(shape);
+    bool const fits =
+        e.piece.any_count ? t.shape.size() == 1 : t.count() == elements_in(shape) && shapes_fit(t.shape, shape);
     bool const converts = options_.convert && is_floating(t.type) && is_floating(type);
     if (fits && (t.type == type || converts)) return "";
     return std::string(name_of(t.type)) + " " + shape_text(t.shape) + " in the file, must be " + name_of(type) + " " +
@@ -230,12 +221,14 @@ class run_loading {
     std::int64_t const begin = e.piece.begin, end = e.piece.any_count ? t.count() : begin + e.piece.count;
     bool const whole = t.runs.size() == 1;
     std::byte* to = nullptr;
+    std::int64_t saturated = 0;
     for (auto const& r : t.runs) {
       std::int64_t const first = std::max(begin, r.begin), last = std::min(end, r.begin + r.at->count());
       if (first >= last && !(whole && begin == end)) continue;
       check_once(r);
       auto const bytes = r.file->bytes(*r.at).subspan(std::size_t(first - r.begin) * in_file,
                                                       std::size_t(std::max(last - first, std::int64_t{0})) * in_file);
+      if (e.piece.type == dtype::boolean) require_bools(e.name, r.file->path(), bytes);
       bool const aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % e.piece.alignment == 0;
       if (t.type == e.piece.type && aligned && first == begin && last == end) {
         answers_[e.name] = bytes;
@@ -248,8 +241,13 @@ class run_loading {
       }
       std::byte* const at = to + std::size_t(first - begin) * size;
       if (t.type == e.piece.type) std::memcpy(at, bytes.data(), bytes.size());
-      else convert_elements(t.type, bytes, e.piece.type, at);
+      else saturated += convert_elements(t.type, bytes, e.piece.type, at);
     }
+    if (saturated > 0 && !options_.saturate)
+      beyond_.push_back("'" + e.name + "' has " + std::to_string(saturated) + " of " + std::to_string(end - begin) +
+                        " numbers beyond the range of " + name_of(e.piece.type) +
+                        "; load_options{.saturate = true} takes its largest number for them");
+    report_.saturated += saturated;
     answers_.try_emplace(e.name);
     report_.tensors += 1;
     report_.bytes += (end - begin) * std::int64_t(in_file);
@@ -260,6 +258,12 @@ class run_loading {
     if (found == answers_.end())
       throw std::invalid_argument("load(f) of a part asks for '" + name + "', which its save(f) does not give");
     return found->second;
+  }
+  /// Another byte is no bool in C++.
+  static void require_bools(std::string const& name, std::string const& path, std::span<std::byte const> bytes) {
+    for (std::byte const x : bytes)
+      if (int(x) > 1)
+        throw data_error(path, "tensor '" + name + "'", "a byte of a BOOL", std::to_string(int(x)), "0 or 1");
   }
   void check_once(saved_run::run const& r) {
     if (checked_.insert(r.at).second) r.file->check(*r.at);
@@ -274,6 +278,7 @@ class run_loading {
   std::unordered_map<std::string, std::span<std::byte const>> answers_;
   std::deque<std::vector<std::byte>> copies_;
   std::set<tensor_info const*> checked_;
+  std::vector<std::string> beyond_;  // what saturates and was not asked to
   std::vector<run_part*> taken_;
   load_report report_;
 };

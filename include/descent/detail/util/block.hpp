@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -66,6 +68,51 @@ template <class R> auto block_of(R& r) {
     auto const n = std::int64_t(std::size(r));
     return block<element>{plain(std::data(r)), n, n, 1, true};
   }
+}
+
+/// Whether the axes of `whole` are those of `split` where neighbours are taken together: [4, 6] for [4, 3, 2].
+template <class Whole, class Split> bool has_split_axes(Whole const& whole, Split const& split) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < std::size(whole); ++i) {
+    auto const extent = std::int64_t(whole[i]);
+    std::int64_t n = 1;
+    for (; next < std::size(split) && (extent == 0 ? n > 0 : n < extent); ++next) {
+      auto const by = std::int64_t(split[next]);
+      if (extent == 0) n = by == 0 ? 0 : 1;
+      else if (by > extent / n) return false;
+      else n *= by;
+    }
+    if (n != extent) return false;
+  }
+  while (next < std::size(split) && std::int64_t(split[next]) == 1) ++next;
+  return next == std::size(split);
+}
+/// Whether tensors with as many elements mean the same ones, row by row: one of them has a single axis, or the shapes
+/// differ only in how axes are split, as the [outputs, inputs, 3, 3] of a convolution and its matrix. [2, 3] and [3, 2]
+/// do not. Axes of extent 1 do not count.
+template <class A, class B> bool shapes_fit(A const& a, B const& b) {
+  return std::size(a) <= 1 || std::size(b) <= 1 || has_split_axes(a, b) || has_split_axes(b, a);
+}
+/// The extents of a container, a view or a grid.
+template <std::size_t Most> struct extents {
+  std::int64_t of[Most];
+  std::size_t axes;
+  std::size_t size() const { return axes; }
+  std::int64_t operator[](std::size_t i) const { return of[i]; }
+};
+template <class R> auto extents_of(R const& r) {
+  if constexpr (grid<R>) {
+    extents<R::rank() == 0 ? 1 : R::rank()> all{{}, R::rank()};
+    for (std::size_t i = 0; i < all.axes; ++i) all.of[i] = std::int64_t(r.extent(i));
+    return all;
+  } else {
+    return extents<1>{{std::int64_t(std::size(r))}, 1};
+  }
+}
+template <class Extents> std::string text_of_extents(Extents const& x) {
+  std::string text;
+  for (std::size_t i = 0; i < x.size(); ++i) text += (i ? " x " : "") + std::to_string(x[i]);
+  return text;
 }
 
 }  // namespace descent::detail
