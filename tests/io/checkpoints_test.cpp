@@ -7,6 +7,7 @@
 
 #include "support/message.hpp"
 #include "support/remote.hpp"
+#include "support/run_file.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -241,21 +243,19 @@ TEST_CASE("checkpoints: the last, every so many and the best stay") {
 TEST_CASE("checkpoints: best() and newest() find what to go on with") {
   temporary_folder const root;
   ds::checkpoints folder(root.path, {.last = 9}), highest(root.path, {.largest_is_best = true});
-  folder.save(20, 0.5, named("n", 1));
-  folder.save(100, std::nullopt, named("n", 2));
-  folder.save(3, 1.0 / 3, named("n", 3));
-  folder.save(7, 1.0 / 3, named("n", 4));
+  folder.save(3, 1.0 / 3, named("n", 1));
+  folder.save(7, 1.0 / 3, named("n", 2));
+  folder.save(20, 0.5, named("n", 3));
+  folder.save(100, std::nullopt, named("n", 4));
   CHECK(steps_in(folder) == steps{3, 7, 20, 100});
-  CHECK((folder.newest()->step == 100 && !folder.newest()->metric && number_in(folder.newest()->path) == 2));
+  CHECK((folder.newest()->step == 100 && !folder.newest()->metric && number_in(folder.newest()->path) == 4));
   CHECK((folder.best()->step == 7 && folder.best()->metric == 1.0 / 3 && highest.best()->step == 20));
-  folder.save(7, 0.75, named("n", 5));  // replaces it
-  CHECK((folder.best()->step == 3 && highest.best()->step == 7 && number_in(highest.best()->path) == 5));
+  folder.save(100, 0.75, named("n", 5));  // replaces it
+  CHECK((folder.best()->step == 7 && highest.best()->step == 100 && number_in(highest.best()->path) == 5));
 
   using invalid = std::invalid_argument;
   CHECK(message<invalid>([&] { folder.save(-1, 0.5, named("n", 1)); }) ==
         "checkpoints: the step must be at least 0, is -1");
-  CHECK(message<invalid>([&] { folder.save(1, std::nan(""), named("n", 1)); }) ==
-        "checkpoints: the metric must be a number, is nan");
   CHECK(message<invalid>([&] { ds::checkpoints("x", {.last = 0}); }) == "checkpoints: last must be at least 1, is 0");
   CHECK(message<invalid>([&] { ds::checkpoints("x", {.every = -1}); }) ==
         "checkpoints: every must be at least 0, is -1");
@@ -288,15 +288,148 @@ TEST_CASE("checkpoints: other files stay, and what killed saves have left is rem
   CHECK(root.names() == left);
 
   root.write("step-9.safetensors", "damaged");
-  CHECK(message<ds::data_error>([&] { folder.newest(); }).starts_with(root / "step-9.safetensors: "));
   folder.save(4, std::nullopt, named("n", 4));  // a damaged neighbour neither stops it nor counts
   left = others;
   left.insert(left.end(), {"other.safetensors" + tag, "step-4.safetensors", "step-9.safetensors"});
   std::ranges::sort(left);
   CHECK(root.names() == left);
-  std::filesystem::rename(root / "step-9.safetensors", root / "step-1.safetensors");
-  CHECK(folder.newest()->step == 4);
-  CHECK(message<ds::data_error>([&] { folder.list(); }).starts_with(root / "step-1.safetensors: "));
+}
+
+TEST_CASE("checkpoints: a run that has gone back cannot save before later steps, which remove_after() removes") {
+  temporary_folder const root;
+  ds::async_save saver;
+  ds::checkpoints folder(root.path, {.last = 2, .every = 100, .best = 1});
+  for (std::int64_t const step : {100, 200, 250, 300}) folder.save(step, double(step), named("n", int(step)));
+  CHECK(steps_in(folder) == steps{100, 200, 250, 300});
+  root.write("step-400.safetensors", "damaged");
+  auto const names = root.names();
+  std::string const why = "checkpoints: " + (root / "step-300.safetensors") +
+                          " is newer than step 299, which is to be saved: a run that goes on from an earlier "
+                          "checkpoint first calls remove_after(its step), or saves to another folder";
+  CHECK(message<std::invalid_argument>([&] { folder.save(299, 1.0, named("n", 0)); }) == why);
+  CHECK(message<std::invalid_argument>([&] { folder.save(saver, 299, 1.0, named("n", 0)); }) == why);
+  CHECK((!saver.pending() && root.names() == names));
+  folder.save(300, 300.0, named("n", 301));  // again
+  CHECK(number_in(folder.newest()->path) == 301);
+
+  root.write("step-250.safetensors.0123456789abcdef.0-of-2", "a part");
+  folder.remove_after(200);
+  CHECK(root.names() == strings{"step-100.safetensors", "step-200.safetensors"});
+  folder.remove_after(200);
+  for (std::int64_t const step : {205, 206, 207}) folder.save(step, double(step), named("n", int(step)));
+  CHECK(steps_in(folder) == steps{100, 200, 206, 207});
+  CHECK(folder.newest()->step == 207);
+  ds::checkpoints(root / "none").remove_after(0);
+}
+
+TEST_CASE("checkpoints: a metric that is NaN is saved without a rank") {
+  temporary_folder const root;
+  ds::async_save saver;
+  double const nan = std::nan("");
+  for (bool const largest : {false, true}) {
+    std::filesystem::remove_all(root / "run");
+    ds::checkpoints folder(root / "run", {.last = 1, .best = 2, .largest_is_best = largest});
+    folder.save(1, 0.5, named("n", 1));
+    folder.save(2, nan, named("n", 2));
+    CHECK((folder.newest()->step == 2 && !folder.newest()->metric && number_in(folder.newest()->path) == 2));
+    CHECK(folder.best()->step == 1);
+    folder.save(saver, 3, -nan, named("n", 3));
+    saver.wait();
+    CHECK((folder.newest()->step == 3 && number_in(folder.newest()->path) == 3));
+    folder.save(4, 0.25, named("n", 4));
+    CHECK(steps_in(folder) == steps{1, 4});
+    // of another program
+    test::edited(root / "run/step-4.safetensors", root / "run/step-4.safetensors",
+                 [](auto&, auto& texts) { texts.at("metric") = "nan"; });
+    CHECK((steps_in(folder) == steps{1, 4} && !folder.newest()->metric && folder.best()->step == 1));
+  }
+}
+
+TEST_CASE("checkpoints: damaged ones are skipped and named, in any order of saves, damage and questions") {
+  auto const is_of = [](auto const& found, std::int64_t step) { return (found ? found->step : -1) == step; };
+  std::mt19937 random(7);
+  auto const draw = [&](std::size_t n) { return std::size_t(random() % n); };
+  for (int trial = 0; trial < 12; ++trial) {
+    temporary_folder const root;
+    ds::keep const k{.last = 1 + int(draw(3)), .best = int(draw(3))};
+    ds::checkpoints folder(root.path, k);
+    struct known {
+      std::int64_t step;
+      std::optional<double> metric;
+      enum { good, bad_data, bad_header } is = good;
+    };
+    std::vector<known> there;
+    // The law, written a second time: what stays, of those whose header is good.
+    auto const expect_removed = [&] {
+      std::vector<known> counts, ranked;
+      for (auto const& c : there)
+        if (c.is != known::bad_header) counts.push_back(c);
+      for (auto const& c : counts)
+        if (c.metric) ranked.push_back(c);
+      std::ranges::sort(ranked, [](known const& a, known const& b) {
+        return *a.metric != *b.metric ? *a.metric < *b.metric : a.step > b.step;
+      });
+      ranked.resize(std::min(ranked.size(), std::size_t(k.best)));
+      std::erase_if(there, [&](known const& c) {
+        if (c.is == known::bad_header) return false;
+        auto const later = std::ranges::count_if(counts, [&](known const& x) { return x.step > c.step; });
+        return later >= k.last && std::ranges::find(ranked, c.step, &known::step) == ranked.end();
+      });
+    };
+    std::int64_t now = 0;
+    for (int event = 0; event < 25; ++event) {
+      if (there.empty() || draw(3) > 0) {
+        bool const back = draw(4) == 0;
+        std::int64_t const step = std::max<std::int64_t>(0, now + (back ? -3 : 1) + std::int64_t(draw(3)));
+        double const metrics[] = {0.5, 0.25, std::nan(""), 3, 1e300 * 1e300};
+        std::optional<double> const metric = draw(4) ? std::optional(metrics[draw(5)]) : std::nullopt;
+        bool const later =
+            std::ranges::any_of(there, [&](known const& c) { return c.step > step && c.is != known::bad_header; });
+        auto const names = root.names();
+        auto const why = message<std::invalid_argument>([&] { folder.save(step, metric, named("n", int(step))); });
+        CHECK(why.empty() == !later);
+        if (later) {
+          CHECK(root.names() == names);
+          folder.remove_after(step);
+          std::erase_if(there, [&](known const& c) { return c.step > step; });
+          folder.save(step, metric, named("n", int(step)));
+        }
+        std::erase_if(there, [&](known const& c) { return c.step == step; });
+        there.push_back({step, metric && !std::isnan(*metric) ? metric : std::nullopt});
+        std::ranges::sort(there, {}, &known::step);
+        expect_removed();
+        now = step;
+      } else if (auto& c = there[draw(there.size())]; c.is == known::good) {
+        auto const path = root / ("step-" + std::to_string(c.step) + ".safetensors");
+        std::string bytes = contents(path);
+        c.is = draw(2) ? known::bad_data : known::bad_header;
+        if (c.is == known::bad_data) bytes.back() = char(bytes.back() ^ 1);
+        else if (draw(2)) bytes[draw(100)] ^= 4;
+        else bytes.resize(draw(bytes.size()));
+        std::filesystem::remove(path);
+        root.write("step-" + std::to_string(c.step) + ".safetensors", bytes);
+      }
+      steps good, bad;
+      std::int64_t newest = -1, last_good = -1, best = -1;
+      double least = 0;
+      for (auto const& c : there) {
+        (c.is == known::bad_header ? bad : good).push_back(c.step);
+        if (c.is != known::bad_header) newest = c.step;
+        if (c.is == known::good) last_good = c.step;
+        if (c.is != known::bad_header && c.metric && (best < 0 || *c.metric <= least)) best = c.step, least = *c.metric;
+      }
+      CHECK(steps_in(folder) == good);
+      CHECK((is_of(folder.newest(), newest) && is_of(folder.last_good(), last_good) && is_of(folder.best(), best)));
+      auto const damaged = folder.damaged();
+      steps named_bad;
+      for (auto const& c : damaged) {
+        named_bad.push_back(c.step);
+        CHECK(c.why.starts_with(c.path + ": "));
+      }
+      CHECK(named_bad == bad);
+      if (last_good >= 0) CHECK(number_in(folder.last_good()->path) == last_good);
+    }
+  }
 }
 
 TEST_CASE("checkpoints: in the background, what is not kept is removed at the next save") {

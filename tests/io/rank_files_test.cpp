@@ -31,6 +31,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -451,7 +452,24 @@ TEST_CASE("a rank that cannot save or load now fails the save and the load of al
     ds::checkpoints checkpoints(folder.path);
     CHECK(message<std::exception>([&] { checkpoints.save(comm.rank() == 2 ? -1 : 1, std::nullopt, opt); }) ==
           told(comm.rank(), 2, "checkpoints: the step must be at least 0, is -1"));
+    checkpoints.save(7, 0.5, opt);
+    auto const other = [&](int step, double metric) {
+      return message<std::exception>([&] { checkpoints.save(step, metric, opt); });
+    };
+    CHECK(other(comm.rank() == 2 ? 9 : 8, 1) ==
+          "checkpoints: rank 2 saves step 9 with metric 1, rank 0 saves step 8 with metric 1: all ranks must give the "
+          "same");
+    CHECK(other(8, comm.rank() == 1 ? std::nan("") : 0.5) ==
+          "checkpoints: rank 1 saves step 8 with metric NaN, rank 0 saves step 8 with metric 0.5: all ranks must give "
+          "the same");
+    std::string const newer = folder / "step-7.safetensors is newer than step 6, which is to be saved: ";
+    CHECK(other(6, 0.5).starts_with(told(comm.rank(), 0, "checkpoints: " + newer)));
+    if (comm.rank() == 0) checkpoints.remove_after(0);
+    checkpoints.save(3, std::nan(""), opt);
   });
+  ds::checkpoints const left(folder.path);
+  CHECK((left.newest()->step == 3 && !left.newest()->metric));
+  left.remove_after(0);
   CHECK(folder.names().size() == 4);
 }
 
@@ -580,7 +598,7 @@ TEST_CASE("parts that are missing, damaged, or of another save are refused on al
     CAPTURE(r);
     std::string const path = saved.part(r), good = contents(path);
     std::filesystem::remove(path);
-    saved.refused(path + ": cannot be opened: No such file or directory");
+    saved.refused(saved.folder / "run" + ": __metadata__: the part '" + saved.names[r] + "' is missing, must be there");
     std::string bad = good;
     bad.back() = char(bad.back() ^ 1);
     saved.folder.write(saved.names[r], bad);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/core/error.hpp>
+#include <descent/core/math.hpp>
 #include <descent/io/async_save.hpp>
 
 #include <algorithm>
@@ -32,7 +33,14 @@ struct keep {
 struct checkpoint_file {
   std::int64_t step;             ///< as it was given to save()
   std::string path;              ///< to load_file() it
-  std::optional<double> metric;  ///< if one was given
+  std::optional<double> metric;  ///< if one was given that is a number
+};
+
+/// A checkpoint that cannot be read.
+struct damaged_checkpoint {
+  std::int64_t step;  ///< as its name says
+  std::string path;   ///< of the file
+  std::string why;    ///< with its path
 };
 
 /// A folder of checkpoints, step-STEP.safetensors, of which some are kept.
@@ -52,8 +60,9 @@ class checkpoints {
     detail::require(keep_.best >= 0, "checkpoints", "best", "at least 0", keep_.best);
   }
 
-  /// Saves like save_file(), then removes what is not to be kept. Without a metric, the checkpoint is none of the best.
-  /// Throws std::invalid_argument if step is negative or the metric is NaN.
+  /// Saves like save_file(), then removes what is not to be kept. A checkpoint without a metric, or with NaN, is none of
+  /// the best. Throws std::invalid_argument, with nothing written, if step is negative, if the folder has a checkpoint
+  /// of a later step (as after going back: see remove_after()), or if the ranks give another step or metric.
   template <class... Parts> void save(std::int64_t step, std::optional<double> metric, Parts&&... parts) {
     auto const all = detail::make_parts(parts...);
     detail::run_team const team(all);
@@ -70,21 +79,29 @@ class checkpoints {
     if (team.rank() == 0) remove_others();
     by.start(path, std::move(all), texts(metric));
   }
+  /// Removes all checkpoints of later steps, damaged ones too: call it after loading an earlier one, to go on from
+  /// there in the same folder. Any rank, or all, may call it before the next save. Throws std::runtime_error if the
+  /// system does.
+  void remove_after(std::int64_t step) const {
+    for (auto const& c : by_step())
+      if (c.step > step) std::filesystem::remove(c.path);
+    remove_orphans();
+  }
 
-  /// The complete checkpoints in the folder, by step. Throws data_error if one is damaged.
-  std::vector<checkpoint_file> list() const {
-    auto all = by_step();
-    for (auto& c : all) c.metric = metric_in(c.path);
-    return all;
-  }
-  /// That of the largest step, if any. Throws data_error if it is damaged.
+  /// The complete checkpoints in the folder, by step, without those that are damaged: of each, the header is read and
+  /// the headers of its parts. Throws std::runtime_error if a file cannot be opened.
+  std::vector<checkpoint_file> list() const { return look().good; }
+  /// Those that list() leaves out, by step, with what is wrong.
+  std::vector<damaged_checkpoint> damaged() const { return look().damaged; }
+  /// That of the largest step that is not damaged, if any. damaged() says whether there are later ones.
   std::optional<checkpoint_file> newest() const {
-    auto all = by_step();
-    if (all.empty()) return {};
-    all.back().metric = metric_in(all.back().path);
-    return all.back();
+    return last([](checkpoint_file& c) { return examine_headers(c); });
   }
-  /// That with the best metric, the newest of equals, if any. Throws data_error if one is damaged.
+  /// The same, but reads the data, too, and checks their hashes: what to go on with after load_file() has found damage.
+  std::optional<checkpoint_file> last_good() const {
+    return last([](checkpoint_file& c) { return examine(c, [](detail::saved_run const& run) { run.check(); }); });
+  }
+  /// That with the best metric, the newest of equals, if any.
   std::optional<checkpoint_file> best() const {
     auto const order = by_metric(list());
     return order.empty() ? std::nullopt : std::optional(order.front());
@@ -106,28 +123,76 @@ class checkpoints {
     std::vector<checkpoint_file> all;
     std::error_code none;
     for (std::filesystem::directory_iterator i(folder_, none), end; !none && i != end; i.increment(none))
-      if (auto const step = step_in(i->path().filename().string())) all.push_back({*step, i->path().string(), {}});
+      if (auto const step = step_in(i->path().filename().string()); step && !i->is_directory(none))
+        all.push_back({*step, i->path().string(), {}});
     std::ranges::sort(all, {}, &checkpoint_file::step);
     return all;
   }
-  static std::optional<double> metric_in(std::string const& path) {
-    std::string const text = detail::text_in(safetensors_file(path), metric_key);
-    double metric = 0;
-    return text.empty() || !detail::set_field_from(metric, text) ? std::nullopt : std::optional(metric);
+  struct looked_at {
+    std::vector<checkpoint_file> good;
+    std::vector<damaged_checkpoint> damaged;
+  };
+  /// What is wrong with a checkpoint, if anything; else reads its metric. check(run) may throw data_error, too. Throws
+  /// what is no damage, unless the file is gone: another process may remove it.
+  template <class Check> static std::optional<std::string> examine(checkpoint_file& c, Check const& check) {
+    try {
+      detail::saved_run const run(c.path);
+      double metric = 0;
+      std::string const text = detail::text_in(run.main(), metric_key);
+      if (!text.empty() && detail::set_field_from(metric, text) && !is_nan(metric)) c.metric = metric;
+      check(run);
+      return {};
+    } catch (data_error const& e) {
+      return e.what();
+    } catch (std::runtime_error const& e) {
+      if (std::filesystem::exists(c.path)) throw;
+      return e.what();
+    }
+  }
+  static std::optional<std::string> examine_headers(checkpoint_file& c) {
+    return examine(c, [](detail::saved_run const&) {});
+  }
+  looked_at look() const {
+    looked_at all;
+    for (auto& c : by_step()) {
+      if (auto const why = examine_headers(c)) all.damaged.push_back({c.step, c.path, *why});
+      else all.good.push_back(std::move(c));
+    }
+    std::erase_if(all.damaged, [](auto const& c) { return !std::filesystem::exists(c.path); });
+    return all;
+  }
+  template <class Examine> std::optional<checkpoint_file> last(Examine const& why_damaged) const {
+    auto all = by_step();
+    while (!all.empty() && why_damaged(all.back())) all.pop_back();
+    return all.empty() ? std::nullopt : std::optional(all.back());
   }
   static text_map texts(std::optional<double> metric) {
-    return metric ? text_map{{metric_key, detail::text_of_field(*metric)}} : text_map();
+    return metric && !is_nan(*metric) ? text_map{{metric_key, detail::text_of_field(*metric)}} : text_map();
   }
 
   /// The path of a checkpoint, in a folder that is there.
   std::string prepare(detail::run_team const& team, std::int64_t step, std::optional<double> metric) const {
-    team.meet([&] {
+    auto const of_ranks = team.meet([&] {
       detail::require(step >= 0, "checkpoints", "the step", "at least 0", step);
-      if (metric) detail::require(true, "checkpoints", "the metric", "a number", *metric);
+      if (team.rank() == 0) refuse_later(step);
       std::filesystem::create_directories(folder_);
-      return std::string();
+      std::string const of_metric = !metric ? "" : is_nan(*metric) ? "NaN" : detail::text_of_field(*metric);
+      return "step " + std::to_string(step) + (metric ? " with metric " + of_metric : "");
     });
+    for (std::size_t r = 1; r < of_ranks.size(); ++r)
+      if (of_ranks[r] != of_ranks[0])
+        throw std::invalid_argument("checkpoints: rank " + std::to_string(r) + " saves " + of_ranks[r] +
+                                    ", rank 0 saves " + of_ranks[0] + ": all ranks must give the same");
     return (std::filesystem::path(folder_) / (before_step + std::to_string(step) + after_step)).string();
+  }
+  /// A run that has gone back would otherwise lose what it saves: the later steps are the newest.
+  void refuse_later(std::int64_t step) const {
+    auto all = by_step();
+    for (; !all.empty() && all.back().step > step; all.pop_back())
+      if (!examine_headers(all.back()))
+        throw std::invalid_argument("checkpoints: " + all.back().path + " is newer than step " + std::to_string(step) +
+                                    ", which is to be saved: a run that goes on from an earlier checkpoint first calls "
+                                    "remove_after(its step), or saves to another folder");
   }
   std::vector<checkpoint_file> by_metric(std::vector<checkpoint_file> all) const {
     std::erase_if(all, [](auto const& c) { return !c.metric; });
@@ -139,9 +204,9 @@ class checkpoints {
   /// Damaged checkpoints stay, and do not count.
   void remove_others() const {
     std::vector<checkpoint_file> all;
-    for (auto const& c : by_step()) try {
-        all.push_back({c.step, c.path, metric_in(c.path)});
-      } catch (std::runtime_error const&) {}
+    for (auto& c : by_step()) try {
+        if (!examine_headers(c)) all.push_back(std::move(c));
+      } catch (std::runtime_error const&) {}  // cannot be opened: stays, too
     auto const best = by_metric(all);
     auto const is_best = [&](checkpoint_file const& c) {
       auto const place = std::ranges::find(best, c.step, &checkpoint_file::step);
@@ -153,14 +218,19 @@ class checkpoints {
       if (is_last || (keep_.every > 0 && all[i].step % keep_.every == 0) || is_best(all[i])) continue;
       std::filesystem::remove(all[i].path, ignored);
     }
-    std::vector<std::filesystem::path> orphans;  // parts of checkpoints that are gone, or were never complete
+    remove_orphans();
+    detail::remove_abandoned(folder_, [](std::string_view target) { return step_in(std::string(target)).has_value(); });
+  }
+  /// Removes parts of checkpoints that are gone, or were never complete.
+  void remove_orphans() const {
+    std::error_code ignored;
+    std::vector<std::filesystem::path> orphans;
     for (std::filesystem::directory_iterator i(folder_, ignored), end; !ignored && i != end; i.increment(ignored)) {
       std::string const manifest = detail::manifest_of(i->path().filename().string());
       if (step_in(manifest) && !std::filesystem::exists(i->path().parent_path() / manifest))
         orphans.push_back(i->path());
     }
     for (auto const& path : orphans) std::filesystem::remove(path, ignored);
-    detail::remove_abandoned(folder_, [](std::string_view target) { return step_in(std::string(target)).has_value(); });
   }
 
   std::string folder_;
