@@ -25,6 +25,9 @@
 #include "support/file_difference.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
+#include "support/remote.hpp"
+#include "support/run_file.hpp"
+#include "support/saved_objects.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <algorithm>
@@ -263,15 +266,14 @@ struct counter {
 
 }  // namespace
 
-TEST_CASE(
-    "all parts of a run are in one file: two optimizers, one of them any, numbers of rank 0, and what has load(f)") {
+TEST_CASE("all parts of a run are in one file: two optimizers, one of them any, a number, and what has load(f)") {
   temporary_folder folder;
   for (int const team : {3, 2})
     with_ranks(team, [&](auto& comm) {
       model<float> m(comm.rank(), several), n(comm.rank(), few);
       auto opt = averaged::make(m.list(), averaged::shards(comm));
       ds::any_optimizer other(averaged::make(n.list(), averaged::shards(comm)));
-      int number = 10 * team + comm.rank();
+      int number = 10 * team;
       counter counted{number};
       auto const saved = [&](auto const& f) {
         f(opt, ds::named("other", other), ds::named("number", number), counted);
@@ -293,6 +295,185 @@ TEST_CASE(
       CHECK(counted.count == 30);
       CHECK(opt.report().step == 3);
     });
+}
+
+// ---- what differs from rank to rank --------------------------------------------------------------------------------
+
+namespace {
+
+/// What a program may have beside the optimizer of all ranks: everything is 1, but part `which` is x.
+struct beside {
+  static constexpr char const* parts[] = {
+      "number", "text", "list", "count", "alone.w0", "alone.groups", "loader.position", "loader.fingerprint"};
+  int number;
+  std::string text;
+  std::vector<float> list;
+  counter counted;
+  model<float> m{0, few};
+  decltype(ds::optimizer{m.list(), ds::adamw{}}) opt{m.list(), ds::adamw{.lr = 0.1}};
+  decltype(test::loader_of(1)) data;
+
+  explicit beside(int which, int x = 1)
+      : number(which == 0 ? x : 1), text(std::size_t(which == 1 ? x : 1), 'x'),
+        list(std::size_t(3), float(which == 2 ? x : 1)), counted{which == 3 ? x : 1},
+        data(test::loader_of(which == 7 ? std::uint64_t(x) : 1)) {
+    for (auto& v : m.gradient) std::ranges::fill(v, float(which == 4 ? x : 1));
+    opt.step();
+    if (which == 4) m.value[0][0] = float(x);
+    if (which == 5) opt.group(1).lr = x;
+    for (int t = 0; t < (which == 6 ? x : 1); ++t) data.next();
+  }
+  /// f of all parts, each as `as` makes it one.
+  template <class As, class F> auto with(As const& as, F const& f) {
+    return f(as(ds::named("number", number)), as(ds::named("text", text)), as(ds::named("list", list)), as(counted),
+             as(ds::named("alone", opt)), as(data));
+  }
+  std::string all() {
+    std::string x = all_of(opt, m) + std::to_string(number) + " " + text + " " + std::to_string(counted.count);
+    for (float const one : list) x += " " + std::to_string(one);
+    return x + " " + std::to_string(data.position().epoch) + " " + std::to_string(data.position().batch);
+  }
+};
+auto const plain = [](auto&& part) -> auto& { return part; };
+auto const own = [](auto&& part) { return ds::each_rank(part); };
+
+}  // namespace
+
+TEST_CASE("what rank 0 would write for all is the same on all ranks, or nothing is written") {
+  for (int const team : {2, 3}) {
+    temporary_folder folder;
+    in_both_ways<averaged>(team, [&](auto& comm, char const* way, auto policy) {
+      model<float> m(comm.rank(), few);
+      auto opt = averaged::make(m.list(), policy);
+      std::string const run = folder / way;
+      ds::save_file(run, opt);
+      ds::async_save saver;
+      ds::checkpoints const newest(folder / (way + "s"s));
+      ds::checkpoints checkpoints(folder / (way + "s"s));
+      for (int which = 0; which <= 8; ++which) {
+        CAPTURE(which);
+        beside x(which, comm.rank() == team - 1 ? 2 : 1);  // the last rank has another
+        auto const refused = [&](auto const& save) {
+          std::string const why = message<std::invalid_argument>([&] { x.with(plain, save); });
+          std::string const part = which < 8 ? beside::parts[which] : "";
+          CHECK(why == (which == 8 ? ""
+                                   : "save_file: ranks 0 and " + std::to_string(team - 1) + " have another '" + part +
+                                         "', of which a file has one for all ranks: give all ranks the same, or save "
+                                         "the part of each as each_rank(part)"));
+        };
+        refused([&](auto&... parts) { saver.save(run, opt, parts...); });
+        saver.wait();
+        refused([&](auto&... parts) { checkpoints.save(1, std::nullopt, opt, parts...); });
+        refused([&](auto&... parts) { ds::save_file(run, opt, parts...); });
+        if (which < 8) CHECK((!newest.newest() && ds::load_file(run, opt).left_over.empty()));
+        // all may differ in what is of each rank
+        CHECK(message<std::exception>(
+                  [&] { x.with(own, [&](auto&&... parts) { ds::save_file(run + ".own", opt, parts...); }); }) == "");
+      }
+      CHECK(newest.newest()->step == 1);
+    });
+  }
+}
+
+TEST_CASE("each_rank: each rank goes on with its own, on as many ranks") {
+  for (int const team : {1, 2, 3}) {
+    temporary_folder folder;
+    in_both_ways<averaged>(team, [&](auto& comm, char const* way, auto policy) {
+      std::string const run = folder / way, late = run + ".late", other = run + ".other";
+      int const rank = comm.rank();
+      model<float> m(rank, few);
+      auto opt = averaged::make(m.list(), policy);
+      int common = 5;
+      for (int which = 0; which < 8; ++which) {
+        CAPTURE(which);
+        beside x(which, rank + 2);
+        std::string const mine = x.all();
+        auto const to = [&](auto const& save) {
+          x.with(own, [&](auto&&... parts) { save(opt, ds::named("common", common), parts...); });
+        };
+        to([&](auto&&... parts) { ds::save_file(run, parts...); });
+        ds::async_save saver;
+        to([&](auto&&... parts) { saver.save(late, parts...); });
+        x.number = 9, x.list.assign(3, 9.0f), x.m.value[0][0] = 9, common = 9, x.opt.step();
+        saver.wait();
+        if (rank == 0) ds::collect(run, other);
+        ds::save_file(run + ".unused", opt);  // waits for rank 0
+        for (auto const& path : {run, late, other}) {
+          CAPTURE(path);
+          beside y(which == 7 ? 7 : 8, which == 7 ? rank + 2 : 1);
+          common = 9;
+          auto const report = y.with(
+              own, [&](auto&&... parts) { return ds::load_file(path, opt, ds::named("common", common), parts...); });
+          CHECK((y.all() == mine));
+          CHECK((common == 5 && report.left_over.empty() && report.same_configuration));
+        }
+      }
+    });
+    // by another number of ranks
+    with_ranks(team == 2 ? 3 : 2, [&](auto& comm) {
+      model<float> m(comm.rank(), few);
+      auto opt = averaged::make(m.list(), replicas(comm));
+      beside x(8);
+      int number = 7, common = 7;
+      std::string const path = folder / "sharded", now = std::to_string(team == 2 ? 3 : 2);
+      std::string const why = message<std::exception>([&] {
+        ds::load_file(path, {.partial = true}, opt, ds::each_rank(ds::named("number", number)),
+                      ds::each_rank(ds::named("alone", x.opt)));
+      });
+      CAPTURE(why);
+      CHECK(has(why, "\n  'number' is there for each of " + std::to_string(team) + " ranks, there are now " + now +
+                         ": leave the part out, with load_options{.partial = true}"));
+      CHECK((has(why, "'alone.w0' is there for each of ") && !has(why, "missing")));
+      auto const report = ds::load_file(path, {.partial = true}, opt, ds::named("common", common));
+      CHECK((number == 7 && common == 5));
+      CHECK(has(report.left_over.at(0), "rank.0."));
+    });
+  }
+}
+
+TEST_CASE("what is on a device is compared, too, in copies of any length") {
+  std::size_t const half = std::exchange(ds::detail::run_stream::half, 16);
+  temporary_folder folder;
+  with_ranks(2, [&](auto& comm) {
+    model<float> m(0, few);
+    auto opt = averaged::make(m.list(), replicas(comm));
+    for (std::size_t const n : {0, 1, 4, 5, 11}) {
+      test::remote far{"far", std::vector<std::uint32_t>(n, 7)};
+      ds::save_file(folder / "run", opt, far);
+      for (std::size_t i = 0; i < n; ++i) {
+        far.x[i] += unsigned(comm.rank());
+        CHECK(has(message<std::exception>([&] { ds::save_file(folder / "run", opt, far); }), "have another 'far'"));
+        far.x[i] = 7;
+      }
+    }
+  });
+  ds::detail::run_stream::half = half;
+}
+
+TEST_CASE("each_rank: a part of all ranks is none, and one name is one part") {
+  temporary_folder folder;
+  with_ranks(2, [&](auto& comm) {
+    model<float> m(0, few);
+    auto opt = averaged::make(m.list(), averaged::shards(comm));
+    int n = comm.rank();
+    CHECK(message<std::invalid_argument>([&] { ds::save_file(folder / "run", ds::each_rank(opt)); }) ==
+          "each_rank(part): the part is one of all ranks, must be without ranks");
+    CHECK(has(message<std::exception>([&] {
+                ds::save_file(folder / "run", opt, ds::each_rank(ds::named("n", n)), ds::each_rank(ds::named("n", n)));
+              }),
+              "two parts have the name 'rank."));
+    std::string const why = message<std::exception>([&] {
+      if (comm.rank() == 0) ds::save_file(folder / "run", opt, ds::each_rank(ds::named("n", n)));
+      else ds::save_file(folder / "run", opt);
+    });
+    CHECK(why == "save_file: ranks 0 and 1 have other parts");
+  });
+  CHECK(folder.names().empty());
+  int n = 3, m = 0;  // one process is rank 0 of one
+  ds::save_file(folder / "run", ds::named("a", ds::each_rank(ds::named("n", n))));
+  ds::load_file(folder / "run", ds::each_rank(ds::named("a", ds::named("n", m))));
+  CHECK((m == 3 && folder.names() == strings{"run"}));
+  CHECK(test::listed(folder / "run") == strings{"rank.0.a.n I32 []"});
 }
 
 // ---- when one rank fails -------------------------------------------------------------------------------------------

@@ -219,7 +219,7 @@ TEST_CASE("diloco: a rank that is lost ends the outer step of the others, with n
   }
 }
 
-TEST_CASE("diloco goes on from files: those of each rank, and one of the slow weights") {
+TEST_CASE("diloco goes on from a file, with what each rank has and the slow weights") {
   test::temporary_folder const folder;
   auto const run = [&](int first, int last, bool loads, bool saves) {
     std::vector<model<double>> all(2, model<double>(0, sizes));
@@ -227,17 +227,12 @@ TEST_CASE("diloco goes on from files: those of each rank, and one of the slow we
       auto& m = all[std::size_t(comm.rank())];
       ds::diloco global{m.list(), how, ds::replicated{comm}};
       ds::optimizer opt{m.list(), ds::sgd{.lr = lr}};
-      std::string const own = folder / std::to_string(comm.rank()), slow = folder / "slow";
       if (loads) {
-        ds::load_file(own, opt);
-        ds::load_file(slow, global.optimizer_of_slow());
+        ds::load_file(folder / "run", global.optimizer_of_slow(), ds::each_rank(ds::named("own", opt)));
         global.set_steps(first % 3);
       }
       train(opt, global, m, comm.rank(), first, last);
-      if (saves) {
-        ds::save_file(own, opt);
-        ds::save_file(slow, global.optimizer_of_slow());
-      }
+      if (saves) ds::save_file(folder / "run", global.optimizer_of_slow(), ds::each_rank(ds::named("own", opt)));
     });
     return all;
   };

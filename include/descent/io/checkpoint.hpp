@@ -27,6 +27,7 @@ template <class T> struct with_name {
   std::string name;
   T& of;
 };
+template <class T> struct of_each_rank { T& of; };
 template <class Value, class Gradient, class Backend> struct values_of {
   parameters<Value, Gradient> params;
   Backend backend;
@@ -62,13 +63,21 @@ template <class Policy, class Backend> struct part_maker<loss_scaler<Policy, Bac
 template <has_pieces Of> struct part_maker<Of> {
   static named_part make(Of& of) { return {"", std::make_unique<pieces_part<Of>>(of)}; }
 };
+template <class T> requires is_part<std::remove_cv_t<T>> struct part_maker<of_each_rank<T>> {
+  static named_part make(of_each_rank<T>& x) {
+    auto inner = part_maker<std::remove_cv_t<T>>::make(const_cast<std::remove_cv_t<T>&>(x.of));
+    inner.each_rank = true;
+    return inner;
+  }
+};
 template <class T> struct part_maker<with_name<T>> {
   using named_type = std::remove_cv_t<T>;
 
   static named_part make(with_name<T>& x) {
     if constexpr (is_part<named_type>) {
       auto inner = part_maker<named_type>::make(const_cast<named_type&>(x.of));
-      return {x.name + "." + inner.prefix, std::move(inner.part)};
+      inner.prefix = x.name + "." + inner.prefix;
+      return inner;
     } else if constexpr (std::is_same_v<named_type, std::string>) {
       return {"", std::make_unique<text_part>(x.name, const_cast<std::string&>(x.of))};
     } else if constexpr (std::is_same_v<std::remove_cv_t<std::remove_extent_t<T>>, char> && std::is_array_v<T>) {
@@ -111,6 +120,8 @@ template <class T> requires(array<T&> || grid<T>) inline constexpr bool is_loada
     !std::is_const_v<std::remove_pointer_t<decltype(block_of(std::declval<T&>()).at)>>;
 template <class T> inline constexpr bool is_loadable<with_name<T>> = is_loadable<T>;
 template <class T> inline constexpr bool is_loadable<with_name<T> const> = is_loadable<T>;
+template <class T> inline constexpr bool is_loadable<of_each_rank<T>> = is_loadable<T>;
+template <class T> inline constexpr bool is_loadable<of_each_rank<T> const> = is_loadable<T>;
 
 template <class... Parts> std::vector<named_part> make_parts(Parts&... parts) {
   std::vector<named_part> all;
@@ -126,6 +137,11 @@ template <class T> detail::with_name<std::remove_reference_t<T>> named(std::stri
   return {std::move(name), part};
 }
 
+/// A part that each rank has for itself, such as a loader with a seed of its own, or an optimizer without ranks beside
+/// one of all ranks. A file has it for each rank, with names that begin with "rank.0.", "rank.1." and so on, and it is
+/// loaded by as many ranks. All other parts are the same on all ranks.
+template <class T> detail::of_each_rank<std::remove_reference_t<T>> each_rank(T&& part) { return {part}; }
+
 /// The values of parameters as a part, without an optimizer, in the memory of a backend.
 template <class Value, class Gradient, class Backend = host<>>
 detail::values_of<Value, Gradient, Backend> values(parameters<Value, Gradient> const& params, Backend backend = {}) {
@@ -140,19 +156,21 @@ detail::values_of<Value, Gradient, Backend> values(parameters<Value, Gradient> c
 ///     loss_scaler, loader, resident    their states
 ///     an object with save(f), load(f)  its pieces
 ///     named(name, part)                the same under another name, or a tensor: see named()
+///     each_rank(part)                  of each rank its own
 ///
 /// Waits for the stream, and copies from a device through 64 MB of pinned memory. With ranks, all of them call it and
-/// wait for each other, however long it takes: rank 0 writes what all have; ranks that share the state each write a
-/// part file beside `path`, in one folder for all, and then rank 0 writes `path`, which names them. Throws
-/// std::runtime_error if the system does, on all ranks if one fails, std::invalid_argument if two parts have a name in
-/// common, and what optimizer::save throws. The file at `path` is then the one that was there.
+/// wait for each other, however long it takes: rank 0 writes what all have, of which it compares a hash before; ranks
+/// that share the state, or have parts of their own, each write a part file beside `path`, in one folder for all, and
+/// then rank 0 writes `path`, which names them. Throws std::runtime_error if the system does, on all ranks if one
+/// fails, std::invalid_argument if two parts have a name in common, or if ranks differ in what rank 0 would write for
+/// all, and what optimizer::save throws. The file at `path` is then the one that was there.
 template <class... Parts> void save_file(std::string const& path, Parts&&... parts) {
   detail::save_run(path, detail::make_parts(parts...));
 }
 
 /// Restores parts that were made like the saved ones. Reads and checks everything first: the file, the hashes of the
-/// tensors, and that names, types and numbers of elements are those of the parts. On CUDA waits for the stream. With
-/// ranks, all of them call it; any number of ranks may load what any number has saved.
+/// tensors, and that names, types and shapes are those of the parts. On CUDA waits for the stream. With ranks, all of
+/// them call it; any number of ranks may load what any number has saved, but each_rank(part).
 ///
 /// Nothing changes, on any rank, if it throws: std::runtime_error (data_error) if the file cannot be read or is
 /// damaged; std::invalid_argument with all that does not fit, and what optimizer::load throws; and what load(f) of a

@@ -60,9 +60,9 @@ class checkpoints {
     detail::require(keep_.best >= 0, "checkpoints", "best", "at least 0", keep_.best);
   }
 
-  /// Saves like save_file(), then removes what is not to be kept. A checkpoint without a metric, or with NaN, is none of
-  /// the best. Throws std::invalid_argument, with nothing written, if step is negative, if the folder has a checkpoint
-  /// of a later step (as after going back: see remove_after()), or if the ranks give another step or metric.
+  /// Saves like save_file(), then removes what is not to be kept. A checkpoint without a metric, or with NaN, is none
+  /// of the best. Throws std::invalid_argument, with nothing written, if step is negative, if the folder has a
+  /// checkpoint of a later step (as after going back: see remove_after()), or if the ranks give another step or metric.
   template <class... Parts> void save(std::int64_t step, std::optional<double> metric, Parts&&... parts) {
     auto const all = detail::make_parts(parts...);
     detail::run_team const team(all);

@@ -21,7 +21,7 @@ inline void collect(std::string const& from, std::string const& to) {
     infos.push_back({.name = name, .type = t.type, .shape = t.shape});
     tensors.push_back(&t);
   }
-  text_map texts = saved.main().metadata();
+  text_map texts = saved.texts();
   texts.erase("parts");
   safetensors_writer file(to, std::move(infos), std::move(texts));
   for (std::size_t const i : file.order())

@@ -24,8 +24,8 @@ template <class T> constexpr double largest_of_type() {
   else return double(std::numeric_limits<T>::max());
 }
 
-/// Converts elements of one floating-point type to another one, rounding to nearest. Numbers beyond its range become its
-/// largest one of their sign. Returns how many; infinities and NaN stay what they are.
+/// Converts elements of one floating-point type to another one, rounding to nearest. Numbers beyond its range become
+/// its largest one of their sign. Returns how many; infinities and NaN stay what they are.
 template <class To> std::int64_t convert_elements(dtype from, std::span<std::byte const> bytes, std::byte* to) {
   std::int64_t saturated = 0;
   auto const all = [&]<class From>(From x) {

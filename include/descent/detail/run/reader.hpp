@@ -43,6 +43,7 @@ class saved_run {
 
   explicit saved_run(std::string const& path) {
     files_.emplace_back(path);
+    texts_ = main().metadata();
     for (auto const& t : main().tensors()) tensors_[t.name] = {t.type, t.shape, {{&main(), &t, 0}}};
     auto const parts = main().metadata().find("parts");
     if (parts == main().metadata().end()) return;
@@ -53,6 +54,8 @@ class saved_run {
   safetensors_file const& main() const { return files_.front(); }
   std::map<std::string, tensor> const& tensors() const { return tensors_; }
   std::deque<safetensors_file> const& files() const { return files_; }
+  /// The metadata of the file, with that of what each rank has for itself.
+  text_map const& texts() const { return texts_; }
   /// Reads everything. Throws data_error if something has another hash than the file says.
   void check() const {
     for (auto const& file : files_) file.check();
@@ -68,6 +71,8 @@ class saved_run {
     if (file.header_hash() != p.header_hash)
       throw data_error(path, "__metadata__", "'xxh3_header'", file.header_hash(),
                        p.header_hash + ", as " + main().path() + " says");
+    for (auto const& [key, text] : file.metadata())
+      if (key.starts_with(named_part::rank_begin)) texts_[key] = text;
     auto const ranges = ranges_in(path, text_in(file, "ranges"));
     for (auto const& t : file.tensors()) {
       auto const range = ranges.find(t.name);
@@ -103,16 +108,18 @@ class saved_run {
 
   std::deque<safetensors_file> files_;
   std::map<std::string, tensor> tensors_;
+  text_map texts_;
 };
 
 /// One load: finds all that is wrong before a part is changed.
 class run_loading {
  public:
-  run_loading(std::string const& path, load_options const& options, std::vector<named_part> const& parts)
-      : path_(path), options_(options), parts_(parts) {}
+  run_loading(std::string const& path, load_options const& options, std::vector<named_part> const& parts, int rank,
+              int ranks)
+      : path_(path), options_(options), parts_(parts), rank_(rank), ranks_(ranks) {}
 
   /// Lists what the parts want.
-  void list() { entries_ = entries_of(parts_); }
+  void list() { entries_ = entries_of(parts_, rank_, ranks_); }
   /// Reads and checks everything that the file itself can say.
   void read() {
     from_ = std::make_unique<saved_run>(path_);
@@ -126,9 +133,9 @@ class run_loading {
   /// Asks the parts whether they can take it.
   void check() {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      std::string const& prefix = parts_[i].prefix;
+      std::string const prefix = parts_[i].prefix_on(rank_);
       auto const& fields = summaries_[i].fields;
-      parts_[i].part->check([this, &prefix](std::string const& name) { return answer_of(prefix + name); },
+      parts_[i].part->check([this, prefix](std::string const& name) { return answer_of(prefix + name); },
                             fields && options_.hyperparameters ? &*fields : nullptr);
     }
     for (auto const& file : from_->files()) file.check_unchanged();
@@ -171,20 +178,30 @@ class run_loading {
   /// Throws one message with everything that does not fit.
   void match() {
     std::vector<std::string> problems;
+    std::string const saved_by = text_in(from_->main(), "each_rank");
+    bool const other_ranks = !saved_by.empty() && saved_by != std::to_string(ranks_);
     for (auto const& p : parts_) {
-      auto& saved = summaries_.emplace_back(summary_in(path_, from_->main().metadata(), p.prefix));
+      std::string const prefix = p.prefix_on(rank_);
+      auto& saved = summaries_.emplace_back(summary_in(path_, from_->texts(), prefix));
       auto const* const mine = p.part->summary();
-      if (!mine) continue;
-      if (!saved.made_by) problems.push_back("missing: '" + p.prefix + "made_by'");
+      if (!mine || (p.each_rank && other_ranks)) continue;
+      if (!saved.made_by) problems.push_back("missing: '" + prefix + "made_by'");
       else if (*saved.made_by != mine->made_by)
         problems.push_back("saved by '" + *saved.made_by + "', loaded by '" + mine->made_by + "'");
       if (!saved.fields && options_.hyperparameters)
-        problems.push_back("missing: hyperparameters, '" + p.prefix +
+        problems.push_back("missing: hyperparameters, '" + prefix +
                            "groups'; load_options{.hyperparameters = false} keeps those of the program");
     }
     std::set<std::string> wanted;
     for (auto const& e : entries_) {
       wanted.insert(e.name);
+      std::string const without_rank = e.of->prefix + e.piece.name;
+      for (int r = 0; e.of->each_rank && r < ranks_; ++r) wanted.insert(named_part::rank_prefix(r) + without_rank);
+      if (e.of->each_rank && other_ranks) {
+        problems.push_back("'" + without_rank + "' is there for each of " + saved_by + " ranks, there are now " +
+                           std::to_string(ranks_) + ": leave the part out, with load_options{.partial = true}");
+        continue;
+      }
       auto const found = from_->tensors().find(e.name);
       if (found == from_->tensors().end()) problems.push_back("missing: '" + e.name + "'");
       else if (std::string const why = mismatch(e, found->second); !why.empty())
@@ -272,6 +289,7 @@ class run_loading {
   std::string const& path_;
   load_options const& options_;
   std::vector<named_part> const& parts_;
+  int rank_, ranks_;
   std::vector<run_entry> entries_;
   std::unique_ptr<saved_run> from_;
   std::vector<saved_summary> summaries_;
@@ -286,7 +304,7 @@ class run_loading {
 inline load_report load_run(std::string const& path, load_options const& options,
                             std::vector<named_part> const& parts) {
   run_team const team(parts);
-  run_loading loading(path, options, parts);
+  run_loading loading(path, options, parts, team.rank(), team.ranks());
   auto const done = [](auto const& f) { return [&f] { return f(), std::string(); }; };
   auto const list = [&] { loading.list(); };
   team.meet(done(list));

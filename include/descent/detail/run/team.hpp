@@ -20,6 +20,12 @@ namespace descent::detail {
 struct named_part {
   std::string prefix;
   std::unique_ptr<run_part> part;
+  bool each_rank = false;  // whether each rank has its own, see each_rank()
+
+  /// What comes before the names of a rank's pieces in a file.
+  std::string prefix_on(int rank) const { return (each_rank ? rank_prefix(rank) : "") + prefix; }
+  static std::string rank_prefix(int rank) { return rank_begin + std::to_string(rank) + "."; }
+  static constexpr char const* rank_begin = "rank.";
 };
 
 /// The ranks that save or load together: those of the first part that has several.
@@ -28,6 +34,8 @@ class run_team {
   explicit run_team(std::vector<named_part> const& parts) {
     for (auto const& p : parts) {
       if (p.part->ranks() == 1) continue;
+      if (p.each_rank)
+        throw std::invalid_argument("each_rank(part): the part is one of all ranks, must be without ranks");
       if (!of_) of_ = p.part.get();
       else if (of_->rank() != p.part->rank() || of_->ranks() != p.part->ranks())
         throw std::invalid_argument("save_file and load_file: the optimizers have different ranks");

@@ -30,14 +30,16 @@ struct run_entry {
   std::string name;
   run_piece piece;
   run_memory* memory;
+  named_part const* of;
 };
 
-inline std::vector<run_entry> entries_of(std::vector<named_part> const& parts) {
+inline std::vector<run_entry> entries_of(std::vector<named_part> const& parts, int rank, int ranks) {
   std::vector<run_entry> all;
   for (auto const& p : parts)
     for (auto& piece : p.part->pieces()) {
-      std::string name = p.prefix + piece.name;
-      all.push_back({std::move(name), std::move(piece), &p.part->memory()});
+      std::string name = p.prefix_on(rank) + piece.name;
+      if (p.each_rank) piece.divided = ranks > 1;
+      all.push_back({std::move(name), std::move(piece), &p.part->memory(), &p});
     }
   std::vector<std::string> names;
   for (auto const& e : all) names.push_back(e.name);
@@ -106,12 +108,15 @@ class run_stream {
 /// What a save writes, found before anything is written.
 struct run_image {
   std::vector<run_entry> entries;
-  text_map texts;
+  text_map texts, own_texts;  // the second ones are in the part of this rank
 
-  explicit run_image(std::vector<named_part> const& parts) : entries(entries_of(parts)) {
+  run_image(std::vector<named_part> const& parts, int rank, int ranks) : entries(entries_of(parts, rank, ranks)) {
     texts["library"] = version;
-    for (auto const& p : parts)
-      if (auto const* s = p.part->summary()) add_summary(texts, p.prefix, *s);
+    for (auto const& p : parts) {
+      if (p.each_rank) texts["each_rank"] = std::to_string(ranks);
+      auto const* const s = p.part->summary();
+      if (s) add_summary(p.each_rank && ranks > 1 ? own_texts : texts, p.prefix_on(rank), *s);
+    }
   }
   bool divided() const {
     return std::ranges::any_of(entries, [](run_entry const& e) { return e.piece.divided; });
@@ -189,7 +194,8 @@ struct run_files {
   }
   /// Writes what this rank has of divided tensors. Returns the hash of the header.
   std::string write_part(run_image const& image) const {
-    auto const texts = text_map{{"library", version}};
+    text_map texts = image.own_texts;
+    texts["library"] = version;
     return write_entries((path.parent_path() / part_name(rank)).string(), image, true, texts);
   }
   /// Writes what comes first on this rank: its part, or all if the state is not divided.
@@ -234,20 +240,78 @@ struct run_files {
   }
 };
 
+/// The hash of a piece and what it is called. Waits for copies from a device.
+inline std::uint64_t print_of(run_entry const& e) {
+  xxh3 hash;
+  std::string text = e.name + shape_text(e.piece.shape) + name_of(e.piece.type);
+  hash.add(text);
+  auto const* const data = static_cast<std::byte const*>(e.piece.data);
+  if (e.piece.own || e.memory->on_host()) return hash.add(std::span(data, e.piece.bytes())).value();
+  std::size_t const most = std::min(run_stream::half, e.piece.bytes());
+  auto const staging = e.memory->staging(most);
+  for (std::size_t done = 0; done < e.piece.bytes();) {
+    std::size_t const n = std::min(most, e.piece.bytes() - done);
+    e.memory->copy(staging.get(), data + done, n);
+    e.memory->mark()();
+    hash.add(std::span<std::byte const>(staging.get(), n));
+    done += n;
+  }
+  return hash.value();
+}
+/// What must be the same on all ranks, because rank 0 writes it for all: texts, names, and all pieces but those that
+/// ranks have parts of, or that an optimizer of all ranks keeps equal.
+struct common_prints {
+  std::vector<std::string> names;
+  std::string hashes;  // hash_digits for each name
+
+  common_prints() = default;
+  explicit common_prints(run_image const& image) {
+    for (auto const& [key, text] : image.texts)
+      if (!key.ends_with("fingerprint")) add(key, xxh3().add(key).add(text));  // follows from the others
+    for (auto const& e : image.entries) {
+      std::string const name = e.of->prefix + e.piece.name;
+      if (e.of->each_rank) add(name, xxh3().add(name));
+      else if (!e.piece.divided && (e.of->part->ranks() == 1 || e.piece.own))
+        names.push_back(name), hashes += hash_text(print_of(e));
+    }
+  }
+  /// Throws, on all ranks, unless all have the same hashes, which come behind `before` characters.
+  void require_same(std::vector<std::string> const& of_ranks, std::size_t before) const {
+    for (std::size_t r = 1; r < of_ranks.size(); ++r) {
+      std::string_view const first = std::string_view(of_ranks[0]).substr(before);
+      std::string_view const other = std::string_view(of_ranks[r]).substr(before);
+      if (first == other) continue;
+      std::string const who = "save_file: ranks 0 and " + std::to_string(r) + " have ";
+      if (first.size() != other.size()) throw std::invalid_argument(who + "other parts");
+      std::size_t i = 0;
+      while (first[i] == other[i]) ++i;
+      throw std::invalid_argument(who + "another '" + names.at(i / hash_digits) +
+                                  "', of which a file has one for all ranks: give all ranks the same, or save the part "
+                                  "of each as each_rank(part)");
+    }
+  }
+
+ private:
+  void add(std::string const& name, xxh3 const& hash) { names.push_back(name), hashes += hash_text(hash.value()); }
+};
+
 /// Finds what is to be saved, on all ranks.
 inline std::pair<run_image, run_files> prepare_save(run_team const& team, std::string const& path,
                                                     std::vector<named_part> const& parts, text_map const& texts) {
   std::optional<run_image> image;
+  common_prints prints;
   auto const tags = team.meet([&] {
     std::error_code none;
     if (std::filesystem::is_directory(path, none))  // before parts are written beside it
       throw std::runtime_error(path + ": cannot be written: " + system_message(EISDIR));
-    image.emplace(parts);
+    image.emplace(parts, team.rank(), team.ranks());
     for (auto const& [key, text] : texts) image->texts[key] = text;
-    return random_tag();
+    if (team.ranks() > 1) prints = common_prints(*image);
+    return random_tag() + prints.hashes;
   });
+  prints.require_same(tags, hash_digits);
   std::error_code later;  // writing says what is wrong
-  return {std::move(*image), {behind_links(path, later), tags[0], team.rank(), team.ranks()}};
+  return {std::move(*image), {behind_links(path, later), tags[0].substr(0, hash_digits), team.rank(), team.ranks()}};
 }
 
 /// Waits until all ranks have done their `first`, which is write_first(), then makes the save valid.
