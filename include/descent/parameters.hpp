@@ -5,6 +5,7 @@
 #include <descent/core/precision.hpp>
 #include <descent/detail/util/block.hpp>
 #include <descent/detail/util/name_table.hpp>
+#include <descent/detail/util/piece_names.hpp>
 #include <descent/detail/util/self_movable.hpp>
 
 #include <concepts>
@@ -128,8 +129,9 @@ template <class Value, class Gradient = Value> class parameters {
 
   /// Adds a parameter. A gradient that is added as const is only read: an optimizer with zero_grad{} refuses it, and
   /// zero_grad(), unscale() and transform_gradients() throw. Throws std::invalid_argument and leaves the list unchanged
-  /// if the name is already taken, empty or contains a NUL character, the count is not in [0, 2^60], a pointer is null
-  /// (with a count above 0) or not aligned for its type, the group is not in [0, 65535], or the shape has no columns.
+  /// if the name is already taken or cannot be saved (empty, above 4000 bytes, no UTF-8, a control character, or the
+  /// name of a saved piece: "step", or "W.state.m" beside "W"), the count is not in [0, 2^60], a pointer is null (with
+  /// a count above 0) or not aligned for its type, the group is not in [0, 65535], or the shape has no columns.
   template <std::integral Count>
   void add(std::string name, Value* value, Gradient* gradient, Count count, group g = {})
       requires(!detail::types<Value>::several) {
@@ -192,7 +194,7 @@ template <class Value, class Gradient = Value> class parameters {
     if (s.rows > 0 && s.columns > 0 && s.rows <= most / s.columns && matrices > most / (s.rows * s.columns))
       refuse(name, "the matrices must have at most 2^60 elements, are " + std::to_string(matrices) + " x " +
                        std::to_string(s.rows) + " x " + std::to_string(s.columns));
-    std::size_t const before = views_.size();
+    std::size_t const before = views_.size(), owners_before = owners_.size();
     try {
       for (std::int64_t k = 0; k < matrices; ++k) {
         std::int64_t const first = k * s.rows * s.columns;
@@ -200,6 +202,7 @@ template <class Value, class Gradient = Value> class parameters {
       }
     } catch (...) {
       for (; views_.size() > before; views_.pop_back()) names_.remove(views_.size() - 1, name_of());
+      owners_.forget_after(owners_before);
       throw;
     }
   }
@@ -289,9 +292,7 @@ template <class Value, class Gradient = Value> class parameters {
   template <class V, class G, class Count>
   void add_view(std::string name, V* value, G* gradient, Count count, std::int64_t columns, group g, int types) {
     auto const fail = [&](std::string const& what) { refuse(name, what); };
-    if (name.empty()) fail("the name must not be empty");
-    if (auto const at = name.find('\0'); at != name.npos)
-      refuse(name.substr(0, at), "the name must not contain a NUL character, has one at " + std::to_string(at));
+    detail::require_saved_name(name);
     if (std::cmp_less(count, 0)) fail("count must be at least 0, is " + std::to_string(count));
     if (std::cmp_greater(count, most)) fail("count must be at most 2^60, is " + std::to_string(count));
     if (count != 0 && !value) fail("value is null, but count is " + std::to_string(count));
@@ -300,10 +301,17 @@ template <class Value, class Gradient = Value> class parameters {
     require_aligned(name, "gradient", gradient);
     if (g.index < 0 || g.index > 65535) fail("group must be in [0, 65535], is " + std::to_string(g.index));
     if (names_.find(name, name_of()) >= 0) fail("there is already a parameter of this name");
+    auto owners = detail::owners_of_piece(name, views_.size());
+    for (auto const& x : owners)
+      if (names_.find(x.name, name_of()) >= 0) fail("a saved piece of the parameter '" + x.name + "' has this name");
+    if (auto const i = owners_.piece_of(name); i >= 0)
+      fail("the parameter '" + views_[std::size_t(i)].name + "' has the name of a saved piece of it");
+    owners_.reserve(owners.size());
     if (views_.size() == views_.capacity()) views_.reserve(2 * views_.size() + 1);
     names_.reserve(views_.size(), views_.size() + 1, name_of());
     views_.push_back({std::move(name), value, const_cast<std::remove_const_t<G>*>(gradient), std::int64_t(count),
                       columns, g.index, types, !std::is_const_v<G>});
+    owners_.take(owners);
     names_.add(views_.size() - 1, name_of());
   }
   auto name_of() const {
@@ -319,6 +327,7 @@ template <class Value, class Gradient = Value> class parameters {
   static constexpr std::int64_t most = std::int64_t{1} << 60;
   detail::self_movable<std::vector<view>> views_;
   detail::self_movable<detail::name_table> names_;
+  detail::self_movable<detail::piece_owners> owners_;
 };
 
 }  // namespace descent

@@ -228,6 +228,48 @@ TEST_CASE("bad parameters are refused, each with its sentence, and the list stay
   CHECK(params.views().size() == 2);
 }
 
+TEST_CASE("names that cannot be saved are refused, and the pieces of a parameter beside it, in either order") {
+  ds::parameters<float> params;
+  auto const refused = [&](std::string const& name) {
+    return message([&] { params.add(name, memory, memory + 10, 1); });
+  };
+  std::string const a = "parameter 'a': the name must ";
+  CHECK(refused("a\nb") == a + "not contain control characters, has one at 1");
+  CHECK(refused("a\x7f") == a + "not contain control characters, has one at 1");
+  for (char const* const bad : {"\xe9t", "\x80", "\xc0\xaf", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                                "\xf0\x8f\xbf\xbf", "\xf5\x80\x80\x80", "\xe2\x82", "\xe2\x82z"})
+    CHECK(refused(std::string("a") + bad) == a + "be UTF-8, is not at 1");
+  for (char const* const piece :
+       {"made_by", "step", "matrix_updates", "loss_scale", "plateau", "memory", "__metadata__"})
+    CHECK(refused(piece) == std::string("parameter '") + piece + "': this is the name of a saved piece of a run");
+  CHECK(refused(std::string(4001, 'x')).ends_with("...': the name must have at most 4000 bytes, has 4001"));
+  CHECK(params.views().empty());
+  for (char const* const good : {"step.x", "x.step", "\xc3\xa9t\xc3\xa9", "\xf0\x9f\x8e\x89", "\xed\x9f\xbf", "W",
+                                 "U.average", "V.state.m", "state.m", "W.state", "W.matrix", "encoder.memory"})
+    CHECK(refused(good) == "");
+  std::size_t const n = params.views().size();
+  for (char const* const piece : {"W.master", "W.remainder", "W.average", "W.slow", "W.outer", "W.row_updates",
+                                  "W.memory", "W.state.m", "W.state.0", "W.matrix.7"})
+    CHECK(refused(piece) == std::string("parameter '") + piece + "': a saved piece of the parameter 'W' has this name");
+  CHECK(refused("V") == "parameter 'V': the parameter 'V.state.m' has the name of a saved piece of it");
+  CHECK(refused("U") == "parameter 'U': the parameter 'U.average' has the name of a saved piece of it");
+  CHECK(refused("W.state.x.y") == "");  // no piece has a dot there
+  CHECK(params.views().size() == n + 1);
+
+  // what a stack that was refused would have had is free again
+  CHECK(refused("E.state.1") == "");
+  CHECK(message([&] { params.add_stack("S.state", memory, memory + 100, 3, {std::int64_t{1} << 59, 1}); }) != "");
+  CHECK(message([&] { params.add_stack("E.state", memory, memory + 100, 3, {1, 1}); }) ==
+        "parameter 'E.state.1': there is already a parameter of this name");
+  CHECK(refused("E") == "parameter 'E': the parameter 'E.state.1' has the name of a saved piece of it");
+  CHECK(refused("S") == "");
+  for (int k = 0; k < 100; ++k) CHECK(refused("T" + std::to_string(k) + ".slow") == "");
+  for (int k = 0; k < 100; ++k) CHECK(refused("T" + std::to_string(k)) != "");
+  auto const copy = params;
+  ds::parameters<float> moved = std::move(params);
+  CHECK(message([&] { moved.add("T5", memory, memory, 1); }) != "");
+}
+
 TEST_CASE("a count may be of any integer type and as large as 2^60") {
   ds::parameters<float> params;
   params.add("a", memory, memory, std::uint8_t{5});

@@ -49,6 +49,10 @@ class name_table {
   template <class NameOf> void add(std::size_t i, NameOf const& name_of) {
     places_[slot_of(name_of(i), name_of)] = std::int32_t(i);
   }
+  /// Removes all names, and keeps the room.
+  void clear() {
+    for (auto& place : places_) place = none;
+  }
   /// Removes the name that was added last.
   template <class NameOf> void remove(std::size_t i, NameOf const& name_of) {
     places_[slot_of(name_of(i), name_of)] = none;
