@@ -1,19 +1,26 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #include <descent/comm/threads.hpp>
+#include <descent/io/checkpoint.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
 #include <descent/rules/lamb.hpp>
+#include <descent/schedules/on_plateau.hpp>
+#include <descent/training/loss_scaler.hpp>
 
 #include <doctest/doctest.h>
 #include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,8 +48,14 @@ void freed(void* p) {
 
 void* operator new(std::size_t n) { return allocated(n, alignof(std::max_align_t)); }
 void* operator new(std::size_t n, std::align_val_t a) { return allocated(n, std::size_t(a)); }
+void* operator new(std::size_t n, std::nothrow_t const&) noexcept try {
+  return operator new(n);
+} catch (std::bad_alloc const&) {
+  return nullptr;
+}
 void operator delete(void* p) noexcept { freed(p); }
 void operator delete(void* p, std::size_t) noexcept { freed(p); }
+void operator delete(void* p, std::nothrow_t const&) noexcept { freed(p); }
 void operator delete(void* p, std::align_val_t) noexcept { freed(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { freed(p); }
 
@@ -156,4 +169,99 @@ TEST_CASE("trap 37: every allocation of one rank fails, replicated: no leak, and
 }
 TEST_CASE("trap 37: every allocation of one rank fails, sharded: no leak, and the others are told") {
   every_allocation_fails(ranks::sharded_ordered);
+}
+
+namespace {
+
+/// What a program loads at once, with names that are too long for a string without memory.
+struct loaded {
+  std::vector<float> value = std::vector<float>(100, 1), gradient = std::vector<float>(100, 0.5f);
+  std::string const name = "a parameter with a name that needs memory";
+  ds::parameters<float> list() {
+    ds::parameters<float> all;
+    all.add(name, value.data(), gradient.data(), 60);
+    all.add("b", value.data() + 60, gradient.data() + 60, 40, ds::group{1});
+    return all;
+  }
+  ds::parameters<float> const mine = list();
+  decltype(ds::optimizer{mine, ds::lamb{}, ds::clip_norm{1}, ds::ema{}, ds::dynamic_loss_scale{}, ds::on_plateau{},
+                         ds::host<ds::cpp>{}}) opt{
+      mine, ds::lamb{}, ds::clip_norm{1}, ds::ema{}, ds::dynamic_loss_scale{}, ds::on_plateau{}, ds::host<ds::cpp>{}};
+  std::vector<float> other = std::vector<float>(7, 1), of_other = other;
+  ds::parameters<float> others;
+  ds::loss_scaler<> scaler;
+  std::string text = "a text that is longer than any short string";
+  int number = 1;
+
+  explicit loaded(int steps = 0) {
+    others.add("another parameter with a name that needs memory", other, of_other);
+    for (int t = 0; t < steps; ++t) opt.step();
+    if (steps > 3) {
+      opt.group(1).lr = 0.5, opt.set_scale_state({.scale = 8, .good = 2}), opt.observe(2.0);
+      scaler.set_state({.scale = 8}), other.assign(7, 2.0f), text += ", and then some", number = 2;
+    }
+  }
+  template <class F> auto with(F const& f) {
+    return f(ds::named("the name of an optimizer, long, too", opt), ds::named("the values of the others", others),
+             ds::named("a loss scale with a long name", scaler), ds::named("text", text), ds::named("number", number));
+  }
+  std::vector<std::byte> pieces() {
+    std::vector<std::byte> all;
+    auto const add = [&](auto const& x) {
+      auto const bytes = std::as_bytes(std::span(x));
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    };
+    opt.save([&](std::string const&, auto x) { add(x); });
+    double const rest[] = {opt.group(1).lr, scaler.state().scale, double(number)};
+    add(rest), add(value), add(other), add(text);
+    return all;
+  }
+};
+/// Lets each allocation of f fail in turn, until none does: then nothing has changed in `of`.
+template <class F> long changes_nothing_if_it_fails(loaded& of, F const& f) {
+  auto const before = of.pieces();
+  for (long k = 1; k < 5000; ++k) {
+    INFO("allocation ", k);
+    until_failure = k;
+    try {
+      f();
+      until_failure = 0;
+      return k - 1;
+    } catch (std::exception const&) {}  // std::bad_alloc, or what says why a file cannot be read
+    until_failure = 0;
+    CHECK((of.pieces() == before));
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("load() and load_file() change nothing if an allocation fails, whichever") {
+  test::temporary_folder const folder;
+  loaded saved(5);
+  saved.with([&](auto&&... parts) { ds::save_file(folder / "run", parts...); });
+  std::vector<std::vector<std::byte>> pieces;
+  saved.opt.save([&](std::string const&, auto x) {
+    auto const bytes = std::as_bytes(x);
+    pieces.emplace_back(bytes.begin(), bytes.end());
+  });
+
+  loaded x(1);
+  long const n = changes_nothing_if_it_fails(x, [&] {
+    std::size_t next = 0;
+    x.opt.load([&]<class T>(std::string const&, std::span<T const>) {
+      auto const& bytes = pieces[next++];
+      return std::span<T const>(reinterpret_cast<T const*>(bytes.data()), bytes.size() / sizeof(T));
+    });
+  });
+  CHECK(n > 10);
+  CHECK(x.opt.report().step == 5);
+
+  loaded y(1);
+  std::string const path = folder / "run";
+  bool same = false;
+  CHECK(changes_nothing_if_it_fails(y, [&] {
+          y.with([&](auto&&... parts) { same = ds::load_file(path, parts...).same_configuration; });
+        }) > 50);
+  CHECK((same && y.pieces() == saved.pieces()));
 }

@@ -219,7 +219,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       put_back();
     }
   }
-  /// Takes elements that check_answers() has accepted.
+  /// Takes elements that check_answers() has accepted. On the host allocates nothing, and so does not throw.
   void put_answers(std::vector<piece> const& all, std::vector<void const*> const& answers) {
     for (std::size_t i = 0; i < all.size(); ++i)
       if (answers[i]) all[i].put ? all[i].put(answers[i]) : copy_into(all[i], answers[i]);
@@ -293,11 +293,11 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     if constexpr (owns_scale)
       f(piece_id{"loss_scale"}, [&] { return std::array{self.scale_state()}; },
         [](auto const& of, auto const& x) { of.check_scale(x[0]); },
-        [](auto& to, auto const& x) { to.set_scale_state(x[0]); });
+        [](auto& to, auto const& x) { to.core_.alive().set_control(&control_block::scale, x[0], to.core_.groups); });
     if constexpr (has_plateau)
       f(piece_id{"plateau"}, [&] { return std::array{self.plateau()}; },
         [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
-        [](auto& to, auto const& x) { to.set_plateau(x[0]); });
+        [](auto& to, auto const& x) { to.core_.alive().set_control(&control_block::plateau, x[0], to.core_.groups); });
     for (std::size_t t = 0; t < self.core_.where.names.size(); ++t) each_piece_of(self, t, f);
     if constexpr (has_memory<rule_type> && Plan::unit_per_tensor) {
       auto const& names = self.core_.whole().names;

@@ -121,9 +121,12 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
     traits::check_slots(groups_, of_.policies_, of_.used_);
     elements_.clear();
     for (piece const& p : pieces_) elements_.push_back(element_of(p));
+    values_.clear();
+    for (auto const& name : of_.core_.where.names) values_.push_back(answers_(name).data());
     swap_rules();  // schedules are checked with the saved rules
     try {
       of_.check_answers(pieces_, elements_);
+      summarize();  // take() must not allocate
     } catch (...) {
       swap_rules();
       throw;
@@ -132,12 +135,11 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
   }
   void take() override {
     swap_rules();
-    for (auto const& x : of_.core_.where.tensors) {
-      auto const& name = of_.core_.where.names[std::size_t(&x - of_.core_.where.tensors.data())];
-      memory_.copy(x.value, answers_(name).data(), std::size_t(x.count * x.value_size()));
+    for (std::size_t t = 0; t < values_.size(); ++t) {
+      auto const& x = of_.core_.where.tensors[t];
+      memory_.copy(x.value, values_[t], std::size_t(x.count * x.value_size()));
     }
     of_.put_answers(pieces_, elements_);
-    summarize();
   }
 
   int rank() const override {
@@ -281,7 +283,7 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
   entries groups_;
   typename matrix_rules_of<plan>::type matrix_rules_;
   std::vector<piece> pieces_;
-  std::vector<void const*> elements_;  // the answers to them
+  std::vector<void const*> elements_, values_;  // the answers to them, and to the values
 };
 
 }  // namespace descent::detail

@@ -116,13 +116,14 @@ struct run_part {
 
   /// What there is to save. On CUDA waits for the stream. Throws std::logic_error if the part cannot be saved now.
   virtual std::vector<run_piece> pieces() = 0;
-  virtual run_summary const* summary() { return nullptr; }  // after pieces()
+  virtual run_summary const* summary() { return nullptr; }  // after pieces(); after check(), what there will be
   virtual run_memory& memory() = 0;
 
   /// Throws std::invalid_argument, with nothing changed, if the answers cannot be taken. `saved`, the summary of the
   /// file, is null if its hyperparameters are not wanted.
   virtual void check(run_answers const& answers, run_summary const* saved) = 0;
-  /// Takes what check() was given. Throws only if may_refuse(); undo() then puts back what there was.
+  /// Takes what check() was given. Throws only if may_refuse(); undo() then puts back what there was. On the host
+  /// allocates nothing otherwise.
   virtual void take() = 0;
   virtual bool may_refuse() const { return false; }
   virtual void undo() {}

@@ -139,6 +139,10 @@ class run_loading {
                             fields && options_.hyperparameters ? &*fields : nullptr);
     }
     for (auto const& file : from_->files()) file.check_unchanged();
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (auto const* now = parts_[i].part->summary())
+        report_.same_configuration &= hash_text(now->fingerprint) == summaries_[i].fingerprint;
+    taken_.reserve(parts_.size());
   }
   /// The parts that may refuse.
   std::vector<run_part*> refusable() const {
@@ -165,13 +169,11 @@ class run_loading {
       throw std::runtime_error(std::string(e.what()) + "; what was loaded before cannot be put back: " + lost);
     }
   }
+  /// Lets the others take it, which throws nothing.
   load_report finish() {
     for (auto const& p : parts_)
       if (!p.part->may_refuse()) p.part->take();
-    for (std::size_t i = 0; i < parts_.size(); ++i)
-      if (auto const* now = parts_[i].part->summary())
-        report_.same_configuration &= hash_text(now->fingerprint) == summaries_[i].fingerprint;
-    return report_;
+    return std::move(report_);
   }
 
  private:

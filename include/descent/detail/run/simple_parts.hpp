@@ -49,20 +49,20 @@ template <class Value, class Gradient, class Backend> class values_part final : 
     return all;
   }
   run_memory& memory() override { return memory_; }
-  void check(run_answers const& answers, run_summary const*) override { answers_ = answers; }
+  void check(run_answers const& answers, run_summary const*) override {
+    from_.clear();
+    for (auto const& v : of_.views()) from_.push_back(answers(v.name));
+  }
   void take() override {
-    for (auto const& v : of_.views()) {
-      auto const bytes = answers_(v.name);
-      memory_.copy(v.value, bytes.data(), bytes.size());
-    }
-    memory_.mark()();
+    for (std::size_t i = 0; i < from_.size(); ++i) memory_.copy(of_.views()[i].value, from_[i].data(), from_[i].size());
+    if (!memory_.on_host()) memory_.mark()();
   }
 
  private:
   template <int I> using value = typename types<Value>::template at<I>;
   parameters<Value, Gradient> of_;
   memory_of_backend<Backend> memory_;
-  run_answers answers_;
+  std::vector<std::span<std::byte const>> from_;
 };
 
 /// A number, or contiguous elements, in memory of the host.
@@ -122,7 +122,7 @@ template <class Policy, class Backend> class scaler_part final : public part_on_
     std::memcpy(&to_, answers("loss_scale").data(), sizeof to_);
     require_scale_state(of_.policy_, to_);
   }
-  void take() override { of_.set_state(to_); }
+  void take() override { of_.engine_.set({to_}); }  // without the check, which allocates
 
  private:
   loss_scaler<Policy, Backend>& of_;
