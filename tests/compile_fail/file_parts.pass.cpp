@@ -10,7 +10,9 @@ struct position {
   }
 };
 void f(position& at, std::vector<float>& x, std::vector<float> const& y, std::span<float> const z) {
-  using descent::named;
-  descent::save_file("run", named("n", 3), named("at", at), named("x", x), named("y", y), named("z", z));
-  descent::load_file("run", named("n", at.at[0]), named("at", at), named("x", x), named("z", z));
+  using descent::named, descent::each_rank;
+  descent::save_file("run", named("n", 3), named("at", at), named("x", x), named("y", y), named("z", z), each_rank(at),
+                     named("own", each_rank(named("x", x))));
+  descent::load_file("run", named("n", at.at[0]), named("at", at), named("x", x), named("z", z), each_rank(at),
+                     named("own", each_rank(named("x", x))));
 }

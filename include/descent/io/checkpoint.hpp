@@ -108,7 +108,7 @@ template <class T> named_part make_part(T& x) {
   using part = std::remove_cv_t<T>;
   static_assert(is_part<part>,
                 "save_file and load_file: a part is an optimizer, parameters, values(params, backend), a loss_scaler, "
-                "a loader, an object with save(f) and load(f), or named(name, x)");
+                "a loader, an object with save(f) and load(f), named(name, x), or each_rank(part)");
   if constexpr (is_part<part>) return part_maker<part>::make(const_cast<part&>(x));
   else return {};
 }
