@@ -6,7 +6,6 @@
 #include <descent/core/precision.hpp>
 #include <descent/io/tensor_info.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,7 +33,7 @@ template <class To> std::int64_t convert_elements(dtype from, std::span<std::byt
       double const wide = widen<double>(x);
       To y = narrow<To>(wide);
       if (is_finite(wide) && !is_finite(widen<double>(y))) {
-        y = narrow<To>(std::copysign(largest_of_type<To>(), wide));
+        y = narrow<To>(wide < 0 ? -largest_of_type<To>() : largest_of_type<To>());
         ++saturated;
       }
       std::memcpy(to + i * sizeof(To), &y, sizeof(To));
