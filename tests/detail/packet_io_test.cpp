@@ -77,6 +77,34 @@ template <class T, class Real> void check_rounding() {
   for (int j = 0; j < 8; ++j) CHECK((j % 3 ? number(r, j) == in[j] : std::isnan(number(r, j))));
 }
 
+/// saturated() beside its definition: what is finite stays finite and is otherwise rounded as before.
+template <class T, class Real, class Element = Real> void check_saturation() {
+  if (lanes<Real> == 8 && !has_lanes()) return;
+  Element const largest = widen<Element>(std::bit_cast<T>([] {
+    if constexpr (std::is_same_v<T, half>) return std::uint16_t(0x7bff);
+    else if constexpr (std::is_same_v<T, bfloat16>) return std::uint16_t(0x7f7f);
+    else return 0x7f7fffffu;
+  }()));
+  Element const beyond = std::nextafter(largest, std::numeric_limits<Element>::infinity()),
+                infinity = std::numeric_limits<Element>::infinity();
+  Element const in[8] = {largest, beyond, std::numeric_limits<Element>::max(), Element(-2.7), -beyond,
+                         infinity, -infinity, std::numeric_limits<Element>::quiet_NaN()};
+  T const out[8] = {narrow<T>(largest), narrow<T>(largest), narrow<T>(largest), narrow<T>(Element(-2.7)),
+                    narrow<T>(-largest), narrow<T>(infinity), narrow<T>(-infinity), narrow<T>(in[7])};
+  Real r[reals<Real>];
+  for (int j = 0; j < 8; ++j) lane_at(r, j) = in[j];
+  T at_once[8], part[8], stored[8];
+  write_saturated(at_once, r, {8, true});
+  if constexpr (std::is_same_v<Real, pack>) write_saturated(part, r, {7, false}), part[7] = at_once[7];
+  else std::memcpy(part, at_once, sizeof part);
+  saturate<T>(r);
+  write(stored, r, {8, true});
+  for (auto const* x : {at_once, part, stored}) {
+    for (int j = 0; j < 7; ++j) CHECK(std::memcmp(&x[j], &out[j], sizeof(T)) == 0);
+    CHECK(ds::is_nan(widen<Element>(x[7])));
+  }
+}
+
 /// A rule that subtracts the gradient and stores it.
 struct taking {
   double lr = 1;
@@ -155,6 +183,56 @@ TEST_CASE("rounding to storage and back gives what storing would have given") {
   check_rounding<float, pack>();
   check_rounding<half, pack>();
   check_rounding<bfloat16, pack>();
+}
+
+TEST_CASE("saturation changes no number that has a place, in any bits of float") {
+  if (!has_lanes()) return;
+  int wrong = 0;
+  for (std::uint64_t first = 0; first < std::uint64_t{1} << 32; first += 8 * 65521) {
+    pack x[1];
+    for (std::uint64_t j = 0; j < 8; ++j) x[0].lane[j] = std::bit_cast<float>(std::uint32_t(first + j * 4099));
+    half h[8], h_plain[8];
+    bfloat16 b[8], b_plain[8];
+    write_saturated(h, x, {8, true}), write(h_plain, x, {8, true});
+    write_saturated(b, x, {8, true}), write(b_plain, x, {8, true});
+    auto const check = [&]<class T>(T const& is, T const& plain, float of, float largest) {
+      T const must =
+          ds::is_finite(of) && !ds::is_finite(widen<float>(plain)) ? narrow<T>(std::copysign(largest, of)) : plain;
+      wrong += std::memcmp(&is, &must, sizeof is) != 0;
+    };
+    for (int j = 0; j < 8; ++j)
+      check(h[j], h_plain[j], x[0].lane[j], 65504.f), check(b[j], b_plain[j], x[0].lane[j], 0x1.fep127f);
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a finite number that a type cannot hold becomes the largest that it can; infinity and NaN stay") {
+  check_saturation<half, float>();
+  check_saturation<bfloat16, float>();
+  check_saturation<half, double>();
+  check_saturation<bfloat16, double>();
+  check_saturation<float, double>();
+  check_saturation<half, pack, float>();
+  check_saturation<bfloat16, pack, float>();
+}
+
+TEST_CASE("a state that its type cannot hold is stored as the largest number of the type, rounded at random or not") {
+  auto const check = []<class... Ps>(Ps...) {
+    packets<float, float, ds::states<half>, Ps...> p;
+    for (int i = 8; i < 16; ++i)
+      p.gradient[i] = (i % 2 ? -1.f : 1.f) * (i < 14 ? 65504.f + 40.f * float(i - 8) : 1e30f);
+    p.gradient[9] = std::numeric_limits<float>::infinity();
+    auto lanes = p;
+    p.update();
+    for (int i = 8; i < 16; ++i)
+      CHECK(widen<float>(p.seen[i]) == (i == 9 ? p.gradient[9] : i % 2 ? -65504.f : 65504.f));
+    if (!has_lanes()) return;
+    lanes.update_in_lanes();
+    CHECK(same(lanes.seen + 8, p.seen + 8));
+    CHECK(same(lanes.value + 8, p.value + 8));
+  };
+  check();
+  check(ds::stochastic_rounding{});
 }
 
 TEST_CASE("single elements go through the same functions") {

@@ -77,6 +77,22 @@ template <int... IJ> void mix_all(std::integer_sequence<int, IJ...>) { (mix<IJ /
 TEST_CASE("values, gradients, states and masters of any type: the device equals the host") {
   mix_all(std::make_integer_sequence<int, 16>{});
 }
+TEST_CASE("states in half that overflow are saturated: the device equals the host, and values stay finite") {
+  auto both = test::twins_of<half>(model, ds::adamw{.lr = 0.05}, states<half>{});
+  for (std::uint64_t t = 1; t <= 3; ++t) {
+    both.x.new_gradients(t);
+    both.x.each([&](std::size_t k, std::int64_t i) {
+      half& g = both.x.gradient_of(k, i);
+      g = half(60000 * test::number(g));
+    });
+    both.step();
+  }
+  both.expect_same();
+  int saturated = 0;
+  for (half const v : both.host.state<1>("w0")) saturated += test::number(v) == 65504;
+  CHECK(saturated > 0);
+  both.x.each([&](std::size_t k, std::int64_t i) { CHECK(ds::is_finite(test::number(both.x.value_of(k, i)))); });
+}
 TEST_CASE("lamb in half with a float master and bfloat16 states: the device equals the host") {
   same_on_device<half>(ds::lamb{.weight_decay = 0.1}, master<float>{}, states<bfloat16>{});
 }

@@ -82,6 +82,18 @@ TEST_CASE("every rule: finite gradients in pure half up to a hundredth of its la
   });
 }
 
+TEST_CASE(
+    "every rule: in pure half, the largest gradients overflow no state: it is saturated, and values stay finite") {
+  each_rule([]<class Rule>(row<Rule> const& row) {
+    INFO(row.name);
+    problem<ds::half> p({13});
+    auto opt = optimizer_of(p.parameters(), row.rule, ds::states<ds::half>{});
+    CHECK(stay_finite(p, opt, 65504, 0, 4));
+    for (auto const& buffer : kept<Rule>(opt, p))
+      for (ds::half x : buffer) CHECK_UNARY(std::isfinite(ds::widen<double>(x)));
+  });
+}
+
 TEST_CASE("trap 10: gradients of zero in pure half give no 0 / 0, with an eps that half does not have") {
   each_rule([]<class Rule>(row<Rule> const& row) {
     INFO(row.name);

@@ -73,10 +73,11 @@ template <class Value, class Rule, class... Ps> void check_skips(row<Rule> const
   }
 }
 
-/// Whether all values stay finite for 16 steps with gradients of this size, in one of four orders with others.
-template <class T, class Optimizer> bool stay_finite(problem<T>& p, Optimizer& opt, double size, int order) {
+/// Whether all values stay finite for some steps with gradients of this size, in one of four orders with others.
+template <class T, class Optimizer>
+bool stay_finite(problem<T>& p, Optimizer& opt, double size, int order, int steps = 16) {
   bool finite = true;
-  for (int t = 1; t <= 16; ++t) {
+  for (int t = 1; t <= steps; ++t) {
     for (std::size_t k = 0; k < p.grad.size(); ++k)
       for (std::size_t i = 0; i < p.grad[k].size(); ++i) {
         double const ordinary = gradient(k, i, t), large = std::copysign(size, ordinary);

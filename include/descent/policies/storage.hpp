@@ -22,7 +22,8 @@ template <storage_type M> struct master {
 struct master_remainder { using policy_kind = kind::master; };
 
 /// The types of the rule's state: one for all members, or one for each in the order of the rule's `slots`. Without this
-/// policy, states are stored in the type of the arithmetic. Counts (has_counts) have their own type and are left out.
+/// policy, states are stored in the type of the arithmetic. Counts (has_counts) have their own type and are left out. A
+/// finite number that a type cannot hold is stored as the largest that it can.
 template <storage_type... Ts> struct states {
   static_assert(sizeof...(Ts) > 0, "states<T...>: name one type for all members of the state, or one for each");
   using policy_kind = kind::states;

@@ -81,17 +81,12 @@ struct packet_state<Plan, Real, M, std::index_sequence<I...>> {
   template <bool AtStart>
   DESCENT_HD void write([[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
                         [[maybe_unused]] packet_extent e) const {
-    (((AtStart || Plan::template updates<I>) && stored(x, I) ? detail::write(x.template slot_at<I>() + i, member[I], e)
-                                                             : void()),
-     ...);
+    (((AtStart || Plan::template updates<I>) && stored(x, I) ? write_one<AtStart, I>(x, i, e) : void()), ...);
   }
   template <bool With>
   DESCENT_HD void round([[maybe_unused]] buffers<Plan> const& x,
                         [[maybe_unused]] packet_random<Plan, Real, With> const& random) {
-    ((Plan::template updates<I> && stored(x, I)
-          ? random.template round<random_slot + int(I), typename Plan::template slot<I>>(member[I])
-          : void()),
-     ...);
+    ((Plan::template updates<I> && stored(x, I) ? round_one<I>(random) : void()), ...);
   }
   DESCENT_HD state whole(int j) const {
     state s{};
@@ -105,6 +100,19 @@ struct packet_state<Plan, Real, M, std::index_sequence<I...>> {
   }
 
  private:
+  template <std::size_t J> using type = typename Plan::template slot<J>;
+
+  /// Finite numbers that a state's type cannot hold become the largest that it can; before they are rounded at random.
+  template <std::size_t J, class Random> DESCENT_HD void round_one(Random const& random) {
+    if constexpr (Plan::template rounds<type<J>>) saturate<type<J>>(member[J]);
+    random.template round<random_slot + int(J), type<J>>(member[J]);
+  }
+  template <bool AtStart, std::size_t J>
+  DESCENT_HD void write_one(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
+    constexpr bool is_rounded = !AtStart && Plan::template rounds<type<J>>;
+    if constexpr (is_rounded) detail::write(x.template slot_at<J>() + i, member[J], e);
+    else write_saturated(x.template slot_at<J>() + i, member[J], e);
+  }
   DESCENT_HD static bool stored([[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::size_t slot) {
     return !has_optional_state<typename Plan::rule> || x.slot[slot];
   }

@@ -202,6 +202,40 @@ DESCENT_HD void write_joined(bfloat16* value, std::uint16_t* remainder, Real con
   write_raw(remainder, low, e);
 }
 
+/// Whether a finite number of type Real can be beyond the largest finite T.
+template <class T, class Real>
+inline constexpr bool can_overflow = sizeof(T) == 2 || (std::is_same_v<T, float> && std::is_same_v<Real, double>);
+/// x, or the largest finite T with its sign if x is finite and beyond that. Infinity and NaN stay.
+template <class T, class Real> DESCENT_HD Real saturated(Real const& x) {
+  constexpr double most = std::is_same_v<T, half> ? 65504 : std::is_same_v<T, bfloat16> ? 0x1.fep127 : 0x1.fffffep127;
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<Real, float>)
+    return fabsf(x) < __builtin_huge_valf() ? copysignf(fminf(fabsf(x), float(most)), x) : x;
+#endif
+  Real const limit(most);
+  return select(is_finite(x), select(x > limit, limit, select(x < -limit, -limit, x)), x);
+}
+template <class T, class Real, int M> DESCENT_HD void saturate(Real (&r)[M]) {
+  if constexpr (can_overflow<T, Real>)
+    for (int j = 0; j < M; ++j) r[j] = saturated<T>(r[j]);
+}
+/// Writes a packet, or one element, saturated.
+template <class Real, int M, class T> DESCENT_HD void write_saturated(T* p, Real const (&r)[M], packet_extent e) {
+  if constexpr (!can_overflow<T, Real>) {
+    write(p, r, e);
+  } else if constexpr (lanes<Real> == 1) {
+    Real s[M];
+    for (int j = 0; j < M; ++j) s[j] = saturated<T>(r[j]);
+    write(p, s, e);
+  } else if (e.whole) {
+    store_saturated(p, r[0]);
+  } else {
+    T x[packet_size];
+    store_saturated(x, r[0]);
+    for (int j = 0; j < e.size; ++j) p[j] = x[j];
+  }
+}
+
 /// x[j] without an index, so that x stays in registers.
 template <class T> DESCENT_HD T pick(T const (&x)[packet_size], int j) {
   T const low = j & 2 ? (j & 1 ? x[3] : x[2]) : (j & 1 ? x[1] : x[0]);

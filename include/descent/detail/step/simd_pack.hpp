@@ -217,6 +217,39 @@ DESCENT_LANES DESCENT_HD inline void store(half* p, pack const& a) {
 #endif
 }
 
+/// The same, but a finite number beyond the largest is stored as that: see states.
+DESCENT_LANES DESCENT_HD inline void store_saturated(bfloat16* p, pack const& a) {
+#if !defined(__CUDA_ARCH__)
+  words const x = (words)a.lanes(), nan = words{} + 0x7fff;
+  ints const magnitude = (ints)x & 0x7fffffff, has_place = magnitude < 0x7f7f8000;
+  words rounded = (x + 0x7fff + (x << 15 >> 31)) >> 16;
+#if defined(__x86_64__)
+  bool const all_have = __builtin_ia32_movmskps256((floats)has_place) == 0xff;
+#else
+  bool const all_have = all(has_place);
+#endif
+  if (!all_have) [[unlikely]]
+    rounded = has_place ? rounded : magnitude <= 0x7f800000 ? x >> 16 : nan;  // cut off: only infinity stays that
+  *reinterpret_cast<loose_shorts*>(p) = to_shorts(rounded);
+#endif
+}
+DESCENT_LANES DESCENT_HD inline void store_saturated(half* p, pack const& a) {
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
+  typedef short signed_shorts __attribute__((vector_size(16)));
+  typedef char chars __attribute__((vector_size(16)));
+  auto r = (signed_shorts)__builtin_ia32_vcvtps2ph256(a.lanes(), 0);
+  signed_shorts const infinite = (r & 0x7fff) == 0x7c00;
+  if (__builtin_ia32_pmovmskb128((chars)infinite)) [[unlikely]]
+    r = infinite ? (signed_shorts)__builtin_ia32_vcvtps2ph256(a.lanes(), 3) : r;  // towards 0: of infinities only
+  *reinterpret_cast<loose_shorts*>(p) = (shorts)r;
+#else
+  for (int i = 0; i < 8; ++i) {
+    float const x = a.lane[i];
+    p[i] = narrow<half>(!is_finite(x) ? x : x > 65504 ? 65504.f : x < -65504 ? -65504.f : x);
+  }
+#endif
+}
+
 DESCENT_LANES DESCENT_HD inline void load(pack& r, std::uint32_t const* p) {
   for (int i = 0; i < 8; ++i) r.lane[i] = widen<float>(p[i]);
 }
