@@ -398,10 +398,10 @@ TEST_CASE("host memory on the CUDA backend is refused by name" * doctest::skip(!
     return message<std::invalid_argument>([&] { descent::optimizer{p, adamw{}, descent::cuda{s}}; });
   };
   CHECK(make(&x.value_of(1, 0), x.device_gradient.data() + 32) ==
-        "parameter 'bad': its value is host memory, which device 0 cannot reach, or was freed; for host memory use the "
+        "parameter 'bad': its value is host memory, which device 0 cannot reach; for host memory use the "
         "backend host{}");
   CHECK(make(x.device_value.data() + 32, &x.gradient_of(1, 0)) ==
-        "parameter 'bad': its gradient is host memory, which device 0 cannot reach, or was freed; for host memory use "
+        "parameter 'bad': its gradient is host memory, which device 0 cannot reach; for host memory use "
         "the backend host{}");
   CHECK(cudaGetLastError() == cudaSuccess);
 }

@@ -296,11 +296,16 @@ TEST_CASE(
       opt.step();
     });
   };
-  std::string const advice = " is not host memory; for device memory use the backend cuda{stream}";
-  CHECK(refused(edge, g.data(), 100) == "parameter 'w': its value" + advice);
-  CHECK(refused(edge - 10, g.data(), 100) == "parameter 'w': its value" + advice);
-  CHECK(refused(w.data(), edge, 1) == "parameter 'w': its gradient" + advice);
-  CHECK(refused(w.data(), edge - 10, 11) == "parameter 'w': its gradient" + advice);
+  std::string const its = "parameter 'w': its ";
+  auto const none = [&](double* p) {
+    return " is not host memory: there is none at " + ds::detail::in_hex(p) +
+           "; for device memory use the backend cuda{stream}";
+  };
+  auto const ends = [&](double* p) { return ds::detail::in_hex(p) + " on, but the memory there ends before"; };
+  CHECK(refused(edge, g.data(), 100) == its + "value" + none(edge));
+  CHECK(refused(edge - 10, g.data(), 100) == its + "value has 100 elements, 800 bytes from " + ends(edge - 10));
+  CHECK(refused(w.data(), edge, 1) == its + "gradient" + none(edge));
+  CHECK(refused(w.data(), edge - 10, 11) == its + "gradient has 11 elements, 88 bytes from " + ends(edge - 10));
   CHECK(w == std::vector<double>(100, 1.0));
   CHECK(refused(edge - 10, g.data(), 10) == "");  // up to the edge
   CHECK(refused(edge, edge, 0) == "");            // nothing is there

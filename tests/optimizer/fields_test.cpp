@@ -316,7 +316,7 @@ TEST_CASE("on_plateau multiplies every rate after its schedule, by metrics by va
   CHECK(rates(x, opt, 1) == list{0.75, 1.5, 0.75});
   CHECK(opt.report().learning_rate == 0.75);
   CHECK(message([&] { opt.observe(static_cast<float const*>(nullptr)); }) ==
-        "observe: the pointer to the metric is null");
+        "observe: the metric is null, but there must be 1 element");
 }
 
 TEST_CASE("the state of a plateau is saved, put back and kept by gathered()") {

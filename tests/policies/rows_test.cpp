@@ -243,9 +243,11 @@ TEST_CASE("bad selections are refused and change nothing") {
   CHECK_THROWS_WITH_AS(opt.select_rows("w", list.data(), -2), "select_rows: count must be in [0, 2^48], is -2",
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(opt.select_rows("v", nullptr), "there is no parameter 'v'", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(opt.select_rows("w", reinterpret_cast<std::uint8_t const*>(8)),
-                       "select_rows: the mask is not host memory; for device memory use the backend cuda{stream}",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      opt.select_rows("w", reinterpret_cast<std::uint8_t const*>(8)),
+      "select_rows of 'w': the mask is not host memory: there is none at 0x8; for device memory use the "
+      "backend cuda{stream}",
+      std::invalid_argument);
   table<float> b{9, 3, 0};
   ds::optimizer all{b.list(), ds::adam{}};
   opt.step();
@@ -544,8 +546,9 @@ TEST_CASE("gathered: what does not fit is refused with a sentence, and nothing i
   CHECK(refused(b.list(), {{"w", nullptr}}) == "rows of 'w': the pointer must not be null");
   CHECK(refused(b.list(), {{"w", good.data()}, {"w", good.data()}}) == "rows of 'w': they are named twice");
   auto const* const nowhere = reinterpret_cast<std::int64_t const*>(8);
-  CHECK(refused(b.list(), {{"w", nowhere}}) ==
-        "rows of 'w': the list is not host memory; for device memory use the backend cuda{stream}");
+  CHECK(
+      refused(b.list(), {{"w", nowhere}}) ==
+      "rows of 'w': the list is not host memory: there is none at 0x8; for device memory use the backend cuda{stream}");
   table<float> wide{4, 3, 0};
   CHECK(refused(wide.list(), {{"w", good.data()}}) == "parameter 'w': it had 2 columns and has 3");
   ds::optimizer averaged{a.list(), ds::adam{}, ds::ema{}};

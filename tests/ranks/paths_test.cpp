@@ -361,7 +361,9 @@ TEST_CASE("memory that is not the host's is refused before any rank's values cha
     list.add("p", p, comm.rank() == 1 ? nowhere : &own, 1);
     ds::optimizer opt{list, ds::sgd{}, ds::replicated{comm}};
   });
-  CHECK(thrown[1] == "parameter 'p': its gradient is not host memory; for device memory use the backend cuda{stream}");
+  CHECK(thrown[1] ==
+        "parameter 'p': its gradient is not host memory: there is none at 0x40; for device memory use the backend "
+        "cuda{stream}");
   CHECK(has(thrown[0], "rank 1 ended with an exception"));
   CHECK(value == std::vector<float>{1, 2});
 }

@@ -64,6 +64,8 @@ block<T> block_of_dlpack(std::string const& name, std::string const& what, Tenso
   if (x.ndim == 1) b.rows = b.count, b.columns = 1;
   if (b.count == 0) return {nullptr, 0, 0, b.columns, true};
   if (!b.row_major) fail("is not contiguous in row-major order");
+  if (!x.data)
+    fail("is null, but there must be " + std::to_string(b.count) + (b.count == 1 ? " element" : " elements"));
   b.at = reinterpret_cast<T*>(static_cast<char*>(x.data) + x.byte_offset);
   return b;
 }

@@ -32,6 +32,8 @@ namespace descent {
 ///
 /// It is called once for each buffer of masters, states, averages, saved values and matrix rules. Control data, and
 /// buffers of an exchange between ranks, do not come from it.
+///
+/// Memory that is not aligned, or out of the backend's reach, is given back, and std::invalid_argument is thrown.
 template <class Resource> struct memory_from {
   /// Not null.
   Resource* where = nullptr;

@@ -33,8 +33,9 @@ struct shared_loss_scale;
 ///     optimizer a{..., shared_loss_scale{scaler}, cuda{stream}}, b{..., shared_loss_scale{scaler}, cuda{stream}};
 ///     for (...) { ... a.step(); b.step(); scaler.update(); }
 ///
-/// The scale is in the backend's memory. The scaler must outlive its optimizers. update() only enqueues on the scaler's
-/// stream and may be captured with the steps; for optimizers on other streams the caller must add events around it.
+/// The scale is in the backend's memory; an optimizer with another backend refuses it. The scaler must outlive its
+/// optimizers. update() only enqueues on the scaler's stream and may be captured with the steps; for optimizers on other
+/// streams the caller must add events around it.
 template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_scaler {
  public:
   explicit loss_scaler(Policy policy = {}, Backend backend = {}) : policy_(checked(policy)), engine_(policy, backend) {}
@@ -97,11 +98,13 @@ struct shared_loss_scale {
   /// In the loss_scaler, which must outlive the optimizer.
   descent::shared_scale* shared;
   detail::scale_round* round;
+  /// Whether the scaler has no stream: its backend is the host.
+  bool on_host;
 
   using policy_kind = kind::loss_scale;
   template <class Policy, class Backend>
   explicit shared_loss_scale(loss_scaler<Policy, Backend> const& scaler)
-      : shared(scaler.engine_.shared()), round(&scaler.round_) {}
+      : shared(scaler.engine_.shared()), round(&scaler.round_), on_host(!requires { typename Backend::stream_type; }) {}
 };
 
 }  // namespace descent

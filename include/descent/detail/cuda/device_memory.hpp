@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/cuda/error.hpp>
+#include <descent/detail/cuda/outside.hpp>
 #include <descent/detail/util/sole_pointer.hpp>
 
 #include <cstddef>
@@ -68,10 +69,18 @@ class device_source {
                   "deallocate(p, bytes, stream), or the members of cuda::mr::resource");
   }
 
+  /// Throws std::invalid_argument if a resource returns memory that the device cannot use.
   void* allocate(std::size_t bytes) const {
     void* p = nullptr;
-    if (!resource_) require_cuda(cudaMalloc(&p, bytes), "cudaMalloc");
-    else if (p = allocate_(resource_, bytes, stream_); !p) throw std::bad_alloc();
+    if (!resource_) return require_cuda(cudaMalloc(&p, bytes), "cudaMalloc"), p;
+    p = allocate_(resource_, bytes, stream_);
+    if (!p) throw std::bad_alloc();
+    try {
+      require_resource(p, bytes, alignment, [&](outside_memory const& m) { require_device_memory(m, device_); });
+    } catch (...) {
+      deallocate(p, bytes);
+      throw;
+    }
     return p;
   }
   void deallocate(void* p, std::size_t bytes) const noexcept {

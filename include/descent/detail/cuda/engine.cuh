@@ -37,7 +37,7 @@ template <class Plan> class cuda_engine {
     refuse_capture("the constructor");
     early_ = may_begin_early(require_code(control_step<Plan>, storage.device)) && !Plan::parallel && !Plan::splits;
     require_device_tensors(where, storage.device);
-    require_device_inputs<Plan>(policies, storage.device);
+    each_policy_input<Plan>(policies, [&](outside_memory const& m) { require_device_memory(m, storage.device); });
     if constexpr (Plan::parallel)
       if (Plan::parallel_policy::agrees) where_ = sole_pointer(new tensors(where));
     start([&] {
@@ -207,9 +207,7 @@ template <class Plan> class cuda_engine {
 
   void rebind(tensors const& where, std::vector<tensor_addresses> const& addresses) {
     device_scope const scope(storage.device);
-    for (std::size_t t = 0; t < addresses.size(); ++t)
-      require_device_tensor(where.names[t], where.tensors[t].count, addresses[t].value, addresses[t].gradient,
-                            storage.device);
+    storage.require_addresses(where, addresses);
     if constexpr (Plan::parallel) ranks.rebind(addresses);
     storage.rebind(addresses);
     if (where_) where_->rebind(addresses);

@@ -67,7 +67,8 @@ bool enqueue_source_checks(row_changes<Layout> const& changes, unsigned long lon
     row_move const& move = changes.moves[t];
     if (!move.from) continue;
     std::int64_t const rows = rows_of(changes.now, t), most = rows_of(changes.old, std::size_t(move.old));
-    require_device_memory(move.from, rows, device, "rows of '" + changes.now.names[t] + "': the list");
+    require_device_memory({move.from, rows, sizeof *move.from, "rows of '" + changes.now.names[t] + "': the list"},
+                          device);
     if (!any) require_cuda(cudaMemsetAsync(first, 0xff, tensors * sizeof *first, stream), "cudaMemsetAsync");
     any = true;
     launch(find_bad_row<>, row_blocks(rows), row_threads, stream, move.from, rows, most, first + move.old);
@@ -125,14 +126,17 @@ template <class Plan> class cuda_rows {
     return {reinterpret_cast<std::byte*>(updates(tensor)), sizeof(std::int32_t)};
   }
 
-  void select(std::size_t tensor, std::int64_t rows, std::uint8_t const* mask) {
-    if (mask) require_device_memory(mask, rows, device_, "select_rows: the mask");
+  /// Calls f for each mask that is the caller's.
+  template <class Layout, class F> void each_mask(Layout const& where, F const& f) const {
+    for (std::size_t t = 0; t < records_.size(); ++t)
+      if (records_[t].mask && records_[t].mask != masks_[t].get()) f(mask_of(where, t, records_[t].mask));
+  }
+  void select(std::size_t tensor, std::int64_t, std::uint8_t const* mask) {
     records_[tensor].mask = mask;
     launch(set_value<row_record>, 1, 1, *stream_, on_device_ + tensor, records_[tensor]);
   }
   template <class Index>
   void select(std::size_t tensor, std::int64_t rows, Index const* list, std::int64_t count) {
-    require_device_memory(list, count, device_, "select_rows: the list");
     if (rows == 0) return;
     bool const first = !masks_[tensor].get();
     if (first) refuse_capturing(*stream_, "the first select_rows() by a list");

@@ -13,6 +13,7 @@
 #include <descent/detail/cuda/single_rank.hpp>
 #include <descent/detail/cuda/stream.hpp>
 #include <descent/detail/step/given_state.hpp>
+#include <descent/detail/step/memory_guard.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
@@ -47,6 +48,22 @@ template <class Plan> struct cuda_storage {
     }(typename Plan::every_slot{});
   }
   void* buffer(std::size_t number) const { return owned(0)[number].at; }
+  /// Adds the memory of all elements that the step writes, other than values and gradients.
+  void add_ranges(std::vector<memory_range>& ranges, tensors const& where) const {
+    if constexpr (Plan::has_given) add_given_ranges<Plan>(ranges, where, given);
+    add_owned_ranges<Plan>(ranges, where, owned(0), saved);
+  }
+  /// Each throws std::invalid_argument unless: calls can read this memory, and no step writes it; copy() can read it;
+  /// values and gradients can be at these addresses.
+  void require_input(outside_memory const& m, tensors const& where) {
+    require_device_memory(m, device);
+    guard_.refuse_overlap(m, where, *this);
+  }
+  void require_source(outside_memory const& m) const { require_copyable(m); }
+  void require_addresses(tensors const& where, std::vector<tensor_addresses> const& addresses) {
+    require_device_tensors(where, addresses, device);
+    guard_.rebind(where, addresses, *this, policies, rows);
+  }
   bool is_initialized() const {
     if constexpr (Plan::has_given) return get<kind::state_memory>(policies).initialized;
     else return false;
@@ -192,10 +209,8 @@ template <class Plan> struct cuda_storage {
     view.tensor_count = std::int32_t(where.tensors.size());
     view.group_count = std::int32_t(groups.size());
     if constexpr (Plan::has_given) {
-      given = find_given<Plan>(where, used, policies,
-                               [&](void const* p, std::int64_t count, std::int64_t, std::string const& what) {
-                                 require_device_memory(p, count, device, what);
-                               });
+      given =
+          find_given<Plan>(where, used, policies, [&](outside_memory const& m) { require_device_memory(m, device); });
       auto records = where.tensors;
       for (std::size_t t = 0; t < records.size(); ++t) records[t].aligned &= is_aligned(given[t]);
       arena.add_copy(tensors_, records);
@@ -204,6 +219,7 @@ template <class Plan> struct cuda_storage {
     } else {
       arena.add_copy(tensors_, where.tensors);
     }
+    guard_.start(where, *this, policies);
     using index = owned_index<Plan>;
     auto const own = [&](std::size_t number) { return is_given(number) ? 0 : own_size; };
     arena.add_copy(tensor_of_chunk_, where.tensor_of_chunk);
@@ -302,6 +318,7 @@ template <class Plan> struct cuda_storage {
   }
   std::size_t norm_partials_size() const { return Plan::norm_sums * std::size_t(all_chunks_) + met; }
 
+  memory_guard<Plan> guard_;
   static constexpr std::size_t met = Plan::splits ? 2 * model_met : 0;
   cuda_ranks<Plan>& ranks_;
   cuda_model<Plan>& model_;

@@ -40,14 +40,7 @@ template <class Plan, class System> class host_engine {
               std::array<bool, Plan::slots> const& used, host<System> const&)
       : control(where, groups, policies), ranks(control.policies), rows(where) {
     require_host_tensors(where);
-    if constexpr (has<Plan, kind::loss>) {
-      auto const& loss = get<kind::loss>(policies);
-      require_host_memory(loss.where, sizeof *loss.where, "loss_at: the loss");
-    }
-    if constexpr (has<Plan, kind::gradient_factor>) {
-      auto const& factor = get<kind::gradient_factor>(policies);
-      require_host_memory(factor.where, sizeof *factor.where, "gradient_factor_at: the factor");
-    }
+    each_policy_input<Plan>(policies, [](outside_memory const& m) { require_host_memory(m); });
     ranks.join(control.where, groups, control.policies);
     storage.allocate(used);
     if (!storage.is_initialized()) passes.start(groups);
@@ -129,9 +122,7 @@ template <class Plan, class System> class host_engine {
   std::int32_t const* row_updates(std::size_t tensor) const { return rows[tensor].updates; }
 
   void rebind(tensors const& where, std::vector<tensor_addresses> const& addresses) {
-    for (std::size_t t = 0; t < addresses.size(); ++t)
-      require_host_tensor(where.names[t], addresses[t].value, where.tensors[t].count * where.tensors[t].value_size(),
-                          addresses[t].gradient, where.tensors[t].count * where.callers_gradient(t).size);
+    storage.require_addresses(where, addresses);
     control.where.rebind(addresses);
   }
 

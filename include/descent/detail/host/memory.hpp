@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/host/memory_check.hpp>
 #include <descent/detail/util/sole_pointer.hpp>
 
 #include <cstddef>
@@ -28,9 +29,17 @@ class host_source {
         "alignment)");
   }
 
+  /// Throws std::invalid_argument if a resource returns memory that the host cannot use.
   void* allocate(std::size_t bytes) const {
-    void* const p = resource_ ? allocate_(resource_, bytes) : ::operator new(bytes, std::align_val_t{alignment});
+    if (!resource_) return ::operator new(bytes, std::align_val_t{alignment});
+    void* const p = allocate_(resource_, bytes);
     if (!p) throw std::bad_alloc();
+    try {
+      require_resource(p, bytes, alignment, [](outside_memory const& m) { require_host_memory(m); });
+    } catch (...) {
+      deallocate(p, bytes);
+      throw;
+    }
     return p;
   }
   void deallocate(void* p, std::size_t bytes) const noexcept {

@@ -34,13 +34,14 @@ template <class Plan> class host_rows {
 
   row_record const& operator[](std::size_t tensor) const { return records_[tensor]; }
 
-  void select(std::size_t tensor, std::int64_t rows, std::uint8_t const* mask) {
-    if (mask) require_host_memory(mask, rows, "select_rows: the mask");
-    records_[tensor].mask = mask;
+  void select(std::size_t tensor, std::int64_t, std::uint8_t const* mask) { records_[tensor].mask = mask; }
+  /// Calls f for each mask that is the caller's.
+  template <class Layout, class F> void each_mask(Layout const& where, F const& f) const {
+    for (std::size_t t = 0; t < records_.size(); ++t)
+      if (records_[t].mask && records_[t].mask != masks_[t].data()) f(mask_of(where, t, records_[t].mask));
   }
   template <class Index>
   void select(std::size_t tensor, std::int64_t rows, Index const* list, std::int64_t count) {
-    require_host_memory(list, count * std::int64_t(sizeof(Index)), "select_rows: the list");
     for (std::int64_t i = 0; i < count; ++i)
       if (list[i] >= rows)
         throw std::invalid_argument("select_rows: row number " + std::to_string(i) + " of the list is " +
@@ -70,7 +71,7 @@ template <class Layout> void require_sources(row_changes<Layout> const& changes)
     if (!move.from) continue;
     std::string const& name = changes.now.names[t];
     std::int64_t const rows = rows_of(changes.now, t), most = rows_of(changes.old, std::size_t(move.old));
-    require_host_memory(move.from, rows * std::int64_t(sizeof *move.from), "rows of '" + name + "': the list");
+    require_host_memory({move.from, rows, sizeof *move.from, "rows of '" + name + "': the list"});
     for (std::int64_t r = 0; r < rows; ++r)
       if (move.from[r] < -1 || move.from[r] >= most) refuse_row(name, r, move.from[r], most);
   }

@@ -11,6 +11,7 @@
 #include <descent/detail/host/single_rank.hpp>
 #include <descent/detail/ranks/prints.hpp>
 #include <descent/detail/step/given_state.hpp>
+#include <descent/detail/step/memory_guard.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/packet.hpp>
 
@@ -35,10 +36,9 @@ template <class Plan, class System> class host_storage {
 
   void allocate(std::array<bool, Plan::slots> const& used) {
     if constexpr (Plan::has_given)
-      given = find_given<Plan>(where_, used, control_.policies,
-                               [](void const* p, std::int64_t count, std::int64_t size, std::string const& what) {
-                                 require_host_memory(p, count * size, what);
-                               });
+      given =
+          find_given<Plan>(where_, used, control_.policies, [](outside_memory const& m) { require_host_memory(m); });
+    guard_.start(where_, *this, control_.policies);
     using index = owned_index<Plan>;
     if constexpr (Plan::has_master) master_ = of_elements<typename Plan::master>(index::master);
     if constexpr (Plan::has_remainder) remainder_ = of_elements<std::uint16_t>(index::remainder);
@@ -63,7 +63,24 @@ template <class Plan, class System> class host_storage {
   std::conditional_t<Plan::has_given, given_state<Plan>, no_given> given;
 
   void* buffer(std::size_t number) const { return owned(0)[number].at; }
+  /// Adds the memory of all elements that the step writes, other than values and gradients.
+  void add_ranges(std::vector<memory_range>& ranges, tensors const& where) const {
+    if constexpr (Plan::has_given) add_given_ranges<Plan>(ranges, where, given);
+    add_owned_ranges<Plan>(ranges, where, owned(0), saved_.get());
+  }
   std::byte* saved() const { return saved_.get(); }
+
+  /// Each throws std::invalid_argument unless: calls can read this memory, and no step writes it; copy() can read it;
+  /// values and gradients can be at these addresses.
+  void require_input(outside_memory const& m, tensors const& where) {
+    require_host_memory(m);
+    guard_.refuse_overlap(m, where, *this);
+  }
+  void require_source(outside_memory const& m) const { require_host_memory(m); }
+  void require_addresses(tensors const& where, std::vector<tensor_addresses> const& addresses) {
+    require_host_tensors(where, addresses);
+    guard_.rebind(where, addresses, *this, control_.policies, rows_);
+  }
 
   bool is_initialized() const {
     if constexpr (Plan::has_given) return get<kind::state_memory>(control_.policies).initialized;
@@ -317,6 +334,7 @@ template <class Plan, class System> class host_storage {
   tensors const& where_;
   host_ranks<Plan> const& ranks_;
   host_rows<Plan> const& rows_;
+  memory_guard<Plan> guard_;
   host_memory master_, remainder_, average_, slow_, outer_, saved_;
   std::array<host_memory, Plan::slots> slot_;
 };

@@ -200,7 +200,10 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   /// Throws, with nothing changed, if the optimizer cannot take these elements. An answer is null for an empty piece.
   void check_answers(std::vector<piece> const& all, std::vector<void const*> const& answers) {
     for (std::size_t i = 0; i < all.size(); ++i)
-      if (answers[i] && all[i].check) all[i].check(answers[i]);
+      if (answers[i]) {
+        require_answer(all[i], answers[i], core_.alive());
+        if (all[i].check) all[i].check(answers[i]);
+      }
     if constexpr (checks_schedules<Engine, group_entry<rule_type>>) {
       std::int64_t const step = *static_cast<std::int64_t const*>(answers[0]);
       auto const now = std::as_writable_bytes(core_.alive().memories());

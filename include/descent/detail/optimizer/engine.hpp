@@ -57,6 +57,8 @@ concept engine = requires(E& e, E const& c, control_block const& block, step_cal
   // What is owned, in the memory of the backend; null if it does not exist.
   { c.storage.buffer(tensor) } -> std::same_as<void*>;  // by owned_index: all tensors in the order of the arena
   e.storage.copy(p, p, tensor);  // bytes, from memory of either side
+  e.storage.require_source(outside_memory());        // throws unless copy() can read this memory
+  e.storage.require_input(outside_memory(), where);  // throws unless calls can, and no step writes it
   { e.memories() } -> std::same_as<std::span<memory_of<typename Plan::rule>>>;  // of each group or tensor
   { c.row_updates(tensor) } -> std::same_as<std::int32_t const*>;
   e.select_rows(tensor, n, static_cast<std::uint8_t const*>(nullptr));

@@ -193,6 +193,15 @@ template <class Plan, class Layout> void refuse_const_gradients(Layout const& wh
                                 "': its gradient is const, but zero_grad{} writes it");
 }
 
+/// Throws std::invalid_argument unless a loss_scaler has the backend of its optimizer.
+inline void require_scaler_of(bool scaler_on_host, bool optimizer_on_host) {
+  constexpr char const* on[] = {"on CUDA", "on the host"};
+  if (scaler_on_host != optimizer_on_host)
+    throw std::invalid_argument(std::string("shared_loss_scale: the loss_scaler is ") + on[scaler_on_host] +
+                                ", the optimizer " + on[optimizer_on_host] +
+                                "; give both the same backend, as loss_scaler{policy, cuda{stream}}");
+}
+
 /// The type of a backend's streams; a host has none.
 class no_stream { no_stream(); };
 template <class Backend> struct stream_of { using type = no_stream; };
@@ -261,6 +270,8 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
   /// Checks all policies. `groups` is the number of groups, or 0 if not known yet.
   static void check([[maybe_unused]] policy_set<Ps...> const& set, [[maybe_unused]] int groups = 0) {
     (check_one<Ps>(set, groups), ...);
+    if constexpr (plan::shares_scale)
+      require_scaler_of(get<kind::loss_scale>(set).on_host, std::is_same_v<stream, no_stream>);
   }
 
  private:

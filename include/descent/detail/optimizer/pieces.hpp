@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/any_elements.hpp>
+#include <descent/detail/step/outside.hpp>
 #include <descent/detail/util/name_table.hpp>
 #include <descent/detail/util/sole_pointer.hpp>
 #include <descent/detail/util/sort_plain.hpp>
@@ -79,6 +80,17 @@ inline void require_made_by(std::string const& mine, std::string const& theirs) 
 inline void require_size(std::string const& what, std::size_t size, std::size_t got) {
   if (got != size)
     throw std::invalid_argument(what + ": there are " + std::to_string(size) + " elements, got " + std::to_string(got));
+}
+
+/// Throws std::invalid_argument unless this can be the answer to a piece. What is only copied may have any alignment.
+template <class Engine> void require_answer(piece const& p, void const* at, Engine const& e) {
+  outside_memory m{at, std::int64_t(p.elements.bytes()), 1, "load: the answer to '" + p.id.name + "'"};
+  e.storage.require_source(m);
+  if (!p.check && !p.put) return;
+  if (auto const beyond = reinterpret_cast<std::uintptr_t>(at) % p.alignment)
+    m.refuse("must be aligned to " + std::to_string(p.alignment) + " bytes, is " + std::to_string(beyond) +
+             " past a multiple");
+  if (p.put && !e.on_host(at)) m.refuse("must be in host memory");
 }
 
 inline any_elements elements_of(std::string const& text) { return elements_of(std::span<char const>(text)); }

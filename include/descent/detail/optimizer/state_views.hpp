@@ -19,11 +19,10 @@
 
 namespace descent::detail {
 
-inline void require_blocks(std::string const& name, std::int64_t rows, std::int64_t count, float const* s) {
+inline void require_blocks(std::string const& name, std::int64_t rows, std::int64_t count) {
   auto const refuse = [&](std::string const& what) {
     throw std::invalid_argument("scale_rows of '" + name + "': " + what);
   };
-  if (!s) refuse("s is null");
   if (count < 1) refuse("count must be at least 1, is " + std::to_string(count));
   if (rows % count != 0)
     refuse("the " + std::to_string(rows) + " rows must be a multiple of count, which is " + std::to_string(count));
@@ -111,14 +110,15 @@ template <class Plan, class Engine> class state_views {
     ready(core_.number_of(name), stream...);
   }
 
-  /// Passes a metric, such as the validation loss, to on_plateau: a value, or a pointer into the backend's memory.
+  /// Passes a metric, such as the validation loss, to on_plateau: a value, or a pointer into the backend's memory. As
+  /// all pointers that are only read, it must not be into values, gradients or state.
   /// Enqueued on CUDA. A captured call uses the same value at each replay, and reads the memory again.
   void observe(double metric) requires(otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau) {
     core_.alive().observe(nullptr, metric, core_.groups);
   }
   void observe(float const* metric)
       requires(otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau) {
-    if (!metric) throw std::invalid_argument("observe: the pointer to the metric is null");
+    core_.alive().storage.require_input({metric, 1, sizeof *metric, "observe: the metric"}, core_.where);
     core_.alive().observe(metric, 0, core_.groups);
   }
   /// The master copy of one parameter. If the value already has the master's type, the value itself.
@@ -139,7 +139,7 @@ template <class Plan, class Engine> class state_views {
   /// code. s is in memory that the backend reads. Values, masters and slow weights are multiplied, state and averages
   /// are not. On CUDA it is enqueued and may be captured. On the host f may throw, and nothing has changed then. All
   /// ranks that have the parameter call it with the same s. Throws std::invalid_argument if there is no such parameter,
-  /// s is null, or the rows are no multiple of count.
+  /// s is null, misaligned, out of reach or in values, gradients or state, or the rows are no multiple of count.
   template <class F>
   void scale_rows(std::string const& name, float const* s, std::int64_t count, F const& f)
       requires(otherwise("scale_rows cannot be combined with sharded, whose masters are in parts") || !Plan::shards) {
@@ -147,8 +147,9 @@ template <class Plan, class Engine> class state_views {
     core_.refuse_elsewhere("scale_rows()");
     std::size_t const t = core_.number_of(name);
     std::int64_t const columns = core_.where.columns[t], rows = core_.where.tensors[t].count / columns;
-    require_blocks(name, rows, count, s);
+    require_blocks(name, rows, count);
     if constexpr (requires { f.check(); }) f.check();
+    core_.alive().storage.require_input({s, count, sizeof *s, "scale_rows of '" + name + "': s"}, core_.where);
     core_.alive().scale_rows(core_.where, t, f, {s, std::size_t(count)}, rows / count * columns);
   }
 
@@ -201,6 +202,7 @@ template <class Plan, class Engine> class state_views {
   void select_rows(std::string const& name, std::uint8_t const* mask)
       requires(otherwise("give masked_rows{}") || Plan::selects_rows) {
     std::size_t const t = core_.number_of(name);
+    if (mask) core_.alive().storage.require_input(mask_of(core_.where, t, mask), core_.where);
     core_.alive().select_rows(t, rows_of(core_.where, t), mask);
   }
   template <std::same_as<bool> Bool>
@@ -218,6 +220,8 @@ template <class Plan, class Engine> class state_views {
       requires(otherwise("give masked_rows{}") || Plan::selects_rows) {
     require(count >= 0 && count <= most_elements, "select_rows", "count", "in [0, 2^48]", count);
     std::size_t const t = core_.number_of(name);
+    core_.alive().storage.require_input({list, count, sizeof *list, "select_rows of '" + name + "': the list"},
+                                        core_.where);
     core_.alive().select_rows(t, rows_of(core_.where, t), list, count);
   }
   /// How often each row of one parameter was updated. Setting a negative count throws std::invalid_argument; on CUDA,
@@ -279,6 +283,8 @@ template <class Plan, class Engine> class state_views {
       static_assert(std::is_same_v<T, typename decltype(elements)::value_type>,
                     "set_...(name, elements): it is stored in another type than the elements'; convert on purpose");
       require_size(what, to.size(), elements.size());
+      core_.alive().storage.require_source(
+          {elements.data(), std::int64_t(elements.size()), sizeof(T), what + ": the memory"});
       core_.alive().storage.copy(const_cast<T*>(to.data()), elements.data(), elements.size_bytes());
     }
   }

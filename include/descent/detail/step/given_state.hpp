@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/outside.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/packet.hpp>
 #include <descent/detail/util/name_table.hpp>
@@ -49,8 +50,8 @@ template <class Plan> stored_type type_of_buffer(std::size_t buffer) {
   return type;
 }
 
-/// Throws std::invalid_argument if the list does not fit the optimizer. reach(address, number, bytes of an element,
-/// what) throws if the backend cannot access the memory.
+/// Throws std::invalid_argument if the list does not fit the optimizer. reach(memory) throws if the backend cannot
+/// access it.
 template <class Plan, class Reach>
 given_state<Plan> find_given(layout<typename Plan::value, typename Plan::gradient> const& where,
                              std::array<bool, Plan::slots> const& used, typename Plan::policies const& policies,
@@ -91,8 +92,7 @@ given_state<Plan> find_given(layout<typename Plan::value, typename Plan::gradien
           fail("'" + name + "' has " + std::to_string(x.count) + " elements, in the list " +
                std::to_string(entry.count));
         if (x.count == 0) continue;
-        if (!entry.at) fail("the pointer to '" + name + "' must not be null");
-        reach(entry.at, x.count, type.size, "state_in: '" + name + "'");
+        reach(outside_memory{entry.at, x.count, type.size, "state_in: '" + name + "'"});
         ranges.push_back(memory_range::of(entry.at, x.count * type.size, nullptr, entry.name));
         given[t][b] = entry.at;
       }
@@ -112,6 +112,16 @@ template <std::size_t Count>
 void put_given(std::array<owned_buffer, Count>& buffers, std::array<void*, Count> const& given) {
   for (std::size_t b = 0; b < Count; ++b)
     if (given[b]) buffers[b].at = static_cast<std::byte*>(given[b]);
+}
+
+/// Adds the memory of the list to the ranges.
+template <class Plan, class Layout>
+void add_given_ranges(std::vector<memory_range>& ranges, Layout const& where, given_state<Plan> const& given) {
+  for (std::size_t t = 0; t < given.size(); ++t)
+    for (std::size_t b = 0; b < owned_count<Plan>; ++b)
+      if (given[t][b])
+        ranges.push_back(memory_range::of(given[t][b], where.tensors[t].count * type_of_buffer<Plan>(b).size,
+                                          "the state", where.names[t]));
 }
 
 /// Whether the list has a buffer, so that the optimizer does not allocate it.

@@ -73,17 +73,25 @@ struct gradient_memory {
 
 struct sum_over_ranks {};
 
-/// Memory of the caller, and what it is called in messages.
+/// Memory, and what it is called in messages.
 struct memory_range {
   std::uintptr_t begin, end;
-  char const* what;  // "the value", or null if the name says it
-  std::string const* name;
+  char const* what;         // "the value", or null if the name says it
+  std::string const* name;  // null if `what` says it
 
   static memory_range of(void const* p, std::int64_t bytes, char const* what, std::string const& name) {
     auto const begin = reinterpret_cast<std::uintptr_t>(p);
     return {begin, begin + std::size_t(bytes), what, &name};
   }
-  std::string text() const { return what ? std::string(what) + " of '" + *name + "'" : "'" + *name + "'"; }
+  /// Memory that `what` alone describes.
+  static memory_range called(char const* what, void const* p, std::int64_t bytes) {
+    auto const begin = reinterpret_cast<std::uintptr_t>(p);
+    return {begin, begin + std::size_t(bytes), what, nullptr};
+  }
+  std::string text() const {
+    if (!name) return what;
+    return what ? std::string(what) + " of '" + *name + "'" : "'" + *name + "'";
+  }
 };
 /// A step writes all that it is given, so no two ranges may overlap.
 inline void refuse_overlaps(std::vector<memory_range>& ranges) {
@@ -234,15 +242,23 @@ template <class Value, class Gradient> struct layout {
     }
   }
 
+  /// Where values and the caller's gradients are.
+  std::vector<tensor_addresses> addresses() const {
+    std::vector<tensor_addresses> all;
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      all.push_back({tensors[t].value, callers_gradient(t).at, packets_aligned(tensors[t].value), tensors[t].aligned});
+    return all;
+  }
   /// The values and gradients of all tensors that are not empty.
-  std::vector<memory_range> memory_ranges() const {
+  std::vector<memory_range> memory_ranges() const { return ranges_at(addresses()); }
+  /// The same at other addresses.
+  std::vector<memory_range> ranges_at(std::vector<tensor_addresses> const& addresses) const {
     std::vector<memory_range> ranges;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
-      auto const& x = tensors[t];
-      if (x.count == 0) continue;
-      gradient_memory const g = callers_gradient(t);
-      ranges.push_back(memory_range::of(x.value, x.count * x.value_size(), "the value", names[t]));
-      ranges.push_back(memory_range::of(g.at, x.count * g.size, "the gradient", names[t]));
+      std::int64_t const n = tensors[t].count;
+      if (n == 0) continue;
+      ranges.push_back(memory_range::of(addresses[t].value, n * tensors[t].value_size(), "the value", names[t]));
+      ranges.push_back(memory_range::of(addresses[t].gradient, n * callers_gradient(t).size, "the gradient", names[t]));
     }
     return ranges;
   }

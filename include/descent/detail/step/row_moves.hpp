@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/outside.hpp>
 #include <descent/detail/step/owned.hpp>
 #include <descent/policies/rows.hpp>
 
@@ -30,6 +31,11 @@ template <class Layout> struct row_changes {
 
 template <class Layout> std::int64_t rows_of(Layout const& where, std::size_t t) {
   return where.tensors[t].count / where.columns[t];
+}
+
+/// The caller's mask of the rows of a tensor.
+template <class Layout> outside_memory mask_of(Layout const& where, std::size_t t, std::uint8_t const* mask) {
+  return {mask, rows_of(where, t), 1, "select_rows of '" + where.names[t] + "': the mask"};
 }
 
 /// Throws std::invalid_argument if names or shapes do not match. Does not check the rows in `from`.
