@@ -14,10 +14,9 @@
 
 struct descent_optimizer {
   c_api::made made;
-  descent_type type;
+  descent::element_type type;
   double (*lr)(std::int64_t n, void* user) = nullptr;
   void* user = nullptr;
-  std::int64_t steps = 0;
 };
 
 namespace {
@@ -77,11 +76,13 @@ descent_status descent_create(descent_optimizer** made, char const* rule, descen
                               std::size_t parameters_count, descent_options const* options) {
   return guarded([&] {
     require(made, "`made`"), require(rule, "`rule`"), require(options, "`options`");
+    auto const type = c_api::type_of(options->type);
+    if (options->on_cuda != 0 && options->on_cuda != 1)
+      c_api::refuse("on_cuda must be 0 or 1, is " + std::to_string(options->on_cuda));
     c_api::recipe const r{rule, span_of(settings, settings_count, "`settings`"),
-                          c_api::list_of(span_of(parameters, parameters_count, "`parameters`"), options->type),
-                          *options};
+                          c_api::list_of(span_of(parameters, parameters_count, "`parameters`"), type), type, *options};
     auto optimizer = std::make_unique<descent_optimizer>(
-        descent_optimizer{options->on_cuda ? c_api::make_on_cuda(r) : c_api::make_on_host(r), options->type});
+        descent_optimizer{options->on_cuda ? c_api::make_on_cuda(r) : c_api::make_on_host(r), type});
     *made = optimizer.release();
   });
 }
@@ -91,7 +92,7 @@ descent_status descent_step(descent_optimizer* optimizer) {
   return with(optimizer, [&](auto& of) {
     std::vector<double> before;
     if (optimizer->lr) {
-      double const lr = optimizer->lr(optimizer->steps, optimizer->user);
+      double const lr = optimizer->lr(of.report().step, optimizer->user);
       for (int g = 0; g < of.groups(); ++g) before.push_back(of.get(g, "lr"));
       for (int g = 0; g < of.groups(); ++g) of.set(g, "lr", lr);
     }
@@ -101,7 +102,6 @@ descent_status descent_step(descent_optimizer* optimizer) {
       for (std::size_t g = 0; g < before.size(); ++g) of.set(int(g), "lr", before[g]);
       throw;
     }
-    ++optimizer->steps;
   });
 }
 descent_status descent_zero_grad(descent_optimizer* optimizer) {

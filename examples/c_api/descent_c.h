@@ -45,7 +45,7 @@ typedef struct descent_setting {
 } descent_setting;
 
 typedef struct descent_options {
-  descent_type type;
+  int type;          /* a descent_type */
   double clip_norm;  /* the norm of all gradients is at most this; 0: no clipping */
   double loss_scale; /* the first scale of a dynamic loss scale; 0: none. A step that overflows is skipped either way. */
   int on_cuda;       /* 0: host memory; 1: memory of the current CUDA device */
@@ -78,7 +78,7 @@ descent_status descent_create(descent_optimizer** made, char const* rule, descen
                               descent_options const* options);
 void descent_destroy(descent_optimizer* optimizer);
 
-/* One step on the current gradients. It may be captured into a CUDA graph. */
+/* One step on the current gradients. Without a schedule it may be captured into a CUDA graph. */
 descent_status descent_step(descent_optimizer* optimizer);
 descent_status descent_zero_grad(descent_optimizer* optimizer);
 
@@ -86,7 +86,10 @@ descent_status descent_zero_grad(descent_optimizer* optimizer);
 descent_status descent_set(descent_optimizer* optimizer, int group, char const* name, double value);
 descent_status descent_get(descent_optimizer* optimizer, int group, char const* name, double* value);
 descent_status descent_get_interval(descent_optimizer* optimizer, char const* name, descent_interval* interval);
-/* lr(n, user) is called before step n = 0, 1, ... and becomes the field "lr" of every group. Null: no schedule. */
+/* lr(n, user) is called before each step with the number n = 0, 1, ... of updates applied so far, and becomes the field
+   "lr" of every group: a step that is skipped does not advance n, and after load() it goes on where the saved run was.
+   On CUDA a step with such a schedule waits for the stream, which must not be capturing, as only the device knows n.
+   Null: no schedule. */
 descent_status descent_schedule(descent_optimizer* optimizer, double (*lr)(int64_t n, void* user), void* user);
 
 /* New addresses of the same parameters, in any order. */

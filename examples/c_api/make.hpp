@@ -53,7 +53,7 @@ template <class Value, class Backend> made make_of(recipe const& r, Backend cons
 }
 
 template <class Backend> made make(recipe const& r, Backend const& backend) {
-  switch (type_of(r.options.type)) {
+  switch (r.type) {
     case ds::element_type::f16: return make_of<ds::half>(r, backend);
     case ds::element_type::bf16: return make_of<ds::bfloat16>(r, backend);
     default: return make_of<float>(r, backend);

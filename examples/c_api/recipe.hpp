@@ -21,6 +21,7 @@ struct recipe {
   std::string rule;
   std::span<descent_setting const> settings;
   std::vector<descent::any_parameter> parameters;
+  descent::element_type type;
   descent_options options;
 };
 
@@ -39,20 +40,21 @@ struct device_failed : std::runtime_error { using std::runtime_error::runtime_er
 
 [[noreturn]] inline void refuse(std::string const& what) { throw std::invalid_argument(what); }
 
-inline descent::element_type type_of(descent_type type) {
+/// Takes an int: as a descent_type, a number that is none would be undefined before it could be checked.
+inline descent::element_type type_of(int type) {
   switch (type) {
     case DESCENT_FLOAT: return descent::element_type::f32;
     case DESCENT_HALF: return descent::element_type::f16;
     case DESCENT_BFLOAT16: return descent::element_type::bf16;
+    default: refuse("type must be 0, 1 or 2, is " + std::to_string(type));
   }
-  refuse("type must be 0, 1 or 2, is " + std::to_string(int(type)));
 }
 
-inline std::vector<descent::any_parameter> list_of(std::span<descent_parameter const> all, descent_type type) {
+inline std::vector<descent::any_parameter> list_of(std::span<descent_parameter const> all, descent::element_type type) {
   std::vector<descent::any_parameter> list;
   for (descent_parameter const& p : all) {
     if (!p.name) refuse("a parameter has no name");
-    list.push_back({p.name, p.value, p.gradient, type_of(type), type_of(type), {p.rows, p.columns}, {p.group}});
+    list.push_back({p.name, p.value, p.gradient, type, type, {p.rows, p.columns}, {p.group}});
   }
   return list;
 }

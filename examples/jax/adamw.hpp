@@ -28,6 +28,11 @@ DESCENT_HD inline adamw::terms<float> terms_of(adamw rule, float lr, std::int64_
           float(k.m_unbias), float(k.v_unbias), float(k.eps), float(k.wd)};
 }
 
+/// Whether a step with this rate and count is one. What comes with a call is checked where it lies.
+DESCENT_HD inline bool is_step(float lr, std::int32_t count) { return descent::is_finite(lr) && lr >= 0 && count >= 0; }
+/// The count after a step. It stays at the largest number, like optax's.
+DESCENT_HD inline std::int32_t counted(std::int32_t count) { return count < 0x7fffffff ? count + 1 : count; }
+
 DESCENT_HD inline void update(tensor const& x, std::int64_t i, adamw::terms<float> const& k) {
   adamw::state<float> s{x.m[i], x.v[i]};
   x.p[i] = adamw::update(x.p[i], x.g[i], s, k);

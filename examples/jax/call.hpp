@@ -6,6 +6,7 @@
 
 #include <xla/ffi/api/ffi.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <string>
@@ -36,9 +37,16 @@ template <class Binding> auto bound(Binding&& b) {
 
 inline ffi::Error invalid(std::string const& what) { return ffi::Error::InvalidArgument("descent_adamw: " + what); }
 
+/// A shape as "(4, 3)".
+inline std::string text(ffi::AnyBuffer::Dimensions shape) {
+  std::string all;
+  for (auto const extent : shape) all += (all.empty() ? "" : ", ") + std::to_string(extent);
+  return "(" + all + ")";
+}
+
 /// Calls f(rule, tensors) if the call is as described.
 template <class F>
-ffi::Error checked(settings const& s, count_argument count, ffi::RemainingArgs const& args, count_result counted,
+ffi::Error checked(settings const& s, count_argument count, ffi::RemainingArgs const& args, count_result result,
                    ffi::RemainingRets const& rets, F const& f) try {
   adamw const rule{.beta1 = s.beta1, .beta2 = s.beta2, .eps = s.eps, .weight_decay = s.weight_decay};
   rule.check();
@@ -46,16 +54,21 @@ ffi::Error checked(settings const& s, count_argument count, ffi::RemainingArgs c
   if (args.size() != 4 * n || rets.size() != 3 * n)
     return invalid("there must be 4 arguments and 3 results per parameter, got " + std::to_string(args.size()) +
                    " and " + std::to_string(rets.size()));
-  bool in_place = count.untyped_data() == counted->untyped_data();
+  bool in_place = count.untyped_data() == result->untyped_data();
   std::vector<tensor> tensors;
   for (std::size_t i = 0; i < n; ++i) {
     std::string const who = "parameter " + std::to_string(i);
     float* data[4];
+    ffi::AnyBuffer::Dimensions shape;
     std::size_t size = 0;
     for (std::size_t j = 0; j < 4; ++j) {
       auto const in = args.get<ffi::AnyBuffer>(j * n + i);
       if (in->element_type() != ffi::F32) return invalid(who + ", its gradient and its moments must be float32");
-      if (j > 0 && in->element_count() != size) return invalid(who + ", its gradient and its moments differ in size");
+      auto const its_shape = in->dimensions();
+      if (j > 0 && !std::ranges::equal(its_shape, shape))
+        return invalid(who + ", its gradient and its moments differ in shape: " + text(shape) + " and " +
+                       text(its_shape));
+      shape = its_shape;
       size = in->element_count();
       data[j] = in->template typed_data<float>();
       if (j == 1) continue;  // the gradient is no result

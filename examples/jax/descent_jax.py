@@ -36,9 +36,14 @@ class State(typing.NamedTuple):
 
 class AdamW:
     """optax.adamw, with its names and defaults. Parameters and gradients are trees of float32. The learning rate is a
-    number, or a schedule: a function of the count."""
+    number, or a schedule: a function of the count. A rate that is negative or not finite is an error on the CPU; on CUDA,
+    where a kernel cannot throw, such a step changes nothing, the count included. The count stays at 2^31 - 1, like
+    optax's."""
 
     def __init__(self, learning_rate, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4):
+        if not callable(learning_rate) and not isinstance(learning_rate, jax.core.Tracer):
+            if not (np.isfinite(learning_rate) and learning_rate >= 0):
+                raise ValueError(f"learning_rate must be finite and at least 0, is {learning_rate}")
         self.learning_rate = learning_rate
         self.fields = {name: np.float64(x) for name, x in
                        {"beta1": b1, "beta2": b2, "eps": eps, "weight_decay": weight_decay}.items()}
@@ -52,6 +57,10 @@ class AdamW:
         argument; where that is still needed, XLA copies it first."""
         p, tree = jax.tree.flatten(params)
         g, m, v = (tree.flatten_up_to(x) for x in (grads, state.mu, state.nu))
+        for i, leaves in enumerate(zip(p, g, m, v)):
+            if len({jnp.shape(x) for x in leaves}) > 1:
+                shapes = ", ".join(str(jnp.shape(x)) for x in leaves)
+                raise ValueError(f"parameter {i}, its gradient and its moments must have one shape, have {shapes}")
         rate = self.learning_rate(state.count) if callable(self.learning_rate) else self.learning_rate
         results = [state.count, *p, *m, *v]
         arguments = [jnp.asarray(rate, jnp.float32), state.count, *p, *g, *m, *v]

@@ -9,9 +9,9 @@ namespace ffi = xla::ffi;
 using namespace adamw_step;
 
 ffi::Error step(cudaStream_t stream, settings const& s, rate_argument lr, count_argument count, ffi::RemainingArgs args,
-                count_result counted, ffi::RemainingRets rets) {
-  return checked(s, count, args, counted, rets, [&](adamw const& rule, std::vector<tensor> const& tensors) {
-    cudaError_t const e = enqueue(stream, tensors.data(), tensors.size(), rule, lr.typed_data(), counted->typed_data());
+                count_result result, ffi::RemainingRets rets) {
+  return checked(s, count, args, result, rets, [&](adamw const& rule, std::vector<tensor> const& tensors) {
+    cudaError_t const e = enqueue(stream, tensors.data(), tensors.size(), rule, lr.typed_data(), result->typed_data());
     return e == cudaSuccess ? ffi::Error::Success() : ffi::Error::Internal(cudaGetErrorString(e));
   });
 }

@@ -84,6 +84,53 @@ static int read_piece(char const* name, void* data, size_t bytes, void* user) {
   return 1;
 }
 
+/* A schedule, and the steps that it was asked for. */
+typedef struct rates {
+  int64_t asked[16];
+  int count;
+} rates;
+static double recorded(int64_t n, void* user) {
+  rates* const r = user;
+  if (r->count < 16) r->asked[r->count++] = n;
+  return 0.5 / (double)(n + 1);
+}
+
+/* The schedule is a function of the number of updates, as in C++: a step that is skipped does not advance it, and a run
+   that is loaded goes on where it was. */
+static void schedules(void) {
+  model m = {0}, n;
+  descent_parameter p[2];
+  descent_options const options = {.type = DESCENT_FLOAT};
+  descent_optimizer *opt = NULL, *resumed = NULL;
+  rates seen = {.count = 0}, seen_again = {.count = 0};
+  static file f;
+  list(&m, DESCENT_FLOAT, p);
+  CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_OK);
+  CHECK(descent_schedule(opt, recorded, &seen) == DESCENT_OK);
+  for (int t = 0; t < 4; ++t) {
+    backward(&m, DESCENT_FLOAT, 1);
+    if (t == 1) m.g[0] = INFINITY;
+    CHECK(descent_step(opt) == DESCENT_OK);
+  }
+  int64_t const wanted[] = {0, 1, 1, 2};
+  CHECK(seen.count == 4 && memcmp(seen.asked, wanted, sizeof wanted) == 0);
+
+  f.count = 0, f.fails_at = -1;
+  CHECK(descent_save(opt, write_piece, &f) == DESCENT_OK);
+  n = m;
+  list(&n, DESCENT_FLOAT, p);
+  CHECK(descent_create(&resumed, "sgd", NULL, 0, p, 2, &options) == DESCENT_OK);
+  CHECK(descent_schedule(resumed, recorded, &seen_again) == DESCENT_OK);
+  CHECK(descent_load(resumed, read_piece, &f) == DESCENT_OK);
+  for (int t = 0; t < 2; ++t) {
+    backward(&m, DESCENT_FLOAT, 1), backward(&n, DESCENT_FLOAT, 1);
+    CHECK(descent_step(opt) == DESCENT_OK && descent_step(resumed) == DESCENT_OK);
+  }
+  CHECK(seen_again.count == 2 && seen_again.asked[0] == 3 && seen_again.asked[1] == 4);
+  CHECK(memcmp(m.w, n.w, sizeof m.w) == 0);
+  descent_destroy(opt), descent_destroy(resumed);
+}
+
 static double falling(int64_t n, void* user) { return *(double*)user / (double)(n + 1); }
 
 static void trains(char const* rule, descent_type type, double lr) {
@@ -155,9 +202,38 @@ static void settings_and_errors(void) {
   CHECK(strstr(descent_message(), "lr") != NULL);
   setting.name = "nesterov", setting.value = 2;
   CHECK(descent_create(&opt, "sgd", &setting, 1, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
-  options.type = (descent_type)9;
+  for (int i = 0; i < 4; ++i) {
+    int const types[] = {9, 77, -1, INT32_MAX};
+    options.type = types[i];
+    CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
+    CHECK(strncmp(descent_message(), "type must be 0, 1 or 2, is ", 27) == 0);
+  }
+  options.type = DESCENT_FLOAT, options.on_cuda = 2;
   CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
-  options.type = DESCENT_FLOAT, options.clip_norm = -1;
+  CHECK(strcmp(descent_message(), "on_cuda must be 0 or 1, is 2") == 0);
+  options.on_cuda = 0;
+  for (int i = 0; i < 3; ++i) {
+    double const scales[] = {-1, NAN, 1e300};
+    options.loss_scale = scales[i];
+    CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
+  }
+  options.loss_scale = 0;
+  for (int i = 0; i < 2; ++i) {
+    p[0].group = i ? 65536 : -1;
+    CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
+    CHECK(strstr(descent_message(), "group must be in [0, 65535]"));
+  }
+  p[0].group = 0, p[0].rows = INT64_MAX;
+  CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
+  p[0].rows = rows, p[0].columns = 0;
+  CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
+  p[0].columns = columns, p[0].value = (char*)m.w + 2;
+  CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
+  CHECK(strstr(descent_message(), "aligned"));
+  p[0].value = m.w;
+  options.clip_norm = NAN;
+  CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
+  options.clip_norm = -1;
   CHECK(descent_create(&opt, "sgd", NULL, 0, p, 2, &options) == DESCENT_INVALID_ARGUMENT);
   options.clip_norm = 0;
   CHECK(descent_create(&opt, "sgd", NULL, 0, NULL, 2, &options) == DESCENT_INVALID_ARGUMENT);
@@ -174,6 +250,8 @@ static void settings_and_errors(void) {
   CHECK(descent_get_interval(opt, "beta1", &allowed) == DESCENT_INVALID_ARGUMENT);
   CHECK(descent_get_interval(opt, "lr", NULL) == DESCENT_INVALID_ARGUMENT);
   CHECK(descent_set(opt, 2, "lr", 0) == DESCENT_INVALID_ARGUMENT);
+  CHECK(descent_set(opt, -1, "lr", 0) == DESCENT_INVALID_ARGUMENT);
+  CHECK(descent_get(opt, INT32_MAX, "lr", &value) == DESCENT_INVALID_ARGUMENT);
   CHECK(descent_set(opt, 0, "beta1", 0) == DESCENT_INVALID_ARGUMENT);
   CHECK(descent_set(opt, 0, "lr", 0.25) == DESCENT_OK);
   for (int i = 0; i < elements; ++i) m.g[i] = 1;
@@ -198,6 +276,7 @@ int main(void) {
   char const* const rules[] = {"sgd", "adamw", "lion", "lamb", "muon"};
   double const rates[] = {0.2, 0.05, 0.05, 0.05, 0.05};
   for (int r = 0; r < 5; ++r) trains(rules[r], DESCENT_FLOAT, rates[r]), trains(rules[r], DESCENT_BFLOAT16, rates[r]);
+  schedules();
   settings_and_errors();
   printf("%d checks failed\n", wrong);
   return wrong != 0;

@@ -51,6 +51,20 @@ TEST_CASE("the AdamW step of examples/jax gives the bits of the host, step by st
     }
   }
   CHECK(count.get(s)[0] == steps);
+
+  // A rate or count that is not allowed changes nothing; the count stays at its end.
+  auto const before = test::from_device(there[5].p, 1000, s);
+  for (float const bad : {-0.1f, NAN, INFINITY}) {
+    float* const bad_rate = on_device({bad});
+    test::cuda(enqueue(s, there.data(), there.size(), rule, bad_rate, count.data(), 2));
+  }
+  test::device_vector<std::int32_t> const negative({-1}, s), last({2147483647}, s);
+  test::cuda(enqueue(s, there.data(), there.size(), rule, rate, negative.data(), 2));
+  CHECK(count.get(s)[0] == steps);
+  CHECK(negative.get(s)[0] == -1);
+  CHECK(test::same_bits(test::from_device(there[5].p, 1000, s), before));
+  test::cuda(enqueue(s, nullptr, 0, rule, rate, last.data(), 2));
+  CHECK(last.get(s)[0] == 2147483647);
   for (std::size_t i = 0; i < tensors; ++i) {
     CAPTURE(i);
     auto const get = [&](float const* x) { return test::from_device(x, p[i].size(), s); };

@@ -132,6 +132,23 @@ def has_the_bits_of_the_library():
     assert np.array_equal(p, params["x"])
 
 
+def counts_to_the_end():
+    """The count stays at its largest number, as optax's does, and the update there is still AdamW's."""
+    most = 2 ** 31 - 1
+    opt, peer = descent_jax.AdamW(0.01, **options), optax.adamw(0.01, **options)
+    params, grads = {"x": jnp.ones(3)}, {"x": jnp.full(3, 0.5)}
+    at = most - 1
+    state, theirs = opt.init(params)._replace(count=jnp.int32(at)), peer.init(params)
+    theirs = (theirs[0]._replace(count=jnp.int32(at)), *theirs[1:])
+    ours = params
+    for wanted in (most, most, most):
+        ours, state = opt.step(ours, grads, state)
+        updates, theirs = peer.update(grads, theirs, params)
+        params = optax.apply_updates(params, updates)
+        assert state.count == theirs[0].count == wanted
+        assert apart(ours, params) < tolerance
+
+
 def refuses():
     def fails(wanted, f):
         try:
@@ -147,8 +164,22 @@ def refuses():
         fails(wanted, lambda: opt.step(params, grads, opt.init(params)))
     after("beta1 must be in [0, 1), is 1", b1=1.0)
     after("parameter 0, its gradient and its moments must be float32", grads={"x": jnp.ones(3, jnp.bfloat16)})
-    after("parameter 0, its gradient and its moments differ in size", grads={"x": jnp.ones(4)})
+    for shape in ((4,), (3, 1), (1, 3), ()):
+        after("parameter 0, its gradient and its moments must have one shape", grads={"x": jnp.ones(shape)})
+    for rate in (-0.1, float("nan"), float("inf")):
+        fails("learning_rate must be finite and at least 0, is", lambda rate=rate: descent_jax.AdamW(rate))
+        opt = descent_jax.AdamW(lambda count, rate=rate: rate)
+        fails("the learning rate must be finite and at least 0, is",
+              lambda opt=opt: jax.jit(opt.step)(params, params, opt.init(params)))
+    opt = descent_jax.AdamW(0.01)
+    fails("the count must be at least 0, is -1", lambda: opt.step(params, params, opt.init(params)._replace(
+        count=jnp.int32(-1))))
     x = [jnp.zeros(3) for _ in range(4)]
+    fails("parameter 0, its gradient and its moments differ in shape: (3) and (3, 1)",
+          lambda: jax.ffi.ffi_call("descent_adamw", [jax.ShapeDtypeStruct((), jnp.int32)] +
+                                   [jax.ShapeDtypeStruct((3,), jnp.float32)] * 3,
+                                   input_output_aliases={1: 0, 2: 1, 4: 2, 5: 3})(
+              jnp.float32(0.1), jnp.int32(0), x[0], jnp.zeros((3, 1)), x[2], x[3], **descent_jax.AdamW(0.1).fields))
     fields = descent_jax.AdamW(0.1).fields
     shapes = [jax.ShapeDtypeStruct((), jnp.int32)] + [jax.ShapeDtypeStruct((3,), jnp.float32)] * 3
     for aliases in ({}, {5: 3}, {1: 0, 2: 1, 4: 2}):
@@ -160,6 +191,6 @@ def refuses():
               jnp.float32(0.1), jnp.int32(0), *x[:3], **fields))
 
 
-for law in (equals_optax, works_in_place, has_the_bits_of_the_library, refuses):
+for law in (equals_optax, works_in_place, has_the_bits_of_the_library, counts_to_the_end, refuses):
     law()
 print("jax: ok")
