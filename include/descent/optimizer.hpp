@@ -213,7 +213,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
 
   /// Replaces the values by their averages, rounded: those of the policy, or else those that the rule keeps
   /// (schedule-free rules, asgd). The next call restores the values bit for bit. Between the two calls step() throws.
-  /// The first call allocates memory for the saved values.
+  /// The first call allocates memory for the saved values, so it cannot be captured.
   void swap_average()
       requires(detail::otherwise("there is no average: give the policy ema{} or swa{}") || plan::averages) {
     core_.refuse_elsewhere("swap_average()");

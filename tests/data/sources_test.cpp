@@ -15,6 +15,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -170,6 +171,10 @@ TEST_CASE("sources: ragged records have the length that they set, at most the lo
 }
 
 TEST_CASE("sources: what cannot be is refused with what it is") {
+  CHECK(message([] {
+          ds::column{ds::field<"n", int>{}, std::span(reinterpret_cast<int const*>(std::uintptr_t{64}), 3)};
+        }) == "column: the memory of n is not host memory: there is none at 0x40; for device memory use the backend "
+              "cuda{stream}");
   auto const three = from(0, 3), five = from(0, 5);
   std::vector<float> const x(7);
   CHECK(message([&] { ds::column{ds::field<"x", float>{2}, x}; }) ==

@@ -4,6 +4,7 @@
 // kernel that used one of them would take the context with it.
 #include "support.cuh"
 
+#include <descent/policies/average.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/training/loss_scaler.hpp>
 
@@ -80,6 +81,36 @@ TEST_CASE("device memory is refused by everything on the host that takes an addr
               "is not host memory; for device memory use the backend cuda{stream}"));
     CHECK(here == before);
   }
+}
+
+TEST_CASE("the first swap_average() allocates, so a capture refuses it, and goes on") {
+  test::stream s;
+  std::vector<float> const ones(8, 1.f);
+  test::device_vector<float> w(ones, s), g(ones, s);
+  ds::parameters<float> params;
+  params.add("w", w.data(), g.data(), 8);
+  ds::optimizer opt{params, ds::sgd{.lr = 0.5}, ds::ema{.decay = 0.5}, ds::cuda{s}};
+  test::graph const step(s, [&] {
+    CHECK(message([&] { opt.swap_average(); }) ==
+          "the first swap_average() allocates memory, and the stream is capturing: call it once before the capture");
+    opt.step();
+  });
+  opt.swap_average(), opt.swap_average();
+  test::graph const swap(s, [&] { opt.swap_average(); });
+  step.launch(s);
+  CHECK(w.get(s) == std::vector<float>(8, 0.5f));
+  swap.launch(s);
+  CHECK(w.get(s) == std::vector<float>(8, 0.75f));
+}
+
+TEST_CASE("a call on a device that has failed says that it was not the call") {
+  auto const said = [](cudaError_t code) {
+    return message<std::runtime_error>([&] { ds::detail::require_cuda(code, "cudaMalloc"); });
+  };
+  char const* const earlier = "; the device failed in earlier work of this process, and does no more";
+  CHECK(has(said(cudaErrorIllegalAddress), earlier));
+  CHECK(has(said(cudaErrorMisalignedAddress), earlier));
+  CHECK_FALSE(has(said(cudaErrorMemoryAllocation), earlier));
 }
 
 TEST_CASE("a loss_scaler and its optimizers have the same backend") {

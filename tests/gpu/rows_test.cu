@@ -105,8 +105,8 @@ TEST_CASE("a list in device memory selects; what is no row is left out; the firs
   device_vector<std::int64_t> const wrong({3, 70, 12, std::int64_t{1} << 40, 69}, s);
   graph const none(s, [&] {
     CHECK_THROWS_WITH_AS(both.device.select_rows("w0", there.data(), 5),
-                         "the first select_rows() by a list waits for the stream, which is capturing: call it after "
-                         "the graph has run",
+                         "the first select_rows() by a list allocates memory, and the stream is capturing: call it "
+                         "once before the capture",
                          std::logic_error);
   });
   both.host.select_rows("w0", list.data(), 5);

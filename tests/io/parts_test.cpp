@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstring>
 #include <cuda/std/mdspan>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -51,6 +52,22 @@ struct model {
 };
 
 }  // namespace
+
+TEST_CASE("checkpoint files: values and views that are not in memory of the host are refused, and no file is made") {
+  temporary_folder const folder;
+  std::string const path = folder / "run";
+  auto* const nowhere = reinterpret_cast<float*>(std::uintptr_t{64});
+  std::span<float> const x(nowhere, 3);
+  ds::parameters<float> params;
+  params.add("w", nowhere, nowhere, 3);
+  std::string const none = " is not host memory: there is none at 0x40; for device memory use the backend cuda{stream}";
+  CHECK(message([&] { ds::save_file(path, named("x", x)); }) == "named(\"x\", x): the memory of x" + none);
+  CHECK(message([&] { ds::save_file(path, params); }) == "values of 'w': the memory" + none);
+  CHECK_FALSE(std::filesystem::exists(path));
+  float y[3] = {1, 2, 3};
+  ds::save_file(path, named("x", y));
+  CHECK(message([&] { ds::load_file(path, named("x", x)); }) == "named(\"x\", x): the memory of x" + none);
+}
 
 TEST_CASE("checkpoint files: numbers, texts, containers and views are tensors of their names") {
   temporary_folder const folder;

@@ -5,6 +5,7 @@
 #include <descent/core/error.hpp>
 #include <descent/data/order.hpp>
 #include <descent/data/source.hpp>
+#include <descent/detail/host/memory_check.hpp>
 
 #include <algorithm>
 #include <array>
@@ -53,11 +54,14 @@ template <class Field> class column {
  public:
   using element = typename Field::element;  ///< the type of the elements
 
-  /// Refers to the elements. Throws std::invalid_argument if they are no whole number of records.
+  /// Refers to the elements. Throws std::invalid_argument if they are no whole number of records, or not in memory of
+  /// the host.
   template <class Range> column(Field const& of, Range const& elements) : field_(of), elements_(elements) {
     detail::require(std::int64_t(elements_.size()) % of.size() == 0, "column",
                     ("the number of elements of " + std::string(Field::name.view())).c_str(),
                     ("a multiple of " + std::to_string(of.size())).c_str(), elements_.size());
+    detail::require_host_memory({elements_.data(), std::int64_t(elements_.size_bytes()), 1,
+                                 "column: the memory of " + std::string(Field::name.view())});
   }
 
   Field const& as_field() const { return field_; }  ///< name, type and shape

@@ -34,8 +34,8 @@ struct shared_loss_scale;
 ///     for (...) { ... a.step(); b.step(); scaler.update(); }
 ///
 /// The scale is in the backend's memory; an optimizer with another backend refuses it. The scaler must outlive its
-/// optimizers. update() only enqueues on the scaler's stream and may be captured with the steps; for optimizers on other
-/// streams the caller must add events around it.
+/// optimizers. update() only enqueues on the scaler's stream and may be captured with the steps; for optimizers on
+/// other streams the caller must add events around it.
 template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_scaler {
  public:
   explicit loss_scaler(Policy policy = {}, Backend backend = {}) : policy_(checked(policy)), engine_(policy, backend) {}

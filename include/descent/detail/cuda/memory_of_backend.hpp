@@ -33,6 +33,8 @@ template <> struct memory_of_backend<cuda> : run_memory {
   }
 
   bool on_host() const override { return false; }
+  /// Throws std::invalid_argument unless copy() can read this memory.
+  void require_source(outside_memory const& m) const { require_copyable(m); }
   void copy(void* to, void const* from, std::size_t bytes) override {
     device_scope const scope(device_);
     if (bytes) require_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");

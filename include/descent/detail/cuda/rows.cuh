@@ -139,7 +139,7 @@ template <class Plan> class cuda_rows {
   void select(std::size_t tensor, std::int64_t rows, Index const* list, std::int64_t count) {
     if (rows == 0) return;
     bool const first = !masks_[tensor].get();
-    if (first) refuse_capturing(*stream_, "the first select_rows() by a list");
+    if (first) refuse_allocating(*stream_, "select_rows() by a list");
     if (first) masks_[tensor] = device_array<std::uint8_t>(std::size_t(rows), source_);
     std::uint8_t* const mask = masks_[tensor].get();
     require_cuda(cudaMemsetAsync(mask, 0, std::size_t(rows), *stream_), "cudaMemsetAsync");

@@ -145,6 +145,7 @@ template <class Plan> struct cuda_storage {
   }
   void make_saved() {
     if (saved || arena_ == 0) return;
+    refuse_allocating(stream, "swap_average()");
     more_.emplace_back(arena_ * std::size_t(Plan::largest_value), source);
     saved = more_.back().get();
   }
@@ -163,7 +164,6 @@ template <class Plan> struct cuda_storage {
   }
 
   bool capturing() const { return is_capturing(stream); }
-
   template <class T> void read_back(T* to, T const* from, std::size_t count) const {
     if (count == 0) return;
     if constexpr (Plan::splits) model_.wait();

@@ -43,6 +43,12 @@ inline void refuse_capturing(cudaStream_t stream, char const* what) {
     throw std::logic_error(std::string(what) +
                            " waits for the stream, which is capturing: call it after the graph has run");
 }
+/// The same for the first call of what then allocates, which would break the capture.
+inline void refuse_allocating(cudaStream_t stream, char const* what) {
+  if (is_capturing(stream))
+    throw std::logic_error(std::string("the first ") + what +
+                           " allocates memory, and the stream is capturing: call it once before the capture");
+}
 /// Makes later work on `behind` wait for the work enqueued on `ahead` so far.
 inline void order(cudaStream_t ahead, cudaStream_t behind, owned_event const& by) {
   require_cuda(cudaEventRecord(by.get(), ahead), "cudaEventRecord");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/host/memory_check.hpp>
 #include <descent/detail/optimizer/run_part.hpp>
 #include <descent/detail/util/block.hpp>
 #include <descent/parameters.hpp>
@@ -39,6 +40,9 @@ template <class Value, class Gradient, class Backend> class values_part final : 
     memory_.refuse_capture(save_or_load);
     std::vector<run_piece> all;
     for (auto const& v : of_.views()) {
+      outside_memory const m{v.value, v.count, types<Value>::sizes[v.types], "values of '" + v.name + "': the memory"};
+      if constexpr (requires { memory_.require_source(m); }) memory_.require_source(m);
+      else require_host_memory(m);
       auto const shape = v.columns == 1 ? std::vector{v.count} : std::vector{v.count / v.columns, v.columns};
       [&]<int... I>(std::integer_sequence<int, I...>) {
         ((v.types == I ? all.push_back(whole_piece(v.name, static_cast<value<I> const*>(v.value), shape, v.count))
@@ -72,6 +76,7 @@ template <class T> class elements_part final : public part_on_host {
       : name_(std::move(name)), data_(data), shape_(std::move(shape)), count_(count) {}
 
   std::vector<run_piece> pieces() override {
+    require_host_memory({data_, count_ * std::int64_t(sizeof(T)), 1, "named(\"" + name_ + "\", x): the memory of x"});
     return {whole_piece(name_, static_cast<T const*>(data_), shape_, count_)};
   }
   void check(run_answers const& answers, run_summary const*) override { from_ = answers(name_); }
