@@ -13,7 +13,8 @@ layers = """
 version.hpp
 core report.hpp
 io/tensor_info.hpp
-detail/util backends
+detail/util
+backends
 parameters.hpp
 any_elements.hpp policies schedules
 detail/rule detail/step

@@ -11,11 +11,17 @@
 #include "support/problem.hpp"
 #include "support/sizes.hpp"
 
+#include <cfenv>
+#include <cstdint>
 #include <numeric>
 #include <type_traits>
+#include <vector>
 
 #if defined(_OPENMP)
 #include <omp.h>
+#endif
+#if defined(__x86_64__)
+#include <xmmintrin.h>
 #endif
 
 using namespace test;
@@ -68,6 +74,82 @@ TEST_CASE("what a turn of a loop throws comes out of it, on every system") {
   check(ds::thrust_omp{}), check(any_system{});
 #endif
 }
+
+#if defined(__x86_64__) || defined(__aarch64__)
+namespace {
+
+/// Gives this thread a rounding mode and, on x86, one in which denormal numbers are 0, until the end of the block.
+class computing {
+ public:
+  explicit computing(int rounding, bool flushes) {
+    std::fegetenv(&before_);
+    std::fesetround(rounding);
+#if defined(__x86_64__)
+    if (flushes) _mm_setcsr(_mm_getcsr() | 0x8040);
+#else
+    (void)flushes;
+#endif
+  }
+  ~computing() { std::fesetenv(&before_); }
+  computing(computing const&) = delete;
+
+ private:
+  std::fenv_t before_;
+};
+
+/// How this thread computes, found by computing.
+int mode_here() {
+  float const volatile one = 1, tiny = 0x1p-30f, small = 0x1p-120f;
+  return (one + tiny > 1 ? 1 : 0) + (-one - tiny < -1 ? 2 : 0) + (small * tiny * 1024 == 0 ? 4 : 0);
+}
+
+}  // namespace
+
+TEST_CASE("the threads of every system compute in the caller's floating-point mode, and have their own afterwards") {
+  auto const check = [&]<class System>(System) {
+    auto const modes = [&](bool through_library) {
+      std::vector<int> all(1000);
+      auto const body = [&](std::int64_t i) { all[std::size_t(i)] = mode_here(); };
+      if (through_library) ds::detail::each_of<System>(ds::detail::fork_worth, 1000, body);
+      else System::each(1000, ds::detail::loop_body(body));
+      return all;
+    };
+    std::vector<int> const before = modes(false);  // starts threads
+    for (int rounding : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO})
+      for (bool flushes : {false, true}) {
+        CAPTURE(rounding);
+        CAPTURE(flushes);
+        computing const as(rounding, flushes);
+        CHECK(modes(true) == std::vector<int>(1000, mode_here()));
+      }
+    CHECK(modes(false) == before);
+  };
+  check(ds::cpp{}), check(ds::tbb{}), check(ds::thrust_cpp{});
+#if defined(_OPENMP)
+  looping const on(in_team);
+  check(ds::thrust_omp{}), check(any_system{});
+#endif
+}
+
+TEST_CASE("a rule gives the same bits on every system in any floating-point mode") {
+  auto const run_lamb = [](auto... backend) { return run(ds::lamb{.lr = 0.1}, backend...).value; };
+  auto const alone = [&] {
+    looping const on(ds::cpp::each);
+    return run_lamb();
+  };
+  auto const usual = alone();
+  for (int rounding : {FE_UPWARD, FE_TOWARDZERO}) {
+    computing const as(rounding, true);
+    auto const want = alone();
+    CHECK(!same_bits(want, usual));
+    CHECK(same_bits(run_lamb(ds::on(thrust::tbb::par)), want));
+#if defined(_OPENMP)
+    looping const on(in_team);
+    CHECK(same_bits(run_lamb(), want));
+#endif
+  }
+}
+#endif
 
 TEST_CASE("every rule: systems and any number of threads give the same bits") {
 #if defined(_OPENMP)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/util/floating_point_mode.hpp>
 #include <descent/version.hpp>
 
 #include <cstdint>
@@ -30,12 +31,14 @@ class loop_body {
   void (*call_)(void const*, std::int64_t);
 };
 
-/// A loop body that keeps its first exception, which would otherwise end a thread of a team, and with it the program.
+/// A loop body for the threads of a team. They compute in the floating-point mode of the thread that made it. Keeps its
+/// first exception, which would otherwise end a thread, and with it the program.
 class caught_body {
  public:
   explicit caught_body(loop_body f) : f_(f) {}
   void operator()(std::int64_t i) const noexcept {
     if (__atomic_load_n(&stopped_, __ATOMIC_RELAXED)) return;
+    floating_point_scope const as_caller(mode_);
     try {
       f_(i);
     } catch (...) {
@@ -49,6 +52,7 @@ class caught_body {
 
  private:
   loop_body f_;
+  floating_point_mode mode_ = floating_point_mode::of_this_thread();
   mutable bool stopped_ = false;  // set by any thread; <atomic> is expensive to include
   mutable std::exception_ptr first_;
 };

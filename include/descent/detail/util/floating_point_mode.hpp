@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/version.hpp>
+
+#include <cstdint>
+
+namespace descent::detail {
+
+/// How a thread of the host rounds, whether it takes denormal numbers as 0, and which exceptions it traps: the control
+/// bits of MXCSR on x86, FPCR on Arm. On other processors always equal.
+class floating_point_mode {
+ public:
+  static floating_point_mode of_this_thread() {
+    floating_point_mode m;
+    m.bits_ = read() & control;
+    return m;
+  }
+  bool operator==(floating_point_mode const&) const = default;
+
+  /// Gives this thread the mode. Exceptions that it has raised stay raised.
+  void set() const { write((read() & ~control) | bits_); }
+
+ private:
+#if defined(__x86_64__)
+  using word = std::uint32_t;
+  static constexpr word control = 0xffc0;  // the others are the exceptions raised so far
+  static word read() {
+    word x;
+    __asm__ volatile("stmxcsr %0" : "=m"(x)::"memory");
+    return x;
+  }
+  static void write(word x) { __asm__ volatile("ldmxcsr %0" ::"m"(x) : "memory"); }
+#elif defined(__aarch64__)
+  using word = std::uint64_t;
+  static constexpr word control = ~word(0);
+  static word read() {
+    word x;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(x)::"memory");
+    return x;
+  }
+  static void write(word x) { __asm__ volatile("msr fpcr, %0" ::"r"(x) : "memory"); }
+#else
+  using word = std::uint32_t;
+  static constexpr word control = 0;
+  static word read() { return 0; }
+  static void write(word) {}
+#endif
+
+  word bits_ = 0;
+};
+
+/// Gives the calling thread another mode until the end of the block.
+class floating_point_scope {
+ public:
+  explicit floating_point_scope(floating_point_mode const& wanted)
+      : before_(floating_point_mode::of_this_thread()), differs_(before_ != wanted) {
+    if (differs_) wanted.set();
+  }
+  ~floating_point_scope() {
+    if (differs_) before_.set();
+  }
+  floating_point_scope(floating_point_scope const&) = delete;
+  floating_point_scope& operator=(floating_point_scope const&) = delete;
+
+ private:
+  floating_point_mode before_;
+  bool differs_;
+};
+
+}  // namespace descent::detail
