@@ -47,7 +47,7 @@ struct call {
   enum kind { update, zero_grad, rate, freeze, norm, average, observe, agree, kinds } what;
   int group, phase;
   double number;
-  std::vector<int> batches;  // of each rank in an update
+  std::vector<int> batches, weights;  // of each rank in an update; weight 0 is for no examples
   int spoiled;  // the rank whose gradients are not finite, or -1
   bool halved;  // by transform_gradients()
 };
@@ -65,17 +65,17 @@ struct script {
     for (int i = 0; i < 25; ++i) {
       int const what = random.below(2 * call::kinds);
       call one{what < call::kinds ? call::kind(what) : call::update, random.below(2), random.below(1000),
-               random.between(0.5, 1), {}, random.one_in(6) ? random.below(ranks) : -1, random.one_in(4)};
+               random.between(0.5, 1), {}, {}, random.one_in(6) ? random.below(ranks) : -1, random.one_in(4)};
       if ((abilities & overlaps) != 0 && one.what == call::norm) one.what = call::zero_grad;  // the norm needs marks
       bool const early = random.one_in(3);
-      for (int r = 0; r < ranks; ++r)
+      for (int r = 0; r < ranks; ++r) {
         one.batches.push_back((abilities & accumulates) == 0 ? 1 : early ? random.below(full) : full);
+        one.weights.push_back(random.one_in(6) ? 0 : 1 + r);
+      }
       calls.push_back(one);
     }
   }
 };
-
-int weight_of(int rank) { return 1 + rank; }
 
 /// In float the order of a sum is visible; in 16 bits the sum of a few numbers is exact.
 template <class Value> float gradient_of(int rank, int phase, std::size_t tensor, std::size_t i) {
@@ -179,7 +179,7 @@ template <int Abilities, class Side> class actor {
  private:
   static constexpr bool has(int ability) { return (Abilities & ability) != 0; }
 
-  /// Sets the sum of these ranks' gradients, added in order; those of a rank without a batch are not sent.
+  /// Sets the sum of these ranks' gradients, added in order. Those of a rank without examples are anything.
   void backward(call const& c) {
     double const scale = has(scales) ? side_.opt->loss_scale() : 1;
     using value = typename decltype(side_.gradients)::value_type::value_type;
@@ -187,7 +187,8 @@ template <int Abilities, class Side> class actor {
       for (std::size_t i = 0; i < side_.gradients[k].size(); ++i) {
         float sum = 0;
         for (int r = first_; r < last_; ++r)
-          if (c.batches[std::size_t(r)] > 0) {
+          if (last_ - first_ == 1 && c.weights[std::size_t(r)] == 0) sum = std::numeric_limits<float>::infinity();
+          else if (c.batches[std::size_t(r)] > 0 && c.weights[std::size_t(r)] > 0) {
             bool const bad = r == c.spoiled && i + 1 == side_.gradients[k].size();
             sum += bad ? std::numeric_limits<float>::infinity() : gradient_of<value>(r, c.phase, k, i);
           }
@@ -202,7 +203,7 @@ template <int Abilities, class Side> class actor {
     bool const alone = last_ - first_ > 1;
     int weight = 0, batches = 0;
     for (int r = first_; r < last_; ++r)
-      batches += c.batches[std::size_t(r)], weight += c.batches[std::size_t(r)] * weight_of(r);
+      batches += c.batches[std::size_t(r)], weight += c.batches[std::size_t(r)] * c.weights[std::size_t(r)];
     if constexpr (has(accumulates)) {
       bool const whole = *std::min_element(c.batches.begin(), c.batches.end()) == full;
       if (alone) {
@@ -210,24 +211,26 @@ template <int Abilities, class Side> class actor {
         opt.flush();
         return;
       }
-      for (int b = 1; b < batches; ++b) opt.step(weight_of(first_));
-      if (whole) mark();
-      if (batches > 0) opt.step(weight_of(first_));
+      int const own = c.weights[std::size_t(first_)];
+      for (int b = 1; b < batches; ++b) opt.step(own);
+      if (whole) mark(c);
+      if (batches > 0) opt.step(own);
       if (!whole) opt.flush();
     } else {
-      mark();
+      mark(c);
       opt.step(weight);
     }
   }
 
-  /// Marks each gradient as complete, in an order of this rank's own.
-  void mark() {
+  /// Marks each gradient as complete, in an order of this rank's own. Without examples, none.
+  void mark(call const& c) {
     if constexpr (has(overlaps)) {
+      if (c.weights[std::size_t(first_)] == 0) return;
       std::size_t const tensors = side_.values.size(), from = std::size_t(random_.below(int(tensors)));
       for (std::size_t t = 0; t < tensors; ++t) side_.opt->ready((from + t) % tensors);
       if (!refused<std::logic_error>([&] { side_.opt->zero_grad(); }))
         throw std::runtime_error("zero_grad() after ready() was not refused");
-      side_.opt->gradient_norm();
+      if (*std::min_element(c.weights.begin(), c.weights.end()) > 0) side_.opt->gradient_norm();
     }
   }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 
 namespace descent {
 
@@ -27,7 +28,10 @@ struct shared_loss_scale;
 /// One loss scale for several optimizers and losses. In each iteration, every loss is multiplied by the scale, every
 /// optimizer steps and checks its own gradients, and update() ends the iteration: if any optimizer found a non-finite
 /// gradient the scale backs off, otherwise the iteration counts towards its growth. An iteration in which all
-/// optimizers only accumulated does not count.
+/// optimizers only accumulated does not count. While micro-batches of any optimizer wait for their update, the scale
+/// stays, because stored gradients have one scale; what was found in the meantime counts at the first update() after
+/// which none wait. So optimizers with accumulate complete their updates in the same iterations, or the scale of those
+/// that overlap never changes.
 ///
 ///     loss_scaler scaler{dynamic_loss_scale{}, cuda{stream}};
 ///     optimizer a{..., shared_loss_scale{scaler}, cuda{stream}}, b{..., shared_loss_scale{scaler}, cuda{stream}};
@@ -49,21 +53,23 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
   }
 
   /// The same, but sets the scale to new_scale and keeps the count towards the next growth. Throws
-  /// std::invalid_argument unless it is above 0, finite in float and in the policy's range.
+  /// std::invalid_argument unless it is above 0, finite in float and in the policy's range, and std::logic_error while
+  /// micro-batches wait.
   void update(double new_scale) {
     detail::require_scale(new_scale);
-    loss_scale_state s = state();
+    loss_scale_state s = at_rest("update(new_scale)");
     s.scale = float(new_scale);
     detail::require_scale_state(policy_, s);
     end_round();
     engine_.set({s});
   }
 
-  /// The complete state, to save and restore. On CUDA state() waits for the stream and set_state() only enqueues.
-  /// Throws std::invalid_argument if the policy cannot be in that state.
+  /// The complete state, to save and restore. On CUDA both wait for the stream. Throws std::invalid_argument if the
+  /// policy cannot be in that state, and std::logic_error while micro-batches wait.
   loss_scale_state state() const { return engine_.read().state; }
   void set_state(loss_scale_state const& s) {
     detail::require_scale_state(policy_, s);
+    at_rest("set_state()");
     engine_.set({s});
   }
 
@@ -80,6 +86,13 @@ template <class Policy = dynamic_loss_scale, class Backend = host<>> class loss_
     return policy;
   }
 
+  /// The state, if no gradients in memory were made with it.
+  loss_scale_state at_rest(char const* call) const {
+    shared_scale const s = engine_.read();
+    if (s.waiting > 0)
+      throw std::logic_error(std::string("loss scale: ") + call + " while micro-batches wait for their update");
+    return s.state;
+  }
   void end_round() {
     if (!round_.stepped)
       throw std::logic_error("loss scale: update() without a step(); call backward, step() of every optimizer, "

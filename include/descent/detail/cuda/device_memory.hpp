@@ -7,6 +7,7 @@
 #include <descent/detail/util/sole_pointer.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -129,6 +130,15 @@ template <class T> class device_array {
  private:
   sole_handle<T*, device_delete> data_;
 };
+
+/// Whether look(found), which enqueues work on the stream, sets *found in device memory. Waits for the stream.
+template <class Look> bool finds(cudaStream_t stream, Look const& look) {
+  std::int32_t x[1] = {0};
+  device_array<std::int32_t> const found(x, stream);
+  look(found.get());
+  found.read(x, stream);
+  return x[0] != 0;
+}
 
 /// One T in pinned host memory.
 template <class T> sole_handle<T*, pinned_delete> pinned() {

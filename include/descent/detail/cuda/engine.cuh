@@ -6,6 +6,7 @@
 #include <descent/detail/cuda/gradients.cuh>
 #include <descent/detail/cuda/memory_check.hpp>
 #include <descent/detail/cuda/storage.cuh>
+#include <descent/detail/cuda/waiting.cuh>
 #include <descent/detail/matrix/stage.hpp>
 #include <descent/detail/ranks/sending.hpp>
 #include <descent/detail/util/plain_vector.hpp>
@@ -60,6 +61,7 @@ template <class Plan> class cuda_engine {
   /// Stream-ordered memory may be freed once the work of all streams is ordered before it.
   ~cuda_engine() {
     if constexpr (Plan::parallel) try { ranks.await_buckets(); } catch (cuda_error const&) {}
+    try { device_scope const scope(storage.device); waiting_.hold_scale(false); } catch (cuda_error const&) {}
   }
   cuda_engine(cuda_engine const&) = delete;
   cuda_engine& operator=(cuda_engine const&) = delete;
@@ -84,11 +86,11 @@ template <class Plan> class cuda_engine {
     bool const complete = meets(groups, call);
     control_view<Plan> w = controls();
     w.reports = Plan::parallel || storage.rule_chunks == 0;
+    [[maybe_unused]] char const* const name = call.flush ? "flush()" : "step()";
     if constexpr (Plan::parallel)
       if (complete)
-        ranks.reduce(storage.view, controls(), groups, call.flush ? sending::all : sending::marked, call,
-                     call.flush ? "flush()" : "step()", Plan::zeroes_own);
-    [[maybe_unused]] char const* const name = call.flush ? "flush()" : "step()";
+        ranks.reduce(storage.view, controls(), groups, way_to_send(call, ranks.any_ready()), call, name,
+                     Plan::zeroes_own);
     if constexpr (Plan::norm_first) {
       if (complete) gradients_.template measure_all<measure::norm>(controls(), call, name);
       launch_early(early_, decide_step<Plan>, 1, total_threads, storage.stream, storage.view, w, call);
@@ -111,6 +113,7 @@ template <class Plan> class cuda_engine {
           if constexpr (Plan::shards) ranks.send_final_values(done);
         });
     });
+    waiting_.keep_rows();
   }
   void commit_matrices(plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
@@ -155,11 +158,20 @@ template <class Plan> class cuda_engine {
   /// Whether any gradient is marked in a micro-batch that sends gradients.
   bool any_ready() const { return ranks.any_ready() && gradients_.sends(); }
 
-  void zero_gradients() { for_packets<callers>(callers_view(), zero_all{}); }
+  void zero_gradients() {
+    for_packets<callers>(callers_view(), zero_all{});
+    device_scope const scope(storage.device);
+    waiting_.forget();
+  }
   void reload_values() {
     device_scope const scope(storage.device);
     if constexpr (Plan::shards) ranks.stage(storage.view, storage.own_chunks);
     for_packets<Plan>(storage.view, reload_all{});
+  }
+  bool values_changed() {
+    device_scope const scope(storage.device);
+    if constexpr (Plan::shards) ranks.stage(storage.view, storage.own_chunks);
+    return finds(storage.stream, [&](std::int32_t* x) { for_packets<Plan>(storage.view, compare_all{x}); });
   }
   template <class Body> void in_tensor(tensors const& where, std::size_t tensor, Body const& body) {
     device_scope const scope(storage.device);
@@ -222,6 +234,7 @@ template <class Plan> class cuda_engine {
             plain_vector<entry> const& groups) {
     device_scope const scope(storage.device);
     storage.take(old.storage, changes);
+    waiting_.hold_scale(true, true);
     if constexpr (Plan::sums) set_groups(groups);  // the terms of the next sums depend on t
     storage.late().start(control);
   }
@@ -260,19 +273,7 @@ template <class Plan> class cuda_engine {
   }
 
   /// The factor that turns gradients in memory into true gradients.
-  double inverse(control_block const& c, step_call const& call) const {
-    typename Plan::policies policies = storage.policies;
-    collective_sums now;
-    if constexpr (Plan::parallel) now = ranks.read_now(), get<kind::parallel>(policies).now = &now;
-    if constexpr (has<Plan, kind::gradient_factor>) {
-      auto& factor = get<kind::gradient_factor>(policies);
-      std::remove_cvref_t<decltype(*factor.where)> there;
-      storage.read_back(&there, factor.where, 1);
-      factor.where = &there;
-      return gradient_factor<Plan>(c, policies, read_scale(), call);
-    }
-    return gradient_factor<Plan>(c, policies, read_scale(), call);
-  }
+  double inverse(control_block const& c, step_call const& s) const { return gradients_.inverse(c, read_scale(), s); }
   typename Plan::policies const& policies() const { return storage.policies; }
   static bool on_host(void const* p) { return host_may_read(p); }
   control_block read_control() const {
@@ -338,6 +339,7 @@ template <class Plan> class cuda_engine {
   }
 
   cuda_gradients<Plan> gradients_{storage, ranks, model};
+  cuda_waiting<Plan> waiting_{storage};
   sole_pointer<tensors> where_;  // for agree_every
   owned_event passes_;           // for on_stream()
   bool early_ = false;           // whether kernels of a step may begin before those before them have ended

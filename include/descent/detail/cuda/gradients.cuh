@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace descent::detail {
 
@@ -46,7 +47,7 @@ template <class Plan> class cuda_gradients {
     if constexpr (Plan::parallel || Plan::splits) {
       if constexpr (Plan::parallel) ranks_.check();
       if constexpr (Plan::overlaps)
-        if (!call.flush) ranks_.require_marks(groups, "step()");
+        if (!sends_all(call, ranks_.any_ready())) ranks_.require_marks(groups, "step()");
       bool const complete = meetings_.count(storage_.policies, call, storage_.capturing(), agree);
       if constexpr (Plan::overlaps)
         if (!complete) ranks_.end_unsent();
@@ -56,6 +57,21 @@ template <class Plan> class cuda_gradients {
   /// Whether this micro-batch sends gradients.
   bool sends() const { return meetings_.sends(storage_.policies); }
   bool batches_wait() const { return meetings_.batches_wait(); }
+
+  /// The factor that turns gradients in memory into true gradients. Waits for the stream.
+  double inverse(control_block const& c, loss_scale_state const& scale, step_call const& call) const {
+    typename Plan::policies policies = storage_.policies;
+    collective_sums now;
+    if constexpr (Plan::parallel) now = ranks_.read_now(), get<kind::parallel>(policies).now = &now;
+    if constexpr (has<Plan, kind::gradient_factor>) {
+      auto& factor = get<kind::gradient_factor>(policies);
+      std::remove_cvref_t<decltype(*factor.where)> there;
+      storage_.read_back(&there, factor.where, 1);
+      factor.where = &there;
+      return gradient_factor<Plan>(c, policies, scale, call);
+    }
+    return gradient_factor<Plan>(c, policies, scale, call);
+  }
 
  private:
   /// The partial sums that a read-only pass writes.

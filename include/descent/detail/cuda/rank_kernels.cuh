@@ -25,7 +25,8 @@ template <class Callers> struct send_packets {
   arena_offset const* arena_offsets;  // of each chunk, with shards
   std::int64_t first_chunk;
   double wire_divisor;
-  bool zero, absent, flush;
+  bool zero, absent;
+  step_call call;
   __device__ bool wants(std::int32_t) const { return true; }
   template <int M>
   __device__ void operator()(std::int32_t tensor, std::int64_t i, std::integral_constant<int, M>) const {
@@ -34,17 +35,21 @@ template <class Callers> struct send_packets {
     std::int64_t at;
     if constexpr (Callers::gradient_sum::shards) at = arena_offsets[t.first_chunk + i / chunk_size](t.arena + i);
     else at = whole(t.arena + i);
-    if (absent || (flush && v.control->batches == 0)) {
+    bool const reads = !absent && !adds_nothing<Callers>(*v.control, as_counted(*v.control, call));
+    bool const then_zero = zero && !absent && !keeps_gradients(*v.control, call) && !v.groups[t.group].frozen;
+    if (!reads) {
       real const none[M] = {};
-      return write(wire + at, none, packet_extent{M, true});
+      write(wire + at, none, packet_extent{M, true});
+      if (!then_zero) return;
     }
-    bool const then_zero = zero && !v.groups[t.group].frozen;
     real const inverse = real(1 / wire_divisor);
     v.with(tensor, [&]<class Typed>(buffers<Typed> const& x) {
-      real g[M];
-      read(g, x.gradient + i, packet_extent{M, true});
-      for (auto& one : g) one = one * inverse;
-      write(wire + at, g, packet_extent{M, true});
+      if (reads) {
+        real g[M];
+        read(g, x.gradient + i, packet_extent{M, true});
+        for (auto& one : g) one = one * inverse;
+        write(wire + at, g, packet_extent{M, true});
+      }
       if (then_zero) zero_packet<Typed, real, M>(x, i, {M, true});
     });
   }
@@ -61,8 +66,7 @@ __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_
   auto const& team = get<kind::parallel>(w.policies);
   enter(*team.progress, meeting);
   *before = *v.control;
-  // Measuring gradients that are already counted adds no weight.
-  if (call.measure_only && v.control->batches > 0) call.weight = 0;
+  call = as_counted(*v.control, call);
   double loss = 0;
   if constexpr (has_loss<typename Plan::rule>) loss = *get<kind::loss>(w.policies).where;
   team.now->enter(weight_of<Plan>(*v.control, call), loss, hash_of_call(what, *v.control, *w.scale, team.now->groups));

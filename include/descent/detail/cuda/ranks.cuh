@@ -194,12 +194,12 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
     if constexpr (Plan::overlaps) {
       if (by_marks(how)) require_marks(groups, name);
       marks_.begin(how);
-      while (!marks_.all_sent()) send_next(v, zero, call.flush);
+      while (!marks_.all_sent()) send_next(v, zero, call);
       await_buckets();
     }
     launch(enter_reduction<Plan>, 1, 1, *stream_, v, w, call, calls::call_of(name) + kind_of_look<Plan>(how),
            meeting_of_gradients_, before_);
-    if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, call.flush, *stream_);
+    if constexpr (!Plan::overlaps) send(v, all_.buckets[0], zero, call, *stream_);
     comm_->all_reduce(&now_->weights, collective_sum_count, *stream_);
     if constexpr (Plan::overlaps) marks_.end(how);
   }
@@ -212,7 +212,7 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
     marks_.mark(tensor);
     if (!sends) return;
     makers_[all_.bucket_of[tensor]].mark(maker);
-    while (marks_.next_is_complete(groups)) send_next(v, zero, false);
+    while (marks_.next_is_complete(groups)) send_next(v, zero, {});
   }
   /// Ends a micro-batch that sends nothing.
   void end_unsent() { marks_.end(sending::marked); }
@@ -283,20 +283,20 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
     if (bytes > 0) comm_->all_gather(static_cast<std::byte const*>(to) + comm_->rank() * bytes, to, bytes, s);
   }
   /// Sends the next bucket, on an internal stream.
-  void send_next(device_view<Plan> const& v, bool zero, bool flush) {
+  void send_next(device_view<Plan> const& v, bool zero, step_call const& call) {
     std::size_t const next = marks_.take_next();
     cudaStream_t const s = own_stream_.get();
     if (!forked_) order(*stream_, s, forks_);  // the previous step must have read its sums
     forked_ = true;
     makers_[next].order_before(s);
     launch(enter_bucket<comm_progress>, 1, 1, s, comm_->marks(), meeting_of_buckets_);
-    send(v, all_.buckets[next], zero, flush, s);
+    send(v, all_.buckets[next], zero, call, s);
     launch(leave_bucket<comm_progress>, 1, 1, s, comm_->marks());
   }
-  void send(device_view<Plan> const& v, bucket const& b, bool zero, bool flush, cudaStream_t s) {
+  void send(device_view<Plan> const& v, bucket const& b, bool zero, step_call const& call, cudaStream_t s) {
     auto* const to = reinterpret_cast<sum*>(sum_) + b.part;
     auto* const wires = Plan::shards || ordered ? reinterpret_cast<wire*>(wire_) : reinterpret_cast<wire*>(to);
-    pack(v, b, wires, zero, flush, s);
+    pack(v, b, wires, zero, call, s);
     if constexpr (!ordered) {
       if constexpr (Plan::shards) comm_->reduce_scatter(wires, to, b.room, s);
       else comm_->all_reduce(to, ranks_ * b.room, s);
@@ -312,13 +312,15 @@ class cuda_ranks<Plan> : public device_rank_calls<typename Plan::parallel_policy
     }
   }
   /// Writes a bucket to the wire.
-  void pack(device_view<Plan> const& v, bucket const& b, wire* wires, bool zero, bool flush, cudaStream_t s) {
-    each_run(b, chunks_of_tensor_, [&](std::size_t t) { return Plan::overlaps && marks_.lacks(t); },
-             [&](std::int64_t first, std::int64_t count, arena_offset const& place, bool absent) {
-               send_packets<callers> const send{callers_of(v), wires, place, on_wire_, first, wire_divisor_, zero,
-                                                absent, flush};
-               launch_packets(false, count, s, send);
-             });
+  void pack(device_view<Plan> const& v, bucket const& b, wire* wires, bool zero, step_call const& call,
+            cudaStream_t s) {
+    each_run(
+        b, chunks_of_tensor_, [&](std::size_t t) { return Plan::overlaps && marks_.lacks(t); },
+        [&](std::int64_t first, std::int64_t count, arena_offset const& place, bool absent) {
+          send_packets<callers> const send{callers_of(v), wires, place,  on_wire_, first,
+                                           wire_divisor_, zero,  absent, call};
+          launch_packets(false, count, s, send);
+        });
   }
 
   int ranks_ = 1, meeting_of_gradients_ = 0, meeting_of_buckets_ = 0, meeting_of_values_ = 0;

@@ -50,7 +50,8 @@ inline void gather(owned_buffer to, owned_buffer old, std::int64_t const* from, 
     launch(gather_elements<T>, row_blocks(count), row_threads, stream, reinterpret_cast<T*>(to.at),
            reinterpret_cast<T const*>(old.at), from, columns, count);
   };
-  if (to.size == 2) as(std::uint16_t{});
+  if (to.size == 1) as(std::uint8_t{});
+  else if (to.size == 2) as(std::uint16_t{});
   else if (to.size == 4) as(std::uint32_t{});
   else as(std::uint64_t{});
 }
@@ -103,6 +104,7 @@ template <class Plan> class cuda_rows {
       rows += rows_of(where, t);
     }
     arena.add_copy(on_device_, records_);
+    if constexpr (Plan::keeps_selection) arena.add_zeros(waiting_, std::size_t(rows));
     if constexpr (Plan::per_row_step) {
       arena.add_zeros(updates_, std::size_t(rows));
       arena.add(rules_, groups);
@@ -112,8 +114,11 @@ template <class Plan> class cuda_rows {
     device_ = device;
     source_ = source;
     stream_ = &stream;
-    if (!updates_) return;
-    for (std::size_t t = 0; t < records_.size(); ++t) records_[t].updates = updates_ + first_rows_[t];
+    if (!updates_ && !waiting_) return;
+    for (std::size_t t = 0; t < records_.size(); ++t) {
+      if (updates_) records_[t].updates = updates_ + first_rows_[t];
+      if (waiting_) records_[t].waiting = waiting_ + first_rows_[t];
+    }
     require_cuda(cudaMemcpyAsync(on_device_, records_.data(), records_.size() * sizeof(row_record),
                                  cudaMemcpyHostToDevice, stream),
                  "cudaMemcpyAsync");
@@ -124,6 +129,10 @@ template <class Plan> class cuda_rows {
   std::int32_t* updates(std::size_t tensor) const { return records_[tensor].updates; }
   owned_buffer buffer(std::size_t tensor) const {
     return {reinterpret_cast<std::byte*>(updates(tensor)), sizeof(std::int32_t)};
+  }
+
+  owned_buffer waiting(std::size_t tensor) const {
+    return {reinterpret_cast<std::byte*>(records_[tensor].waiting), sizeof(std::uint8_t)};
   }
 
   /// Calls f for each mask that is the caller's.
@@ -156,6 +165,7 @@ template <class Plan> class cuda_rows {
   std::vector<device_array<std::uint8_t>> masks_;  // made from lists
   row_record* on_device_ = nullptr;
   std::int32_t* updates_ = nullptr;
+  std::uint8_t* waiting_ = nullptr;  // rows that micro-batches have selected
   typename Plan::rule* rules_ = nullptr;
 };
 

@@ -101,6 +101,8 @@ template <class Plan> struct cuda_storage {
         if (to[b].at) gather(to[b], was[b], from, changes.now.columns[t], x.count, stream);
       if constexpr (Plan::per_row_step)
         gather(rows.buffer(t), old.rows.buffer(std::size_t(o)), from, 1, rows_of(changes.now, t), stream);
+      if constexpr (Plan::keeps_selection)
+        gather(rows.waiting(t), old.rows.waiting(std::size_t(o)), from, 1, rows_of(changes.now, t), stream);
       if constexpr (has_memory<rule> && Plan::unit_per_tensor) copy_one(memories_ + t, old.memories_ + o);
     }
     if constexpr (has_memory<rule> && !Plan::unit_per_tensor)

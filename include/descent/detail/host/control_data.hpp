@@ -67,6 +67,10 @@ template <class Plan> struct host_control {
     for (std::size_t g = 0; g < groups.size(); ++g) rules[g] = groups[g].rule;
   }
 
+  ~host_control() { hold_scale<Plan>(block, policies, false); }
+  host_control(host_control const&) = delete;
+  host_control& operator=(host_control const&) = delete;
+
   static constexpr int sums_per_chunk = (Plan::measures ? Plan::norm_sums : 0) + int(Plan::sum_count);
 
   /// The controller for these groups.
@@ -100,7 +104,10 @@ template <class Plan> struct host_control {
   void keep() { kept = block; }
   void put_back(plain_vector<entry> const& groups) {
     if (block.step != kept.step) decider(groups).exchange_memories();
+    bool const holds = block.holds_scale;
     block = kept;
+    block.holds_scale = holds;
+    hold_scale<Plan>(block, policies, block.batches > 0);
   }
 
   /// Calls the user's functions that the next step will call and that need no gradient, and discards their results.
@@ -127,6 +134,8 @@ template <class Plan> struct host_control {
   /// Copies the state that belongs to no element.
   void take(host_control const& old, std::vector<row_move> const& moves) {
     block = old.block;
+    block.holds_scale = false;
+    hold_scale<Plan>(block, policies, block.batches > 0);
     for (std::size_t u = 0; u < memories.size(); ++u) {
       std::int64_t const from = !Plan::unit_per_tensor ? std::int64_t(u) : moves[u].old;
       if (from >= 0 && std::size_t(from) < old.memories.size()) memories[u] = old.memories[std::size_t(from)];

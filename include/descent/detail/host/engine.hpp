@@ -60,6 +60,7 @@ template <class Plan, class System> class host_engine {
       control.put_back(groups);
       throw;
     }
+    if constexpr (Plan::keeps_selection) passes.keep_selection(control.block.batches > 0);
   }
   void commit_matrices(plain_vector<entry> const&) {
     if (matrices.commit()) show_matrix_rules();
@@ -81,7 +82,12 @@ template <class Plan, class System> class host_engine {
   /// Whether any gradient is marked in a micro-batch that sends gradients.
   bool any_ready() const { return gradients.any_ready(); }
 
-  void zero_gradients() { passes.each_own(zero_all{}); }
+  /// Micro-batches that wait still count, with weight 0.
+  void zero_gradients() {
+    passes.each_own(zero_all{});
+    control.block.weight = 0;
+    if constexpr (Plan::keeps_selection) passes.keep_selection(false);
+  }
   void unscale_gradients() { passes.each_own(multiply_all<real>{real(1 / double(control.scale().scale))}); }
   void mark_unscaled(bool is) { control.block.unscaled = is; }
   template <class F> void transform_gradients(F const& f) {
@@ -91,6 +97,11 @@ template <class Plan, class System> class host_engine {
     else gradients.change_gradients([&] { passes.each_own_scalar(body); });
   }
   void reload_values() { passes.each(reload_all{}); }
+  bool values_changed() {
+    std::int32_t found = 0;
+    passes.each(compare_all{&found});
+    return found != 0;
+  }
   template <class Body> void in_tensor(tensors const& where, std::size_t tensor, Body const& body) {
     auto const& x = where.tensors[tensor];
     passes.each_in({x.first_chunk, chunks_of(x.count), 0, 0}, body);

@@ -72,11 +72,11 @@ template <class Plan, class System> class host_gradients {
   bool any_ready() const { return ranks_.any_ready() && sends(); }
 
   void meet(plain_vector<entry> const& groups, step_call const& call) {
+    bool const any = ranks_.any_ready();
     if (completes<Plan>(control_.block, control_.policies, call))
-      reduce(groups, call, call.flush ? sending::all : sending::marked, Plan::zeroes_own,
-             call.flush ? "flush()" : "step()");
+      reduce(groups, call, way_to_send(call, any), Plan::zeroes_own, call.flush ? "flush()" : "step()");
     else if constexpr (Plan::overlaps)
-      if (!call.flush) ranks_.end_unsent(groups, "step()");
+      if (!sends_all(call, any)) ranks_.end_unsent(groups, "step()");
   }
   void meet_to_measure(plain_vector<entry> const& groups, char const* name) {
     reduce(groups, {control_.block.batches > 0 ? 0.0 : 1.0, false},
@@ -193,6 +193,7 @@ template <class Plan, class System> class host_gradients {
   }
 
   /// Writes gradients to the wire, in its type and divided by the wire divisor to keep their sum from overflowing.
+  /// Absent ones become zeros and are not read.
   struct send_body {
     host_gradients* e;
     entry const* groups;
@@ -203,17 +204,20 @@ template <class Plan, class System> class host_gradients {
       auto const& t = storage.record(chunk);
       auto* const to = e->ranks_.place_on_wire(e->control_.where, chunk);
       auto const [begin, size] = span_of(chunk, t);
-      if (absent || e->ranks_.lacks(storage.index_of(t))) {
+      bool const lacks = e->ranks_.lacks(storage.index_of(t));
+      bool const then_zero = zero && !lacks && !groups[std::size_t(t.group)].frozen;
+      if (absent || lacks) {
         for (int i = 0; i < size; ++i) to[i] = typename Plan::gradient_sum::wire{};
-        return;
+        if (!then_zero) return;
       }
-      bool const then_zero = zero && !groups[std::size_t(t.group)].frozen;
       storage.template each_own_packet<Real>(
           chunk, [&, begin = begin]<class Typed>(buffers<Typed> const& x, std::int64_t i, packet_extent part) {
-            Real g[reals<Real>];
-            read(g, x.gradient + i, part);
-            for (auto& one : g) one = one * Real(wire_divisor);
-            write(to + (i - begin), g, part);
+            if (!absent) {
+              Real g[reals<Real>];
+              read(g, x.gradient + i, part);
+              for (auto& one : g) one = one * Real(wire_divisor);
+              write(to + (i - begin), g, part);
+            }
             if (then_zero) zero_packet<Typed, Real>(x, i, part);
           });
     }
@@ -224,9 +228,10 @@ template <class Plan, class System> class host_gradients {
   void reduce(plain_vector<entry> const& groups, step_call const& call, sending how, bool zero, char const* name) {
     double loss = 0;
     if constexpr (has_loss<rule>) loss = *get<kind::loss>(control_.policies).where;
-    ranks_.reduce(groups, how, weight_of<Plan>(control_.block, call), loss, name,
-                  ranks_.hash_of(name, control_.block, control_.scale(), kind_of_look<Plan>(how)),
-                  packing(groups, zero, adds_nothing(control_.block, call)));
+    ranks_.reduce(
+        groups, how, weight_of<Plan>(control_.block, call), loss, name,
+        ranks_.hash_of(name, control_.block, control_.scale(), kind_of_look<Plan>(how)),
+        packing(groups, zero && !keeps_gradients(control_.block, call), adds_nothing<Plan>(control_.block, call)));
   }
   auto packing(plain_vector<entry> const& groups, bool zero, bool absent = false) {
     return [this, &groups, zero, absent](auto const& b) {

@@ -26,6 +26,8 @@ template <class Plan, class System> class host_passes {
   void update() { storage_.for_rule_chunks(update_body{storage_, control_}); }
   /// Zeroes the gradients of a skipped step.
   void zero(plain_vector<entry> const& groups) { storage_.for_chunks(zero_body{storage_, groups.data()}); }
+  /// Keeps the rows that are selected if micro-batches wait, otherwise none.
+  void keep_selection(bool waits) { storage_.for_chunks(keep_body{storage_, waits}); }
   void count_updates_of_rows() { storage_.for_chunks(count_body{storage_, control_}); }
   void ascend(plain_vector<entry> const& groups, real factor) {
     storage_.for_chunks(ascend_body{storage_, groups.data(), factor});
@@ -145,6 +147,15 @@ template <class Plan, class System> class host_passes {
       if (control.units[storage.unit_terms_of(chunk)].frozen) return;
       auto const [begin, size] = span_of(chunk, storage.record(chunk));
       count_rows(storage.rows_of_chunk(chunk), begin, size, 0, 1);
+    }
+  };
+
+  struct keep_body {
+    host_storage<Plan, System> const& storage;
+    bool waits;
+    template <class Real> void operator()(std::int64_t chunk) const {
+      auto const [begin, size] = span_of(chunk, storage.record(chunk));
+      detail::keep_selection(storage.rows_of_chunk(chunk), begin, size, waits, 0, 1);
     }
   };
 

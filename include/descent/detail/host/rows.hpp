@@ -22,6 +22,15 @@ template <class Plan> class host_rows {
       records_.push_back({nullptr, nullptr, where.columns[t]});
       rows += rows_of(where, t);
     }
+    if constexpr (Plan::keeps_selection) {
+      waiting_.resize(std::size_t(rows));
+      rows = 0;
+      for (std::size_t t = 0; t < where.tensors.size(); ++t) {
+        records_[t].waiting = waiting_.data() + rows;
+        rows += rows_of(where, t);
+      }
+      rows = std::ssize(waiting_);
+    }
     if constexpr (Plan::per_row_step) {
       updates_.resize(std::size_t(rows));
       rows = 0;
@@ -57,6 +66,7 @@ template <class Plan> class host_rows {
   std::vector<row_record> records_;
   std::vector<std::vector<std::uint8_t>> masks_;  // made from lists
   std::vector<std::int32_t> updates_;
+  std::vector<std::uint8_t> waiting_;  // rows that micro-batches have selected
 };
 
 template <class Plan> requires(!Plan::selects_rows) class host_rows<Plan> {

@@ -117,6 +117,9 @@ template <class Plan, class System> class host_storage {
   owned_buffer updates_of(std::size_t tensor) const {
     return {reinterpret_cast<std::byte*>(rows_[tensor].updates), sizeof(std::int32_t)};
   }
+  owned_buffer waiting_of(std::size_t tensor) const {
+    return {reinterpret_cast<std::byte*>(rows_[tensor].waiting), sizeof(std::uint8_t)};
+  }
   row_record const& rows_of_chunk(std::int64_t chunk) const {
     return rows_[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
   }
@@ -248,11 +251,14 @@ template <class Plan, class System> class host_storage {
   /// Copies from `old` everything that is owned for the rows that stay.
   void take(host_storage const& old, std::vector<row_move> const& moves) {
     for_chunks(take_body{this, &old, moves.data()});
-    if constexpr (Plan::per_row_step)
-      for (std::size_t t = 0; t < moves.size(); ++t)
-        if (moves[t].old >= 0)
-          gather_chunk(updates_of(t), old.updates_of(std::size_t(moves[t].old)), moves[t].from, 1, 0,
-                       rows_of(where_, t));
+    for (std::size_t t = 0; t < moves.size(); ++t)
+      if (std::size_t const from = std::size_t(moves[t].old); moves[t].old >= 0) {
+        [[maybe_unused]] auto const gather = [&](owned_buffer const& to, owned_buffer const& before) {
+          gather_chunk(to, before, moves[t].from, 1, 0, rows_of(where_, t));
+        };
+        if constexpr (Plan::per_row_step) gather(updates_of(t), old.updates_of(from));
+        if constexpr (Plan::keeps_selection) gather(waiting_of(t), old.waiting_of(from));
+      }
   }
 
   /// The fingerprints of all tensors' buffers.

@@ -174,7 +174,7 @@ template <class Plan> struct matrix_groups {
     completes = true;
     if constexpr (has<Plan, kind::accumulation>) {
       std::int64_t const n = micro_batches_at(get<kind::accumulation>(policies), 0);
-      completes = call.flush ? batches_ > 0 : batches_ + 1 >= n;
+      completes = call.flush ? Plan::parallel || batches_ > 0 : batches_ + 1 >= n;
       if (completes) batches_ = 0;
       else if (!call.flush) ++batches_;
     }

@@ -107,12 +107,14 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   double loss_scale() const { return core_.waiting("loss_scale()").read_scale().scale; }
   /// Pointer to the loss scale in the backend's memory; kernels, including captured ones, may read it.
   float const* loss_scale_pointer() const { return core_.alive().loss_scale_pointer(); }
-  /// The state of the loss scale. On CUDA reading waits for the stream; setting is enqueued. Throws
-  /// std::invalid_argument if the policy can never reach that state.
+  /// The state of the loss scale. On CUDA reading waits for the stream; setting is enqueued, but with accumulate waits.
+  /// Setting throws std::invalid_argument if the policy can never reach that state, and std::logic_error while
+  /// micro-batches, whose gradients have the scale, wait for their update.
   loss_scale_state scale_state() const { return core_.waiting("scale_state()").read_scale(); }
   void set_scale_state(loss_scale_state const& s)
       requires(otherwise("no scale of its own: set the loss_scaler's") || owns_scale) {
     check_scale(s);
+    if constexpr (has<Plan, kind::accumulation>) core_.refuse_batches("set_scale_state()");
     core_.alive().set_control(&control_block::scale, s, core_.groups);
   }
 
@@ -262,13 +264,11 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   };
 
   void refuse_between(char const* function) const {
-    Engine const& e = core_.waiting(function);
+    core_.waiting(function);
     core_.refuse_averages(function);
     core_.refuse_elsewhere(function);
     core_.refuse_ready(function);
-    if (auto const n = e.read_control().batches)
-      throw std::logic_error(std::string(function) +
-                             " while micro-batches wait for their update: " + std::to_string(n));
+    core_.refuse_batches(function);
   }
   static void require_step(std::int64_t t) { require_steps("set_step", "the step", t, 0); }
   void check_scale(loss_scale_state const& s) const {

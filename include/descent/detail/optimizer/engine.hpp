@@ -46,6 +46,7 @@ concept engine = requires(E& e, E const& c, control_block const& block, step_cal
 
   // Values.
   e.reload_values();  // rebuilds masters from the values
+  { e.values_changed() } -> std::same_as<bool>;  // whether a value is not its master, rounded; waits
   e.in_tensor(where, tensor, round_all{});  // applies a body of passes.hpp to one tensor
   e.ascend(groups);  // saves the values and moves them uphill
   e.template swap_in<swap_target::average>(groups);  // saves the values and replaces them by their averages,

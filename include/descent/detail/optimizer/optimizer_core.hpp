@@ -69,6 +69,11 @@ template <class Plan, class Engine> struct optimizer_core {
     if constexpr (Plan::overlaps)
       if (alive().any_ready()) refuse_now(function, " after ready(): gradients are on their way until step()");
   }
+  /// Waits.
+  void refuse_batches(char const* function) const {
+    if (auto const n = waiting(function).read_control().batches)
+      refuse_now(function, " while micro-batches wait for their update: " + std::to_string(n));
+  }
   void refuse_writes(char const* function) const {
     refuse_ready(function);
     if (!where.read_only.empty())

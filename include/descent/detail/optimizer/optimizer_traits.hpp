@@ -166,8 +166,8 @@ std::array<bool, Plan::slots> used_slots(plain_vector<group_entry<typename Plan:
 }
 
 inline void require_weight(double weight, bool has_inverse, char const* type, bool is_taken) {
-  if (!is_finite(weight) || weight <= 0)
-    throw std::invalid_argument("step: weight must be finite and above 0, is " + number(weight));
+  if (!is_finite(weight) || weight < 0)
+    throw std::invalid_argument("step: weight must be finite and at least 0, is " + number(weight));
   if (!has_inverse)
     throw std::invalid_argument(std::string("step: weight must have an inverse in ") + type + ", is " + number(weight));
   if (!is_taken && weight != 1)
@@ -257,7 +257,7 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
     else return {};
   }
   static void check_weight(double weight) {
-    require_weight(weight, is_factor<typename plan::real>(1 / weight), type_name<typename plan::real>(),
+    require_weight(weight, weight == 0 || is_factor<typename plan::real>(1 / weight), type_name<typename plan::real>(),
                    plan::parallel || has<plan, kind::accumulation>);
   }
   /// Throws if a group needs a member of the state that `used` says is not allocated.

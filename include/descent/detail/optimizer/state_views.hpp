@@ -128,8 +128,11 @@ template <class Plan, class Engine> class state_views {
   }
 
   /// Restores a master copy and rounds the value from it; with sharded, restores only this rank's part of the master.
+  /// Throws std::logic_error while values are replaced or moved, and so does set_remainder().
   void set_master(std::string const& name, auto const& from)
       requires(otherwise("give the policy master<float>{}") || Plan::has_master) {
+    core_.refuse_averages("set_master()");
+    core_.refuse_elsewhere("set_master()");
     put("set_master of '" + name + "'", master(name), from);
     if constexpr (!Plan::shards) core_.alive().in_tensor(core_.where, core_.number_of(name), round_all{});
   }
@@ -153,12 +156,22 @@ template <class Plan, class Engine> class state_views {
     core_.alive().scale_rows(core_.where, t, f, {s, std::size_t(count)}, rows / count * columns);
   }
 
-  /// Rebuilds the master copies from the values, and the parameters of ema_nesterov. Call it after something else has
-  /// written the values.
+  /// Rebuilds master copies and slow weights from the values. Call it after something else has written the values:
+  /// loaded, clamped or tied them. Otherwise the next step, whose arithmetic starts at the masters, undoes that. State
+  /// and averages stay.
   void reload_values() {
     core_.refuse_averages("reload_values()");
     core_.refuse_elsewhere("reload_values()");
     core_.alive().reload_values();
+  }
+  /// Whether a value is no longer what its master is rounded to, because something else has written it. Reads values and
+  /// masters, with sharded those of this rank's part; on CUDA waits for the stream.
+  bool values_changed()
+      requires((otherwise("values_changed(): without master<M> a step starts at the values") || Plan::has_master) &&
+               (otherwise("values_changed(): stochastic_values are not the masters rounded") || !Plan::rounds_beside)) {
+    core_.refuse_averages("values_changed()");
+    core_.refuse_elsewhere("values_changed()");
+    return core_.waiting("values_changed()").values_changed();
   }
 
   /// The average of one parameter.
@@ -193,6 +206,8 @@ template <class Plan, class Engine> class state_views {
   }
   void set_remainder(std::string const& name, auto const& from)
       requires(otherwise("give master_remainder{}") || Plan::has_remainder) {
+    core_.refuse_averages("set_remainder()");
+    core_.refuse_elsewhere("set_remainder()");
     put("set_remainder of '" + name + "'", remainder(name), from);
   }
 

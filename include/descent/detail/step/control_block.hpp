@@ -22,9 +22,10 @@
 namespace descent {
 
 /// Why an update was skipped although its gradients were finite: something else that it uses is not finite in the type
-/// of the arithmetic, or a schedule has moved a field of the rule, or of the matrix rule, out of its range.
+/// of the arithmetic, a schedule has moved a field of the rule, or of the matrix rule, out of its range, or there are no
+/// examples.
 struct term_fault {
-  enum place : std::int32_t { none, divisor, term, factor, policies, sums, matrices, field, matrix_field };
+  enum place : std::int32_t { none, divisor, term, factor, policies, sums, matrices, field, matrix_field, no_examples };
   place what = none;
   std::int32_t index = 0;  ///< number of the term, -1 for the field lr; of a field: the policy that schedules it
   std::int64_t unit = 0;   ///< group or tensor
@@ -47,6 +48,7 @@ struct control_block {
   bool lost = false;  ///< whether the last call did nothing because ranks were lost
   std::int32_t skipped_in_row = 0;
   std::int32_t batches = 0;  ///< micro-batches counted since the last update; `weight` sums their weights
+  bool holds_scale = false;  ///< whether these keep a shared loss scale from changing
   double weight = 0;
   loss_scale_state scale;  ///< the optimizer's own
   plateau_state plateau{1, 0, 0, 0, 0, 0};
@@ -66,6 +68,7 @@ struct step_call {
 struct shared_scale {
   loss_scale_state state;
   std::int32_t judged = 0, found = 0;  ///< whether gradients were checked since the last update, and any not finite
+  std::int32_t waiting = 0;  ///< optimizers whose micro-batches were made with this scale and wait for their update
 };
 
 /// A group's copy of the rule.
@@ -146,19 +149,40 @@ DESCENT_HD bool completes(control_block const& c, [[maybe_unused]] typename Plan
   }
 }
 
-/// Whether this rank has nothing to add in a flush() of all ranks. It then sends zeros with weight 0.
-DESCENT_HD inline bool adds_nothing(control_block const& c, step_call const& call) {
-  return call.flush && c.batches == 0;
-}
-
 /// The sum of the weights of this rank's stored gradients.
 template <class Plan> DESCENT_HD double weight_of([[maybe_unused]] control_block const& c, step_call const& call) {
   if constexpr (has<Plan, kind::accumulation>) return c.weight + (call.flush ? 0 : call.weight);
   else return call.weight;
 }
 
+/// The call with the weight that it adds: measuring gradients that are already counted adds none.
+DESCENT_HD inline step_call as_counted(control_block const& c, step_call call) {
+  if (call.measure_only && c.batches > 0) call.weight = 0;
+  return call;
+}
+
+/// Whether this rank has no examples, or no micro-batches in a flush(). Its gradients are not read then: it sends zeros
+/// with weight 0.
+template <class Plan> DESCENT_HD bool adds_nothing(control_block const& c, step_call const& call) {
+  return weight_of<Plan>(c, call) == 0;
+}
+
+/// Whether this rank keeps its gradients, because it has no micro-batches in a flush().
+DESCENT_HD inline bool keeps_gradients(control_block const& c, step_call const& call) {
+  return call.flush && c.batches == 0;
+}
+
+/// Whether any rank has examples for the update.
+template <class Plan>
+DESCENT_HD bool has_examples([[maybe_unused]] control_block const& c,
+                             [[maybe_unused]] typename Plan::policies const& policies,
+                             [[maybe_unused]] step_call const& call) {
+  if constexpr (Plan::parallel) return get<kind::parallel>(policies).now->weights > 0;
+  else return weight_of<Plan>(c, call) > 0;
+}
+
 /// The factor from stored to true gradients: that from outside / (loss scale * weights of the micro-batches on all
-/// ranks).
+/// ranks). 0 without examples.
 template <class Plan>
 DESCENT_HD double gradient_factor(control_block const& c, [[maybe_unused]] typename Plan::policies const& policies,
                              [[maybe_unused]] loss_scale_state const& scale, [[maybe_unused]] step_call const& call) {
@@ -166,6 +190,7 @@ DESCENT_HD double gradient_factor(control_block const& c, [[maybe_unused]] typen
   if constexpr (has<Plan, kind::loss_scale>) divisor = c.unscaled ? 1 : double(scale.scale);
   if constexpr (Plan::parallel) divisor *= get<kind::parallel>(policies).now->weight();
   else if constexpr (has<Plan, kind::accumulation>) divisor *= weight_of<Plan>(c, call);
+  if (divisor == 0) return 0;
   if constexpr (has<Plan, kind::gradient_factor>) return double(*get<kind::gradient_factor>(policies).where) / divisor;
   else return 1 / divisor;
 }
@@ -208,12 +233,18 @@ DESCENT_HD void decide(control_block& c, typename Plan::policies const& policies
       return;
     }
   }
-  if constexpr (Plan::parallel) {
-    if (call.flush && get<kind::parallel>(policies).now->weights == 0) {  // no rank has gradients
-      c.applied = false;
+  if (c.applied && !has_examples<Plan>(c, policies, call)) {
+    c.applied = false;
+    c.batches = 0;
+    if (call.flush) {
       c.waiting = true;
       return;
     }
+    c.unscaled = false;
+    c.grad_norm = 0;
+    c.fault = {term_fault::no_examples};
+    c.bad_chunk = -1;
+    return skip(c);
   }
   double const inverse = gradient_factor<Plan>(c, policies, scale, call);
   if constexpr (has<Plan, kind::accumulation>) {
@@ -273,8 +304,26 @@ template <class Plan> control_block start_of([[maybe_unused]] typename Plan::pol
   return c;
 }
 
+/// Counts the optimizer among those whose micro-batches wait, or no longer.
+template <class Plan>
+DESCENT_HD void hold_scale([[maybe_unused]] control_block& c, [[maybe_unused]] typename Plan::policies const& policies,
+                           [[maybe_unused]] bool waits) {
+  if constexpr (Plan::shares_scale && has<Plan, kind::accumulation>) {
+    if (waits == c.holds_scale) return;
+    c.holds_scale = waits;
+    std::int32_t* const all = &get<kind::loss_scale>(policies).shared->waiting;
+#if defined(__CUDA_ARCH__)
+    atomicAdd(all, waits ? 1 : -1);  // optimizers may step on several streams
+#else
+    __atomic_fetch_add(all, waits ? 1 : -1, __ATOMIC_RELAXED);
+#endif
+  }
+}
+
 /// Called once per iteration, after the optimizers that share the scale. Does nothing if none has checked gradients.
+/// While micro-batches wait, keeps the scale and what was found: stored gradients have one scale.
 template <class Policy> DESCENT_HD void update_shared(shared_scale& s, Policy const& policy) {
+  if (s.waiting > 0) return;
   if (s.judged) policy.next(s.state, !s.found);
   s.judged = s.found = 0;
 }
@@ -284,7 +333,9 @@ template <class Plan>
 DESCENT_HD void rescale(control_block& c, [[maybe_unused]] typename Plan::policies const& policies) {
   if constexpr (has<Plan, kind::loss_scale>) {
     auto const& policy = get<kind::loss_scale>(policies);
+    hold_scale<Plan>(c, policies, c.batches > 0);
     if (c.waiting) return;
+    if (c.fault.what == term_fault::no_examples) return;
     bool const finite = c.applied || c.fault.what != term_fault::none;
     if constexpr (Plan::shares_scale) {
       policy.shared->judged = 1;

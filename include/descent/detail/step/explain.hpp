@@ -73,10 +73,11 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   if constexpr (has<Plan, kind::perturbation>)
     add_bytes(std::string("values kept by ") + (Plan::is_sam ? "sam" : "gradient_ahead"),
               where.arena * Plan::largest_value);
-  if constexpr (Plan::per_row_step) {
+  if constexpr (Plan::per_row_step || Plan::keeps_selection) {
     std::int64_t rows = 0;
     for (std::size_t t = 0; t < where.tensors.size(); ++t) rows += where.tensors[t].count / where.columns[t];
-    add_bytes("updates of each row", rows * std::int64_t(sizeof(std::int32_t)));
+    if (Plan::per_row_step) add_bytes("updates of each row", rows * std::int64_t(sizeof(std::int32_t)));
+    if (Plan::keeps_selection) add_bytes("rows of micro-batches", rows);
   }
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     [[maybe_unused]] std::int64_t const room = rule_elements<Plan>(where);

@@ -21,14 +21,39 @@ struct zero_all {
   }
 };
 
-/// Sets the master or remainder, and parameters that the values lead, from the value.
+/// Sets the master or remainder, and slow weights, from the value.
 struct reload_all {
   template <class Plan, class Real, int M>
   DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
     Real p[M];
     read(p, x.value + i, e);
     start_master<Plan, Real, M>(p, x, i, e);
-    if constexpr (Plan::leads) write(x.extra.slow + i, p, e);
+    if constexpr (has<Plan, kind::lookahead>) write(x.extra.slow + i, p, e);
+  }
+};
+
+/// Sets *found if a value is not its master, rounded.
+struct compare_all {
+  std::int32_t* found;
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()([[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
+                             [[maybe_unused]] packet_extent e) const {
+    if constexpr (Plan::has_master)
+      for (int j = 0; j < e.size; ++j) {
+        using real = typename Plan::real;
+        real const value = real(x.value[i + j]);
+        real const want = real(narrow<typename Plan::value>(real(x.master[i + j])));
+        if (value != want && !(is_nan(value) && is_nan(want))) set();
+      }
+  }
+
+ private:
+  DESCENT_HD void set() const {
+#if defined(__CUDA_ARCH__)
+    *found = 1;
+#else
+    __atomic_store_n(found, 1, __ATOMIC_RELAXED);
+#endif
   }
 };
 

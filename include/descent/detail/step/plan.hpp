@@ -149,6 +149,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
     if constexpr (selects_rows) return rows::own_step;
     else return false;
   }();
+  /// Whether the rows that each micro-batch has selected are kept until the update.
+  static constexpr bool keeps_selection = selects_rows && has<kind::accumulation>;
   static constexpr bool sums = has_sums<Rule>;
   /// Whether stored gradients are multiplied by a factor.
   static constexpr bool scales =
@@ -247,8 +249,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
     return update_bytes(all);
   }();
   /// The number of kernels of one step on a device, without a communicator's.
-  static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + per_row_step + 2 + (parallel ? 2 : 0) +
-                                  (gradient_sum::ordered && !adds_when_read) + (shards ? 4 : 0) +
+  static constexpr int launches = (norm_first ? 2 : 0) + (measures ? 1 : 0) + per_row_step + keeps_selection + 2 +
+                                  (parallel ? 2 : 0) + (gradient_sum::ordered && !adds_when_read) + (shards ? 4 : 0) +
                                   (splits && measures ? 1 + norm_first : 0);
 
  private:

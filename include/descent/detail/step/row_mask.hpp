@@ -14,8 +14,9 @@ struct row_record {
   std::uint8_t const* mask = nullptr;  // of each row, not 0 if it is selected; null: all are
   std::int32_t* updates = nullptr;     // of each row, if rows count their own
   std::int64_t columns = 1;
+  std::uint8_t* waiting = nullptr;  // of each row, not 0 if a micro-batch that waits for its update selected it
 
-  DESCENT_HD bool selects(std::int64_t row) const { return !mask || mask[row]; }
+  DESCENT_HD bool selects(std::int64_t row) const { return !mask || mask[row] || (waiting && waiting[row]); }
   DESCENT_HD std::int64_t row_of(std::int64_t element) const { return element / columns; }
 };
 
@@ -26,11 +27,11 @@ DESCENT_HD inline unsigned selected(row_record const& rows, std::int64_t i, int 
   unsigned const all = all_selected >> (8 - size);
   if (!rows.mask) return all;
   std::int64_t row = rows.row_of(i), left = (row + 1) * rows.columns - i;
-  if (left >= size) return rows.mask[row] ? all : 0;
+  if (left >= size) return rows.selects(row) ? all : 0;
   unsigned bits = 0;
   for (int j = 0; j < size; ++j, --left) {
     if (left == 0) ++row, left = rows.columns;
-    bits |= unsigned(rows.mask[row] != 0) << j;
+    bits |= unsigned(rows.selects(row)) << j;
   }
   return bits;
 }
@@ -48,13 +49,26 @@ DESCENT_HD void each_selected(row_record const& rows, std::int64_t i, int size, 
     if (bits >> j & 1) one(j, RowsDiffer ? rows.row_of(i + j) : 0);
 }
 
-/// Counts an update of each selected row whose first element is in [begin, begin + size). Each of `threads` threads
-/// calls it with its number.
-DESCENT_HD inline void count_rows(row_record const& rows, std::int64_t begin, int size, int thread, int threads) {
+/// Calls f(row) for each row whose first element is in [begin, begin + size). Each of `threads` threads calls it with
+/// its number.
+DESCENT_CALLS
+template <class F>
+DESCENT_HD void rows_from(row_record const& rows, std::int64_t begin, int size, int thread, int threads, F const& f) {
   std::int64_t const first = (begin + rows.columns - 1) / rows.columns;
   std::int64_t const last = (begin + size + rows.columns - 1) / rows.columns;
-  for (std::int64_t row = first + thread; row < last; row += threads)
+  for (std::int64_t row = first + thread; row < last; row += threads) f(row);
+}
+/// Counts an update of each selected one of these rows.
+DESCENT_HD inline void count_rows(row_record const& rows, std::int64_t begin, int size, int thread, int threads) {
+  rows_from(rows, begin, size, thread, threads, [&](std::int64_t row) {
     if (rows.selects(row)) rows.updates[row] += rows.updates[row] < 0x7fffffff;
+  });
+}
+/// Notes which of these rows the micro-batches that wait have selected; none if none wait.
+DESCENT_HD inline void keep_selection(row_record const& rows, std::int64_t begin, int size, bool waits, int thread,
+                                      int threads) {
+  rows_from(rows, begin, size, thread, threads,
+            [&](std::int64_t row) { rows.waiting[row] = waits && rows.selects(row); });
 }
 
 }  // namespace descent::detail
