@@ -184,7 +184,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
     core_.alive().transform_gradients(f);
   }
 
-  /// Sets all gradients to zero; on CUDA enqueued on the stream.
+  /// Sets all gradients to zero; on CUDA enqueued. Micro-batches that wait still count, with weight 0 and no rows.
   void zero_grad() {
     core_.refuse_writes("zero_grad()");
     core_.alive().zero_gradients();

@@ -139,15 +139,23 @@ TEST_CASE("micro-batches are counted, weighted and flushed alike") {
                                     ds::zero_grad{});
   for (int t = 1; t <= 8; ++t) {
     both.x.new_gradients(std::uint64_t(t));
-    both.step(t % 2 + 1);
+    both.step(t % 4 == 0 ? 0 : t % 2 + 1);
     CHECK(both.device.report().applied == (t % 3 == 0));
     both.expect_same();
+    if (t == 4) both.each([](auto& opt) { opt.zero_grad(); });
   }
   both.each([](auto& opt) { opt.flush(); });
   CHECK(both.device.report().step == 3);
   both.expect_same();
   both.device.flush();
   CHECK(both.device.report().step == 3);
+  for (int t = 0; t < 3; ++t) both.step(0);
+  CHECK(both.device.report().why == "there are no examples: the weights since the last update are all 0");
+  both.expect_same();
+  both.each([](auto& opt) { CHECK_NOTHROW(opt.set_scale_state({.scale = 16})); });
+  both.each([](auto& opt) { opt.step(); });
+  both.each([](auto& opt) { CHECK_THROWS_AS(opt.set_scale_state({.scale = 16}), std::logic_error); });
+  both.expect_same();
 }
 
 TEST_CASE("what is asked outside of a step is answered alike") {
@@ -247,22 +255,32 @@ TEST_CASE("one loss scale for two optimizers on the device") {
   test::tensors<float> x{model, s}, y{model, s};
   ds::loss_scaler scaler{ds::dynamic_loss_scale{.init = 64}, ds::cuda{s}};
   ds::optimizer a{x.on_device(), ds::adamw{}, ds::shared_loss_scale{scaler}, ds::cuda{s}};
-  ds::optimizer b{y.on_device(), ds::sgd{}, ds::shared_loss_scale{scaler}, ds::cuda{s}};
+  ds::optimizer b{y.on_device(), ds::sgd{}, ds::shared_loss_scale{scaler}, ds::accumulate{2}, ds::cuda{s}};
   x.gradient_of(0, 5) = infinity;
   x.send_gradients();
   a.step();
   b.step();
   CHECK(scaler.loss_scale() == 64);
   scaler.update();
-  CHECK(scaler.loss_scale() == 32);
   CHECK(!a.report().applied);
+  CHECK(scaler.loss_scale() == 64);  // gradients that wait have it
+  CHECK_THROWS_AS(scaler.set_state({.scale = 4}), std::logic_error);
+  b.step();
   CHECK(b.report().applied);
+  scaler.update();
+  CHECK(scaler.loss_scale() == 32);
   CHECK(a.loss_scale() == 32);
   CHECK(test::from_device(scaler.loss_scale_pointer(), 1, s)[0] == 32);
   CHECK_THROWS_AS(scaler.update(), std::logic_error);
   a.step();
   scaler.update(8);
   CHECK(b.loss_scale() == 8);
+  b.step();
+  {
+    auto const next = b.gathered(y.on_device());
+    { auto const gone = std::move(b); }
+    CHECK_THROWS_AS(scaler.set_state({.scale = 4}), std::logic_error);
+  }
   scaler.set_state({.scale = 4});
   CHECK(a.loss_scale() == 4);
 }

@@ -5,6 +5,7 @@
 
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
+#include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/rounding.hpp>
@@ -67,7 +68,7 @@ TEST_CASE("selected rows are updated as on the host") {
   // rows within a packet, of one packet, across packets and across chunks
   using shapes = std::vector<std::pair<std::int64_t, int>>;
   for (auto const& [columns, shift] : shapes{{1, 1}, {3, 0}, {8, 0}, {40, 1}, {130, 0}}) {
-    agrees<float>(columns, shift, ds::adam{.lr = 0.1}, ds::masked_rows{}, ds::zero_grad{});
+    agrees<float>(columns, shift, ds::adam{.lr = 0.1}, ds::masked_rows{}, ds::zero_grad{}, ds::accumulate{2});
     agrees<float>(columns, 1 - shift, ds::adam{.lr = 0.1}, ds::masked_rows<ds::row_step::own>{}, ds::skip_nonfinite{},
                   ds::learning_rate(ds::linear{0.1, 0.01, 5}));
   }

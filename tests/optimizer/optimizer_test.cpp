@@ -129,6 +129,7 @@ TEST_CASE("states may have a type each, and a master copy is exact") {
   CHECK(contains(text, "step: 0 read-only passes and 1 update, 2 launches on a device, no synchronisation\n"));
   CHECK(contains(text, "traffic: 0 + 24 bytes for each parameter\n"));
   CHECK(contains(text, "gradients are not checked: add skip_nonfinite\n"));
+  CHECK(contains(text, "the update starts at the masters: call reload_values() after something else has written "));
   CHECK(contains(text, "group 0: 71 parameters in 3 tensors\n"));
   CHECK(contains(text, "group 1: 100 parameters in 1 tensor\n"));
   opt.freeze(1);

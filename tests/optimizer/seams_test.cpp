@@ -307,8 +307,7 @@ class written_values {
   std::optional<optimizer> opt_;
 
   numbers master_ = numbers(n, 0.5), slow_ = master_, average_ = master_, sum_ = numbers(n);
-  std::vector<std::optional<float>> written_ =
-      std::vector<std::optional<float>>(n);  // by the caller, since the masters
+  std::vector<std::optional<float>> written_ = std::vector<std::optional<float>>(n);  // by the caller since then
   double weight_ = 0, scale_ = 8;
   int batches_ = 0;
   std::int64_t step_ = 0;
@@ -316,8 +315,7 @@ class written_values {
 
 }  // namespace
 
-TEST_CASE(
-    "micro-batches of any weight, selected rows, zero_grad() and a shared scale that others change: the formulas") {
+TEST_CASE("micro-batches of any weight, selected rows, zero_grad() and a shared scale: the formulas") {
   for_seeds(24, [](std::uint64_t seed) { shared_rows(seed).run(120); });
 }
 

@@ -305,6 +305,33 @@ TEST_CASE("model_parallel on a grid: ranks of a data group have the same part an
   check(ranks::sharded_ordered);
 }
 
+TEST_CASE("model_parallel on a grid: a data group's rank without examples adds nothing, and all without any skip") {
+  float const none = std::numeric_limits<float>::quiet_NaN();
+  model<float> want(0);
+  ds::optimizer alone{want.list(), ds::lamb{.lr = 0.01}, ds::clip_norm{0.5}};
+  for (int t = 0; t < 2; ++t) want.set(t, 0, 1), alone.step();
+  ds::comm::threads models[] = {ds::comm::threads{2}, ds::comm::threads{2}};
+  ds::comm::threads datas[] = {ds::comm::threads{2}, ds::comm::threads{2}};
+  with_ranks(4, [&](auto& comm) {
+    int const stage = comm.rank() % 2, replica = comm.rank() / 2;
+    auto in_model = models[replica].rank(stage);
+    auto in_data = datas[stage].rank(replica);
+    model<float> m(0);
+    ds::optimizer opt{share(m, stage, 2), ds::lamb{.lr = 0.01}, ds::clip_norm{0.5}, ranks::sharded_ordered(in_data),
+                      ds::model_parallel{in_model}};
+    for (int t = 0; t < 2; ++t) {
+      m.set(t, 0, 1, 2);
+      if (replica == 1)
+        for (auto& g : m.gradient) std::fill(g.begin(), g.end(), none);
+      opt.step(replica == 1 ? 0 : 2);
+      CHECK(opt.report().applied);
+      opt.step(0);
+      CHECK(opt.report().why == "there are no examples: the weights since the last update are all 0");
+    }
+    CHECK(equal_share(m, want, stage, 2));
+  });
+}
+
 TEST_CASE("trap 53: terms that are infinite on one rank of a model skip the update on all") {
   with_ranks(2, [&](auto& comm) {
     // The step of lars is a ratio of norms: too large for float on rank 1 only.

@@ -111,6 +111,53 @@ TEST_CASE("flush: one rank may have counted more micro-batches than another, and
   });
 }
 
+TEST_CASE("a rank without examples meets the others and adds nothing, whatever its gradients hold") {
+  float const none = std::numeric_limits<float>::quiet_NaN();
+  auto const weight_of = [](int rank, int t) { return t == 3 ? 0 : (rank + t) % team; };  // 0, 1, 2; once all 0
+  model<float> want;
+  ds::optimizer alone{want.list(), ds::adamw{}, ds::clip_norm{1}, ds::accumulate{1}};
+  std::vector<model<float>> expected;
+  for (int t = 0; t < 5; ++t) {
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      for (std::size_t i = 0; i < sizes[k]; ++i) {
+        want.gradient[k][i] = 0;
+        for (int r = 0; r < team; ++r) want.gradient[k][i] += float(weight_of(r, t) * gradient_of(r, t, k, i));
+      }
+    alone.step(t == 3 ? 0 : 3);
+    expected.push_back(want);
+  }
+  auto const check = [&](auto& opt, auto& mine, int rank, auto const& mark) {
+    for (int t = 0; t < 5; ++t) {
+      int const weight = weight_of(rank, t);
+      mine.set(t, rank, rank + 1, weight);
+      if (weight == 0)
+        for (auto& g : mine.gradient) std::fill(g.begin(), g.end(), none);
+      else mark();
+      opt.step(weight);
+      CHECK(mine == expected[std::size_t(t)]);
+      auto const report = opt.report();
+      CHECK(report.applied == (t != 3));
+      CHECK(report.skipped == (t < 3 ? 0 : 1));
+      if (t == 3) CHECK(report.why == "there are no examples: the weights since the last update are all 0");
+      for (auto const& g : mine.gradient)
+        for (float x : g) CHECK(x == 0);  // zero_grad{}
+    }
+  };
+  on_both(team, [&](auto& comm, auto policy) {
+    model<float> mine;
+    ds::optimizer opt{mine.list(), ds::adamw{}, ds::clip_norm{1}, ds::zero_grad{}, policy};
+    check(opt, mine, comm.rank(), [] {});
+  });
+  ranks::with_ranks(team, [&](auto& comm) {
+    model<float> mine;
+    ds::optimizer opt{mine.list(), ds::adamw{}, ds::clip_norm{1}, ds::zero_grad{},
+                      ds::sharded{comm, ds::overlap{.bucket_bytes = 9000}}};
+    check(opt, mine, comm.rank(), [&] {
+      for (std::size_t k = 0; k < sizes.size(); ++k) opt.ready(k);
+    });
+  });
+}
+
 TEST_CASE("flush: a rank without micro-batches meets the others, adds nothing and keeps its gradients") {
   float const none = std::numeric_limits<float>::quiet_NaN();
   auto const check = [&](auto const& policy_of, auto overlaps) {

@@ -15,7 +15,9 @@ enum class row_step { shared, own };
 /// Updates only selected rows, for embeddings, sparse gradients, or points that come and go. A row that is not selected
 /// does not change: value, master, state, averages and gradient stay as they are, and its gradient, whatever it holds,
 /// counts in no norm or sum. optimizer::select_rows() selects rows by a mask or a list, until its next call. Before the
-/// first call all rows are selected. A parameter's shape defines its rows; without a shape each element is a row.
+/// first call all rows are selected. With accumulate, an update takes each row that was selected in any step() of its
+/// micro-batches (1 byte per row), or in flush(). A parameter's shape defines its rows; without a shape each element is
+/// a row.
 ///
 /// masked_rows<row_step::own> counts the updates of each row (4 bytes per row), and t in the rule's formula is the
 /// row's count. Schedules follow the shared t. Only for rules without sums and memory.

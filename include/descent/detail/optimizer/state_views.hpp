@@ -164,8 +164,8 @@ template <class Plan, class Engine> class state_views {
     core_.refuse_elsewhere("reload_values()");
     core_.alive().reload_values();
   }
-  /// Whether a value is no longer what its master is rounded to, because something else has written it. Reads values and
-  /// masters, with sharded those of this rank's part; on CUDA waits for the stream.
+  /// Whether a value is no longer what its master is rounded to, because something else has written it. Reads values
+  /// and masters, with sharded those of this rank's part; on CUDA waits for the stream.
   bool values_changed()
       requires((otherwise("values_changed(): without master<M> a step starts at the values") || Plan::has_master) &&
                (otherwise("values_changed(): stochastic_values are not the masters rounded") || !Plan::rounds_beside)) {

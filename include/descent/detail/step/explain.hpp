@@ -151,6 +151,8 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
     line("rank %d of %d of a model: %s", comm.rank(), comm.size(),
          Plan::measures ? "norm, sums and skips are those of all ranks" : "a step exchanges nothing");
   }
+  if constexpr (Plan::has_master)
+    text += "the update starts at the masters: call reload_values() after something else has written values\n";
   line("%s", Plan::measures ? "a gradient that is not finite skips the step"
                             : "gradients are not checked: add skip_nonfinite");
   if constexpr (Plan::has_matrices) {
