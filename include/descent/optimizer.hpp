@@ -12,6 +12,7 @@
 #include <descent/parameters.hpp>
 #include <descent/report.hpp>
 
+#include <concepts>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -79,6 +80,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
     optimizer_traits::check_weight(weight);
     run({weight, false});
   }
+  void step(std::integral auto weight) { step(double(weight)); }  // 0 is no stream
 
   /// The same on another stream of the device. Events order the step after the optimizer's work so far, and the
   /// optimizer's later work after the step. Where only that stream is capturing, no order is added: the caller orders

@@ -61,7 +61,7 @@ template <class Plan> class cuda_engine {
   /// Stream-ordered memory may be freed once the work of all streams is ordered before it.
   ~cuda_engine() {
     if constexpr (Plan::parallel) try { ranks.await_buckets(); } catch (cuda_error const&) {}
-    try { device_scope const scope(storage.device); waiting_.hold_scale(false); } catch (cuda_error const&) {}
+    waiting_.release();
   }
   cuda_engine(cuda_engine const&) = delete;
   cuda_engine& operator=(cuda_engine const&) = delete;
@@ -159,8 +159,8 @@ template <class Plan> class cuda_engine {
   bool any_ready() const { return ranks.any_ready() && gradients_.sends(); }
 
   void zero_gradients() {
-    for_packets<callers>(callers_view(), zero_all{});
     device_scope const scope(storage.device);
+    for_packets<callers>(callers_view(), zero_all{});
     waiting_.forget();
   }
   void reload_values() {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <descent/detail/cuda/controller.cuh>
+#include <descent/detail/cuda/error.hpp>
 #include <descent/detail/cuda/launch.cuh>
 #include <descent/detail/cuda/storage.cuh>
+#include <descent/detail/cuda/stream.hpp>
 
 #include <cstdint>
 
@@ -45,6 +47,13 @@ template <class Plan> class cuda_waiting {
     if constexpr (Plan::shares_scale && has<Plan, kind::accumulation>)
       if (!storage_.capturing())
         launch(hold_shared<Plan>, 1, 1, storage_.stream, storage_.control, storage_.controls(), copied, holds);
+  }
+  /// Ends the claim of an optimizer that is destroyed.
+  void release() const {
+    if constexpr (Plan::shares_scale) try {
+        device_scope const scope(storage_.device);
+        hold_scale(false);
+      } catch (cuda_error const&) {}
   }
 
  private:
