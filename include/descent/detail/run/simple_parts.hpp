@@ -126,6 +126,7 @@ template <class Policy, class Backend> class scaler_part final : public part_on_
   void check(run_answers const& answers, run_summary const*) override {
     std::memcpy(&to_, answers("loss_scale").data(), sizeof to_);
     require_scale_state(of_.policy_, to_);
+    of_.at_rest("load_file()");
   }
   void take() override { of_.engine_.set({to_}); }  // without the check, which allocates
 
