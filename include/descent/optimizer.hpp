@@ -4,6 +4,7 @@
 
 #include <descent/detail/host/engine.hpp>
 #include <descent/detail/optimizer/checkpoint.hpp>
+#include <descent/detail/optimizer/largest_rate.hpp>
 #include <descent/detail/optimizer/optimizer_traits.hpp>
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/layout.hpp>
@@ -24,6 +25,7 @@ namespace descent {
 namespace detail {
 struct lr_sweeper;
 struct run_access;
+struct outer_access;
 }  // namespace detail
 
 /// Applies a rule, with its policies, to a list of parameters, one training step at a time.
@@ -61,6 +63,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
         policies_(optimizer_traits::set(policies...)), used_(detail::used_slots<plan>(core_.groups, policies_)) {
     detail::check_rule<typename plan::real>(rule);
     optimizer_traits::check(policies_, core_.where.groups);
+    if constexpr (plan::leads) detail::find_largest_rate<plan>(policies_, rule);
     // On the host, check_schedules() below checks all terms. On a device, only terms without schedules can be checked.
     if constexpr (!detail::checks_schedules<engine, entry> && !detail::follows_steps<typename plan::policies>)
       detail::check_terms<plan>(core_.where, core_.groups, policies_, 1);
@@ -269,6 +272,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
  private:
   friend struct detail::lr_sweeper;
   friend struct detail::run_access;
+  friend struct detail::outer_access;
   optimizer(tensors const& where, optimizer const& old)
       : optimizer_base(where, old.core_.groups[0].rule), accepted_(core_.groups), policies_(old.policies_),
         used_(old.used_), round_(old.round_) {

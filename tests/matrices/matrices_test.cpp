@@ -411,17 +411,20 @@ TEST_CASE("accumulation, noise, maximisation, lookahead and stochastic rounding 
     for (std::size_t i = 0; i < start[1].size(); ++i)
       CHECK(y.value[1][i] == doctest::Approx(start[1][i] + 0.5 * (x.value[1][i] - start[1][i])));
   }
-  SUBCASE("ema_nesterov leads parameters that are updated as without it") {
+  SUBCASE("ema_nesterov takes the whole update ahead of the parameters") {
     model<double> x(few), y(few);
     ds::optimizer one{x.params, ds::adamw{}, ds::matrices{ds::adafactor{}}};
     ds::optimizer ahead{y.params, ds::adamw{}, ds::matrices{ds::adafactor{}}, ds::ema_nesterov{.momentum = 0}};
+    auto parameters = x.value, last = x.value;
     for (int t = 1; t <= 3; ++t) {
-      auto const before = x.value[1];
+      for (std::size_t k = 0; k < x.value.size(); ++k)
+        for (std::size_t i = 0; i < x.value[k].size(); ++i)
+          x.value[k][i] = parameters[k][i] + 0.5 * (parameters[k][i] - last[k][i]);
+      for (std::size_t i = 0; i < x.value[1].size(); ++i) CHECK(y.value[1][i] == doctest::Approx(x.value[1][i]));
       x.set_gradients(t), y.set_gradients(t);
       one.step(), ahead.step();
-      CHECK(std::ranges::equal(ahead.slow("w1"), x.value[1]));
-      for (std::size_t i = 0; i < before.size(); ++i)
-        CHECK(y.value[1][i] == doctest::Approx(x.value[1][i] + 0.5 * (x.value[1][i] - before[i])));
+      last = parameters, parameters = x.value;
+      for (std::size_t i = 0; i < x.value[1].size(); ++i) CHECK(ahead.slow("w1")[i] == doctest::Approx(x.value[1][i]));
     }
   }
   SUBCASE("value clipping comes before the momentum") {

@@ -274,7 +274,27 @@ TEST_CASE("any integer: what takes one either counts right or says what is allow
     CHECK(message([&] { ds::outer{.momentum = x}.check(); }).empty() == (x == 0 || x == 1e-60));
     CHECK(message([&] { ds::ema_nesterov{.momentum = x}.check(); }).empty() == (x == 0 || x == 1e-60));
     CHECK(message([&] { ds::ema_nesterov{.lookahead = x}.check(); }).empty() == (x >= 0 && x < 1e38));
+    CHECK(message([&] { ds::ema_nesterov{.max_lr = x}.check(); }).empty() == (x >= 0 && x <= 1e300));
   }
+}
+
+TEST_CASE("ema_nesterov: the largest learning rate is given if it is not known") {
+  std::vector<float> x(3), g(3);
+  ds::parameters<float> params;
+  params.add("w", x.data(), g.data(), 3);
+  auto const refused = [&](ds::ema_nesterov const& how, auto const& rule, auto... more) {
+    return message([&] { ds::optimizer{params, rule, how, more...}; });
+  };
+  std::string const unknown =
+      "ema_nesterov: max_lr must be the largest learning rate, which is not known here (or follows_lr off), is 0";
+  auto const any = ds::learning_rate([](std::int64_t) { return 0.5; });
+  CHECK(refused({}, ds::sgd{.lr = 0.5}) == "");
+  CHECK(refused({}, ds::sgd{.lr = 0}) == unknown);
+  CHECK(refused({}, ds::sgd{.lr = 0.5}, any) == unknown);
+  CHECK(refused({.max_lr = 0.5}, ds::sgd{.lr = 0.5}, any) == "");
+  CHECK(refused({.follows_lr = false}, ds::sgd{.lr = 0.5}, any) == "");
+  CHECK(refused({.follows_lr = false, .max_lr = 1}, ds::sgd{.lr = 0.5}) ==
+        "ema_nesterov: max_lr must be 0 without follows_lr, is 1");
 }
 
 #if defined(__linux__)

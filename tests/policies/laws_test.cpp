@@ -14,8 +14,11 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/schedules/cosine.hpp>
 #include <descent/schedules/linear.hpp>
+#include <descent/schedules/on_plateau.hpp>
 #include <descent/schedules/vary.hpp>
+#include <descent/schedules/warmup.hpp>
 #include <descent/training/loss_scaler.hpp>
 #include <descent/training/qk_clip.hpp>
 
@@ -674,42 +677,147 @@ TEST_CASE("outer is Nesterov's SGD on what K updates have gone, and lookahead wi
   }
 }
 
-/// Compares with the optimizer without the policy, whose gradients are the same: its values are the parameters.
-template <class Value, class... Rest> void leads_by_its_formula(double tolerance, Rest const&... rest) {
+/// Compares with the authors' steps around the optimizer without the policy: its values are moved ahead before the
+/// gradients, which follow the values, and the rule starts there. rate(t) is the lr of step t by its maximum.
+template <class Value, class Rate, class... Rest>
+void leads_by_its_formula(double tolerance, Rate const& rate, Rest const&... rest) {
   problem<Value> p(sizes), q(sizes);
-  ds::ema_nesterov const how{.lookahead = 0.75, .momentum = 0.8, .start = 2, .until = 8};
+  ds::ema_nesterov const how{.lookahead = 0.75, .momentum = 0.8, .start = 2, .until = 50};
   ds::optimizer ahead{p.parameters(), rest..., how};
   ds::optimizer plain{q.parameters(), rest...};
+  auto x = q.value;
   std::vector<std::vector<double>> b(sizes.size());
   for (std::size_t k = 0; k < sizes.size(); ++k) b[k].resize(sizes[k]);
-  for (int t = 1; t <= 10; ++t) {
-    auto const before = q.value;
-    p.set_gradients(t), q.set_gradients(t);
-    ahead.step(), plain.step();
-    double most = 0;
-    for (std::size_t k = 0; k < sizes.size(); ++k) {
-      CHECK(copy(ahead.slow(p.name(k))) == q.value[k]);
-      CHECK(copy(ahead.average(p.name(k))) == copy(plain.average(p.name(k))));
+  auto const backward = [](problem<Value>& of) {
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      for (std::size_t i = 0; i < sizes[k]; ++i) of.grad[k][i] = Value(1 + i % 3) / 8 * (of.value[k][i] - Value(0.5));
+  };
+  double most = 0;
+  for (int t = 0; t < 60; ++t) {
+    double const beta = t >= 2 && t < 50 ? 0.75 * rate(t) : 0;
+    for (std::size_t k = 0; k < sizes.size(); ++k)
       for (std::size_t i = 0; i < sizes[k]; ++i) {
-        double const x = double(q.value[k][i]);
-        b[k][i] = 0.8 * b[k][i] + 0.2 * (x - double(before[k][i]));
-        double const beta = t >= 2 && t < 8 ? 0.75 : 0;
-        most = test::larger(most, std::abs(double(p.value[k][i]) - (x + beta * b[k][i])));
-        most = test::larger(most, std::abs(double(ahead.outer_momentum(p.name(k))[i]) - b[k][i]));
+        q.value[k][i] = Value(double(x[k][i]) + beta * b[k][i]);
+        most = test::larger(most, std::abs(double(p.value[k][i]) - double(q.value[k][i])));
       }
+    backward(p), backward(q);
+    ahead.step(), plain.step();
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      for (std::size_t i = 0; i < sizes[k]; ++i) {
+        b[k][i] = 0.8 * b[k][i] + 0.2 * (double(q.value[k][i]) - double(x[k][i]));
+        x[k][i] = q.value[k][i];
+        std::string const name = p.name(k);
+        most = test::larger(most, std::abs(double(ahead.slow(name)[i]) - double(x[k][i])));
+        most = test::larger(most, std::abs(double(ahead.outer_momentum(name)[i]) - b[k][i]));
+        most = test::larger(most, std::abs(double(ahead.average(name)[i]) - double(plain.average(name)[i])));
+      }
+  }
+  CHECK(most < tolerance);
+}
+
+TEST_CASE("ema_nesterov takes gradient and step ahead of the parameters, by the authors' steps") {
+  auto const constant = [](int) { return 1.; };
+  leads_by_its_formula<double>(1e-13, constant, ds::sgd{.lr = 0.25, .momentum = 0.9, .weight_decay = 0.1},
+                               ds::ema{.decay = 0.5});
+  // Sums and clipping read the point ahead, too. The rate of the next step counts.
+  ds::warmup<ds::cosine> const rates{.steps = 10, .then = {.peak = 0.1, .floor = 0.01, .steps = 30}};
+  leads_by_its_formula<float>(2e-6, [&](int t) { return rates(t) / 0.1; }, ds::lamb{}, ds::learning_rate(rates),
+                              ds::clip_adaptive{0.01}, ds::swa{.start = 1, .every = 2});
+}
+
+TEST_CASE("ema_nesterov accelerates: with curvatures from 1e-3 to 1, and a momentum of 0") {
+  auto const steps = [](auto... how) {
+    problem<double> p({10});
+    ds::optimizer opt{p.parameters(), ds::sgd{.lr = 1}, how...};
+    std::fill(p.value[0].begin(), p.value[0].end(), 1.);
+    opt.reload_values();
+    double loss = 1;
+    int t = 0;
+    for (; t < 10000 && loss >= 1e-6; ++t) {
+      loss = 0;
+      for (std::size_t i = 0; i < 10; ++i) {
+        double const h = 1e-3 * std::pow(1000., double(i) / 9);
+        p.grad[0][i] = h * p.value[0][i];
+        loss += 0.5 * p.grad[0][i] * p.value[0][i];
+      }
+      if (loss >= 1e-6) opt.step();
     }
-    CHECK(most < tolerance);
+    return t;
+  };
+  CHECK(steps() == 3108);  // one more than the authors' steps in NumPy: the loss is that of the values before the step
+  CHECK(steps(ds::ema_nesterov{}) == 1316);
+  CHECK(steps(ds::ema_nesterov{.lookahead = 0.9, .momentum = 0}) == 292);
+}
+
+TEST_CASE("ema_nesterov starts at the masters of the point ahead, not at rounded values") {
+  problem<half> p(sizes);
+  problem<float> q(sizes);
+  auto const how = ds::ema_nesterov{.momentum = 0.5};
+  ds::optimizer opt{p.parameters(), ds::sgd{.lr = 0.25, .weight_decay = 0.25}, ds::master<float>{}, how};
+  ds::optimizer same{q.parameters(), ds::sgd{.lr = 0.25, .weight_decay = 0.25}, how};
+  for (int t = 1; t <= 5; ++t) {
+    p.set_gradients(t), q.set_gradients(t);
+    opt.step(), same.step();
+  }
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    CHECK(copy(opt.master(p.name(k))) == q.value[k]);
+    CHECK(copy(opt.slow(p.name(k))) == copy(same.slow(p.name(k))));
+    for (std::size_t i = 0; i < sizes[k]; ++i) CHECK(p.value[k][i] == ds::narrow<half>(q.value[k][i]));
   }
 }
 
-TEST_CASE("ema_nesterov updates the parameters as without it, and puts the values ahead of them") {
-  leads_by_its_formula<double>(1e-14, ds::sgd{.lr = 0.25, .momentum = 0.9, .weight_decay = 0.1}, ds::ema{.decay = 0.5});
-  // Sums and clipping are of the parameters, too.
-  leads_by_its_formula<float>(1e-6, ds::lamb{.lr = 0.1}, ds::clip_adaptive{0.01}, ds::swa{.start = 1, .every = 2});
+TEST_CASE("ema_nesterov follows the learning rate: its schedule, the plateau, a rate set by hand, or none") {
+  auto const factor = [](double lr, auto const& between, auto... policies) {
+    problem<double> p({1});
+    p.value[0][0] = 0;
+    ds::optimizer opt{p.parameters(), ds::sgd{.lr = lr}, policies...};
+    p.grad[0][0] = -1;
+    between(opt);
+    opt.step();
+    double const x = opt.slow("tensor0")[0];
+    return (p.value[0][0] - x) / x;
+  };
+  auto const none = [](auto&) {};
+  ds::ema_nesterov const how{.lookahead = 1, .momentum = 0};
+  ds::ema_nesterov fixed = how, of_four = how;
+  fixed.follows_lr = false;
+  of_four.max_lr = 4;
+  ds::linear const falls{.from = 2, .to = 1, .steps = 4};
+  CHECK(factor(2, none, how) == doctest::Approx(1));
+  CHECK(factor(2, none, of_four) == doctest::Approx(0.5));
+  CHECK(factor(8, none, of_four) == doctest::Approx(1));  // at most 1
+  CHECK(factor(9, none, how, ds::learning_rate(falls)) == doctest::Approx(1.75 / 2));
+  CHECK(factor(9, none, how, ds::vary<&ds::sgd::lr>(falls)) == doctest::Approx(1.75 / 2));
+  CHECK(factor(3, none, how, ds::scale_learning_rate(falls)) == doctest::Approx(1.75 / 2));
+  CHECK(factor(9, none, how, ds::learning_rate(ds::warmup<ds::linear>{.steps = 8, .then = falls})) ==
+        doctest::Approx(0.25));
+  CHECK(factor(9, none, fixed, ds::learning_rate(falls)) == doctest::Approx(1));
+  CHECK(factor(9, none, of_four, ds::learning_rate(falls)) == doctest::Approx(1.75 / 4));
+  CHECK(factor(2, [](auto& opt) { opt.group(0).lr = 1; }, how) == doctest::Approx(0.5));
+  auto const reduce = [](auto& opt) {
+    for (double metric : {1., 2.}) opt.observe(metric);
+  };
+  CHECK(factor(2, reduce, how, ds::on_plateau{{.factor = 0.5, .patience = 0}}) == doctest::Approx(0.5));
+  CHECK(factor(9, none, of_four, ds::learning_rate([](std::int64_t) { return 1.; })) == doctest::Approx(0.25));
 }
 
-TEST_CASE("ema_nesterov goes on from values that the caller has set") {
+TEST_CASE("lookahead, outer and ema_nesterov go on from values that the caller has set") {
   problem<float> p(sizes);
+  auto const pulled = [&](auto const& how) {
+    ds::optimizer opt{p.parameters(), ds::sgd{.lr = 0.5}, how, ds::master<double>{}};
+    for (auto& all : p.value) std::fill(all.begin(), all.end(), 5.f);
+    opt.reload_values();
+    for (auto& all : p.grad) std::fill(all.begin(), all.end(), 0.f);
+    opt.step();
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      for (std::size_t i = 0; i < sizes[k]; ++i) {
+        CHECK(p.value[k][i] == 5);
+        CHECK(opt.slow(p.name(k))[i] == 5);
+      }
+  };
+  pulled(ds::lookahead{.k = 1});
+  pulled(ds::outer{.every = 1});
+
   ds::optimizer opt{p.parameters(), ds::sgd{.lr = 0.5}, ds::ema_nesterov{.momentum = 0}, ds::master<double>{}};
   p.set_gradients(1);
   opt.step();

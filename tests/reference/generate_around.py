@@ -1,4 +1,4 @@
-"""Writes values_around.txt: trajectories of SAM, of Lookahead and of torch's maximize around rules, in float64.
+"""Writes values_around.txt: trajectories of SAM, Lookahead, EMA-Nesterov and torch's maximize around rules, in float64.
 
 Set up as generate.py says, and also pip install pytorch_optimizer==4.1.0 timm==1.0.31; then
 python generate_around.py. The tests read values_around.txt and never run this script.
@@ -25,6 +25,12 @@ what = """\
 #     with=sam:<rho>                the gradient is that at p + rho*g/|g|, |g| over all tensors together
 #     with=lookahead:<k>:<alpha>    after every k-th step p = s = s + alpha*(p - s), from s = p at the start
 #     with=maximize                 torch's flag
+#     with=ema_nesterov:<beta>:<gamma>:<warmup>:<rest>:<end>
+#                                   The steps of the authors' module around torch's optimizer: with m = 0 and x = p at
+#                                   first and n steps done, p += beta*lr/(first lr)*m if n >= warmup and n < rest; the
+#                                   gradient at p; the optimizer's step; m = gamma*m + (1 - gamma)*(p - x); x = p. The
+#                                   rate falls by torch's LambdaLR from lr to end*lr in 100 steps. Recorded: p after
+#                                   the optimizer's step.
 # The rules are computed as values.txt says, weight_decay of optax's adamw and its sgd (by add_decayed_weights in front)
 # with them. timm's Lookahead takes s at its first pull, unless told to before the first step, as here. The norm of
 # pytorch_optimizer's SAM is not rounded to float32 here.
@@ -52,6 +58,28 @@ def run_torch(make, first=lambda optimizer: None, sign=1):
         with unittest.mock.patch.object(torch.Tensor, "float", torch.Tensor.double):  # for pytorch_optimizer's SAM
             optimizer.step(closure)
         yield t, [p.detach().numpy() for p in params]
+
+
+def run_ahead(make, beta, gamma, warmup, rest, end):
+    params = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in range(len(shapes))]
+    optimizer = make(params)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: 1 + (end - 1) * n / 100)
+    group = optimizer.param_groups[0]
+    before = [p.detach().clone() for p in params]
+    momentum = [torch.zeros_like(p) for p in before]
+    for t in range(1, steps + 1):
+        with torch.no_grad():
+            for p, m in zip(params, momentum):
+                if warmup < t <= rest:
+                    p += beta * (group["lr"] / group["initial_lr"]) * m
+            for k, p in enumerate(params):
+                p.grad = gradient(p.detach(), k)
+        optimizer.step()
+        scheduler.step()
+        for i, p in enumerate(params):
+            momentum[i] = gamma * momentum[i] + (1 - gamma) * (p.detach() - before[i])
+            before[i] = p.detach().clone()
+        yield t, [p.numpy() for p in before]
 
 
 def run_optax(optimizer, params=lambda p: p, result=lambda p: p, **more):
@@ -89,6 +117,9 @@ def around(peer, rule, options):
     if what == "maximize":
         make, arguments = in_torch(rule, **inside)
         return run_torch(lambda params: make(params, maximize=True, **arguments), sign=-1)
+    if what == "ema_nesterov":
+        make, arguments = in_torch(rule, **inside)
+        return run_ahead(lambda params: make(params, **arguments), *map(float, numbers))
     if what == "sam":
         rho = float(numbers[0])
         if peer == "optax":
@@ -122,6 +153,9 @@ def cases():
     yield "torch", "sgd", sgd | {"nesterov": 1, "with": "maximize"}
     yield "torch", "adamw", adam | {"with": "maximize"}
     yield "torch", "adagrad", dict(lr=0.1, lr_decay=0.02, eps=1e-3, weight_decay=0.1) | {"with": "maximize"}
+    yield "torch", "sgd", sgd | {"with": "ema_nesterov:0.75:0.9:3:80:0.25"}
+    yield "torch", "adamw", adam | {"with": "ema_nesterov:0.5:0.98:0:1000:0"}
+    yield "torch", "adam", adam | {"with": "ema_nesterov:0.9:0.9:10:90:1"}
 
 
 write("values_around.txt", "generate_around.py", what, (

@@ -7,6 +7,8 @@
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/schedules/linear.hpp>
+#include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>
 
@@ -17,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-/// Policies around rules: sam, lookahead and maximize against tests/reference/values_around.txt.
+/// Policies around rules: sam, lookahead, ema_nesterov and maximize against tests/reference/values_around.txt.
 
 using namespace test::reference;
 namespace ds = descent;
@@ -72,4 +74,26 @@ TEST_CASE("lookahead follows optax, pytorch_optimizer and timm for 100 steps") {
 
 TEST_CASE("maximize follows PyTorch's flag for 100 steps") {
   follow_policies("maximize", 3, -1, [](golden const&) { return ds::maximize{}; });
+}
+
+TEST_CASE("ema_nesterov follows the authors' steps around PyTorch for 100 steps") {
+  auto const chosen = [](golden const& g) { return g.options.at("with").starts_with("ema_nesterov"); };
+  each_case("values_around.txt", 3, chosen, [&](golden const& g) {
+    auto const n = numbers(g, "ema_nesterov");
+    auto const follows = [&](auto const& rule, tolerance const& allowed) {
+      tensors<double> p;
+      ds::optimizer opt{p.list(), rule,
+                        ds::ema_nesterov{.lookahead = n.at(0),
+                                         .momentum = n.at(1),
+                                         .start = std::int64_t(n.at(2)),
+                                         .until = std::int64_t(n.at(3))},
+                        ds::learning_rate(ds::linear{.from = rule.lr, .to = n.at(4) * rule.lr, .steps = 100})};
+      auto const step = [&](int) {
+        p.backward_by([&](std::size_t k, std::size_t i) { return (p.value[k][i] - 2) * 2 / double(1 << k); });
+        opt.step();
+      };
+      check(allowed, compare(g, step, [&](std::size_t k, std::size_t i) { return opt.slow(std::to_string(k))[i]; }));
+    };
+    CHECK(with_rule(g, follows, named<ds::sgd>{"sgd"}, named<ds::adam>{"adam"}, named<ds::adamw>{"adamw"}));
+  });
 }

@@ -100,34 +100,50 @@ struct outer {
   }
 };
 
-/// EMA-Nesterov (Yau et al. 2026, arXiv 2605.25395): the gradient is taken ahead of the parameters, in the direction of
-/// the average of their steps so far. The values hold the point ahead, y; the parameters x are slow weights as those of
-/// lookahead, whose place it takes.
+/// EMA-Nesterov (Yau et al. 2026, arXiv 2605.25395): the whole update happens ahead of the parameters x, at the point y
+/// in the direction of the average b of their steps so far. The rule, its decay and its norms read y in place of x. The
+/// values, and masters, hold y; x are slow weights as those of lookahead, whose place it takes.
 ///
-///     x_ <- rule(x, g(y)),  b <- mu b + (1 - mu) (x_ - x),  x <- x_,  y <- x + beta b
+///     x_ <- rule(y, g(y)),  b <- mu b + (1 - mu) (x_ - x),  x <- x_,  y <- x + beta b
 ///
-/// beta is `lookahead` in the updates from `start` until before `until`, otherwise 0, so that y is x. b is owned, in
-/// the type of the arithmetic, and averages all updates; it starts at 0. Averages are of x. slow(name) reads x; train
-/// the last updates with a beta of 0, as the authors do, or evaluate x. If something else writes the values, call
-/// reload_values(), which takes them as x.
+/// beta is `lookahead` times lr / max_lr in the updates from `start` until before `until`, otherwise 0, so that y is x.
+/// lr is that of group 0 in the update that starts at y, as far as it is known when y is written: with on_plateau's
+/// factor, but without what changes between two steps. The ratio is in [0, 1]. The matrix rule's lr has no part in it.
+///
+/// The rule starts at y as it is stored: in the type of masters or values. b is owned, in the type of the arithmetic,
+/// averages all updates of x as stored, and starts at 0. Averages are of x. slow(name) reads x; train the last updates
+/// with a beta of 0, as the authors do, or evaluate x. If something else writes the values, call reload_values(), which
+/// takes them as x. Frozen groups and rows that are not selected stay at their y.
 struct ema_nesterov {
-  double lookahead = 0.5;  ///< beta, at least 0
+  double lookahead = 0.5;  ///< the largest beta, at least 0
   double momentum = 0.99;  ///< mu, in [0, 1)
   std::int64_t start = 0, until = std::numeric_limits<std::int64_t>::max();  ///< updates, at least 0
+  /// Whether beta follows the learning rate. Rules without lr have the ratio 1.
+  bool follows_lr = true;
+  /// The largest learning rate. 0: the rule's lr at construction, or `peak` of the schedule that lr follows or of
+  /// warmup's `then` (times that lr, if the schedule scales it). Must be given for schedules without a peak.
+  double max_lr = 0;
 
   using policy_kind = kind::lookahead;
   /// b, in the place of outer's momentum.
   static constexpr bool has_momentum = true;
   /// The values are ahead of the parameters.
   static constexpr bool leads = true;
-  /// beta after update t.
+  /// beta after update t, without the learning rate.
   DESCENT_HD double pull(std::int64_t t) const { return t >= start && t < until ? lookahead : 0; }
+  /// The factor of beta for a learning rate; 0 for one that is no number.
+  DESCENT_HD double part(double lr) const {
+    double const ratio = lr / max_lr;
+    return is_finite(ratio) && ratio > 0 ? min(ratio, 1.0) : 0;
+  }
   void check() const {
     detail::require(lookahead >= 0 && is_finite(float(lookahead)), "ema_nesterov", "lookahead",
                     "finite in float and at least 0", lookahead);
     detail::require_fraction("ema_nesterov", "momentum", momentum);
     detail::require(start >= 0, "ema_nesterov", "start", "at least 0", start);
     detail::require(until >= 0, "ema_nesterov", "until", "at least 0", until);
+    detail::require_nonnegative("ema_nesterov", "max_lr", max_lr);
+    detail::require(follows_lr || max_lr == 0, "ema_nesterov", "max_lr", "0 without follows_lr", max_lr);
   }
 };
 

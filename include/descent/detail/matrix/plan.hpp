@@ -93,7 +93,7 @@ DESCENT_HD void front_packet(buffers<Plan> const& x, std::int64_t i, packet_exte
   Real p[M], g[M], out[inputs][M];
   packet_state<Plan, Real, M> s;
   read(g, x.gradient + i, e);
-  read_parameters(p, x, i, e);
+  read_master(p, x, i, e);
   s.template read<false>(x, i, e);
   if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
   to_true_gradient<Plan>(g, x, i, factor, step);

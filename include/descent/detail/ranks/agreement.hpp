@@ -137,7 +137,8 @@ template <class P> std::string settings_as_text(P const& p) {
   if constexpr (requires { P::has_momentum; p.every; })
     text = "outer:", add("every", p.every), add("lr", p.lr), add("momentum", p.momentum);
   if constexpr (requires { P::leads; })
-    text = "ema_nesterov:", add("start", p.start), add("until", p.until), add("lookahead", p.lookahead);
+    text = "ema_nesterov:", add("start", p.start), add("until", p.until), add("lookahead", p.lookahead),
+    add("max_lr", p.max_lr);
   if constexpr (requires { p.only; p.at_once; }) text = "matrices:", add("at_once", p.at_once);
   if constexpr (requires { p.k; p.alpha; }) text = "lookahead:", add("k", p.k), add("alpha", p.alpha);
   if constexpr (requires { p.bucket_bytes; }) text = "gradients on the wire:", add("bucket_bytes", p.bucket_bytes);

@@ -93,7 +93,7 @@ template <class Plan, class Threads> class controller {
   DESCENT_HD void find_terms_ahead() const {
     std::int64_t const t = a.block.step + 1;
     if constexpr (Plan::has_step_terms)
-      if (threads.first()) *a.step_terms = find_step_terms<Plan>(a.groups[0].rule, a.policies, t);
+      if (threads.first()) *a.step_terms = find_step_terms<Plan>(a.groups[0].rule, a.policies, t, rates_of(a.block));
     if constexpr (Plan::sums_per_tensor) add_tensors(Plan::norm_sums, Plan::norm_sums + int(Plan::sum_count));
     else if constexpr (Plan::sums) {
       for (int i = 0; i < int(Plan::sum_count); ++i) {

@@ -60,7 +60,7 @@ DESCENT_HD void measure_packet(measured_totals<Plan, What>& total, buffers<Plan>
   [[maybe_unused]] Real p[reals<Real>];
   [[maybe_unused]] packet_state<Plan, Real> s;
   read_gradient<What != measure::sums>(g, x, i, e);
-  if constexpr (reads_parameters) read_parameters(p, x, i, e);
+  if constexpr (reads_parameters) read_master(p, x, i, e);
   if constexpr (What != measure::norm && has_sums_of_state<rule>) s.template read<true>(x, i, e);
   if constexpr (What != measure::sums) {
     take(g);

@@ -149,13 +149,6 @@ DESCENT_HD void read_master(Real (&p)[M], buffers<Plan> const& x, std::int64_t i
   else read(p, x.master + i, e);
 }
 
-/// Reads the parameters that the rule updates, which are the slow weights if the values lead.
-template <class Plan, class Real, int M>
-DESCENT_HD void read_parameters(Real (&p)[M], buffers<Plan> const& x, std::int64_t i, packet_extent e) {
-  if constexpr (Plan::leads) read(p, x.extra.slow + i, e);
-  else read_master(p, x, i, e);
-}
-
 /// Draws standard normals for the elements of a packet from i on.
 template <class Plan, class Real, int M>
 DESCENT_HD void draw_normals(Real (&z)[M], buffers<Plan> const& x, std::int64_t i, step_terms_of<Plan> const& step) {
@@ -208,11 +201,9 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
   Real p[M], g[M];
   packet_state<Plan, Real, M> s;
   read_gradient<!Plan::measures>(g, x, i, e);
-  read_parameters(p, x, i, e);
+  read_master(p, x, i, e);
   s.template read<false>(x, i, e);
-  [[maybe_unused]] Real parameter[M];  // if the values lead: before the update, then after it
-  if constexpr (Plan::leads)
-    for (int j = 0; j < M; ++j) parameter[j] = p[j];
+  [[maybe_unused]] Real parameter[M];  // if the values lead: after the update
 
   to_true_gradient<Plan>(g, x, i, factor, step);
   [[maybe_unused]] Real z[M];
@@ -229,15 +220,17 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
     else return 0;
   }();
   if constexpr (Plan::leads) {
-    Real b[M];
+    Real b[M], before[M];
     read(b, x.extra.outer + i, e);
+    read(before, x.extra.slow + i, e);
+    if constexpr (rounds) random.template round<random_slow, typename Plan::slow>(p);
+    round_to<typename Plan::slow>(p);  // so that b sums the steps of what is stored
     for (int j = 0; j < M; ++j) {
-      b[j] = Real(step.outer_momentum) * b[j] + Real(step.outer_take) * (p[j] - parameter[j]);
+      b[j] = Real(step.outer_momentum) * b[j] + Real(step.outer_take) * (p[j] - before[j]);
       parameter[j] = p[j];
       p[j] = p[j] + Real(step.pull) * b[j];
     }
     write(x.extra.outer + i, b, e);
-    if constexpr (rounds) random.template round<random_slow, typename Plan::slow>(parameter);
     write(x.extra.slow + i, parameter, e);
   } else if constexpr (has<Plan, kind::lookahead>) {
     if (step.pull != 0) {
@@ -281,8 +274,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
   if constexpr (has<Plan, kind::average>) {
     if (Plan::average::every_update || step.take != 0) {
       Real mean[M];
-      if constexpr (Plan::leads) round_to<typename Plan::slow>(parameter);
-      else if constexpr (!Plan::has_master && !Plan::has_remainder) round_to<master_or_value>(p);
+      if constexpr (!Plan::leads && !Plan::has_master && !Plan::has_remainder) round_to<master_or_value>(p);
       Real(&averaged)[M] = Plan::leads ? parameter : p;
       read(mean, x.extra.average + i, e);
       for (int j = 0; j < M; ++j) mean[j] = Real(step.keep) * mean[j] + Real(step.take) * averaged[j];

@@ -153,7 +153,8 @@ DESCENT_HD void swap_in_packet(buffers<Plan> const& x, std::int64_t i, packet_ex
     read(p, x.extra.average + i, e);
   } else {
     packet_state<Plan, Real, M> s;
-    read_parameters(p, x, i, e);
+    if constexpr (Plan::leads) read(p, x.extra.slow + i, e);  // where the rule's last update ended
+    else read_master(p, x, i, e);
     s.template read<true>(x, i, e);
     for (int j = 0; j < M; ++j) {
       if constexpr (To == swap_target::ahead) p[j] = rule.ahead(p[j], s.whole(j));

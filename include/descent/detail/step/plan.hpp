@@ -121,7 +121,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using slow = std::conditional_t<has_remainder || types<master_or_value>::several, real, master_or_value>;
   /// Whether the pull to the slow weights has momentum.
   static constexpr bool has_outer = requires { policy<kind::lookahead>::has_momentum; };
-  /// Whether the values are ahead of the parameters, which are then the slow weights.
+  /// Whether the values, where the rule starts, are ahead of the parameters, which are then the slow weights.
   static constexpr bool leads = requires { policy<kind::lookahead>::leads; };
 
   /// The rule that updates matrices, and its policy.
@@ -237,7 +237,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
     return (measures && !sums ? norm : 0) + (sums ? all : 0) + (norm_first ? norm : 0);
   }
   template <class Typed = plan> static constexpr std::int64_t update_bytes(std::array<bool, slots> const& used) {
-    return bytes_of<typename Typed::gradient> * (zeroes ? 2 : 1) + (leads ? 1 : 2) * master_bytes<Typed> +
+    return bytes_of<typename Typed::gradient> * (zeroes ? 2 : 1) + 2 * master_bytes<Typed> +
            (Typed::has_master ? bytes_of<typename Typed::value> : 0) + 2 * state_bytes(used, in_update) +
            (has<kind::average> ? 2 * bytes_of<real> : 0) + (has<kind::lookahead> ? 2 * bytes_of<slow> : 0) +
            (has_outer ? 2 * bytes_of<real> : 0);

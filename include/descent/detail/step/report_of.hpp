@@ -149,7 +149,7 @@ void check_terms(layout<typename Plan::value, typename Plan::gradient> const& wh
     else cause = cause_of<rule, typename Plan::real>(r, t, before);
     refuse_terms<Plan>(where, fault_of(unit, r, std::int64_t(u), place), t, cause);
   }
-  if (!is_sound(find_step_terms<Plan>(groups[0].rule, policies, t)))
+  if (!is_sound(find_step_terms<Plan>(groups[0].rule, policies, t, rates)))
     refuse_terms<Plan>(where, {term_fault::policies}, t);
 }
 

@@ -122,7 +122,7 @@ template <class Plan, class Real>
 DESCENT_HD void squares_at(double (&square)[Plan::norm_sums], buffers<Plan> const& x, std::int64_t i) {
   Real g[1], p[1];
   read_gradient<false>(g, x, i, {1, true});
-  read_parameters(p, x, i, {1, true});
+  read_master(p, x, i, {1, true});
   double const of_g = double(g[0]), of_p = double(p[0]);
   bool const is_small = !Plan::has_large || is_at_most(of_g, large_threshold);
   square[0] = is_small ? of_g * of_g : 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/step/plan.hpp>
+#include <descent/detail/step/scheduled.hpp>
 
 #include <cstdint>
 
@@ -20,11 +21,12 @@ struct no_step_terms {};
 template <class Plan>
 using step_terms_of = std::conditional_t<Plan::has_step_terms, step_terms<typename Plan::real>, no_step_terms>;
 
-/// The step terms of update t. `rule` is that of group 0.
+/// The step terms of update t. `rule` is that of group 0. If the values lead, calls the schedules of update t + 1.
 template <class Plan>
 DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::rule const& rule,
                                                [[maybe_unused]] typename Plan::policies const& policies,
-                                               [[maybe_unused]] std::int64_t t) {
+                                               [[maybe_unused]] std::int64_t t,
+                                               [[maybe_unused]] rate_change const& rates = {}) {
   step_terms_of<Plan> k{};
   if constexpr (Plan::has_step_terms) {
     using real = typename Plan::real;
@@ -42,7 +44,13 @@ DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::r
       k.keep = real(1 - weight);
       k.take = real(weight);
     }
-    if constexpr (has<Plan, kind::lookahead>) k.pull = real(get<kind::lookahead>(policies).pull(t));
+    if constexpr (has<Plan, kind::lookahead>) {
+      auto const& slow = get<kind::lookahead>(policies);
+      double pull = slow.pull(t);
+      if constexpr (Plan::leads && has_lr<typename Plan::rule>)
+        if (pull != 0 && slow.follows_lr) pull *= slow.part(scheduled(rule, policies, t, 0, rates).lr);
+      k.pull = real(pull);
+    }
     if constexpr (Plan::has_outer) k.outer_momentum = real(get<kind::lookahead>(policies).momentum);
     if constexpr (Plan::leads) k.outer_take = real(1 - get<kind::lookahead>(policies).momentum);
   }
