@@ -227,7 +227,7 @@ TEST_CASE("many replays of the whole step skip what overflows now and then, and 
       test::replayed_of<half>({{300}, {31, 0, 1, 2}}, test::one_step, ds::adamw{},
                               ds::learning_rate(ds::cosine{.peak = 1e-2, .steps = std::int64_t(steps)}),
                               ds::master<float>{}, ds::dynamic_loss_scale{.init = 16, .interval = 5}, ds::clip_norm{1},
-                              ds::ema{.decay = 0.99, .start = 2}, ds::lookahead{.k = 3}, ds::zero_grad{});
+                              ds::ema{.decay = 0.99, .start = 2}, ds::ema_nesterov{.momentum = 0.9}, ds::zero_grad{});
   CHECK(runs.recorded.nodes == 3);
   int overflows = 0;
   for (std::uint64_t t = 1; t <= steps; ++t) {

@@ -14,12 +14,14 @@
 #include "support/ranks.hpp"
 #include "support/temporary_folder.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 /// Ranks that train by themselves and meet at every K-th step, against the algorithm in plain loops.
@@ -241,4 +243,115 @@ TEST_CASE("diloco goes on from a file, with what each rank has and the slow weig
     run(0, stop, false, true);
     CHECK(run(stop, 8, true, false) == want);
   }
+}
+
+namespace {
+
+/// What an outer step of one rank with lr 1 and momentum 0 makes of the optimizer that make(list) returns: nothing,
+/// because the slow weights become the parameters, look(opt, name). Values follow them. All numbers are exact in float.
+template <class Value, class Make, class Look> void changes_nothing(Make const& make, Look const& look) {
+  with_ranks(1, [&](auto& comm) {
+    model<Value> m(0, sizes);
+    ds::diloco global{m.list(), ds::outer{.every = 1, .lr = 1, .momentum = 0}, ds::replicated{comm}};
+    auto opt = make(m.list());
+    for (int t = 0; t < 3; ++t) {
+      m.set(t, 0, 1);
+      opt.step();
+      std::vector<std::vector<float>> before;
+      for (std::size_t k = 0; k < sizes.size(); ++k) {
+        auto const of = look(opt, "w" + std::to_string(k));
+        before.emplace_back(of.begin(), of.end());
+      }
+      CHECK(global.step(opt));
+      for (std::size_t k = 0; k < sizes.size(); ++k) {
+        std::string const name = "w" + std::to_string(k);
+        auto const of = look(opt, name);
+        CHECK(std::equal(of.begin(), of.end(), before[k].begin(), before[k].end()));
+        if constexpr (std::is_same_v<Value, ds::half>)  // master_remainder rounds ties away from 0
+          for (std::size_t i = 0; i < sizes[k]; ++i) CHECK(m.value[k][i] == ds::narrow<Value>(before[k][i]));
+        if constexpr (requires { opt.slow(name); })
+          for (std::size_t i = 0; i < sizes[k]; ++i) CHECK(float(opt.slow(name)[i]) == before[k][i]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("diloco takes the parameters as they are stored: masters of any type, those behind a point ahead") {
+  auto const master = [](auto const& opt, std::string const& name) { return opt.master(name); };
+  changes_nothing<ds::half>(
+      [](auto const& list) {
+        return ds::optimizer{list, ds::sgd{.lr = lr}, ds::master<float>{}, ds::lookahead{.k = 2}};
+      },
+      master);
+  changes_nothing<ds::half>(
+      [](auto const& list) {
+        return ds::optimizer{list, ds::sgd{.lr = lr}, ds::master<float>{}, ds::ema_nesterov{.momentum = 0.5}};
+      },
+      [](auto const& opt, std::string const& name) { return opt.slow(name); });
+  changes_nothing<ds::bfloat16>(
+      [](auto const& list) {
+        return ds::optimizer{list, ds::sgd{.lr = lr}, ds::master_remainder{}, ds::ema_nesterov{.momentum = 0.5}};
+      },
+      [](auto const& opt, std::string const& name) { return opt.slow(name); });
+}
+
+TEST_CASE("diloco follows an optimizer whose memory has moved, and leaves frozen groups alone") {
+  with_ranks(2, [&](auto& comm) {
+    model<float> m(0, sizes), n(0, sizes), same(0, sizes);
+    ds::diloco global{m.list(), how, ds::replicated{comm}}, other{same.list(), how, ds::replicated{comm}};
+    ds::optimizer opt{m.list(), ds::sgd{.lr = lr}}, undisturbed{same.list(), ds::sgd{.lr = lr}};
+    opt.freeze(1), undisturbed.freeze(1);
+    train(opt, global, m, comm.rank(), 0, 2);
+    n.value = m.value;
+    opt.rebind(n.list());
+    auto const left = m;
+    train(opt, global, n, comm.rank(), 2, 9);
+    train(undisturbed, other, same, comm.rank(), 0, 9);
+    CHECK(m == left);
+    CHECK(n == same);
+    model<float> const start(0, sizes);
+    for (std::size_t k : {1, 3}) CHECK(n.value[k] == start.value[k]);  // group 1
+    for (std::size_t k : {0, 2}) CHECK_FALSE(n.value[k] == start.value[k]);
+
+    // Thawed in the middle of the momentum: as one that was frozen on both ranks all the time.
+    opt.freeze(1, false);
+    train(opt, global, n, comm.rank(), 9, 12);
+    CHECK_FALSE(n.value[3] == start.value[3]);
+  });
+}
+
+TEST_CASE("diloco is refused where values are elsewhere or an optimizer has other parameters, with nothing changed") {
+  with_ranks(1, [&](auto& comm) {
+    model<float> m(0, sizes), fewer(0, {5, 0}), others(0, {5, 0, 4099, 8});
+    ds::diloco global{m.list(), ds::outer{.every = 1}, ds::replicated{comm}};
+    ds::optimizer opt{m.list(), ds::sgd{.lr = lr}, ds::ema{.decay = 0.5}};
+    m.set(0, 0, 1);
+    opt.step();
+    auto const refuses = [&](auto& of, model<float>& what) {
+      auto const before = what;
+      std::string const why = ranks::thrown<std::logic_error>([&] { global.step(of); });
+      CHECK(what == before);
+      CHECK(global.steps() == 0);
+      return why;
+    };
+    opt.swap_average();
+    CHECK(refuses(opt, m) == "diloco::step() between two calls of swap_average(): the values are the averages now");
+    opt.swap_average();
+
+    ds::optimizer of_fewer{fewer.list(), ds::sgd{}}, of_others{others.list(), ds::sgd{}};
+    CHECK(refuses(of_fewer, fewer) == "diloco: the optimizer has other parameters: 2 of 4");
+    CHECK(refuses(of_others, others) == "diloco: the optimizer has other parameters: 'w3' has 8 elements, not 7");
+    ds::parameters<float> renamed, regrouped;
+    auto const list = m.list();
+    for (auto const& v : list.views()) {
+      renamed.add(v.name == "w2" ? "w4" : v.name, v.value, v.gradient, v.count, descent::group{v.group});
+      regrouped.add(v.name, v.value, v.gradient, v.count);
+    }
+    ds::optimizer of_renamed{renamed, ds::sgd{}}, of_regrouped{regrouped, ds::sgd{}};
+    CHECK(refuses(of_renamed, m) == "diloco: the optimizer has other parameters: no 'w2'");
+    CHECK(refuses(of_regrouped, m) == "diloco: the optimizer has other parameters: 'w1' is in group 0, not 1");
+    CHECK(global.step(opt));
+  });
 }

@@ -11,7 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -21,7 +21,7 @@ namespace descent {
 
 namespace detail {
 
-/// Memory for the slow weights and the outer gradients, and the loops over them. training/diloco.cuh has those of cuda.
+/// Memory for the slow weights and the outer gradients. training/diloco.cuh has that of cuda.
 template <class Backend> struct outer_memory {
   static_assert(!std::is_same_v<Backend, Backend>, "diloco on a device: #include <descent/training/diloco.cuh>");
 };
@@ -31,20 +31,52 @@ template <class System> struct outer_memory<host<System>> {
     array(host<System> const&, std::size_t count) : elements(count) {}
     Real* data() { return elements.data(); }
   };
-  /// to <- slow - values, and to <- from
-  template <class Real, class T>
-  static void distance(host<System> const&, Real* to, Real const* slow, T const* values, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = slow[i] - widen<Real>(values[i]);
-  }
+  /// to <- from, where the optimizer is not there yet
   template <class To, class From>
   static void copy(host<System> const&, To* to, From const* from, std::int64_t count) {
     using real = std::conditional_t<std::is_same_v<To, double> || std::is_same_v<From, double>, double, float>;
     for (std::int64_t i = 0; i < count; ++i) to[i] = narrow<To>(widen<real>(from[i]));
   }
+  static void wait(host<System> const&) {}
 };
 
 template <class Value> struct outer_real { using type = float; };
 template <> struct outer_real<double> { using type = double; };
+
+/// Bodies for one tensor, as in detail/step/passes.hpp: to <- slow - parameter, where the parameter is what the rule
+/// has reached, in the type in which it is stored.
+template <class Outer> struct outer_distance_all {
+  Outer* to;
+  Outer const* slow;
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
+    Real p[M], s[M];
+    if constexpr (Plan::leads) read(p, x.extra.slow + i, e);
+    else read_master(p, x, i, e);
+    read(s, slow + i, e);
+    for (int j = 0; j < M; ++j) s[j] = s[j] - p[j];
+    write(to + i, s, e);
+  }
+};
+/// Parameter, value and the optimizer's own slow weights <- from.
+template <class Outer> struct outer_set_all {
+  Outer const* from;
+  template <class Plan, class Real, int M>
+  DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
+    Real p[M];
+    read(p, from + i, e);
+    if constexpr (has<Plan, kind::lookahead>) write(x.extra.slow + i, p, e);
+    if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
+    else write(x.master + i, p, e);
+    if constexpr (Plan::has_master) round_to<typename Plan::master>(p), write(x.value + i, p, e);
+  }
+};
+
+/// diloco's access to the internals of an optimizer.
+struct outer_access {
+  template <class O> static constexpr bool reaches = requires(O& opt) { opt.core_; };
+  template <class O> static auto& core_of(O& opt) { return opt.core_; }
+};
 
 }  // namespace detail
 
@@ -60,8 +92,11 @@ template <> struct outer_real<double> { using type = double; };
 ///
 /// Construct it before the optimizer, which it neither owns nor refers to: the constructor gives all ranks the values
 /// of rank 0. Options of replicated and sharded work, except overlap: wire types, ordered sums, agreement. It owns s, b
-/// and d in float, or in double for values in double, in memory of the backend. With masters in that type the distance
-/// is that of the masters. If the distance of any rank is not finite, all ranks go back to s.
+/// and d in float, or in double for values in double, in memory of the backend. p is the master copy, if there is one,
+/// and with ema_nesterov the parameters, not the point ahead, to which the values return with the next step; the slow
+/// weights of lookahead, outer and ema_nesterov become s, too. Averages and the states of rules do not. If the distance
+/// of any rank is not finite, all ranks go back to s. Groups that the optimizer has frozen keep values, s and b; they
+/// must be the same on all ranks at an outer step.
 template <class Value, class Gradient, class Parallel, class Backend = host<>> class diloco {
   using real = typename detail::outer_real<Value>::type;
   using memory = detail::outer_memory<Backend>;
@@ -79,28 +114,35 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
         outer_(list(), sgd{.lr = how.lr, .momentum = how.momentum, .nesterov = how.momentum > 0}, skip_nonfinite{},
                parallel, backend) {
     each([&](auto const& v, std::int64_t at) { memory::copy(backend_, v.value, slow_.data() + at, v.count); });
+    memory::wait(backend_);
   }
   diloco(diloco const&) = delete;
 
-  /// Counts a step of `opt`, which has the same parameters; the K-th one ends with the outer step. Returns whether
-  /// there was one. Every rank must call it equally often, also after skipped steps. The outer step throws like
-  /// optimizer::step(), with nothing changed.
+  /// Counts a step of `opt`, which has the same parameters, wherever rebind() has moved them; the K-th one ends with
+  /// the outer step. Returns whether there was one. Every rank must call it equally often, also after skipped steps.
+  /// Throws, with nothing changed or counted: std::invalid_argument if the optimizer has other parameters,
+  /// std::logic_error between two calls of swap_average() or ascend(), move_ahead() or ready() and step(), and what
+  /// optimizer::step() of the outer step throws. On CUDA it works on the optimizer's stream, which must not be
+  /// capturing at an outer step.
   template <class Optimizer> bool step(Optimizer& opt) {
+    static_assert(detail::outer_access::reaches<Optimizer>,
+                  "diloco: step(opt) takes an optimizer; any_optimizer has it as target<Optimizer>()");
+    auto& core = detail::outer_access::core_of(opt);
+    check(core);
     if (steps_ + 1 < how_.every) return ++steps_, false;
+    auto& engine = core.waiting("diloco::step()");
+    auto const in_tensor = [&](auto const& v, auto const& body) {
+      if (v.count > 0) engine.in_tensor(core.where, core.where.find(v.name), body);
+    };
     each([&](auto const& v, std::int64_t at) {
-      auto const measure = [&](auto const* p) {
-        memory::distance(backend_, distance_.data() + at, slow_.data() + at, p, v.count);
-      };
-      if constexpr (has_master<Optimizer>) measure(opt.master(v.name).data());
-      else measure(v.value);
+      in_tensor(v, detail::outer_distance_all<real>{distance_.data() + at, slow_.data() + at});
     });
-    outer_.step();
+    for (std::size_t g = 0; g < core.groups.size(); ++g) outer_.freeze(int(g), core.groups[g].frozen);
+    if constexpr (requires { engine.storage.stream; }) outer_.step(engine.storage.stream);
+    else outer_.step();
     each([&](auto const& v, std::int64_t at) {
-      if constexpr (has_master<Optimizer>)
-        opt.set_master(v.name, std::span<real const>(slow_.data() + at, std::size_t(v.count)));
-      else memory::copy(backend_, v.value, slow_.data() + at, v.count);
+      if (!core.groups[std::size_t(v.group)].frozen) in_tensor(v, detail::outer_set_all<real>{slow_.data() + at});
     });
-    if constexpr (!has_master<Optimizer>) opt.reload_values();
     steps_ = 0;
     return true;
   }
@@ -111,18 +153,37 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
     detail::require(steps >= 0 && steps < how_.every, "diloco", "steps", "at least 0 and below every", steps);
     steps_ = steps;
   }
-  /// The optimizer of the slow weights, whose parameters are called "outer." and the name; to save and load, for
-  /// report(), and to change lr and momentum.
+  /// The optimizer of the slow weights, whose parameters are called "outer." and the name, in their groups; to save and
+  /// load, for report(), and to change lr and momentum of each group.
   auto& optimizer_of_slow() { return outer_; }
   auto const& optimizer_of_slow() const { return outer_; }
 
  private:
-  /// Whether an optimizer has masters in the type of the slow weights.
-  template <class Optimizer> static constexpr bool has_master = [] {
-    if constexpr (requires(Optimizer const& opt) { opt.master(""); })
-      return std::is_same_v<typename decltype(std::declval<Optimizer const&>().master(""))::element_type, real const>;
-    else return false;
-  }();
+  /// Throws if the optimizer has other parameters, or its values are elsewhere.
+  template <class Plan, class Engine> void check(detail::optimizer_core<Plan, Engine> const& core) const {
+    static_assert(std::is_same_v<typename Plan::value, Value>, "diloco: the optimizer has values of another type");
+    static_assert(!Plan::shards,
+                  "diloco: the optimizer cannot be sharded, because its ranks have parts of the masters");
+    core.alive();
+    core.refuse_averages("diloco::step()");
+    core.refuse_elsewhere("diloco::step()");
+    core.refuse_ready("diloco::step()");
+    auto const refuse = [](std::string const& what) {
+      throw std::invalid_argument("diloco: the optimizer has other parameters: " + what);
+    };
+    auto const& tensors = core.where.tensors;
+    auto const& views = params_.views();
+    if (tensors.size() != views.size()) refuse(std::to_string(tensors.size()) + " of " + std::to_string(views.size()));
+    for (auto const& v : views) {
+      std::int64_t const place = core.where.place_of(v.name);
+      if (place < 0) refuse("no '" + v.name + "'");
+      auto const& x = tensors[std::size_t(place)];
+      if (x.count != v.count)
+        refuse("'" + v.name + "' has " + std::to_string(x.count) + " elements, not " + std::to_string(v.count));
+      if (x.group != v.group)
+        refuse("'" + v.name + "' is in group " + std::to_string(x.group) + ", not " + std::to_string(v.group));
+    }
+  }
   std::size_t elements() const {
     std::int64_t n = 0;
     for (auto const& v : params_.views()) n += detail::arena_of(v.count);
@@ -140,7 +201,7 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
     parameters<real> all;
     each([&](auto const& v, std::int64_t at) {
       memory::copy(backend_, slow_.data() + at, v.value, v.count);
-      all.add("outer." + v.name, slow_.data() + at, distance_.data() + at, v.count);
+      all.add("outer." + v.name, slow_.data() + at, distance_.data() + at, v.count, descent::group{v.group});
     });
     return all;
   }
