@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-// Random calls on ranks that train apart and meet with diloco, beside averages, slow weights, masters and frozen groups.
+// Random calls on ranks that train apart and meet with diloco, beside averages, slow weights, masters, frozen groups.
 // The same calls are made twice: once as they are, and once by ranks whose memory moves, that look at averages, are
 // given calls that are refused, and are saved and restored. Both have the same bits after every call, and every
 // meeting does what the algorithm says in double.

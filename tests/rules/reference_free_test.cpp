@@ -34,7 +34,7 @@ constexpr named<ds::dadapt_adamw> dadapt_adamw{"dadapt_adamw"};
 }  // namespace
 
 TEST_CASE("rules without a rate or a schedule to tune follow optax and pytorch_optimizer for 100 steps") {
-  follow_all("values_free.txt", free_sgd, free_adamw, dowg, prodigy, dadapt_adamw, named<ds::madgrad>{"madgrad"},
+  follow_all("values_free.txt", 3, free_sgd, free_adamw, dowg, prodigy, dadapt_adamw, named<ds::madgrad>{"madgrad"},
              named<ds::cocob>{"cocob"}, named<ds::acprop>{"acprop"});
 }
 

@@ -19,7 +19,7 @@ namespace ds = descent;
 
 TEST_CASE("qhm, qhadam, adabound, padam and sophia follow their peers for 100 steps") {
   // pytorch_optimizer adds 1e-15 to v of adabound under the square root.
-  follow_all("values_more.txt", named<ds::qhm>{"qhm"}, named<ds::qhadam>{"qhadam"},
+  follow_all("values_more.txt", 0, named<ds::qhm>{"qhm"}, named<ds::qhadam>{"qhadam"},
              named<ds::adabound>{"adabound", {.values = 1e-12}}, named<ds::padam>{"padam"},
              named<ds::sophia>{"sophia"});
 }

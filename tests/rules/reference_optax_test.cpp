@@ -22,7 +22,7 @@ using namespace test::reference;
 namespace ds = descent;
 
 TEST_CASE("optax's rules follow optax, and Adan with the paper's weight pytorch_optimizer, for 100 steps") {
-  follow_all("values_optax.txt", named<ds::signsgd>{"signsgd"}, named<ds::signum>{"signum"}, named<ds::yogi>{"yogi"},
+  follow_all("values_optax.txt", 0, named<ds::signsgd>{"signsgd"}, named<ds::signum>{"signum"}, named<ds::yogi>{"yogi"},
              named<ds::adabelief>{"adabelief"}, named<ds::adan>{"adan"}, named<ds::adopt>{"adopt"},
              named<ds::ademamix>{"ademamix"}, named<ds::optimistic>{"optimistic"},
              named<ds::optimistic_adam>{"optimistic_adam"}, named<ds::fromage>{"fromage"},

@@ -20,7 +20,7 @@ using namespace test::reference;
 namespace ds = descent;
 
 TEST_CASE("the first eight rules follow PyTorch and optax for 100 steps") {
-  follow_all("values.txt", named<ds::sgd>{"sgd"}, named<ds::adam>{"adam"}, named<ds::adamw>{"adamw"},
+  follow_all("values.txt", 0, named<ds::sgd>{"sgd"}, named<ds::adam>{"adam"}, named<ds::adamw>{"adamw"},
              named<ds::rmsprop>{"rmsprop"}, named<ds::lion>{"lion"}, named<ds::lamb>{"lamb"}, named<ds::lars>{"lars"},
              named<ds::dog>{"dog"});
 }

@@ -28,7 +28,7 @@ using namespace test::reference;
 namespace ds = descent;
 
 TEST_CASE("nine rules follow timm, and the trust ratio around adam and rmsprop optax, for 100 steps") {
-  follow_all("values_timm.txt", named<ds::lars>{"lars"}, named<ds::larc<ds::sgd>>{"larc"}, named<ds::lamb>{"lamb"},
+  follow_all("values_timm.txt", 0, named<ds::lars>{"lars"}, named<ds::larc<ds::sgd>>{"larc"}, named<ds::lamb>{"lamb"},
              named<ds::novograd>{"novograd"}, named<ds::madgrad>{"madgrad"}, named<ds::adopt>{"adopt"},
              named<ds::adan>{"adan"}, named<ds::adabelief>{"adabelief"}, named<ds::lion>{"lion"},
              named<ds::layerwise<ds::adam>>{"layerwise_adam"}, named<ds::layerwise<ds::rmsprop>>{"layerwise_rmsprop"});

@@ -24,7 +24,7 @@ using namespace test::reference;
 namespace ds = descent;
 
 TEST_CASE("nine rules follow PyTorch, and adagrad with eps inside optax, for 100 steps") {
-  follow_all("values_torch.txt", named<ds::adagrad>{"adagrad"}, named<ds::adadelta>{"adadelta"},
+  follow_all("values_torch.txt", 0, named<ds::adagrad>{"adagrad"}, named<ds::adadelta>{"adadelta"},
              named<ds::adamax>{"adamax"}, named<ds::nadam>{"nadam"}, named<ds::radam>{"radam"}, named<ds::asgd>{"asgd"},
              named<ds::rprop>{"rprop"}, named<ds::amsgrad>{"amsgrad"}, named<ds::heavy_ball>{"heavy_ball"});
 }

@@ -113,7 +113,7 @@ template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
 
 /// The rule with the fields that a case names; the other options of a case are about how its peer ran.
 template <class Rule> Rule configured(golden const& g) {
-  static std::set<std::string> const no_fields{"schedule", "with", "qr", "bf16"};
+  static std::set<std::string> const no_fields{"schedule", "with", "qr", "bf16", "of"};
   Rule rule;
   for (auto const& [name, text] : g.options) {
     if (no_fields.contains(name)) continue;
@@ -187,8 +187,16 @@ difference follow_by(Step const& step, golden const& g, Rule const& rule, Ps... 
   return compare(g, [&](int t) { step(p, opt, t); }, p);
 }
 
+/// Whether a case is one of values_follow.txt, whose gradients follow the values.
+inline bool follows_values(golden const& g) { return g.options.contains("of"); }
+
 template <class Rule, class... Ps> difference follow(golden const& g, Rule const& rule, Ps... policies) {
-  return follow_by([](auto& p, auto& opt, int t) { p.backward(t), opt.step(); }, g, rule, policies...);
+  auto const step = [own = follows_values(g)](auto& p, auto& opt, int t) {
+    if (own) p.backward_by([&](std::size_t k, std::size_t i) { return (p(k, i) - 2) * 2 / double(1 << k); });
+    else p.backward(t);
+    opt.step();
+  };
+  return follow_by(step, g, rule, policies...);
 }
 
 /// The largest allowed differences of a rule from the recorded values. Rules run in double; in float, sizes_test.cpp
@@ -216,17 +224,23 @@ template <class F, class... Rules> bool with_rule(golden const& g, F const& f, n
   return ((g.rule == rules.name && (f(configured<Rules>(g), rules.allowed), true)) || ...);
 }
 
-/// Follows every case of a file that needs only its rule. Each rule must have a case, and each case a rule.
-template <class... Rules> void follow_all(std::string const& file, named<Rules> const&... rules) {
-  std::set<std::string> seen;
-  for (golden const& g : read_goldens(file)) {
-    if (has_more(g)) continue;
+/// Follows every case of a file that needs only its rule. Each rule must have a case, and each case a rule. Then each
+/// rule follows a case whose gradients follow the values; `elsewhere` rules have theirs in another file.
+template <class... Rules>
+void follow_all(std::string const& file, std::size_t elsewhere, named<Rules> const&... rules) {
+  std::set<std::string> seen, seen_following;
+  auto const follow_one = [&](golden const& g) {
     INFO(g.line);
     auto const follows = [&](auto const& rule, tolerance const& allowed) { check_follows(allowed, g, rule); };
     CHECK(with_rule(g, follows, rules...));
-    seen.insert(g.rule);
-  }
+    (follows_values(g) ? seen_following : seen).insert(g.rule);
+  };
+  for (golden const& g : read_goldens(file))
+    if (!has_more(g)) follow_one(g);
+  for (golden const& g : read_goldens("values_follow.txt"))
+    if (g.options.at("of") == file) follow_one(g);
   CHECK(seen.size() == sizeof...(Rules));
+  CHECK(seen_following.size() == sizeof...(Rules) - elsewhere);
 }
 
 }  // namespace test::reference
