@@ -1,4 +1,4 @@
-"""Writes values_around.txt: trajectories of SAM, Lookahead, EMA-Nesterov and torch's maximize around rules, in float64.
+"""Writes values_around.txt: trajectories of SAM, Lookahead, outer steps, EMA-Nesterov and torch's maximize around rules, in float64.
 
 Set up as generate.py says, and also pip install pytorch_optimizer==4.1.0 timm==1.0.31; then
 python generate_around.py. The tests read values_around.txt and never run this script.
@@ -24,6 +24,8 @@ what = """\
 # A case's rule stands inside what its option says:
 #     with=sam:<rho>                the gradient is that at p + rho*g/|g|, |g| over all tensors together
 #     with=lookahead:<k>:<alpha>    after every k-th step p = s = s + alpha*(p - s), from s = p at the start
+#     with=outer:<k>:<lr>:<mu>      after every k-th step one of torch's SGD(lr, mu, nesterov) on s with the gradient s - p;
+#                                   then p = s
 #     with=maximize                 torch's flag
 #     with=ema_nesterov:<beta>:<gamma>:<warmup>:<rest>:<end>
 #                                   The steps of the authors' module around torch's optimizer: with m = 0 and x = p at
@@ -58,6 +60,24 @@ def run_torch(make, first=lambda optimizer: None, sign=1):
         with unittest.mock.patch.object(torch.Tensor, "float", torch.Tensor.double):  # for pytorch_optimizer's SAM
             optimizer.step(closure)
         yield t, [p.detach().numpy() for p in params]
+
+
+def run_outer(make, every, lr, momentum):
+    fast = [torch.nn.Parameter(torch.from_numpy(start(k))) for k in range(len(shapes))]
+    slow = [torch.nn.Parameter(p.detach().clone()) for p in fast]
+    inner, outer = make(fast), torch.optim.SGD(slow, lr=lr, momentum=momentum, nesterov=True, foreach=False)
+    for t in range(1, steps + 1):
+        for k, p in enumerate(fast):
+            p.grad = gradient(p.detach(), k)
+        inner.step()
+        if t % every == 0:
+            for s, p in zip(slow, fast):
+                s.grad = s.detach() - p.detach()
+            outer.step()
+            with torch.no_grad():
+                for s, p in zip(slow, fast):
+                    p.copy_(s)
+        yield t, [p.detach().numpy() for p in fast]
 
 
 def run_ahead(make, beta, gamma, warmup, rest, end):
@@ -120,6 +140,9 @@ def around(peer, rule, options):
     if what == "ema_nesterov":
         make, arguments = in_torch(rule, **inside)
         return run_ahead(lambda params: make(params, **arguments), *map(float, numbers))
+    if what == "outer":
+        make, arguments = in_torch(rule, **inside)
+        return run_outer(lambda params: make(params, **arguments), int(numbers[0]), *map(float, numbers[1:]))
     if what == "sam":
         rho = float(numbers[0])
         if peer == "optax":
@@ -156,6 +179,8 @@ def cases():
     yield "torch", "sgd", sgd | {"with": "ema_nesterov:0.75:0.9:3:80:0.25"}
     yield "torch", "adamw", adam | {"with": "ema_nesterov:0.5:0.98:0:1000:0"}
     yield "torch", "adam", adam | {"with": "ema_nesterov:0.9:0.9:10:90:1"}
+    yield "torch", "sgd", sgd | {"with": "outer:6:0.7:0.9"}
+    yield "torch", "adamw", adam | {"with": "outer:4:1.5:0.5"}
 
 
 write("values_around.txt", "generate_around.py", what, (

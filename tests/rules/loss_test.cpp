@@ -22,12 +22,20 @@ double loss(int t) { return ((t * 29) % 64) / 32.0 - 0.25; }
 
 template <class Rule> void follow_losses(std::string const& name, int cases) {
   auto const about = [&](golden const& g) { return g.rule == name; };
-  each_case("values_loss.txt", cases, about, [](golden const& g) {
-    float f = 0;
-    auto const step = [&](auto& p, auto& opt, int t) { p.backward(t), f = float(loss(t)), opt.step(); };
+  auto const follows = [](golden const& g) {
+    double f = 0;
+    auto const step = [&](tensors<double>& p, auto& opt, int t) {
+      backward_of(g, p, t);
+      f = follows_values(g) ? 0 : loss(t);
+      for (std::size_t k = 0; k < p.value.size() && follows_values(g); ++k)
+        for (double x : p.value[k]) f += (x - 2) * (x - 2) / double(1 << k);
+      opt.step();
+    };
     auto const rule = configured<Rule>(g);
     check({}, follow_by(step, g, rule, ds::loss_at{&f}));
-  });
+  };
+  each_case("values_loss.txt", cases, about, follows);
+  each_case("values_follow.txt", 1, about, follows);
 }
 
 /// Minimises f(x, y) = x^2 + 4 y^2 + least, with the loss as a Loss; returns the final distance above the minimum.

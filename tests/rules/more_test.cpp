@@ -314,11 +314,11 @@ struct plain_yellowfin {
 
 TEST_CASE("yellowfin: 300 steps as a plain loop over the paper's algorithms, with two tensors") {
   // Noise around a slope, so that the cubic decides; noise of changing size, so that the range of curvatures decides;
-  // and the same gradient at every step, without variance.
+  // the same gradient at every step, without variance; and the slope of a bowl, at each one's own parameters.
   int by_range = 0, by_cubic = 0;
   for (ds::yellowfin rule : {ds::yellowfin{.lr = 0.5}, ds::yellowfin{.beta = 0.9, .first_lr = 0.01, .eps = 1e-3},
                              ds::yellowfin{.beta = 0.95, .eps = 1e-4, .weight_decay = 0.01}})
-    for (int kind = 0; kind < 3; ++kind) {
+    for (int kind = 0; kind < 4; ++kind) {
       std::vector<double> a{1, -2, 3}, b{0.5, -0.25}, ga(3), gb(2);
       ds::parameters<double> list;
       list.add("a", a.data(), ga.data(), a.size());
@@ -326,12 +326,16 @@ TEST_CASE("yellowfin: 300 steps as a plain loop over the paper's algorithms, wit
       ds::optimizer opt{list, rule};
       plain_yellowfin plain{rule, {1, -2, 3, 0.5, -0.25}, {}, {}, {}, {}, {}};
       for (int t = 1; t <= 300; ++t) {
-        auto const gradient = [&](std::size_t i) {
+        auto const gradient = [&](std::size_t i, double x) {
           double const random = test::gradient(0, i, t);
+          if (kind == 3) return 0.1 * double(i + 1) * (x - 2) + 0.125 * random;
           return kind == 0 ? 1 + 0.5 * random : kind == 1 ? random * (1 + t % 7) : 0.3;
         };
         std::vector<double> g(5);
-        for (std::size_t i = 0; i < 5; ++i) g[i] = (i < 3 ? ga[i] : gb[i - 3]) = gradient(i);
+        for (std::size_t i = 0; i < 5; ++i) {
+          (i < 3 ? ga[i] : gb[i - 3]) = gradient(i, i < 3 ? a[i] : b[i - 3]);
+          g[i] = gradient(i, plain.x[i]);
+        }
         opt.step();
         plain.step(g);
         if (t == 1) CHECK(a[0] == near(1 - rule.lr * rule.first_lr * (g[0] + rule.weight_decay)));

@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-/// Policies around rules: sam, lookahead, ema_nesterov and maximize against tests/reference/values_around.txt.
+/// Policies around rules: sam, lookahead, outer, ema_nesterov and maximize against tests/reference/values_around.txt.
 
 using namespace test::reference;
 namespace ds = descent;
@@ -69,6 +69,13 @@ TEST_CASE("lookahead follows optax, pytorch_optimizer and timm for 100 steps") {
   follow_policies("lookahead", 5, 1, [](golden const& g) {
     auto const n = numbers(g, "lookahead");
     return ds::lookahead{.k = int(n.at(0)), .alpha = n.at(1)};
+  });
+}
+
+TEST_CASE("outer follows PyTorch's SGD on slow weights for 100 steps") {
+  follow_policies("outer", 2, 1, [](golden const& g) {
+    auto const n = numbers(g, "outer");
+    return ds::outer{.every = int(n.at(0)), .lr = n.at(1), .momentum = n.at(2)};
   });
 }
 
