@@ -24,7 +24,8 @@ struct newton_schulz {
   /// Jordan et al. 2024, for any number of iterations: fast for small singular values, but they end in [0.7, 1.2].
   static constexpr newton_schulz quintic() { return {}; }
   /// Polar Express (Amsel et al. 2025, algorithm 2) for 5 iterations and singular values of at least 1e-3, with a
-  /// safety factor of 2 %, which is part of the first polynomial.
+  /// safety factor of 2 % in each polynomial but the last. The paper also divides by 1.02 ||d||, not by ||d||: that
+  /// 1.02 is s, in the first polynomial.
   static constexpr newton_schulz polar_express() {
     constexpr double s = 1 / 1.02;
     return {{{{8.156554524902461 * s, -22.48329292557795 * s * s * s, 15.878769915207462 * s * s * s * s * s},

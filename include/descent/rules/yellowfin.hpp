@@ -23,7 +23,8 @@ namespace descent {
 ///     b     <- y^2 b + g + wd p
 ///     p     <- p - lr (1 - y)^2 / (h_min + eps) min(t / 200, 1) b
 ///
-/// That code also clips gradients by its h_max: add clip_norm. In x it also adds eps to a negative divisor.
+/// That code averages h_max, too, as a logarithm; here it is the paper's mean. It also clips gradients by its h_max: add
+/// clip_norm. In x it also adds eps to a negative divisor.
 struct yellowfin {
   /// lr, the factor of the tuned rate, at least 0; decay rate beta of all averages, in [0, 1); first_lr and
   /// weight_decay (wd) at least 0; eps above 0.
