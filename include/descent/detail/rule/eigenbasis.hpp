@@ -29,7 +29,7 @@ template <class Real> struct turn_rows {
     Real *x = w + p * n, *y = w + q * n;
     all.sums(3, n, [&](int i, std::int64_t j) { return double((i == 1 ? y : x)[j]) * double((i == 0 ? x : y)[j]); });
     double const xx = all.sum[0], yy = all.sum[1], xy = all.sum[2];
-    double const digit = rounding<Real>(1), none = rounding<Real>(n) * rounding<Real>(n) * *squares;
+    double const digit = 16 * rounding<Real>(1), none = rounding<Real>(n) * rounding<Real>(n) * *squares;
     if (!(xx > none && yy > none) || !(xy * xy > digit * digit * xx * yy)) return;
     double const zeta = (yy - xx) / (2 * xy), root = abs(zeta) + sqrt(1 + zeta * zeta);
     double const tangent = (zeta < 0 ? -1 : 1) / root, cosine = 1 / sqrt(1 + tangent * tangent);
