@@ -3,6 +3,7 @@
 #include <descent/matrices/host.hpp>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/adam.hpp>
+#include <descent/rules/kl_shampoo.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
@@ -33,6 +34,7 @@ std::vector<shown_rule> matrix_rules() {
   return {
       of_matrices("muon", ds::muon{}), of_matrices("adafactor", ds::adafactor{}), of_matrices("sm3", ds::sm3{}),
       of_matrices("shampoo", ds::shampoo{}), of_matrices("soap", ds::soap{}),
+      of_matrices("kl_shampoo", ds::kl_shampoo{}),
   };
 }
 

@@ -15,7 +15,7 @@ left_out |= {"descent/training/lr_finder.hpp"}  # not part of a step
 left_out |= {f"descent/{name}.hpp" for name in ("core/communicator", "policies/parallel", "policies/model_parallel", "training/diloco")}
 left_out |= {"descent/matrices/host.hpp", "descent/policies/matrices.hpp"}  # need a BLAS, like the rules for matrices
 left_out |= {f"descent/{name}.hpp" for name in ("any_optimizer", "core/fields")}  # for run time
-left_out |= {f"descent/rules/{name}.hpp" for name in ("adafactor", "muon", "shampoo", "sm3", "soap")}
+left_out |= {f"descent/rules/{name}.hpp" for name in ("adafactor", "kl_shampoo", "muon", "shampoo", "sm3", "soap")}
 
 
 def reach(header, seen):

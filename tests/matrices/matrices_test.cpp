@@ -16,6 +16,7 @@
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/dog.hpp>
+#include <descent/rules/kl_shampoo.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/rules/prodigy.hpp>
@@ -108,36 +109,6 @@ matrix transposed(matrix const& a, std::size_t m, std::size_t n) {
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = 0; j < n; ++j) t[j * m + i] = a[i * n + j];
   return t;
-}
-
-/// The inverse of an n x n matrix, by elimination with the largest pivot.
-matrix inverse(matrix a, std::size_t n) {
-  matrix b(n * n);
-  for (std::size_t i = 0; i < n; ++i) b[i * n + i] = 1;
-  for (std::size_t k = 0; k < n; ++k) {
-    std::size_t largest = k;
-    for (std::size_t i = k; i < n; ++i)
-      if (std::abs(a[i * n + k]) > std::abs(a[largest * n + k])) largest = i;
-    for (std::size_t j = 0; j < n; ++j)
-      std::swap(a[k * n + j], a[largest * n + j]), std::swap(b[k * n + j], b[largest * n + j]);
-    double const pivot = a[k * n + k];
-    for (std::size_t j = 0; j < n; ++j) a[k * n + j] /= pivot, b[k * n + j] /= pivot;
-    for (std::size_t i = 0; i < n; ++i) {
-      double const f = a[i * n + k];
-      for (std::size_t j = 0; i != k && j < n; ++j) a[i * n + j] -= f * a[k * n + j], b[i * n + j] -= f * b[k * n + j];
-    }
-  }
-  return b;
-}
-/// a^(-1/2) of a positive definite matrix (Denman & Beavers 1976).
-matrix inverse_root(matrix a, std::size_t n) {
-  matrix z(n * n);
-  for (std::size_t i = 0; i < n; ++i) z[i * n + i] = 1;
-  for (int k = 0; k < 60; ++k) {
-    matrix const of_a = inverse(a, n), of_z = inverse(z, n);
-    for (std::size_t i = 0; i < n * n; ++i) a[i] = (a[i] + of_z[i]) / 2, z[i] = (z[i] + of_a[i]) / 2;
-  }
-  return z;
 }
 
 /// X <- a X + b X X' X + c (X X')^2 X, five times, from d / ||d||.
@@ -528,7 +499,9 @@ TEST_CASE("scratch and memory of each rule take the bytes that docs/optimizers.m
   CHECK(bytes(ds::adafactor{}, "memory") == 4 * (r + c));
   CHECK(bytes(ds::sm3{}, "memory") == 4 * (r + c));
   CHECK(bytes(ds::shampoo{}, "memory") == 8 * (r * r + c * c));
-  CHECK(bytes(ds::soap{.kl = true}, "memory") == bytes(ds::soap{}, "memory") + 4 * (r + c));
+  CHECK(bytes(ds::kl_shampoo{}, "memory") == 8 * (r * r + c * c) + 4 * 64 + 4 * (r + c));
+  CHECK(bytes(ds::kl_shampoo{.adam = true}, "memory") == bytes(ds::kl_shampoo{}, "memory") + 4 * r * c);
+  CHECK(bytes(ds::kl_shampoo{}, "scratch") == bytes(ds::soap{}, "scratch"));
   CHECK(bytes(ds::soap{}, "memory") == 8 * (r * r + c * c) + 4 * r * c + 4 * 64);  // two flags, in units of 64 elements
 }
 
@@ -682,41 +655,6 @@ TEST_CASE("each rule for matrices solves least squares with a known solution") {
   CHECK(solve(ds::soap{.weight_decay = 0}, ds::vary<&ds::soap::lr>(down)) <= 0.01);
 }
 
-TEST_CASE("shampoo with kl weighs the statistics of a side by the other's inverse") {
-  constexpr std::size_t r = 3, c = 4;
-  double const b2 = 0.8, eps = 0.01;
-  model<double> x({{r, c, 0}});
-  ds::optimizer opt{x.params, ds::sgd{},
-                    ds::matrices{ds::shampoo{.lr = 1, .momentum = 0, .beta2 = b2, .eps = eps, .kl = true, .every = 2}}};
-  matrix L(r * r), R(c * c), of_L(r * r), of_R(c * c);  // statistics, and (. + eps I)^(-1/2)
-  for (std::size_t i = 0; i < r; ++i) of_L[i * r + i] = 1;
-  for (std::size_t i = 0; i < c; ++i) of_R[i * c + i] = 1;
-  auto const damped = [&](matrix a, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) a[i * n + i] += eps;
-    return inverse_root(a, n);
-  };
-  matrix p(x.value[0].begin(), x.value[0].end());
-  for (int t = 1; t <= 5; ++t) {
-    x.set_gradients(t);
-    matrix const g(x.gradient[0].begin(), x.gradient[0].end());
-    matrix const right = product(g, of_R, r, c, c), left = product(of_L, g, r, r, c);
-    matrix const rows = product(right, transposed(right, r, c), r, c, r),
-                 columns = product(transposed(left, r, c), left, c, r, c);
-    for (std::size_t i = 0; i < r * r; ++i) L[i] = b2 * L[i] + (1 - b2) / c * rows[i];
-    for (std::size_t i = 0; i < c * c; ++i) R[i] = b2 * R[i] + (1 - b2) / r * columns[i];
-    if (t % 2 == 1) of_L = damped(L, r), of_R = damped(R, c);
-    matrix const u = product(product(of_L, g, r, r, c), of_R, r, c, c);
-    opt.step();
-    double worst = 0;
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      p[i] -= u[i];
-      worst = test::larger(worst, std::abs(p[i] - x.value[0][i]));
-    }
-    CHECK(worst < 1e-9);
-  }
-  CHECK(test::message([] { ds::shampoo{.kl = true}.check(); }) == "shampoo: beta2 must be below 1 with kl, is 1");
-}
-
 TEST_CASE("shampoo finds its roots in every k-th update, and takes steps as long as the gradient with graft") {
   model<double> x(few), y(few);
   ds::optimizer always{x.params, ds::sgd{}, ds::matrices{ds::shampoo{.momentum = 0}}};
@@ -815,47 +753,162 @@ TEST_CASE("soap without bases is Adam one update later; a basis of one side alon
   CHECK(one.matrix_state<4>("w3").size() == 4);
 }
 
-TEST_CASE("soap with kl weighs the statistics of a side by the inverse of the other's, as found last") {
-  constexpr std::size_t r = 3, c = 4;
-  double const b = 0.8, eps = 0.01;
-  model<double> x({{r, c, 0}});
-  ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{.shampoo_beta = b, .eps = eps, .kl = true, .every = 4}}};
-  auto const copy = [](auto part) { return matrix(part.begin(), part.end()); };
-  matrix L(r * r), R(c * c), of_L(r * r), of_R(c * c);  // statistics, and inverses
-  for (std::size_t i = 0; i < r; ++i) of_L[i * r + i] = 1;
-  for (std::size_t i = 0; i < c; ++i) of_R[i * c + i] = 1;
-  // Q' diag(Q S Q' + eps)^-1 Q, where Q has the eigenvectors as rows
-  auto const inverse = [&](matrix const& q, matrix const& s, std::size_t n) {
-    matrix const turned = product(product(q, s, n, n, n), transposed(q, n, n), n, n, n);
-    matrix scaled = q;
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < n; ++j) scaled[i * n + j] /= turned[i * n + i] + eps;
-    return product(transposed(q, n, n), scaled, n, n, n);
+namespace {
+
+/// Orthonormal rows by Gram-Schmidt, twice: the transpose of Q of a QR factorization.
+matrix orthonormal_rows(matrix x, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    for (int again = 0; again < 2; ++again)
+      for (std::size_t k = 0; k < i; ++k) {
+        double s = 0;
+        for (std::size_t j = 0; j < n; ++j) s += x[i * n + j] * x[k * n + j];
+        for (std::size_t j = 0; j < n; ++j) x[i * n + j] -= s * x[k * n + j];
+      }
+    double length = 0;
+    for (std::size_t j = 0; j < n; ++j) length += x[i * n + j] * x[i * n + j];
+    for (std::size_t j = 0; j < n; ++j) x[i * n + j] /= std::sqrt(length);
+  }
+  return x;
+}
+
+/// KL-Shampoo and KL-SOAP from the formula, with the inverses as matrices. The rows of a basis are eigenvectors.
+struct plain_kl {
+  struct side {
+    std::size_t n;
+    matrix S, Q;
+    std::vector<double> d;
+    matrix inverse() const {
+      matrix scaled = Q;
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < n; ++j) scaled[i * n + j] /= d[i];
+      return product(transposed(Q, n, n), scaled, n, n, n);
+    }
   };
-  for (int t = 1; t <= 9; ++t) {
+  ds::kl_shampoo k;
+  std::size_t r, c;
+  matrix p, m = matrix(r * c), v = matrix(r * c);
+  side L{r, matrix(r * r), {}, {}}, R{c, matrix(c * c), {}, {}};
+
+  void add(matrix const& rows, matrix const& columns) {
+    double const b = k.shampoo_beta;
+    for (std::size_t i = 0; i < r * r; ++i) L.S[i] = b * L.S[i] + (1 - b) / double(c) * rows[i];
+    for (std::size_t i = 0; i < c * c; ++i) R.S[i] = b * R.S[i] + (1 - b) / double(r) * columns[i];
+  }
+  matrix turned(matrix const& x) const { return product(product(L.Q, x, r, r, c), transposed(R.Q, c, c), r, c, c); }
+  /// Where the eigenvectors are not unique, they are those of `first`.
+  void step(int t, matrix const& g, matrix const& first_left, matrix const& first_right) {
+    matrix const g_t = transposed(g, r, c);
+    if (t == 1) {
+      add(product(g, g_t, r, c, r), product(g_t, g, c, r, c));
+      L.Q = first_left, R.Q = first_right;
+      L.d.assign(r, k.initial), R.d.assign(c, k.initial);
+      return;
+    }
+    matrix const x = turned(g);
+    for (std::size_t i = 0; i < r * c; ++i) {
+      m[i] = k.beta1 * m[i] + (1 - k.beta1) * g[i];
+      v[i] = k.beta2 * v[i] + (1 - k.beta2) * x[i] * x[i];
+    }
+    matrix u = turned(m);
+    for (std::size_t i = 0; i < r * c; ++i) u[i] /= k.eps + std::sqrt(k.adam ? v[i] : L.d[i / c] * R.d[i % c]);
+    u = product(product(transposed(L.Q, r, r), u, r, r, c), R.Q, r, c, c);
+    for (std::size_t i = 0; i < r * c; ++i) {
+      p[i] -= k.lr * u[i];
+      p[i] -= k.lr * k.weight_decay * p[i];
+    }
+    add(product(product(g, R.inverse(), r, c, c), g_t, r, c, r),
+        product(product(g_t, L.inverse(), c, r, r), g, c, r, c));
+    std::vector<double> rows(r), columns(c);
+    for (std::size_t i = 0; i < r * c; ++i) {
+      rows[i / c] += x[i] * x[i] / R.d[i % c] / double(c);
+      columns[i % c] += x[i] * x[i] / L.d[i / c] / double(r);
+    }
+    follow(L, rows, t), follow(R, columns, t);
+  }
+  void follow(side& s, std::vector<double> const& mean, int t) const {
+    double const largest = std::max(10.0, std::min(double(s.n), 4000.0));
+    for (std::size_t i = 0; i < s.n; ++i) {
+      s.d[i] = k.shampoo_beta * s.d[i] + (1 - k.shampoo_beta) * mean[i];
+      if (k.clamp) s.d[i] = std::max(s.d[i], 1 / (largest * largest));
+    }
+    if ((t - 1) % k.every == 0) s.Q = orthonormal_rows(product(s.Q, s.S, s.n, s.n, s.n), s.n);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("kl_shampoo: 100 steps of tall, wide and square matrices by the authors' formula; gradients follow p") {
+  std::vector<tensor_shape> const shapes{{9, 2, 0}, {2, 11, 0}, {6, 6, 0}, {12, 3, 0}};
+  auto const copy = [](auto part) { return matrix(part.begin(), part.end()); };
+  ds::kl_shampoo const few_steps{
+      .lr = 0.01, .beta2 = 0.9, .shampoo_beta = 0.8, .eps = 1e-3, .initial = 0.5, .every = 7};
+  for (bool adam : {false, true})
+    for (ds::kl_shampoo rule : {ds::kl_shampoo{.lr = 0.02}, few_steps}) {
+      rule.adam = adam;
+      model<double> x(shapes);
+      ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{rule}};
+      std::vector<plain_kl> plain;
+      for (std::size_t k = 0; k < shapes.size(); ++k)
+        plain.push_back({rule, std::size_t(shapes[k].rows), std::size_t(shapes[k].columns), x.value[k]});
+      double worst = 0, way = 0;
+      for (int t = 1; t <= 100; ++t) {
+        x.set_gradients(t, 0.5);
+        std::vector<matrix> g(shapes.size());
+        for (std::size_t k = 0; k < shapes.size(); ++k) {
+          std::size_t const n = x.value[k].size();
+          for (std::size_t i = 0; i < n; ++i) {
+            auto const of = [&](auto const& p) { return p[i] + (p[(i + 1) % n] + p[(i + n - 1) % n]) / 2; };
+            g[k].push_back(x.gradient[k][i] + of(plain[k].p));
+            x.gradient[k][i] += of(x.value[k]);
+          }
+        }
+        opt.step();
+        for (std::size_t k = 0; k < shapes.size(); ++k) {
+          std::string const w = "w" + std::to_string(k);
+          matrix const left = copy(opt.matrix_state<3>(w)), right = copy(opt.matrix_state<4>(w));
+          plain[k].step(t, g[k], left, right);
+          if (t == 1) CHECK(not_diagonal(left, plain[k].L.S) + not_diagonal(right, plain[k].R.S) <= 1e-14);
+          for (std::size_t i = 0; i < x.value[k].size(); ++i) {
+            worst = test::larger(worst, std::abs(plain[k].p[i] - x.value[k][i]));
+            way = std::max(way, std::abs(x.value[k][i] - (double(int((i * 7 + k * 3) % 11) - 5) / 8)));
+          }
+        }
+      }
+      CAPTURE(adam);
+      CAPTURE(rule.every);
+      CHECK(worst <= 1e-11);
+      CHECK(way > 0.1);
+    }
+}
+
+TEST_CASE("kl_shampoo without bases is SGD with a mean of the gradient; the clamp is that of the side") {
+  model<double> x(few), y({{16, 2, 0}});
+  ds::optimizer opt{x.params, ds::sgd{},
+                    ds::matrices{ds::kl_shampoo{.lr = 0.1, .weight_decay = 0, .max_precondition_dim = 0}}};
+  matrix p(x.value[1].begin(), x.value[1].end()), m(12);
+  for (int t = 1; t <= 5; ++t) {
     x.set_gradients(t);
-    matrix const g(x.gradient[0].begin(), x.gradient[0].end());
-    matrix const rows = product(product(g, of_R, r, c, c), transposed(g, r, c), r, c, r),
-                 columns = product(transposed(g, r, c), product(of_L, g, r, r, c), c, r, c);
-    for (std::size_t i = 0; i < r * r; ++i) L[i] = b * L[i] + (1 - b) / c * rows[i];
-    for (std::size_t i = 0; i < c * c; ++i) R[i] = b * R[i] + (1 - b) / r * columns[i];
     opt.step();
-    matrix const found_L = copy(opt.matrix_state<1>("w0")), found_R = copy(opt.matrix_state<2>("w0"));
-    double worst = 0;
-    for (std::size_t i = 0; i < r * r; ++i) worst = test::larger(worst, std::abs(L[i] - found_L[i]));
-    for (std::size_t i = 0; i < c * c; ++i) worst = test::larger(worst, std::abs(R[i] - found_R[i]));
-    INFO("update ", t);
-    CHECK(worst < 1e-10);
-    if (t % 4 != 1) continue;
-    of_L = inverse(copy(opt.matrix_state<3>("w0")), L, r), of_R = inverse(copy(opt.matrix_state<4>("w0")), R, c);
+    for (std::size_t i = 0; t > 1 && i < 12; ++i) m[i] = 0.9 * m[i] + 0.1 * x.gradient[1][i], p[i] -= 0.1 * m[i];
+    for (std::size_t i = 0; i < 12; ++i) CHECK(std::abs(x.value[1][i] - p[i]) <= 1e-8);
+  }
+  for (bool clamp : {false, true}) {
+    model<double> z({{16, 2, 0}});
+    ds::optimizer small{z.params, ds::sgd{}, ds::matrices{ds::kl_shampoo{.shampoo_beta = 0, .clamp = clamp}}};
+    for (int t = 1; t <= 3; ++t) z.set_gradients(t, 1e-4f), small.step();
+    double least_left = 1, least_right = 1;
+    for (double d : small.matrix_state<7>("w0")) least_left = std::min(least_left, d);
+    for (double d : small.matrix_state<8>("w0")) least_right = std::min(least_right, d);
+    CHECK((least_left == doctest::Approx(1 / 256.)) == clamp);
+    CHECK((least_right == doctest::Approx(1 / 100.)) == clamp);
   }
 }
 
-TEST_CASE("soap whose first updates were skipped finds eigenvectors in the next power of two") {
+TEST_CASE("kl_shampoo, as soap, whose first updates were skipped finds eigenvectors in the next power of two") {
   for (int skipped : {1, 2}) {
     model<double> x(few);
     auto const start = x.value;
-    ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::soap{.kl = true}}, ds::skip_nonfinite{}};
+    ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{ds::kl_shampoo{}}, ds::skip_nonfinite{}};
     for (int t = 1; t <= 4; ++t) {
       x.set_gradients(t);
       if (t <= skipped) x.gradient[0][0] = std::numeric_limits<double>::quiet_NaN();
@@ -863,12 +916,70 @@ TEST_CASE("soap whose first updates were skipped finds eigenvectors in the next 
       INFO(skipped, " skipped, update ", t);
       bool const found = t >= (skipped == 1 ? 2 : 4);
       CHECK(opt.matrix_state<6>("w1")[0] == (found ? 1 : 0));
-      CHECK((opt.matrix_state<7>("w1")[0] == 1) == !found);  // the weights of kl
+      CHECK((opt.matrix_state<7>("w1")[0] == 0.1) == (t == 2 * skipped));  // eigenvalues start there
       if (t <= skipped + 1) CHECK(x.value[1] == start[1]);
       else CHECK(x.value[1] != start[1]);
       if (t == 2 * skipped) CHECK(not_diagonal(opt.matrix_state<3>("w1"), opt.matrix_state<1>("w1")) <= 1e-14);
     }
   }
+}
+
+TEST_CASE("soap in float stays near soap in double for noise") {
+  // The first g g' of noise has eigenvalues down to 1 / (4 n^2) of the largest; none of them is a rounding error.
+  for (std::int64_t n : {8, 32, 128}) {
+    model<double> x({{n, n, 0}});
+    model<float> y({{n, n, 0}});
+    ds::optimizer in_double{x.params, ds::sgd{}, ds::matrices{ds::soap{.weight_decay = 0}}};
+    ds::optimizer in_float{y.params, ds::sgd{}, ds::matrices{ds::soap{.weight_decay = 0}}};
+    auto const start = x.value[0];
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    for (int t = 1; t <= 12; ++t) {
+      for (std::size_t i = 0; i < start.size(); ++i) x.gradient[0][i] = double(y.gradient[0][i] = normal(random));
+      in_double.step(), in_float.step();
+    }
+    double way = 0, apart = 0;
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      way += (x.value[0][i] - start[i]) * (x.value[0][i] - start[i]);
+      apart += (x.value[0][i] - double(y.value[0][i])) * (x.value[0][i] - double(y.value[0][i]));
+    }
+    INFO("n = ", n, ": ", std::sqrt(apart / way));
+    CHECK(std::sqrt(apart / way) <= 1e-3);
+  }
+}
+
+TEST_CASE("soap and kl_shampoo keep the columns of a null space, in float and in double") {
+  constexpr std::size_t n = 32, columns = 8, rank = 5;
+  auto const keeps = [&](auto rule, auto value) {
+    model<decltype(value)> x({{n, columns, 0}});
+    ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{rule}};
+    std::mt19937 random(3);
+    std::normal_distribution<double> normal;
+    matrix left(n * rank), old;
+    for (double& e : left) e = normal(random);
+    double moved = 0;
+    for (int t = 1; t <= 31; ++t) {
+      matrix right(rank * columns);
+      for (double& e : right) e = normal(random);
+      matrix const g = product(left, right, n, rank, columns);
+      for (std::size_t i = 0; i < g.size(); ++i) x.gradient[0][i] = decltype(value)(g[i]);
+      opt.step();
+      auto const part = opt.template matrix_state<3>("w0");
+      matrix const q(part.begin(), part.end());
+      if (!old.empty()) {  // each row of q beyond the rank is one of the old rows, wherever it was sorted
+        matrix const cosines = product(q, transposed(old, n, n), n, n, n);
+        for (std::size_t i = rank; i < n; ++i) {
+          double nearest = 0;
+          for (std::size_t j = 0; j < n; ++j) nearest = std::max(nearest, std::abs(cosines[i * n + j]));
+          moved = test::larger(moved, 1 - nearest);
+        }
+      }
+      old = q;
+    }
+    CHECK(moved <= 1e-6);
+  };
+  keeps(ds::soap{.every = 2}, 0.f), keeps(ds::soap{.every = 2}, 0.0);
+  keeps(ds::kl_shampoo{.every = 2}, 0.f);
 }
 
 TEST_CASE("soap takes gradients of low rank, of zeros and with rows of zeros") {

@@ -5,6 +5,7 @@
 #include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/rules/adafactor.hpp>
+#include <descent/rules/kl_shampoo.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/rules/sgd.hpp>
 #include <descent/rules/shampoo.hpp>
@@ -19,8 +20,13 @@ namespace ds = descent;
 using namespace test::reference;
 
 std::vector<ds::shape> const matrix_shapes{{3, 5}, {6, 4}, {4, 4}, {5, 1}, {7, 7}};
-double gradient_of(std::size_t k, std::size_t i, std::size_t t) {
+double noise_of(std::size_t k, std::size_t i, std::size_t t) {
   return (double((i * i * 37 + i * 11 + t * 101 * (i + 1) + k * 59) % 257) - 128) / 256;
+}
+/// The noise and the gradient of a convex function of the values.
+template <class Real> double gradient_of(tensors<Real> const& p, std::size_t k, std::size_t i, std::size_t t) {
+  std::size_t const n = p.value[k].size();
+  return noise_of(k, i, t) + p(k, i) + (p(k, (i + 1) % n) + p(k, (i + n - 1) % n)) / 2;
 }
 
 /// The tensors that a case records; the others are empty.
@@ -36,13 +42,19 @@ difference follow_matrices(golden const& g, Rule const& rule, Vectors const& vec
   tensors<Real> p(recorded_of(g));
   ds::optimizer opt{p.list(), vectors, ds::matrices{rule}};
   auto const step = [&](int t) {
-    p.backward_by([t](std::size_t k, std::size_t i) { return gradient_of(k, i, std::size_t(t)); });
+    p.backward_by([&](std::size_t k, std::size_t i) { return gradient_of(p, k, i, std::size_t(t)); });
     opt.step();
   };
   return compare(g, step, p);
 }
 
-/// Every case of one peer, with the largest allowed differences in double and in float.
+/// The first 20 steps of a case: after more, the gradients that follow the values multiply rounding errors of float.
+golden start_of(golden g) {
+  std::erase_if(g.steps, [](recorded const& r) { return r.step > 20; });
+  return g;
+}
+
+/// Every case of one peer, with the largest allowed differences in double, and in float for the first steps.
 template <class Rule>
 void follow_peer(std::string const& name, std::string const& peer, int cases, double in_double, double in_float) {
   auto const about = [&](golden const& g) { return g.rule == name && g.peer.starts_with(peer); };
@@ -50,7 +62,7 @@ void follow_peer(std::string const& name, std::string const& peer, int cases, do
     auto const rule = configured<Rule>(g);
     auto const check = [&](auto const& vectors) {
       difference const exact = follow_matrices<double>(g, rule, vectors);
-      difference const rounded = follow_matrices<float>(g, rule, vectors);
+      difference const rounded = follow_matrices<float>(start_of(g), rule, vectors);
       std::size_t all = 0;
       for (recorded const& r : g.steps) all += r.values.size();
       CHECK(exact.compared == all);
@@ -68,7 +80,9 @@ void follow_peer(std::string const& name, std::string const& peer, int cases, do
 
 }  // namespace
 
-TEST_CASE("muon follows optax") { follow_peer<ds::muon>("muon", "optax", 6, 1e-13, 1e-5); }
+// Each update multiplies small singular values by up to 3.4445^5 = 485, and with them the rounding errors of gradients
+// that follow the values.
+TEST_CASE("muon follows optax") { follow_peer<ds::muon>("muon", "optax", 6, 1e-8, 1e-5); }
 TEST_CASE("muon with normalized rows follows pytorch_optimizer's NorMuon") {
   follow_peer<ds::muon>("muon", "pytorch_optimizer", 3, 1e-12, 1e-5);
 }
@@ -86,6 +100,10 @@ TEST_CASE("shampoo follows pytorch_optimizer") {
 // Its QR is in float if the case has qr=32.
 TEST_CASE("soap follows pytorch_optimizer") { follow_peer<ds::soap>("soap", "pytorch_optimizer", 3, 1e-13, 1e-5); }
 
+TEST_CASE("kl_shampoo follows the authors' KL-Shampoo and KL-SOAP") {
+  follow_peer<ds::kl_shampoo>("kl_shampoo", "KL-Methods", 6, 1e-13, 1e-5);
+}
+
 TEST_CASE("optax's presets are what its default cases need") {
   auto const check = [](std::string const& name, double in_double, auto rule) {
     auto const default_case = [&](golden const& g) {
@@ -97,7 +115,7 @@ TEST_CASE("optax's presets are what its default cases need") {
       else CHECK(follow_matrices<double>(g, rule, ds::sgd{}).values <= in_double);
     }, matrix_shapes);
   };
-  check("muon", 1e-13, ds::preset::optax::muon());
+  check("muon", 1e-11, ds::preset::optax::muon());
   check("adafactor", 2e-7, ds::preset::optax::adafactor());
 }
 
@@ -109,7 +127,7 @@ TEST_CASE("matrices: finite gradients up to a hundredth of the largest float lea
       ds::optimizer opt{p.list(), vectors, ds::matrices{rule}};
       for (int t = 1; t <= 12; ++t) {
         p.backward_by([&](std::size_t k, std::size_t i) {
-          double const ordinary = gradient_of(k, i, std::size_t(t)), large = std::copysign(size, ordinary);
+          double const ordinary = noise_of(k, i, std::size_t(t)), large = std::copysign(size, ordinary);
           double const in_order[] = {t <= 6 ? size : ordinary, t % 2 ? large : size * 1e-9, i % 2 ? ordinary : large};
           return in_order[order];
         });
@@ -128,6 +146,7 @@ TEST_CASE("matrices: finite gradients up to a hundredth of the largest float lea
     CHECK(stay_finite(ds::sm3{}, ds::sm3{}, size));
     CHECK(stay_finite(ds::shampoo{}, ds::sgd{}, size));
     CHECK(stay_finite(ds::soap{}, ds::sgd{}, size));
-    CHECK(stay_finite(ds::soap{.kl = true}, ds::sgd{}, size));
+    CHECK(stay_finite(ds::kl_shampoo{}, ds::sgd{}, size));
+    CHECK(stay_finite(ds::kl_shampoo{.adam = true}, ds::sgd{}, size));
   }
 }

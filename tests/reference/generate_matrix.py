@@ -1,7 +1,8 @@
 """Writes values_matrix.txt: trajectories of other libraries' matrix optimizers.
 
-Set up as generate.py says, and also pip install pytorch_optimizer==4.1.0; then python generate_matrix.py. The tests
-read the file and never run this script. Its header describes the problem and the format.
+Set up as generate.py says, and also pip install pytorch_optimizer==4.1.0 and clone github.com/yorkerlin/KL-Methods;
+then TORCHDYNAMO_DISABLE=1 PYTHONPATH=KL-Methods/optim python generate_matrix.py. The tests read the file and never run
+this script. Its header describes the problem and the format.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import types
 import unittest.mock
 
 import jax
+import kl_opt
 import numpy as np
 import optax
 import optax.contrib
@@ -34,9 +36,12 @@ jax {jax.__version__} and pytorch_optimizer 4.1.0 on a CPU.
 #
 # Problem: tensors k = 0, 1, 2, 3, 4 of shapes {", ".join(str(s) for s in shapes)}; element i counts in row-major order.
 #     start            p = ((i*7 + k*3) % 11 - 5) / 8.0
-#     step t = 1..100  g = ((i*i*37 + i*11 + t*101*(i + 1) + k*59) % 257 - 128) / 256.0
+#     step t = 1..100  g = ((i*i*37 + i*11 + t*101*(i + 1) + k*59) % 257 - 128) / 256.0 + p + (p_next + p_before) / 2
+# where p_next and p_before are the elements i + 1 and i - 1, and the first follows the last: noise and the gradient of a
+# convex function, so an error of one step is in the gradients of all after it.
 #
-# Format: as in values.txt. Vectors follow the peer's rule for vectors; a muon case has none. Tensor 4 is soap's alone.
+# Format: as in values.txt. Vectors follow the peer's rule for vectors; a muon case has none. Tensor 4 is for soap and
+# kl_shampoo alone.
 #
 # What the peers compute beside what their documentation says:
 #   muon (torch)       m is a mean, not a sum. The decay has lr without the factor for the shape. Its products are in
@@ -54,6 +59,7 @@ jax {jax.__version__} and pytorch_optimizer 4.1.0 on a CPU.
 #                      steps of `every` are counted so that the first is one that finds roots.
 #   soap               Q is from float32 where the case says qr=32, else float32 was replaced by float64. Only matrices
 #                      whose first L and R have full rank, or no Q: otherwise eigh chooses the rest of Q as it likes.
+#   kl_shampoo         the authors' KLOpt in float64: cast_dtype, and float32 in QR and eigh was replaced by it.
 #
 """
 
@@ -66,9 +72,11 @@ def start(k):
     return (((numbers(k) * 7 + k * 3) % 11 - 5) / 8.0).reshape(shapes[k])
 
 
-def gradient(k, t):
+def gradient(k, t, p):
     i = numbers(k)
-    return (((i * i * 37 + i * 11 + t * 101 * (i + 1) + k * 59) % 257 - 128) / 256.0).reshape(shapes[k])
+    p = p.ravel()
+    noise = ((i * i * 37 + i * 11 + t * 101 * (i + 1) + k * 59) % 257 - 128) / 256.0
+    return (noise + p + (np.roll(p, -1) + np.roll(p, 1)) / 2).reshape(shapes[k])
 
 
 def of_torch(make, tensors=range(4), **replaced):
@@ -77,7 +85,7 @@ def of_torch(make, tensors=range(4), **replaced):
     optimizer = make(params)
     for t in range(1, steps + 1):
         for k, p in zip(tensors, params):
-            p.grad = torch.from_numpy(gradient(k, t))
+            p.grad = torch.from_numpy(gradient(k, t, p.detach().numpy()))
         with unittest.mock.patch.multiple(torch, **replaced) if replaced else contextlib.nullcontext():
             optimizer.step()
         yield t, {k: p.detach().numpy() for k, p in zip(tensors, params)}
@@ -94,7 +102,8 @@ def of_optax(optimizer, count=4, transposed=False):
         return optax.apply_updates(params, updates), state
 
     for t in range(1, steps + 1):
-        params, state = step([jax.numpy.asarray(turn(gradient(k, t))) for k in range(count)], state, params)
+        params, state = step([jax.numpy.asarray(turn(gradient(k, t, turn(np.asarray(p))))) for k, p in
+                              enumerate(params)], state, params)
         yield t, {k: turn(np.asarray(p)) for k, p in enumerate(params)}
 
 
@@ -124,6 +133,16 @@ def normuon(params, **options):
 
     def step():
         with unittest.mock.patch.object(module, "zero_power_via_newton_schulz_5", in_double):
+            type(rule).step(rule)
+    return types.SimpleNamespace(step=step)
+
+
+def kl_methods(params, **options):
+    with contextlib.redirect_stdout(None):
+        rule = kl_opt.KLOpt(params, cast_dtype=torch.float64, **options)
+
+    def step():
+        with unittest.mock.patch.object(torch.Tensor, "float", torch.Tensor.double):
             type(rule).step(rule)
     return types.SimpleNamespace(step=step)
 
@@ -204,9 +223,24 @@ def cases():
         max_precondition_dim=4), of_torch(
         lambda x: p.SOAP(x, lr=0.01, betas=(0.95, 0.99), weight_decay=0, correct_bias=False,
                          precondition_frequency=1, max_precondition_dim=4), range(3), float32=torch.float64)
+    for adam in (0, 1):
+        yield "kl_shampoo", "KL-Methods", dict(adam=adam), of_torch(
+            lambda x, adam=adam: kl_methods(x, using_klsoap=bool(adam)), (2, 4))
+        yield "kl_shampoo", "KL-Methods", dict(
+            adam=adam, lr=0.02, beta1=0.8, beta2=0.9, shampoo_beta=0.7, eps=1e-3, weight_decay=0.1, every=3), of_torch(
+            lambda x, adam=adam: kl_methods(
+                x, using_klsoap=bool(adam), lr=0.02, betas=(0.8, 0.9), shampoo_beta=0.7, eps=1e-3, weight_decay=0.1,
+                precondition_frequency=3), (2, 4))
+        yield "kl_shampoo", "KL-Methods", dict(
+            adam=adam, lr=0.01, beta1=0.95, beta2=0.95, shampoo_beta=0.95, weight_decay=0, every=1, initial=1,
+            clamp=0), of_torch(
+            lambda x, adam=adam: kl_methods(
+                x, using_klsoap=bool(adam), lr=0.01, betas=(0.95, 0.95), weight_decay=0, precondition_frequency=1,
+                init_factor=1, using_clamping=False), (2, 4))
 
 
 versions = dict(torch=torch.__version__.split("+")[0], optax=optax.__version__, pytorch_optimizer="4.1.0")
+versions["KL-Methods"] = "2026-02-16"
 with open(pathlib.Path(__file__).with_name("values_matrix.txt"), "w") as out:
     out.write(what)
     for rule, peer, options, trajectory in cases():

@@ -99,7 +99,7 @@ template <class Rule> bool set(Rule& rule, std::string const& key, double x) {
   FIELD(max_step) FIELD(gamma) FIELD(nu) FIELD(nu1) FIELD(nu2) FIELD(final_lr) FIELD(partial)
   FIELD(eps_root) FIELD(d0) FIELD(d_coef) FIELD(power) FIELD(clip) FIELD(safeguard_warmup) FIELD(beta)
   FIELD(max_lr) FIELD(f_min) FIELD(plus) FIELD(lower_bound) FIELD(adapt)
-  FIELD(eps_inside) FIELD(correction) FIELD(normalize_rows) FIELD(adaptive)
+  FIELD(eps_inside) FIELD(correction) FIELD(normalize_rows) FIELD(adaptive) FIELD(clamp) FIELD(adam)
   FIELD(base_lr) FIELD(amsbound) FIELD(bias_correction)
   FIELD(min_norm) FIELD(paper_weight) FIELD(always) FIELD(averaging) FIELD(max_ratio)
   FIELD(beta2_decay) FIELD(eps1) FIELD(eps2) FIELD(eps_added) FIELD(capped) FIELD(relative) FIELD(decay_by_lr)

@@ -14,13 +14,12 @@ namespace descent {
 
 namespace detail {
 
-/// s <- b2 s + a x, with the a of the left or the right side
+/// s <- b2 s + a x
 template <class Real, class Terms> struct shampoo_statistics {
   Real* s;
   Real const* x;
   Terms const* k;
-  bool left;
-  DESCENT_HD void operator()(std::int64_t i) const { s[i] = k->b2 * s[i] + (left ? k->a_left : k->a_right) * x[i]; }
+  DESCENT_HD void operator()(std::int64_t i) const { s[i] = k->b2 * s[i] + k->a * x[i]; }
 };
 /// a = s + eps I, n x n; operator() is the square of an element
 template <class Real, class Terms> struct shampoo_matrix {
@@ -91,37 +90,29 @@ template <class Real> struct graft {
 ///     m <- mu m + u
 ///     p <- p - lr (m + wd p)
 ///
-/// With `kl`, KL-Shampoo (Lin et al. 2025), whose L and R together estimate the covariance of g: the flip-flop
-/// algorithm of the matrix normal distribution (Dutilleul 1999), with means over the steps. For r x c matrices:
-///
-///     L <- b2 L + (1 - b2) / c g R_^-1 g',  R <- b2 R + (1 - b2) / r g' L_^-1 g
-///     u <- (L + eps I)^(-1/2) g (R + eps I)^(-1/2)
-///
-/// where L_ and R_ are L + eps I and R + eps I when their roots were found last, and I before that.
-///
 /// The roots start as I and are recomputed in every `every`-th update, from the first on, counting skipped updates; a
 /// captured step recomputes them in every replay. They are computed by coupled Newton iterations, which need only
 /// products (Higham, Functions of Matrices, 2008, section 7.3). The host stops at convergence, and after `iterations`
 /// at the latest; a device runs all of them. In float, eps should be above 1e-6 of the largest eigenvalue. If the
 /// matrix is singular up to rounding or has overflowed, the iterations diverge and the root keeps its old value.
+/// KL-Shampoo is kl_shampoo.
 struct shampoo {
   /// Learning rate lr; momentum (mu) in [0, 1); beta2, the decay rate of L and R, in [0, 1]; eps above 0; weight_decay
   /// (wd) at least 0; every and iterations at least 1.
   double lr = 1e-2, momentum = 0.9, beta2 = 1, eps = 1e-4, weight_decay = 0;
-  bool graft = false, kl = false;
+  bool graft = false;
   int every = 1, iterations = 40;
 
   template <class Real> struct state { Real m; };
-  template <class Real> struct terms { Real lr, mu, b2, a_left, a_right, eps, wd; };
+  template <class Real> struct terms { Real lr, mu, b2, a, eps, wd; };
   template <class Real> struct inputs { Real g; };
   static constexpr char const* slots[] = {"m"};
 
   bool uses(std::size_t) const { return momentum != 0; }
   static constexpr bool after(std::size_t) { return true; }
 
-  DESCENT_HD terms<double> at(std::int64_t, shape s) const {
-    double const a = beta2 == 1 ? 1 : 1 - beta2;
-    return {lr, momentum, beta2, kl ? a / double(s.columns) : a, kl ? a / double(s.rows) : a, eps, lr * weight_decay};
+  DESCENT_HD terms<double> at(std::int64_t, shape) const {
+    return {lr, momentum, beta2, beta2 == 1 ? 1 : 1 - beta2, eps, lr * weight_decay};
   }
 
   template <class Real>
@@ -156,19 +147,11 @@ struct shampoo {
     detail::dense<real> const G{g, w.rows, w.columns};
     detail::dense<real> const Y{y, w.rows, w.columns};
     w.total(w.size(), detail::square_of<real>{g}, w.sums());
-    // L and R, or with kl their squares, of which the roots are fourth ones
-    auto const factor = [&](real* root, std::int64_t n) {
-      detail::dense<real> const whole{root, n, n}, squared{w.scratch(1), n, n};
-      if (kl) w.square(whole, squared.data);
-      return kl ? squared : whole;
-    };
-    if (kl) w.product(G, factor(R, w.columns), y);
-    statistics(w, kl ? Y : G, 0, w.rows);
-    if (kl) w.product(factor(L, w.rows), G, y);
-    statistics(w, kl ? Y.t() : G.t(), 1, w.columns);
+    statistics(w, G, 0, w.rows);
+    statistics(w, G.t(), 1, w.columns);
     if (w.due(every)) find_root(w, 0, w.rows), find_root(w, 1, w.columns);
-    w.product(factor(L, w.rows), G, y);
-    w.product(Y, factor(R, w.columns), g);
+    w.product({L, w.rows, w.rows}, G, y);
+    w.product(Y, {R, w.columns, w.columns}, g);
     if (graft) {
       w.total(w.size(), detail::square_of<real>{g}, w.sums() + 1);
       w.each(w.size(), detail::graft<real>{g, w.sums(), w.sums() + 1});
@@ -188,17 +171,14 @@ struct shampoo {
                                                     {"weight_decay", &shampoo::weight_decay, at_least_0},
                                                     {"every", &shampoo::every, from_1},
                                                     {"iterations", &shampoo::iterations, from_1}};
-  void check() const {
-    detail::check_ranges(*this);
-    if (kl) detail::require(beta2 < 1, "shampoo", "beta2", "below 1 with kl", beta2);
-  }
+  void check() const { detail::check_ranges(*this); }
 
  private:
   /// Updates the statistics of one side with a a'.
   template <class Work, class Matrix> void statistics(Work const& w, Matrix a, int part, std::int64_t n) const {
     using real = typename Work::real;
     w.square(a, w.scratch(4));
-    w.each(n * n, detail::shampoo_statistics<real, typename Work::terms>{w.memory(part), w.scratch(4), w.k, part == 0});
+    w.each(n * n, detail::shampoo_statistics<real, typename Work::terms>{w.memory(part), w.scratch(4), w.k});
   }
   /// Finds the root of one side. All matrices of the iteration are polynomials of A, so their products are symmetric.
   template <class Work> void find_root(Work const& w, int part, std::int64_t n) const {
