@@ -147,8 +147,9 @@ TEST_CASE("kl_shampoo on the device is kl_shampoo on the host") {
 }
 
 TEST_CASE("kl_shampoo, as soap, whose first updates are skipped, frozen, and captured") {
-  auto both = test::twins_of<double>({shaped(3, 4), shaped(4, 4, 1)}, ds::sgd{},
-                                     ds::matrices{ds::kl_shampoo{.lr = 0.05, .eps = 0.01, .every = 1}}, ds::skip_nonfinite{});
+  auto both =
+      test::twins_of<double>({shaped(3, 4), shaped(4, 4, 1)}, ds::sgd{},
+                             ds::matrices{ds::kl_shampoo{.lr = 0.05, .eps = 0.01, .every = 1}}, ds::skip_nonfinite{});
   auto& x = both.x;
   auto const step = [&](int t, auto const& device_step) {
     x.new_gradients(std::uint64_t(t));

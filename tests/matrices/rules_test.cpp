@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "../support/reference.hpp"
 
+#include <descent/core/fields.hpp>
 #include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/rules/adafactor.hpp>
@@ -11,6 +12,12 @@
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>
+
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 /// Rules for matrices against the recorded trajectories of other libraries; tests/reference/values_matrix.txt describes
 /// problem and format.
@@ -149,4 +156,61 @@ TEST_CASE("matrices: finite gradients up to a hundredth of the largest float lea
     CHECK(stay_finite(ds::kl_shampoo{}, ds::sgd{}, size));
     CHECK(stay_finite(ds::kl_shampoo{.adam = true}, ds::sgd{}, size));
   }
+}
+
+TEST_CASE("matrices: each field of each rule at what check() accepts: finite gradients leave finite values") {
+  double const infinity = std::numeric_limits<double>::infinity();
+  int accepted = 0, refused = 0;
+  auto const trains = [&](auto const& rule, auto const& vectors) {
+    for (int kind = 0; kind < 3; ++kind) {  // zeros; rows of zeros; none
+      tensors<float> p(matrix_shapes);
+      if (kind == 0)
+        for (float& x : p.value[0]) x = 0;
+      ds::optimizer opt{p.list(), vectors, ds::matrices{rule}};
+      for (int t = 1; t <= 3; ++t) {
+        p.backward_by([&](std::size_t k, std::size_t i) {
+          std::size_t const row = i / std::size_t(matrix_shapes[k].columns);
+          return kind == 0 || (kind == 1 && row % 2 == 0) ? 0 : noise_of(k, i, std::size_t(t));
+        });
+        opt.step();
+      }
+      for (auto const& tensor : p.value)
+        for (float x : tensor)
+          if (!std::isfinite(x)) return false;
+    }
+    return true;
+  };
+  auto const walk = [&](std::string const& name, auto rule) {
+    ds::each_field(rule, [&](std::string const& field, auto& x) {
+      auto const old = x;
+      for (double value : {-infinity, -1., -5e-324, 0., 5e-324, 1e-300, 1e-60, 1e-45, 1e-30, 1e-7, 1 - 0x1p-53, 1., 2.,
+                           99., 100., 1e10, infinity}) {
+        if constexpr (std::is_same_v<decltype(x), double&>) x = value;
+        else if (value > 1e6 || !ds::detail::set_number(x, value)) continue;
+        bool finite = true;
+        try {
+          if constexpr (ds::update_rule<decltype(rule)>) finite = trains(rule, rule);
+          else finite = trains(rule, ds::sgd{});
+          ++accepted;
+        } catch (std::invalid_argument const&) { ++refused; }
+        INFO(name, ".", field, " = ", value);
+        CHECK(finite);
+      }
+      x = old;
+    });
+  };
+  walk("muon", ds::muon{});
+  walk("muon, exact_rms",
+       ds::muon{.bias_correction = true, .eps_added = true, .adjust = ds::muon::adjust_by::exact_rms});
+  walk("muon, normalize_rows", ds::muon{.normalize_rows = true, .adaptive = true});
+  walk("adafactor", ds::adafactor{});
+  walk("adafactor, other options", ds::adafactor{.momentum = 0.9, .eps_added = true, .relative = false});
+  walk("sm3", ds::sm3{.momentum = 0.5, .beta2 = 0.9});
+  walk("shampoo", ds::shampoo{.beta2 = 0.9, .graft = true});
+  walk("soap", ds::soap{.every = 1});
+  walk("kl_shampoo", ds::kl_shampoo{});
+  walk("kl_shampoo, adam", ds::kl_shampoo{.adam = true, .clamp = false});
+  CHECK(accepted > 500);
+  CHECK(refused > 200);
+  CHECK(trains(ds::adafactor{.clip = infinity}, ds::adafactor{.clip = infinity}));  // optax's None
 }

@@ -45,7 +45,8 @@ template <class Rule, class F> void each_known_field([[maybe_unused]] Rule& rule
   DESCENT_FIELD(paper_weight) DESCENT_FIELD(safeguard_warmup) DESCENT_FIELD(graft) DESCENT_FIELD(every)
   DESCENT_FIELD(iterations) DESCENT_FIELD(ns_steps) DESCENT_FIELD(max_precondition_dim) DESCENT_FIELD(factor)
   DESCENT_FIELD(decay) DESCENT_FIELD(debias) DESCENT_FIELD(on) DESCENT_FIELD(scale) DESCENT_FIELD(max)
-  DESCENT_FIELD(c) DESCENT_FIELD(eta) DESCENT_FIELD(seed)
+  DESCENT_FIELD(c) DESCENT_FIELD(eta) DESCENT_FIELD(seed) DESCENT_FIELD(normalize_rows) DESCENT_FIELD(adaptive)
+  DESCENT_FIELD(adam) DESCENT_FIELD(clamp)
 #undef DESCENT_FIELD
 }
 

@@ -51,7 +51,8 @@ struct adafactor {
 
   template <class Real> DESCENT_HD static Real direction(Real g, state<Real>& s, terms<Real> const& k) {
     s.v = select(is_finite(s.v), s.v + k.a2 * (g * g + k.added - s.v), s.v);
-    return g / sqrt(select(s.v > k.floor, s.v, k.floor));
+    Real const d = sqrt(select(s.v > k.floor, s.v, k.floor));
+    return select(d > 0, g / d, Real(0));
   }
   template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real g, state<Real> s, terms<Real> const& k) {
     Real const u = direction(g, s, k);
@@ -108,7 +109,8 @@ template <class Real, class Terms> struct adafactor_direction {
     Real mean = Real(*rows_total / double(rows));
     if (k->floor != 0 && !(mean > k->eps1)) mean = k->eps1;
     Real const v = row[r] / mean * column[c];  // row[r] * column[c] may underflow or overflow
-    g[i] = g[i] / sqrt(v > k->floor ? v : k->floor);
+    Real const d = sqrt(v > k->floor ? v : k->floor);
+    g[i] = d > 0 ? g[i] / d : Real(0);
   }
 };
 template <class Real> struct element_of {
@@ -124,7 +126,8 @@ template <class Real, class Terms> struct adafactor_scale {
   DESCENT_HD void operator()(std::int64_t i) const {
     double rate = double(k->rate);
     if (k->relative != 0) rate *= max(double(k->eps2), sqrt(*pp / n));
-    u[i] = Real(rate / max(1.0, sqrt(*uu / n) / double(k->clip))) * u[i];
+    double const rms = sqrt(*uu / n), limit = double(k->clip);
+    u[i] = Real(rms > limit ? rate / (rms / limit) : rate) * u[i];
   }
 };
 
@@ -142,6 +145,7 @@ struct factored_adafactor : adafactor {
 
   bool uses(std::size_t) const { return momentum != 0; }
   static constexpr bool after(std::size_t) { return true; }
+  DESCENT_HD static constexpr bool unbounded(std::size_t term) { return term == 5; }  // clip, switched off
 
   DESCENT_HD terms<double> at(std::int64_t t, shape) const {
     auto const k = adafactor::at(t);

@@ -17,8 +17,8 @@ template <class T, class Real, class Terms> struct divide_by_norm {
   double const* squares;
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i) const {
-    Real const norm = Real(sqrt(*squares));
-    y[i] = narrow<T>(x[i] / (k->eps_added != 0 ? norm + k->eps : norm > k->eps ? norm : k->eps));
+    Real const norm = Real(sqrt(*squares)), d = k->eps_added != 0 ? norm + k->eps : norm > k->eps ? norm : k->eps;
+    y[i] = narrow<T>(d > 0 ? x[i] / d : Real(0));
   }
 };
 
@@ -53,7 +53,8 @@ template <class Real, class Terms> struct divide_by_row_moment {
   Real const* v;
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i, std::int64_t row, std::int64_t) const {
-    x[i] = x[i] / (sqrt(v[row]) + k->eps2);
+    Real const d = sqrt(v[row]) + k->eps2;
+    x[i] = d > 0 ? x[i] / d : Real(0);
   }
 };
 
@@ -64,7 +65,10 @@ template <class Real, class Terms> struct scale_direction {
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i) const {
     Real factor = 1;
-    if (squares) factor = (k->length != 0 ? k->length : Real(sqrt(*before))) / (Real(sqrt(*squares)) + k->eps2);
+    if (squares) {
+      Real const now = Real(sqrt(*squares));
+      factor = now > 0 ? (k->length != 0 ? k->length : Real(sqrt(*before))) / (now + k->eps2) : Real(0);
+    }
     if (dual) factor = factor * Real(*dual);
     x[i] = factor * x[i];
   }
