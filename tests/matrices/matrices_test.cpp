@@ -1038,6 +1038,29 @@ TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
   }
 }
 
+TEST_CASE("kl_shampoo goes on from a saved state, eigenvalues included") {
+  for (bool adam : {false, true}) {
+    model<double> x(few), y(few);
+    ds::kl_shampoo const rule{.adam = adam, .every = 4};
+    ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{rule}}, resumed{y.params, ds::sgd{}, ds::matrices{rule}};
+    for (int t = 1; t <= 3; ++t) x.set_gradients(t), opt.step();
+    std::map<std::string, std::vector<double>> saved;
+    opt.save([&](std::string const& name, auto piece) { saved[name] = {piece.begin(), piece.end()}; });
+    CHECK(saved.at("w1.matrix.7").size() == 3);
+    CHECK(saved.at("w1.matrix.8").size() == 4);
+    y.value = x.value;
+    resumed.load([&]<class T>(std::string const& name, std::span<T const>) {
+      auto const& piece = saved.at(name);
+      return std::vector<T>(piece.begin(), piece.end());
+    });
+    for (int t = 4; t <= 8; ++t) {
+      x.set_gradients(t), y.set_gradients(t);
+      opt.step(), resumed.step();
+      CHECK(x.value == y.value);
+    }
+  }
+}
+
 TEST_CASE("memory of a matrix rule that no 64-bit number counts in bytes is refused") {
   ds::parameters<float> params;
   auto* const far = reinterpret_cast<float*>(std::int64_t(1) << 45);  // nothing is mapped there

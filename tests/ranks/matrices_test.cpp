@@ -13,6 +13,7 @@
 #include <descent/policies/zero_grad.hpp>
 #include <descent/rules/adafactor.hpp>
 #include <descent/rules/adamw.hpp>
+#include <descent/rules/kl_shampoo.hpp>
 #include <descent/rules/muon.hpp>
 #include <descent/rules/shampoo.hpp>
 #include <descent/rules/sm3.hpp>
@@ -121,6 +122,7 @@ TEST_CASE("trap 50: each rule of matrices: sharded ranks do what one process doe
   ds::ema const ema{.decay = 0.5};
   same_as_alone(large, ranks::sharded_ordered, ds::muon{.lr = 0.02}, clip, ema);
   same_as_alone(small, ranks::sharded_ordered, ds::soap{.lr = 0.01, .every = 2}, clip, ema);
+  same_as_alone(small, ranks::sharded_ordered, ds::kl_shampoo{.lr = 0.01, .adam = true, .every = 2}, clip, ema);
   same_as_alone(small, ranks::sharded_ordered, ds::shampoo{.lr = 0.01}, clip, ema);
   same_as_alone(large, ranks::sharded_ordered, ds::sm3{.lr = 0.01}, clip, ema);
   same_as_alone(large, ranks::sharded_ordered, ds::adafactor{.lr = 0.01}, clip, ema);

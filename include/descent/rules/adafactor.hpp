@@ -27,7 +27,8 @@ struct factored_adafactor;
 /// decays by wd alone; `momentum` replaces a u by m <- mu m + (1 - mu) a u. `relative` = false drops rms(p) from a.
 struct adafactor {
   /// Learning rate lr; beta2_decay, the exponent of v's decay rate; eps1 and eps2, the floors of sqrt(v) and rms(p);
-  /// weight_decay (wd): all at least 0. clip, the limit of rms(u), above 0; momentum (mu) in [0, 1).
+  /// weight_decay (wd): all at least 0. clip, the limit of rms(u), above 0, or infinity for none; momentum (mu) in
+  /// [0, 1). Elements whose v is 0 do not move, whatever eps1.
   double lr = 1e-2, beta2_decay = 0.8, eps1 = 0x1p-23, eps2 = 1e-3, clip = 1, weight_decay = 0, momentum = 0;
   bool eps_added = false, capped = true, relative = true, decay_by_lr = true;
 

@@ -23,7 +23,7 @@ namespace descent {
 ///     b     <- y^2 b + g + wd p
 ///     p     <- p - lr (1 - y)^2 / (h_min + eps) min(t / 200, 1) b
 ///
-/// That code averages h_max as a logarithm, too; here it is the mean of the paper. It also clips gradients by h_max: add
+/// That code averages h_max as a logarithm, too; here it is the paper's mean. It also clips gradients by h_max: add
 /// clip_norm. In x it also adds eps to a negative divisor.
 struct yellowfin {
   /// lr, the factor of the tuned rate, at least 0; decay rate beta of all averages, in [0, 1); first_lr and
