@@ -13,7 +13,10 @@
 #include <descent/rules/sm3.hpp>
 #include <descent/rules/soap.hpp>
 
+#include <cmath>
+#include <cstdint>
 #include <limits>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -106,6 +109,30 @@ TEST_CASE("shampoo follows pytorch_optimizer") {
 
 // Its QR is in float if the case has qr=32.
 TEST_CASE("soap follows pytorch_optimizer") { follow_peer<ds::soap>("soap", "pytorch_optimizer", 3, 1e-13, 1e-5); }
+
+TEST_CASE("soap in float stays near soap in double for noise") {
+  // The first g g' of noise has eigenvalues down to 1 / (4 n^2) of the largest; none of them is a rounding error.
+  for (std::int64_t n : {8, 32, 128}) {
+    tensors<double> x({{n, n}});
+    tensors<float> y({{n, n}});
+    ds::optimizer in_double{x.list(), ds::sgd{}, ds::matrices{ds::soap{.weight_decay = 0}}};
+    ds::optimizer in_float{y.list(), ds::sgd{}, ds::matrices{ds::soap{.weight_decay = 0}}};
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal;
+    for (int t = 1; t <= 11; ++t) {
+      y.backward_by([&](std::size_t, std::size_t) { return normal(random); });
+      x.backward_by([&](std::size_t, std::size_t i) { return y.grad[0][i]; });
+      in_double.step(), in_float.step();
+    }
+    double way = 0, apart = 0;
+    for (std::size_t i = 0; i < x.value[0].size(); ++i) {
+      way += (x(0, i) - start(0, i)) * (x(0, i) - start(0, i));
+      apart += (x(0, i) - y(0, i)) * (x(0, i) - y(0, i));
+    }
+    INFO("n = ", n, ": ", std::sqrt(apart / way));
+    CHECK(std::sqrt(apart / way) <= 1e-3);
+  }
+}
 
 TEST_CASE("kl_shampoo follows the authors' KL-Shampoo and KL-SOAP") {
   follow_peer<ds::kl_shampoo>("kl_shampoo", "KL-Methods", 6, 1e-13, 1e-5);
