@@ -8,12 +8,10 @@
 #include <descent/detail/optimizer/optimizer_traits.hpp>
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/layout.hpp>
-#include <descent/detail/step/report_of.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 #include <descent/parameters.hpp>
 #include <descent/report.hpp>
 
-#include <concepts>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -56,8 +54,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
 
  public:
   /// Throws std::invalid_argument if views overlap, memory is out of the backend's reach, a setting is out of range, or
-  /// a term of the first update is not finite in the type of the arithmetic (on the host also with schedules). Throws
-  /// cuda_error if the device fails.
+  /// a term of the first update is not finite (on the host also with schedules), and cuda_error if the device fails.
   optimizer(parameters<Value, Gradient> const& params, Rule rule, Ps... policies)
       : optimizer_base(optimizer_traits::layout_of(params, policies...), rule), accepted_(core_.groups),
         policies_(optimizer_traits::set(policies...)), used_(detail::used_slots<plan>(core_.groups, policies_)) {
@@ -130,15 +127,14 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
   step_report report() const {
     engine const& e = core_.waiting("report()");
     control_block const c = e.read_control();
-    return detail::report_of<plan>(core_.whole(), policies_, c, plan::shares_scale ? e.read_scale() : c.scale,
-                                   core_.cause(policies_, c));
+    return core_.report(policies_, c, plan::shares_scale ? e.read_scale() : c.scale);
   }
 
   /// Like report(), but does not wait. On CUDA it reads the newest step that the device has finished from pinned
   /// memory: usually the one before the last. May be called at any time, even during a capture.
   step_report last_report() const {
     control_block const c = core_.alive().late_control();
-    return detail::report_of<plan>(core_.whole(), policies_, c, c.scale, core_.cause(policies_, c));
+    return core_.report(policies_, c, c.scale);
   }
 
   /// All tensors in the order of the parameters, each with its norm and whether its gradients were finite in the last
@@ -198,22 +194,13 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
 
   /// Moves the values uphill, as described at sam; the next step() puts them back first. On CUDA enqueued.
   void ascend() requires(plan::is_sam || detail::otherwise("ascend(): give the policy sam{}")) {
-    engine& e = core_.alive();
-    core_.refuse_averages("ascend()");
-    if (core_.ascended) throw std::logic_error("ascend() twice; the order is backward, ascend(), backward, step()");
-    commit_groups();
-    e.ascend(core_.groups);
-    core_.ascended = true;
+    perturb("ascend()", "backward, ascend(), backward, step()", [&](engine& e) { e.ascend(core_.groups); });
   }
   /// Moves the values to the point where the gradient is taken, as described at gradient_ahead; the next step() puts
   /// them back first. On CUDA enqueued.
   void move_ahead() requires(plan::moves_ahead || detail::otherwise("move_ahead(): give the policy gradient_ahead{}")) {
-    engine& e = core_.alive();
-    core_.refuse_averages("move_ahead()");
-    if (core_.ascended) throw std::logic_error("move_ahead() twice; the order is move_ahead(), backward, step()");
-    commit_groups();
-    e.template swap_in<detail::swap_target::ahead>(core_.groups);
-    core_.ascended = true;
+    perturb("move_ahead()", "move_ahead(), backward, step()",
+            [&](engine& e) { e.template swap_in<detail::swap_target::ahead>(core_.groups); });
   }
 
   /// Replaces the values by their averages, rounded: those of the policy, or else those that the rule keeps
@@ -284,14 +271,22 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
         new engine(core_.where, core_.groups, policies_, used_, optimizer_traits::backend_in(policies_)));
   }
 
+  template <class F> void perturb(char const* function, char const* order, F const& move) {
+    engine& e = core_.alive();
+    core_.refuse_averages(function);
+    if (core_.ascended) throw std::logic_error(std::string(function) + " twice; the order is " + order);
+    commit_groups();
+    move(e);
+    core_.ascended = true;
+  }
+
   void run(step_call const& call) {
     engine& e = core_.alive();
     core_.refuse_averages("step()");
     if constexpr (plan::shares_scale)
       if (round_ == policies_.round->number)
-        throw std::logic_error(
-            "step() twice without update() of the loss scale; the order is backward, step() of every "
-            "optimizer once, then update()");
+        throw std::logic_error("step() twice without update() of the loss scale; the order is backward, step() of each "
+                               "optimizer, update()");
     commit_groups();
     if constexpr (detail::has<plan, kind::perturbation>) {
       if (core_.ascended) e.restore_values();

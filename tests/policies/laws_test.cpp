@@ -1037,8 +1037,8 @@ TEST_CASE("calls in a wrong order are refused, with the order that is right, and
   opt.step();
   auto const before = p.value;
   CHECK(message([&] { opt.step(); }) ==
-        "step() twice without update() of the loss scale; the order is backward, step() of every optimizer once, then "
-        "update()");
+        "step() twice without update() of the loss scale; the order is backward, step() of each "
+        "optimizer, update()");
   CHECK(message([&] { opt.unscale(); }) ==
         "unscale() after step(); the order is backward, unscale(), step(), update()");
   CHECK(same_bits(p.value, before));

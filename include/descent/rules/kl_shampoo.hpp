@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
+#include <descent/core/range.hpp>
 #include <descent/detail/rule/side_bases.hpp>
 #include <descent/policies/matrices.hpp>
 
@@ -182,18 +182,17 @@ struct kl_shampoo {
     return p - k.wd * p;
   }
 
-  void check() const {
-    detail::require_nonnegative("kl_shampoo", "lr", lr);
-    detail::require_fraction("kl_shampoo", "beta1", beta1);
-    detail::require_fraction("kl_shampoo", "beta2", beta2);
-    detail::require_fraction("kl_shampoo", "shampoo_beta", shampoo_beta);
-    detail::require(eps > 0 && is_finite(eps), "kl_shampoo", "eps", "finite and above 0", eps);
-    detail::require_nonnegative("kl_shampoo", "weight_decay", weight_decay);
-    detail::require(initial > 0 && is_finite(initial), "kl_shampoo", "initial", "finite and above 0", initial);
-    detail::require(every >= 1, "kl_shampoo", "every", "at least 1", every);
-    detail::require(max_precondition_dim >= 0, "kl_shampoo", "max_precondition_dim", "at least 0",
-                    max_precondition_dim);
-  }
+  static constexpr field_range<kl_shampoo> ranges[] = {
+      {"lr", &kl_shampoo::lr, at_least_0},
+      {"beta1", &kl_shampoo::beta1, below_1},
+      {"beta2", &kl_shampoo::beta2, below_1},
+      {"shampoo_beta", &kl_shampoo::shampoo_beta, below_1},
+      {"eps", &kl_shampoo::eps, above_0},
+      {"weight_decay", &kl_shampoo::weight_decay, at_least_0},
+      {"initial", &kl_shampoo::initial, above_0},
+      {"every", &kl_shampoo::every, from_1},
+      {"max_precondition_dim", &kl_shampoo::max_precondition_dim, at_least_0}};
+  void check() const { detail::check_ranges(*this); }
 
  private:
   /// The side of the basis; 0 if there is none.

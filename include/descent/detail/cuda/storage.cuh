@@ -53,8 +53,7 @@ template <class Plan> struct cuda_storage {
     if constexpr (Plan::has_given) add_given_ranges<Plan>(ranges, where, given);
     add_owned_ranges<Plan>(ranges, where, owned(0), saved);
   }
-  /// Each throws std::invalid_argument unless: calls can read this memory, and no step writes it; copy() can read it;
-  /// values and gradients can be at these addresses.
+  /// These throw std::invalid_argument if the memory cannot be read, or copied, or a step cannot or must not write it.
   void require_input(outside_memory const& m, tensors const& where) {
     require_device_memory(m, device);
     guard_.refuse_overlap(m, where, *this);
@@ -78,8 +77,7 @@ template <class Plan> struct cuda_storage {
     return partial;
   }
 
-  /// The control block, after a check that all source rows exist: throws std::invalid_argument otherwise. Waits for the
-  /// stream, once.
+  /// The control block. Throws std::invalid_argument if a source row does not exist. Waits for the stream, once.
   control_block read_for(row_changes<tensors> const& changes) const {
     std::vector<unsigned long long> bad(std::size_t(view.tensor_count), no_bad_row);
     if (enqueue_source_checks(changes, bad_rows_, bad.size(), device, stream))

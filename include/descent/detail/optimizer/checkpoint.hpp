@@ -36,9 +36,8 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   ///       W.state.m      a member of the state, by its name in the rule's `slots`, or by its number
   ///       W.matrix.m     a member of the matrix rule's state, or by number a part of its memory
   ///       W.master, W.remainder, W.average, W.slow, W.outer, W.row_updates
-  ///     W.memory         the rule's memory, if it has one per tensor, or
-  ///     memory           if it has one per group; in the backend's memory. With model_parallel{} every rank has
-  ///                      that of all parameters of the model, because every rank decides a step with it
+  ///     W.memory, memory   of the rule, per tensor or per group, in the backend's memory. With model_parallel{} every
+  ///                      rank has those of the whole model, because every rank decides a step with them
   ///     made_by          a text, on the host: the rule, the types and the policies that give the pieces their meaning
   ///     step, matrix_updates, loss_scale, plateau      one element each, on the host
   ///

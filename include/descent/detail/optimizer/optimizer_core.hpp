@@ -4,6 +4,7 @@
 
 #include <descent/detail/optimizer/optimizer_traits.hpp>
 #include <descent/detail/step/layout.hpp>
+#include <descent/detail/step/report_of.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 #include <descent/detail/util/self_movable.hpp>
@@ -95,11 +96,13 @@ template <class Plan, class Engine> struct optimizer_core {
     if constexpr (checks_schedules<Engine, entry>) engine->check_next_terms(groups);
   }
 
-  /// Which field is to blame for a fault, where the schedules can be called on the host.
-  std::string cause([[maybe_unused]] typename Plan::policies const& policies,
-                    [[maybe_unused]] control_block const& c) const {
-    if constexpr (!checks_schedules<Engine, entry> && follows_steps<typename Plan::policies>) return "";
-    else return cause_of<Plan>(whole(), groups, policies, c);
+  /// Names the field that is to blame for a fault, where the schedules can be called on the host.
+  step_report report(typename Plan::policies const& policies, control_block const& c,
+                     loss_scale_state const& scale) const {
+    std::string cause;
+    if constexpr (checks_schedules<Engine, entry> || !follows_steps<typename Plan::policies>)
+      cause = cause_of<Plan>(whole(), groups, policies, c);
+    return report_of<Plan>(whole(), policies, c, scale, cause);
   }
 
   self_movable<tensors> where;

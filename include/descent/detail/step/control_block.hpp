@@ -25,7 +25,7 @@ namespace descent {
 /// of the arithmetic, a schedule has moved a field of the rule, or of the matrix rule, out of its range, or there are no
 /// examples.
 struct term_fault {
-  enum place : std::int32_t { none, divisor, term, factor, policies, sums, matrices, field, matrix_field, no_examples };
+  enum place : std::int32_t { none, divisor, term, factor, policies, sums, matrices, field, matrix_field, weight };
   place what = none;
   std::int32_t index = 0;  ///< number of the term, -1 for the field lr; of a field: the policy that schedules it
   std::int64_t unit = 0;   ///< group or tensor
@@ -35,8 +35,7 @@ struct term_fault {
 struct control_block {
   std::int64_t step = 0;     ///< t, the number of applied updates
   std::int64_t calls = 0;    ///< of step(), with or without an update
-  std::int64_t skipped =
-      0;  ///< updates skipped because a gradient, loss or term was not finite, or a field out of range
+  std::int64_t skipped = 0;  ///< updates skipped: a gradient, loss or term not finite, a field out of range
   std::int64_t bad_chunk = -1;
   double grad_norm = 0;      ///< of the true gradient in the last call, before clipping
   double clip = 1;           ///< the clip factor; the smallest if groups or tensors are clipped separately
@@ -242,7 +241,7 @@ DESCENT_HD void decide(control_block& c, typename Plan::policies const& policies
     }
     c.unscaled = false;
     c.grad_norm = 0;
-    c.fault = {term_fault::no_examples};
+    c.fault = {term_fault::weight};
     c.bad_chunk = -1;
     return skip(c);
   }
@@ -335,7 +334,7 @@ DESCENT_HD void rescale(control_block& c, [[maybe_unused]] typename Plan::polici
     auto const& policy = get<kind::loss_scale>(policies);
     hold_scale<Plan>(c, policies, c.batches > 0);
     if (c.waiting) return;
-    if (c.fault.what == term_fault::no_examples) return;
+    if (c.fault.what == term_fault::weight) return;
     bool const finite = c.applied || c.fault.what != term_fault::none;
     if constexpr (Plan::shares_scale) {
       policy.shared->judged = 1;

@@ -46,7 +46,7 @@ std::vector<gradient_state> diagnosis_of(layout<typename Plan::value, typename P
 /// What was not finite, as text. `tensor` is the tensor's name if the unit is a tensor, otherwise null.
 inline std::string text_of(term_fault const& f, std::int64_t update, std::string const& type,
                            std::string const* tensor) {
-  if (f.what == term_fault::no_examples) return "there are no examples: the weights since the last update are all 0";
+  if (f.what == term_fault::weight) return "there are no examples: the weights since the last update are all 0";
   if (f.what == term_fault::divisor)
     return "the divisor of the gradients, " + number(f.value) + ", has no inverse in " + type;
   std::string const of = f.what == term_fault::policies ? " of the policies"
