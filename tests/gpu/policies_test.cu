@@ -32,6 +32,7 @@
 #include <descent/rules/momo.hpp>
 #include <descent/rules/schedule_free_adamw.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/schedules/cosine.hpp>
 #include <descent/schedules/linear.hpp>
 #include <descent/schedules/vary.hpp>
 #include <descent/training/loss_scaler.hpp>
