@@ -22,8 +22,7 @@
 namespace descent {
 
 /// Why an update was skipped although its gradients were finite: something else that it uses is not finite in the type
-/// of the arithmetic, a schedule has moved a field of the rule, or of the matrix rule, out of its range, or there are no
-/// examples.
+/// of the arithmetic, a schedule has moved a field of a rule out of its range, or there are no examples.
 struct term_fault {
   enum place : std::int32_t { none, divisor, term, factor, policies, sums, matrices, field, matrix_field, weight };
   place what = none;
