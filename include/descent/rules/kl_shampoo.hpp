@@ -162,9 +162,8 @@ struct kl_shampoo {
     real* const u = both.turned(d, d == x ? y : x, m, true);
 
     detail::dense<real> const G{g, w.rows, w.columns};
-    real* const other = u == x ? y : x;  // u is in x or m, and y is free
-    if (dL) both.statistics(whitened(w, G, 1, dR, other), 0);
-    if (dR) both.statistics(whitened(w, G, 0, dL, other).t(), 1);
+    if (dL) both.statistics(whitened(w, G, 1, dR, x), 0);  // u is in y or m
+    if (dR) both.statistics(whitened(w, G, 0, dL, x).t(), 1);
     follow(w, 6, both.left, mean_left);
     follow(w, 7, both.right, mean_right);
     for (int part : {0, 1}) {
