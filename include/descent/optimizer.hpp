@@ -4,7 +4,6 @@
 
 #include <descent/detail/host/engine.hpp>
 #include <descent/detail/optimizer/checkpoint.hpp>
-#include <descent/detail/optimizer/largest_rate.hpp>
 #include <descent/detail/optimizer/optimizer_traits.hpp>
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/layout.hpp>
@@ -19,7 +18,6 @@
 #include <vector>
 
 namespace descent {
-
 namespace detail {
 struct lr_sweeper;
 struct run_access;

@@ -4,6 +4,7 @@
 
 #include <descent/backends/host.hpp>
 #include <descent/core/rule.hpp>
+#include <descent/detail/optimizer/largest_rate.hpp>
 #include <descent/detail/step/control_block.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/owned.hpp>
