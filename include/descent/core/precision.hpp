@@ -35,6 +35,13 @@ template <class T> constexpr char const* type_name() {
   else return "bfloat16";
 }
 
+/// The largest finite number of a storage type.
+template <storage_type T>
+inline constexpr double largest_finite = std::is_same_v<T, half>       ? 65504
+                                         : std::is_same_v<T, bfloat16> ? 0x1.fep127
+                                         : std::is_same_v<T, float>    ? 0x1.fffffep127
+                                                                       : 0x1.fffffffffffffp1023;
+
 /// Converts to the type of the arithmetic. Exact, except from double to float and for counts above 2^24 in float.
 template <class Real, class T> requires(storage_type<T> || count_type<T>) DESCENT_HD Real widen(T x) {
   if constexpr (std::is_same_v<T, half>) return Real(__half2float(x));

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/range.hpp>
 #include <descent/core/math.hpp>
 #include <descent/core/policy.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/range.hpp>
 #include <descent/core/policy.hpp>
+#include <descent/core/range.hpp>
 #include <descent/detail/util/philox.hpp>
 
 #include <cmath>

@@ -22,9 +22,9 @@
 /// With weight 1 this is the mean over ranks. If each rank's weight is the number of examples or tokens that its loss
 /// was summed over, it is the mean over all of those. The gradients of a rank whose weight is 0 are not read; with
 /// overlap{} it needs no marks, but what it has marked is sent. Without examples on any rank, the step is skipped.
-/// Collectives only add: division, loss scale and clipping are one
-/// factor in the update. Norm, skipping and loss scale follow from the sum, so they are the same on all ranks. Every
-/// call of a non-const member function, and every change of a group, must be made on every rank in the same order.
+/// Collectives only add: division, loss scale and clipping are one factor in the update. Norm, skipping and loss scale
+/// follow from the sum, so they are the same on all ranks. Every call of a non-const member function, and every change
+/// of a group, must be made on every rank in the same order.
 namespace descent {
 
 /// The type of gradients on the wire. The default is the gradients' own type, or float if they have several. In half

@@ -9,19 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <span>
-#include <type_traits>
 
 /// Conversions between the floating-point types of files.
 namespace descent::detail {
-
-/// The largest finite number of a type.
-template <class T> constexpr double largest_of_type() {
-  if constexpr (std::is_same_v<T, half>) return 65504;
-  else if constexpr (std::is_same_v<T, bfloat16>) return 0x1.fep127;
-  else return double(std::numeric_limits<T>::max());
-}
 
 /// Converts elements of one floating-point type to another one, rounding to nearest. Numbers beyond its range become
 /// its largest one of their sign. Returns how many; infinities and NaN stay what they are.
@@ -33,7 +24,7 @@ template <class To> std::int64_t convert_elements(dtype from, std::span<std::byt
       double const wide = widen<double>(x);
       To y = narrow<To>(wide);
       if (is_finite(wide) && !is_finite(widen<double>(y))) {
-        y = narrow<To>(wide < 0 ? -largest_of_type<To>() : largest_of_type<To>());
+        y = narrow<To>(wide < 0 ? -largest_finite<To> : largest_finite<To>);
         ++saturated;
       }
       std::memcpy(to + i * sizeof(To), &y, sizeof(To));

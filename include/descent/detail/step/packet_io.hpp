@@ -207,7 +207,7 @@ template <class T, class Real>
 inline constexpr bool can_overflow = sizeof(T) == 2 || (std::is_same_v<T, float> && std::is_same_v<Real, double>);
 /// x, or the largest finite T with its sign if x is finite and beyond that. Infinity and NaN stay.
 template <class T, class Real> DESCENT_HD Real saturated(Real const& x) {
-  constexpr double most = std::is_same_v<T, half> ? 65504 : std::is_same_v<T, bfloat16> ? 0x1.fep127 : 0x1.fffffep127;
+  constexpr double most = largest_finite<T>;
 #if defined(__CUDA_ARCH__)
   if constexpr (std::is_same_v<Real, float>)
     return fabsf(x) < __builtin_huge_valf() ? copysignf(fminf(fabsf(x), float(most)), x) : x;
