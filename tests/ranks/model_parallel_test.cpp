@@ -428,9 +428,9 @@ TEST_CASE("model_parallel: a rank that fails or is in another call ends the step
       model<float> m;
       bool fails = false;
       ds::optimizer opt{share(m, comm.rank(), 3), ds::sgd{}, ds::learning_rate(throws_when{&fails}), ds::clip_norm{1.0},
-                        ds::model_parallel{comm}};
+                        ds::accumulate{1}, ds::model_parallel{comm}};
       m.set(0, 0, 1);
-      opt.step(), opt.step();
+      opt.step(), opt.step(2);
       model<float> const before = m;
       try {
         work(opt, comm.rank(), fails);
@@ -460,4 +460,7 @@ TEST_CASE("model_parallel: a rank that fails or is in another call ends the step
     opt.gradient_norm();
   });
   CHECK(has(changed[0], "fields of a rule"));
+  auto const weighed = run([](auto& opt, int rank, bool&) { opt.step(rank == 1 ? 2 : 1); });
+  CHECK(has(weighed[1], "in step(), but others are in another call or optimizer, or differ in "));
+  CHECK(has(weighed[1], "weights"));
 }

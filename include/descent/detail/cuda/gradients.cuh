@@ -22,7 +22,7 @@ template <class Plan> class cuda_gradients {
   template <measure What>
   void measure_all(control_view<Plan> const& w, step_call const& call, [[maybe_unused]] char const* name) {
     device_view<Plan> const view = storage_.norm_view();
-    if constexpr (Plan::splits) model_.enter(view, w, name, What == measure::sums);
+    if constexpr (Plan::splits) model_.enter(view, w, call, name, What == measure::sums);
     if constexpr (Plan::shards || Plan::splits)
       each_partial<What>([&](std::span<double> x) {
         require_cuda(cudaMemsetAsync(x.data(), 0, x.size_bytes(), storage_.stream), "cudaMemsetAsync");

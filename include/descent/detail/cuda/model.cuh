@@ -81,8 +81,9 @@ class cuda_model<Plan> : public device_rank_calls<typename Plan::model_policy::c
 
   /// Before a read-only pass: says that this rank is in the call. `sums`: whether the pass only finds the rule's sums,
   /// after another that has begun the meeting.
-  void enter(device_view<Plan> const& v, control_view<Plan> const& w, char const* name, bool sums) {
-    launch(enter_model<Plan>, 1, 1, *stream_, v, w, calls::call_of(name), sums ? -1 : meeting_);
+  void enter(device_view<Plan> const& v, control_view<Plan> const& w, step_call const& call, char const* name,
+             bool sums) {
+    launch(enter_model<Plan>, 1, 1, *stream_, v, w, call, calls::call_of(name), sums ? -1 : meeting_);
   }
   /// Ends a meeting after which no kernel decides a step.
   void leave(device_view<Plan> const& v) { launch(leave_model<Plan>, 1, 1, *stream_, v); }

@@ -76,12 +76,14 @@ template <class Progress> __global__ void leave_collective(Progress* p, collecti
 /// Runs before a read-only pass over a part of a model. Sets this rank's contribution to who is in which call. Begins
 /// a meeting if `meeting` is not negative.
 template <class Plan>
-__global__ void enter_model(device_view<Plan> v, control_view<Plan> w, std::uint64_t what, int meeting) {
+__global__ void enter_model(device_view<Plan> v, control_view<Plan> w, step_call call, std::uint64_t what,
+                            int meeting) {
   model_calls& calls = *v.model.calls;
   double* const met = meeting < 0 ? v.sums_met() : v.met();
   if (meeting >= 0) {
     enter(*v.model.progress, meeting);
     *v.model.before = *v.control;
+    what += hash_of_weight<Plan>(*v.control, w.policies, as_counted(*v.control, call));
     calls.call = hash_of_call(what, *v.control, *w.scale, calls.groups);
   }
   met[0] = 1, met[1] = calls.call;

@@ -66,10 +66,11 @@ template <class Plan, class System> class host_engine {
     if (matrices.commit()) show_matrix_rules();
   }
 
-  void measure_norm(plain_vector<entry> const& groups, [[maybe_unused]] char const* call = "gradient_norm()") {
-    if constexpr (Plan::parallel) gradients.meet_to_measure(groups, call);
+  void measure_norm(plain_vector<entry> const& groups, char const* name = "gradient_norm()") {
+    step_call const call{control.block.batches > 0 ? 0.0 : 1.0, false};
+    if constexpr (Plan::parallel) gradients.meet_to_measure(groups, call, name);
     control.make_norm_partials();
-    control.model.together([&] { gradients.template measure_all<measure::norm>(groups, 1, call); });
+    control.model.together([&] { gradients.template measure_all<measure::norm>(groups, 1, call, name); });
   }
   /// The partial sums of the norm as the last read-only pass left them.
   std::vector<double> norm_partials() const {
@@ -248,13 +249,15 @@ template <class Plan, class System> class host_engine {
     [[maybe_unused]] char const* const name = call.flush ? "flush()" : "step()";
     if constexpr (Plan::measures) {
       if (complete) {
-        if constexpr (Plan::norm_first || !Plan::sums) gradients.template measure_all<measure::norm>(groups, 1, name);
-        else gradients.template measure_all<measure::norm_and_sums>(groups, inverse(control.block, call), name);
+        if constexpr (Plan::norm_first || !Plan::sums)
+          gradients.template measure_all<measure::norm>(groups, 1, call, name);
+        else gradients.template measure_all<measure::norm_and_sums>(groups, inverse(control.block, call), call, name);
       }
     }
     auto const decider = control.decider(groups);
     if (!decider.decide(call)) return;
-    if constexpr (Plan::norm_first) gradients.template measure_all<measure::sums>(groups, control.block.factor, name);
+    if constexpr (Plan::norm_first)
+      gradients.template measure_all<measure::sums>(groups, control.block.factor, call, name);
     decider.find_terms(matrices.terms_in(*this, groups));
   }
 

@@ -26,9 +26,10 @@ template <class Plan, class System> class host_gradients {
   host_gradients(host_control<Plan>& control, host_storage<Plan, System>& storage, host_ranks<Plan>& ranks)
       : control_(control), storage_(storage), ranks_(ranks) {}
 
-  /// `name`: of the call that measures.
+  /// `call` is the one that measures, and `name` its name.
   template <measure What>
-  void measure_all(plain_vector<entry> const& groups, double factor, [[maybe_unused]] char const* name) {
+  void measure_all(plain_vector<entry> const& groups, double factor, [[maybe_unused]] step_call const& call,
+                   [[maybe_unused]] char const* name) {
     constexpr bool of_rows = Plan::clips_rows && What != measure::sums;
     if constexpr (Plan::shards || Plan::splits) control_.partial.assign(control_.partial.size(), 0);
     if constexpr ((Plan::shards || Plan::splits) && of_rows)
@@ -38,7 +39,7 @@ template <class Plan, class System> class host_gradients {
     if constexpr (Plan::shards && of_rows) ranks_.add(control_.row_clip.partial);
     if constexpr (Plan::splits) {
       auto& model = control_.model;
-      model.add(control_.partial, model.hash_of(name, control_.block, control_.scale()), name);
+      model.add(control_.partial, model.hash_of(name, control_, call), name);
       if constexpr (of_rows)
         model.add_rows(control_.row_clip.partial.data(), Plan::norm_sums * control_.row_clip.rows.shared);
     }
@@ -78,9 +79,8 @@ template <class Plan, class System> class host_gradients {
     else if constexpr (Plan::overlaps)
       if (!sends_all(call, any)) ranks_.end_unsent(groups, "step()");
   }
-  void meet_to_measure(plain_vector<entry> const& groups, char const* name) {
-    reduce(groups, {control_.block.batches > 0 ? 0.0 : 1.0, false},
-           sends() ? sending::marked_to_measure : sending::all_to_measure, false, name);
+  void meet_to_measure(plain_vector<entry> const& groups, step_call const& call, char const* name) {
+    reduce(groups, call, sends() ? sending::marked_to_measure : sending::all_to_measure, false, name);
   }
 
  private:

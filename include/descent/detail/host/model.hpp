@@ -51,6 +51,10 @@ requires(Plan::splits) class host_model<Plan> : public rank_calls<typename Plan:
     calls::set_groups_hash(hash_of_groups<Plan>(groups, policies));
   }
 
+  template <class Control> double hash_of(char const* name, Control const& of, step_call const& call) const {
+    return calls::hash_of(name, of.block, of.scale(), hash_of_weight<Plan>(of.block, of.policies, call));
+  }
+
   static constexpr std::size_t extra = 2;
   tensors const& whole() const { return model_.whole; }
   std::int64_t chunk(std::int64_t own, std::size_t tensor) const { return model_.chunk(own, tensor); }

@@ -45,12 +45,21 @@ DESCENT_HD inline double hash_of_call(std::uint64_t call, control_block const& c
   add(c.step), add(c.skipped), add(c.plateau.value), add(c.sweep), add(c.unscaled), add(scale.scale), add(groups);
   return double(h >> 32);
 }
+/// What ranks of a model must have in common besides hash_of_call(): the weight of the gradients on all data ranks.
+template <class Plan>
+DESCENT_HD std::uint64_t hash_of_weight([[maybe_unused]] control_block const& c,
+                                        [[maybe_unused]] typename Plan::policies const& policies,
+                                        [[maybe_unused]] step_call const& call) {
+  if constexpr (Plan::parallel) return __builtin_bit_cast(std::uint64_t, get<kind::parallel>(policies).now->weights);
+  else return __builtin_bit_cast(std::uint64_t, weight_of<Plan>(c, call));
+}
 /// Identifies a call by the function's name and the optimizer's number.
 inline std::uint64_t call_of(char const* name, std::uint64_t number) {
   return hash_of(name) ^ number * 0x9e3779b97f4a7c15;
 }
 inline constexpr char const* another_call =
-    ", but others are in another call or optimizer, or differ in t, loss scale, frozen groups or fields of a rule";
+    ", but others are in another call or optimizer, or differ in t, loss scale, frozen groups, fields of a rule or, in "
+    "a model, weights";
 
 /// Rules, schedules and policies are compared at these updates. Differences that show only at others are not found.
 inline constexpr std::int64_t compared_updates[] = {1, 2, 3, 10, 100, 1000, 10000, 100000, 1000000};
