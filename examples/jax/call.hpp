@@ -49,7 +49,10 @@ template <class F>
 ffi::Error checked(settings const& s, count_argument count, ffi::RemainingArgs const& args, count_result result,
                    ffi::RemainingRets const& rets, F const& f) try {
   adamw const rule{.beta1 = s.beta1, .beta2 = s.beta2, .eps = s.eps, .weight_decay = s.weight_decay};
-  rule.check();
+  for (auto const& field : adamw::ranges)  // the arithmetic is float
+    if (double const x = field.of(rule); !field.allowed.holds<float>(x))
+      return invalid(std::string(field.name) + " must be " + field.allowed.text + " in float, is " +
+                     descent::detail::number(x));
   std::size_t const n = args.size() / 4;
   if (args.size() != 4 * n || rets.size() != 3 * n)
     return invalid("there must be 4 arguments and 3 results per parameter, got " + std::to_string(args.size()) +

@@ -162,7 +162,8 @@ def refuses():
     def after(wanted, params=params, grads=params, **more):
         opt = descent_jax.AdamW(0.01, **more)
         fails(wanted, lambda: opt.step(params, grads, opt.init(params)))
-    after("beta1 must be in [0, 1), is 1", b1=1.0)
+    after("beta1 must be in [0, 1) in float, is 1", b1=1.0)
+    after("eps must be finite and above 0 in float, is 1e-60", eps=1e-60)
     after("parameter 0, its gradient and its moments must be float32", grads={"x": jnp.ones(3, jnp.bfloat16)})
     for shape in ((4,), (3, 1), (1, 3), ()):
         after("parameter 0, its gradient and its moments must have one shape", grads={"x": jnp.ones(shape)})
