@@ -57,9 +57,10 @@ template <class Rule> struct field_range {
   using rule = Rule;
   char const* name;
   interval allowed;
-  double Rule::* real = nullptr;  ///< one of these is the field
-  int Rule::* whole = nullptr;
-  std::int64_t Rule::* large = nullptr;
+  template <class T> using member = std::type_identity_t<T Rule::*>;  // nvcc writes T(Rule::*x), of which GCC warns
+  member<double> real = nullptr;                                      ///< one of these is the field
+  member<int> whole = nullptr;
+  member<std::int64_t> large = nullptr;
 
   constexpr field_range(char const* called, double Rule::* field, interval x) : name(called), allowed(x), real(field) {}
   constexpr field_range(char const* called, int Rule::* field, interval x) : name(called), allowed(x), whole(field) {}
