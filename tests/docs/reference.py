@@ -36,11 +36,11 @@ roles = {
     "presets": ("Presets", "Rules, schedules and mixed precision under the names of other frameworks."),
     "core": ("Core", "Concepts: what a rule, a schedule, a policy and a communicator are."),
 }
-# Described in core/rule.hpp, core/transform.hpp, core/schedule.hpp, core/policy.hpp, core/communicator.hpp,
-# policies/matrices.hpp and backends/systems.hpp.
+# Described in core/rule.hpp, core/range.hpp, core/transform.hpp, core/schedule.hpp, core/policy.hpp,
+# core/communicator.hpp, policies/matrices.hpp and backends/systems.hpp.
 of_concepts = set("""state terms sums memory inputs slots sums_over step_needs_p start at sum update averaged ahead uses
-    unbounded for_sums_only counts after apply direction transform scratch check check_groups policy_kind engine scaler each
-    on_device rank size all_reduce reduce_scatter all_gather all_to_all broadcast abort""".split())
+    unbounded for_sums_only counts after apply direction transform scratch ranges check check_groups policy_kind engine scaler
+    each on_device rank size all_reduce reduce_scatter all_gather all_to_all broadcast abort""".split())
 
 
 def lacking(items, spaces, about=None, where=""):

@@ -231,7 +231,7 @@ TEST_CASE("fields by name: of the matrix rule, of the parts of a chain, of a rul
         "the field 'ns_steps' must be a whole number, is 2.500000");
   auto const names = opt.fields();
   for (std::string const& name : names) CHECK(opt.allowed(name).text != std::string("any number"));
-  CHECK((names.front() == "lr" && names.back() == "matrix.ns_steps"));
+  CHECK((names.front() == "lr" && names.back() == "matrix.adaptive"));
 
   ds::chain chain{ds::l2{0.125}, ds::l2{0.25}, ds::adamw{.weight_decay = 0.5}};
   CHECK(ds::get_field(chain, "0.weight_decay") == 0.125);

@@ -520,7 +520,7 @@ TEST_CASE("settings out of range, or that would mean nothing, are refused with a
   refused(ds::yellowfin{.eps = 0}, "yellowfin: eps must be finite and above 0, is 0");
   refused(ds::yellowfin{.beta = 1}, "yellowfin: beta must be in [0, 1), is 1");
   refused(ds::yogi{.beta2 = 1}, "yogi: beta2 must be in [0, 1), is 1");
-  refused(ds::yogi{.initial = -1}, "yogi: initial must be finite and at least 0, is -1");
+  refused(ds::yogi{.initial = -1}, "yogi: initial must be in [0, 2^64], is -1");
   ds::adam{.bias_correction = false}.check();
   ds::amsgrad{.decoupled = true, .decay_by_lr = false, .bias_correction = false}.check();
   ds::heavy_ball{.momentum = 0}.check();

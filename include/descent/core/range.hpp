@@ -22,7 +22,7 @@ namespace descent {
 /// The numbers that a field may have. Give the members in order, without their names: nvcc with clang as its host
 /// compiler takes 0 for a default between two named ones.
 struct interval {
-  static constexpr double largest = std::numeric_limits<double>::max();
+  static constexpr double largest = std::numeric_limits<double>::max();  ///< the end where there is no limit
 
   double low = -largest, high = largest;  ///< both are finite
   char const* text = "finite";            ///< in messages: "lr must be ..."
@@ -54,17 +54,19 @@ inline constexpr interval any_finite{}, at_least_0{0, no_limit, "finite and at l
 
 /// A field of a rule and its interval.
 template <class Rule> struct field_range {
-  using rule = Rule;
-  char const* name;
-  interval allowed;
-  template <class T> using member = std::type_identity_t<T Rule::*>;  // nvcc writes T(Rule::*x), of which GCC warns
-  member<double> real = nullptr;                                      ///< one of these is the field
-  member<int> whole = nullptr;
-  member<std::int64_t> large = nullptr;
+  using rule = Rule;  ///< whose field it is
+  /// A pointer to a member. nvcc writes T(Rule::*x) where it stands by itself, of which GCC warns.
+  template <class T> using member = std::type_identity_t<T Rule::*>;
 
-  constexpr field_range(char const* called, double Rule::* field, interval x) : name(called), allowed(x), real(field) {}
-  constexpr field_range(char const* called, int Rule::* field, interval x) : name(called), allowed(x), whole(field) {}
-  constexpr field_range(char const* called, std::int64_t Rule::* field, interval x)
+  char const* name;                      ///< of the field
+  interval allowed;                      ///< its values
+  member<double> real = nullptr;         ///< one of the three is the field
+  member<int> whole = nullptr;           ///< see real
+  member<std::int64_t> large = nullptr;  ///< see real
+
+  constexpr field_range(char const* called, member<double> field, interval x) : name(called), allowed(x), real(field) {}
+  constexpr field_range(char const* called, member<int> field, interval x) : name(called), allowed(x), whole(field) {}
+  constexpr field_range(char const* called, member<std::int64_t> field, interval x)
       : name(called), allowed(x), large(field) {}
 
   /// The field of this rule, and its address.
