@@ -12,6 +12,7 @@
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/loss_scale.hpp>
+#include <descent/policies/model_parallel.hpp>
 #include <descent/policies/parallel.hpp>
 #include <descent/policies/rounding.hpp>
 #include <descent/policies/storage.hpp>
@@ -652,6 +653,49 @@ TEST_CASE("a rank that cannot save or load now fails the save and the load of al
   CHECK((left.newest()->step == 3 && !left.newest()->metric));
   left.remove_after(0);
   CHECK(folder.names().size() == 4);
+}
+
+TEST_CASE("ranks of a model save to files of their own and load them, all or none") {
+  temporary_folder const folder;
+  auto const path = [&](int rank) { return folder / ("model" + std::to_string(rank)); };
+  auto const run = [&](auto const& work) {
+    std::vector<float> after(2);
+    ds::comm::threads world{2, std::chrono::seconds(60)};
+    auto const why = on_ranks(world, [&](auto& comm) {
+      std::vector<float> w(3, 1.f + float(comm.rank())), g(3, 1);
+      ds::parameters<float> params;
+      params.add("w", w, g);
+      params.mark_part("w");
+      ds::optimizer opt{params, ds::adamw{}, ds::model_parallel{comm}};
+      try {
+        work(opt, comm.rank());
+      } catch (...) {
+        after[std::size_t(comm.rank())] = w[0];
+        throw;
+      }
+      after[std::size_t(comm.rank())] = w[0];
+    });
+    return std::pair{why, after};
+  };
+  auto const [one_path, unchanged] = run([&](auto& opt, int) { ds::save_file(path(0), opt); });
+  for (auto const& why : one_path) CHECK(has(why, "ranks 0 and 1 of a model save to one path"));
+  CHECK(!std::filesystem::exists(path(0)));
+
+  auto const [saved, trained] = run([&](auto& opt, int rank) { opt.step(), ds::save_file(path(rank), opt); });
+  CHECK(saved == strings(2));
+  auto const [loaded, resumed] = run([&](auto& opt, int rank) { ds::load_file(path(rank), opt); });
+  CHECK((loaded == strings(2) && resumed == trained));
+  auto const [other, kept] = run([&](auto& opt, int) { ds::load_file(path(0), opt); });
+  CHECK(has(other[1], "saved by rank 0 of 2 of a model, this is rank 1 of 2: each has a file of its own"));
+  CHECK((has(other[0], "rank 1: ") && kept == std::vector<float>{1, 2}));
+  run([&](auto& opt, int rank) {
+    opt.step();
+    if (rank == 0) opt.set_step(7);
+    ds::save_file(path(rank), opt);
+  });
+  auto const [steps, same] = run([&](auto& opt, int rank) { ds::load_file(path(rank), opt); });
+  for (auto const& why : steps) CHECK(has(why, "rank 1 of the model loads step 1, rank 0 step 7"));
+  CHECK(same == std::vector<float>{1, 2});
 }
 
 TEST_CASE("ranks that save to different folders, or read different files, are told") {

@@ -36,8 +36,9 @@ template <class First, class... More> struct backend_among<First, More...> {
   using type = typename std::conditional_t<is_backend<First>, std::type_identity<First>, backend_among<More...>>::type;
 };
 
-template <class T>
-inline constexpr bool is_setting = is_backend<T> || communicator<T> || std::is_same_v<T, rank_slice>;
+template <class T> inline constexpr bool says_ranks = communicator<T> || std::is_same_v<T, rank_slice>;
+template <class T> inline constexpr bool is_setting = is_backend<T> || says_ranks<T>;
+template <class... T> inline constexpr bool says_ranks_once = (0 + ... + int(says_ranks<std::remove_cvref_t<T>>)) <= 1;
 
 /// The part of one rank, and the ranks that have the others if they can be asked.
 struct rank_part {
@@ -95,7 +96,9 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
   template <class... More>
   explicit loader(S from, batches cut = {}, O order = {}, workers const& w = {}, More&&... more) {
     static_assert((detail::is_setting<std::remove_cvref_t<More>> && ...),
-                  "loader: behind the workers may come a rank_slice, a communicator and a backend");
+                  "loader: behind the workers may come a rank_slice or a communicator, and a backend");
+    static_assert(detail::says_ranks_once<More...>,
+                  "loader: one communicator or rank_slice: that of the ranks that share the batches");
     Backend const backend = detail::backend_of<Backend>(more...);
     detail::rank_part part;
     (part.take(backend, std::forward<More>(more)), ...);

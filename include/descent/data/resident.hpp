@@ -133,6 +133,8 @@ template <source S, resident_order O, class Backend = host<>> class resident {
 
  private:
   template <class... More> static detail::rank_part part_of(More&... more) {
+    static_assert(detail::says_ranks_once<More...>,
+                  "resident: one communicator or rank_slice: that of the ranks that share the batches");
     detail::rank_part part;
     (part.take(detail::backend_of<Backend>(more...), more), ...);
     return part;

@@ -107,12 +107,20 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
 
  public:
   /// Waits for all ranks. Throws like optimizer's constructor, and std::invalid_argument if a field of `how` is out of
-  /// range.
+  /// range or differs between ranks.
   diloco(parameters<Value, Gradient> params, outer how, Parallel parallel, Backend backend = {})
       : params_(std::move(params)), how_((how.check(), how)), backend_(backend), slow_(backend, elements()),
         distance_(backend, elements()),
         outer_(list(), sgd{.lr = how.lr, .momentum = how.momentum, .nesterov = how.momentum > 0}, skip_nonfinite{},
                parallel, backend) {
+    std::string difference;
+    std::uint64_t none = 0;
+    using comm = typename Parallel::communicator_type;
+    detail::host_meeting<comm::on_device>::meet(*parallel.comm, backend_, "diloco", [&](auto&& over) {
+      difference = detail::difference_in(over, {"an outer step every " + std::to_string(how_.every) + " steps"}, none,
+                                         "diloco: ranks disagree:");
+    });
+    if (!difference.empty()) throw std::invalid_argument(difference);
     each([&](auto const& v, std::int64_t at) { memory::copy(backend_, v.value, slow_.data() + at, v.count); });
     memory::wait(backend_);
   }

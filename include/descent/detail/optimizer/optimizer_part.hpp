@@ -154,9 +154,27 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
     if constexpr (plan::parallel) return of_.core_.waiting(save_or_load).ranks.exchange(mine);
     else return {mine};
   }
+  int model_rank() const override {
+    if constexpr (plan::splits) return model().rank();
+    else return 0;
+  }
+  int model_ranks() const override {
+    if constexpr (plan::splits) return model().size();
+    else return 1;
+  }
+  std::vector<std::string> exchange_in_model(std::string const& mine) override {
+    std::vector<std::string> all{mine};
+    if constexpr (plan::splits) {
+      using comm = std::remove_cvref_t<decltype(model())>;
+      host_meeting<comm::on_device>::meet(model(), traits::backend_in(of_.policies_), save_or_load,
+                                          [&](auto&& over) { all = gathered_texts(over, mine); });
+    }
+    return all;
+  }
 
  private:
   auto& team() const { return *get<kind::parallel>(of_.core_.alive().policies()).comm; }
+  auto& model() const { return *get<kind::model>(of_.core_.alive().policies()).comm; }
 
   std::vector<std::int64_t> shape_of(std::size_t t) const {
     std::int64_t const n = of_.core_.where.tensors[t].count, columns = of_.core_.where.columns[t];

@@ -132,6 +132,10 @@ struct run_part {
   virtual int ranks() const { return 1; }
   /// The text of each rank. Waits for all.
   virtual std::vector<std::string> exchange(std::string const& mine) { return {mine}; }
+  /// The same for the ranks of a model that are split by model_parallel.
+  virtual int model_rank() const { return 0; }
+  virtual int model_ranks() const { return 1; }
+  virtual std::vector<std::string> exchange_in_model(std::string const& mine) { return {mine}; }
 };
 
 /// What files and any_optimizer need of an optimizer. Its part is in optimizer_part.hpp.

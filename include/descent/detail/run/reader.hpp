@@ -114,9 +114,10 @@ class saved_run {
 /// One load: finds all that is wrong before a part is changed.
 class run_loading {
  public:
-  run_loading(std::string const& path, load_options const& options, std::vector<named_part> const& parts, int rank,
-              int ranks)
-      : path_(path), options_(options), parts_(parts), rank_(rank), ranks_(ranks) {}
+  run_loading(std::string const& path, load_options const& options, std::vector<named_part> const& parts,
+              run_team const& team)
+      : path_(path), options_(options), parts_(parts), rank_(team.rank()), ranks_(team.ranks()),
+        in_model_(team.place_in_model()) {}
 
   /// Lists what the parts want.
   void list() { entries_ = entries_of(parts_, rank_, ranks_); }
@@ -130,6 +131,13 @@ class run_loading {
   }
   /// What tells the file from others; empty if another program wrote it.
   std::string const& hash() const { return from_->main().header_hash(); }
+  /// The step of the first optimizer; empty if there is none.
+  std::string step() const {
+    for (auto const& p : parts_)
+      if (auto const found = from_->texts().find(p.prefix_on(rank_) + "step"); found != from_->texts().end())
+        return found->second;
+    return "";
+  }
   /// Asks the parts whether they can take it.
   void check() {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -182,6 +190,10 @@ class run_loading {
     std::vector<std::string> problems;
     std::string const saved_by = text_in(from_->main(), "each_rank");
     bool const other_ranks = !saved_by.empty() && saved_by != std::to_string(ranks_);
+    std::string const of_model = text_in(from_->main(), "model_rank");
+    if (!of_model.empty() && !in_model_.empty() && of_model != in_model_)
+      problems.push_back("saved by rank " + of_model + " of a model, this is rank " + in_model_ +
+                         ": each has a file of its own");
     for (auto const& p : parts_) {
       std::string const prefix = p.prefix_on(rank_);
       auto& saved = summaries_.emplace_back(summary_in(path_, from_->texts(), prefix));
@@ -292,6 +304,7 @@ class run_loading {
   load_options const& options_;
   std::vector<named_part> const& parts_;
   int rank_, ranks_;
+  std::string in_model_;
   std::vector<run_entry> entries_;
   std::unique_ptr<saved_run> from_;
   std::vector<saved_summary> summaries_;
@@ -306,15 +319,23 @@ class run_loading {
 inline load_report load_run(std::string const& path, load_options const& options,
                             std::vector<named_part> const& parts) {
   run_team const team(parts);
-  run_loading loading(path, options, parts, team.rank(), team.ranks());
+  run_loading loading(path, options, parts, team);
   auto const done = [](auto const& f) { return [&f] { return f(), std::string(); }; };
-  auto const list = [&] { loading.list(); };
-  team.meet(done(list));
-  auto const files = team.meet_after([&] { return loading.read(), loading.hash(); });
-  for (std::size_t r = 1; r < files.size(); ++r)
-    if (files[r] != files[0])
-      throw std::runtime_error(path + ": rank " + std::to_string(r) + " has read another file than rank 0");
-  try {
+  auto const prepare = [&] {
+    auto const list = [&] { loading.list(); };
+    team.meet(done(list));
+    auto const files = team.meet_after([&] { return loading.read(), loading.hash(); });
+    for (std::size_t r = 1; r < files.size(); ++r)
+      if (files[r] != files[0])
+        throw std::runtime_error(path + ": rank " + std::to_string(r) + " has read another file than rank 0");
+    return loading.step();
+  };
+  auto const steps = team.meet_in_model(prepare);
+  for (std::size_t r = 1; r < steps.size(); ++r)
+    if (steps[r] != steps[0])
+      throw std::invalid_argument(path + ": rank " + std::to_string(r) + " of the model loads step " + steps[r] +
+                                  ", rank 0 step " + steps[0]);
+  auto const take_refusable = [&] {
     std::size_t most = 0;
     auto const parts_left = loading.refusable();
     for (auto const& marks : team.meet([&] { return loading.check(), std::string(parts_left.size(), '.'); }))
@@ -324,6 +345,10 @@ inline load_report load_run(std::string const& path, load_options const& options
       team.meet(done([&] {
         if (i < parts_left.size()) loading.take(parts_left[i]);
       }));
+    return std::string();
+  };
+  try {
+    team.meet_in_model(take_refusable);
   } catch (...) {
     loading.undo();
     throw;

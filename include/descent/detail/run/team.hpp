@@ -28,11 +28,13 @@ struct named_part {
   static constexpr char const* rank_begin = "rank.";
 };
 
-/// The ranks that save or load together: those of the first part that has several.
+/// The ranks that save or load together: those of the first part that has several; and those of the model of the first
+/// part that is one of a model.
 class run_team {
  public:
   explicit run_team(std::vector<named_part> const& parts) {
     for (auto const& p : parts) {
+      if (!model_ && p.part->model_ranks() > 1) model_ = p.part.get();
       if (p.part->ranks() == 1) continue;
       if (p.each_rank)
         throw std::invalid_argument("each_rank(part): the part is one of all ranks, must be without ranks");
@@ -43,6 +45,10 @@ class run_team {
   }
   int rank() const { return of_ ? of_->rank() : 0; }
   int ranks() const { return of_ ? of_->ranks() : 1; }
+  /// "0 of 2" for the first of two ranks of a model; empty without one.
+  std::string place_in_model() const {
+    return model_ ? std::to_string(model_->model_rank()) + " of " + std::to_string(model_->model_ranks()) : "";
+  }
 
   /// Runs f on this rank and returns what each rank's f returned. Throws on all ranks if f throws on one.
   std::vector<std::string> meet(std::function<std::string()> const& f) const {
@@ -51,6 +57,14 @@ class run_team {
     std::string mine;
     run(f, mine, error);
     return settle(of_->exchange(mine), error);
+  }
+  /// The same for the ranks of a model.
+  std::vector<std::string> meet_in_model(std::function<std::string()> const& f) const {
+    if (!model_) return {f()};
+    std::exception_ptr error;
+    std::string mine;
+    run(f, mine, error);
+    return settle(model_->exchange_in_model(mine), error);
   }
   /// The same in another thread, for what may take longer than the deadline of a collective. f may use a part's memory.
   /// Calls undo() if f has thrown on a rank: all ranks know it then, and none goes on.
@@ -103,7 +117,7 @@ class run_team {
     return all;
   }
 
-  run_part* of_ = nullptr;
+  run_part *of_ = nullptr, *model_ = nullptr;
 };
 
 }  // namespace descent::detail

@@ -299,19 +299,32 @@ struct common_prints {
 inline std::pair<run_image, run_files> prepare_save(run_team const& team, std::string const& path,
                                                     std::vector<named_part> const& parts, text_map const& texts) {
   std::optional<run_image> image;
-  common_prints prints;
-  auto const tags = team.meet([&] {
-    std::error_code none;
-    if (std::filesystem::is_directory(path, none))  // before parts are written beside it
-      throw std::runtime_error(path + ": cannot be written: " + system_message(EISDIR));
-    image.emplace(parts, team.rank(), team.ranks());
-    for (auto const& [key, text] : texts) image->texts[key] = text;
-    if (team.ranks() > 1) prints = common_prints(*image);
-    return random_tag() + prints.hashes;
-  });
-  prints.require_same(tags, hash_digits);
+  std::vector<std::string> tags;
   std::error_code later;  // writing says what is wrong
-  return {std::move(*image), {behind_links(path, later), tags[0].substr(0, hash_digits), team.rank(), team.ranks()}};
+  auto const target = behind_links(path, later);
+  auto const prepare = [&] {
+    common_prints prints;
+    tags = team.meet([&] {
+      std::error_code none;
+      if (std::filesystem::is_directory(path, none))  // before parts are written beside it
+        throw std::runtime_error(path + ": cannot be written: " + system_message(EISDIR));
+      image.emplace(parts, team.rank(), team.ranks());
+      for (auto const& [key, text] : texts) image->texts[key] = text;
+      if (auto const place = team.place_in_model(); !place.empty()) image->texts["model_rank"] = place;
+      if (team.ranks() > 1) prints = common_prints(*image);
+      return random_tag() + prints.hashes;
+    });
+    prints.require_same(tags, hash_digits);
+    std::error_code none;
+    return std::filesystem::absolute(target, none).lexically_normal().string();
+  };
+  auto const paths = team.meet_in_model(prepare);
+  for (std::size_t r = 0; r < paths.size(); ++r)
+    for (std::size_t before = 0; before < r; ++before)
+      if (paths[before] == paths[r])
+        throw std::invalid_argument("save_file: ranks " + std::to_string(before) + " and " + std::to_string(r) +
+                                    " of a model save to one path, " + paths[r] + ": each has a file of its own");
+  return {std::move(*image), {target, tags[0].substr(0, hash_digits), team.rank(), team.ranks()}};
 }
 
 /// Waits until all ranks have done their `first`, which is write_first(), then makes the save valid.
