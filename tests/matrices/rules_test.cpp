@@ -183,6 +183,13 @@ TEST_CASE("matrices: finite gradients up to a hundredth of the largest float lea
     CHECK(stay_finite(ds::kl_shampoo{}, ds::sgd{}, size));
     CHECK(stay_finite(ds::kl_shampoo{.adam = true}, ds::sgd{}, size));
   }
+
+  std::vector<float> w(4, 1), large{2e19f, 0, 0, 2e19f};
+  ds::parameters<float> params;
+  params.add("W", w, large, ds::shape{2, 2});
+  ds::optimizer opt{params, ds::sgd{}, ds::matrices{ds::shampoo{}}};
+  opt.step();
+  CHECK(w == std::vector<float>(4, 1));  // the statistics have overflowed
 }
 
 TEST_CASE("matrices: each field of each rule at what check() accepts: finite gradients leave finite values") {

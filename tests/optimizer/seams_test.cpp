@@ -89,7 +89,7 @@ class shared_rows {
         opt_->flush();
         if (batches_ > 0) {
           add_selected();
-          weight_ > 0 ? update() : forget();
+          weight_ > 0 ? update() : skip();
         }
         end_iteration();
         break;

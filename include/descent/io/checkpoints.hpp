@@ -116,7 +116,9 @@ class checkpoints {
     char const *const first = name.data() + prefix.size(), *const last = name.data() + name.size() - suffix.size();
     std::int64_t step = 0;
     auto const [stop, error] = std::from_chars(first, last, step);
-    return error == std::errc() && stop == last ? std::optional(step) : std::nullopt;
+    bool const as_saved =
+        error == std::errc() && stop == last && std::to_string(step).size() == std::size_t(last - first);
+    return as_saved && step >= 0 ? std::optional(step) : std::nullopt;
   }
   /// Without metrics, which are in the files.
   std::vector<checkpoint_file> by_step() const {

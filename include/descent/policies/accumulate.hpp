@@ -19,10 +19,10 @@ namespace descent {
 /// micro-batches, or the number of items (examples, tokens) that the loss was summed over: the result is then that of
 /// the whole batch, however it is split. A micro-batch of weight 0 has no items, counts and adds nothing. If all
 /// weights are 0, the update is skipped. flush() updates with the micro-batches so far, for example at the end of an
-/// epoch; all ranks must call it, and it does nothing if no rank has items. The loss scale does not change in between:
-/// a shared one waits for the update, and setting one throws std::logic_error. Replays of a captured step() count with
-/// its weight. Set the gradients to zero after each update (zero_grad{} does it in the same pass). After
-/// optimizer::zero_grad() the micro-batches so far still count, with weight 0.
+/// epoch, and does nothing if there are none. All ranks must call it, and if none has items they do nothing. The loss
+/// scale does not change in between: a shared one waits for the update, and setting one throws std::logic_error.
+/// Replays of a captured step() count with its weight. Set the gradients to zero after each update (zero_grad{} does it
+/// in the same pass). After optimizer::zero_grad() the micro-batches so far still count, with weight 0.
 struct accumulate {
   int n = 1;  ///< micro-batches per update, at least 1
 

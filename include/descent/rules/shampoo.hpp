@@ -61,14 +61,15 @@ template <class Real> struct root_factor {
     f[i] = *error < enough ? one : Real(1.25) * one - Real(0.25) * m[i];
   }
 };
-/// root <- x, unless m is far from I: then the iterations have not converged
+/// root <- x, unless m is far from I: then the iterations have not converged. 0 for a matrix that has overflowed
 template <class Real> struct found_root {
   Real* root;
   Real const* x;
-  double const* error;
+  double const *squares, *error;
   std::int64_t n;
   DESCENT_HD void operator()(std::int64_t i) const {
-    if (is_finite(*error) && *error < 4 * double(n)) root[i] = x[i];
+    if (!is_finite(*squares)) root[i] = 0;
+    else if (is_finite(*error) && *error < 4 * double(n)) root[i] = x[i];
   }
 };
 /// u <- ||g|| / ||u|| u
@@ -94,8 +95,8 @@ template <class Real> struct graft {
 /// captured step recomputes them in every replay. They are computed by coupled Newton iterations, which need only
 /// products (Higham, Functions of Matrices, 2008, section 7.3). The host stops at convergence, and after `iterations`
 /// at the latest; a device runs all of them. In float, eps should be above 1e-6 of the largest eigenvalue. If the
-/// matrix is singular up to rounding or has overflowed, the iterations diverge and the root keeps its old value.
-/// KL-Shampoo is kl_shampoo.
+/// matrix is singular up to rounding, the iterations diverge and the root keeps its old value. If the matrix has
+/// overflowed, the root is 0, and the values stop moving. KL-Shampoo is kl_shampoo.
 struct shampoo {
   /// Learning rate lr; momentum (mu) in [0, 1); beta2, the decay rate of L and R, in [0, 1]; eps above 0; weight_decay
   /// (wd) at least 0; every and iterations at least 1.
@@ -205,7 +206,7 @@ struct shampoo {
       std::swap(m, t1);
     }
     w.total(n * n, detail::root_error<real>{m, n}, w.sums() + 3);
-    w.each(n * n, detail::found_root<real>{w.memory(part + 2), x, w.sums() + 3, n});
+    w.each(n * n, detail::found_root<real>{w.memory(part + 2), x, w.sums() + 2, w.sums() + 3, n});
   }
 };
 static_assert(matrix_rule<shampoo>);

@@ -106,7 +106,7 @@ __global__ __launch_bounds__(packet_threads) void add_parts(Sum* to, Wire const*
 }
 
 /// The buffers over the arena that print_chunks() reads.
-template <std::size_t Count> struct printed { owned_buffer buffer[Count]; };
+template <std::size_t Count> struct printed_buffers { owned_buffer buffer[Count]; };
 /// A tensor's buffer in the caller's memory, or null.
 template <class Plan>
 __device__ void const* given_at([[maybe_unused]] device_view<Plan> const& v, [[maybe_unused]] std::int32_t tensor,
@@ -116,7 +116,8 @@ __device__ void const* given_at([[maybe_unused]] device_view<Plan> const& v, [[m
 }
 /// prints[tensor] <- the fingerprint of its value, followed by those of its buffers.
 template <class Plan>
-__global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan> v, printed<owned_count<Plan>> owned,
+__global__ __launch_bounds__(packet_threads) void print_chunks(device_view<Plan> v,
+                                                               printed_buffers<owned_count<Plan>> owned,
                                                                unsigned long long* prints) {
   __shared__ unsigned long long of_warps[packet_threads / warp];
   std::int32_t const tensor = v.tensor_of_chunk[blockIdx.x];
@@ -151,7 +152,7 @@ std::vector<std::uint64_t> prints_of(device_view<Plan> const& v,
                                      Wait const& wait) {
   std::vector<std::uint64_t> all(std::size_t(v.tensor_count) * prints_of_tensor<Plan>);
   device_array<std::uint64_t> const there(all, s);
-  printed<owned_count<Plan>> buffers{};
+  printed_buffers<owned_count<Plan>> buffers{};
   for (std::size_t b = 0; b < owned.size(); ++b) buffers.buffer[b] = owned[b];
   launch(print_chunks<Plan>, v.chunk_count, packet_threads, s, v, buffers,
          reinterpret_cast<unsigned long long*>(there.get()));

@@ -234,7 +234,7 @@ DESCENT_HD void decide(control_block& c, typename Plan::policies const& policies
   if (c.applied && !has_examples<Plan>(c, policies, call)) {
     c.applied = false;
     c.batches = 0;
-    if (call.flush) {
+    if (Plan::parallel && call.flush) {  // some ranks may have no micro-batches
       c.waiting = true;
       return;
     }
