@@ -35,9 +35,13 @@ template <class Layout> std::string text_of_model(Layout const& where) {
   for (std::size_t t = 0; t < where.tensors.size(); ++t) {
     auto const& x = where.tensors[t];
     text += where.names[t] + '\0';
-    for (std::int64_t n : {x.count, where.columns[t], std::int64_t(x.group), std::int64_t(x.types),
-                           std::int64_t(x.matrix), std::int64_t(where.holdings[t])})
-      text += std::to_string(n) + '\0';  // in digits alone, unlike a stream in the global locale
+    std::int64_t const numbers[] = {x.count,
+                                    where.columns[t],
+                                    std::int64_t(x.group),
+                                    std::int64_t(x.types),
+                                    std::int64_t(x.matrix),
+                                    std::int64_t(where.holdings[t])};
+    for (std::int64_t const n : numbers) text += std::to_string(n) + '\0';  // unlike a stream, without separators
   }
   return text;
 }
