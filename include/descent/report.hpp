@@ -13,8 +13,8 @@ namespace descent {
 /// What the last call of step() did. Reading it from a CUDA optimizer waits for the stream.
 struct step_report {
   std::int64_t step = 0;     ///< updates applied so far
-  std::int64_t skipped = 0;  ///< updates skipped so far, without any change, because a gradient, the loss or a term
-                             ///< of the rule or a policy was not finite
+  std::int64_t skipped = 0;  ///< updates skipped so far, without any change: a gradient, the loss or a term was not
+                             ///< finite, a field was out of its range, or there were no examples
   bool applied = false;      ///< whether the last call changed the parameters
   std::string why;           ///< the reason, if it did not
   double learning_rate = 0;  ///< of group 0, in the last applied update; NaN if the rule has no lr

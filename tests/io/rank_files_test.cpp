@@ -358,8 +358,8 @@ TEST_CASE("what rank 0 would write for all is the same on all ranks, or nothing 
           std::string const why = message<std::invalid_argument>([&] { x.with(plain, save); });
           std::string const part = which < 8 ? beside::parts[which] : "";
           CHECK(why == (which == 8 ? ""
-                                   : "save_file: ranks 0 and " + std::to_string(team - 1) + " have another '" + part +
-                                         "', of which a file has one for all ranks: give all ranks the same, or save "
+                                   : "save_file: ranks 0 and " + std::to_string(team - 1) + " have different '" + part +
+                                         "', of which a file keeps one for all ranks: give all ranks the same, or save "
                                          "the part of each as each_rank(part)"));
         };
         refused([&](auto&... parts) { saver.save(run, opt, parts...); });
@@ -443,7 +443,7 @@ TEST_CASE("what is on a device is compared, too, in copies of any length") {
       ds::save_file(folder / "run", opt, far);
       for (std::size_t i = 0; i < n; ++i) {
         far.x[i] += unsigned(comm.rank());
-        CHECK(has(message<std::exception>([&] { ds::save_file(folder / "run", opt, far); }), "have another 'far'"));
+        CHECK(has(message<std::exception>([&] { ds::save_file(folder / "run", opt, far); }), "have different 'far'"));
         far.x[i] = 7;
       }
     }
@@ -467,7 +467,7 @@ TEST_CASE("each_rank: a part of all ranks is none, and one name is one part") {
       if (comm.rank() == 0) ds::save_file(folder / "run", opt, ds::each_rank(ds::named("n", n)));
       else ds::save_file(folder / "run", opt);
     });
-    CHECK(why == "save_file: ranks 0 and 1 have other parts");
+    CHECK(why == "save_file: ranks 0 and 1 have different parts");
   });
   CHECK(folder.names().empty());
   int n = 3, m = 0;  // one process is rank 0 of one

@@ -138,8 +138,8 @@ template <class T> detail::with_name<std::remove_reference_t<T>> named(std::stri
 }
 
 /// A part that each rank has for itself, such as a loader with a seed of its own, or an optimizer without ranks beside
-/// one of all ranks. A file has it for each rank, with names that begin with "rank.0.", "rank.1." and so on, and it is
-/// loaded by as many ranks. All other parts are the same on all ranks.
+/// one of all ranks. The file keeps one for each rank, under names that begin with "rank.0.", "rank.1." and so on, and
+/// as many ranks must load it. All other parts must be the same on all ranks.
 template <class T> detail::of_each_rank<std::remove_reference_t<T>> each_rank(T&& part) { return {part}; }
 
 /// The values of parameters as a part, without an optimizer, in the memory of a backend.

@@ -155,7 +155,7 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
     return true;
   }
 
-  /// The steps since the last outer step, in [0, K), to be saved with optimizer() and restored.
+  /// The steps since the last outer step, in [0, K), to be saved with optimizer_of_slow() and restored.
   int steps() const { return steps_; }
   void set_steps(int steps) {
     detail::require(steps >= 0 && steps < how_.every, "diloco", "steps", "at least 0 and below every", steps);

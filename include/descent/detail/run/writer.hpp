@@ -282,12 +282,12 @@ struct common_prints {
       std::string_view const other = std::string_view(of_ranks[r]).substr(before);
       if (first == other) continue;
       std::string const who = "save_file: ranks 0 and " + std::to_string(r) + " have ";
-      if (first.size() != other.size()) throw std::invalid_argument(who + "other parts");
+      if (first.size() != other.size()) throw std::invalid_argument(who + "different parts");
       std::size_t i = 0;
       while (first[i] == other[i]) ++i;
-      throw std::invalid_argument(who + "another '" + names.at(i / hash_digits) +
-                                  "', of which a file has one for all ranks: give all ranks the same, or save the part "
-                                  "of each as each_rank(part)");
+      throw std::invalid_argument(who + "different '" + names.at(i / hash_digits) +
+                                  "', of which a file keeps one for all ranks: give all ranks the same, or save the "
+                                  "part of each as each_rank(part)");
     }
   }
 
