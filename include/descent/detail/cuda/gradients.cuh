@@ -4,6 +4,7 @@
 
 #include <descent/detail/cuda/meetings.cuh>
 #include <descent/detail/cuda/storage.cuh>
+#include <descent/detail/ranks/sending.hpp>
 
 #include <cstdint>
 #include <span>
