@@ -265,7 +265,7 @@ TEST_CASE("a group that is frozen or changed on one rank alone ends the step of 
     });
     INFO("rank ", comm.rank(), ": ", end.why);
     CHECK(end.why != "");
-    CHECK((has(end.why, "others are in another call or optimizer, or differ in t, loss scale, frozen groups or ") ||
+    CHECK((has(end.why, "others are in another call or optimizer, or differ in t, loss scale, frozen groups, ") ||
            has(end.why, "another rank is gone")));
     CHECK(end.value == want);
   };

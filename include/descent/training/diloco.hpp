@@ -50,7 +50,7 @@ template <class Outer> struct outer_distance_all {
   Outer const* slow;
   template <class Plan, class Real, int M>
   DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
-    Real p[M], s[M];
+    Real p[std::size_t(M)], s[std::size_t(M)];
     if constexpr (Plan::leads) read(p, x.extra.slow + i, e);
     else read_master(p, x, i, e);
     read(s, slow + i, e);
@@ -63,7 +63,7 @@ template <class Outer> struct outer_set_all {
   Outer const* from;
   template <class Plan, class Real, int M>
   DESCENT_HD void operator()(buffers<Plan> const& x, std::int64_t i, packet_extent e) const {
-    Real p[M];
+    Real p[std::size_t(M)];
     read(p, from + i, e);
     if constexpr (has<Plan, kind::lookahead>) write(x.extra.slow + i, p, e);
     if constexpr (Plan::has_remainder) write_joined(x.value + i, x.extra.remainder + i, p, e);
