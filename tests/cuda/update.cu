@@ -6,12 +6,12 @@
 ///
 ///     guard: update_packets  plan<float, float, adamw>                  loads 8 stores 6 registers 80
 ///     guard: update_packets  plan<half, half, adamw, master<float>>     loads 7 stores 7 registers 80
-///     guard: update_packets  adamw, states<bfloat16>                    loads 4 stores 3 registers 80
+///     guard: update_packets  adamw, states<bfloat16>                    loads 4 stores 3 registers 80 pieces 3
 ///     guard: update_packets  plan<float, float, adamw, clip<            loads 8 stores 6 registers 80
 ///     guard: update_packets  plan<half, half, adamw, clip<              loads 7 stores 7 registers 80
-///     guard: update_packets  (scope)2>, states                          loads 4 stores 3 registers 80
+///     guard: update_packets  (scope)2>, states                          loads 4 stores 3 registers 80 pieces 3
 ///     guard: update_packets  master_remainder                           loads 7 stores 6 registers 80
-///     guard: update_packets  stochastic_rounding                        loads 4 stores 3 registers 80 random
+///     guard: update_packets  stochastic_rounding                        loads 4 stores 3 registers 80 pieces 2 random
 ///     guard: update_packets  stochastic_values                          loads 7 stores 7 registers 80 random
 ///     guard: update_packets  dynamic_loss_scale                         loads 9 stores 10 registers 80 zeroing 1
 ///     guard: measure_chunks  plan<float, float                          loads 2 stores 0 registers 64
