@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/any_optimizer.hpp>
-#include <descent/detail/run/reader.hpp>
-#include <descent/detail/run/writer.hpp>
+#include <descent/detail/run/loading.hpp>
+#include <descent/detail/run/saving.hpp>
 #include <descent/detail/run/simple_parts.hpp>
 #include <descent/detail/optimizer/optimizer_part.hpp>
 #include <descent/io/load_options.hpp>
