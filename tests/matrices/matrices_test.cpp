@@ -384,8 +384,9 @@ TEST_CASE("accumulation, noise, maximisation, lookahead and stochastic rounding 
   }
   SUBCASE("ema_nesterov takes the whole update ahead of the parameters") {
     model<double> x(few), y(few);
-    ds::optimizer one{x.params, ds::adamw{}, ds::matrices{ds::adafactor{}}};
-    ds::optimizer ahead{y.params, ds::adamw{}, ds::matrices{ds::adafactor{}}, ds::ema_nesterov{.momentum = 0}};
+    ds::adafactor const follows_p{.lr = 0.5, .clip = 1e6};  // its step is rms(p) long
+    ds::optimizer one{x.params, ds::adamw{}, ds::matrices{follows_p}};
+    ds::optimizer ahead{y.params, ds::adamw{}, ds::matrices{follows_p}, ds::ema_nesterov{.momentum = 0}};
     auto parameters = x.value, last = x.value;
     for (int t = 1; t <= 3; ++t) {
       for (std::size_t k = 0; k < x.value.size(); ++k)

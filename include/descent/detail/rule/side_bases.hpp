@@ -20,15 +20,12 @@ template <class Real, class Terms> struct soap_variance {
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i) const { v[i] = k->b2 * v[i] + k->a2 * r[i] * r[i]; }
 };
-/// m <- m / (sqrt(v) + eps), or 0 where eps is 0 in this type and v, too
+/// m <- m / (sqrt(v) + eps)
 template <class Real, class Terms> struct soap_direction {
   Real* m;
   Real const* v;
   Terms const* k;
-  DESCENT_HD void operator()(std::int64_t i) const {
-    Real const d = sqrt(v[i]) + k->eps;
-    m[i] = d > 0 ? m[i] / d : Real(0);
-  }
+  DESCENT_HD void operator()(std::int64_t i) const { m[i] = m[i] / (sqrt(v[i]) + k->eps); }
 };
 /// s <- b s + a x; s is kept where products of a row of s would overflow
 template <class Real, class Terms> struct side_statistics {
