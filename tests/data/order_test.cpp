@@ -77,6 +77,34 @@ TEST_CASE("a permutation puts each record at each place equally often, and pairs
   for (std::int64_t a = 0; a < n; ++a) CHECK(behind[std::size_t(a * n + a)] == 0);
 }
 
+TEST_CASE("of few records all orders are equally likely, and of more all ordered pairs of places") {
+  for (std::int64_t n = 2; n <= 24; ++n) {
+    INFO(n << " records");
+    std::int64_t factorial = 1;
+    for (std::int64_t k = 2; k <= n && n <= 6; ++k) factorial *= k;
+    std::int64_t const epochs = 40 * std::max<std::int64_t>(n * (n - 1), 250);
+    auto const cells = std::size_t(n * n), codes = std::size_t(factorial);
+    std::vector<double> wanted(cells), first(cells), last(cells);
+    std::vector<double> orders(codes), each(codes, double(epochs) / double(factorial));
+    for (std::int64_t a = 0; a < n; ++a)
+      for (std::int64_t b = 0; b < n; ++b)
+        wanted[std::size_t(a * n + b)] = a == b ? 0 : double(epochs) / double(n * (n - 1));
+    for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
+      auto const all = all_of(ds::shuffled{.seed = 5}.epoch(n, epoch));
+      ++first[std::size_t(all[0] * n + all[1])];
+      ++last[std::size_t(all[std::size_t(n - 1)] * n + all[std::size_t(n / 2 - (n == 2))])];
+      std::int64_t code = 0;  // in the factorial number system
+      for (std::int64_t k = 0; k < n && n <= 6; ++k)
+        code =
+            code * (n - k) + std::count_if(all.begin() + k, all.end(), [&](auto r) { return r < all[std::size_t(k)]; });
+      ++orders[std::size_t(code)];
+    }
+    CHECK(std::abs(excess(first, wanted)) < 5);
+    CHECK(std::abs(excess(last, wanted)) < 5);
+    if (n > 2 && n <= 6) CHECK(std::abs(excess(orders, each)) < 5);
+  }
+}
+
 TEST_CASE("orders depend on seed and epoch, and on nothing else") {
   auto const order = [](std::uint64_t seed, std::int64_t epoch) {
     return all_of(ds::shuffled{.seed = seed}.epoch(100, epoch));

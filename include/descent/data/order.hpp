@@ -52,12 +52,18 @@ DESCENT_HD inline double unit_of(std::uint64_t bits) { return double(bits >> 11)
 ///
 ///     (l, r) <- (r, l ^ F(r, k))       eight rounds on the bits of n - 1, repeated until below n
 ///
-/// That takes fewer than two passes on average. The bijection depends on the key; not every permutation has one.
+/// That takes fewer than two passes on average. The bijection depends on the key; not every permutation has one. Up to
+/// 16 records, where halves of one or two bits would favour some orders, it is a table of 16 fields of 4 bits instead
+/// (Fisher & Yates; Durstenfeld 1964, algorithm 235), and all orders are equally likely.
 class permutation {
  public:
   permutation() = default;
   /// n in [0, 2^62], not checked.
   DESCENT_HD permutation(std::int64_t n, std::uint64_t seed, std::int64_t epoch) : n_(n) {
+    if (n <= most_in_table) {
+      fill_table(seed, epoch);
+      return;
+    }
     int bits = 0;
     while (n > std::int64_t{1} << bits) ++bits;
     low_ = bits / 2, high_ = bits - low_;
@@ -70,6 +76,7 @@ class permutation {
   DESCENT_HD std::int64_t size() const { return n_; }  ///< n
   /// The record at a place in [0, n).
   DESCENT_HD std::int64_t operator[](std::int64_t place) const {
+    if (n_ <= most_in_table) return std::int64_t(table() >> 4 * place & 15);
     auto x = std::uint64_t(place);
     do x = pass(x);
     while (x >= std::uint64_t(n_));
@@ -78,6 +85,21 @@ class permutation {
 
  private:
   static constexpr int rounds = 8;
+  static constexpr std::int64_t most_in_table = 16;
+
+  /// The k-th of n records changes places with one of the first k + 1, drawn from 32 bits: the excess of a record is
+  /// below 2^-28.
+  DESCENT_HD void fill_table(std::uint64_t seed, std::int64_t epoch) {
+    std::uint64_t all = 0xFEDCBA9876543210u;
+    for (std::int64_t k = n_ - 1; k > 0; --k) {
+      std::uint64_t const bits = detail::order_bits(seed, epoch, k, 0) & 0xFFFFFFFFu;
+      std::uint64_t const with = bits * std::uint64_t(k + 1) >> 32;
+      std::uint64_t const changed = (all >> 4 * k ^ all >> 4 * with) & 15;
+      all ^= changed << 4 * k | changed << 4 * with;
+    }
+    keys_[0] = std::uint32_t(all), keys_[1] = std::uint32_t(all >> 32);
+  }
+  DESCENT_HD std::uint64_t table() const { return std::uint64_t(keys_[1]) << 32 | keys_[0]; }
 
   DESCENT_HD std::uint64_t pass(std::uint64_t x) const {
     // The halves have high_ and low_ bits, and change places in each round: after eight they are as before.
