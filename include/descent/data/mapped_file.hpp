@@ -29,6 +29,8 @@ class data_error : public std::runtime_error {
   data_error(std::string const& file, std::string const& place, std::string const& what, std::string const& got,
              std::string const& expected)
       : std::runtime_error(file + ": " + place + ": " + what + " is " + got + ", must be " + expected) {}
+  /// With a whole sentence, for a file that is something else.
+  explicit data_error(std::string const& sentence) : std::runtime_error(sentence) {}
 };
 
 namespace detail {

@@ -18,7 +18,7 @@ inline void collect(std::string const& from, std::string const& to) {
   std::vector<tensor_info> infos;
   std::vector<detail::saved_run::tensor const*> tensors;
   for (auto const& [name, t] : saved.tensors()) {
-    infos.push_back({.name = name, .type = t.type, .shape = t.shape});
+    infos.push_back({.name = name, .type = t.type, .shape = t.shape, .type_name = t.type_name});
     tensors.push_back(&t);
   }
   text_map texts = saved.texts();

@@ -29,7 +29,8 @@ namespace descent {
 
 /// A safetensors file, mapped into memory. The constructor checks all but the data: length, JSON, names, types, shapes,
 /// offsets, that the tensors fill the data without overlap or hole, and the hash of the header if it has one. A file of
-/// another program is read without hashes. While the file is open nobody may shorten it; see mapped_file.
+/// another program is read without hashes. Tensors of a type that is not in dtype are listed as dtype::unknown; what
+/// entries have beside type, shape and offsets is ignored. While the file is open nobody may shorten it; see mapped_file.
 class safetensors_file {
  public:
   /// Throws std::runtime_error if the file cannot be opened, and data_error with what is wrong in it.
@@ -162,6 +163,9 @@ inline void safetensors_writer::check(tensor_info const& t) const {
     refuse("the name of a tensor must be " + std::string(detail::allowed_name) + ", is " + problem);
   if (t.shape.size() > detail::most_axes)
     refuse("tensor " + detail::in_quotes(t.name) + " must have at most 8 axes, has " + std::to_string(t.shape.size()));
+  if (t.type == dtype::unknown)
+    refuse("tensor " + detail::in_quotes(t.name) + " must have one of the types " + detail::known_type_names() +
+           ", has " + detail::in_quotes(t.type_name));
   if (!detail::bytes_of_shape(t.type, t.shape))
     refuse("tensor " + detail::in_quotes(t.name) +
            " must have extents of at least 0 and less than 2^63 bytes, has shape " + detail::shape_text(t.shape));

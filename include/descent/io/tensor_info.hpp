@@ -15,8 +15,8 @@
 /// What a file says about its tensors.
 namespace descent {
 
-/// The types of the elements in a file.
-enum class dtype { boolean, u8, i8, u16, i16, f16, bf16, u32, i32, f32, u64, i64, f64 };
+/// The types of the elements in a file. `unknown`: another one, such as F8_E4M3, whose bytes nobody here can read.
+enum class dtype { boolean, u8, i8, u16, i16, f16, bf16, u32, i32, f32, u64, i64, f64, unknown };
 
 namespace detail {
 
@@ -24,20 +24,22 @@ struct dtype_row {
   char const* name;
   std::size_t bytes;
 };
-/// In the order of dtype.
-inline constexpr std::array<dtype_row, 13> dtype_rows{{{"BOOL", 1},
-                                                       {"U8", 1},
-                                                       {"I8", 1},
-                                                       {"U16", 2},
-                                                       {"I16", 2},
-                                                       {"F16", 2},
-                                                       {"BF16", 2},
-                                                       {"U32", 4},
-                                                       {"I32", 4},
-                                                       {"F32", 4},
-                                                       {"U64", 8},
-                                                       {"I64", 8},
-                                                       {"F64", 8}}};
+/// In the order of dtype; the last one is no type.
+inline constexpr std::size_t known_types = 13;
+inline constexpr std::array<dtype_row, known_types + 1> dtype_rows{{{"BOOL", 1},
+                                                                    {"U8", 1},
+                                                                    {"I8", 1},
+                                                                    {"U16", 2},
+                                                                    {"I16", 2},
+                                                                    {"F16", 2},
+                                                                    {"BF16", 2},
+                                                                    {"U32", 4},
+                                                                    {"I32", 4},
+                                                                    {"F32", 4},
+                                                                    {"U64", 8},
+                                                                    {"I64", 8},
+                                                                    {"F64", 8},
+                                                                    {"unknown", 0}}};
 
 /// The number of elements: the product of the extents.
 inline std::int64_t elements_in(std::vector<std::int64_t> const& shape) {
@@ -48,7 +50,7 @@ inline std::int64_t elements_in(std::vector<std::int64_t> const& shape) {
 
 }  // namespace detail
 
-/// The size of an element in bytes.
+/// The size of an element in bytes; 0 if the type is unknown.
 constexpr std::size_t bytes_of(dtype type) { return detail::dtype_rows[std::size_t(type)].bytes; }
 /// The name of the type in safetensors files, as "BF16".
 constexpr char const* name_of(dtype type) { return detail::dtype_rows[std::size_t(type)].name; }
@@ -77,9 +79,15 @@ struct tensor_info {
   std::vector<std::int64_t> shape = {};  ///< extents, at most 8, the last one runs fastest; none for a single number
   std::int64_t offset = 0;  ///< of the first byte, in the data section of the file
   std::int64_t bytes = 0;  ///< of all elements
+  std::string type_name = {};  ///< of an unknown type, as in the file, such as "F8_E4M3"; otherwise empty
 
   std::int64_t count() const { return detail::elements_in(shape); }  ///< the number of elements
 };
+
+/// The name of the type of a tensor, as in the file.
+inline std::string type_of(tensor_info const& t) {
+  return t.type == dtype::unknown ? t.type_name : std::string(name_of(t.type));
+}
 
 /// The `__metadata__` of a file.
 using text_map = std::map<std::string, std::string>;

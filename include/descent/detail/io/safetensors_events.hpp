@@ -59,30 +59,41 @@ class header_events final : public json_events {
   std::vector<tensor_info> tensors;  ///< in the order of the header
   text_map metadata;
 
+  bool null() override { return is_extra() || is_no_metadata() || json_events::null(); }
+  bool boolean(bool x) override { return is_extra() || json_events::boolean(x); }
+  bool number_integer(number_integer_t x) override { return is_extra() || json_events::number_integer(x); }
+  bool number_float(number_float_t x, string_t const& text) override {
+    return is_extra() || json_events::number_float(x, text);
+  }
   bool start_object(std::size_t) override {
+    if (is_extra()) return open_extra();
     if (at_ == place::outside) at_ = place::header;
     else if (at_ == place::header) at_ = key_ == metadata_key ? place::metadata : place::entry;
     else throw refusal("an object");
     return true;
   }
   bool key(string_t& name) override {
+    if (depth_ > 0) return true;
     if (at_ == place::header) begin_entry(name);
     else if (at_ == place::metadata) begin_text(name);
     else begin_field(name);
     return true;
   }
   bool string(string_t& text) override {
+    if (is_extra()) return true;
     if (at_ == place::metadata) metadata.emplace(text_key_, std::move(text));
-    else if (at_ == place::entry && field_ == dtype_field) tensors.back().type = type_named(text);
+    else if (at_ == place::entry && field_ == dtype_field) take_type(text);
     else throw refusal(in_quotes(text));
     return true;
   }
   bool start_array(std::size_t) override {
+    if (is_extra()) return open_extra();
     if (at_ != place::entry || field_ == dtype_field) throw refusal("an array");
     at_ = field_ == shape_field ? place::shape : place::offsets;
     return true;
   }
   bool number_unsigned(number_unsigned_t x) override {
+    if (is_extra()) return true;
     bool const in_shape = at_ == place::shape;
     if ((!in_shape && at_ != place::offsets) || x > number_unsigned_t(std::numeric_limits<std::int64_t>::max()))
       throw refusal(number_text(std::to_string(x)));
@@ -93,12 +104,14 @@ class header_events final : public json_events {
     return true;
   }
   bool end_array() override {
+    if (depth_ > 0) return --depth_, true;
     if (at_ == place::offsets && offsets_.size() < 2)
       fail("the number of data_offsets", std::to_string(offsets_.size()), "2");
     at_ = place::entry;
     return true;
   }
   bool end_object() override {
+    if (depth_ > 0) return --depth_, true;
     if (at_ == place::entry) end_entry();
     at_ = at_ == place::header ? place::outside : place::header;
     return true;
@@ -107,6 +120,16 @@ class header_events final : public json_events {
  private:
   enum class place { outside, header, metadata, entry, shape, offsets };
   static constexpr unsigned dtype_field = 1, shape_field = 2, offsets_field = 4;
+  static constexpr int most_depth = 100;
+
+  /// Whether a value belongs to a field that the format does not have. The reference implementation ignores these.
+  bool is_extra() const { return at_ == place::entry && field_ == 0; }
+  bool open_extra() {
+    if (depth_ == most_depth) fail("the depth of a value", "above 100", "at most 100");
+    return ++depth_, true;
+  }
+  /// A null instead of texts is none, as for the reference implementation.
+  bool is_no_metadata() const { return at_ == place::header && key_ == metadata_key; }
 
   void begin_entry(std::string const& name) {
     key_ = name;
@@ -126,7 +149,7 @@ class header_events final : public json_events {
   }
   void begin_field(std::string const& name) {
     field_ = name == "dtype" ? dtype_field : name == "shape" ? shape_field : name == "data_offsets" ? offsets_field : 0;
-    if (field_ == 0 || (seen_ & field_)) fail("a field", in_quotes(name), "dtype, shape or data_offsets, each once");
+    if (seen_ & field_) fail("the number of fields " + in_quotes(name), "2", "1");
     seen_ |= field_;
   }
   void end_entry() {
@@ -140,17 +163,18 @@ class header_events final : public json_events {
     t.bytes = end - begin;
     auto const needed = bytes_of_shape(t.type, t.shape);
     if (!needed) fail("the shape", shape_text(t.shape), "one with less than 2^63 bytes");
+    if (t.type == dtype::unknown) return;  // nobody here knows how many bits its elements have
     if (*needed != t.bytes)
       fail("the number of bytes", std::to_string(t.bytes),
            std::to_string(*needed) + " for " + descent::name_of(t.type) + " of shape " + shape_text(t.shape));
   }
-  dtype type_named(std::string const& text) const {
-    std::string all;
-    for (std::size_t i = 0; i < dtype_rows.size(); ++i) {
-      if (text == dtype_rows[i].name) return dtype(i);
-      all += (i ? ", " : "") + std::string(dtype_rows[i].name);
-    }
-    fail("the dtype", in_quotes(text), "one of " + all);
+  void take_type(std::string& text) {
+    tensor_info& t = tensors.back();
+    for (std::size_t i = 0; i < known_types; ++i)
+      if (text == dtype_rows[i].name) return t.type = dtype(i), void();
+    std::size_t constexpr most = 100;
+    if (text.empty() || text.size() > most) fail("the dtype", in_quotes(text), "a name of 1 to 100 bytes");
+    t.type = dtype::unknown, t.type_name = std::move(text);
   }
 
   std::string subject() const {
@@ -165,11 +189,12 @@ class header_events final : public json_events {
       return data_error(path_, subject(), what, got, expected);
     };
     if (at_ == place::outside) return of("the header", "an object");
-    if (at_ == place::header && key_ == metadata_key) return of("the value", "an object of texts");
+    if (at_ == place::header && key_ == metadata_key) return of("the value", "an object of texts or null");
     if (at_ == place::header) return of("the entry", "an object with dtype, shape and data_offsets");
     if (at_ == place::metadata) return of("the value of " + in_quotes(text_key_), "a text");
     if (at_ == place::shape) return of("an extent", "an integer from 0 to 2^63 - 1");
     if (at_ == place::offsets) return of("one of data_offsets", "an integer from 0 to 2^63 - 1");
+    if (field_ == 0) return of("the value of another field", "one in the range of double");
     if (field_ == dtype_field) return of("the dtype", "a text");
     return of(field_ == shape_field ? "the shape" : "data_offsets", "an array of integers");
   }
@@ -183,6 +208,7 @@ class header_events final : public json_events {
   std::string text_key_;  ///< of the metadata
   bool has_metadata_ = false;
   unsigned field_ = 0, seen_ = 0;
+  int depth_ = 0;  ///< inside of a value that is skipped
   std::vector<std::int64_t> offsets_;
 };
 

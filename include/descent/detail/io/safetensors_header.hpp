@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/io/file_kind.hpp>
 #include <descent/detail/io/safetensors_events.hpp>
 
 #include <algorithm>
@@ -54,6 +55,8 @@ class safetensors_reader {
     auto const head = file_part(path_, file_, 0, 8);
     std::uint64_t n = 0;
     for (int i = 8; i-- > 0;) n = n << 8 | std::to_integer<std::uint64_t>(head[std::size_t(i)]);
+    bool const fits = n >= 2 && n <= std::uint64_t(most_header_bytes) && n <= file_.size() - 8;
+    if (!fits || file_[8] != std::byte{'{'}) refuse_other_kind();
     require_at(n >= 2 && n <= std::uint64_t(most_header_bytes), path_, 0, "the length of the header", std::to_string(n),
                "from 2 to 100000000");
     auto const bytes = file_part(path_, file_, 8, std::int64_t(n));
@@ -62,6 +65,15 @@ class safetensors_reader {
     auto const nul = text.find('\0');  // for the parser the text would end here
     require_at(nul == text.npos, path_, 8 + std::int64_t(nul), "a character of the header", "NUL", "another one");
     return text;
+  }
+  /// Says what the file is, if its beginning tells.
+  void refuse_other_kind() const {
+    std::string_view const all{reinterpret_cast<char const*>(file_.data()), file_.size()};
+    std::string const kind = kind_of_file(all);
+    if (kind.empty()) return;
+    auto const beginning = all.substr(0, all.find_first_of("\r\n"));
+    throw data_error(path_ + " is no safetensors file: it begins as " + kind +
+                     (kind == "a text" ? ": " + in_quotes(beginning) : ""));
   }
   /// Sorts by offset, finds duplicates, and leaves `by_name` for those who look for a tensor.
   void order_by_name(safetensors_header& all) const {

@@ -46,7 +46,13 @@ inline std::string problem_of_name(std::string_view name) {
 }
 inline constexpr char const* allowed_name = "1 to 4096 bytes of UTF-8 without control characters";
 
-/// The bytes of a tensor; empty if its extents are negative, or if their product reaches 2^63 at any axis.
+/// "BOOL, U8, ...": the types that are read and written.
+inline std::string known_type_names() {
+  std::string all;
+  for (std::size_t i = 0; i < known_types; ++i) all += (i ? ", " : "") + std::string(dtype_rows[i].name);
+  return all;
+}
+/// The bytes of a tensor, or its elements if the type is unknown; empty if its extents are negative, or if their product reaches 2^63 at any axis.
 inline std::optional<std::int64_t> bytes_of_shape(dtype type, std::vector<std::int64_t> const& shape) {
   std::int64_t n = 1;
   auto const multiplied = [&](std::int64_t by) {
@@ -56,7 +62,7 @@ inline std::optional<std::int64_t> bytes_of_shape(dtype type, std::vector<std::i
   };
   for (auto const extent : shape)
     if (!multiplied(extent)) return {};
-  if (!multiplied(std::int64_t(descent::bytes_of(type)))) return {};
+  if (type != dtype::unknown && !multiplied(std::int64_t(descent::bytes_of(type)))) return {};
   return n;
 }
 /// A shape for messages, as "[2, 3]".

@@ -38,13 +38,14 @@ class saved_run {
     dtype type;
     std::vector<std::int64_t> shape;
     std::vector<run> runs;  // in order, without gaps
+    std::string type_name{};  // of an unknown type
     std::int64_t count() const { return elements_in(shape); }
   };
 
   explicit saved_run(std::string const& path) {
     files_.emplace_back(path);
     texts_ = main().metadata();
-    for (auto const& t : main().tensors()) tensors_[t.name] = {t.type, t.shape, {{&main(), &t, 0}}};
+    for (auto const& t : main().tensors()) tensors_[t.name] = {t.type, t.shape, {{&main(), &t, 0}}, t.type_name};
     auto const parts = main().metadata().find("parts");
     if (parts == main().metadata().end()) return;
     for (auto const& p : parts_in(path, parts->second)) add_part(p);
@@ -81,9 +82,9 @@ class saved_run {
       if (!bytes_of_shape(t.type, range->second.shape))
         throw data_error(path, "'" + t.name + "'", "the shape of the whole tensor", shape_text(range->second.shape),
                          "extents of at least 0 and less than 2^63 bytes");
-      auto const [place, is_new] = tensors_.try_emplace(t.name, tensor{t.type, range->second.shape, {}});
+      auto const [place, is_new] = tensors_.try_emplace(t.name, tensor{t.type, range->second.shape, {}, t.type_name});
       tensor& whole = place->second;
-      if (!is_new && (whole.type != t.type || whole.shape != range->second.shape))
+      if (!is_new && (whole.type != t.type || whole.type_name != t.type_name || whole.shape != range->second.shape))
         throw data_error(path, "'" + t.name + "'", "the type and shape",
                          std::string(name_of(t.type)) + " " + shape_text(range->second.shape),
                          std::string(name_of(whole.type)) + " " + shape_text(whole.shape) + ", as in other parts");
@@ -240,7 +241,9 @@ class run_loading {
         e.piece.any_count ? t.shape.size() == 1 : t.count() == elements_in(shape) && shapes_fit(t.shape, shape);
     bool const converts = options_.convert && is_floating(t.type) && is_floating(type);
     if (fits && (t.type == type || converts)) return "";
-    return std::string(name_of(t.type)) + " " + shape_text(t.shape) + " in the file, must be " + name_of(type) + " " +
+    bool const unknown = t.type == dtype::unknown;
+    return (unknown ? t.type_name : std::string(name_of(t.type))) + " " + shape_text(t.shape) + " in the file" +
+           (unknown ? ", which is none of the types " + known_type_names() : "") + ", must be " + name_of(type) + " " +
            shape_text(shape);
   }
 

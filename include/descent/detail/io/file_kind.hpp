@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+/// What a file is that was taken for another one.
+namespace descent::detail {
+
+/// What files with this beginning are, as "a gzip file", and what to do with it; empty if the bytes say nothing.
+inline std::string kind_of_file(std::string_view head) {
+  using namespace std::string_view_literals;
+  head = head.substr(0, 4096);
+  struct row { std::string_view begin, kind; };
+  static constexpr row rows[] = {
+      {"version https://git-lfs"sv, "a pointer of git-lfs, for which `git lfs pull` gets the file"sv},
+      {"\x93NUMPY"sv, "an .npy file of NumPy"sv},
+      {"\x1f\x8b"sv, "a gzip file"sv},
+      {"\x28\xb5\x2f\xfd"sv, "a zstd file"sv},
+      {"BZh"sv, "a bzip2 file"sv},
+      {"\xfd\x37zXZ\0"sv, "an xz file"sv},
+      {"\x89HDF\r\n"sv, "an HDF5 file"sv},
+      {"GGUF"sv, "a GGUF file"sv},
+      {"\x7f""ELF"sv, "a program"sv},
+      {"%PDF"sv, "a PDF"sv},
+      {"\x89PNG"sv, "a picture"sv},
+  };
+  for (row const& r : rows)
+    if (head.starts_with(r.begin)) return std::string(r.kind);
+  auto const has = [&](std::string_view word) { return head.find(word) != head.npos; };
+  if (head.starts_with("PK\3\4"sv)) {
+    if (has("data.pkl")) return "a zip file of torch.save";
+    return has(".npy") ? "an .npz file of NumPy" : "a zip file";
+  }
+  if (head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
+    return head.substr(2).starts_with("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv)
+               ? "a pickle of torch.save, in its format before 1.6"
+               : "a pickle of Python";
+  if (head.size() >= 262 && head.substr(257).starts_with("ustar")) return "a tar file";
+  std::string_view text = head.starts_with("\xef\xbb\xbf") ? head.substr(3) : head;
+  text.remove_prefix(text.find_first_not_of(" \t\r\n") == text.npos ? 0 : text.find_first_not_of(" \t\r\n"));
+  if (text.starts_with('<') && text.size() > 1 && (text[1] == '!' || text[1] == '?' || (text[1] | 0x20) >= 'a'))
+    return "a page of HTML or XML, perhaps an error of a server";
+  std::size_t n = 0;
+  auto const prints = [](char c, bool any) {
+    auto const x = static_cast<unsigned char>(c);
+    return c == '\n' || c == '\r' || c == '\t' || (x >= 0x20 && x != 0x7f && (any || x < 0x80));
+  };
+  while (n < text.size() && n < 64 && prints(text[n], n >= 8)) ++n;
+  bool const is_text = n >= 8 && (n == 64 || n == text.size());
+  if (is_text && text.starts_with('{'))
+    return has("\"weight_map\"") || has("\"total_size\"")
+               ? "an index of JSON, which names the safetensors files of a model"
+               : "a file of JSON";
+  return is_text ? "a text" : "";
+}
+
+}  // namespace descent::detail
