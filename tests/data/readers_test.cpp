@@ -547,7 +547,7 @@ TEST_CASE("csv_file: what is wrong, in which line") {
   CHECK(said("a,b\n\"1\n\n\",2\n3,4,5\n") == "F: line 5: the number of cells is 3, must be 2");
   CHECK(said("a\n1\n\"2\n\n") == "F: line 3: a quoted cell is without an end, must be closed by a quote");
   CHECK(said("a\n\"1\n\"x\n") == "F: line 3: the text behind a quoted cell is \"x\", must be a separator or a newline");
-  CHECK(said("a\n\"1\"\rx\n") != "");
+  CHECK(said("a\n\"1\"x\n") != "");
   ds::csv_file const file(in_memory("a,a,b\n\"1\n\",2,x\n3,4,y"));
   CHECK(refusal([&] { file.number(1, 2); }) ==
         "F: line 4: column \"b\" is \"y\", must be a number in the range of double");
@@ -562,6 +562,50 @@ TEST_CASE("csv_file: what is wrong, in which line") {
         "F: the number of columns must be in [0, 3), is 3");
   CHECK(test::message([] { ds::csv_file(in_memory("a"), {.separator = '"'}); }) ==
         "csv_file: separator must be no quote, CR or LF, is 34");
+}
+
+TEST_CASE("csv_file: CR alone ends a line") {
+  for (std::string const end : {"\r", "\n", "\r\n"}) {
+    std::string const text = "a,b" + end + "1,\"2" + end + "\"" + end + "3,4" + end + end;
+    ds::csv_file const file(in_memory(text));
+    REQUIRE(file.size() == 2);
+    CHECK((row(file, 0) == cells{"1", "2" + end} && row(file, 1) == cells{"3", "4"}));
+    CHECK(file.columns() == cells{"a", "b"});
+    CHECK(refusal([&] { ds::csv_file(in_memory("a,b" + end + "1,2" + end + "3" + end)); }) ==
+          "F: line 3: the number of cells is 1, must be 2");
+    ds::csv_file const noted(in_memory("# x" + end + "a,b" + end + "#,," + end + "1,#" + end + "#"), {.comment = '#'});
+    CHECK((noted.size() == 1 && row(noted, 0) == cells{"1", "#"}));
+  }
+}
+
+TEST_CASE("csv_file: decimal commas, and a number for cells without one") {
+  ds::csv_file const comma(in_memory("a;b\n1,5;-2,5e1\n1.5;\"3,25\"\n"), {.separator = ';', .decimal = ','});
+  CHECK((comma.number(0, 0) == 1.5 && comma.number(0, 1) == -25 && comma.number(1, 1) == 3.25));
+  CHECK(refusal([&] { comma.number(1, 0); }).find("is \"1.5\"") != std::string::npos);
+  std::string const text = "a\n\"\"\nNA\nN/A\n#N/A\nnull\nNULL\n?\n NA \n7\nNAN\nNone\n";
+  ds::csv_file const strict(in_memory(text)), filled(in_memory(text), {.missing = -1});
+  for (std::int64_t i = 0; i < 8; ++i) {
+    INFO(i);
+    CHECK(filled.number(i, 0) == -1);
+    int n = 0;
+    filled.numbers(i, 0, std::span(&n, 1));
+    CHECK(n == -1);
+    unsigned u = 0;  // cannot hold -1
+    CHECK(refusal([&] { filled.numbers(i, 0, std::span(&u, 1)); }) != "");
+    CHECK(refusal([&] { strict.number(i, 0); }) != "");
+  }
+  CHECK((filled.number(8, 0) == 7 && std::isnan(filled.number(9, 0))));
+  CHECK(refusal([&] { filled.number(10, 0); }) != "");
+  ds::csv_file const nan(in_memory("a,b\n,1\n"), {.missing = std::nan("")});
+  CHECK((std::isnan(nan.number(0, 0)) && nan.number(0, 1) == 1));
+  int n = 0;
+  CHECK(refusal([&] { nan.numbers(0, 0, std::span(&n, 1)); }) != "");
+  CHECK(test::message([] { ds::csv_file(in_memory("a"), {.decimal = ','}); }) ==
+        "csv_file: decimal must be another character than separator, is 44");
+  CHECK(test::message([] { ds::csv_file(in_memory("a"), {.decimal = 'x'}); }) ==
+        "csv_file: decimal must be '.' or ',', is 120");
+  CHECK(refusal([] { ds::csv_file(in_memory("#"), {.comment = '#'}); }) ==
+        "F: line 1: the file is nothing but comments, must be one with columns");
 }
 
 TEST_CASE("csv_file: no text of a few characters is read out of bounds, and its cells stay the same in another line") {

@@ -18,23 +18,17 @@
 
 namespace descent {
 
-/// How a CSV file is written.
-struct csv_options {
-  char separator = ',';  ///< between cells; no quote, CR or LF
-  bool has_header = true;  ///< whether the first line names the columns; otherwise they are named "0", "1", ...
-};
-
 /// A CSV file as in RFC 4180: rows of cells, one row per line. A cell in double quotes may contain separators and
-/// newlines, and quotes, which are written twice. Lines end with LF or CRLF. Empty lines at the end and a UTF-8 byte
+/// newlines, and quotes, which are written twice. Lines end with LF, CRLF or CR. Empty lines at the end and a UTF-8 byte
 /// order mark at the beginning are ignored. The constructor reads the file once and keeps where each row begins, 8
 /// bytes per row; cells are read when they are asked for. Copies share all of this, and several threads may use it.
 class csv_file {
  public:
   /// Takes a path or contents. Throws std::runtime_error if the file cannot be opened, data_error if it is empty, a
   /// quote does not end, text follows a quoted cell, or a row has more or fewer cells than the first, and
-  /// std::invalid_argument for a separator that is none.
+  /// std::invalid_argument for options that contradict each other. A file with a header alone has no rows.
   explicit csv_file(file_bytes file, csv_options options = {})
-      : rows_(std::make_shared<detail::csv_rows const>(std::move(file), options.separator, options.has_header)) {}
+      : rows_(std::make_shared<detail::csv_rows const>(std::move(file), options)) {}
 
   std::vector<std::string> const& columns() const { return rows_->names(); }  ///< their names, in order
   /// The number of the column with this name. Throws data_error if no column or several have it.
@@ -63,7 +57,7 @@ class csv_file {
     auto cells = rows_->from(row, first_column, std::int64_t(out.size()));
     for (T& x : out) {
       auto const cell = cells.next();
-      if (detail::parse_number(cell.text, x)) continue;
+      if (rows_->number(cell.text, x)) continue;
       rows_->refuse_number<T>(row, first_column + (&x - out.data()), rows_->text(cell));
     }
   }

@@ -67,7 +67,8 @@ class gunzip {
       size |= std::to_integer<std::size_t>(file_.bytes()[n - 4 + i]) << 8 * i;
     return size <= n * 1032 ? size + 1 : n;
   }
-  /// Whether another member follows. Zeros may fill the end of the file.
+  /// Whether another member follows. Zeros may fill the end of the file, as for gzip(1), which only warns of other
+  /// bytes that are no member; here they are an error, since they may be a damaged member.
   bool has_another() {
     auto const rest = file_.bytes().subspan(at_);
     if (std::ranges::all_of(rest, [](std::byte b) { return b == std::byte{0}; })) return false;

@@ -90,7 +90,7 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
  public:
   using batch_type = batch<fields_of<S>>;  ///< what is delivered
 
-  /// Throws std::invalid_argument if a setting is out of range, and on all ranks of a communicator if their data
+  /// Throws std::invalid_argument if a setting is out of range or the first epoch has no batches, and on all ranks of a communicator if their data
   /// differ: the number of records, fields, batches, seeds, the order of the first epoch, or the contents of the first
   /// and the last record, which it reads. Starts the workers.
   template <class... More>
@@ -104,7 +104,9 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
     (part.take(backend, std::forward<More>(more)), ...);
     ranks_ = std::move(part.ranks);
     core_ = ranks_.or_tell("no loader", [&] {
-      return std::make_unique<core>(std::move(from), cut, std::move(order), w, part.mine, backend);
+      auto made = std::make_unique<core>(std::move(from), cut, std::move(order), w, part.mine, backend);
+      made->fill().require_batches();
+      return made;
     });
     ranks_.agree([&] { return core_->fill().facts(); });
     core_->start();

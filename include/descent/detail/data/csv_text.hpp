@@ -8,16 +8,32 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace descent {
+
+/// How a CSV file is written.
+struct csv_options {
+  char separator = ',';  ///< between cells; no quote, CR or LF
+  bool has_header = true;  ///< whether the first line names the columns; otherwise they are named "0", "1", ...
+  char comment = 0;  ///< lines that begin with it are ignored; 0: there are none
+  char decimal = '.';  ///< '.' or ',', which needs another separator, such as ';'
+  std::optional<double> missing = {};  ///< the number in cells that are empty, NA, N/A, #N/A, null, NULL or ?; without
+  ///< one, they are refused when they are read as numbers
+};
+
+}  // namespace descent
 
 namespace descent::detail {
 
@@ -77,7 +93,17 @@ class csv_rows {
     }
   };
 
-  csv_rows(file_bytes file, char separator, bool has_header) : file_(std::move(file)), separator_(separator) {
+  csv_rows(file_bytes file, csv_options const& options)
+      : file_(std::move(file)), options_(options), separator_(options.separator) {
+    char const separator = separator_;
+    bool const has_header = options.has_header;
+    require(options.decimal == '.' || options.decimal == ',', "csv_file", "decimal", "'.' or ','",
+            int(options.decimal));
+    require(options.decimal != separator, "csv_file", "decimal", "another character than separator",
+            int(options.decimal));
+    require(
+        options.comment != '"' && options.comment != '\n' && options.comment != '\r' && options.comment != separator,
+        "csv_file", "comment", "0, or a character that is no separator, quote, CR or LF", int(options.comment));
     require(separator != '"' && separator != '\n' && separator != '\r', "csv_file", "separator", "no quote, CR or LF",
             int(separator));
     all_ = {reinterpret_cast<char const*>(file_.bytes().data()), file_.bytes().size()};
@@ -85,6 +111,10 @@ class csv_rows {
     std::size_t const begin = all_.starts_with("\xef\xbb\xbf") ? 3 : 0;
     if (begin == all_.size()) throw data_error(path(), "line 1", "the file", "empty", "one with columns");
     for (cursor at{*this, begin}; at.at < all_.size();) {
+      if (options.comment != 0 && all_[at.at] == options.comment) {
+        at.at = end_of_line(at.at) + 1;
+        continue;
+      }
       starts_.push_back(at.at);
       std::size_t cells = 0;
       for (bool more = true; more; ++cells) {
@@ -96,6 +126,7 @@ class csv_rows {
         throw data_error(path(), line(starts_.back()), "the number of cells", std::to_string(cells),
                          std::to_string(names_.size()));
     }
+    if (names_.empty()) throw data_error(path(), "line 1", "the file", "nothing but comments", "one with columns");
     if (has_header) starts_.erase(starts_.begin());
   }
   csv_rows(csv_rows const&) = delete;
@@ -123,6 +154,22 @@ class csv_rows {
     for (std::int64_t i = 0; i < column && count > 0; ++i) at.next();
     return at;
   }
+  /// Reads the number in a cell with the options of the file. Whether there is one.
+  template <csv_number T> bool number(std::string_view text, T& x) const {
+    if (options_.missing && is_missing(text)) {
+      double const y = *options_.missing;
+      if constexpr (std::is_integral_v<T>) {
+        double const limit = std::ldexp(1.0, std::numeric_limits<T>::digits);  // the first number that is too large
+        if (!(y >= double(std::numeric_limits<T>::min()) && y < limit && y == std::floor(y))) return false;
+      }
+      return x = T(y), true;
+    }
+    if (options_.decimal == '.') return parse_number(text, x);
+    if (text.find('.') != text.npos) return false;
+    std::string copy(text);
+    std::ranges::replace(copy, ',', '.');
+    return parse_number(copy, x);
+  }
   std::string text(csv_cell const& cell) const {
     std::string copy(cell.text);
     if (cell.doubled)
@@ -143,29 +190,45 @@ class csv_rows {
   csv_cell cell(std::size_t at) const {
     if (at == all_.size() || all_[at] != '"') {
       std::size_t end = at;
-      while (end < all_.size() && all_[end] != separator_ && all_[end] != '\n') ++end;
-      bool const crlf = end < all_.size() && all_[end] == '\n' && end > at && all_[end - 1] == '\r';
-      return {all_.substr(at, end - crlf - at), false, end};
+      while (end < all_.size() && all_[end] != separator_ && !ends_line(end)) ++end;
+      return {all_.substr(at, end - at), false, last_of_newline(end)};
     }
     bool doubled = false;
     std::size_t close = all_.find('"', at + 1);
     for (; close != all_.npos && all_.substr(close + 1, 1) == "\""; close = all_.find('"', close + 2)) doubled = true;
     if (close == all_.npos) throw data_error(path(), line(at), "a quoted cell", "without an end", "closed by a quote");
-    std::size_t const end = close + 1 + all_.substr(close + 1).starts_with("\r\n");
-    if (end < all_.size() && all_[end] != separator_ && all_[end] != '\n')
+    std::size_t const end = close + 1;
+    if (end < all_.size() && all_[end] != separator_ && !ends_line(end))
       throw data_error(path(), line(close), "the text behind a quoted cell", quoted(all_.substr(end, 1)),
                        "a separator or a newline");
-    return {all_.substr(at + 1, close - at - 1), doubled, end};
+    return {all_.substr(at + 1, close - at - 1), doubled, last_of_newline(end)};
+  }
+  /// Lines end with LF, CR and LF, or CR alone.
+  bool ends_line(std::size_t at) const { return all_[at] == '\n' || all_[at] == '\r'; }
+  std::size_t last_of_newline(std::size_t at) const { return at + (all_.substr(at, 2) == "\r\n"); }
+  std::size_t end_of_line(std::size_t at) const {
+    return last_of_newline(std::min(all_.find_first_of("\r\n", at), all_.size()));
+  }
+  static bool is_missing(std::string_view text) {
+    auto const first = text.find_first_not_of(" \t");
+    if (first == text.npos) return true;
+    text = text.substr(first, text.find_last_not_of(" \t") + 1 - first);
+    for (std::string_view const name : {"NA", "N/A", "#N/A", "null", "NULL", "?"})
+      if (text == name) return true;
+    return false;
   }
   /// The line with this character, from 1.
   std::string line(std::size_t at) const {
-    return "line " + std::to_string(1 + std::count(all_.begin(), all_.begin() + std::ptrdiff_t(at), '\n'));
+    std::int64_t n = 1;
+    for (std::size_t i = 0; i < at; ++i) n += ends_line(i) && last_of_newline(i) == i;
+    return "line " + std::to_string(n);
   }
   static std::string quoted(std::string_view text) {
     return '"' + std::string(text.substr(0, 40)) + (text.size() > 40 ? "...\"" : "\"");
   }
 
   file_bytes file_;
+  csv_options options_;
   char separator_;
   std::string_view all_;
   std::vector<std::string> names_;

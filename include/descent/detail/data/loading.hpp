@@ -72,6 +72,22 @@ template <class S, class O, class Slots> class filler {
     return made;
   }
 
+  /// Throws std::invalid_argument if the first epoch has no batches: a program would train on nothing, without a word.
+  void require_batches() {
+    std::int64_t places_of_first = 0;
+    try {
+      places_of_first = places(0)->size();
+      if (cut_.count(places_of_first) > 0) return;
+    } catch (...) {
+      return;  // what an order throws comes with the batch
+    }
+    bool const dropped = cut_.last == last_batch::drop && places_of_first > 0;
+    refuse("loader", "the number of records in the first epoch",
+           dropped ? ("at least " + std::to_string(cut_.size) + ", the size of a batch, with last_batch::drop").c_str()
+                   : "at least 1",
+           places_of_first);
+  }
+
   /// Prepares a batch. False if the epoch has none.
   bool open(slot_type& s, loader_position at, Slots& memory, std::size_t number) {
     s.failed.reset();
