@@ -3,6 +3,7 @@
 // What a run's file is made of beside optimizers, and how types are converted.
 #include <descent/data/resident.hpp>
 #include <descent/io/checkpoint.hpp>
+#include <descent/rules/adam.hpp>
 #include <descent/training/loss_scaler.hpp>
 #include <descent/version.hpp>
 
@@ -166,6 +167,65 @@ TEST_CASE("checkpoint files: with `partial` what nothing asks for is left, and t
   CHECK(report.version == ds::version);
   CHECK(ds::load_file(edited(folder / "run", folder / "other", [](auto&, auto& texts) { texts.clear(); }),
                       {.partial = true}, named("y", to)).version == "");
+}
+
+TEST_CASE("checkpoint files: what the file lacks is kept on request, with its state, and the report names it") {
+  temporary_folder const folder;
+  std::vector<float> w{1, 2, 3}, v{4, 5}, g{1, 1, 1}, dv{1, 1};
+  auto const run = [&](bool grown, auto const& f) {
+    ds::parameters<float> params;
+    params.add("W", w.data(), g.data(), 3);
+    if (grown) params.add("V", v.data(), dv.data(), 2);
+    ds::optimizer opt{params, ds::adam{.lr = 0.5}};
+    f(opt);
+  };
+  run(false, [&](auto& opt) {
+    opt.step(), ds::save_file(folder / "run", opt), ds::save_file(folder / "values", named("W", w));
+  });
+  auto const trained = w;
+  std::string text = "kept";
+  run(true, [&](auto& opt) {
+    opt.step();
+    w = {7, 7, 7};
+    auto const before = v;
+    std::vector<float> const m(opt.state("V", "m").begin(), opt.state("V", "m").end());
+    CHECK(message([&] { ds::load_file(folder / "run", opt); }).find("missing: 'V'\n") != std::string::npos);
+    CHECK(w == std::vector<float>{7, 7, 7});
+    auto const report = ds::load_file(folder / "run", {.missing = ds::missing_tensors::keep}, opt, named("text", text));
+    CHECK(report.kept == strings{"V", "V.state.m", "V.state.v", "text"});
+    CHECK((w == trained && v == before && text == "kept" && !report.same_configuration));
+    CHECK(std::ranges::equal(opt.state("V", "m"), m));
+    opt.step(), w = {7, 7, 7};
+    // Values alone: state, step and hyperparameters stay.
+    auto const values = ds::load_file(folder / "values", {.missing = ds::missing_tensors::keep}, opt);
+    CHECK((w == trained && values.kept.size() == 6 && values.tensors == 1 && opt.report().step == 2));
+    auto const stateless = edited(folder / "run", folder / "other", [](auto&, auto& texts) { texts.clear(); });
+    CHECK(message([&] {
+            ds::load_file(stateless, {.missing = ds::missing_tensors::keep}, opt);
+          }).find("missing: 'made_by'") != std::string::npos);
+  });
+  CHECK(message([&] {
+          ds::load_file(folder / "values", {.partial = true, .missing = ds::missing_tensors::keep}, named("x", g));
+        }).ends_with("does not fit:\n  missing: 'x'"));
+}
+
+TEST_CASE("checkpoint files: a tensor of a type that is not known stops nobody who does not ask for it") {
+  temporary_folder const folder;
+  std::string const header = R"({"W":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                             R"("q":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[8,10]}})";
+  std::string file(8, '\0');
+  file[0] = char(header.size());
+  float const w[2] = {1.5f, -2};
+  file += header + std::string(reinterpret_cast<char const*>(w), sizeof w) + "88";
+  std::string const path = folder.write("x", file);
+  std::vector<float> to(2), q(2);
+  CHECK(message([&] { ds::load_file(path, named("W", to)); }) == path + " does not fit:\n  left over: 'q'");
+  CHECK(ds::load_file(path, {.partial = true}, named("W", to)).left_over == strings{"q"});
+  CHECK((to[0] == 1.5f && to[1] == -2));
+  for (bool const convert : {false, true})
+    CHECK(message([&] { ds::load_file(path, {.convert = convert}, named("W", to), named("q", q)); }) ==
+          path + " does not fit:\n  'q' is F8_E4M3 [2] in the file, which is none of the types BOOL, U8, I8, U16, I16, "
+                 "F16, BF16, U32, I32, F32, U64, I64, F64, must be F32 [2]");
 }
 
 namespace {

@@ -10,6 +10,12 @@
 
 namespace descent {
 
+/// What load_file() does with a tensor that a part asks for and the file does not have.
+enum class missing_tensors {
+  refuse,  ///< it is an error
+  keep  ///< it stays as it is, and the report names it; a file that has none of them is refused
+};
+
 /// How load_file() deals with a file that differs from what is loaded.
 struct load_options {
   bool convert = false;  ///< convert between floating-point types, rounding to nearest; otherwise types must be equal
@@ -17,6 +23,7 @@ struct load_options {
   bool hyperparameters = true;  ///< restore the fields of all groups' rules, and which groups are frozen
   bool saturate = false;  ///< with `convert`, numbers beyond the range of a type become its largest one of their sign;
   ///< otherwise they are an error. Infinities and NaN stay.
+  missing_tensors missing = missing_tensors::refuse;  ///< for example `keep`, if a layer is new in the program
 };
 
 /// What load_file() has loaded.
@@ -27,6 +34,7 @@ struct load_report {
   bool same_configuration =
       true;  ///< whether rules, tensors, groups and settings of policies are those that were saved
   std::string version;  ///< the version that wrote the file; empty for a file of another program
+  std::vector<std::string> kept;  ///< with `.missing = keep`, names of tensors that the file does not have
   std::int64_t saturated = 0;  ///< with `saturate`, the numbers that were beyond the range of their type
 };
 

@@ -126,7 +126,9 @@ class run_loading {
   void read() {
     from_ = std::make_unique<saved_run>(path_);
     match();
-    for (auto const& e : entries_) answer(e);
+    for (auto const& e : entries_)
+      if (from_->tensors().contains(e.name)) answer(e);
+      else keep(e);
     refuse(beyond_);
     report_.version = text_in(from_->main(), "library");
   }
@@ -200,14 +202,16 @@ class run_loading {
       auto& saved = summaries_.emplace_back(summary_in(path_, from_->texts(), prefix));
       auto const* const mine = p.part->summary();
       if (!mine || (p.each_rank && other_ranks)) continue;
-      if (!saved.made_by) problems.push_back("missing: '" + prefix + "made_by'");
-      else if (*saved.made_by != mine->made_by)
+      bool const may_lack = keeps() && !has_state(p, *mine);
+      if (!saved.made_by && !may_lack) problems.push_back("missing: '" + prefix + "made_by'");
+      if (saved.made_by && *saved.made_by != mine->made_by)
         problems.push_back("saved by '" + *saved.made_by + "', loaded by '" + mine->made_by + "'");
-      if (!saved.fields && options_.hyperparameters)
+      if (!saved.fields && options_.hyperparameters && !may_lack)
         problems.push_back("missing: hyperparameters, '" + prefix +
                            "groups'; load_options{.hyperparameters = false} keeps those of the program");
     }
     std::set<std::string> wanted;
+    std::vector<std::string> missing;
     for (auto const& e : entries_) {
       wanted.insert(e.name);
       std::string const without_rank = e.of->prefix + e.piece.name;
@@ -218,16 +222,35 @@ class run_loading {
         continue;
       }
       auto const found = from_->tensors().find(e.name);
-      if (found == from_->tensors().end()) problems.push_back("missing: '" + e.name + "'");
+      if (found == from_->tensors().end()) missing.push_back("missing: '" + e.name + "'");
       else if (std::string const why = mismatch(e, found->second); !why.empty())
         problems.push_back("'" + e.name + "' is " + why);
     }
+    if (!keeps() || missing.size() == entries_.size()) problems.insert(problems.end(), missing.begin(), missing.end());
     for (auto const& [name, t] : from_->tensors()) {
       if (wanted.contains(name)) continue;
       if (options_.partial) report_.left_over.push_back(name);
       else problems.push_back("left over: '" + name + "'");
     }
     refuse(problems);
+  }
+  bool keeps() const { return options_.missing == missing_tensors::keep; }
+  /// Whether the file has something of an optimizer beside values, to which the rule gives its meaning.
+  bool has_state(named_part const& p, run_summary const& mine) const {
+    std::set<std::string> values;
+    for (auto const& [name, group] : mine.parameters) values.insert(name);
+    return std::ranges::any_of(entries_, [&](run_entry const& e) {
+      return e.of == &p && !values.contains(e.piece.name) && from_->tensors().contains(e.name);
+    });
+  }
+  /// Answers with what is there, which the part then takes like all.
+  void keep(run_entry const& e) {
+    auto& copy = copies_.emplace_back(e.piece.bytes());
+    if (e.piece.own)
+      std::ranges::copy_n(static_cast<std::byte const*>(e.piece.data), std::ptrdiff_t(copy.size()), copy.begin());
+    else e.memory->copy(copy.data(), e.piece.data, copy.size()), e.memory->mark()();
+    answers_[e.name] = copy;
+    report_.kept.push_back(e.name);
   }
   void refuse(std::vector<std::string> const& problems) const {
     if (problems.empty()) return;
