@@ -175,6 +175,9 @@ TEST_CASE("state_in: lists that do not fit are refused before anything is writte
   };
   auto const without = [](std::string const& name) { return [name](auto const& e) { return e.name != name; }; };
   CHECK(refused(without("b.state.v")) == "state_in: 'none.state.v' is in the list, 'b.state.v' is not");
+  for (bool const initialized : {false, true})  // as save() names them
+    CHECK(refused([](auto const& e) { return !e.name.starts_with("none."); }, initialized) == "");
+  memory.m = before;
   CHECK(refused(without("b.state.v"), true) == "state_in: it is initialized, but 'b.state.v' is not in the list");
   auto const with = [&](std::string const& name, auto* at) {
     ds::state_memory list = memory.list;

@@ -5,6 +5,7 @@
 #include <descent/policies/clip.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/lamb.hpp>
+#include <descent/rules/acprop.hpp>
 #include <descent/rules/lars.hpp>
 
 #include "support/oracle.hpp"
@@ -87,4 +88,32 @@ TEST_CASE("DoG: one radius for the whole model, and a start that the update leav
   for (int t = 1; t <= 3; ++t) p.set_gradients(t), opt.step();
   for (std::size_t k = 0; k < sizes.size(); ++k)
     CHECK(std::ranges::equal(opt.state(p.name(k), "p0"), problem<double>(sizes).value[k]));
+}
+
+TEST_CASE("rules with sums square in the type of the arithmetic, and add in double") {
+  auto const moved = []<class T>(T g) {
+    T w = 1;
+    ds::parameters<T> params;
+    params.add("w", &w, &g, 1);
+    ds::optimizer opt{params, ds::lars{.lr = 1, .momentum = 0, .trust = 0.5}};
+    opt.step();
+    return 1 - w;
+  };
+  CHECK((moved(1e-19f) == 0.5f && moved(1e-24f) == 0 && moved(1e19f) == 0.5f && moved(1e20f) == 0));
+  CHECK((std::abs(moved(1e-24) - 0.5) < 1e-9 && std::abs(moved(1e20) - 0.5) < 1e-9));
+}
+
+TEST_CASE("acprop divides by what earlier gradients have left, which may be almost 0") {
+  auto const finite_after = [](float second) {
+    float w = 1, g = 0;
+    ds::parameters<float> params;
+    params.add("w", &w, &g, 1);
+    ds::optimizer opt{params, ds::acprop{}};
+    opt.step();
+    g = second;
+    opt.step();
+    return ds::is_finite(w);
+  };
+  CHECK(finite_after(1e31f));
+  CHECK(!finite_after(1e33f));
 }

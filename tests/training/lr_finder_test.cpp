@@ -248,6 +248,15 @@ TEST_CASE("a curve that never falls suggests nothing, and settings out of range 
   auto const refused = [&](ds::lr_sweep s) {
     return message<std::invalid_argument>([&] { ds::find_learning_rate(opt, x.params, s, [] { return 1.0; }); });
   };
+  float w = 1, g = 1;
+  ds::parameters<float> floats;
+  floats.add("w", &w, &g, 1);
+  ds::optimizer in_float{floats, ds::sgd{}};
+  CHECK(message<std::invalid_argument>([&] {
+          ds::find_learning_rate(in_float, floats, {.highest = 1e40}, [] { return 1.0; });
+        }) == "lr_sweep: highest must be in the range of float, the type of the arithmetic, is 1e+40");
+  CHECK(refused({.lowest = 1e-300, .highest = 1e300}) ==
+        "lr_sweep: highest must be such that highest / lowest is finite, is 1e+300");
   CHECK(refused({.lowest = 0}) == "lr_sweep: lowest must be above 0, is 0");
   CHECK(refused({.lowest = 1, .highest = 1}) == "lr_sweep: highest must be above lowest and finite, is 1");
   CHECK(refused({.steps = 2}) == "lr_sweep: steps must be at least 3, is 2");

@@ -140,7 +140,8 @@ concept has_state_for_sums = requires(std::size_t slot) {
 enum class scope { tensor, group, model };
 
 /// Sums: `sum(p, g, k)`, or `sum(p, g, s, k)` if it needs the state, returns each element's contribution, with s before
-/// the update and k = at(t). Before the first element is updated, the contributions are added in double over each
+/// the update and k = at(t). A contribution is computed in the type of the arithmetic: in float, squares of numbers
+/// below 2^-75 = 2.6e-23 are 0 and those above 1.8e19 infinite. Before the first element is updated, they are added in double over each
 /// tensor or over the whole model (`static constexpr scope sums_over`). update then gets `at(t, totals)`.
 template <class R>
 concept has_sums_of_state =

@@ -15,7 +15,7 @@
 namespace descent {
 
 /// The caller's memory for state, by the names of save(): "W.state.m", "W.master", "W.average", "W.slow",
-/// "W.remainder".
+/// "W.remainder". Those of a parameter without elements may be left out, as save() does.
 class state_memory {
  public:
   /// A piece as it was added.

@@ -36,6 +36,8 @@ struct lr_sweep {
   void check() const {
     detail::require(lowest > 0, "lr_sweep", "lowest", "above 0", lowest);
     detail::require(highest > lowest && is_finite(highest), "lr_sweep", "highest", "above lowest and finite", highest);
+    detail::require(is_finite(highest / lowest), "lr_sweep", "highest", "such that highest / lowest is finite",
+                    highest);
     detail::require(steps >= 3, "lr_sweep", "steps", "at least 3", steps);
     detail::require_fraction("lr_sweep", "smoothing", smoothing);
     detail::require(diverged > 1, "lr_sweep", "diverged", "above 1", diverged);
@@ -199,6 +201,9 @@ lr_curve find_learning_rate(optimizer<Value, Gradient, Rule, Ps...> const& opt,
   static_assert(std::is_invocable_v<Loss&, trial_type&> || std::is_invocable_v<Loss&>,
                 "find_learning_rate: loss must be callable as loss(trial) or loss() and return the loss");
   settings.check();
+  using real = typename plan::real;
+  detail::require(is_finite(real(settings.highest)), "lr_sweep", "highest",
+                  sizeof(real) == 4 ? "in the range of float, the type of the arithmetic" : "finite", settings.highest);
   detail::lr_sweeper::require_own(opt, params);
   trial_type trial = opt.gathered(params);
   auto const before = trial.report();

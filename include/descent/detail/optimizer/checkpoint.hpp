@@ -73,8 +73,9 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   }
 
   /// Gives the parameters new addresses. `params` has the same names, sizes, shapes and groups, in any order; the
-  /// caller has already moved the values, and the gradients if micro-batches wait. Allocates and waits for nothing: on
-  /// CUDA it enqueues one small kernel for each 128 parameters. Graphs captured earlier use the new addresses from
+  /// caller has already moved the values, and the gradients if micro-batches wait. Compares and sorts the list in memory
+  /// of the host. On CUDA allocates no device memory and waits for nothing: it enqueues one small kernel for each 128
+  /// parameters. Graphs captured earlier use the new addresses from
   /// their next replay on; a captured call sets its addresses at each replay. Throws std::invalid_argument, with
   /// nothing changed, if the lists differ in more than addresses, or memory overlaps or is out of reach;
   /// std::logic_error after ready() and while values are replaced or moved.

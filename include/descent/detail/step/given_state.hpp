@@ -77,6 +77,7 @@ given_state<Plan> find_given(layout<typename Plan::value, typename Plan::gradien
         if (!stores<Typed>(b, used)) continue;
         std::string const name = where.names[t] + "." + piece_name<Plan>(b);
         std::int64_t const place = places.find(name, name_of);
+        if (place < 0 && x.count == 0) continue;  // save() does not name it either
         if (place < 0) {
           if (policy.initialized) fail("it is initialized, but '" + name + "' is not in the list");
           without[b] = name;
