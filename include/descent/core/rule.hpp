@@ -141,8 +141,9 @@ enum class scope { tensor, group, model };
 
 /// Sums: `sum(p, g, k)`, or `sum(p, g, s, k)` if it needs the state, returns each element's contribution, with s before
 /// the update and k = at(t). A contribution is computed in the type of the arithmetic: in float, squares of numbers
-/// below 2^-75 = 2.6e-23 are 0 and those above 1.8e19 infinite. Before the first element is updated, they are added in double over each
-/// tensor or over the whole model (`static constexpr scope sums_over`). update then gets `at(t, totals)`.
+/// below 2^-75 = 2.6e-23 are 0 and those above 1.8e19 infinite. Before the first element is updated, contributions are
+/// added in double over each tensor or over the whole model (`static constexpr scope sums_over`). update then gets
+/// `at(t, totals)`.
 template <class R>
 concept has_sums_of_state =
     requires(float x, typename R::template state<float> const& s, typename R::template terms<float> const& k) {

@@ -19,8 +19,8 @@
 namespace descent {
 
 /// A CSV file as in RFC 4180: rows of cells, one row per line. A cell in double quotes may contain separators and
-/// newlines, and quotes, which are written twice. Lines end with LF, CRLF or CR. Empty lines at the end and a UTF-8 byte
-/// order mark at the beginning are ignored. The constructor reads the file once and keeps where each row begins, 8
+/// newlines, and quotes, which are written twice. Lines end with LF, CRLF or CR. Empty lines at the end and a UTF-8
+/// byte order mark at the beginning are ignored. The constructor reads the file once and keeps where each row begins, 8
 /// bytes per row; cells are read when they are asked for. Copies share all of this, and several threads may use it.
 class csv_file {
  public:

@@ -90,9 +90,9 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
  public:
   using batch_type = batch<fields_of<S>>;  ///< what is delivered
 
-  /// Throws std::invalid_argument if a setting is out of range or the first epoch has no batches, and on all ranks of a communicator if their data
-  /// differ: the number of records, fields, batches, seeds, the order of the first epoch, or the contents of the first
-  /// and the last record, which it reads. Starts the workers.
+  /// Throws std::invalid_argument if a setting is out of range or the first epoch has no batches, and on all ranks of a
+  /// communicator if their data differ: the number of records, fields, batches, seeds, the order of the first epoch, or
+  /// the contents of the first and the last record, which it reads. Starts the workers.
   template <class... More>
   explicit loader(S from, batches cut = {}, O order = {}, workers const& w = {}, More&&... more) {
     static_assert((detail::is_setting<std::remove_cvref_t<More>> && ...),

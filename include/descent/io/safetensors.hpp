@@ -30,7 +30,8 @@ namespace descent {
 /// A safetensors file, mapped into memory. The constructor checks all but the data: length, JSON, names, types, shapes,
 /// offsets, that the tensors fill the data without overlap or hole, and the hash of the header if it has one. A file of
 /// another program is read without hashes. Tensors of a type that is not in dtype are listed as dtype::unknown; what
-/// entries have beside type, shape and offsets is ignored. While the file is open nobody may shorten it; see mapped_file.
+/// entries have beside type, shape and offsets is ignored. While the file is open nobody may shorten it; see
+/// mapped_file.
 class safetensors_file {
  public:
   /// Throws std::runtime_error if the file cannot be opened, and data_error with what is wrong in it.

@@ -159,7 +159,7 @@ class csv_rows {
     if (options_.missing && is_missing(text)) {
       double const y = *options_.missing;
       if constexpr (std::is_integral_v<T>) {
-        double const limit = std::ldexp(1.0, std::numeric_limits<T>::digits);  // the first number that is too large
+        double const limit = 2.0 * double(T(1) << (std::numeric_limits<T>::digits - 1));  // the first that is too large
         if (!(y >= double(std::numeric_limits<T>::min()) && y < limit && y == std::floor(y))) return false;
       }
       return x = T(y), true;
@@ -167,7 +167,8 @@ class csv_rows {
     if (options_.decimal == '.') return parse_number(text, x);
     if (text.find('.') != text.npos) return false;
     std::string copy(text);
-    std::ranges::replace(copy, ',', '.');
+    for (char& c : copy)
+      if (c == ',') c = '.';
     return parse_number(copy, x);
   }
   std::string text(csv_cell const& cell) const {

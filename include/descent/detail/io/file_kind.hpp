@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/version.hpp>
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -11,31 +13,30 @@ namespace descent::detail {
 
 /// What files with this beginning are, as "a gzip file", and what to do with it; empty if the bytes say nothing.
 inline std::string kind_of_file(std::string_view head) {
-  using namespace std::string_view_literals;
   head = head.substr(0, 4096);
   struct row { std::string_view begin, kind; };
   static constexpr row rows[] = {
-      {"version https://git-lfs"sv, "a pointer of git-lfs, for which `git lfs pull` gets the file"sv},
-      {"\x93NUMPY"sv, "an .npy file of NumPy"sv},
-      {"\x1f\x8b"sv, "a gzip file"sv},
-      {"\x28\xb5\x2f\xfd"sv, "a zstd file"sv},
-      {"BZh"sv, "a bzip2 file"sv},
-      {"\xfd\x37zXZ\0"sv, "an xz file"sv},
-      {"\x89HDF\r\n"sv, "an HDF5 file"sv},
-      {"GGUF"sv, "a GGUF file"sv},
-      {"\x7f""ELF"sv, "a program"sv},
-      {"%PDF"sv, "a PDF"sv},
-      {"\x89PNG"sv, "a picture"sv},
+      {"version https://git-lfs", "a pointer of git-lfs, for which `git lfs pull` gets the file"},
+      {"\x93NUMPY", "an .npy file of NumPy"},
+      {"\x1f\x8b", "a gzip file"},
+      {"\x28\xb5\x2f\xfd", "a zstd file"},
+      {"BZh", "a bzip2 file"},
+      {"\xfd\x37zXZ\0", "an xz file"},
+      {"\x89HDF\r\n", "an HDF5 file"},
+      {"GGUF", "a GGUF file"},
+      {"\x7f""ELF", "a program"},
+      {"%PDF", "a PDF"},
+      {"\x89PNG", "a picture"},
   };
   for (row const& r : rows)
     if (head.starts_with(r.begin)) return std::string(r.kind);
   auto const has = [&](std::string_view word) { return head.find(word) != head.npos; };
-  if (head.starts_with("PK\3\4"sv)) {
+  if (head.starts_with("PK\3\4")) {
     if (has("data.pkl")) return "a zip file of torch.save";
     return has(".npy") ? "an .npz file of NumPy" : "a zip file";
   }
   if (head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
-    return head.substr(2).starts_with("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv)
+    return head.substr(2).starts_with("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19")
                ? "a pickle of torch.save, in its format before 1.6"
                : "a pickle of Python";
   if (head.size() >= 262 && head.substr(257).starts_with("ustar")) return "a tar file";

@@ -246,9 +246,8 @@ class run_loading {
   /// Answers with what is there, which the part then takes like all.
   void keep(run_entry const& e) {
     auto& copy = copies_.emplace_back(e.piece.bytes());
-    if (e.piece.own)
-      std::ranges::copy_n(static_cast<std::byte const*>(e.piece.data), std::ptrdiff_t(copy.size()), copy.begin());
-    else e.memory->copy(copy.data(), e.piece.data, copy.size()), e.memory->mark()();
+    if (e.piece.own && !copy.empty()) std::memcpy(copy.data(), e.piece.data, copy.size());
+    if (!e.piece.own) e.memory->copy(copy.data(), e.piece.data, copy.size()), e.memory->mark()();
     answers_[e.name] = copy;
     report_.kept.push_back(e.name);
   }
