@@ -190,7 +190,10 @@ template <class Value, class Gradient = Value> class parameters {
   template <class V, class G>
   void add_stack(std::string const& name, V* value, G* gradient, std::int64_t matrices, shape s, group g = {}) {
     if (name.empty()) refuse(name, "the name must not be empty");
-    if (matrices < 0) refuse(name, "the number of matrices must be at least 0, is " + std::to_string(matrices));
+    std::int64_t const room = most_views - std::int64_t(views_.size());
+    if (matrices < 0 || matrices > room)
+      refuse(name, "the number of matrices must be in [0, " + std::to_string(room) +
+                       "], as a list has at most 2^24 parameters, is " + std::to_string(matrices));
     if (s.rows > 0 && s.columns > 0 && s.rows <= most / s.columns && matrices > most / (s.rows * s.columns))
       refuse(name, "the matrices must have at most 2^60 elements, are " + std::to_string(matrices) + " x " +
                        std::to_string(s.rows) + " x " + std::to_string(s.columns));
@@ -231,9 +234,9 @@ template <class Value, class Gradient = Value> class parameters {
 
  private:
   void mark(std::string const& name, held as) {
-    for (view& v : views_)
-      if (v.name == name) return void(v.as = as);
-    throw std::invalid_argument("there is no parameter '" + name + "' to mark");
+    std::int64_t const i = names_.find(name, name_of());
+    if (i < 0) throw std::invalid_argument("there is no parameter '" + name + "' to mark");
+    views_[std::size_t(i)].as = as;
   }
 
   template <class V, class G> static consteval int types_of() {
@@ -293,6 +296,7 @@ template <class Value, class Gradient = Value> class parameters {
   void add_view(std::string name, V* value, G* gradient, Count count, std::int64_t columns, group g, int types) {
     auto const fail = [&](std::string const& what) { refuse(name, what); };
     detail::require_saved_name(name);
+    if (std::ssize(views_) >= most_views) fail("a list has at most 2^24 parameters");
     if (std::cmp_less(count, 0)) fail("count must be at least 0, is " + std::to_string(count));
     if (std::cmp_greater(count, most)) fail("count must be at most 2^60, is " + std::to_string(count));
     if (count != 0 && !value) fail("value is null, but count is " + std::to_string(count));
@@ -324,7 +328,7 @@ template <class Value, class Gradient = Value> class parameters {
                        " past a multiple");
   }
 
-  static constexpr std::int64_t most = std::int64_t{1} << 60;
+  static constexpr std::int64_t most = std::int64_t{1} << 60, most_views = std::int64_t{1} << 24;
   detail::self_movable<std::vector<view>> views_;
   detail::self_movable<detail::name_table> names_;
   detail::self_movable<detail::piece_owners> owners_;

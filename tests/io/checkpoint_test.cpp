@@ -146,6 +146,16 @@ auto const any = [](auto opt) { return ds::any_optimizer(std::move(opt)); };
 
 }  // namespace
 
+TEST_CASE("texts of a file's metadata: as many objects as a file has tensors are read one by one") {
+  // If each object looked at those before it, these would be 5 * 10^9.
+  constexpr int n = 100000;
+  std::string text = "{\"[[[[[[\\\"[\": {\"begin\": 7, \"shape\": [1]}";
+  for (int i = 0; i < n; ++i) text += ", \"" + std::to_string(i) + "\": {\"begin\": 0, \"shape\": [2, 3]}";
+  auto const ranges = ds::detail::ranges_in("file", text + "}");
+  CHECK(ranges.size() == n + 1);
+  CHECK(ranges.at("[[[[[[\"[").begin == 7);
+}
+
 TEST_CASE("checkpoint files: a run goes on to the bit") {
   goes_on<half>(full, typed, typed);
   goes_on<float>([](auto& m) { return own(m); }, typed, typed);

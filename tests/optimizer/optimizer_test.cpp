@@ -378,6 +378,29 @@ TEST_CASE("an optimizer and a list of parameters stay as they are when they are 
         "parameter 'a': there is already a parameter of this name");
 }
 
+TEST_CASE("many tensors in many groups: step, explain() and diagnose() look at each tensor once") {
+  // A search of all tensors or chunks for each group or tensor would be up to 10^10 operations in each of the three.
+  constexpr int tensors = 100000, groups = 65536;
+  std::vector<double> w(tensors, 1), g(tensors, 3);
+  ds::parameters<double> params;
+  for (int i = 0; i < tensors; ++i)
+    params.add("t" + std::to_string(i), &w[std::size_t(i)], &g[std::size_t(i)], 1, ds::group{i % groups});
+  ds::optimizer opt{params, ds::adamw{.beta1 = 0.5}, ds::clip<ds::norm::l2, ds::scope::group>{}};
+  opt.step();
+  auto const first_moment = [&](int i) { return opt.state("t" + std::to_string(i), "m")[0]; };
+  double const of_two = 3 / std::sqrt(18.0);
+  CHECK(opt.report().clip_factor == doctest::Approx(of_two / 3));
+  for (int i : {0, tensors - groups - 1, groups, tensors - 1}) CHECK(first_moment(i) == doctest::Approx(of_two / 2));
+  for (int i : {tensors - groups, groups - 1}) CHECK(first_moment(i) == doctest::Approx(0.5));
+  CHECK(opt.explain().find("group 1: 2 parameters in 2 tensors\n") != std::string::npos);
+  CHECK(opt.explain().find("group 65535: 1 parameters in 1 tensor\n") != std::string::npos);
+  g[5] = std::nan("");
+  opt.step();
+  auto const all = opt.diagnose();
+  REQUIRE(all.size() == tensors);
+  CHECK((!all[5].finite && all[4].finite && all[4].norm == 3 && all[tensors - 1].norm == 3));
+}
+
 TEST_CASE("zero_grad zeroes all gradients and nothing else") {
   model<float> m;
   ds::optimizer opt{m.params, ds::sgd{}};

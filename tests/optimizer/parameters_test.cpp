@@ -98,14 +98,31 @@ TEST_CASE("a stack is its matrices, one behind the other, all or none of them") 
   };
   CHECK(refused("experts", memory + 200, 4, {2, 2}) ==
         "parameter 'experts.2': there is already a parameter of this name");
-  CHECK(refused("a", memory, -1, {2, 2}) == "parameter 'a': the number of matrices must be at least 0, is -1");
-  CHECK(refused("a", memory, 1 << 30, {1 << 20, 1 << 20}) ==
-        "parameter 'a': the matrices must have at most 2^60 elements, are 1073741824 x 1048576 x 1048576");
+  CHECK(refused("a", memory, -1, {2, 2}) ==
+        "parameter 'a': the number of matrices must be in [0, 16777212], as a list has at most 2^24 parameters, is -1");
+  for (ds::shape const s : {ds::shape{0, 5}, ds::shape{1, 1}})
+    CHECK(refused("a", memory, std::int64_t{1} << 40, s) ==
+          "parameter 'a': the number of matrices must be in [0, 16777212], as a list has at most 2^24 parameters, is "
+          "1099511627776");
+  CHECK(refused("a", memory, 1 << 23, {1 << 20, 1 << 20}) ==
+        "parameter 'a': the matrices must have at most 2^60 elements, are 8388608 x 1048576 x 1048576");
   CHECK(refused("a", memory, 2, {2, 0}) == "parameter 'a.0': columns must be at least 1, are 0");
   CHECK(refused("", memory, 2, {2, 2}) == "parameter '': the name must not be empty");
   CHECK(refused("a", nullptr, 2, {2, 2}) == "parameter 'a.0': value is null, but count is 4");
   CHECK(params.views().size() == 4);
   params.add_stack("experts", memory + 200, memory + 300, 2, {2, 2});  // the names are free again
+}
+
+TEST_CASE("marks are looked up, not searched for") {
+  // 100,000 searches of 100,000 names would be 10^10 comparisons of strings.
+  constexpr int n = 100000;
+  ds::parameters<float> params;
+  for (int i = 0; i < n; ++i) params.add("tensor" + std::to_string(i), memory, memory, 0);
+  for (int i = 0; i < n; ++i) params.mark_part("tensor" + std::to_string(i));
+  for (int i = 0; i < n; i += 2) params.mark_copied("tensor" + std::to_string(i));
+  bool right = true;
+  for (std::size_t i = 0; i < n; ++i) right &= params.views()[i].as == (i % 2 ? ds::held::part : ds::held::copy);
+  CHECK(right);
 }
 
 TEST_CASE("a name is found in a list of any length, and a list that was moved from is empty") {

@@ -145,7 +145,7 @@ template <class Plan> class device_controller {
     auto const chunks = v.all_chunk_count();
     control_arrays<Plan> a{*v.control, *w.scale, w.policies, tensors, v.groups, count, v.group_count, chunks,
                            w.has_elements, v.partial, v.totals, sums, w.factors, v.units, v.sum_terms, w.step_terms,
-                           w.sum_step_terms, v.memories, w.next_memories, nullptr, v.clipped};
+                           w.sum_step_terms, v.memories, w.next_memories, nullptr, v.clipped, w.members};
     if constexpr (Plan::per_row_step) a.rules = v.extra.rules;
     if constexpr (Plan::splits && Plan::measures) a.met = v.model.calls->complete(v.met());
     return a;

@@ -262,6 +262,7 @@ template <class Plan> struct control_view {
   bool has_elements;                              // whether any element follows the rule
   bool reports = true;                            // whether the controller writes the report, not the update
   matrix_rules_view<Plan> matrices = {};
+  group_tensors_view<Plan> members = {};
 };
 
 }  // namespace descent::detail

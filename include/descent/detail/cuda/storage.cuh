@@ -177,10 +177,9 @@ template <class Plan> struct cuda_storage {
     return reports_->control;
   }
   late_report& late() const { return reports_->late; }
-
   control_view<Plan> controls() const {
-    return {policies, step_terms_, step_terms_ ? step_terms_ + 1 : nullptr, factors_,
-            scale, &reports_->late, next_memories_, has_elements_};
+    return {policies, step_terms_, step_terms_ ? step_terms_ + 1 : nullptr, factors_, scale, &reports_->late,
+            next_memories_, has_elements_, true, {}, members_};
   }
 
   std::span<memory_of<rule>> memories() const {
@@ -236,6 +235,7 @@ template <class Plan> struct cuda_storage {
       arena.add(view.totals, (Plan::norm_sums + Plan::sum_count) * whole.tensors.size());
     if constexpr (Plan::clip_over != scope::model)
       arena.add(factors_, Plan::clip_over == scope::tensor ? whole.tensors.size() : groups.size());
+    members_.add_to(arena, whole.tensors, groups.size());
     if constexpr (Plan::clips_rows) {
       all_row_pieces const all = model_.rows_of(where);
       row_sums = Plan::norm_sums * all.pieces;
@@ -327,6 +327,7 @@ template <class Plan> struct cuda_storage {
   tensor_record<typename Plan::value, typename Plan::gradient>* tensors_ = nullptr;
   std::int32_t* tensor_of_chunk_ = nullptr;
   memory_of<rule>*memories_ = nullptr, *next_memories_ = nullptr;
+  group_tensors_view<Plan> members_;
   double *partial_ = nullptr, *factors_ = nullptr, *norm_partial_ = nullptr;
   unsigned long long* bad_rows_ = nullptr;  // the first row of each tensor whose source does not exist
   step_terms_of<Plan>* step_terms_ = nullptr;  // of this step, and of the sums in the next step
@@ -341,8 +342,7 @@ template <class Plan> struct cuda_storage {
   };
   sole_handle<reports*, pinned_delete> reports_;
   std::size_t arena_ = 0;
-  std::int64_t all_chunks_ = 0;  // of the model
-  std::int64_t rule_elements_ = 0;  // with matrices
+  std::int64_t all_chunks_ = 0, rule_elements_ = 0;  // of the model; with matrices
   std::vector<std::int64_t> counts_;  // of the tensors, if some state is in the caller's memory
   bool has_elements_ = true;
 };

@@ -65,6 +65,7 @@ template <class Plan> struct host_control {
         factors(Plan::clip_over == scope::tensor ? tensor_count() : groups.size(), 1), row_clip(model.rows_of(where)),
         kept(block) {
     for (std::size_t g = 0; g < groups.size(); ++g) rules[g] = groups[g].rule;
+    if constexpr (Plan::clip_over == scope::group) members = group_tensors(model.whole().tensors, groups.size());
   }
 
   ~host_control() { hold_scale<Plan>(block, policies, false); }
@@ -79,7 +80,9 @@ template <class Plan> struct host_control {
     control_arrays<Plan> a{block, scale(), policies, all.tensors.data(), groups.data(), int(all.tensors.size()),
                            int(groups.size()), all.chunks(), all.rule_chunks > 0, partial.data(), totals.data(),
                            sums, factors.data(), units.data(), sum_terms.data(), &step_terms, &sum_step_terms,
-                           memories.data(), next_memories.data(), rules.data(), {}};
+                           memories.data(), next_memories.data(), rules.data(), {}, {}};
+    if constexpr (Plan::clip_over == scope::group)
+      a.members.begin = members.begin.data(), a.members.of = members.of.data();
     if constexpr (Plan::clips_rows)
       a.row_clip = {row_clip.rows.of.data(), row_clip.rows.parts.data(), row_clip.partial.data(),
                     row_clip.factors.data()};
@@ -153,6 +156,7 @@ template <class Plan> struct host_control {
   plain_vector<rule> rules;
   double sums[Plan::sum_count + 1] = {};
   std::vector<double> factors;
+  group_tensors members;  // if groups are clipped separately
   [[no_unique_address]] host_row_clip<Plan> row_clip;
   control_block kept;
 

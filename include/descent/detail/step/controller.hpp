@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/step/group_tensors.hpp>
 #include <descent/detail/step/layout.hpp>
 #include <descent/detail/step/row_clip.hpp>
 #include <descent/detail/step/terms.hpp>
@@ -44,6 +45,7 @@ template <class Plan> struct control_arrays {
   memory_of<rule>*memories, *next_memories;    // before the update, and after it
   rule* rules;                                 // of each group, scheduled; if rows count their own updates
   row_clip_view<Plan> row_clip;
+  group_tensors_view<Plan> members = {};  // of groups that are clipped separately
   bool met = true;  // whether all ranks that have a part of the model are in the partial sums
 };
 
@@ -221,9 +223,10 @@ template <class Plan, class Threads> class controller {
         for (int u = 0; u < a.tensor_count; ++u) smallest = min(smallest, find_row_factors(u));
     } else {
       threads.each_warp(a.group_count, [&](int g) {
+        std::int32_t const* const of = a.members.of + a.members.begin[g];
+        std::int64_t const count = a.members.begin[g + 1] - a.members.begin[g];
         auto const x = norm_totals_from<Plan>([&](int i) {
-          auto const of_group = [&](std::int64_t u) { return a.tensors[u].group == g ? total_of(i, u) : 0; };
-          return threads.warp_total(Plan::keeps_largest(i), a.tensor_count, of_group);
+          return threads.warp_total(Plan::keeps_largest(i), count, [&](std::int64_t k) { return total_of(i, of[k]); });
         });
         if (threads.first_of_warp()) set(g, x);
       });

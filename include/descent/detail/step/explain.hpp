@@ -170,14 +170,11 @@ std::string explain(layout<typename Plan::value, typename Plan::gradient> const&
   };
   scheduled_fields(std::type_identity<typename Plan::rule>{}, "");
   if constexpr (Plan::has_matrices) scheduled_fields(std::type_identity<typename Plan::matrix_rule>{}, "matrix.");
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    std::size_t count = 0;
-    integer elements = 0;
-    for (auto const& x : where.tensors)
-      if (std::size_t(x.group) == g) ++count, elements += x.count;
-    line("group %d: %lld parameters in %s%s", int(g), elements, tensors(count).c_str(),
+  plain_vector<integer> counts(groups.size()), elements(groups.size());
+  for (auto const& x : where.tensors) ++counts[std::size_t(x.group)], elements[std::size_t(x.group)] += x.count;
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    line("group %d: %lld parameters in %s%s", int(g), elements[g], tensors(std::size_t(counts[g])).c_str(),
          groups[g].frozen ? ", frozen" : "");
-  }
   return text;
 }
 

@@ -28,6 +28,18 @@ norm_totals totals_of(layout<typename Plan::value, typename Plan::gradient> cons
   });
 }
 
+/// The same for one tensor; reads only its own chunks.
+template <class Plan>
+norm_totals totals_of_tensor(layout<typename Plan::value, typename Plan::gradient> const& where,
+                             std::vector<double> const& partial, std::size_t tensor) {
+  auto const& x = where.tensors[tensor];
+  return norm_totals_from<Plan>([&](int row) {
+    auto const value = [&](std::int64_t c) { return partial[std::size_t(row * where.chunks() + c)]; };
+    return strided_total<total_threads>(Plan::keeps_largest(row), x.first_chunk, x.first_chunk + chunks_of(x.count),
+                                        value);
+  });
+}
+
 /// All tensors if any gradient is not finite, otherwise none.
 template <class Plan>
 std::vector<gradient_state> diagnosis_of(layout<typename Plan::value, typename Plan::gradient> const& where,
@@ -36,7 +48,7 @@ std::vector<gradient_state> diagnosis_of(layout<typename Plan::value, typename P
   std::vector<gradient_state> all;
   bool finite = true;
   for (std::size_t t = 0; t < where.tensors.size(); ++t) {
-    auto const x = totals_of<Plan>(where, partial, [&](auto const& tensor) { return &tensor == &where.tensors[t]; });
+    auto const x = totals_of_tensor<Plan>(where, partial, t);
     all.push_back({where.names[t], x.finite(), norm_from<Plan>(x)});
     finite = finite && x.finite();
   }

@@ -53,16 +53,25 @@ template <bool Largest = false> double add_block(double* lane, int lanes, int wa
   return sum;
 }
 
-/// Combines value(i) for i in [0, count) with Lanes lanes.
-template <int Lanes, bool Largest = false, class Value> double add_strided(Value const& value, std::int64_t count) {
+/// Combines value(i) for i in [first, end) with Lanes lanes, as if all others in [0, count) were +0.
+template <int Lanes, bool Largest = false, class Value>
+double add_strided(Value const& value, std::int64_t first, std::int64_t end) {
   double lane[std::size_t(Lanes)] = {};
-  for (std::int64_t i = 0; i < count; ++i) lane[i % Lanes] = combine<Largest>{}(lane[i % Lanes], value(i));
+  for (std::int64_t i = first; i < end; ++i) lane[i % Lanes] = combine<Largest>{}(lane[i % Lanes], value(i));
   return add_block<Largest>(lane, Lanes);
 }
 
-/// The largest of all values, or their sum.
+template <int Lanes, bool Largest = false, class Value> double add_strided(Value const& value, std::int64_t count) {
+  return add_strided<Lanes, Largest>(value, 0, count);
+}
+
+/// The largest of the values in [first, end), or their sum.
+template <int Lanes, class Value>
+double strided_total(bool largest, std::int64_t first, std::int64_t end, Value const& value) {
+  return largest ? add_strided<Lanes, true>(value, first, end) : add_strided<Lanes>(value, first, end);
+}
 template <int Lanes, class Value> double strided_total(bool largest, std::int64_t count, Value const& value) {
-  return largest ? add_strided<Lanes, true>(value, count) : add_strided<Lanes>(value, count);
+  return strided_total<Lanes>(largest, 0, count, value);
 }
 
 // Squares of doubles may overflow: large values are scaled down and summed separately; the sum of the rest is finite.
