@@ -170,6 +170,38 @@ TEST_CASE("sources: ragged records have the length that they set, at most the lo
   CHECK(message([&] { lines{}.read(5, memory.clear(), random); }) == "record: the length of t must be in [0, 4], is 5");
 }
 
+namespace {
+/// A source that says that it has so many records.
+struct sized {
+  std::int64_t count;
+  auto fields() const { return ds::fields{ds::field<"n", int>{}}; }
+  std::int64_t size() const { return count; }
+  void read(std::int64_t, auto const&, ds::record_random&) const {}
+};
+}  // namespace
+
+TEST_CASE("sources: sums and products of sizes have limits, and none of them overflows") {
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  CHECK(ds::concat{sized{most - 1}, sized{1}}.size() == most);
+  auto const refused = [](std::int64_t a, std::int64_t b) { return message([&] { ds::concat{sized{a}, sized{b}}; }); };
+  CHECK(refused(INT64_MAX, INT64_MAX) ==
+        "concat: the sizes of the sources[0] must be in [0, 281474976710656], as all have at most 2^48 records, is "
+        "9223372036854775807");
+  CHECK(refused(1, most) ==
+        "concat: the sizes of the sources[1] must be in [0, 281474976710655], as all have at most 2^48 records, is "
+        "281474976710656");
+  CHECK(refused(3, -2).starts_with("concat: the sizes of the sources[1] must be in [0, "));
+  struct wide { char bytes[1 << 12]; };
+  std::int64_t const half = std::int64_t{1} << 47;
+  CHECK(ds::fields{ds::field<"a", wide>{half}, ds::field<"b", std::byte>{half}}.bytes() == half * 4097);
+  CHECK(message([&] { ds::fields{ds::field<"a", wide>{most}, ds::field<"b", std::byte>{1}}; }) ==
+        "fields: the elements of a record's b must be at most 0, as a record has at most 2^60 bytes, is 1");
+  // 2^48 records of 2^17 bytes would be 2^65 bytes.
+  CHECK(message([&] { ds::detail::batch_layout(ds::fields{ds::field<"a", wide>{32}}, most); }) ==
+        "batch: the number of records must be at most 8795824594943, as a batch has at most 2^60 bytes, is "
+        "281474976710656");
+}
+
 TEST_CASE("sources: what cannot be is refused with what it is") {
   CHECK(message([] {
           ds::column{ds::field<"n", int>{}, std::span(reinterpret_cast<int const*>(std::uintptr_t{64}), 3)};

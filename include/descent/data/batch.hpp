@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,12 @@ namespace detail {
 template <class Fields> struct batch_layout {
   static constexpr std::size_t count = Fields::count;
 
+  /// Throws std::invalid_argument if the records have more than 2^60 bytes.
   batch_layout(Fields const& of, std::int64_t records) : fields(of) {
+    std::int64_t const most = most_bytes / (of.bytes() + std::int64_t(count * sizeof(std::int32_t)));
+    if (records < 0 || records > most)
+      refuse("batch", "the number of records",
+             ("at most " + std::to_string(most) + ", as a batch has at most 2^60 bytes").c_str(), records);
     auto const take = [&](std::size_t size) { return std::exchange(bytes, bytes + (size + 255) / 256 * 256); };
     fields.each([&](auto i, auto const& f) {
       row_bytes[i] = std::size_t(f.size()) * sizeof(typename Fields::template element<i>);

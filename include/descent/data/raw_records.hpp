@@ -32,7 +32,7 @@ template <class Field> class raw_records : public detail::file_records<Field> {
   static std::int64_t count(file_bytes const& file, Field const& of, std::int64_t header_bytes) {
     detail::require(header_bytes >= 0, "raw_records", "header_bytes", "at least 0", header_bytes);
     file.bytes(0, header_bytes);
-    std::int64_t const bytes = of.size() * std::int64_t(sizeof(element)), rest = file.size() - header_bytes;
+    std::int64_t const bytes = detail::limited_product(of.size(), sizeof(element)), rest = file.size() - header_bytes;
     detail::require_at(rest % bytes == 0, file.path(), header_bytes, "the number of bytes from here",
                        std::to_string(rest), "a multiple of " + std::to_string(bytes));
     return rest / bytes;

@@ -44,6 +44,9 @@ template <std::size_t N> struct field_label {
 
 namespace detail {
 
+/// The limit of a record and of a batch, so that sums of them fit in 64 bits.
+inline constexpr std::int64_t most_bytes = std::int64_t{1} << 60;
+
 /// The number of elements of a shape. Throws std::invalid_argument if an extent is not at least 1, or the product is
 /// above 2^48.
 inline std::int64_t elements_of(std::vector<std::int64_t> const& shape) {
@@ -132,7 +135,17 @@ template <class... F> class fields {
   static_assert(detail::names_differ<F...>(), "fields: two fields of a record have the same name");
 
  public:
-  explicit fields(F... each) : each_(std::move(each)...) {}
+  /// Throws std::invalid_argument if a record has more than 2^60 bytes.
+  explicit fields(F... each) : each_(std::move(each)...) {
+    std::int64_t left = detail::most_bytes;
+    this->each([&](auto i, auto const& f) {
+      std::int64_t const size = sizeof(element<i>), most = left / size;
+      if (f.size() > most)
+        detail::refuse("fields", ("the elements of a record's " + std::string(type<i>::name.view())).c_str(),
+                       ("at most " + std::to_string(most) + ", as a record has at most 2^60 bytes").c_str(), f.size());
+      left -= f.size() * size;
+    });
+  }
 
   static constexpr std::size_t count = sizeof...(F);  ///< of fields
   /// The number of the field with this name.

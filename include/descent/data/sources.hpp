@@ -211,17 +211,18 @@ template <source... S> class concat {
                 "concat: all sources must have fields of the same names and types, in the same order");
 
  public:
-  /// Throws std::invalid_argument if shapes differ.
+  /// Throws std::invalid_argument if shapes differ, or if all sources together have more than 2^48 records.
   explicit concat(S... sources) : sources_(std::move(sources)...) {
     std::size_t k = 0;
     std::int64_t sum = 0;
     each([&](auto const& s) {
       if (!(s.fields() == fields()))
         throw std::invalid_argument("concat: source " + std::to_string(k) + " has other shapes than source 0");
-      sizes_[k++] = s.size();
-      sum += s.size();
+      std::int64_t const n = s.size(), room = detail::most_examples - sum;
+      detail::require_entry(n >= 0 && n <= room, "concat", "the sizes of the sources", k,
+                            ("in [0, " + std::to_string(room) + "], as all have at most 2^48 records").c_str(), n);
+      sizes_[k++] = n, sum += n;
     });
-    detail::require(sum <= detail::most_examples, "concat", "the number of records", "at most 2^48", sum);
   }
 
   decltype(auto) fields() const { return std::get<0>(sources_).fields(); }  ///< of each source

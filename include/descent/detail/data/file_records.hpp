@@ -4,12 +4,12 @@
 
 #include <descent/data/mapped_file.hpp>
 #include <descent/data/source.hpp>
+#include <descent/detail/util/block.hpp>
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -24,12 +24,6 @@ inline void require_index(std::string const& path, char const* what, std::int64_
     throw std::out_of_range(path + ": " + what + " must be in [0, " + std::to_string(size) + "), is " +
                             std::to_string(i));
 }
-/// The product of two numbers that are not negative, or 2^63 - 1 if it is larger.
-inline std::int64_t limited_product(std::int64_t a, std::int64_t b) {
-  constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  return b != 0 && a > most / b ? most : a * b;
-}
-
 /// Copies elements from a file, which may lie at any address. `swapped`: the file has the other order of bytes.
 template <class T> void copy_file_elements(std::byte const* from, T* to, std::int64_t count, bool swapped) {
   auto const n = std::size_t(count);

@@ -14,6 +14,11 @@
 /// Containers and views as memory: a pointer, a number of elements and a shape.
 namespace descent::detail {
 
+/// The product of two numbers that are not negative, or 2^63 - 1 if it is larger.
+inline std::int64_t limited_product(std::int64_t a, std::int64_t b) {
+  return b != 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
+}
+
 /// The pointer itself, or that of thrust::device_ptr.
 template <class P> auto* plain(P const& p) {
   if constexpr (std::is_pointer_v<P>) return p;
@@ -56,9 +61,9 @@ template <class R> auto block_of(R& r) {
     for (std::size_t i = R::rank(); i-- > 0;) {
       auto const extent = std::int64_t(r.extent(i));
       b.row_major = b.row_major && (extent <= 1 || std::int64_t(r.stride(i)) == b.count);
-      if (i > 0) b.columns *= extent;
+      if (i > 0) b.columns = limited_product(b.columns, extent);
       else b.rows = extent;
-      b.count *= extent;
+      b.count = limited_product(b.count, extent);
     }
     if (R::rank() == 1) b.rows = b.count, b.columns = 1;
     return b;
