@@ -152,16 +152,23 @@ TEST_CASE("trap 30: types that differ: of values, rule, policies, sums over rank
 }
 
 TEST_CASE("trap 30: hyperparameters that differ: of rules, where only sums, losses or the state's start show, too") {
-  std::string const terms = "terms of group 0, update 1:";
-  policies_differ(terms, 0.1, 0.2, [](auto build, double x) { build(ds::adamw{.lr = x}); });
-  policies_differ(terms, 0.9, 0.8, [](auto build, double x) { build(ds::adamw{.beta1 = x}); });
-  policies_differ(terms, 0, 0.1, [](auto build, double x) { build(ds::sgd{.weight_decay = x}); });
-  policies_differ(terms, 0, 1, [](auto build, double x) { build(ds::sgd{.momentum = 0.5, .nesterov = x > 0}); });
-  policies_differ(terms, 10, 20, [](auto build, double x) { build(ds::lamb{.max_ratio = x}); });
-  policies_differ(terms, 0.5, 1, [](auto build, double x) { build(ds::adagrad{.initial = x}); });
-  policies_differ("no g_", 0, 1, [](auto build, double x) { build(ds::rmsprop{.centered = x > 0}); });
+  policies_differ("lr of group 0 is 0.1 (rank 0, 2); lr of group 0 is 0.2 (rank 1)", 0.1, 0.2,
+                  [](auto build, double x) { build(ds::adamw{.lr = x}); });
+  policies_differ("beta1 of group 0 is 0.9 (rank 0, 2); beta1 of group 0 is 0.8 (rank 1)", 0.9, 0.8,
+                  [](auto build, double x) { build(ds::adamw{.beta1 = x}); });
+  policies_differ("weight_decay of group 0 is 0 (", 0, 0.1,
+                  [](auto build, double x) { build(ds::sgd{.weight_decay = x}); });
+  policies_differ("nesterov of group 0 is 0 (", 0, 1,
+                  [](auto build, double x) { build(ds::sgd{.momentum = 0.5, .nesterov = x > 0}); });
+  policies_differ("max_ratio of group 0 is 10 (", 10, 20,
+                  [](auto build, double x) { build(ds::lamb{.max_ratio = x}); });
+  policies_differ("initial of group 0 is 0.5 (", 0.5, 1,
+                  [](auto build, double x) { build(ds::adagrad{.initial = x}); });
+  policies_differ("centered of group 0 is 0 (", 0, 1,
+                  [](auto build, double x) { build(ds::rmsprop{.centered = x > 0}); });
   static float loss = 1;
-  policies_differ(terms, 1, 2, [](auto build, double x) { build(ds::polyak{.lr = x}, ds::loss_at{&loss}); });
+  policies_differ("lr of group 0 is 1 (", 1, 2,
+                  [](auto build, double x) { build(ds::polyak{.lr = x}, ds::loss_at{&loss}); });
 }
 
 TEST_CASE("trap 30: hyperparameters that differ: of policies") {
@@ -275,7 +282,7 @@ TEST_CASE("every number of an aggregate is found, in its arrays, rules inside an
 }
 
 TEST_CASE("fields of a rule that show in no term before the last update that is compared are told at the start") {
-  differ("fields of group 0: 0.001 0.9", [](auto& comm, bool is_odd, start& s) {
+  differ("lr of group 0 is 0.001 (", [](auto& comm, bool is_odd, start& s) {
     // the schedule overrides lr
     ds::optimizer opt{s.usual(), ds::adamw{.lr = is_odd ? 2e-3 : 1e-3}, ds::learning_rate(ds::constant{1}),
                       ds::replicated{comm}};

@@ -415,7 +415,8 @@ TEST_CASE("model_parallel: what is no model is refused on all ranks, with names 
             "1 groups (rank 0); 2 groups (rank 1)"));
   auto const distinct = [&](auto& p, int r) { p.add(r ? "b" : "a", w, g, 3); };
   CHECK(has(refused(distinct, [](int r) { return 1.0 + r; }, same), "max"));
-  CHECK(has(refused(distinct, one, [](int r) { return ds::sgd{.lr = 0.1 + r}; }), "terms of group 0"));
+  CHECK(has(refused(distinct, one, [](int r) { return ds::sgd{.lr = 0.1 + r}; }),
+            "lr of group 0 is 0.1 (rank 0); lr of group 0 is 1.1 (rank 1)"));
   CHECK(ranks::thrown<std::invalid_argument>([&] { ds::parameters<float>{}.mark_part("x"); }) ==
         "there is no parameter 'x' to mark");
 }

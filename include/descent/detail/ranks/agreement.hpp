@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/core/error.hpp>
+#include <descent/core/fields.hpp>
 #include <descent/detail/ranks/differences.hpp>
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/step/layout.hpp>
@@ -13,6 +14,7 @@
 #include <descent/version.hpp>
 
 #include <atomic>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -173,6 +175,15 @@ template <class P> std::string settings_as_text(P const& p) {
   return text;
 }
 
+/// The fields of a rule that have names, one fact for each.
+template <class Rule> void add_field_facts(std::vector<std::string>& facts, std::string const& of, Rule rule) {
+  each_field(rule, [&](std::string const& name, auto const& x) {
+    char text[40];
+    facts.push_back(name + " " + of + " is " +
+                    std::string(text, std::to_chars(text, text + sizeof text, double(x)).ptr));
+  });
+}
+
 /// The training setup as facts: library version, types, tensors if ranks have the same, and rules and policies at a
 /// few updates.
 template <class Plan, bool Tensors = true>
@@ -190,6 +201,8 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
   }
   for (auto const& g : groups)
     if (g.frozen) facts.push_back("group " + std::to_string(g.number) + " is frozen");
+  for (auto const& g : groups) add_field_facts(facts, "of group " + std::to_string(g.number), g.rule);
+  if constexpr (Plan::has_matrices) add_field_facts(facts, "of the matrix rule", get<kind::matrices>(policies).rule);
   for (std::int64_t t : compared_updates) {
     std::string const at = ", update " + std::to_string(t) + ":";
     for (auto const& g : groups)
