@@ -310,6 +310,18 @@ TEST_CASE("the new file has the permissions of the old one, or those of a new fi
   ::umask(umask);
 }
 
+TEST_CASE("a file that root replaces keeps its owner, its group and its permissions") {
+  if (::geteuid() != 0) return;  // others cannot give files away
+  temporary_folder const folder;
+  std::string const path = folder.write("of_another", "old");
+  REQUIRE(::chown(path.c_str(), 12345, 54321) == 0);
+  REQUIRE(::chmod(path.c_str(), 0640) == 0);
+  replace(path, "new");
+  struct stat about;
+  REQUIRE(::stat(path.c_str(), &about) == 0);
+  CHECK((about.st_uid == 12345 && about.st_gid == 54321 && (about.st_mode & 07777) == 0640));
+}
+
 TEST_CASE("after a failure at any call the old file is there, and nothing beside it") {
   temporary_folder const folder;
   std::string const path = folder.write("run", "old");

@@ -118,7 +118,8 @@ class temporary_file {
   void commit() {
     require_writing();
     step_ = step::failed;
-    if (replaces_) ::fchmod(file_.get(), mode_);  // not all file systems have permissions
+    keep_owner();
+    if (replaces_) ::fchmod(file_.get(), mode_);
     if (file_calls::run("fsync", [&] { return ::fsync(file_.get()); }) != 0) fail(errno);
     auto const rename = [&] { return ::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()); };
     if (file_calls::run("rename", rename) != 0) fail(errno);
@@ -133,7 +134,8 @@ class temporary_file {
  private:
   enum class step { writing, failed, done };
 
-  /// Refuses what cannot be replaced. Takes the permissions of the old file, so that a private one stays private.
+  /// Refuses what cannot be replaced. Takes the permissions of the old file, so that a private one stays private, and
+  /// its owner and group as far as this process may give files to them: root may.
   void look_at_old() {
     struct stat old;
     if (::fstatat(folder_.get(), name_.c_str(), &old, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -142,8 +144,14 @@ class temporary_file {
     }
     if (S_ISDIR(old.st_mode)) fail(EISDIR);
     if (!S_ISREG(old.st_mode)) throw std::runtime_error(path_ + ": cannot be written: it is no regular file");
-    mode_ = old.st_mode & 0777;
+    mode_ = old.st_mode & 0777, owner_ = old.st_uid, group_ = old.st_gid;
     replaces_ = true;
+  }
+  /// Before permissions are set: a change of the owner may clear some. Not all file systems have owners.
+  void keep_owner() {
+    if (!replaces_ || (owner_ == ::geteuid() && group_ == ::getegid())) return;
+    if (::fchown(file_.get(), owner_, group_) == 0) return;
+    [[maybe_unused]] int const of_group = ::fchown(file_.get(), ::uid_t(-1), group_);
   }
   /// False if there is such a file, or if another writer has taken it for an abandoned one before it was locked.
   bool create() {
@@ -208,6 +216,8 @@ class temporary_file {
   std::string temporary_;
   ::pid_t writer_ = ::getpid();
   ::mode_t mode_ = 0666;
+  ::uid_t owner_ = 0;
+  ::gid_t group_ = 0;
   bool replaces_ = false;
   descriptor folder_, file_;
   std::int64_t size_ = 0, begun_ = 0;  ///< appended; of that, what the disk has begun with
