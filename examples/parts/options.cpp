@@ -173,6 +173,7 @@ optimizer_choice parse_optimizer(std::string const& text, hyperparameter_values 
   optimizer_choice choice{.label = parts[0], .rule = rule_named(parts[0])};
   for (auto const& [name, value] : for_all) set(choice.rule, name, value);
 
+  std::map<std::string, std::string> given;
   for (std::size_t k = 1; k < parts.size(); ++k) {
     auto const equals = parts[k].find('=');
     auto const name = parts[k].substr(0, equals);
@@ -180,6 +181,10 @@ optimizer_choice parse_optimizer(std::string const& text, hyperparameter_values 
     if (!set(choice.rule, name, number(name, parts[k].substr(equals + 1))))
       fail(parts[0] + " has no hyperparameter " + quoted(name) + "; it has " +
            joined(hyperparameters(choice.rule), ", "));
+    auto const [earlier, is_new] = given.try_emplace(name, parts[k].substr(equals + 1));
+    if (!is_new)
+      fail(quoted(name) + " in " + quoted(text) + " is given twice, as " + earlier->second + " and as " +
+           parts[k].substr(equals + 1));
     choice.label += " " + parts[k];
   }
   std::visit([](auto const& rule) { rule.check(); }, choice.rule);
@@ -194,6 +199,7 @@ options parse_options(std::vector<std::string> const& arguments, std::string con
   std::optional<compared_setting> compared;
   std::set<std::string> given;
   hyperparameter_values for_all;
+  std::map<std::string, std::string> texts_for_all;
   auto const all = all_hyperparameters();
 
   auto const chooses = [](std::string const& name) { return name == "--optimizer" || name == "--compare"; };
@@ -208,10 +214,13 @@ options parse_options(std::vector<std::string> const& arguments, std::string con
       if (compared) fail("--compare can be given only once");
       compared = setting;
     } else if (chooses(name)) {
+      if (value.empty()) fail(name + " needs the name of an optimizer");
       if (!optimizers.empty())
         fail("--optimizer and --compare with optimizers can be given only once, and not together");
       optimizers = value;
     } else {
+      auto const [earlier, is_new] = texts_for_all.try_emplace(hyperparameter_of(name), value);
+      if (!is_new) fail(name + " is given twice, as " + earlier->second + " and as " + value);
       for_all[hyperparameter_of(name)] = number(name, value);
     }
   });

@@ -192,6 +192,10 @@ TEST_CASE("options: mistakes are named, with what is allowed") {
   rejects("--optimizer sgd:beta1=1",
           "sgd has no hyperparameter \"beta1\"; it has lr, momentum, dampening, weight_decay, "
           "nesterov, decoupled");
+  rejects("--optimizer adamw:lr=0.1:lr=0.2", "\"lr\" in \"adamw:lr=0.1:lr=0.2\" is given twice, as 0.1 and as 0.2");
+  rejects("--lr 0.1 --beta2 0.9 --lr 0.2", "--lr is given twice, as 0.1 and as 0.2");
+  rejects("--optimizer ", "--optimizer needs the name of an optimizer");
+  rejects("--compare ", "--compare needs the name of an optimizer");
   rejects("--optimizer sgd:lr", "\"lr\" in \"sgd:lr\" must be HYPERPARAMETER=VALUE");
   rejects("--optimizer sgd --compare adam",
           "--optimizer and --compare with optimizers can be given only once, and not together");
