@@ -327,10 +327,10 @@ TEST_CASE("checkpoint files: all that does not fit is in one message") {
   saved by 'adamw, state float, master float, ema float, lookahead float, dynamic_loss_scale', )"
                                       R"(loaded by 'nadam, state float'
   'W' is F16 [24, 5] in the file, must be F32 [24, 5]
-  missing: 'memory'
   'x' is F32 [4] in the file, must be F32 [5]
-  missing: 'z'
   'text' is I32 [] in the file, must be U8 [0]
+  missing: 'memory'
+  missing: 'z'
   left over: 'W.average'
   left over: 'W.master'
   left over: 'W.slow'
