@@ -142,7 +142,8 @@ TEST_CASE("ranks that disagree about the training setup throw the same sentence"
   differ("parameter 0 'a' of 7 elements in 1 columns, types 0, group 0",
          "parameter 0 'b' of 7 elements in 1 columns, types 0, group 0",
          [&](bool odd) { of(odd ? list({{"b", {7}}, {"a", {7}}}) : list({{"a", {7}}, {"b", {7}}})); });
-  differ("update 1: 0.001 ", "update 1: 0.002 ", [&](bool odd) { build(two, {.lr = odd ? 0.002 : 0.001}, 1, 0.5); });
+  differ("lr of group 0 is 0.001", "lr of group 0 is 0.002",
+         [&](bool odd) { build(two, {.lr = odd ? 0.002 : 0.001}, 1, 0.5); });
   differ("clip: max 1 ", "clip: max 2 ", [&](bool odd) { build(two, {}, odd ? 2 : 1, 0.5); });
   differ("average 0.5 ", "average 0.25 ", [&](bool odd) { build(two, {}, 1, odd ? 0.25 : 0.5); });
   differ("descent::adamw,", "descent::adam,", [&](bool odd) {

@@ -25,7 +25,7 @@ template <class Fields> struct batch_layout {
 
   /// Throws std::invalid_argument if the records have more than 2^60 bytes.
   batch_layout(Fields const& of, std::int64_t records) : fields(of) {
-    std::int64_t const most = most_bytes / (of.bytes() + std::int64_t(count * sizeof(std::int32_t)));
+    std::int64_t const most = most_batch_bytes / (of.bytes() + std::int64_t(count * sizeof(std::int32_t)));
     if (records < 0 || records > most)
       refuse("batch", "the number of records",
              ("at most " + std::to_string(most) + ", as a batch has at most 2^60 bytes").c_str(), records);

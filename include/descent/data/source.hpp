@@ -45,7 +45,7 @@ template <std::size_t N> struct field_label {
 namespace detail {
 
 /// The limit of a record and of a batch, so that sums of them fit in 64 bits.
-inline constexpr std::int64_t most_bytes = std::int64_t{1} << 60;
+inline constexpr std::int64_t most_batch_bytes = std::int64_t{1} << 60;
 
 /// The number of elements of a shape. Throws std::invalid_argument if an extent is not at least 1, or the product is
 /// above 2^48.
@@ -137,7 +137,7 @@ template <class... F> class fields {
  public:
   /// Throws std::invalid_argument if a record has more than 2^60 bytes.
   explicit fields(F... each) : each_(std::move(each)...) {
-    std::int64_t left = detail::most_bytes;
+    std::int64_t left = detail::most_batch_bytes;
     this->each([&](auto i, auto const& f) {
       std::int64_t const size = sizeof(element<i>), most = left / size;
       if (f.size() > most)

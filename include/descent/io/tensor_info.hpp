@@ -15,7 +15,7 @@
 /// What a file says about its tensors.
 namespace descent {
 
-/// The types of the elements in a file. `unknown`: another one, such as F8_E4M3, whose bytes nobody here can read.
+/// The types of the elements in a file. `unknown`: another one, such as F8_E4M3, which cannot be converted.
 enum class dtype { boolean, u8, i8, u16, i16, f16, bf16, u32, i32, f32, u64, i64, f64, unknown };
 
 namespace detail {

@@ -93,10 +93,8 @@ class csv_rows {
     }
   };
 
-  csv_rows(file_bytes file, csv_options const& options)
-      : file_(std::move(file)), options_(options), separator_(options.separator) {
-    char const separator = separator_;
-    bool const has_header = options.has_header;
+  csv_rows(file_bytes file, csv_options const& options) : file_(std::move(file)), options_(options) {
+    char const separator = options.separator;
     require(options.decimal == '.' || options.decimal == ',', "csv_file", "decimal", "'.' or ','",
             int(options.decimal));
     require(options.decimal != separator, "csv_file", "decimal", "another character than separator",
@@ -120,14 +118,14 @@ class csv_rows {
       for (bool more = true; more; ++cells) {
         csv_cell const cell = at.next();
         if (starts_.size() == 1) names_.push_back(has_header ? text(cell) : std::to_string(cells));
-        more = cell.end < all_.size() && all_[cell.end] == separator_;
+        more = cell.end < all_.size() && all_[cell.end] == options_.separator;
       }
       if (cells != names_.size())
         throw data_error(path(), line(starts_.back()), "the number of cells", std::to_string(cells),
                          std::to_string(names_.size()));
     }
     if (names_.empty()) throw data_error(path(), "line 1", "the file", "nothing but comments", "one with columns");
-    if (has_header) starts_.erase(starts_.begin());
+    if (options.has_header) starts_.erase(starts_.begin());
   }
   csv_rows(csv_rows const&) = delete;
 
@@ -191,7 +189,7 @@ class csv_rows {
   csv_cell cell(std::size_t at) const {
     if (at == all_.size() || all_[at] != '"') {
       std::size_t end = at;
-      while (end < all_.size() && all_[end] != separator_ && !ends_line(end)) ++end;
+      while (end < all_.size() && all_[end] != options_.separator && !ends_line(end)) ++end;
       return {all_.substr(at, end - at), false, last_of_newline(end)};
     }
     bool doubled = false;
@@ -199,7 +197,7 @@ class csv_rows {
     for (; close != all_.npos && all_.substr(close + 1, 1) == "\""; close = all_.find('"', close + 2)) doubled = true;
     if (close == all_.npos) throw data_error(path(), line(at), "a quoted cell", "without an end", "closed by a quote");
     std::size_t const end = close + 1;
-    if (end < all_.size() && all_[end] != separator_ && !ends_line(end))
+    if (end < all_.size() && all_[end] != options_.separator && !ends_line(end))
       throw data_error(path(), line(close), "the text behind a quoted cell", quoted(all_.substr(end, 1)),
                        "a separator or a newline");
     return {all_.substr(at + 1, close - at - 1), doubled, last_of_newline(end)};
@@ -230,7 +228,6 @@ class csv_rows {
 
   file_bytes file_;
   csv_options options_;
-  char separator_;
   std::string_view all_;
   std::vector<std::string> names_;
   std::vector<std::size_t> starts_;

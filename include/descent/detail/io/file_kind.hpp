@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-/// What a file is that was taken for another one.
+/// The kind of a file, by its first bytes, for messages about a file that cannot be read.
 namespace descent::detail {
 
-/// What files with this beginning are, as "a gzip file", and what to do with it; empty if the bytes say nothing.
+/// For example "a gzip file", with what to do if that is known; empty if the bytes are of no known kind.
 inline std::string kind_of_file(std::string_view head) {
   head = head.substr(0, 4096);
   struct row { std::string_view begin, kind; };
@@ -21,7 +21,7 @@ inline std::string kind_of_file(std::string_view head) {
       {"\x1f\x8b", "a gzip file"},
       {"\x28\xb5\x2f\xfd", "a zstd file"},
       {"BZh", "a bzip2 file"},
-      {"\xfd\x37zXZ\0", "an xz file"},
+      {"\xfd\x37zXZ", "an xz file"},
       {"\x89HDF\r\n", "an HDF5 file"},
       {"GGUF", "a GGUF file"},
       {"\x7f""ELF", "a program"},

@@ -163,7 +163,7 @@ class header_events final : public json_events {
     t.bytes = end - begin;
     auto const needed = bytes_of_shape(t.type, t.shape);
     if (!needed) fail("the shape", shape_text(t.shape), "one with less than 2^63 bytes");
-    if (t.type == dtype::unknown) return;  // nobody here knows how many bits its elements have
+    if (t.type == dtype::unknown) return;  // the size of its elements is not known
     if (*needed != t.bytes)
       fail("the number of bytes", std::to_string(t.bytes),
            std::to_string(*needed) + " for " + descent::name_of(t.type) + " of shape " + shape_text(t.shape));
@@ -208,7 +208,7 @@ class header_events final : public json_events {
   std::string text_key_;  ///< of the metadata
   bool has_metadata_ = false;
   unsigned field_ = 0, seen_ = 0;
-  int depth_ = 0;  ///< inside of a value that is skipped
+  int depth_ = 0;  ///< of objects and arrays in a value that is skipped
   std::vector<std::int64_t> offsets_;
 };
 

@@ -52,8 +52,8 @@ inline std::string known_type_names() {
   for (std::size_t i = 0; i < known_types; ++i) all += (i ? ", " : "") + std::string(dtype_rows[i].name);
   return all;
 }
-/// The bytes of a tensor, or its elements if the type is unknown; empty if its extents are negative,
-/// or if their product reaches 2^63 at any axis.
+/// The bytes of a tensor, or its elements if the type is unknown; empty if its extents are negative, or if their
+/// product reaches 2^63 at any axis.
 inline std::optional<std::int64_t> bytes_of_shape(dtype type, std::vector<std::int64_t> const& shape) {
   std::int64_t n = 1;
   auto const multiplied = [&](std::int64_t by) {

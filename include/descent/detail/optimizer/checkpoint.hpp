@@ -73,11 +73,11 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   }
 
   /// Gives the parameters new addresses. `params` has the same names, sizes, shapes and groups, in any order; the
-  /// caller has already moved the values, and the gradients if micro-batches wait. On CUDA allocates no
-  /// memory on the device and waits for nothing: it enqueues one small kernel for each 128 parameters. Graphs captured
-  /// earlier use the new addresses from their next replay on; a captured call sets its addresses at each replay. Throws
-  /// std::invalid_argument, with nothing changed, if the lists differ in more than addresses, or memory overlaps or is
-  /// out of reach; std::logic_error after ready() and while values are replaced or moved.
+  /// caller has already moved the values, and the gradients if micro-batches wait. On CUDA it allocates no device
+  /// memory, waits for nothing, and enqueues one small kernel for each 128 parameters. Graphs captured earlier use
+  /// the new addresses from their next replay on; a captured call sets its addresses at each replay. Throws
+  /// std::invalid_argument, with nothing changed, if the lists differ in more than addresses, or memory overlaps or
+  /// is out of reach; std::logic_error after ready() and while values are replaced or moved.
   void rebind(parameters<typename Plan::value, typename Plan::own_gradient> const& params) {
     Engine& e = core_.alive();
     core_.refuse_averages("rebind()");
