@@ -117,7 +117,7 @@ class csv_rows {
       std::size_t cells = 0;
       for (bool more = true; more; ++cells) {
         csv_cell const cell = at.next();
-        if (starts_.size() == 1) names_.push_back(has_header ? text(cell) : std::to_string(cells));
+        if (starts_.size() == 1) names_.push_back(options.has_header ? text(cell) : std::to_string(cells));
         more = cell.end < all_.size() && all_[cell.end] == options_.separator;
       }
       if (cells != names_.size())
