@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 // Sources in memory, sources made of others, and the random numbers of a record.
 #include <descent/data/mixture.hpp>
+#include <descent/data/batch.hpp>
 #include <descent/data/sources.hpp>
 
 #include <doctest/doctest.h>
