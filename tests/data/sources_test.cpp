@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Sources in memory, sources made of others, and the random numbers of a record.
-#include <descent/data/mixture.hpp>
 #include <descent/data/batch.hpp>
+#include <descent/data/mixture.hpp>
 #include <descent/data/sources.hpp>
 
 #include <doctest/doctest.h>
