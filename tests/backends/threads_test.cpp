@@ -17,6 +17,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/child.hpp"
+
 #include <cstdint>
 #include <limits>
 #include <thread>
@@ -76,6 +78,15 @@ struct team {
 #endif
 
 }  // namespace
+
+#if defined(_OPENMP) && !defined(DESCENT_THREAD_SANITIZER)
+TEST_CASE("in a child of fork() steps end, with the bits of the parent's team") {
+  auto const step = [] { return train<float, float, team>(ds::adamw{.lr = 0.1}, ds::clip_norm{1}); };
+  auto const here = step();
+  CHECK(test::in_child([&] { return step() == here && test::in_child([&] { return step() == here; }) == 0; }) == 0);
+  CHECK(step() == here);
+}
+#endif
 
 TEST_CASE("threads agree with one thread") {
   agree<float, float>(ds::adamw{}, ds::clip_norm{1}, ds::ema{}, ds::lookahead{.k = 2}, ds::zero_grad{});

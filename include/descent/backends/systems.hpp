@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/detail/util/floating_point_mode.hpp>
+#include <descent/detail/util/home_process.hpp>
 #include <descent/version.hpp>
 
 #include <cstdint>
@@ -92,6 +93,7 @@ struct cpp {
 
 #if defined(_OPENMP)
 /// OpenMP's threads (OMP_NUM_THREADS): all or one, because a team that changes its size ends threads and starts others.
+/// With GCC one thread in a child of fork() whose parent had a team.
 struct omp {
   /// The name in explain().
   static constexpr char const* name() { return "omp"; }
@@ -102,6 +104,7 @@ struct omp {
   }
   /// Runs the loop on all threads, whatever it costs.
   static detail::team_record in_team(std::int64_t n, detail::loop_body f) {
+    if (detail::has_lost_omp_team()) return cpp::each(n, f), detail::team_record();
     double const begin = omp_get_wtime();
     double share = 0;
     int threads = 1;

@@ -35,11 +35,14 @@ struct thrust_cpp {
 inline host<thrust_cpp> on(decltype(thrust::cpp::par) const&) { return {}; }
 
 #if defined(_OPENMP)
-/// OpenMP's threads (OMP_NUM_THREADS).
+/// OpenMP's threads (OMP_NUM_THREADS). In a child of fork() as omp.
 struct thrust_omp {
   /// The name in explain().
   static constexpr char const* name() { return "Thrust omp"; }
-  static void each(std::int64_t n, detail::loop_body f) { detail::each_through(thrust::omp::par, n, f); }
+  static void each(std::int64_t n, detail::loop_body f) {
+    if (detail::has_lost_omp_team()) return cpp::each(n, f);
+    detail::each_through(thrust::omp::par, n, f);
+  }
 };
 inline host<thrust_omp> on(decltype(thrust::omp::par) const&) { return {}; }
 #endif

@@ -5,6 +5,7 @@
 #include <descent/core/communicator.hpp>
 #include <descent/detail/net/seconds.hpp>
 #include <descent/detail/ranks/ordered_sum.hpp>
+#include <descent/detail/util/home_process.hpp>
 #include <descent/policies/model_parallel.hpp>
 #include <descent/policies/parallel.hpp>
 
@@ -31,7 +32,8 @@ namespace descent::comm {
 ///     std::thread([&] { auto comm = world.rank(2); ... });
 ///
 /// A call waits for the other ranks, up to the deadline. The destructor of a member tells the other ranks, so an
-/// exception on one rank fails their calls at once, with its number in the message.
+/// exception on one rank fails their calls at once, with its number in the message. In a child of fork(), which does not
+/// have the other ranks' threads, each call throws comm_error.
 class threads {
  public:
   /// For tests: what happens to a rank before a collective. Nothing; it ends and the other ranks are told; or it ends
@@ -44,6 +46,9 @@ class threads {
       : slots_(std::size_t(checked(ranks))), deadline_(detail::checked_wait("comm::threads", "deadline", deadline)) {}
   threads(threads const&) = delete;
   threads& operator=(threads const&) = delete;
+  ~threads() {
+    if (home_.is_here()) delete changed_;  // in a child it would wait for the parent's threads
+  }
 
   int size() const { return int(slots_.size()); }
 
@@ -60,7 +65,7 @@ class threads {
     require_rank(rank);
     std::lock_guard const lock(mutex_);
     slots_[std::size_t(rank)].late = true;
-    changed_.notify_all();
+    changed_->notify_all();
   }
 
  private:
@@ -86,7 +91,8 @@ class threads {
   std::vector<slot> slots_;
   std::chrono::nanoseconds deadline_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable* changed_ = new std::condition_variable;
+  detail::home_process home_;
   std::string failure_;  // why collectives fail
   std::int64_t failed_ = std::numeric_limits<std::int64_t>::max();  // the first one that fails
 };
@@ -100,12 +106,12 @@ class threads::member {
       : world_(std::exchange(other.world_, nullptr)), rank_(other.rank_), exceptions_(other.exceptions_) {}
   member& operator=(member&&) = delete;
   ~member() {
-    if (!world_) return;
+    if (!world_ || !is_home()) return;
     std::lock_guard const lock(world_->mutex_);
     own().left = true;
     if (std::uncaught_exceptions() > exceptions_)
       fail("rank " + std::to_string(rank_) + " ended with an exception", own().posted + 1);
-    world_->changed_.notify_all();
+    world_->changed_->notify_all();
   }
 
   int rank() const { return rank_; }
@@ -137,7 +143,7 @@ class threads::member {
 
   /// Fails the calls of all ranks with this reason.
   void abort(std::string const& why) noexcept {
-    if (!world_) return;
+    if (!world_ || !is_home()) return;
     std::lock_guard const lock(world_->mutex_);
     fail(why, own().posted + 1);
   }
@@ -146,12 +152,14 @@ class threads::member {
   friend class threads;
   member(threads& world, int rank) : world_(&world), rank_(rank) {}
 
+  /// Whether the other ranks are threads of this process.
+  bool is_home() const { return size() == 1 || world_->home_.is_here(); }
   slot& own() { return world_->slots_[std::size_t(rank_)]; }
   /// Fails this collective and all later ones.
   void fail(std::string const& why, std::int64_t number) {
     if (world_->failure_.empty()) world_->failure_ = why;
     world_->failed_ = std::min(world_->failed_, number);
-    world_->changed_.notify_all();
+    world_->changed_->notify_all();
   }
 
   /// Waits until done(slot) holds for every rank.
@@ -176,7 +184,7 @@ class threads::member {
           fail("rank " + std::to_string(r) + " has left before " + what, number);
       if (number >= world_->failed_) continue;
       if ((std::all_of(world_->slots_.begin(), world_->slots_.end(), over) ||
-           world_->changed_.wait_until(lock, start + world_->deadline_) == std::cv_status::timeout) &&
+           world_->changed_->wait_until(lock, start + world_->deadline_) == std::cv_status::timeout) &&
           !std::all_of(world_->slots_.begin(), world_->slots_.end(), done))
         fail("rank " + std::to_string(rank_) + " waited " + detail::seconds_of(world_->deadline_) + " s in " + what +
                  " for rank " + missing(),
@@ -188,6 +196,10 @@ class threads::member {
   template <class T, class Use>
   void collective(std::string const& name, T const* data, std::int64_t count, std::int64_t n, Use const& use) {
     if (!world_) throw comm_error("rank " + std::to_string(rank_) + " is gone");
+    if (!is_home())
+      throw comm_error("rank " + std::to_string(rank_) + " in process " + std::to_string(::getpid()) +
+                       ": the other ranks are threads of process " + std::to_string(world_->home_.id()) +
+                       ", from which fork() made this one");
     std::string const what = name + " of " + std::to_string(n) + " " + detail::name_of<T>();
     std::int64_t const number = own().posted + 1;
     if (world_->before) obey(world_->before(rank_, number), what);
@@ -197,14 +209,14 @@ class threads::member {
     own().sent.assign(bytes, bytes + std::size_t(count) * sizeof(T));
     own().what = what;
     own().posted = number;
-    world_->changed_.notify_all();
+    world_->changed_->notify_all();
     wait(lock, number, what, [&](slot const& s) { return s.posted >= number; });
     require_same(number, what);
     lock.unlock();
     use([&](int r) { return reinterpret_cast<T const*>(world_->slots_[std::size_t(r)].sent.data()); });
     lock.lock();
     own().finished = number;
-    world_->changed_.notify_all();
+    world_->changed_->notify_all();
   }
 
   void obey(fault f, std::string const& what) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/util/home_process.hpp>
 #include <descent/io/checkpoint.hpp>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <exception>
 #include <future>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +27,8 @@ namespace descent {
 ///     saver.wait();
 ///
 /// The snapshot is kept for the next save: as many bytes as the file, in pinned memory with cuda{}. With ranks, all of
-/// them make the same calls, the destructor's among them, and the optimizer outlives the async_save.
+/// them make the same calls, the destructor's among them, and the optimizer outlives the async_save. A save that has not
+/// been waited for when fork() makes a child is the parent's: wait() and save() throw std::logic_error in the child.
 class async_save {
  public:
   async_save() = default;
@@ -33,6 +36,11 @@ class async_save {
   async_save& operator=(async_save const&) = delete;
   /// Like wait(), but while an exception is on its way only waits for this rank's thread.
   ~async_save() noexcept(false) {
+    if (!home_.is_here()) {
+      // The future of a thread that is not here would wait for ever.
+      if (writing_.valid()) static_cast<void>(new std::future<std::string>(std::move(writing_)));
+      return;
+    }
     if (std::uncaught_exceptions() > exceptions_) {
       if (writing_.valid()) writing_.wait();
     } else {
@@ -49,6 +57,10 @@ class async_save {
   /// Waits until the last save is in its file. Throws what went wrong, once; the file that was there has stayed then.
   void wait() {
     if (!writing_.valid()) return;
+    if (!home_.is_here())
+      throw std::logic_error("async_save: process " + std::to_string(::getpid()) +
+                             " cannot wait: the thread that writes is one of process " + std::to_string(home_.id()) +
+                             ", from which fork() made this one");
     auto const team = *std::exchange(team_, std::nullopt);
     detail::finish_save(team, files_, *image_, [this] { return writing_.get(); });
     image_.reset(), parts_.clear();
@@ -108,6 +120,7 @@ class async_save {
   }
   static constexpr std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+  detail::home_process home_;
   int exceptions_ = std::uncaught_exceptions();
   detail::run_memory host_;
   detail::staging_memory staging_;
