@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/child.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
 
@@ -17,9 +18,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -352,7 +355,7 @@ TEST_CASE("loader: an error comes with the batch to which it belongs, and the ba
       CHECK(e.batch == 4);
       CHECK(e.record == 18);
       CHECK((e.worker >= 0) == (threads > 0));
-      CHECK(message<std::runtime_error>([&] { e.rethrow_nested(); }) == "disk is gone");
+      CHECK(message<std::runtime_error>([&] { std::rethrow_if_nested(e); }) == "disk is gone");
     }
     CHECK(said.starts_with("loader: batch 4 of epoch 0: record 18"));
     CHECK(said.ends_with("disk is gone"));
@@ -386,6 +389,90 @@ TEST_CASE("loader: an error comes with the batch to which it belongs, and the ba
     CHECK(message<ds::loader_error>([&] { other.next(); }).ends_with("an exception that is no std::exception"));
   }
 }
+
+TEST_CASE("loader: the end of a source is an error also where records that fail are left out") {
+  auto const source = ds::map{telling{40}, [](auto const& out, ds::record_random&) {
+                                std::int64_t const i = out.template value<"i">();
+                                if (i >= 13) throw ds::source_ended("the disk is gone");
+                                if (i % 7 == 3) throw std::runtime_error("every seventh");
+                              }};
+  for (int const threads : {0, 3}) {
+    ds::loader loader{source, ds::batches{.size = 4}, ds::sequential{},
+                      ds::workers{.threads = threads, .on_error = ds::on_error::skip}};
+    for (int const left : {3, 4, 3}) CHECK(loader.next().size() == left);
+    for (int times = 0; times < 2; ++times) {
+      try {
+        loader.next();
+        FAIL("no error");
+      } catch (ds::loader_error const& e) {
+        CHECK(e.record == 13);
+        CHECK(message<ds::source_ended>([&] { std::rethrow_if_nested(e); }) == "the disk is gone");
+      }
+    }
+  }
+}
+
+#if !defined(DESCENT_THREAD_SANITIZER)  // which does not follow fork() beside threads
+TEST_CASE("loader: in a child of fork() its workers are missing: each call says so, and it ends") {
+  for (int const threads : {0, 1, 3}) {
+    std::optional<ds::loader<telling>> loader;
+    loader.emplace(telling{40}, ds::batches{.size = 4}, ds::sequential{}, ds::workers{.threads = threads});
+    CHECK(loader->next().records()[0] == 0);
+    CHECK(test::in_child([&] {
+            bool right = true;
+            auto const refused = [&](auto const& f) {
+              right = right && message<std::logic_error>(f).find("threads of process") != std::string::npos;
+            };
+            if (threads == 0) {
+              right = loader->next().records()[0] == 4;
+            } else {
+              refused([&] { loader->next(); });
+              refused([&] { loader->seek({0, 3}); });
+              refused([&] { loader->report(); });
+              refused([&] { loader->batches_in(0); });
+              refused([&] { loader->save([](auto const&...) {}); });
+              right = right && loader->position() == ds::loader_position{0, 1};
+            }
+            loader.reset();
+            return right;
+          }) == 0);
+    CHECK(loader->next().records()[0] == 4);
+  }
+}
+
+TEST_CASE("comm::threads: in a child of fork() the other ranks are missing: each call says so, and it ends") {
+  std::optional<ds::comm::threads> world;
+  world.emplace(2);
+  std::atomic<bool> there{false};
+  world->before = [&](int rank, std::int64_t) {
+    if (rank == 1) there = true;
+    return ds::comm::threads::fault::none;
+  };
+  double sum = 0;
+  std::thread other([&] {
+    auto comm = world->rank(1);
+    double x = 2;
+    comm.all_reduce(&x, 1);
+    sum = x;
+  });
+  while (!there) std::this_thread::yield();
+  std::optional<ds::comm::threads::member> mine(world->rank(0));
+  CHECK(test::in_child([&] {
+          double x = 1;
+          bool const right =
+              message<ds::comm_error>([&] { mine->all_reduce(&x, 1); }).find("threads of process") != std::string::npos;
+          mine->abort("nobody hears it");
+          mine.reset();
+          world.reset();
+          return right;
+        }) == 0);
+  double x = 1;
+  mine->all_reduce(&x, 1);
+  other.join();
+  CHECK(x == 3);
+  CHECK(sum == 3);
+}
+#endif
 
 TEST_CASE("loader: what an order throws or finds is an error of the batch") {
   auto const order = [](int threads) {
@@ -428,6 +515,7 @@ TEST_CASE("loader: the deadline names the record that takes long, and nothing is
         return loader.next().records()[0];
       } catch (ds::loader_error const& e) {
         CHECK(e.batch == loader.position().batch);
+        std::rethrow_if_nested(e);  // nothing was thrown first
       }
     }
   };

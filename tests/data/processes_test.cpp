@@ -410,7 +410,7 @@ TEST_CASE("processes: one that ends by itself is named, and another one takes it
       } catch (ds::loader_error const& e) {
         CHECK(e.batch == 4);
         CHECK(e.record == 17);
-        std::string const said = message<ds::worker_died>([&] { e.rethrow_nested(); });
+        std::string const said = message<ds::worker_died>([&] { std::rethrow_if_nested(e); });
         CHECK(said.ends_with(what + " while it read record 17"));
         CHECK(std::string(e.what()).starts_with("loader: batch 4 of epoch 0: record 17"));
         CHECK(std::string(e.what()).ends_with(said));
@@ -573,7 +573,7 @@ TEST_CASE("processes: a loader that asks again after each death delivers all bat
             auto const b = loader.next();
             seen.insert(seen.end(), b.get<"i">().begin(), b.get<"i">().end());
           } catch (ds::loader_error const& e) {
-            std::string const said = message<ds::worker_died>([&] { e.rethrow_nested(); });
+            std::string const said = message<ds::worker_died>([&] { std::rethrow_if_nested(e); });
             CHECK(said.find("was killed by signal 9") != std::string::npos);
           }
         }
@@ -645,6 +645,38 @@ TEST_CASE("processes: one that misses the deadline is killed and named") {
     ds::in_processes const source{acting{[](std::int64_t) { ::usleep(1000); }}, ds::processes{.deadline = most}};
     for (std::int64_t i = 0; i < 40; ++i) CHECK(number(source, i) == 3 * i);
     CHECK(source.report().died == 0);
+  }
+}
+
+namespace {
+
+struct thirds {
+  auto fields() const { return ds::fields{ds::field<"x", std::int64_t>{1}}; }
+  std::int64_t size() const { return 40; }
+  void read(std::int64_t i, auto const& out, ds::record_random&) const { out.template get<"x">()[0] = i / 3; }
+};
+
+}  // namespace
+
+TEST_CASE("processes: if the nursery is killed a loader says so, also if it leaves out records that fail") {
+  guard const g;
+  for (int const threads : {0, 2}) {
+    auto const before = children_of(::getpid());
+    ds::in_processes source{thirds{}, ds::processes{.count = 2}};
+    pid_t nursery = 0;
+    for (pid_t const p : children_of(::getpid()))
+      if (!before.contains(p)) nursery = p;
+    REQUIRE(nursery > 1);
+    ds::loader loader{source, ds::batches{.size = 4}, ds::sequential{},
+                      ds::workers{.threads = threads, .on_error = ds::on_error::skip}};
+    CHECK(loader.next().size() == 4);
+    CHECK(handle(nursery, ::getpid()).send(SIGKILL));
+    std::string said;
+    while (said.empty()) said = message<ds::loader_error>([&] { loader.next(); });  // what was read ahead comes first
+    CHECK(said.ends_with("process " + std::to_string(nursery) + ", which starts the others, has ended"));
+    CHECK(message<ds::loader_error>([&] { loader.next(); }).ends_with("has ended"));
+    CHECK(loader.report().skipped == 0);
+    CHECK(source.report().died == 2);
   }
 }
 

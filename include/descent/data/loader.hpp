@@ -83,7 +83,8 @@ template <class Backend, class First, class... More> Backend backend_of(First co
 ///
 /// The records of a batch are written where they stay: in a ring of ahead + 2 slots, allocated at the start. One thread
 /// at a time may call the functions of a loader. Its destructor waits for the records that workers read at the moment,
-/// and so does a function that changes the position.
+/// and so does a function that changes the position. In a child of fork(), which does not have the workers, all but
+/// position() throw std::logic_error, and the destructor leaves the memory as it is. Without worker threads it goes on.
 template <source S, record_order O = sequential, class Backend = host<>> class loader {
   using core = detail::loader_core<S, O, typename detail::slots_of<Backend>::type>;
 
@@ -104,7 +105,7 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
     (part.take(backend, std::forward<More>(more)), ...);
     ranks_ = std::move(part.ranks);
     core_ = ranks_.or_tell("no loader", [&] {
-      auto made = std::make_unique<core>(std::move(from), cut, std::move(order), w, part.mine, backend);
+      core_pointer made(new core(std::move(from), cut, std::move(order), w, part.mine, backend));
       made->fill().require_batches();
       return made;
     });
@@ -205,8 +206,16 @@ template <source S, record_order O = sequential, class Backend = host<>> class l
     return at;
   }
 
+  /// In a child of fork() the core's locks and threads are those of the parent.
+  struct let_go {
+    void operator()(core* of) const {
+      if (of->is_of_this_process()) delete of;
+    }
+  };
+  using core_pointer = std::unique_ptr<core, let_go>;
+
   detail::data_ranks ranks_;
-  std::unique_ptr<core> core_;
+  core_pointer core_;
 };
 template <source S> loader(S) -> loader<S>;
 template <source S> loader(S, batches) -> loader<S>;

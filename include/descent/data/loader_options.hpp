@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -18,7 +17,7 @@ namespace descent {
 /// What a loader does if a source throws.
 enum class on_error {
   stop,  ///< the batch throws loader_error where it would have been delivered
-  skip   ///< the record is left out of its batch and counted
+  skip   ///< the record is left out of its batch and counted; source_ended throws loader_error as with stop
 };
 
 /// Who reads the records, and how far ahead. Neither changes what is delivered.
@@ -52,9 +51,9 @@ struct loader_position {
   friend bool operator==(loader_position const&, loader_position const&) = default;
 };
 
-/// A source or an order threw while a batch was made, or the deadline has passed. what() has all of it;
-/// std::rethrow_if_nested() throws what was thrown first.
-struct loader_error : std::runtime_error, std::nested_exception {
+/// A source or an order threw while a batch was made, or the deadline has passed. what() has all of it.
+/// std::rethrow_if_nested(error) throws what was thrown first, and returns if nothing was: after a deadline.
+struct loader_error : std::runtime_error {
   std::int64_t epoch, batch;  ///< the batch
   std::int64_t record;  ///< its number in the source, or -1 if no record was read
   int worker;  ///< from 0 on, or -1 if the thread that asked for the batch read it

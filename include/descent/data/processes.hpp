@@ -51,7 +51,8 @@ template <source S> class in_processes {
   ///
   /// Throws worker_died if the process ends while it reads, or just before. Other reads are not affected, and later
   /// ones go on with the new process or with the others. Throws std::runtime_error with the text of what the source has
-  /// thrown, up to 1023 bytes, and if no process is left or stop() was called.
+  /// thrown, up to 1023 bytes, and source_ended if no process is left, the one that starts them has ended, stop() was
+  /// called, or this process was forked from the one that made the source.
   void read(std::int64_t i, record<fields_type> const& out, record_random& random) const {
     shared_->pool.read(i, random, [&](std::byte* bytes) { detail::copy_record(shared_->layout.at(bytes), out); });
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/core/error.hpp>
+#include <descent/data/source_ended.hpp>
 #include <descent/detail/util/philox.hpp>
 #include <descent/policies/noise.hpp>
 
@@ -14,6 +15,7 @@
 #include <initializer_list>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>

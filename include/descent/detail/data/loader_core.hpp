@@ -4,14 +4,17 @@
 
 #include <descent/detail/data/loading.hpp>
 #include <descent/detail/net/seconds.hpp>
+#include <descent/detail/util/home_process.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -50,11 +53,18 @@ template <class S, class O, class Slots> class loader_core {
     for (int w = 0; w < workers_.threads; ++w) threads_.emplace_back([this, w] { work(w); });
   }
 
-  filler_type& fill() { return fill_; }
+  /// Whether the workers are threads of this process. If not, it may not wait for them, nor end the core.
+  bool is_of_this_process() const { return threads_.empty() || home_.is_here(); }
+
+  filler_type& fill() {
+    require_this_process();
+    return fill_;
+  }
   loader_position position() const { return position_; }
 
   /// Delivers the next batch, if it is of this epoch, or of any if epoch is -1. Null if there is none.
   batch_data<fields_of<S>> const* next(std::int64_t epoch) {
+    require_this_process();
     let_go();
     if (epoch >= 0 && position_.epoch != epoch) return nullptr;
     auto const began = clock::now();
@@ -88,6 +98,7 @@ template <class S, class O, class Slots> class loader_core {
 
   /// Makes `to` the next batch. Waits for the pieces that workers read at the moment. The batch held ends.
   void restart(loader_position to) {
+    require_this_process();
     let_go();
     std::unique_lock lock(mutex_);
     paused_ = true;
@@ -101,6 +112,7 @@ template <class S, class O, class Slots> class loader_core {
   }
 
   loader_report report() const {
+    require_this_process();
     std::lock_guard const lock(mutex_);
     loader_report r = report_;
     r.threads = workers_.threads;
@@ -125,6 +137,13 @@ template <class S, class O, class Slots> class loader_core {
   std::size_t number(std::int64_t q) const { return std::size_t(q) % slots_.size(); }
   slot_type& at(std::int64_t q) { return slots_[number(q)]; }
   bool has_room() const { return opened_ - delivered_ + held_ < std::int64_t(slots_.size()); }
+
+  void require_this_process() const {
+    if (!is_of_this_process())
+      throw std::logic_error("loader: process " + std::to_string(::getpid()) +
+                             " cannot use it: its workers are threads of process " + std::to_string(home_.id()) +
+                             ", from which fork() made this one; make a loader here");
+  }
 
   /// The user is done with the batch held.
   void let_go() {
@@ -276,10 +295,10 @@ template <class S, class O, class Slots> class loader_core {
     try {
       std::rethrow_exception(f.error);
     } catch (std::exception const& e) {
-      throw loader_error(text + e.what(), position_.epoch, position_.batch, f.record, f.worker);
+      std::throw_with_nested(loader_error(text + e.what(), position_.epoch, position_.batch, f.record, f.worker));
     } catch (...) {
-      throw loader_error(text + "an exception that is no std::exception", position_.epoch, position_.batch, f.record,
-                         f.worker);
+      std::throw_with_nested(loader_error(text + "an exception that is no std::exception", position_.epoch,
+                                          position_.batch, f.record, f.worker));
     }
   }
   void count(slot_type const& s, clock::duration waited) {
@@ -292,6 +311,7 @@ template <class S, class O, class Slots> class loader_core {
     for (std::size_t i = 0; i < n; ++i) report_.bytes += std::int64_t(used[i].size);
   }
 
+  home_process home_;
   workers workers_;
   filler_type fill_;
   std::vector<slot_type> slots_;

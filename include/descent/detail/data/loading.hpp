@@ -149,6 +149,8 @@ template <class S, class O, class Slots> class filler {
       try {
         record_random random(workers_.seed, s.data.epoch, s.slice.place(k, s.places->size()));
         source_.read(i, row, random);
+      } catch (source_ended const&) {
+        return failure{std::current_exception(), k, i, worker};
       } catch (...) {
         if (workers_.on_error == on_error::stop) return failure{std::current_exception(), k, i, worker};
         s.skipped[std::size_t(k)] = 1;

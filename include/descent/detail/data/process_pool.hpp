@@ -93,8 +93,8 @@ class process_pool {
   /// Lets a process read record i, and calls take(bytes) with where the record is. Waits for a process that is free.
   template <class Take> void read(std::int64_t i, record_random& random, Take const& take) {
     if (!is_of_this_process())
-      throw std::runtime_error("in_processes: process " + std::to_string(::getpid()) +
-                               " cannot read: the processes belong to process " + std::to_string(owner_));
+      throw source_ended("in_processes: process " + std::to_string(::getpid()) +
+                         " cannot read: the processes belong to process " + std::to_string(owner_));
     for (;;) {
       lease const mine(*this);
       process_slot& slot = memory_.slot(mine.worker);
@@ -114,7 +114,12 @@ class process_pool {
     }
   }
 
-  process_report report() const { return {reads_, memory_.notes().died, memory_.notes().replaced}; }
+  process_report report() const {
+    process_report r{reads_, memory_.notes().died, memory_.notes().replaced};
+    std::lock_guard const lock(mutex_);
+    if (broken_) r.died += living_;  // the system has killed them
+    return r;
+  }
 
   /// Ends all processes. Threads in read() throw.
   void stop() {
@@ -152,7 +157,7 @@ class process_pool {
       std::string text =
           "in_processes: no process is left; the last, " + name_of(last_) + ", " + end_of_process(last.status);
       if (last.error != 0) text += ", and could not be replaced: " + std::generic_category().message(last.error);
-      throw std::runtime_error(text);
+      throw source_ended(text);
     }
     int const w = free_.back();
     free_.pop_back();
@@ -200,14 +205,13 @@ class process_pool {
     return about.si_pid != 0;
   }
   [[noreturn]] void throw_end() {
-    if (stopped_) throw std::runtime_error("in_processes: the processes have been stopped");
+    if (stopped_) throw source_ended("in_processes: the processes have been stopped");
     {
       std::lock_guard const lock(mutex_);
       broken_ = true;
     }
     changed_.notify_all();
-    throw std::runtime_error("in_processes: process " + std::to_string(nursery_) +
-                             ", which starts the others, has ended");
+    throw source_ended("in_processes: process " + std::to_string(nursery_) + ", which starts the others, has ended");
   }
   std::string name_of(int w) const {
     return "worker " + std::to_string(w) + " (process " +
@@ -256,7 +260,8 @@ class process_pool {
   socket_pair sockets_;  // of the owner and the nursery
   std::atomic<std::int64_t> reads_{0};
   std::atomic<bool> stopped_{false};
-  std::mutex stopping_, mutex_;  // the second is of what follows
+  std::mutex stopping_;
+  mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::vector<int> free_;
   int living_, last_ = 0;
