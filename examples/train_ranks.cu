@@ -20,8 +20,7 @@ int main(int argc, char** argv) {
     auto const at = descent::comm::launch::from_environment();
     int devices = 0;
     cudaGetDeviceCount(&devices);
-    descent::comm::require_local_device(at.local_rank, devices);
-    cudaSetDevice(at.local_rank);
+    cudaSetDevice(descent::comm::local_device(at.local_rank, devices));
     auto const meet = [&](int rank, int size, auto& value) {
       char const* const folder = std::getenv("RENDEZVOUS");
       if (size > 1) descent::comm::by_file{.folder = folder ? folder : ".", .job = at.job}(rank, size, value);

@@ -89,6 +89,76 @@ TEST_CASE("launch: each launcher's variables are rank, size, local rank, local s
   CHECK(of(torchrun).port == 29500);
 }
 
+TEST_CASE("launch: the environment of each launcher that was ever tried alone gives rank 3 of 4, 1 of 2 on the node") {
+  struct row {
+    char const* launcher;
+    variables set;
+    int local_size = 2;
+    char const* job = nullptr;
+  };
+  auto const numbered = [](std::string const& before) {
+    return variables{
+        {before + "RANK", "3"}, {before + "SIZE", "4"}, {before + "LOCAL_RANK", "1"}, {before + "LOCAL_SIZE", "2"}};
+  };
+  variables const pmi{{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}};
+  variables const flux{{"FLUX_TASK_RANK", "3"},
+                       {"FLUX_JOB_SIZE", "4"},
+                       {"FLUX_TASK_LOCAL_ID", "1"},
+                       {"FLUX_JOB_NNODES", "2"},
+                       {"FLUX_JOB_ID", "f7"}};
+  variables const pals{
+      {"PALS_RANKID", "3"}, {"PALS_LOCAL_RANKID", "1"}, {"PMI_SIZE", "4"}, {"PMI_RANK", "3"}, {"PALS_APID", "a1"}};
+  variables const deepspeed{{"RANK", "3"},       {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"},   {"LOCAL_SIZE", "2"},
+                            {"CROSS_RANK", "1"}, {"CROSS_SIZE", "2"}, {"MASTER_ADDR", "n0"}, {"MASTER_PORT", "29500"}};
+  for (row const& x : std::vector<row>{
+           {"mvapich", numbered("MV2_COMM_WORLD_")},
+           {"mvapich", numbered("MVP_COMM_WORLD_")},
+           {"mvapich", numbered("MV2_COMM_WORLD_") + pmi},
+           {"horovodrun", numbered("HOROVOD_") + variables{{"HOROVOD_GLOO_RENDEZVOUS_PORT", "9"}}, 2, "horovodrun.9"},
+           {"mpiexec", pmi + variables{{"PMI_LOCAL_RANK", "1"}, {"PMI_LOCAL_SIZE", "2"}}},
+           {"mpiexec", pals + variables{{"PALS_LOCAL_SIZE", "2"}}, 2, "a1"},
+           {"mpiexec", pals + variables{{"PMI_LOCAL_RANK", "1"}, {"PMI_LOCAL_SIZE", "2"}}, 2, "a1"},
+           {"pals", without(pals, "PMI_RANK") + variables{{"PALS_LOCAL_SIZE", "2"}}, 2, "a1"},
+           {"flux", flux, 0, "f7"},
+           {"mpiexec", flux + pmi, 0, "f7"},
+           {"flux", flux + variables{{"FLUX_JOB_NNODES", "1"}}, 4, "f7"},
+           {"mpirun", flux + mpirun + variables{{"FLUX_TASK_RANK", "1"}, {"FLUX_JOB_SIZE", "2"}}, 2, "1688403969"},
+           {"deepspeed", deepspeed, 2, "deepspeed.n0.29500"},
+           {"srun", srun + variables{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_NTASKS", "64"}}, 2,
+            "77.0"},  // --preserve-env
+           {"srun", without(srun, "SLURM_NTASKS") + variables{{"SLURM_STEP_NUM_TASKS", "4"}}, 2, "77.0"}}) {
+    INFO(x.set.begin()->first);
+    check(of(x.set), x.launcher, 3, 4, 1, x.local_size);
+    if (x.job) CHECK(of(x.set).job == x.job);
+  }
+  // one process in each pod
+  check(of({{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"KUBERNETES_SERVICE_HOST", "10.0.0.1"}}), "kubeflow", 3, 4, 0, 1);
+  check(of({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}), "mpiexec", 0, 1, 0, 1);
+}
+
+TEST_CASE("launch: any two launchers that disagree are refused, with the names and values of both") {
+  auto const ranks = [](std::string const& before, char const* rank) {
+    return variables{
+        {before + "RANK", rank}, {before + "SIZE", "4"}, {before + "LOCAL_RANK", "1"}, {before + "LOCAL_SIZE", "2"}};
+  };
+  std::vector<std::string> const all{"OMPI_COMM_WORLD_", "MV2_COMM_WORLD_", "MVP_COMM_WORLD_", "HOROVOD_"};
+  for (auto const& a : all)
+    for (auto const& b : all)
+      if (a != b)
+        names(refusal(ranks(a, "3") + ranks(b, "2")),
+              {(a + "RANK").c_str(), (b + "RANK").c_str(), "rank 3 of 4", "rank 2 of 4"});
+}
+
+TEST_CASE("launch: a process of a launcher that is not known is not taken for one that is alone") {
+  for (char const* name : {"PMIX_RANK", "MPIRUN_RANK", "ALPS_APP_PE", "JSM_NAMESPACE_RANK"}) {
+    names(refusal({{name, "3"}}), {name, "'3'", "WORLD_SIZE"});
+    check(of(by_hand + variables{{name, "3"}}), "torchrun", 3, 4, 1, 2);
+  }
+  check(of({{"SLURM_STEP_ID", "4294967290"}, {"PMIX_RANK", "0"}}), "", 0, 1, 0, 1);
+  names(refusal({{"PALS_RANKID", "3"}, {"PALS_LOCAL_RANKID", "1"}, {"PALS_LOCAL_SIZE", "2"}}),
+        {"PMI_SIZE must be set"});
+}
+
 TEST_CASE("launch: a job's name is another after each start, as far as the launcher says, and never empty") {
   CHECK(of(mpirun).job == "1688403969");
   CHECK(of(mpirun + variables{{"PMIX_NAMESPACE", "prterun-node0-12@1"}}).job == "prterun-node0-12@1");

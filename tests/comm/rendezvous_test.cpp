@@ -852,5 +852,11 @@ TEST_CASE("trap 43: a local rank without a device is refused with both numbers")
   };
   check_names(refused(8, 8), {"local_rank must be in [0, 8)", "is 8", "CUDA_VISIBLE_DEVICES"});
   check_names(refused(0, 0), {"local_rank must be in [0, 0)", "is 0"});
+  CHECK(comm::local_device(0, 1) == 0);
+  CHECK(comm::local_device(3, 1) == 0);  // each process sees a device of its own
+  CHECK(comm::local_device(3, 4) == 3);
+  check_names(message<std::invalid_argument>([&] { comm::local_device(2, 2); }),
+              {"local_rank must be in [0, 2)", "is 2"});
+  check_names(message<std::invalid_argument>([&] { comm::local_device(-1, 1); }), {"is -1"});
   check_names(refused(-1, 8), {"is -1"});
 }

@@ -108,4 +108,13 @@ inline void require_local_device(int local_rank, int devices) {
                                 ": start fewer ranks on this node, or list more devices in CUDA_VISIBLE_DEVICES");
 }
 
+/// The number for cudaSetDevice: local_rank, or 0 if the process sees one device only, as with Slurm's
+/// --gpus-per-task=1. Whether ranks share one is not known here; comm::nccl and require_distinct_devices compare.
+/// Throws like require_local_device.
+inline int local_device(int local_rank, int devices) {
+  if (devices == 1 && local_rank >= 0) return 0;
+  require_local_device(local_rank, devices);
+  return local_rank;
+}
+
 }  // namespace descent::comm

@@ -4,6 +4,7 @@
 
 #include <descent/version.hpp>
 
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -21,12 +22,14 @@
 namespace descent::comm {
 
 /// The rank and size that a launcher gave this process, read from the environment. Without a launcher: one rank.
-/// If launchers are nested, the innermost counts: torchrun (if TORCHELASTIC_RUN_ID is set), then mpirun and mpiexec,
-/// then srun. All other variables that are set must agree, so that a stale RANK is not taken for this start's.
+/// If launchers are nested, the innermost counts: torchrun (if TORCHELASTIC_RUN_ID is set), then those of MPI and Horovod,
+/// then Flux, PALS and srun. All other variables that are set must agree, so that a stale RANK is not taken for this
+/// start's.
 struct launch {
   int rank = 0, size = 1;              ///< of all processes
-  int local_rank = 0, local_size = 1;  ///< of the processes on this node
-  std::string launcher;                ///< torchrun, mpirun, mpiexec, srun, or empty
+  int local_rank = 0, local_size = 1;  ///< of the processes on this node; size 0: not known (Flux on several nodes)
+  std::string
+      launcher;  ///< torchrun, deepspeed, kubeflow, mpirun, mvapich, horovodrun, mpiexec, flux, pals, srun, or empty
   /// A name shared by all processes of a start: up to 200 characters without '/', empty without a launcher. It is
   /// unique if the launcher names its starts; otherwise it is made of other variables (docs/data_parallel.md).
   std::string job;
@@ -34,7 +37,8 @@ struct launch {
   int port = 0;         ///< MASTER_PORT, or 0; torchrun's own store listens on it
 
   /// Throws std::invalid_argument, with the variable, its value and what is allowed, if a variable is not a number, out
-  /// of range or missing, or if launchers disagree.
+  /// of range or missing, if launchers disagree, or if an unknown launcher has left its mark: its processes would
+  /// otherwise train one by one, each as rank 0 of 1.
   static launch from_environment() {
     return from([](char const* name) { return std::getenv(name); }, hydra());
   }
@@ -49,16 +53,41 @@ struct launch {
 
 namespace descent::detail {
 
-/// The variables in which a launcher passes rank, size, local rank and local size.
-struct launcher_variables { char const *launcher, *rank, *size, *local_rank, *local_size; };
-inline constexpr launcher_variables torchrun_variables{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK",
-                                                       "LOCAL_WORLD_SIZE"};
-inline constexpr launcher_variables mpirun_variables{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                                                     "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
-inline constexpr launcher_variables mpiexec_variables{"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
-                                                      "MPI_LOCALNRANKS"};
-inline constexpr launcher_variables srun_variables{"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
-                                                   "SLURM_STEP_TASKS_PER_NODE"};
+/// The variables in which a launcher passes rank and size, of all processes and of those on this node.
+struct launcher_variables {
+  struct pair { char const *rank, *size; };
+  char const *launcher, *rank, *size;
+  std::array<pair, 2> local;  // the first one of which both are set
+  bool by_rank_alone = false;  // others set the rest too, so it counts only if its rank is set
+};
+inline constexpr launcher_variables torchrun_variables{
+    "torchrun", "RANK", "WORLD_SIZE", {{{"LOCAL_RANK", "LOCAL_WORLD_SIZE"}, {"LOCAL_RANK", "LOCAL_SIZE"}}}};
+inline constexpr launcher_variables mpiexec_variables{
+    "mpiexec",
+    "PMI_RANK",
+    "PMI_SIZE",
+    {{{"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, {"PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"}}}};
+/// Those that start the processes themselves. If several are set, they must agree.
+inline constexpr launcher_variables inner_launchers[] = {
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     {{{"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}, {}}}},
+    {"mvapich", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
+     {{{"MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"}, {}}}},
+    {"mvapich", "MVP_COMM_WORLD_RANK", "MVP_COMM_WORLD_SIZE",
+     {{{"MVP_COMM_WORLD_LOCAL_RANK", "MVP_COMM_WORLD_LOCAL_SIZE"}, {}}}},
+    {"horovodrun", "HOROVOD_RANK", "HOROVOD_SIZE", {{{"HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"}, {}}}},
+    mpiexec_variables,
+};
+/// Those of batch systems, which may have started one of the above: they count if nothing else does, or if they agree.
+inline constexpr launcher_variables outer_launchers[] = {
+    {"flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", {{{"FLUX_TASK_LOCAL_ID", nullptr}, {}}}, true},
+    {"pals", "PALS_RANKID", "PMI_SIZE",
+     {{{"PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"}, {"PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"}}}, true},
+};
+inline constexpr launcher_variables srun_variables{
+    "srun", "SLURM_PROCID", "SLURM_NTASKS", {{{"SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"}, {}}}};
+/// Ranks of launchers that do not say the size in a variable that is known.
+inline constexpr char const* unknown_ranks[] = {"PMIX_RANK", "MPIRUN_RANK", "ALPS_APP_PE", "JSM_NAMESPACE_RANK"};
 
 [[noreturn]] inline void refuse_variable(std::string const& name, std::string const& allowed, std::string const& is) {
   throw std::invalid_argument("launch: " + name + " must be " + allowed + ", is " + is);
@@ -91,29 +120,41 @@ inline int tasks_of_node(std::string const& name, std::string_view list, int nod
   refuse_variable(name, "a list with an entry for SLURM_NODEID = " + std::to_string(node), "'" + whole + "'");
 }
 
-/// What one launcher says. local_rank is -1 if it does not set the local variables.
+/// What one launcher says. local_rank is -1 if it does not set the local variables, local_size 0 if not known.
 struct placed {
   launcher_variables by;
-  int rank, size, local_rank = -1, local_size = -1;
+  int rank, size, local_rank = -1, local_size = 0;
 
   bool agrees(placed const& other) const {
-    bool const local =
-        local_rank < 0 || other.local_rank < 0 || (local_rank == other.local_rank && local_size == other.local_size);
+    bool const sizes = local_size == 0 || other.local_size == 0 || local_size == other.local_size;
+    bool const local = local_rank < 0 || other.local_rank < 0 || (local_rank == other.local_rank && sizes);
     return rank == other.rank && size == other.size && local;
   }
   std::string text() const {
     std::string said = std::string(by.launcher) + " (" + by.rank + ", ...) says rank " + std::to_string(rank) + " of " +
                        std::to_string(size);
     if (local_rank >= 0)
-      said += ", " + std::to_string(local_rank) + " of " + std::to_string(local_size) + " on this node";
+      said += ", " + std::to_string(local_rank) + (local_size > 0 ? " of " + std::to_string(local_size) : "") +
+              " on this node";
     return said;
   }
 };
 
-template <class Get> std::optional<placed> read_launcher(launcher_variables const& by, Get const& get) {
-  bool const slurm = by.launcher == std::string_view("srun");
+template <class Get> std::optional<placed> read_launcher(launcher_variables by, Get const& get) {
+  std::string_view const launcher = by.launcher;
+  if (by.by_rank_alone && !get(by.rank)) return {};
+  if (launcher == "mpiexec" && get("PALS_RANKID") && !get(by.rank)) return {};  // the size is that of PALS
+  // With --preserve-env SLURM_NTASKS is that of the job.
+  if (launcher == "srun" && get("SLURM_STEP_NUM_TASKS")) by.size = "SLURM_STEP_NUM_TASKS";
+  if (auto const& other = by.local[1];
+      other.rank && get(other.rank) && get(other.size) && !(get(by.local[0].rank) && get(by.local[0].size))) {
+    by.local[0] = other;
+    if (launcher == "torchrun") by.launcher = "deepspeed";
+  }
+  auto const [local_rank_name, local_size_name] = by.local[0];
   char const *const rank = get(by.rank), *const size = get(by.size);
-  char const *const local_rank = get(by.local_rank), *const local_size = get(by.local_size);
+  char const *const local_rank = get(local_rank_name), *const local_size =
+                                                           local_size_name ? get(local_size_name) : nullptr;
   if (!rank && !size && !local_rank && !local_size) return {};
   auto const both = [&](char const* a, char const* a_is, char const* b, char const* b_is) {
     if (bool(a_is) != bool(b_is))
@@ -121,18 +162,22 @@ template <class Get> std::optional<placed> read_launcher(launcher_variables cons
                       "not set");
   };
   both(by.rank, rank, by.size, size);
-  both(by.local_rank, local_rank, by.local_size, local_size);
-  if (!rank) refuse_variable(by.rank, std::string("set together with ") + by.local_rank, "not set");
+  if (local_size_name) both(local_rank_name, local_rank, local_size_name, local_size);
+  if (!rank) refuse_variable(by.rank, std::string("set together with ") + local_rank_name, "not set");
   int const n = variable_number(by.size, size, 1, INT32_MAX);
   placed p{by, variable_number(by.rank, rank, 0, n - 1), n};
-  if (local_rank) {
-    auto const node = [&] {
-      return variable_number("SLURM_NODEID", get("SLURM_NODEID") ? get("SLURM_NODEID") : "", 0, INT32_MAX);
-    };
+  if (!local_rank) return p;
+  if (launcher == "flux") {
+    char const* const nodes = get("FLUX_JOB_NNODES");
+    p.local_size = nodes && std::string_view(nodes) == "1" ? n : 0;
+  } else if (launcher == "srun") {
+    char const* const node = get("SLURM_NODEID");
     p.local_size =
-        slurm ? tasks_of_node(by.local_size, local_size, node()) : variable_number(by.local_size, local_size, 1, n);
-    p.local_rank = variable_number(by.local_rank, local_rank, 0, p.local_size - 1);
+        tasks_of_node(local_size_name, local_size, variable_number("SLURM_NODEID", node ? node : "", 0, INT32_MAX));
+  } else {
+    p.local_size = variable_number(local_size_name, local_size, 1, n);
   }
+  p.local_rank = variable_number(local_rank_name, local_rank, 0, (p.local_size > 0 ? p.local_size : n) - 1);
   return p;
 }
 
@@ -187,6 +232,8 @@ template <class Get> std::string job_of(std::string_view launcher, Get const& ge
   }
   if (launcher == "mpirun")
     return !text("PMIX_NAMESPACE").empty() ? text("PMIX_NAMESPACE") : text("OMPI_MCA_ess_base_jobid");
+  if (launcher == "flux") return text("FLUX_JOB_ID");
+  if (launcher == "pals") return text("PALS_APID");
   if (is_srun_step(get) && get("SLURM_JOB_ID"))
     return text("SLURM_JOB_ID") + with("SLURM_STEP_ID") + with("SLURM_RESTART_COUNT");
   return "";
@@ -197,8 +244,9 @@ template <class Get> std::string made_job(std::string name, std::string const& h
   auto const add = [&](std::string const& more) {
     if (!more.empty()) name += "." + more;
   };
-  for (char const* variable : {"PMI_JOBID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID",
-                               "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"})
+  for (char const* variable :
+       {"PMI_JOBID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "MASTER_ADDR",
+        "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT"})
     add(get(variable) ? get(variable) : "");
   add(hydra);
   return name;
@@ -223,17 +271,26 @@ template <class Get> launch launch::from(Get const& get, std::string const& hydr
   };
   auto const torchrun = detail::read_launcher(detail::torchrun_variables, get);
   if (!torchrun || !get("TORCHELASTIC_RUN_ID")) {
-    add(detail::read_launcher(detail::mpirun_variables, get));
-    add(detail::read_launcher(detail::mpiexec_variables, get));
-    if (detail::is_srun_step(get))
-      if (auto const srun = detail::read_launcher(detail::srun_variables, get))
-        if (said.empty() || srun->agrees(said.back())) add(srun);
+    for (auto const& by : detail::inner_launchers) add(detail::read_launcher(by, get));
+    auto const add_outer = [&](detail::launcher_variables const& by) {
+      if (auto const outer = detail::read_launcher(by, get))
+        if (said.empty() || outer->agrees(said.back())) add(outer);
+    };
+    for (auto const& by : detail::outer_launchers) add_outer(by);
+    if (detail::is_srun_step(get)) add_outer(detail::srun_variables);
   }
   add(torchrun);
   launch at;
   if (char const* const address = get("MASTER_ADDR")) at.address = address;
   if (char const* const port = get("MASTER_PORT")) at.port = detail::variable_number("MASTER_PORT", port, 1, 65535);
-  if (said.empty()) return at;
+  if (said.empty()) {
+    if (get("SLURM_STEP_ID") && !detail::is_srun_step(get)) return at;  // a shell, which may have been started by PMIx
+    for (char const* name : detail::unknown_ranks)
+      if (char const* const rank = get(name))
+        detail::refuse_variable(name, "accompanied by RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, because its "
+                                      "launcher is unknown", "'" + std::string(rank) + "', alone");
+    return at;
+  }
 
   for (detail::placed const& p : said)
     if (!p.agrees(said.front()))
@@ -244,9 +301,12 @@ template <class Get> launch launch::from(Get const& get, std::string const& hydr
   at.launcher = said.front().by.launcher;
   at.local_rank = -1;
   for (detail::placed const& p : said)
-    if (p.local_rank >= 0) at.local_rank = p.local_rank, at.local_size = p.local_size;
+    if (p.local_rank >= 0 && (at.local_rank < 0 || p.local_size > 0))
+      at.local_rank = p.local_rank, at.local_size = p.local_size;
+  if (at.launcher == "torchrun" && at.local_rank < 0 && get("KUBERNETES_SERVICE_HOST")) at.launcher = "kubeflow";
+  if (at.local_rank < 0 && (at.size == 1 || at.launcher == "kubeflow")) at.local_rank = 0;  // alone on its node
   if (at.local_rank < 0)
-    detail::refuse_variable(said.front().by.local_rank, "set together with " + std::string(said.front().by.rank),
+    detail::refuse_variable(said.front().by.local[0].rank, "set together with " + std::string(said.front().by.rank),
                             "not set");
   for (detail::placed const& p : said)
     if (at.job.empty()) at.job = detail::job_of(p.by.launcher, get);
