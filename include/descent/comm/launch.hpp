@@ -22,9 +22,9 @@
 namespace descent::comm {
 
 /// The rank and size that a launcher gave this process, read from the environment. Without a launcher: one rank.
-/// If launchers are nested, the innermost counts: torchrun (if TORCHELASTIC_RUN_ID is set), then those of MPI and Horovod,
-/// then Flux, PALS and srun. All other variables that are set must agree, so that a stale RANK is not taken for this
-/// start's.
+/// If launchers are nested, the innermost counts: torchrun (if TORCHELASTIC_RUN_ID is set), then those of MPI and
+/// Horovod, then Flux, PALS and srun. All other variables that are set must agree, so that a stale RANK is not taken
+/// for this start's.
 struct launch {
   int rank = 0, size = 1;              ///< of all processes
   int local_rank = 0, local_size = 1;  ///< of the processes on this node; size 0: not known (Flux on several nodes)

@@ -32,8 +32,8 @@ namespace descent::comm {
 ///     std::thread([&] { auto comm = world.rank(2); ... });
 ///
 /// A call waits for the other ranks, up to the deadline. The destructor of a member tells the other ranks, so an
-/// exception on one rank fails their calls at once, with its number in the message. In a child of fork(), which does not
-/// have the other ranks' threads, each call throws comm_error.
+/// exception on one rank fails their calls at once, with its number in the message. In a child of fork(), which does
+/// not have the other ranks' threads, each call throws comm_error.
 class threads {
  public:
   /// For tests: what happens to a rank before a collective. Nothing; it ends and the other ranks are told; or it ends

@@ -15,7 +15,6 @@
 #include <initializer_list>
 #include <limits>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>

@@ -27,8 +27,9 @@ namespace descent {
 ///     saver.wait();
 ///
 /// The snapshot is kept for the next save: as many bytes as the file, in pinned memory with cuda{}. With ranks, all of
-/// them make the same calls, the destructor's among them, and the optimizer outlives the async_save. A save that has not
-/// been waited for when fork() makes a child is the parent's: wait() and save() throw std::logic_error in the child.
+/// them make the same calls, the destructor's among them, and the optimizer outlives the async_save. A save that has
+/// not been waited for when fork() makes a child is the parent's: in the child wait() and save() throw
+/// std::logic_error.
 class async_save {
  public:
   async_save() = default;
