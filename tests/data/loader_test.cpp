@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The loader: what it delivers depends on source, order, batches and seed, and on nothing else.
+#include <descent/data/resident.hpp>
 #include <descent/comm/threads.hpp>
 #include <descent/data/distributed_sampler.hpp>
 #include <descent/data/loader.hpp>
@@ -9,9 +10,11 @@
 #include <doctest/doctest.h>
 
 #include "support/child.hpp"
+#include "support/computing.hpp"
 #include "support/message.hpp"
 #include "support/ranks.hpp"
 
+#include <cstring>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -719,4 +722,64 @@ TEST_CASE("loader: DistributedSampler's indices are an order of this rank's own 
   }
   CHECK(message([&] { ds::loader(telling{24}, ds::batches{}, order).batches_in(0); }) ==
         "distributed_sampler: the number of records must be size, 23, is 24");
+}
+
+namespace {
+/// Computes, so that its records depend on the mode of the thread that reads them.
+struct computed {
+  auto fields() const { return ds::fields{ds::field<"x", float>{}, ds::field<"tiny", float>{}}; }
+  std::int64_t size() const { return 41; }
+  void read(std::int64_t i, auto const& out, ds::record_random&) const {
+    float const volatile n = float(i + 1), small = 0x1p-120f;
+    out.template value<"x">() = 1 / n;
+    out.template value<"tiny">() = small * (1 / n);
+  }
+};
+}  // namespace
+
+TEST_CASE("loader, resident and processes: the same bytes whatever the floating-point mode of the threads") {
+  std::vector<float> want;
+  for (std::int64_t i = 0; i < computed().size(); ++i) {
+    float const volatile n = float(i + 1), small = 0x1p-120f;
+    want.push_back(1 / n), want.push_back(small * (1 / n));
+  }
+  auto const read = [](auto&& data) {
+    std::vector<float> all;
+    for (auto const& b : data.epoch())
+      for (std::int64_t k = 0; k < b.size(); ++k)
+        all.push_back(b.template get<"x">()[std::size_t(k)]), all.push_back(b.template get<"tiny">()[std::size_t(k)]);
+    return std::pair(all.size(), std::vector<std::uint32_t>([&] {
+                       std::vector<std::uint32_t> bits(all.size());
+                       std::memcpy(bits.data(), all.data(), all.size() * 4);
+                       return bits;
+                     }()));
+  };
+  std::vector<std::uint32_t> bits(want.size());
+  std::memcpy(bits.data(), want.data(), want.size() * 4);
+  ds::batches const cut{4, ds::last_batch::keep};
+  for (int threads : {0, 2})
+    for (int made : {FE_TONEAREST, FE_DOWNWARD})
+      for (int used : test::roundings) {
+        CAPTURE(threads);
+        CAPTURE(made);
+        CAPTURE(used);
+        auto loader = [&] {
+          test::computing const as(made, made == FE_DOWNWARD);
+          return ds::loader(computed(), cut, ds::sequential(), ds::workers{.threads = threads});
+        }();
+        auto const got = [&] {
+          test::computing const as(used, used != FE_TONEAREST);
+          return read(loader);
+        }();
+        CHECK(got.second == bits);
+      }
+  for (int mode : test::roundings) {
+    CAPTURE(mode);
+    auto const got = [&] {
+      test::computing const as(mode, true);
+      ds::resident data(computed(), cut, ds::sequential());
+      return read(data);
+    }();
+    CHECK(got.second == bits);
+  }
 }

@@ -11,8 +11,10 @@
 
 #include <doctest/doctest.h>
 
+#include "support/computing.hpp"
 #include "support/message.hpp"
 
+#include <random>
 #include <bit>
 #include <cctype>
 #include <cmath>
@@ -730,4 +732,20 @@ TEST_CASE("token_file: truncated and corrupt files are refused") {
   CHECK(test::message([&] { ds::token_file(in_memory(whole), 0); }) != "");
   CHECK(test::message([&] { ds::token_file(in_memory(whole), 1, 0); }) ==
         "token_file: stride must be -1 or at least 1, is 0");
+}
+
+TEST_CASE("csv_file: numbers are read to nearest in every floating-point mode of the thread") {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    std::string const text = std::to_string(double(random() % 100000000000) * 1e-5);
+    double want = 0, got = 1;
+    float want_single = 0, got_single = 1;
+    REQUIRE(ds::detail::parse_number(text, want));
+    REQUIRE(ds::detail::parse_number(text, want_single));
+    for (int rounding : test::roundings) {
+      test::computing const as(rounding, true);
+      ds::detail::parse_number(text, got), ds::detail::parse_number(text, got_single);
+      CHECK((got == want && got_single == want_single));
+    }
+  }
 }

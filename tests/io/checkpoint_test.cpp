@@ -18,11 +18,14 @@
 
 #include <doctest/doctest.h>
 
+#include "support/computing.hpp"
 #include "support/message.hpp"
 #include "support/run_file.hpp"
 #include "support/saved_objects.hpp"
 #include "support/temporary_folder.hpp"
 
+#include <bit>
+#include <random>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -535,4 +538,50 @@ TEST_CASE("checkpoint files: an undivided file that is collected is the same run
   std::string const before = contents(folder / "collected");
   CHECK(message<ds::data_error>([&] { ds::collect(folder.write("run", damaged), folder / "collected"); }) != "");
   CHECK((contents(folder / "collected") == before && folder.names() == strings{"collected", "run"}));
+}
+
+TEST_CASE("texts and conversions are exact or to nearest in every floating-point mode of the thread") {
+  std::mt19937_64 random(5);
+  std::vector<double> numbers{0, 0.1, -0.1, 1e-310, 5e-324, 65504, 65520 - 1e-9, 0x1p-24, 0x1.8p-24, 0x1p-130, 1e308};
+  std::normal_distribution<double> normal;
+  for (int i = 0; i < 300; ++i) numbers.push_back(std::ldexp(normal(random), i % 60 - 40));
+  auto const all = [&] {
+    std::vector<std::byte> bytes;
+    for (double const x : numbers) {
+      double back = 0;
+      std::string const text = ds::detail::text_of_field(x);
+      bool const read = ds::detail::set_field_from(back, text);
+      std::string const own = text + (read ? "" : " lost");
+      for (char const c : own) bytes.push_back(std::byte(c));
+      for (std::byte const b : std::bit_cast<std::array<std::byte, sizeof back>>(back)) bytes.push_back(b);
+    }
+    std::vector<float> singles;
+    auto const convert = [&](ds::dtype from, auto const& of, ds::dtype to) {
+      std::vector<std::byte> out(of.size() * 8);
+      ds::detail::convert_elements(from, std::as_bytes(std::span(of)), to, out.data());
+      bytes.insert(bytes.end(), out.begin(), out.end());
+      if (from == ds::dtype::f64 && to == ds::dtype::f32)
+        singles.resize(of.size()), std::memcpy(singles.data(), out.data(), of.size() * 4);
+    };
+    for (ds::dtype to : {ds::dtype::f32, ds::dtype::f16, ds::dtype::bf16}) convert(ds::dtype::f64, numbers, to);
+    for (ds::dtype to : {ds::dtype::f64, ds::dtype::f16, ds::dtype::bf16}) convert(ds::dtype::f32, singles, to);
+    return bytes;
+  };
+  auto const want = all();
+  for (int rounding : test::roundings)
+    for (bool flushes : {false, true}) {
+      CAPTURE(rounding);
+      CAPTURE(flushes);
+      std::vector<std::byte> got;
+      {
+        test::computing const as(rounding, flushes);
+        got = all();
+      }
+      CHECK(got == want);
+    }
+  for (double const x : numbers) {
+    double back = 1;
+    CHECK(ds::detail::set_field_from(back, ds::detail::text_of_field(x)));
+    CHECK(std::bit_cast<std::uint64_t>(back) == std::bit_cast<std::uint64_t>(x));
+  }
 }

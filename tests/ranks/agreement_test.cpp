@@ -29,10 +29,12 @@
 #include <descent/transforms/parts.hpp>
 
 #include <doctest/doctest.h>
+#include "support/computing.hpp"
 #include "support/files.hpp"
 #include "support/ranks.hpp"
 
 #include <array>
+#include <cfenv>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -169,6 +171,14 @@ TEST_CASE("trap 30: hyperparameters that differ: of rules, where only sums, loss
   static float loss = 1;
   policies_differ("lr of group 0 is 1 (", 1, 2,
                   [](auto build, double x) { build(ds::polyak{.lr = x}, ds::loss_at{&loss}); });
+}
+
+TEST_CASE("ranks agree on equal numbers in different floating-point modes") {
+  ranks::with_ranks(2, [&](auto& comm) {
+    ranks::model<float> m;
+    test::computing const as(comm.rank() == 0 ? FE_TONEAREST : FE_DOWNWARD, false);
+    CHECK_NOTHROW((ds::optimizer{m.list(), ds::sgd{.lr = 0.3}, ds::clip_norm{0.3}, ds::replicated{comm}}));
+  });
 }
 
 TEST_CASE("trap 30: hyperparameters that differ: of policies") {

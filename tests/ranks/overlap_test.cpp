@@ -378,3 +378,59 @@ TEST_CASE("sharded: the parts of the state that ranks have are the whole, in buc
     CHECK(got == whole[k]);
   }
 }
+
+TEST_CASE("step(0) after some, all or no marks: what was sent is zeros, and what was not is not read") {
+  for (int marks : {0, 1, int(count) - 1, int(count)})
+    ranks::with_ranks(2, [&](auto& comm) {
+      auto const run = [&](auto policy) {
+        CAPTURE(marks);
+        model m(comm.rank()), want;
+        ds::optimizer opt{m.list(), ds::adamw{}, ds::zero_grad{}, policy};
+        ds::optimizer alone{want.list(), ds::adamw{}, ds::zero_grad{}, ds::accumulate{1}};
+        for (int t = 0; t < 3; ++t) {
+          want.set(t, 0, 1);
+          if (comm.rank() == 0) {
+            m.set(t, 0, 1);
+            for (std::size_t k = 0; k < count; ++k) opt.ready(k);
+            opt.step(1);
+          } else {
+            for (std::size_t k = 0; k < count; ++k)
+              for (auto& g : m.gradient[k])
+                g = k < count - std::size_t(marks) ? std::numeric_limits<float>::quiet_NaN() : 0.f;
+            for (std::size_t k = count - std::size_t(marks); k < count; ++k) opt.ready(k);
+            opt.step(0);
+          }
+          alone.step(1);
+          CHECK(m.value == want.value);
+          CHECK(m.gradient == want.gradient);  // zeros
+        }
+      };
+      run(ds::sharded{comm, ds::overlap{.bucket_bytes = 50}});
+      run(ds::replicated{comm, ds::ordered_sum{}, ds::overlap{.bucket_bytes = 9000}});
+    });
+}
+
+TEST_CASE("step(0) as the last micro-batch, with some marks: the gradients of the first one count") {
+  for (bool first : {false, true})  // or as the first one
+    ranks::with_ranks(2, [&](auto& comm) {
+      model m(comm.rank()), want;
+      ds::optimizer opt{m.list(), ds::sgd{.lr = 1}, ds::accumulate{2},
+                        ds::sharded{comm, ds::overlap{.bucket_bytes = 50}}};
+      ds::optimizer alone{want.list(), ds::sgd{.lr = 1}, ds::accumulate{1}};
+      for (int t = 0; t < 3; ++t) {
+        auto const without_examples = [&] {
+          for (std::size_t k = count - std::size_t(comm.rank()) * 2; k < count; ++k) opt.ready(k);
+          opt.step(0);
+        };
+        for (auto& g : m.gradient) std::fill(g.begin(), g.end(), 0.f);
+        if (first) without_examples();
+        m.set(t, comm.rank(), comm.rank() + 1);
+        for (std::size_t k = 0; k < count; ++k) opt.ready(k);
+        opt.step(1);
+        if (!first) without_examples();
+        want.set(t, 0, 2);
+        alone.step(2);
+        CHECK(m.value == want.value);
+      }
+    });
+}

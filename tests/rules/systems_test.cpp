@@ -6,6 +6,7 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 
+#include "support/computing.hpp"
 #include "support/all_rules.hpp"
 #include "support/optimizer_of.hpp"
 #include "support/problem.hpp"
@@ -78,25 +79,6 @@ TEST_CASE("what a turn of a loop throws comes out of it, on every system") {
 #if defined(__x86_64__) || defined(__aarch64__)
 namespace {
 
-/// Gives this thread a rounding mode and, on x86, one in which denormal numbers are 0, until the end of the block.
-class computing {
- public:
-  explicit computing(int rounding, bool flushes) {
-    std::fegetenv(&before_);
-    std::fesetround(rounding);
-#if defined(__x86_64__)
-    if (flushes) _mm_setcsr(_mm_getcsr() | 0x8040);
-#else
-    (void)flushes;
-#endif
-  }
-  ~computing() { std::fesetenv(&before_); }
-  computing(computing const&) = delete;
-
- private:
-  std::fenv_t before_;
-};
-
 /// How this thread computes, found by computing.
 int mode_here() {
   float const volatile one = 1, tiny = 0x1p-30f, most_of_an_ulp = 0x1.8p-24f, small = 0x1p-110f;
@@ -117,11 +99,11 @@ TEST_CASE("the threads of every system compute in the caller's floating-point mo
       return all;
     };
     modes(false);  // starts threads
-    for (int rounding : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO})
+    for (int rounding : test::roundings)
       for (bool flushes : {false, true}) {
         CAPTURE(rounding);
         CAPTURE(flushes);
-        computing const as(rounding, flushes);
+        test::computing const as(rounding, flushes);
         CHECK(modes(true) == std::vector<int>(1000, mode_here()));
       }
     CHECK(modes(false) == std::vector<int>(1000, mode_here()));
@@ -142,7 +124,7 @@ TEST_CASE("a rule gives the same bits on every system in any floating-point mode
       };
       auto const usual = alone();
       for (int rounding : {FE_UPWARD, FE_TOWARDZERO}) {
-        computing const as(rounding, true);
+        test::computing const as(rounding, true);
         auto const want = alone();
         CHECK(!same_bits(want, usual));
         CHECK(same_bits(run(row.rule, ds::on(thrust::tbb::par)).value, want));

@@ -355,3 +355,47 @@ TEST_CASE("diloco is refused where values are elsewhere or an optimizer has othe
     CHECK(global.step(opt));
   });
 }
+
+TEST_CASE("diloco: what one rank alone has set is refused at the next outer step, with nothing written") {
+  with_ranks(2, [&](auto& comm) {
+    model<float> m(0, sizes);
+    ds::diloco global{m.list(), how, ds::replicated{comm}};
+    ds::optimizer opt{m.list(), ds::sgd{.lr = lr}};
+    int t = 0;
+    auto const trains = [&] {
+      m.set(t, comm.rank(), comm.rank() + 1);
+      opt.step();
+      ++t;
+      return global.step(opt);
+    };
+    if (comm.rank() == 0) global.set_steps(1);
+    while (global.steps() < how.every - 1) trains();  // other numbers of steps on the ranks
+    auto const before = m;
+    auto const slow = [&] {
+      std::vector<float> all;
+      global.optimizer_of_slow().save([&](std::string const&, auto piece) {
+        for (auto x : piece) all.push_back(float(x));
+      });
+      return all;
+    };
+    auto const slow_before = slow();
+    std::string const why = ranks::thrown<std::invalid_argument>([&] { global.step(opt); });
+    CHECK(why.starts_with("diloco: ranks disagree: "));
+    CHECK(why.find("an outer step " + std::to_string(how.every - 1) + " calls of step() after") != why.npos);
+    CHECK(m == before);
+    CHECK(slow() == slow_before);
+    CHECK(global.steps() == how.every - 1);
+    global.set_steps(how.every - 1);
+    CHECK(global.step(opt));
+    for (int i = 1; i <= how.every; ++i) CHECK(trains() == (i == how.every));
+
+    // A rate of the slow weights.
+    while (global.steps() < how.every - 1) trains();
+    if (comm.rank() == 0) global.optimizer_of_slow().group(0).lr = 0.5;
+    auto const then = m;
+    auto const slow_then = slow();
+    CHECK_FALSE(ranks::thrown<std::runtime_error>([&] { global.step(opt); }).empty());
+    CHECK(m == then);
+    CHECK(slow() == slow_then);
+  });
+}

@@ -9,6 +9,7 @@
 #include <descent/data/process_options.hpp>
 #include <descent/data/source.hpp>
 #include <descent/detail/data/process_pool.hpp>
+#include <descent/detail/util/floating_point_mode.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -77,6 +78,7 @@ template <source S> class in_processes {
       record<fields_type> const out = layout.at(to);
       for (std::int32_t* const length : out.lengths())
         if (length) *length = 0;
+      detail::floating_point_scope const standard;
       source.read(i, out, random);
     }
     static fields_type checked(fields_type of) {

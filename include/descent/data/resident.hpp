@@ -14,6 +14,7 @@
 #include <descent/detail/data/gather.hpp>
 #include <descent/detail/data/meeting.hpp>
 #include <descent/detail/data/position.hpp>
+#include <descent/detail/util/floating_point_mode.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -153,6 +154,7 @@ template <source S, resident_order O, class Backend = host<>> class resident {
   }
   /// In chunks of about 16 MB.
   void read(S const& from, std::byte* records) {
+    detail::floating_point_scope const standard;
     std::int64_t const chunk = std::clamp<std::int64_t>((1 << 24) / fields_.bytes(), 1, count_);
     detail::batch_layout<fields_type> const rows(fields_, chunk);
     detail::host_slots const staging(1, rows.bytes, host<>());

@@ -4,6 +4,7 @@
 
 #include <descent/core/error.hpp>
 #include <descent/core/math.hpp>
+#include <descent/detail/io/folder.hpp>
 #include <descent/io/async_save.hpp>
 
 #include <algorithm>
@@ -123,10 +124,12 @@ class checkpoints {
   /// Without metrics, which are in the files.
   std::vector<checkpoint_file> by_step() const {
     std::vector<checkpoint_file> all;
-    std::error_code none;
-    for (std::filesystem::directory_iterator i(folder_, none), end; !none && i != end; i.increment(none))
-      if (auto const step = step_in(i->path().filename().string()); step && !i->is_directory(none))
-        all.push_back({*step, i->path().string(), {}});
+    for (auto const& name : detail::names_in(folder_)) {
+      std::error_code none;
+      auto const path = std::filesystem::path(folder_) / name;
+      if (auto const step = step_in(name); step && !std::filesystem::is_directory(path, none))
+        all.push_back({*step, path.string(), {}});
+    }
     std::ranges::sort(all, {}, &checkpoint_file::step);
     return all;
   }
@@ -226,13 +229,12 @@ class checkpoints {
   /// Removes parts of checkpoints that are gone, or were never complete.
   void remove_orphans() const {
     std::error_code ignored;
-    std::vector<std::filesystem::path> orphans;
-    for (std::filesystem::directory_iterator i(folder_, ignored), end; !ignored && i != end; i.increment(ignored)) {
-      std::string const manifest = detail::manifest_of(i->path().filename().string());
-      if (step_in(manifest) && !std::filesystem::exists(i->path().parent_path() / manifest))
-        orphans.push_back(i->path());
+    std::filesystem::path const folder(folder_);
+    for (auto const& name : detail::names_in(folder_)) {
+      std::string const manifest = detail::manifest_of(name);
+      if (step_in(manifest) && !std::filesystem::exists(folder / manifest))
+        std::filesystem::remove(folder / name, ignored);
     }
-    for (auto const& path : orphans) std::filesystem::remove(path, ignored);
   }
 
   std::string folder_;

@@ -110,17 +110,10 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
   /// range or differs between ranks.
   diloco(parameters<Value, Gradient> params, outer how, Parallel parallel, Backend backend = {})
       : params_(std::move(params)), how_((how.check(), how)), backend_(backend), slow_(backend, elements()),
-        distance_(backend, elements()),
+        distance_(backend, elements()), comm_(parallel.comm),
         outer_(list(), sgd{.lr = how.lr, .momentum = how.momentum, .nesterov = how.momentum > 0}, skip_nonfinite{},
                parallel, backend) {
-    std::string difference;
-    std::uint64_t none = 0;
-    using comm = typename Parallel::communicator_type;
-    detail::host_meeting<comm::on_device>::meet(*parallel.comm, backend_, "diloco", [&](auto&& over) {
-      difference = detail::difference_in(over, {"an outer step every " + std::to_string(how_.every) + " steps"}, none,
-                                         "diloco: ranks disagree:");
-    });
-    if (!difference.empty()) throw std::invalid_argument(difference);
+    compare(backend_, "an outer step every " + std::to_string(how_.every) + " steps");
     each([&](auto const& v, std::int64_t at) { memory::copy(backend_, v.value, slow_.data() + at, v.count); });
     memory::wait(backend_);
   }
@@ -128,10 +121,10 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
 
   /// Counts a step of `opt`, which has the same parameters, wherever rebind() has moved them; the K-th one ends with
   /// the outer step. Returns whether there was one. Every rank must call it equally often, also after skipped steps.
-  /// Throws, with nothing changed or counted: std::invalid_argument if the optimizer has other parameters,
-  /// std::logic_error between two calls of swap_average() or ascend(), move_ahead() or ready() and step(), and what
-  /// optimizer::step() of the outer step throws. On CUDA it works on the optimizer's stream, which must not be
-  /// capturing at an outer step.
+  /// Throws, with nothing changed or counted: std::invalid_argument if the optimizer has other parameters, or if
+  /// set_steps() has given the ranks other counts, std::logic_error between two calls of swap_average() or ascend(),
+  /// move_ahead() or ready() and step(), and what optimizer::step() of the outer step throws. On CUDA it works on the
+  /// optimizer's stream, which must not be capturing at an outer step.
   template <class Optimizer> bool step(Optimizer& opt) {
     static_assert(detail::outer_access::reaches<Optimizer>,
                   "diloco: step(opt) takes an optimizer; any_optimizer has it as target<Optimizer>()");
@@ -139,6 +132,10 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
     check(core);
     if (steps_ + 1 < how_.every) return ++steps_, false;
     auto& engine = core.waiting("diloco::step()");
+    Backend on = backend_;
+    if constexpr (requires { on.stream = engine.storage.stream; }) on.stream = engine.storage.stream;
+    compare(on, "an outer step " + std::to_string(how_.every - set_) +
+                    " calls of step() after the last one, or after set_steps()");
     auto const in_tensor = [&](auto const& v, auto const& body) {
       if (v.count > 0) engine.in_tensor(core.where, core.where.find(v.name), body);
     };
@@ -151,15 +148,16 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
     each([&](auto const& v, std::int64_t at) {
       if (!core.groups[std::size_t(v.group)].frozen) in_tensor(v, detail::outer_set_all<real>{slow_.data() + at});
     });
-    steps_ = 0;
+    steps_ = set_ = 0;
     return true;
   }
 
-  /// The steps since the last outer step, in [0, K), to be saved with optimizer_of_slow() and restored.
+  /// The steps since the last outer step, in [0, K), to be saved with optimizer_of_slow() and restored, on all ranks
+  /// alike: the next outer step compares.
   int steps() const { return steps_; }
   void set_steps(int steps) {
     detail::require(steps >= 0 && steps < how_.every, "diloco", "steps", "at least 0 and below every", steps);
-    steps_ = steps;
+    steps_ = set_ = steps;
   }
   /// The optimizer of the slow weights, whose parameters are called "outer." and the name, in their groups; to save and
   /// load, for report(), and to change lr and momentum of each group.
@@ -167,6 +165,15 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
   auto const& optimizer_of_slow() const { return outer_; }
 
  private:
+  /// Throws std::invalid_argument on all ranks if they give different facts.
+  void compare(Backend const& on, std::string const& fact) {
+    std::string difference;
+    std::uint64_t none = 0;
+    detail::host_meeting<Parallel::communicator_type::on_device>::meet(*comm_, on, "diloco", [&](auto&& over) {
+      difference = detail::difference_in(over, {fact}, none, "diloco: ranks disagree:");
+    });
+    if (!difference.empty()) throw std::invalid_argument(difference);
+  }
   /// Throws if the optimizer has other parameters, or its values are elsewhere.
   template <class Plan, class Engine> void check(detail::optimizer_core<Plan, Engine> const& core) const {
     static_assert(std::is_same_v<typename Plan::value, Value>, "diloco: the optimizer has values of another type");
@@ -218,8 +225,9 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
   outer how_;
   Backend backend_;
   array slow_, distance_;
+  typename Parallel::communicator_type* comm_;
   outer_optimizer outer_;
-  int steps_ = 0;
+  int steps_ = 0, set_ = 0;  // since the last outer step; of those, what set_steps() has set
 };
 template <class Value, class Gradient, class Parallel>
 diloco(parameters<Value, Gradient>, outer, Parallel) -> diloco<Value, Gradient, Parallel>;

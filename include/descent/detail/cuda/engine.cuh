@@ -88,9 +88,7 @@ template <class Plan> class cuda_engine {
     w.reports = Plan::parallel || storage.rule_chunks == 0;
     [[maybe_unused]] char const* const name = call.flush ? "flush()" : "step()";
     if constexpr (Plan::parallel)
-      if (complete)
-        ranks.reduce(storage.view, controls(), groups, way_to_send(call, ranks.any_ready()), call, name,
-                     Plan::zeroes_own);
+      if (complete) ranks.reduce(storage.view, controls(), groups, way_to_send(call), call, name, Plan::zeroes_own);
     if constexpr (Plan::norm_first) {
       if (complete) gradients_.template measure_all<measure::norm>(controls(), call, name);
       launch_early(early_, decide_step<Plan>, 1, total_threads, storage.stream, storage.view, w, call);

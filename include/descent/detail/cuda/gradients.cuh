@@ -48,7 +48,7 @@ template <class Plan> class cuda_gradients {
     if constexpr (Plan::parallel || Plan::splits) {
       if constexpr (Plan::parallel) ranks_.check();
       if constexpr (Plan::overlaps)
-        if (!sends_all(call, ranks_.any_ready())) ranks_.require_marks(groups, "step()");
+        if (needs_marks(call)) ranks_.require_marks(groups, "step()");
       bool const complete = meetings_.count(storage_.policies, call, storage_.capturing(), agree);
       if constexpr (Plan::overlaps)
         if (!complete) ranks_.end_unsent();

@@ -5,6 +5,7 @@
 #include <descent/core/error.hpp>
 #include <descent/data/mapped_file.hpp>
 #include <descent/detail/data/file_records.hpp>
+#include <descent/detail/util/floating_point_mode.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -61,6 +62,7 @@ template <csv_number T> bool parse_number(std::string_view text, T& x) {
   if (first == text.npos) return false;
   text = text.substr(first, text.find_last_not_of(" \t") + 1 - first);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  floating_point_scope const to_nearest;  // from_chars rounds as the thread does
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
   if (end != text.data() + text.size()) return false;
   if constexpr (std::is_floating_point_v<T>)

@@ -10,6 +10,7 @@
 #include <descent/detail/data/host_slots.hpp>
 #include <descent/detail/data/meeting.hpp>
 #include <descent/detail/data/position.hpp>
+#include <descent/detail/util/floating_point_mode.hpp>
 
 #include <algorithm>
 #include <array>
@@ -63,6 +64,7 @@ template <class S, class O, class Slots> class filler {
 
   /// The places of an epoch. Those of the last two are kept.
   std::shared_ptr<places_type const> places(std::int64_t epoch) {
+    floating_point_scope const standard;
     std::lock_guard const lock(mutex_);
     for (auto const& [e, p] : kept_)
       if (e == epoch) return p;
@@ -116,9 +118,11 @@ template <class S, class O, class Slots> class filler {
     return true;
   }
 
-  /// Reads one piece of the records, and calls status(record) before each. Returns what went wrong.
+  /// Reads one piece of the records, and calls status(record) before each. Returns what went wrong. The floating-point
+  /// mode is the standard one: threads have others than the caller, and may be ahead of it.
   template <class Status>
   std::optional<failure> fill(slot_type& s, int piece, std::byte* block, int worker, Status const& status) const {
+    floating_point_scope const standard;
     std::int64_t const n = s.slice.count, end = part(n, piece + 1, s.pieces);
     std::int64_t const first = part(n, piece, s.pieces);
     std::int64_t k = first;

@@ -73,11 +73,10 @@ template <class Plan, class System> class host_gradients {
   bool any_ready() const { return ranks_.any_ready() && sends(); }
 
   void meet(plain_vector<entry> const& groups, step_call const& call) {
-    bool const any = ranks_.any_ready();
     if (completes<Plan>(control_.block, control_.policies, call))
-      reduce(groups, call, way_to_send(call, any), Plan::zeroes_own, call.flush ? "flush()" : "step()");
+      reduce(groups, call, way_to_send(call), Plan::zeroes_own, call.flush ? "flush()" : "step()");
     else if constexpr (Plan::overlaps)
-      if (!sends_all(call, any)) ranks_.end_unsent(groups, "step()");
+      if (!call.flush) ranks_.end_unsent(groups, needs_marks(call), "step()");
   }
   void meet_to_measure(plain_vector<entry> const& groups, step_call const& call, char const* name) {
     reduce(groups, call, sends() ? sending::marked_to_measure : sending::all_to_measure, false, name);

@@ -105,8 +105,8 @@ requires(Plan::parallel) class host_ranks<Plan> : public rank_calls<typename Pla
     while (sends && marks_.next_is_complete(groups)) together([&] { send_next(pack); });
   }
   /// Ends a micro-batch that sends nothing.
-  template <class Groups> void end_unsent(Groups const& groups, char const* name) {
-    require_marks(groups, name);
+  template <class Groups> void end_unsent(Groups const& groups, bool needs_marks, char const* name) {
+    if (needs_marks) require_marks(groups, name);
     marks_.end(sending::marked);
   }
   bool any_ready() const { return marks_.any(); }

@@ -6,6 +6,7 @@
 #include <descent/detail/optimizer/checkpoint.hpp>
 #include <descent/detail/optimizer/run_part.hpp>
 #include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/util/floating_point_mode.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
 #include <charconv>
@@ -42,6 +43,7 @@ template <class T> bool set_field_from(T& field, std::string const& text) {
     field = text == "true";
     return true;
   } else {
+    floating_point_scope const to_nearest;  // from_chars rounds as the thread does
     T x{};
     auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
     if (error != std::errc() || end != text.data() + text.size()) return false;

@@ -10,6 +10,7 @@
 #include <descent/detail/step/owned.hpp>
 #include <descent/detail/step/terms.hpp>
 #include <descent/detail/util/each_number.hpp>
+#include <descent/detail/util/floating_point_mode.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 #include <descent/version.hpp>
 
@@ -24,7 +25,10 @@
 /// What ranks must have in common before they train together.
 namespace descent::detail {
 
-inline std::string exact(double x) { return printed("%.17g", x); }
+inline std::string exact(double x) {
+  floating_point_scope const to_nearest;  // printf rounds as the thread does, and ranks compare texts
+  return printed("%.17g", x);
+}
 
 inline std::string fact_of_shared(loss_scale_state const& s) { return "shared loss scale " + exact(double(s.scale)); }
 

@@ -62,7 +62,7 @@ class ready_marks {
   }
   void begin(sending how) {
     zero_unmarked_ = by_marks(how);
-    if (!zero_unmarked_) sent_ = there_ = 0;
+    if (!zero_unmarked_ && how != sending::rest) sent_ = there_ = 0;
   }
   void end(sending how) {
     if (how == sending::marked_to_measure) return;

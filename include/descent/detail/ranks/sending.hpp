@@ -8,15 +8,13 @@
 
 namespace descent::detail {
 
-/// Which gradients are summed: those in memory or those that are marked. `to_measure`: only measure, and keep the
-/// marks.
-enum class sending { all, all_to_measure, marked, marked_to_measure };
-/// Whether a call of step() or flush() needs no marks: in flush(), or without examples if none was given.
-inline bool sends_all(step_call const& call, bool any_marked) {
-  return call.flush || (call.weight == 0 && !any_marked);
-}
-inline sending way_to_send(step_call const& call, bool any_marked) {
-  return sends_all(call, any_marked) ? sending::all : sending::marked;
+/// Which gradients are summed: those in memory or those that are marked; `rest`: those in memory, without what marks
+/// have sent already. `to_measure`: only measure, and keep the marks.
+enum class sending { all, all_to_measure, marked, marked_to_measure, rest };
+/// Whether a call of step() or flush() needs marks: not without examples.
+inline bool needs_marks(step_call const& call) { return !call.flush && call.weight != 0; }
+inline sending way_to_send(step_call const& call) {
+  return call.flush ? sending::all : needs_marks(call) ? sending::marked : sending::rest;
 }
 inline bool by_marks(sending how) { return how == sending::marked || how == sending::marked_to_measure; }
 inline bool looks(sending how) { return how == sending::all_to_measure || how == sending::marked_to_measure; }

@@ -4,6 +4,7 @@
 
 #include <descent/core/math.hpp>
 #include <descent/core/precision.hpp>
+#include <descent/detail/util/floating_point_mode.hpp>
 #include <descent/io/tensor_info.hpp>
 
 #include <cstddef>
@@ -14,9 +15,11 @@
 /// Conversions between the floating-point types of files.
 namespace descent::detail {
 
-/// Converts elements of one floating-point type to another one, rounding to nearest. Numbers beyond its range become
-/// its largest one of their sign. Returns how many; infinities and NaN stay what they are.
+/// Converts elements of one floating-point type to another one, rounding to nearest whatever the mode of the thread.
+/// Numbers beyond its range become its largest one of their sign. Returns how many; infinities and NaN stay what they
+/// are.
 template <class To> std::int64_t convert_elements(dtype from, std::span<std::byte const> bytes, std::byte* to) {
+  floating_point_scope const to_nearest;
   std::int64_t saturated = 0;
   auto const all = [&]<class From>(From x) {
     for (std::size_t i = 0; i < bytes.size() / sizeof(From); ++i) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/io/folder.hpp>
 #include <descent/detail/run/team.hpp>
 #include <descent/detail/run/texts.hpp>
 
@@ -167,13 +168,10 @@ inline std::string manifest_of(std::string const& name) {
 inline void remove_other_parts(std::filesystem::path const& manifest, std::vector<part_file> const& parts) {
   std::error_code ignored;  // what is left is removed by the next save
   auto const folder = manifest.has_parent_path() ? manifest.parent_path() : std::filesystem::path(".");
-  std::vector<std::filesystem::path> old;
-  for (std::filesystem::directory_iterator i(folder, ignored), end; !ignored && i != end; i.increment(ignored)) {
-    std::string const name = i->path().filename().string();
+  for (auto const& name : names_in(folder.string())) {
     bool const named = std::ranges::any_of(parts, [&](part_file const& p) { return p.name == name; });
-    if (!named && manifest_of(name) == manifest.filename().string()) old.push_back(i->path());
+    if (!named && manifest_of(name) == manifest.filename().string()) std::filesystem::remove(folder / name, ignored);
   }
-  for (auto const& path : old) std::filesystem::remove(path, ignored);
 }
 
 inline std::string random_tag() {

@@ -17,6 +17,12 @@ class floating_point_mode {
     m.bits_ = read() & control;
     return m;
   }
+  /// That in which a program starts: to nearest, with denormal numbers, without traps.
+  static floating_point_mode standard() {
+    floating_point_mode m;
+    m.bits_ = at_start;
+    return m;
+  }
   bool operator==(floating_point_mode const&) const = default;
 
   /// Gives this thread the mode. Exceptions that it has raised stay raised.
@@ -26,6 +32,7 @@ class floating_point_mode {
 #if defined(__x86_64__)
   using word = std::uint32_t;
   static constexpr word control = 0xffc0;  // the others are the exceptions raised so far
+  static constexpr word at_start = 0x1f80;
   static word read() {
     word x;
     __asm__ volatile("stmxcsr %0" : "=m"(x)::"memory");
@@ -34,7 +41,7 @@ class floating_point_mode {
   static void write(word x) { __asm__ volatile("ldmxcsr %0" ::"m"(x) : "memory"); }
 #elif defined(__aarch64__)
   using word = std::uint64_t;
-  static constexpr word control = ~word(0);
+  static constexpr word control = ~word(0), at_start = 0;
   static word read() {
     word x;
     __asm__ volatile("mrs %0, fpcr" : "=r"(x)::"memory");
@@ -43,7 +50,7 @@ class floating_point_mode {
   static void write(word x) { __asm__ volatile("msr fpcr, %0" ::"r"(x) : "memory"); }
 #else
   using word = std::uint32_t;
-  static constexpr word control = 0;
+  static constexpr word control = 0, at_start = 0;
   static word read() { return 0; }
   static void write(word) {}
 #endif
@@ -51,9 +58,11 @@ class floating_point_mode {
   word bits_ = 0;
 };
 
-/// Gives the calling thread another mode until the end of the block.
+/// Gives the calling thread another mode until the end of the block: without an argument the standard one, for what is
+/// not a computation of the caller, such as reading a number from text.
 class floating_point_scope {
  public:
+  floating_point_scope() : floating_point_scope(floating_point_mode::standard()) {}
   explicit floating_point_scope(floating_point_mode const& wanted)
       : before_(floating_point_mode::of_this_thread()), differs_(before_ != wanted) {
     if (differs_) wanted.set();
