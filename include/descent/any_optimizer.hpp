@@ -101,6 +101,7 @@ class any_optimizer {
   /// As in the optimizer.
   void swap_average() { alive().swap_average(); }
   void reload_values() { alive().reload_values(); }
+  bool values_changed() { return alive().values_changed(); }
   void set_step(std::int64_t t) { alive().set_step(t); }
   void broadcast(int root = 0) { alive().broadcast(root); }
   void agree() { alive().agree(); }

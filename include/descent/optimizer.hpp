@@ -280,7 +280,7 @@ class optimizer : detail::optimizer_traits<Value, Gradient, Rule, Ps...>::checke
 
   void run(step_call const& call) {
     engine& e = core_.alive();
-    core_.refuse_averages("step()");
+    core_.refuse_averages(call.flush ? "flush()" : "step()");
     if constexpr (plan::shares_scale)
       if (round_ == policies_.round->number)
         throw std::logic_error("step() twice without update() of the loss scale; the order is backward, step() of each "

@@ -154,7 +154,7 @@ TEST_CASE("a schedule that leaves the range of its field skips the update and na
         std::string::npos);
   opt.step(), opt.step();
   CHECK(!opt.report().applied);
-  CHECK(message([&] { opt.set_step(1); }) == "schedules at step 1, group 0: adamw: beta1 must be in [0, 1), is 1");
+  CHECK(message([&] { opt.set_step(1); }) == "schedules at update 2, group 0: adamw: beta1 must be in [0, 1), is 1");
   opt.set_step(2);
   opt.step();
   CHECK(opt.report().applied);
@@ -230,7 +230,7 @@ TEST_CASE("terms of the next update that are not finite are refused where a rule
   CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::lamb{.lr = too_large}}; }) ==
         "lamb: lr must be finite in float, is 1e+39");
   CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::sgd{}, ds::learning_rate(broken_at{0, too_large})}; }) ==
-        "schedules at step 0, group 0: sgd: lr must be finite in float, is 1e+39");
+        "schedules at update 1, group 0: sgd: lr must be finite in float, is 1e+39");
   ds::optimizer opt{p.parameters(), ds::sgd{}};
   opt.group(1).lr = too_large;
   CHECK(message([&] { opt.step(); }) == "group 1: sgd: lr must be finite in float, is 1e+39");

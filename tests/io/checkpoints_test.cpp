@@ -10,8 +10,6 @@
 #include "support/run_file.hpp"
 #include "support/temporary_folder.hpp"
 
-#include <new>
-#include <cstdlib>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -34,16 +32,6 @@ namespace ds = descent;
 using ds::named;
 using test::contents, test::message, test::remote, test::temporary_folder;
 using strings = std::vector<std::string>;
-
-/// Allocations of this thread that succeed before one fails; negative: none fails.
-thread_local long out_of_memory_after = -1;
-void* operator new(std::size_t n) {
-  if (out_of_memory_after >= 0 && --out_of_memory_after < 0) throw std::bad_alloc();
-  if (void* const p = std::malloc(n > 0 ? n : 1)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace {
 
@@ -461,36 +449,4 @@ TEST_CASE("checkpoints: in the background, what is not kept is removed at the ne
   folder.save(saver, 5, std::nullopt, named("n", n));
   saver.wait();
   CHECK(steps_in(folder) == steps{5});
-}
-
-TEST_CASE("checkpoints: where memory runs out, each call throws std::bad_alloc, and what was saved stays") {
-  temporary_folder const root;
-  ds::checkpoints const folder(root / "run", {.last = 2, .best = 1});
-  std::int64_t last = 0;
-  auto const save = [&](std::int64_t step) {
-    int n = int(step);
-    ds::checkpoints(folder).save(step, double(step), named("n", n));
-  };
-  for (; last < 4; ++last) save(last);
-  auto const runs_out = [&](auto const& call) {
-    bool done = false;
-    for (long fails = 0; !done; ++fails) {
-      try {
-        out_of_memory_after = fails;
-        call();
-        done = out_of_memory_after >= 0;
-      } catch (std::bad_alloc const&) {}
-      out_of_memory_after = -1;
-      CAPTURE(fails);
-      REQUIRE(fails < 5000);
-      auto const newest = folder.newest();
-      REQUIRE(newest);
-      CHECK(newest->step + 1 >= last);
-      CHECK(number_in(newest->path) == newest->step);
-      last = newest->step + 1;
-    }
-  };
-  runs_out([&] { save(last); });
-  runs_out([&] { (void)folder.best(), (void)folder.damaged(), (void)folder.last_good(); });
-  runs_out([&] { folder.remove_after(last); });
 }

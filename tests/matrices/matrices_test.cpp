@@ -209,7 +209,7 @@ TEST_CASE("coefficients of each iteration: each set is its polynomials, and how 
   for (int at_once : {0, 17}) {
     ds::matrices policy{ds::muon{}};
     policy.at_once = at_once;
-    CHECK(test::message([&] { policy.check(); }) ==
+    CHECK(test::message([&] { ds::detail::check_rule<float>(policy); }) ==
           "matrices: at_once must be in [1, 16], is " + std::to_string(at_once));
   }
   for (int count : {-1, 0, 11}) {
@@ -272,7 +272,7 @@ TEST_CASE("a field of the matrix rule that is out of its range skips the step fo
                     ds::zero_grad{}};
       FAIL("it was not refused");
     } catch (std::invalid_argument const& e) {
-      CHECK(e.what() == std::string("schedules at step 0, group 0: muon: lr must be finite in float, is 1e+39"));
+      CHECK(e.what() == std::string("schedules at update 1, group 0: muon: lr must be finite in float, is 1e+39"));
     }
   }
 }

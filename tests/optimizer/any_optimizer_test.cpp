@@ -21,6 +21,7 @@
 #include "support/message.hpp"
 #include "support/problem.hpp"
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -190,6 +191,8 @@ TEST_CASE("any_optimizer refuses what the optimizer in it cannot do, and says wh
   CHECK(says([](auto& o) { o.flush(); }) == "flush(): give the policy accumulate{n}");
   CHECK(says([](auto& o) { o.swap_average(); }) ==
         "swap_average(): there is no average: give the policy ema{} or swa{}");
+  CHECK(says([](auto& o) { o.values_changed(); }) ==
+        "values_changed(): needs master<M>, and values that are the masters rounded to nearest");
   CHECK(says([](auto& o) { o.ascend(); }) == "ascend(): give the policy sam{}");
   CHECK(says([](auto& o) { o.move_ahead(); }) == "move_ahead(): give the policy gradient_ahead{}");
   CHECK(says([](auto& o) { o.ready(0); }).starts_with("ready(): "));
@@ -204,7 +207,7 @@ TEST_CASE("any_optimizer refuses what the optimizer in it cannot do, and says wh
   CHECK(says([](auto& o) { o.get(1, "lr"); }) == "there is no group 1: groups are 0 to 0");
   CHECK(says([](auto& o) { o.get(0, "rate"); }) ==
         "the rule has no field 'rate'; it has lr, momentum, dampening, weight_decay, nesterov, decoupled");
-  CHECK(says([](auto& o) { o.set(0, "nesterov", 2); }) == "the field 'nesterov' must be 0 or 1, is 2.000000");
+  CHECK(says([](auto& o) { o.set(0, "nesterov", 2); }) == "the field 'nesterov' must be 0 or 1, is 2");
   opt.set(0, "lr", -1);
   CHECK(says([](auto& o) { o.commit_groups(); }).starts_with("group 0: sgd: lr must be "));
   opt.set(0, "lr", 1);
@@ -228,7 +231,7 @@ TEST_CASE("fields by name: of the matrix rule, of the parts of a chain, of a rul
   opt.set(0, "lr", 0.25);
   CHECK((opt.get(0, "matrix.ns_steps") == 3 && opt.get(0, "matrix.lr") == 0.5 && opt.get(0, "lr") == 0.25));
   CHECK(message([&] { opt.set(0, "matrix.ns_steps", 2.5); }) ==
-        "the field 'ns_steps' must be a whole number, is 2.500000");
+        "the field 'ns_steps' must be a whole number in [-2147483647, 2147483647], is 2.5");
   auto const names = opt.fields();
   for (std::string const& name : names) CHECK(opt.allowed(name).text != std::string("any number"));
   CHECK((names.front() == "lr" && names.back() == "matrix.adaptive"));
@@ -278,4 +281,17 @@ TEST_CASE("choose() makes the optimizer of the policies that are wanted") {
   opt.step();
   CHECK(opt.report().clip_factor < 1);
   CHECK(opt.report().learning_rate == 0.5);
+}
+
+TEST_CASE("any_optimizer tells whether values were changed beside their masters") {
+  std::array<float, 1> p{1}, g{1};
+  ds::parameters<float> list;
+  list.add("w", p.data(), g.data(), 1);
+  ds::any_optimizer opt{ds::optimizer{list, ds::sgd{}, ds::master<double>{}}};
+  opt.step();
+  CHECK(!opt.values_changed());
+  p[0] = 5;
+  CHECK(opt.values_changed());
+  opt.reload_values();
+  CHECK(!opt.values_changed());
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Hyperparameters and memory that the optimizer refuses, each with its message; a refusal changes nothing.
+#include <descent/core/fields.hpp>
 #include <descent/cost.hpp>
 #include <descent/data/distributed_sampler.hpp>
 #include <descent/minimizers/esgd.hpp>
@@ -9,7 +10,10 @@
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
+#include <descent/policies/loss_scale.hpp>
+#include <descent/policies/noise.hpp>
 #include <descent/policies/rows.hpp>
+#include <descent/policies/sam.hpp>
 #include <descent/presets/schedules.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>
@@ -25,6 +29,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -152,9 +157,9 @@ TEST_CASE("the optimizer checks rule and policies at construction") {
   CHECK(refusal(ds::sgd{}) == "");
   CHECK(refusal(ds::sgd{.lr = -1}) == "sgd: lr must be finite and at least 0, is -1");
   CHECK(refusal(ds::sgd{.lr = no_number}) == "sgd: lr must be finite and at least 0, is nan");
-  CHECK(refusal(ds::sgd{}, ds::clip_norm{0}) == "clip_norm: max must be above 0, is 0");
-  CHECK(refusal(ds::sgd{}, ds::clip_norm{-2}) == "clip_norm: max must be above 0, is -2");
-  CHECK(refusal(ds::sgd{}, ds::clip_norm{no_number}) == "clip_norm: max must be above 0, is nan");
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{0}) == "clip: max must be above 0, is 0");
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{-2}) == "clip: max must be above 0, is -2");
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{no_number}) == "clip: max must be above 0, is nan");
   CHECK(refusal(ds::sgd{}, ds::clip_norm{inf}) == "");  // only measures, never clips
 }
 
@@ -265,16 +270,19 @@ TEST_CASE("any integer: what takes one either counts right or says what is allow
     CHECK(message([&] { ds::esgd{.offspring = n}.check(); }).empty() == few);
     CHECK(message([&] { ds::esgd{.generations = n}.check(); }).empty() == some);
     CHECK(message([&] { ds::lbfgs{.history = n, .max_iterations = n, .max_evaluations = n}.check(); }).empty() == some);
-    CHECK(message([&] { ds::accumulate{n}.check(); }).empty() == some);
-    CHECK(message([&] { ds::lookahead{.k = n}.check(); }).empty() == some);
-    CHECK(message([&] { ds::outer{.every = n}.check(); }).empty() == some);
+    CHECK(message([&] { ds::detail::check_rule<float>(ds::accumulate{n}); }).empty() == some);
+    CHECK(message([&] { ds::detail::check_rule<float>(ds::lookahead{.k = n}); }).empty() == some);
+    CHECK(message([&] { ds::detail::check_rule<float>(ds::outer{.every = n}); }).empty() == some);
   }
   for (double x : {-1.0, 0.0, 1.0, 1e-60, 1e300, HUGE_VAL, double(NAN)}) {
-    CHECK(message([&] { ds::outer{.lr = x}.check(); }).empty() == (x == 1));
-    CHECK(message([&] { ds::outer{.momentum = x}.check(); }).empty() == (x == 0 || x == 1e-60));
-    CHECK(message([&] { ds::ema_nesterov{.momentum = x}.check(); }).empty() == (x == 0 || x == 1e-60));
-    CHECK(message([&] { ds::ema_nesterov{.lookahead = x}.check(); }).empty() == (x >= 0 && x < 1e38));
-    CHECK(message([&] { ds::ema_nesterov{.max_lr = x}.check(); }).empty() == (x >= 0 && x <= 1e300));
+    CHECK(message([&] { ds::detail::check_rule<float>(ds::outer{.lr = x}); }).empty() == (x == 1));
+    CHECK(message([&] { ds::detail::check_rule<float>(ds::outer{.momentum = x}); }).empty() == (x == 0 || x == 1e-60));
+    CHECK(message([&] { ds::detail::check_rule<float>(ds::ema_nesterov{.momentum = x}); }).empty() ==
+          (x == 0 || x == 1e-60));
+    CHECK(message([&] { ds::detail::check_rule<float>(ds::ema_nesterov{.lookahead = x}); }).empty() ==
+          (x >= 0 && x < 1e38));
+    CHECK(message([&] { ds::detail::check_rule<float>(ds::ema_nesterov{.max_lr = x}); }).empty() ==
+          (x >= 0 && x < 1e38));
   }
 }
 
@@ -333,3 +341,71 @@ TEST_CASE(
   munmap(there, 2 * page);
 }
 #endif
+
+namespace {
+
+/// What the optimizer says of a policy where everything is of type Real.
+template <class Real, class Policy> std::string refusal_in(Policy const& policy) {
+  return message([&] { ds::detail::optimizer_traits<Real, Real, ds::sgd, Policy>::check({policy}); });
+}
+
+/// Every field that a policy lists takes the ends of its interval, and no number beyond, in this arithmetic.
+template <class Real, class Policy> void takes_its_intervals() {
+  constexpr double most = std::numeric_limits<Real>::max(), least = std::numeric_limits<Real>::min();
+  for (auto const& range : Policy::ranges) {
+    ds::interval const& allowed = range.allowed;
+    double const in_real[] = {inf, -inf, 0, 1, -1, 1e-60, 1e-30, 1e30, 1e39, 1e300, most, least,
+                              std::nextafter(least, 0), std::numeric_limits<double>::denorm_min(), no_number};
+    std::vector<double> all(std::begin(in_real), std::end(in_real));
+    for (double const end : {allowed.low, allowed.high})
+      for (double const to : {-inf, end, inf}) all.push_back(std::nextafter(end, to));
+    for (double const x : all) {
+      Policy policy{};
+      if (range.real) policy.*range.real = x;
+      else if (x != std::floor(x) || std::abs(x) > 1e9) continue;
+      else if (range.whole) policy.*range.whole = int(x);
+      else policy.*range.large = std::int64_t(x);
+      CAPTURE(ds::detail::rule_name<Policy>() + ": " + range.name + " = " + ds::detail::printed("%.17g", x));
+      bool const in = (allowed.above ? x > allowed.low : x >= allowed.low) &&
+                      (allowed.below ? x < allowed.high : x <= allowed.high || (x == inf && allowed.infinite));
+      Real const y = Real(x);  // what the update reads
+      bool const usable =
+          (std::abs(y) <= Real(most) || allowed.infinite) && !(allowed.above && allowed.low == 0 && y < Real(least));
+      std::string const why = refusal_in<Real>(policy);
+      CAPTURE(why);
+      CHECK(why.empty() == (in && usable && (x < inf || allowed.infinite)));
+      CHECK((why.empty() || why.starts_with(ds::detail::rule_name<Policy>() + ": " + range.name + " must be ")));
+      CHECK((why.empty() || why.ends_with(", is " + ds::detail::number(x))));
+    }
+  }
+}
+template <class... Policies> void each_takes_its_intervals() {
+  (takes_its_intervals<float, Policies>(), ...);
+  (takes_its_intervals<double, Policies>(), ...);
+}
+
+}  // namespace
+
+TEST_CASE("policies: every number takes its interval in the type of the arithmetic, and nothing else") {
+  each_takes_its_intervals<ds::clip_norm, ds::clip<ds::norm::inf, ds::scope::tensor>, ds::clip_adaptive, ds::clip_value,
+                           ds::gradient_noise, ds::sam, ds::accumulate, ds::ema, ds::swa, ds::lookahead, ds::outer,
+                           ds::ema_nesterov, ds::dynamic_loss_scale, ds::static_loss_scale>();
+  CHECK(refusal_in<float>(ds::clip_norm{1e-60}) ==
+        "clip: max must be above 0 in float, at least 1.17549e-38, is 1e-60");
+  CHECK(refusal_in<double>(ds::clip_norm{1e-60}) == "");
+  CHECK(refusal_in<float>(ds::sam{1e300}) == "sam: rho must be finite in float, is 1e+300");
+}
+
+TEST_CASE("calls between two swaps name themselves, and a number that is too large for a field its limits") {
+  std::array<float, 1> w{1}, g{1};
+  ds::parameters<float> list;
+  list.add("w", w.data(), g.data(), 1);
+  ds::optimizer opt{list, ds::sgd{}, ds::accumulate{2}, ds::ema{}};
+  opt.swap_average();
+  CHECK(message([&] { opt.flush(); }).starts_with("flush() between two calls of swap_average()"));
+  CHECK(message([&] { opt.step(); }).starts_with("step() between two calls of swap_average()"));
+  struct counted { int every = 1; } rule;
+  CHECK(message([&] { ds::set_field(rule, "every", 4e9); }) ==
+        "the field 'every' must be a whole number in [-2147483647, 2147483647], is 4e+09");
+  CHECK(rule.every == 1);
+}

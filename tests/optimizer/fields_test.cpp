@@ -192,18 +192,18 @@ TEST_CASE("a schedule's value is checked by its rule: in the constructor and in 
     });
   };
   CHECK(made(ds::vary<&ds::adamw::beta1>(ds::constant{1.5})) ==
-        "schedules at step 0, group 0: adamw: beta1 must be in [0, 1), is 1.5");
+        "schedules at update 1, group 0: adamw: beta1 must be in [0, 1), is 1.5");
   CHECK(made(ds::learning_rate(ds::constant{-1}).only(ds::group{2})) ==
-        "schedules at step 0, group 2: adamw: lr must be finite and at least 0, is -1");
+        "schedules at update 1, group 2: adamw: lr must be finite and at least 0, is -1");
   CHECK(made(ds::scale<&ds::adamw::beta2>(ds::constant{2})) ==
-        "schedules at step 0, group 0: adamw: beta2 must be in [0, 1), is 1.998");
+        "schedules at update 1, group 0: adamw: beta2 must be in [0, 1), is 1.998");
   CHECK(made(ds::scale_learning_rate(ds::constant{0})) == "");
 
   three x;
   ds::optimizer opt{x.parameters(), ds::sgd{}, ds::learning_rate(ds::linear{1, -1, 4})};
   opt.step();
   CHECK(message([&] { opt.set_step(3); }) ==
-        "schedules at step 3, group 0: sgd: lr must be finite and at least 0, is -0.5");
+        "schedules at update 4, group 0: sgd: lr must be finite and at least 0, is -0.5");
   CHECK(opt.report().step == 1);
   opt.set_step(2);
   CHECK(opt.report().step == 2);
@@ -213,7 +213,7 @@ TEST_CASE("a schedule's value is checked by its rule: in the constructor and in 
   p.add("w", w, g, ds::shape{2, 2});
   CHECK(message([&] {
           ds::optimizer of_matrices{p, ds::sgd{}, ds::matrices{ds::muon{}}, ds::vary<&ds::muon::lr>(ds::constant{-1})};
-        }) == "schedules at step 0, group 0: muon: lr must be finite and at least 0, is -1");
+        }) == "schedules at update 1, group 0: muon: lr must be finite and at least 0, is -1");
 }
 
 TEST_CASE("schedules chosen at run time go inside others: warmup, join, scaled and a schedule for each group") {

@@ -86,7 +86,7 @@ TEST_CASE("new addresses may not overlap with what the optimizer owns, or what i
   ds::optimizer opt{list(x.w.data(), x.g.data()), ds::sgd{.momentum = 0.5}, ds::masked_rows{},
                     ds::gradient_factor_at{x.number.data()}};
   auto const refused = [&](float* w) { return message([&] { opt.rebind(list(w, x.g2.data())); }); };
-  CHECK(refused(const_cast<float*>(opt.state<0>("w").data())).find("memory that the optimizer owns") !=
+  CHECK(refused(const_cast<float*>(opt.state<0>("w").data())).find("overlaps what the optimizer owns in memory") !=
         std::string::npos);
   opt.select_rows("w", reinterpret_cast<std::uint8_t const*>(x.w2.data() + 6));
   CHECK(refused(x.w2.data()) == "select_rows of 'w': the mask overlaps the value of 'w' in memory");

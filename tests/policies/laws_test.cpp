@@ -941,7 +941,7 @@ TEST_CASE("scale_rows() multiplies blocks of rows of values, masters and slow we
   CHECK(refused(logits, 4, {}) == "scale_rows of 'w': the 6 rows must be a multiple of count, which is 4");
   CHECK(refused(logits, 0, {}) == "scale_rows of 'w': count must be at least 1, is 0");
   CHECK(refused(nullptr, 3, {}) == "scale_rows of 'w': s is null, but there must be 3 elements");
-  CHECK(refused(logits, 3, {.tau = 0}) == "qk_clip: tau must be finite in float and above 0, is 0");
+  CHECK(refused(logits, 3, {.tau = 0}) == "qk_clip: tau must be finite and above 0, is 0");
   auto const throws_later = [](double s) { return s == 200 ? throw std::runtime_error("no") : 2.0; };
   CHECK_THROWS_WITH_AS(opt.scale_rows("w", logits, 3, throws_later), "no", std::runtime_error);
   CHECK(refused(logits, 3, {.exponent = 2}) == "qk_clip: exponent must be in [0, 1], is 2");

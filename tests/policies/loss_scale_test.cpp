@@ -323,18 +323,19 @@ TEST_CASE("static loss scale: it never moves, and is stuck after `patience` skip
   CHECK(static_loss_scale{}.start().scale == 128);
 }
 
-TEST_CASE("loss scale: what check() rejects") {
-  CHECK_NOTHROW(dynamic_loss_scale{}.check());
-  CHECK_NOTHROW((dynamic_loss_scale{.init = 1, .min = 1, .max = 1}.check()));
-  CHECK_NOTHROW((dynamic_loss_scale{.init = largest, .min = smallest, .max = largest}.check()));
-  auto const rejects = [](dynamic_loss_scale const& policy) { CHECK_THROWS_AS(policy.check(), std::invalid_argument); };
+TEST_CASE("loss scale: what is refused") {
+  auto const check = [](auto const& policy) { ds::detail::check_rule<float>(policy); };
+  CHECK_NOTHROW(check(dynamic_loss_scale{}));
+  CHECK_NOTHROW(check(dynamic_loss_scale{.init = 1, .min = 1, .max = 1}));
+  CHECK_NOTHROW(check(dynamic_loss_scale{.init = largest, .min = smallest, .max = largest}));
+  auto const rejects = [&](dynamic_loss_scale const& policy) { CHECK_THROWS_AS(check(policy), std::invalid_argument); };
   for (double bad : {0., -1., inf, -inf, no_number}) {
     rejects({.init = bad});
     rejects({.growth = bad});
     rejects({.backoff = bad});
     rejects({.min = bad});
     rejects({.max = bad});
-    CHECK_THROWS_AS((static_loss_scale{.scale = bad}.check()), std::invalid_argument);
+    CHECK_THROWS_AS(check(static_loss_scale{.scale = bad}), std::invalid_argument);
   }
   rejects({.growth = 1});
   rejects({.backoff = 1});
@@ -348,15 +349,14 @@ TEST_CASE("loss scale: what check() rejects") {
     rejects({.interval = bad});
     rejects({.hysteresis = bad});
     rejects({.patience = bad});
-    CHECK_THROWS_AS((static_loss_scale{.patience = bad}.check()), std::invalid_argument);
+    CHECK_THROWS_AS(check(static_loss_scale{.patience = bad}), std::invalid_argument);
   }
-  CHECK_THROWS_AS((static_loss_scale{.scale = 1e39}.check()), std::invalid_argument);
-  CHECK_THROWS_AS((static_loss_scale{.scale = 1e-50}.check()), std::invalid_argument);
-  CHECK_THROWS_WITH((dynamic_loss_scale{.growth = 0.5}.check()),
-                    "dynamic_loss_scale: growth must be above 1 and finite, is 0.5");
-  CHECK_THROWS_WITH((dynamic_loss_scale{.init = 0.5}.check()),
-                    "dynamic_loss_scale: init must be in [min, max], is 0.5");
-  CHECK_THROWS_WITH((dynamic_loss_scale{.init = 1, .min = 3, .max = 2}.check()),
+  CHECK_THROWS_AS(check(static_loss_scale{.scale = 1e39}), std::invalid_argument);
+  CHECK_THROWS_AS(check(static_loss_scale{.scale = 1e-50}), std::invalid_argument);
+  CHECK_THROWS_WITH(check(dynamic_loss_scale{.growth = 0.5}),
+                    "dynamic_loss_scale: growth must be finite and above 1, is 0.5");
+  CHECK_THROWS_WITH(check(dynamic_loss_scale{.init = 0.5}), "dynamic_loss_scale: init must be in [min, max], is 0.5");
+  CHECK_THROWS_WITH(check(dynamic_loss_scale{.init = 1, .min = 3, .max = 2}),
                     "dynamic_loss_scale: max must be at least min and finite in float, is 2");
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <descent/comm/threads.hpp>
 #include <descent/io/checkpoint.hpp>
+#include <descent/io/checkpoints.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
@@ -264,4 +265,38 @@ TEST_CASE("load() and load_file() change nothing if an allocation fails, whichev
           y.with([&](auto&&... parts) { same = ds::load_file(path, parts...).same_configuration; });
         }) > 50);
   CHECK((same && y.pieces() == saved.pieces()));
+}
+
+TEST_CASE("checkpoints: where memory runs out, each call throws std::bad_alloc, and what was saved stays") {
+  test::temporary_folder const root;
+  ds::checkpoints const folder(root / "run", {.last = 2, .best = 1});
+  std::int64_t next = 0;
+  auto const save = [&] {
+    int n = int(next);
+    ds::checkpoints(folder).save(next, double(next), ds::named("n", n));
+  };
+  for (; next < 4; ++next) save();
+  auto const runs_out = [&](auto const& call) {
+    bool done = false;
+    for (long k = 1; !done; ++k) {
+      INFO("allocation ", k);
+      REQUIRE(k < 5000);
+      until_failure = k;
+      try {
+        call();
+        done = until_failure > 0;
+      } catch (std::bad_alloc const&) {}
+      until_failure = 0;
+      auto const newest = folder.newest();
+      REQUIRE(newest);
+      int n = -1;
+      ds::load_file(newest->path, ds::named("n", n));
+      CHECK((n == newest->step && n >= next - 1));
+      next = n + 1;
+      save(), ++next;  // removes what the failed call has left
+    }
+  };
+  runs_out(save);
+  runs_out([&] { static_cast<void>((folder.best(), folder.damaged(), folder.last_good())); });
+  runs_out([&] { folder.remove_after(next); });
 }

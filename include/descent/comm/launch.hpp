@@ -28,8 +28,8 @@ namespace descent::comm {
 struct launch {
   int rank = 0, size = 1;              ///< of all processes
   int local_rank = 0, local_size = 1;  ///< of the processes on this node; size 0: not known (Flux on several nodes)
-  std::string
-      launcher;  ///< torchrun, deepspeed, kubeflow, mpirun, mvapich, horovodrun, mpiexec, flux, pals, srun, or empty
+  /// torchrun, deepspeed, kubeflow, mpirun, mvapich, horovodrun, mpiexec, flux, pals, srun, or empty
+  std::string launcher;
   /// A name shared by all processes of a start: up to 200 characters without '/', empty without a launcher. It is
   /// unique if the launcher names its starts; otherwise it is made of other variables (docs/data_parallel.md).
   std::string job;
@@ -153,8 +153,8 @@ template <class Get> std::optional<placed> read_launcher(launcher_variables by, 
   }
   auto const [local_rank_name, local_size_name] = by.local[0];
   char const *const rank = get(by.rank), *const size = get(by.size);
-  char const *const local_rank = get(local_rank_name), *const local_size =
-                                                           local_size_name ? get(local_size_name) : nullptr;
+  char const* const local_rank = get(local_rank_name);
+  char const* const local_size = local_size_name ? get(local_size_name) : nullptr;
   if (!rank && !size && !local_rank && !local_size) return {};
   auto const both = [&](char const* a, char const* a_is, char const* b, char const* b_is) {
     if (bool(a_is) != bool(b_is))

@@ -61,6 +61,12 @@ template <class T> bool set_number(T& field, double value) {
   field = T(value);
   return true;
 }
+/// The numbers that set_number() accepts.
+template <class T> std::string numbers_of() {
+  if (std::is_same_v<T, bool>) return "0 or 1";
+  std::string const most = sizeof(T) < 8 ? number(std::numeric_limits<T>::max()) : "2^53";
+  return "a whole number in [" + (std::is_signed_v<T> ? "-" + most : "0") + ", " + most + "]";
+}
 
 }  // namespace detail
 
@@ -111,10 +117,10 @@ template <class Rule> double get_field(Rule rule, std::string const& name) {
 }
 template <class Rule> void set_field(Rule& rule, std::string const& name, double value) {
   detail::with_field(rule, name, [&](auto& field) {
-    bool const flag = std::is_same_v<decltype(field), bool&>;
     if (!detail::set_number(field, value))
-      throw std::invalid_argument("the field '" + name + "' must be " + (flag ? "0 or 1" : "a whole number") + ", is " +
-                                  std::to_string(value));
+      throw std::invalid_argument("the field '" + name + "' must be " +
+                                  detail::numbers_of<std::remove_cvref_t<decltype(field)>>() + ", is " +
+                                  detail::number(value));
   });
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-/// Which values the fields of a rule may have, as data. A rule lists its number fields:
+/// Which values the fields of a rule or a policy may have, as data. A rule lists its number fields:
 ///
 ///     static constexpr field_range<qhm> ranges[] = {{"lr", &qhm::lr, at_least_0}, {"beta", &qhm::beta, below_1}};
 ///
@@ -48,11 +48,12 @@ struct interval {
 inline constexpr double no_limit = interval::largest;
 inline constexpr interval any_finite{}, at_least_0{0, no_limit, "finite and at least 0"},
     above_0{0, no_limit, "finite and above 0", true}, below_1{0, 1, "in [0, 1)", false, true},
-    up_to_1{0, 1, "in [0, 1]"}, inside_0_1{0, 1, "in (0, 1)", true, true}, from_1{1, no_limit, "at least 1"},
+    up_to_1{0, 1, "in [0, 1]"}, above_0_to_1{0, 1, "in (0, 1]", true}, inside_0_1{0, 1, "in (0, 1)", true, true},
+    from_1{1, no_limit, "at least 1"}, above_1{1, no_limit, "finite and above 1", true},
     at_least_0_or_infinite{0, no_limit, "at least 0", false, false, true},
     above_0_or_infinite{0, no_limit, "above 0", true, false, true};
 
-/// A field of a rule and its interval.
+/// A field of a rule, or of a policy, and its interval.
 template <class Rule> struct field_range {
   using rule = Rule;  ///< whose field it is
   /// A pointer to a member. nvcc writes T(Rule::*x) where it stands by itself, of which GCC warns.
@@ -109,12 +110,12 @@ template <class Real = double, class Rule> void check_ranges(Rule const& rule) {
         refuse(rule_name<Rule>().c_str(), range.name, allowed_text<Real>(range.allowed, x).c_str(), x);
 }
 
-/// The same for all parts of a rule, and its own check().
+/// The same for all parts of a rule or a policy, and its own check().
 template <class Real, class Rule> void check_rule(Rule const& rule) {
   if constexpr (requires { rule.each_part(0); }) {
     rule.each_part([](auto const& part) { check_rule<Real>(part); });
   } else {
-    if constexpr (requires { rule.rule.lr; }) check_rule<Real>(rule.rule);
+    if constexpr (requires { rule.rule.lr; } || requires { typename Rule::matrix_rule; }) check_rule<Real>(rule.rule);
     check_ranges<Real>(rule);
     if constexpr (requires { rule.check(); }) rule.check();
   }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
 #include <descent/core/policy.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/schedule.hpp>
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct accumulate {
   int n = 1;  ///< micro-batches per update, at least 1
 
   using policy_kind = kind::accumulation;
-  void check() const { detail::require(n >= 1, "accumulate", "n", "at least 1", n); }
+  static constexpr field_range<accumulate> ranges[] = {{"n", &accumulate::n, from_1}};
 };
 
 /// The same, but a schedule of the updates so far gives n; it is rounded and kept in [1, 2^31). For a batch size that

@@ -5,6 +5,7 @@
 #include <descent/core/error.hpp>
 #include <descent/core/math.hpp>
 #include <descent/core/policy.hpp>
+#include <descent/core/range.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -31,10 +32,7 @@ struct ema {
     if (t <= start) return 1;
     return bias_corrected ? (1 - decay) / (1 - power(decay, t - start)) : 1 - decay;
   }
-  void check() const {
-    detail::require_fraction("ema", "decay", decay);
-    detail::require(start >= 0, "ema", "start", "at least 0", start);
-  }
+  static constexpr field_range<ema> ranges[] = {{"decay", &ema::decay, below_1}, {"start", &ema::start, at_least_0}};
 };
 
 /// Stochastic weight averaging (Izmailov et al. 2018, algorithm 1): the mean of the parameters after updates start,
@@ -52,10 +50,7 @@ struct swa {
     std::int64_t const n = (t - start) / every;
     return (t - start) % every == 0 ? 1 / double(n + 1) : 0;
   }
-  void check() const {
-    detail::require(start >= 1, "swa", "start", "at least 1", start);
-    detail::require(every >= 1, "swa", "every", "at least 1", every);
-  }
+  static constexpr field_range<swa> ranges[] = {{"start", &swa::start, from_1}, {"every", &swa::every, from_1}};
 };
 
 /// Lookahead (Zhang et al. 2019, algorithm 1): every k-th update pulls slow weights towards the fast ones, which then
@@ -69,10 +64,8 @@ struct lookahead {
   using policy_kind = kind::lookahead;
   /// The size of the pull at update t, 0 between two pulls.
   DESCENT_HD double pull(std::int64_t t) const { return t % k == 0 ? alpha : 0; }
-  void check() const {
-    detail::require(k >= 1, "lookahead", "k", "at least 1", k);
-    detail::require(alpha > 0 && alpha <= 1, "lookahead", "alpha", "in (0, 1]", alpha);
-  }
+  static constexpr field_range<lookahead> ranges[] = {{"k", &lookahead::k, from_1},
+                                                      {"alpha", &lookahead::alpha, above_0_to_1}};
 };
 
 /// Lookahead whose pull is a step with Nesterov's momentum: SNOO, the step-K Nesterov outer optimizer (Kallusky et al.
@@ -85,7 +78,7 @@ struct lookahead {
 /// at 0.
 struct outer {
   int every = 30;         ///< K, updates between two outer steps
-  double lr = 0.7;        ///< outer learning rate, above 0 in float
+  double lr = 0.7;        ///< outer learning rate, above 0
   double momentum = 0.9;  ///< mu, in [0, 1)
 
   using policy_kind = kind::lookahead;
@@ -93,11 +86,8 @@ struct outer {
   static constexpr bool has_momentum = true;
   /// The size of the outer step at update t, 0 between two of them.
   DESCENT_HD double pull(std::int64_t t) const { return t % every == 0 ? lr : 0; }
-  void check() const {
-    detail::require(every >= 1, "outer", "every", "at least 1", every);
-    detail::require(float(lr) > 0 && is_finite(float(lr)), "outer", "lr", "finite and above 0 in float", lr);
-    detail::require_fraction("outer", "momentum", momentum);
-  }
+  static constexpr field_range<outer> ranges[] = {
+      {"every", &outer::every, from_1}, {"lr", &outer::lr, above_0}, {"momentum", &outer::momentum, below_1}};
 };
 
 /// EMA-Nesterov (Yau et al. 2026, arXiv 2605.25395): the whole update happens ahead of the parameters x, at the point y
@@ -136,13 +126,12 @@ struct ema_nesterov {
     double const ratio = lr / max_lr;
     return is_finite(ratio) && ratio > 0 ? min(ratio, 1.0) : 0;
   }
+  static constexpr field_range<ema_nesterov> ranges[] = {{"lookahead", &ema_nesterov::lookahead, at_least_0},
+                                                         {"momentum", &ema_nesterov::momentum, below_1},
+                                                         {"start", &ema_nesterov::start, at_least_0},
+                                                         {"until", &ema_nesterov::until, at_least_0},
+                                                         {"max_lr", &ema_nesterov::max_lr, at_least_0}};
   void check() const {
-    detail::require(lookahead >= 0 && is_finite(float(lookahead)), "ema_nesterov", "lookahead",
-                    "finite in float and at least 0", lookahead);
-    detail::require_fraction("ema_nesterov", "momentum", momentum);
-    detail::require(start >= 0, "ema_nesterov", "start", "at least 0", start);
-    detail::require(until >= 0, "ema_nesterov", "until", "at least 0", until);
-    detail::require_nonnegative("ema_nesterov", "max_lr", max_lr);
     detail::require(follows_lr || max_lr == 0, "ema_nesterov", "max_lr", "0 without follows_lr", max_lr);
   }
 };

@@ -34,10 +34,8 @@ template <norm Norm = norm::l2, scope Over = scope::model> struct clip {
   static constexpr norm of = Norm;
   static constexpr scope over = Over;
   DESCENT_HD double factor(double norm) const { return norm + eps > max ? max / (norm + eps) : 1; }
-  void check() const {
-    detail::require(max > 0, "clip_norm", "max", "above 0", max);
-    detail::require_nonnegative("clip_norm", "eps", eps);
-  }
+  static constexpr field_range<clip> ranges[] = {{"max", &clip::max, above_0_or_infinite},
+                                                 {"eps", &clip::eps, at_least_0}};
 };
 
 /// The usual one: the L2 norm of all gradients, with eps = 0.
@@ -59,10 +57,8 @@ struct clip_adaptive {
     double const most = c * max(parameter_norm, eps);
     return norm > most ? most / norm : 1;
   }
-  void check() const {
-    detail::require(c > 0, "clip_adaptive", "c", "above 0", c);
-    detail::require(eps > 0, "clip_adaptive", "eps", "above 0", eps);
-  }
+  static constexpr field_range<clip_adaptive> ranges[] = {{"c", &clip_adaptive::c, above_0_or_infinite},
+                                                          {"eps", &clip_adaptive::eps, above_0_or_infinite}};
 };
 
 /// Clips every element, after the norm: g <- min(max(g, -c), c). In a chain it is a transform and clips at its place.

@@ -5,6 +5,7 @@
 #include <descent/core/error.hpp>
 #include <descent/core/math.hpp>
 #include <descent/core/policy.hpp>
+#include <descent/core/range.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -86,17 +87,17 @@ struct dynamic_loss_scale {
   /// Whether `patience` steps in a row were skipped.
   DESCENT_HD bool is_stuck(loss_scale_state const& s) const { return s.stuck >= patience; }
 
+  static constexpr field_range<dynamic_loss_scale> ranges[] = {{"growth", &dynamic_loss_scale::growth, above_1},
+                                                               {"backoff", &dynamic_loss_scale::backoff, inside_0_1},
+                                                               {"interval", &dynamic_loss_scale::interval, from_1},
+                                                               {"hysteresis", &dynamic_loss_scale::hysteresis, from_1},
+                                                               {"patience", &dynamic_loss_scale::patience, from_1}};
   void check() const {
     constexpr char const* name = "dynamic_loss_scale";
     constexpr double largest = std::numeric_limits<float>::max();
     detail::require_scale(name, "min", min);
     detail::require(max >= min && max <= largest, name, "max", "at least min and finite in float", max);
     detail::require(init >= min && init <= max, name, "init", "in [min, max]", init);
-    detail::require(growth > 1 && is_finite(growth), name, "growth", "above 1 and finite", growth);
-    detail::require(backoff > 0 && backoff < 1, name, "backoff", "in (0, 1)", backoff);
-    detail::require(interval >= 1, name, "interval", "at least 1", interval);
-    detail::require(hysteresis >= 1, name, "hysteresis", "at least 1", hysteresis);
-    detail::require(patience >= 1, name, "patience", "at least 1", patience);
   }
   /// Checks a state that is to be restored.
   void check(loss_scale_state const& s) const {
@@ -126,10 +127,8 @@ struct static_loss_scale {
   /// Whether `patience` steps in a row were skipped.
   DESCENT_HD bool is_stuck(loss_scale_state const& s) const { return s.stuck >= patience; }
 
-  void check() const {
-    detail::require_scale("static_loss_scale", "scale", scale);
-    detail::require(patience >= 1, "static_loss_scale", "patience", "at least 1", patience);
-  }
+  static constexpr field_range<static_loss_scale> ranges[] = {{"patience", &static_loss_scale::patience, from_1}};
+  void check() const { detail::require_scale("static_loss_scale", "scale", scale); }
 };
 
 }  // namespace descent

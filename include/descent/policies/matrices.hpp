@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
 #include <descent/core/policy.hpp>
+#include <descent/core/range.hpp>
 #include <descent/core/rule.hpp>
 #include <descent/parameters.hpp>
 
@@ -134,10 +134,7 @@ template <class Rule> struct matrices {
                   "matrices{rule}: a rule for matrices needs state, terms, inputs, at(t, shape), direction, update, "
                   "memory(shape), scratch(shape) and transform(work)");
   }
-  void check() const {
-    detail::require(at_once >= 1 && at_once <= 16, "matrices", "at_once", "in [1, 16]", at_once);
-    if constexpr (has_check<matrix_rule>) rule.check();
-  }
+  static constexpr field_range<matrices> ranges[] = {{"at_once", &matrices::at_once, {1, 16, "in [1, 16]"}}};
 
   /// What a step of one matrix costs, relative to others.
   double cost(shape s) const {

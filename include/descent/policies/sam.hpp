@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
 #include <descent/core/policy.hpp>
+#include <descent/core/range.hpp>
 
 namespace descent {
 
@@ -20,7 +20,7 @@ struct sam {
   double rho = 0.05;  ///< length of the move, at least 0
 
   using policy_kind = kind::perturbation;
-  void check() const { detail::require_nonnegative("sam", "rho", rho); }
+  static constexpr field_range<sam> ranges[] = {{"rho", &sam::rho, at_least_0}};
 };
 
 }  // namespace descent

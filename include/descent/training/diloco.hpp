@@ -109,8 +109,8 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
   /// Waits for all ranks. Throws like optimizer's constructor, and std::invalid_argument if a field of `how` is out of
   /// range or differs between ranks.
   diloco(parameters<Value, Gradient> params, outer how, Parallel parallel, Backend backend = {})
-      : params_(std::move(params)), how_((how.check(), how)), backend_(backend), slow_(backend, elements()),
-        distance_(backend, elements()), comm_(parallel.comm),
+      : params_(std::move(params)), how_((detail::check_ranges<real>(how), how)), backend_(backend),
+        slow_(backend, elements()), distance_(backend, elements()), comm_(parallel.comm),
         outer_(list(), sgd{.lr = how.lr, .momentum = how.momentum, .nesterov = how.momentum > 0}, skip_nonfinite{},
                parallel, backend) {
     compare(backend_, "an outer step every " + std::to_string(how_.every) + " steps");
@@ -134,8 +134,7 @@ template <class Value, class Gradient, class Parallel, class Backend = host<>> c
     auto& engine = core.waiting("diloco::step()");
     Backend on = backend_;
     if constexpr (requires { on.stream = engine.storage.stream; }) on.stream = engine.storage.stream;
-    compare(on, "an outer step " + std::to_string(how_.every - set_) +
-                    " calls of step() after the last one, or after set_steps()");
+    compare(on, std::to_string(how_.every - set_) + " calls of step() since the last outer step or set_steps()");
     auto const in_tensor = [&](auto const& v, auto const& body) {
       if (v.count > 0) engine.in_tensor(core.where, core.where.find(v.name), body);
     };

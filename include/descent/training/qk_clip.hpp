@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/core/error.hpp>
 #include <descent/core/math.hpp>
+#include <descent/core/range.hpp>
 
 namespace descent {
 
@@ -23,10 +23,8 @@ struct qk_clip {
   double exponent = 0.5;  ///< in [0, 1]
 
   DESCENT_HD double operator()(double s) const { return is_finite(float(s)) && s > tau ? pow(tau / s, exponent) : 1; }
-  void check() const {
-    detail::require(tau > 0 && is_finite(float(tau)), "qk_clip", "tau", "finite in float and above 0", tau);
-    detail::require(exponent >= 0 && exponent <= 1, "qk_clip", "exponent", "in [0, 1]", exponent);
-  }
+  static constexpr field_range<qk_clip> ranges[] = {{"tau", &qk_clip::tau, above_0},
+                                                    {"exponent", &qk_clip::exponent, up_to_1}};
 };
 
 }  // namespace descent

@@ -76,6 +76,7 @@ struct any_engine {
   virtual void unscale() = 0;
   virtual void swap_average() = 0;
   virtual void reload_values() = 0;
+  virtual bool values_changed() = 0;
   virtual void set_step(std::int64_t t) = 0;
   virtual void broadcast(int root) = 0;
   virtual void agree() = 0;
@@ -170,6 +171,10 @@ template <class Optimizer> struct erased final : any_engine {
     else refuse_call("swap_average()", "there is no average: give the policy ema{} or swa{}");
   }
   void reload_values() override { of.reload_values(); }
+  bool values_changed() override {
+    if constexpr (requires { of.values_changed(); }) return of.values_changed();
+    else refuse_call("values_changed()", "needs master<M>, and values that are the masters rounded to nearest");
+  }
   void set_step(std::int64_t t) override { of.set_step(t); }
   void broadcast([[maybe_unused]] int root) override {
     if constexpr (requires { of.broadcast(root); }) of.broadcast(root);

@@ -32,6 +32,7 @@ namespace descent::detail {
 template <class T> std::string text_of_field(T const& x) {
   if constexpr (std::is_same_v<T, bool>) return x ? "true" : "false";
   else {
+    floating_point_scope const standard;  // to_chars compares with 0, as which a thread may take denormal numbers
     char text[40];
     return {text, std::to_chars(text, text + sizeof text, x).ptr};
   }
@@ -43,7 +44,7 @@ template <class T> bool set_field_from(T& field, std::string const& text) {
     field = text == "true";
     return true;
   } else {
-    floating_point_scope const to_nearest;  // from_chars rounds as the thread does
+    floating_point_scope const standard;  // from_chars rounds as the thread does
     T x{};
     auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
     if (error != std::errc() || end != text.data() + text.size()) return false;

@@ -277,9 +277,7 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
 
  private:
   template <class P> static void check_one(P const& policy, int groups) {
-    if constexpr (has_ranges<P>) check_ranges<typename plan::real>(policy);
-    if constexpr (requires { typename P::matrix_rule; }) check_rule<typename plan::real>(policy.rule);
-    if constexpr (requires { policy.check(); }) policy.check();
+    check_rule<typename plan::real>(policy);
     if constexpr (requires { policy.check_groups(groups); }) policy.check_groups(groups);
   }
 };

@@ -151,7 +151,7 @@ template <class Plan, class Engine> class state_views {
     std::size_t const t = core_.number_of(name);
     std::int64_t const columns = core_.where.columns[t], rows = core_.where.tensors[t].count / columns;
     require_blocks(name, rows, count);
-    if constexpr (requires { f.check(); }) f.check();
+    check_rule<typename Plan::real>(f);
     core_.alive().storage.require_input({s, count, sizeof *s, "scale_rows of '" + name + "': s"}, core_.where);
     core_.alive().scale_rows(core_.where, t, f, {s, std::size_t(count)}, rows / count * columns);
   }

@@ -68,7 +68,7 @@ inline bool host_readable([[maybe_unused]] void const* p) {
 /// Adds what an optimizer owns for elements, and its copies of values, if any, to the ranges.
 template <class Plan, class Layout, class Buffers>
 void add_owned_ranges(std::vector<memory_range>& ranges, Layout const& where, Buffers const& owned, void const* saved) {
-  constexpr char const* what = "memory that the optimizer owns";
+  constexpr char const* what = "what the optimizer owns";
   for (std::size_t b = 0; b < owned.size(); ++b)
     if (owned[b].at) {
       std::int64_t const count = is_slot<Plan>(b) ? rule_elements<Plan>(where) : where.own.size;

@@ -82,7 +82,7 @@ template <class Real, class Rule> void check_scheduled(Rule const& rule, std::in
   try {
     check_rule<Real>(rule);
   } catch (std::invalid_argument const& e) {
-    throw std::invalid_argument("schedules at step " + std::to_string(step) + ", group " + std::to_string(group) +
+    throw std::invalid_argument("schedules at update " + std::to_string(step + 1) + ", group " + std::to_string(group) +
                                 ": " + e.what());
   }
 }

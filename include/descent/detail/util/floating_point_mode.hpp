@@ -8,8 +8,9 @@
 
 namespace descent::detail {
 
-/// How a thread of the host rounds, whether it takes denormal numbers as 0, and which exceptions it traps: the control
-/// bits of MXCSR on x86, FPCR on Arm. On other processors always equal.
+/// How a thread of the host rounds, whether it takes denormal numbers as 0, and which exceptions it traps: on x86 the
+/// control bits of MXCSR and of the x87 unit, which printf and strtod round by; on Arm FPCR. On other processors always
+/// equal.
 class floating_point_mode {
  public:
   static floating_point_mode of_this_thread() {
@@ -30,15 +31,20 @@ class floating_point_mode {
 
  private:
 #if defined(__x86_64__)
-  using word = std::uint32_t;
-  static constexpr word control = 0xffc0;  // the others are the exceptions raised so far
-  static constexpr word at_start = 0x1f80;
+  using word = std::uint64_t;  // MXCSR, and above it the control word of the x87 unit
+  static constexpr word control = 0xffff'0000'ffc0;  // the others are the exceptions raised so far
+  static constexpr word at_start = 0x037f'0000'1f80;
   static word read() {
-    word x;
-    __asm__ volatile("stmxcsr %0" : "=m"(x)::"memory");
-    return x;
+    std::uint32_t sse;
+    std::uint16_t x87;
+    __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(sse), "=m"(x87)::"memory");
+    return word(x87) << 32 | sse;
   }
-  static void write(word x) { __asm__ volatile("ldmxcsr %0" ::"m"(x) : "memory"); }
+  static void write(word x) {
+    std::uint32_t const sse = std::uint32_t(x);
+    std::uint16_t const x87 = std::uint16_t(x >> 32);
+    __asm__ volatile("ldmxcsr %0\n\tfldcw %1" ::"m"(sse), "m"(x87) : "memory");
+  }
 #elif defined(__aarch64__)
   using word = std::uint64_t;
   static constexpr word control = ~word(0), at_start = 0;
