@@ -96,8 +96,9 @@ template <class Real, class Terms> struct whiten {
 /// The eigenvalues are means of their own: they are 1 until the eigenvectors have been found, start there at `initial`,
 /// follow in every update and stay as they are where Q changes. With `clamp` their inverse roots are at most
 /// max(10, min(n, 4000)) for a side of n. There is no bias correction, and columns of Q are not sorted. The first
-/// update only sets L, R and Q, as in soap; what soap says of `every`, skipped updates, captured steps and a singular L
-/// holds here. A side longer than `max_precondition_dim`, which the authors' code does not have, has Q = I and d = 1.
+/// update only sets L, R and Q, as in soap; what soap says of `every`, skipped updates, captured steps, a singular L
+/// and, for `adam`, rounding errors holds here. A side longer than `max_precondition_dim`, which the authors' code does
+/// not have, has Q = I and d = 1.
 struct kl_shampoo {
   /// Learning rate lr; decay rates beta1 of m, beta2 of v, for `adam` alone, and shampoo_beta (b) of L, R and d, in
   /// [0, 1); eps and initial above 0; weight_decay (wd) and max_precondition_dim at least 0; every at least 1.
@@ -123,21 +124,17 @@ struct kl_shampoo {
     return {g, s.m};
   }
 
-  /// Operations of products with both factors and of the factors with themselves, up to a constant.
-  static double cost(shape s) {
-    double const r = double(s.rows), c = double(s.columns);
-    return r * c * (r + c) + r * r * r + c * c * c;
-  }
+  static double cost(shape s) { return detail::bases_cost(s); }
   /// L, R, Q_L', Q_R', v for `adam`, for each side whether its eigenvectors have been computed, dL and dR.
   std::vector<std::int64_t> memory(shape s) const {
-    std::int64_t const l = side(s.rows), r = side(s.columns);
+    auto const [l, r] = detail::sides(s, max_precondition_dim);
     return {l * l, r * r, l * l, r * r, adam ? s.rows * s.columns : 0, 2, l, r};
   }
-  std::vector<std::int64_t> scratch(shape s) const { return detail::bases_scratch(s, side(s.rows), side(s.columns)); }
+  std::vector<std::int64_t> scratch(shape s) const { return detail::bases_scratch(s, {s, max_precondition_dim}); }
   static constexpr bool starts_memory = true;
   template <class Work> void start_memory(Work const& w) const {
     using real = typename Work::real;
-    auto const both = bases(w);
+    detail::side_bases const both(w, max_precondition_dim);
     both.start();
     if (both.left) w.each(both.left, detail::set_to_one<real>{w.memory(6)});
     if (both.right) w.each(both.right, detail::set_to_one<real>{w.memory(7)});
@@ -146,18 +143,18 @@ struct kl_shampoo {
   template <class Work> auto* transform(Work const& w) const {
     using real = typename Work::real;
     using work_terms = typename Work::terms;
-    auto const both = bases(w);
+    detail::side_bases const both(w, max_precondition_dim);
     real *g = w.input(0), *m = w.input(1), *x = w.scratch(0), *y = w.scratch(1);
     real *const dL = both.left ? w.memory(6) : nullptr, *const dR = both.right ? w.memory(7) : nullptr;
     real *const mean_left = w.scratch(7), *const mean_right = w.scratch(8);
 
     real* const r = both.turned(g, x, y, false);
-    if (adam) w.each(w.size(), detail::soap_variance<real, work_terms>{w.memory(4), r, w.k});
+    if (adam) both.variance(r);
     if (dL) w.each_row(detail::whitened_square<real>{r, dR, true}, detail::store_mean<real>{mean_left, w.columns});
     if (dR) w.each_column(detail::whitened_square<real>{r, dL, false}, detail::store_mean<real>{mean_right, w.rows});
 
     real* const d = both.turned(m, x, y, false);
-    if (adam) w.each(w.size(), detail::soap_direction<real, work_terms>{d, w.memory(4), w.k});
+    if (adam) both.direction(d);
     else w.each_element(detail::whiten<real, work_terms>{d, dL, dR, w.k});
     real* const u = both.turned(d, d == x ? y : x, m, true);
 
@@ -190,16 +187,10 @@ struct kl_shampoo {
       {"weight_decay", &kl_shampoo::weight_decay, at_least_0},
       {"initial", &kl_shampoo::initial, above_0},
       {"every", &kl_shampoo::every, from_1},
-      {"max_precondition_dim", &kl_shampoo::max_precondition_dim, at_least_0}};
+      {"max_precondition_dim", &kl_shampoo::max_precondition_dim, at_least_0_or_infinite}};
   void check() const { detail::check_ranges(*this); }
 
  private:
-  /// The side of the basis; 0 if there is none.
-  std::int64_t side(std::int64_t n) const { return n <= max_precondition_dim ? n : 0; }
-  template <class Work> detail::side_bases<Work> bases(Work const& w) const {
-    return {w, side(w.rows), side(w.columns)};
-  }
-
   /// g Q_R diag(d)^(-1/2), or diag(d)^(-1/2) Q_L' g for side 0, in y; g itself if that side has no basis.
   template <class Work, class Matrix, class Real>
   Matrix whitened(Work const& w, Matrix g, int of, Real const* d, Real* y) const {

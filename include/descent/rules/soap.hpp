@@ -24,7 +24,8 @@ namespace descent {
 /// k is `every`; skipped updates count. The first update only sets L, R and Q, with eigenvectors from Jacobi rotations
 /// run to convergence. If it is skipped, the first of updates 2, 4, 8, ... that is not skipped computes them; until
 /// then qr starts from Q = I. A captured step runs qr in every replay; capture after the first updates. Where L is
-/// singular, Q keeps its columns. A side longer than `max_precondition_dim` has no L, and Q = I.
+/// singular, Q keeps its columns. Elements of Q_L' m Q_R of at most 2^-21 (2^-50 in double) times the length of its
+/// longest row are rounding errors and count as 0. A side longer than `max_precondition_dim` has no L, and Q = I.
 ///
 /// KL-SOAP is kl_shampoo{.adam = true}.
 struct soap {
@@ -53,29 +54,23 @@ struct soap {
     return {g, s.m};
   }
 
-  /// Operations of products with both factors and of the factors with themselves, up to a constant.
-  static double cost(shape s) {
-    double const r = double(s.rows), c = double(s.columns);
-    return r * c * (r + c) + r * r * r + c * c * c;
-  }
+  static double cost(shape s) { return detail::bases_cost(s); }
   /// L, R, Q_L', Q_R', v, and for each side whether its eigenvectors have been computed.
   std::vector<std::int64_t> memory(shape s) const {
-    std::int64_t const l = side(s.rows), r = side(s.columns);
+    auto const [l, r] = detail::sides(s, max_precondition_dim);
     return {l * l, r * r, l * l, r * r, s.rows * s.columns, 2};
   }
-  std::vector<std::int64_t> scratch(shape s) const { return detail::bases_scratch(s, side(s.rows), side(s.columns)); }
+  std::vector<std::int64_t> scratch(shape s) const { return detail::bases_scratch(s, {s, max_precondition_dim}); }
   static constexpr bool starts_memory = true;
-  template <class Work> void start_memory(Work const& w) const { bases(w).start(); }
+  template <class Work> void start_memory(Work const& w) const { detail::side_bases(w, max_precondition_dim).start(); }
 
   template <class Work> auto* transform(Work const& w) const {
     using real = typename Work::real;
-    using work_terms = typename Work::terms;
-    auto const both = bases(w);
-    real *g = w.input(0), *m = w.input(1), *v = w.memory(4), *x = w.scratch(0), *y = w.scratch(1);
-    real* const r = both.turned(g, x, y, false);
-    w.each(w.size(), detail::soap_variance<real, work_terms>{v, r, w.k});
+    detail::side_bases const both(w, max_precondition_dim);
+    real *g = w.input(0), *m = w.input(1), *x = w.scratch(0), *y = w.scratch(1);
+    both.variance(both.turned(g, x, y, false));
     real* const d = both.turned(m, x, y, false);
-    w.each(w.size(), detail::soap_direction<real, work_terms>{d, v, w.k});
+    both.direction(d);
     real* const u = both.turned(d, d == x ? y : x, m, true);
     detail::dense<real> const G{g, w.rows, w.columns};
     if (both.left) both.statistics(G, 0);
@@ -97,14 +92,6 @@ struct soap {
       {"eps", &soap::eps, above_0},     {"weight_decay", &soap::weight_decay, at_least_0},
       {"every", &soap::every, from_1},  {"max_precondition_dim", &soap::max_precondition_dim, at_least_0_or_infinite}};
   void check() const { detail::check_ranges(*this); }
-
- private:
-  /// The side of the basis; 0 if there is none.
-  std::int64_t side(std::int64_t n) const { return n <= max_precondition_dim ? n : 0; }
-
-  template <class Work> detail::side_bases<Work> bases(Work const& w) const {
-    return {w, side(w.rows), side(w.columns)};
-  }
 };
 static_assert(matrix_rule<soap>);
 

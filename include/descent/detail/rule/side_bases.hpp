@@ -20,12 +20,30 @@ template <class Real, class Terms> struct soap_variance {
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i) const { v[i] = k->b2 * v[i] + k->a2 * r[i] * r[i]; }
 };
-/// m <- m / (sqrt(v) + eps)
+/// The length of a row or column, from its sum of squares.
+template <class Real> struct store_length {
+  Real* to;
+  DESCENT_HD void operator()(std::int64_t i, double squares) const { to[i] = Real(sqrt(squares)); }
+};
+template <class Real> struct eighth_power_of {
+  Real const* x;
+  DESCENT_HD double operator()(std::int64_t i) const {
+    double const square = double(x[i]) * double(x[i]);
+    return square * square * square * square;
+  }
+};
+/// m <- m / (sqrt(v) + eps). What products with a basis leave where m is 0 is rounding error, which the division would
+/// make a step of any size: it counts as 0. `powers` is the sum of the eighth powers of the lengths of the rows, whose
+/// eighth root is near the largest length, or null without a basis.
 template <class Real, class Terms> struct soap_direction {
   Real* m;
   Real const* v;
   Terms const* k;
-  DESCENT_HD void operator()(std::int64_t i) const { m[i] = m[i] / (sqrt(v[i]) + k->eps); }
+  double const* powers;
+  DESCENT_HD void operator()(std::int64_t i) const {
+    Real const error = powers && is_finite(*powers) ? Real(rounding<Real>(16) * sqrt(sqrt(sqrt(*powers)))) : Real(0);
+    m[i] = abs(m[i]) <= error ? Real(0) : m[i] / (sqrt(v[i]) + k->eps);
+  }
 };
 /// s <- b s + a x; s is kept where products of a row of s would overflow
 template <class Real, class Terms> struct side_statistics {
@@ -55,18 +73,32 @@ template <class Real> struct set_solved {
   }
 };
 
-/// The scratch memory that side_bases works in, with sides l and r: two matrices of the shape first.
-inline std::vector<std::int64_t> bases_scratch(shape s, std::int64_t l, std::int64_t r) {
-  std::int64_t const n = std::max(l, r), size = s.rows * s.columns;
+/// The sides that have a basis; 0 for one that is longer than the rule allows.
+struct sides {
+  std::int64_t left, right;
+  sides(shape s, std::int64_t most) : left(s.rows <= most ? s.rows : 0), right(s.columns <= most ? s.columns : 0) {}
+};
+/// The scratch memory that side_bases works in: two matrices of the shape first.
+inline std::vector<std::int64_t> bases_scratch(shape s, sides of) {
+  std::int64_t const n = std::max(of.left, of.right), size = s.rows * s.columns;
   return {size, size, n * n, n * n, n * n, panel_rows * n, panel_rows * n, n, n};
+}
+/// Operations of products with both factors and of the factors with themselves, up to a constant.
+inline double bases_cost(shape s) {
+  double const r = double(s.rows), c = double(s.columns);
+  return r * c * (r + c) + r * r * r + c * c * c;
 }
 
 /// Works in the first six parts of a rule's memory: L, R, Q_L', Q_R', v of the matrix's size or empty, and for each
 /// side whether its eigenvectors have been computed. `left` and `right` are the sides, 0 where there is no basis.
 template <class Work> struct side_bases {
   using real = typename Work::real;
+  using terms = typename Work::terms;
   Work const& w;
   std::int64_t left, right;
+
+  side_bases(Work const& work, std::int64_t most) : side_bases(work, sides({work.rows, work.columns}, most)) {}
+  side_bases(Work const& work, sides of) : w(work), left(of.left), right(of.right) {}
 
   void start() const {
     if (left) w.each(left * left, identity_of<real>{w.memory(2), left});
@@ -89,11 +121,22 @@ template <class Work> struct side_bases {
     }
     return x;
   }
+  /// v <- b2 v + a2 r^2, for r = Q_L' g Q_R
+  void variance(real const* r) const { w.each(w.size(), soap_variance<real, terms>{w.memory(4), r, w.k}); }
+  /// Adam's direction of d = Q_L' m Q_R, in place.
+  void direction(real* d) const {
+    real* const lengths = w.scratch(2);
+    if (left) w.each_row(square_of<real>{d}, store_length<real>{lengths});
+    else if (right) w.each_column(square_of<real>{d}, store_length<real>{lengths});
+    double* const powers = left || right ? w.sums() : nullptr;
+    if (powers) w.total(left ? left : right, eighth_power_of<real>{lengths}, powers);
+    w.each(w.size(), soap_direction<real, terms>{d, w.memory(4), w.k, powers});
+  }
   /// Updates the statistics of one side with a a'.
   void statistics(dense<real> a, int part) const {
     std::int64_t const n = part == 0 ? left : right;
     w.square(a, w.scratch(2));
-    w.each(n * n, side_statistics<real, typename Work::terms>{w.memory(part), w.scratch(2), w.k, part == 0});
+    w.each(n * n, side_statistics<real, terms>{w.memory(part), w.scratch(2), w.k, part == 0});
   }
 
   /// Updates the basis of one side if it is due. `sorted`: columns of Q, and v, by falling diag(Q' L Q). found(solved)
