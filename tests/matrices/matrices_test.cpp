@@ -980,6 +980,23 @@ TEST_CASE("soap takes gradients of low rank, of zeros and with rows of zeros") {
     for (float p : w) CHECK(std::isfinite(p));
 }
 
+namespace {
+
+using pieces = std::map<std::string, std::vector<double>>;
+template <class Optimizer> pieces pieces_of(Optimizer& opt) {
+  pieces saved;
+  opt.save([&](std::string const& name, auto piece) { saved[name] = {piece.begin(), piece.end()}; });
+  return saved;
+}
+template <class Optimizer> void load_pieces(Optimizer& opt, pieces const& saved) {
+  opt.load([&]<class T>(std::string const& name, std::span<T const>) {
+    auto const& piece = saved.at(name);
+    return std::vector<T>(piece.begin(), piece.end());
+  });
+}
+
+}  // namespace
+
 TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
   model<double> x(few), y(few);
   ds::soap const rule{.every = 4, .max_precondition_dim = 4};
@@ -995,10 +1012,9 @@ TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
     resumed.set_step(3);
   }
   SUBCASE("as a whole") {
-    std::map<std::string, std::vector<double>> saved;
     x.gradient[0][0] = std::numeric_limits<double>::infinity();
     opt.step();  // it is skipped, but counts for what is due
-    opt.save([&](std::string const& name, auto piece) { saved[name] = {piece.begin(), piece.end()}; });
+    auto const saved = pieces_of(opt);
     CHECK(saved.contains("w1.matrix.6"));
     CHECK(saved.contains("w1.matrix.m"));
     CHECK(saved.contains("w0.state.b"));
@@ -1006,10 +1022,7 @@ TEST_CASE("soap's state can be put back, piece by piece and as a whole") {
     CHECK(saved.at("matrix_updates") == std::vector<double>{4});
     std::string const by(saved.at("made_by").begin(), saved.at("made_by").end());
     CHECK(by == "sgd, state double, matrices soap, state double");
-    resumed.load([&]<class T>(std::string const& name, std::span<T const>) {
-      auto const& piece = saved.at(name);
-      return std::vector<T>(piece.begin(), piece.end());
-    });
+    load_pieces(resumed, saved);
   }
   for (int t = 4; t <= 8; ++t) {
     x.set_gradients(t), y.set_gradients(t);
@@ -1024,15 +1037,11 @@ TEST_CASE("kl_shampoo goes on from a saved state, eigenvalues included") {
     ds::kl_shampoo const rule{.adam = adam, .every = 4};
     ds::optimizer opt{x.params, ds::sgd{}, ds::matrices{rule}}, resumed{y.params, ds::sgd{}, ds::matrices{rule}};
     for (int t = 1; t <= 3; ++t) x.set_gradients(t), opt.step();
-    std::map<std::string, std::vector<double>> saved;
-    opt.save([&](std::string const& name, auto piece) { saved[name] = {piece.begin(), piece.end()}; });
+    auto const saved = pieces_of(opt);
     CHECK(saved.at("w1.matrix.7").size() == 3);
     CHECK(saved.at("w1.matrix.8").size() == 4);
     y.value = x.value;
-    resumed.load([&]<class T>(std::string const& name, std::span<T const>) {
-      auto const& piece = saved.at(name);
-      return std::vector<T>(piece.begin(), piece.end());
-    });
+    load_pieces(resumed, saved);
     for (int t = 4; t <= 8; ++t) {
       x.set_gradients(t), y.set_gradients(t);
       opt.step(), resumed.step();
