@@ -258,9 +258,9 @@ TEST_CASE("state that no group needs is not allocated, and cannot be asked for l
   auto const w = m.w;
   opt.group(1).momentum = 0.9;
   for (int twice = 0; twice < 2; ++twice)
-    CHECK(message([&] { opt.step(); }) ==
-          "a group now needs the state 'b', which none needed at construction, so it was not "
-          "allocated");
+    CHECK(
+        message([&] { opt.step(); }) ==
+        "group 1: momentum = 0.9 needs the state 'b', which no group needed at construction, so it was not allocated");
   CHECK(w == m.w);
   CHECK(opt.report().step == 1);
   opt.group(1).momentum = 0;

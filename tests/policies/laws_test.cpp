@@ -992,7 +992,7 @@ TEST_CASE("commit_groups() takes what is valid and refuses the rest as a whole")
   opt.group(1).lr = 0.125;
   opt.group(1).momentum = 0.9;
   CHECK(message([&] { opt.commit_groups(); }) ==
-        "a group now needs the state 'b', which none needed at construction, so it was not allocated");
+        "group 1: momentum = 0.9 needs the state 'b', which no group needed at construction, so it was not allocated");
   opt.group(1).momentum = 0;
   opt.commit_groups();
   opt.step();

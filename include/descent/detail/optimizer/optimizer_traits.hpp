@@ -174,12 +174,19 @@ inline void require_weight(double weight, bool has_inverse, char const* type, bo
   if (!is_taken && weight != 1)
     throw std::invalid_argument("step: a weight needs the policy accumulate{n}, replicated or sharded");
 }
-[[noreturn]] inline void refuse_slot(std::string const& name) {
-  throw std::invalid_argument("a group now needs the state '" + name +
-                              "', which none needed at construction, so it was not allocated");
-}
 [[noreturn]] inline void refuse_group(std::size_t group, std::string const& why) {
   throw std::invalid_argument("group " + std::to_string(group) + ": " + why);
+}
+/// The field that makes the rule use member i of its state, and its value; empty if there is not one such field.
+template <class Rule> std::string field_that_uses(Rule const& rule, std::size_t i) {
+  if constexpr (has_ranges<Rule>)
+    for (auto const& range : Rule::ranges)
+      if (range.real && range.of(rule) != 0) {
+        Rule without = rule;
+        without.*range.real = 0;
+        if (!without.uses(i)) return std::string(range.name) + " = " + number(range.of(rule));
+      }
+  return "";
 }
 inline void require_group(int index, std::size_t groups) {
   if (index < 0 || std::size_t(index) >= groups)
@@ -262,11 +269,18 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
                    plan::parallel || has<plan, kind::accumulation>);
   }
   /// Throws if a group needs a member of the state that `used` says is not allocated.
-  static void check_slots(plain_vector<group_entry<Rule>> const& groups, policy_set<Ps...> const& set,
-                          std::array<bool, plan::slots> const& used) {
-    auto const needed = used_slots<plan>(groups, set);
-    for (std::size_t i = 0; i != plan::slots; ++i)
-      if (needed[i] && !used[i]) refuse_slot(slot_name<Rule>(i));
+  static void check_slots([[maybe_unused]] plain_vector<group_entry<Rule>> const& groups,
+                          [[maybe_unused]] policy_set<Ps...> const& set,
+                          [[maybe_unused]] std::array<bool, plan::slots> const& used) {
+    if constexpr (has_optional_state<Rule>)
+      for (auto const& g : groups)
+        for (std::size_t i = 0; i != plan::slots; ++i)
+          if (Rule const rule = unscheduled(g.rule, set, g.number); !used[i] && rule.uses(i)) {
+            std::string const field = field_that_uses(rule, i);
+            refuse_group(std::size_t(g.number),
+                         (field.empty() ? "the rule" : field) + " needs the state '" + slot_name<Rule>(i) +
+                             "', which no group needed at construction, so it was not allocated");
+          }
   }
   /// Checks all policies. `groups` is the number of groups, or 0 if not known yet.
   static void check([[maybe_unused]] policy_set<Ps...> const& set, [[maybe_unused]] int groups = 0) {
