@@ -205,7 +205,7 @@ TEST_CASE("devices whose matrix rules or states differ are told, and broadcast()
   opt.broadcast();
   opt.agree();
   if (comm.rank() == 1) opt.matrix_rule(1).lr = 0.5;
-  CHECK(has(thrown([&] { opt.agree(); }), "ranks have diverged: matrix rule of group 1: "));
+  CHECK(has(thrown([&] { opt.agree(); }), "ranks have diverged: lr of the matrix rule of group 1 is "));
 }
 
 TEST_CASE("model_parallel: a model on several devices has the bits of one process on the host, in a graph, too") {

@@ -350,8 +350,8 @@ TEST_CASE("agree: all are told which parameter, what of it and which ranks; noth
   std::vector<float> const threes(std::size_t(of_many_chunks[3].count), 3);
   check("state v of 'w3'", [&] { opt.set_state<1>("w3", std::span<float const>(threes)); });
   check("average of 'w3'", [&] { opt.set_average("w3", std::span<float const>(threes)); });
-  check("group 1:", [&] { opt.group(1).weight_decay = 0.25; });
-  check("t", [&] { opt.set_step(7); });
+  check("weight_decay of group 1 is", [&] { opt.group(1).weight_decay = 0.25; });
+  check("t is", [&] { opt.set_step(7); });
   test::cuda(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
   CHECK_THROWS_AS(opt.agree(), std::logic_error);
   cudaGraph_t nothing;

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 /// The policy matrices on the host, with products by the BLAS that the program links (any with the CBLAS interface).
@@ -124,6 +125,7 @@ template <class Plan, class System> requires(Plan::has_matrices) class host_matr
 
   template <class F> void each_buffer(F const& f) const { each_matrix_buffer<Plan>(*this, f); }
   std::uint64_t hash() const { return hash_of_matrix_rules<Plan>(common.rules, *policies_); }
+  std::vector<std::string> facts() const { return facts_of_matrix_rules(common.rules); }
   std::vector<std::string> facts(std::vector<std::string> const& names) const {
     return facts_of_matrices<Plan>(*this, names, [](auto const* x, std::int64_t n) {
       std::uint64_t print = 0;

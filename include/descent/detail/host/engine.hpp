@@ -211,10 +211,10 @@ template <class Plan, class System> class host_engine {
   tensors const& whole() const { return control.model.whole(); }
 
  private:
-  /// Gives the hash of the matrix rules to what ranks compare.
+  /// Gives the matrix rules to what ranks compare.
   void show_matrix_rules() {
-    if constexpr (Plan::has_matrices && Plan::parallel) ranks.set_matrix_rules(matrices.hash());
-    if constexpr (Plan::has_matrices && Plan::splits) control.model.set_matrix_rules(matrices.hash());
+    if constexpr (Plan::has_matrices && Plan::parallel) ranks.set_matrix_rules(matrices.hash(), matrices.facts());
+    if constexpr (Plan::has_matrices && Plan::splits) control.model.set_matrix_rules(matrices.hash(), matrices.facts());
   }
 
   /// Runs the step. It may throw before it changes elements, and in gather(), which restores the values.

@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <cstring>
+#include <string>
 
 // g++ warns of each array whose bound is an int.
 #pragma GCC diagnostic push
@@ -39,7 +40,9 @@ template <class Plan, class System> class host_gradients {
     if constexpr (Plan::shards && of_rows) ranks_.add(control_.row_clip.partial);
     if constexpr (Plan::splits) {
       auto& model = control_.model;
-      model.add(control_.partial, model.hash_of(name, control_, call), name);
+      double const weight = weight_of<Plan>(control_.block, call);
+      model.add(control_.partial, model.hash_of(name, control_, call), name,
+                [&] { return facts_of_call(name, control_.block, control_.scale(), groups, &weight); });
       if constexpr (of_rows)
         model.add_rows(control_.row_clip.partial.data(), Plan::norm_sums * control_.row_clip.rows.shared);
     }
@@ -227,9 +230,14 @@ template <class Plan, class System> class host_gradients {
   void reduce(plain_vector<entry> const& groups, step_call const& call, sending how, bool zero, char const* name) {
     double loss = 0;
     if constexpr (has_loss<rule>) loss = *get<kind::loss>(control_.policies).where;
+    std::uint64_t const kind = kind_of_look<Plan>(how);
+    auto const facts = [&] {
+      std::string const called = std::string(name) + (kind ? " of marked gradients" : "");
+      return facts_of_call(called, control_.block, control_.scale(), groups);
+    };
     ranks_.reduce(
         groups, how, weight_of<Plan>(control_.block, call), loss, name,
-        ranks_.hash_of(name, control_.block, control_.scale(), kind_of_look<Plan>(how)),
+        ranks_.hash_of(name, control_.block, control_.scale(), kind), facts,
         packing(groups, zero && !keeps_gradients(control_.block, call), adds_nothing<Plan>(control_.block, call)));
   }
   auto packing(plain_vector<entry> const& groups, bool zero, bool absent = false) {

@@ -64,12 +64,12 @@ requires(Plan::splits) class host_model<Plan> : public rank_calls<typename Plan:
   bool counts(std::size_t tensor) const { return model_.counts[tensor]; }
 
   /// Sums x over ranks. Each element comes from one rank; the others have 0. The last two elements say which ranks are
-  /// in it, and in which call.
-  void add(std::vector<double>& x, double call, char const* name) {
+  /// in it, and in which call, which `facts` describes.
+  template <class Facts> void add(std::vector<double>& x, double call, char const* name, Facts const& facts) {
     double* const last = x.data() + x.size() - extra;
     last[0] = 1, last[1] = call;
     comm_.all_reduce(x.data(), std::int64_t(x.size()));
-    if (last[0] != ranks_ || last[1] != ranks_ * call) calls::refuse_call(name);
+    if (last[0] != ranks_ || last[1] != ranks_ * call) calls::refuse_call(name, facts());
   }
   /// The same for the partial sums of rows that several ranks have columns of, after the call was found to be the same.
   void add_rows(double* x, std::int64_t n) {

@@ -42,15 +42,24 @@ template <class Comm> class rank_calls {
     }
   }
 
-  /// The hash of the rules of matrices, which ranks compare.
-  void set_matrix_rules(std::uint64_t hash) { matrix_rules_ = hash; }
+  /// The hash of the rules of matrices, which ranks compare, and the rules as facts.
+  void set_matrix_rules(std::uint64_t hash, std::vector<std::string> facts) {
+    matrix_rules_ = hash, matrix_facts_ = std::move(facts);
+  }
   /// hash_of_call() for a call of this optimizer; `kind` tells calls of one name apart.
   double hash_of(char const* name, control_block const& c, loss_scale_state const& scale,
                  std::uint64_t kind = 0) const {
     return hash_of_call(call_of(name, number_) + kind, c, scale, groups_ + matrix_rules_);
   }
-  [[noreturn]] void refuse_call(char const* name) const {
-    throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name + another_call);
+  /// Throws, and says what differs. Waits for all ranks, which have found that their calls differ. `facts` are those of
+  /// this rank's call.
+  [[noreturn]] void refuse_call(char const* name, std::vector<std::string> facts) const {
+    facts.push_back("optimizer " + std::to_string(number_) + " of the program");
+    facts.insert(facts.end(), matrix_facts_.begin(), matrix_facts_.end());
+    std::uint64_t none = 0;
+    std::string const difference = difference_in(comm_, facts, none, ", but ranks differ:");
+    throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name +
+                     (difference.empty() ? another_call : difference));
   }
 
  protected:
@@ -86,6 +95,7 @@ template <class Comm> class rank_calls {
   bool broken_ = false, joined_ = false, started_ = false;
   std::uint64_t number_ = next_number();  // of the optimizer; join_with() makes it the same on all ranks
   std::uint64_t groups_ = 0, matrix_rules_ = 0;
+  std::vector<std::string> matrix_facts_;
 };
 
 }  // namespace descent::detail

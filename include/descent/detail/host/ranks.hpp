@@ -74,13 +74,14 @@ requires(Plan::parallel) class host_ranks<Plan> : public rank_calls<typename Pla
   sum* gradients() const { return reinterpret_cast<sum*>(sum_.get()); }
 
   /// Sums the weights and the gradients that pack(bucket) writes to the wire. All ranks must be in the same call.
-  template <class Groups, class Pack>
+  /// `facts` describes this rank's call.
+  template <class Groups, class Facts, class Pack>
   void reduce(Groups const& groups, sending how, double weight, double loss, char const* name, double call,
-              Pack const& pack) {
+              Facts const& facts, Pack const& pack) {
     auto const agree = [&] {
       now_.enter(weight, loss, call);
       comm_.all_reduce(&now_.weights, collective_sum_count);
-      if (now_.differ()) calls::refuse_call(name);
+      if (now_.differ()) calls::refuse_call(name, facts());
     };
     if constexpr (Plan::overlaps) {
       if (by_marks(how)) require_marks(groups, name);

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 /// What ranks must have in common before they train together.
@@ -182,10 +183,50 @@ template <class P> std::string settings_as_text(P const& p) {
 /// The fields of a rule that have names, one fact for each.
 template <class Rule> void add_field_facts(std::vector<std::string>& facts, std::string const& of, Rule rule) {
   each_field(rule, [&](std::string const& name, auto const& x) {
+    floating_point_scope const standard;
     char text[40];
     facts.push_back(name + " " + of + " is " +
                     std::string(text, std::to_chars(text, text + sizeof text, double(x)).ptr));
   });
+}
+/// All numbers in a rule, in one fact.
+template <class Rule>
+void add_number_fact(std::vector<std::string>& facts, std::string const& of, Rule const& rule) {
+  facts.push_back("fields of " + of + ":");
+  each_number(rule, [&](auto x) { facts.back() += " " + exact(double(x)); });
+}
+/// What changes from step to step, and the groups, to say what differs between ranks.
+template <class Groups>
+std::vector<std::string> facts_of_control(control_block const& c, loss_scale_state const& scale, Groups const& groups) {
+  std::vector<std::string> facts{"t is " + std::to_string(c.step),
+                                 std::to_string(c.skipped) + " updates were skipped",
+                                 "loss scale is " + exact(double(scale.scale)),
+                                 c.unscaled ? "unscale() was called" : "unscale() was not called",
+                                 "the factor of on_plateau is " + exact(c.plateau.value),
+                                 "the learning rate of a sweep is " + exact(c.sweep)};
+  for (auto const& g : groups)
+    facts.push_back("group " + std::to_string(g.number) + " is " + (g.frozen ? "frozen" : "not frozen"));
+  for (auto const& g : groups) add_field_facts(facts, "of group " + std::to_string(g.number), g.rule);
+  for (auto const& g : groups) add_number_fact(facts, "group " + std::to_string(g.number), g.rule);
+  return facts;
+}
+/// What hash_of_call() stands for and, in a model, the weight.
+template <class Groups>
+std::vector<std::string> facts_of_call(std::string const& call, control_block const& c, loss_scale_state const& scale,
+                                       Groups const& groups, double const* weight = nullptr) {
+  std::vector<std::string> facts{call};
+  if (weight) facts.push_back("the weight is " + exact(*weight));
+  for (auto& fact : facts_of_control(c, scale, groups)) facts.push_back(std::move(fact));
+  return facts;
+}
+/// The rules of matrices.
+template <class Rules> std::vector<std::string> facts_of_matrix_rules(Rules const& rules) {
+  std::vector<std::string> facts;
+  for (std::size_t g = 0; g < rules.size(); ++g)
+    add_field_facts(facts, "of the matrix rule of group " + std::to_string(g), rules[g]);
+  for (std::size_t g = 0; g < rules.size(); ++g)
+    add_number_fact(facts, "the matrix rule of group " + std::to_string(g), rules[g]);
+  return facts;
 }
 
 /// The training setup as facts: library version, types, tensors if ranks have the same, and rules and policies at a
@@ -230,13 +271,9 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
           facts.push_back(
               "terms of matrix '" + where.names[i] + "', update " + std::to_string(t) + ":" +
               matrix_terms_as_text(rule, policies, t, {x.count / where.columns[i], where.columns[i]}, x.group));
-    facts.push_back("fields of the matrix rule:");
-    each_number(rule, [&](auto x) { facts.back() += " " + exact(double(x)); });
+    add_number_fact(facts, "the matrix rule", rule);
   }
-  for (auto const& g : groups) {
-    facts.push_back("fields of group " + std::to_string(g.number) + ":");
-    each_number(g.rule, [&](auto x) { facts.back() += " " + exact(double(x)); });
-  }
+  for (auto const& g : groups) add_number_fact(facts, "group " + std::to_string(g.number), g.rule);
   control_block const c = start_of<Plan>(policies);
   facts.push_back("loss scale " + exact(double(c.scale.scale)));
   policies.each([&](auto const& p) { facts.push_back(settings_as_text(p)); });

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// What ranks compare while they train: fingerprints of all that they own.
@@ -30,16 +31,11 @@ std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::g
                                    std::span<memory_of<typename Plan::rule> const> memories,
                                    std::vector<std::uint64_t> const& prints,
                                    std::vector<std::string> const& of_matrices) {
-  std::vector<std::string> facts{"t " + std::to_string(c.step), std::to_string(c.skipped) + " skipped updates",
-                                 "loss scale " + exact(double(scale.scale)), "plateau " + exact(c.plateau.value)};
-  auto const add_numbers = [&](std::string text, auto const& x) {
-    each_number(x, [&](auto number) { text += " " + exact(double(number)); });
-    facts.push_back(text);
-  };
-  for (auto const& g : groups)
-    add_numbers("group " + std::to_string(g.number) + (g.frozen ? ", frozen:" : ":"), g.rule);
-  for (std::size_t u = 0; u < memories.size() && has_memory<typename Plan::rule>; ++u)
-    add_numbers("memory of the rule " + std::to_string(u) + ":", memories[u]);
+  auto facts = facts_of_control(c, scale, groups);
+  for (std::size_t u = 0; u < memories.size() && has_memory<typename Plan::rule>; ++u) {
+    facts.push_back("memory of the rule " + std::to_string(u) + ":");
+    each_number(memories[u], [&](auto x) { facts.back() += " " + exact(double(x)); });
+  }
   for (std::size_t t = 0; t < where.tensors.size(); ++t) {
     auto const add = [&](std::size_t b, std::string const& what) {
       facts.push_back(fact_of_print(what, where.names[t], prints[t * prints_of_tensor<Plan> + b]));
@@ -63,10 +59,7 @@ template <class Plan, class Stage, class Print>
 std::vector<std::string> facts_of_matrices(Stage const& stage, std::vector<std::string> const& names,
                                            Print const& print) {
   std::vector<std::string> facts{std::to_string(stage.common.updates) + " updates of matrices"};
-  for (std::size_t g = 0; g < stage.common.rules.size(); ++g) {
-    facts.push_back("matrix rule of group " + std::to_string(g) + ":");
-    each_number(stage.common.rules[g], [&](auto x) { facts.back() += " " + exact(double(x)); });
-  }
+  for (auto& fact : facts_of_matrix_rules(stage.common.rules)) facts.push_back(std::move(fact));
   if constexpr (!Plan::shards)
     stage.each_buffer([&](auto const& x, std::string const& what, auto const* buffer, std::int64_t n) {
       facts.push_back(fact_of_print(what, names[std::size_t(x.tensor)], print(buffer, n)));
