@@ -176,6 +176,8 @@ xargs -P "${JOBS:-$(nproc)}" -L 1 sh -c '
   < "$build/programs" | tee -a "$result"
 [ "$RUNS" != no ] || exit 0
 
+export DESCENT_TEST_DEADLINE="${DESCENT_TEST_DEADLINE:-20}"  # of a meeting of ranks, below LIMIT
+
 # run name how limit command...
 cat > "$build/run" <<'END'
 name=$1 how=$2 limit=$3 log=$build/log.$$
