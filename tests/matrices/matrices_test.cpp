@@ -534,8 +534,8 @@ TEST_CASE("neither rule's state is allocated for the other's tensors") {
   CHECK(factored.matrix_state<0>("w1").empty());
   factored.matrix_rule().momentum = 0.9;
   CHECK_THROWS_WITH_AS(factored.step(),
-                       "the matrix rule now needs the state 0, which it did not need at construction, so it was "
-                       "not allocated", std::invalid_argument);
+                       "group 0: the matrix rule needs the state 'm', which it did not need at construction, so it "
+                       "was not allocated", std::invalid_argument);
 }
 
 TEST_CASE("several types and half gradients with a loss scale") {

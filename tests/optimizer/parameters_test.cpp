@@ -184,6 +184,27 @@ TEST_CASE("containers and views are taken as they lie in memory, and an mdspan a
   CHECK(params.views().size() == 7);
 }
 
+namespace {
+/// A view of 2^40 x 2^40 elements, whose number no 64 bits hold.
+struct huge_view {
+  float* at;
+  float* data_handle() const { return at; }
+  std::int64_t extent(std::size_t) const { return std::int64_t(1) << 40; }
+  std::int64_t stride(std::size_t i) const { return i == 0 ? extent(1) : 1; }
+  static constexpr std::size_t rank() { return 2; }
+};
+}  // namespace
+
+TEST_CASE("a view whose number of elements overflows is refused") {
+  float w = 0, g = 0;
+  ds::parameters<float> params;
+  CHECK(message([&] { params.add("w", huge_view{&w}, huge_view{&g}); }) ==
+        "parameter 'w': count must be at most 2^60, is over 2^63");
+  CHECK(message([&] { params.add("w", huge_view{&w}, std::span(&g, 1)); }) ==
+        "parameter 'w': count must be at most 2^60, is over 2^63");
+  CHECK(params.views().empty());
+}
+
 TEST_CASE("value, gradient and shape that differ in their axes are refused; split axes and a single one fit") {
   std::vector<float> w(24), g(24);
   auto const grid2 = [](auto& x, int rows, int columns) {

@@ -7,10 +7,12 @@
 #include <descent/detail/step/explain.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -141,18 +143,19 @@ template <class Plan> struct matrix_layout {
     threads = team, scratch *= team;
   }
   void group_into_batches(int at_once) {
-    std::vector<bool> done(matrices.size());
-    for (std::size_t first = 0; first < matrices.size(); ++first) {
-      if (done[first]) continue;
-      auto const& one = matrices[first];
+    std::map<std::array<std::int64_t, 3>, std::size_t> numbers;
+    std::vector<std::vector<std::size_t>> kinds;  // matrices of one group and shape
+    for (std::size_t u = 0; u < matrices.size(); ++u) {
+      auto const& x = matrices[u];
+      auto const [at, is_new] = numbers.try_emplace({x.group, x.shape.rows, x.shape.columns}, kinds.size());
+      if (is_new) kinds.emplace_back();
+      kinds[at->second].push_back(u);
+    }
+    for (auto const& kind : kinds) {
+      auto const& one = matrices[kind[0]];
+      int const all = int(kind.size());
       std::vector<std::size_t> own;
-      int all = 0;
-      for (std::size_t u = first; u < matrices.size(); ++u) {
-        auto const& x = matrices[u];
-        if (x.group != one.group || x.shape.rows != one.shape.rows || x.shape.columns != one.shape.columns) continue;
-        done[u] = true, ++all;
-        if (x.owned) own.push_back(u);
-      }
+      std::ranges::copy_if(kind, std::back_inserter(own), [&](std::size_t u) { return matrices[u].owned; });
       std::int64_t const fit = most_scratch_at_once / std::max<std::int64_t>(one.scratch, 1);
       int const most = int(std::clamp<std::int64_t>(fit, 1, at_once));
       int const rounds = (all + most - 1) / most, size = (all + rounds - 1) / rounds;
@@ -199,8 +202,9 @@ template <class Plan> struct matrix_groups {
       }
       for (std::size_t i = 0; i < matrix_layout<Plan>::slots; ++i)
         if (!where->used[i] && where->needs(rules[g], policies, i))
-          throw std::invalid_argument("the matrix rule now needs the state " + std::to_string(i) +
-                                      ", which it did not need at construction, so it was not allocated");
+          throw std::invalid_argument("group " + std::to_string(g) + ": the matrix rule needs the state '" +
+                                      slot_name<rule>(i) +
+                                      "', which it did not need at construction, so it was not allocated");
     }
     for (auto const& x : where->matrices) {
       rule const& r = rules[std::size_t(x.group)];
