@@ -86,10 +86,6 @@ struct odd {
   template <class Real> struct state { Real b; };
   template <class Real> struct terms { Real lr, mu; };
   static constexpr char const* slots[] = {"b"};
-  template <class F> void each_field(F const& f) {
-    f("lr", lr), f("momentum", momentum), f("third", third), f("tiny", tiny), f("most", most), f("minus", minus);
-    f("single", single), f("whole", whole), f("seed", seed), f("flag", flag), f("other", other);
-  }
   DESCENT_HD terms<double> at(std::int64_t) const { return {lr, momentum}; }
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>& s, terms<Real> const& k) {
     s.b = k.mu * s.b + g;
@@ -118,7 +114,7 @@ template <class Opt, class Value> std::map<std::string, bytes> all_of(Opt& opt, 
   opt.save([&](std::string const& name, auto elements) { all[name] = copied(std::as_bytes(elements)); });
   std::string fields = opt.explain();  // says which groups are frozen
   for (int g = 0; g < 2; ++g)
-    ds::each_field(opt.group(g), [&](auto const&, auto& x) { fields += " " + ds::detail::text_of_field(x); });
+    ds::each_field(opt.group(g), [&](auto const&, auto& x) { fields += " " + ds::detail::text_of_setting(x); });
   all["fields"] = copied(std::as_bytes(std::span(fields)));
   return all;
 }
@@ -266,6 +262,44 @@ TEST_CASE("checkpoint files: hyperparameters and frozen groups come back exactly
   CHECK(ds::load_file(folder / "run", ds::load_options{.hyperparameters = false}, to).same_configuration);
   ds::optimizer other{b.parameters(), odd{}, ds::accumulate{2}, ds::on_plateau{}, ds::clip_norm{1}};
   CHECK_FALSE(ds::load_file(folder / "run", other).same_configuration);
+}
+
+namespace {
+/// A rule of a user, with fields that no rule of the library has.
+struct own_fields {
+  enum class sign { plus, minus };
+  struct limits { double low = -1, high[2] = {1, 2}; };
+  double lr = 1, strength = 1;
+  sign of = sign::plus;
+  limits within = {};
+
+  template <class Real> struct state {};
+  template <class Real> struct terms { Real step; };
+  DESCENT_HD terms<double> at(std::int64_t) const {
+    return {lr * strength * within.high[1] * (of == sign::minus ? -1 : 1)};
+  }
+  template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>&, terms<Real> const& k) {
+    return p - k.step * g;
+  }
+};
+}  // namespace
+
+TEST_CASE("checkpoint files: all fields of any rule come back: those of a user, enumerations, lists and structures") {
+  temporary_folder const folder;
+  std::vector<float> w(1, 2), g(1, 1);
+  ds::parameters<float> list;
+  list.add("w", w.data(), g.data(), 1);
+  ds::optimizer first{list, own_fields{.strength = 3, .of = own_fields::sign::minus, .within = {.high = {1, 4}}}};
+  first.step();
+  ds::save_file(folder / "run", first);
+  first.step();
+  CHECK(w[0] == 2 + 2 * 12);
+  ds::optimizer resumed{list, own_fields{}};
+  w[0] = 2 + 12;
+  ds::load_file(folder / "run", resumed);
+  resumed.step();
+  CHECK(w[0] == 2 + 2 * 12);
+  CHECK((resumed.group(0).of == own_fields::sign::minus && resumed.group(0).within.high[1] == 4));
 }
 
 TEST_CASE("checkpoint files: hyperparameters that the rule cannot have are refused") {
@@ -549,8 +583,8 @@ TEST_CASE("texts and conversions are exact or to nearest in every floating-point
     std::vector<std::byte> bytes;
     for (double const x : numbers) {
       double back = 0;
-      std::string const text = ds::detail::text_of_field(x);
-      bool const read = ds::detail::set_field_from(back, text);
+      std::string const text = ds::detail::text_of_setting(x);
+      bool const read = ds::detail::set_from_text(back, text);
       std::string const own = text + (read ? "" : " lost");
       for (char const c : own) bytes.push_back(std::byte(c));
       for (std::byte const b : std::bit_cast<std::array<std::byte, sizeof back>>(back)) bytes.push_back(b);
@@ -581,7 +615,7 @@ TEST_CASE("texts and conversions are exact or to nearest in every floating-point
     }
   for (double const x : numbers) {
     double back = 1;
-    CHECK(ds::detail::set_field_from(back, ds::detail::text_of_field(x)));
+    CHECK(ds::detail::set_from_text(back, ds::detail::text_of_setting(x)));
     CHECK(std::bit_cast<std::uint64_t>(back) == std::bit_cast<std::uint64_t>(x));
   }
 }

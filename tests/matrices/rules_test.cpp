@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 #include "../support/reference.hpp"
+#include "../support/settings.hpp"
 
 #include <descent/core/fields.hpp>
 #include <descent/matrices/host.hpp>
@@ -127,6 +128,18 @@ template <class Rule, class F> double apart_in_float(Rule const& rule, std::int6
     apart += (x(0, i) - y(0, i)) * (x(0, i) - y(0, i));
   }
   return std::sqrt(apart / way);
+}
+
+TEST_CASE("rules for matrices: every setting is written as text and read, enumerations and lists, too") {
+  auto const check = [](auto const& rule) {
+    int numbers = 0;
+    CHECK(ds::detail::each_number(rule, [&](auto) { ++numbers; }));
+    CHECK(test::settings_in_text(rule) == numbers);
+  };
+  check(ds::muon{}), check(ds::shampoo{}), check(ds::soap{}), check(ds::kl_shampoo{}), check(ds::adafactor{});
+  check(ds::sm3{});
+  CHECK(ds::detail::text_of_setting(ds::muon::adjust_by::match_rms_adamw) == "match_rms_adamw");
+  CHECK(ds::detail::text_of_setting(ds::muon::adjust_by(77)) == "77");
 }
 
 TEST_CASE("soap in float stays near soap in double for noise") {

@@ -234,7 +234,7 @@ TEST_CASE("fields by name: of the matrix rule, of the parts of a chain, of a rul
         "the field 'ns_steps' must be a whole number in [-2147483647, 2147483647], is 2.5");
   auto const names = opt.fields();
   for (std::string const& name : names) CHECK(opt.allowed(name).text != std::string("any number"));
-  CHECK((names.front() == "lr" && names.back() == "matrix.adaptive"));
+  CHECK((names.front() == "lr" && names.back() == "matrix.eps2"));
 
   ds::chain chain{ds::l2{0.125}, ds::l2{0.25}, ds::adamw{.weight_decay = 0.5}};
   CHECK(ds::get_field(chain, "0.weight_decay") == 0.125);

@@ -8,6 +8,7 @@
 #include <descent/parameters.hpp>
 
 #include "support/all_rules.hpp"
+#include "support/settings.hpp"
 #include "support/sizes.hpp"
 #include "support/step_laws.hpp"
 #include "support/ulp.hpp"
@@ -227,5 +228,6 @@ TEST_CASE("every rule: each number in it can be read and set by its name") {
       descent::set_field(rule, name, 1);
       CHECK(descent::get_field(rule, name) == 1);
     }
+    CHECK(test::settings_in_text(Rule{}) == numbers);
   });
 }

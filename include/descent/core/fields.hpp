@@ -3,12 +3,19 @@
 #pragma once
 
 #include <descent/core/range.hpp>
+#include <descent/detail/util/aggregate.hpp>
+#include <descent/detail/util/floating_point_mode.hpp>
 
+#include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -19,36 +26,6 @@ namespace descent {
 template <class... Parts> class chain;
 
 namespace detail {
-
-/// Calls f(name, field) for each field that is a number and has one of the names that the library's rules use.
-template <class Rule, class F> void each_known_field([[maybe_unused]] Rule& rule, [[maybe_unused]] F const& f) {
-#define DESCENT_FIELD(field)              \
-  if constexpr (requires { rule.field; }) \
-    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(rule.field)>>) f(std::string(#field), rule.field);
-  DESCENT_FIELD(lr) DESCENT_FIELD(final_lr) DESCENT_FIELD(base_lr) DESCENT_FIELD(first_lr) DESCENT_FIELD(max_lr)
-  DESCENT_FIELD(lr_decay) DESCENT_FIELD(momentum) DESCENT_FIELD(momentum_decay) DESCENT_FIELD(dampening)
-  DESCENT_FIELD(rho) DESCENT_FIELD(beta) DESCENT_FIELD(beta1) DESCENT_FIELD(beta2) DESCENT_FIELD(beta3)
-  DESCENT_FIELD(beta2_decay) DESCENT_FIELD(shampoo_beta) DESCENT_FIELD(nu) DESCENT_FIELD(nu1) DESCENT_FIELD(nu2)
-  DESCENT_FIELD(alpha) DESCENT_FIELD(gamma) DESCENT_FIELD(partial) DESCENT_FIELD(eps) DESCENT_FIELD(eps1)
-  DESCENT_FIELD(eps2) DESCENT_FIELD(eps_root) DESCENT_FIELD(initial) DESCENT_FIELD(weight_decay) DESCENT_FIELD(lambd)
-  DESCENT_FIELD(t0) DESCENT_FIELD(power) DESCENT_FIELD(reps) DESCENT_FIELD(d0) DESCENT_FIELD(d_coef)
-  DESCENT_FIELD(lower_bound) DESCENT_FIELD(f_min) DESCENT_FIELD(trust) DESCENT_FIELD(rms) DESCENT_FIELD(at_zero)
-  DESCENT_FIELD(min_ratio) DESCENT_FIELD(max_ratio) DESCENT_FIELD(min_norm) DESCENT_FIELD(eta_minus)
-  DESCENT_FIELD(eta_plus) DESCENT_FIELD(min_step) DESCENT_FIELD(max_step) DESCENT_FIELD(enough) DESCENT_FIELD(nesterov)
-  DESCENT_FIELD(correction) DESCENT_FIELD(centered) DESCENT_FIELD(eps_inside) DESCENT_FIELD(eps_hat)
-  DESCENT_FIELD(eps_outside) DESCENT_FIELD(eps_added) DESCENT_FIELD(bias_correction) DESCENT_FIELD(lr_inside)
-  DESCENT_FIELD(correct_rate) DESCENT_FIELD(decay_after) DESCENT_FIELD(decay_corrected) DESCENT_FIELD(corrected_max)
-  DESCENT_FIELD(init_zero) DESCENT_FIELD(undampened_first_step) DESCENT_FIELD(full_first_step)
-  DESCENT_FIELD(raw_moment) DESCENT_FIELD(joint_norm) DESCENT_FIELD(clip) DESCENT_FIELD(capped)
-  DESCENT_FIELD(relative) DESCENT_FIELD(adapt) DESCENT_FIELD(always) DESCENT_FIELD(plus) DESCENT_FIELD(averaging)
-  DESCENT_FIELD(amsgrad) DESCENT_FIELD(amsbound) DESCENT_FIELD(decoupled) DESCENT_FIELD(decay_by_lr)
-  DESCENT_FIELD(paper_weight) DESCENT_FIELD(safeguard_warmup) DESCENT_FIELD(graft) DESCENT_FIELD(every)
-  DESCENT_FIELD(iterations) DESCENT_FIELD(ns_steps) DESCENT_FIELD(max_precondition_dim) DESCENT_FIELD(factor)
-  DESCENT_FIELD(decay) DESCENT_FIELD(debias) DESCENT_FIELD(on) DESCENT_FIELD(scale) DESCENT_FIELD(max)
-  DESCENT_FIELD(c) DESCENT_FIELD(eta) DESCENT_FIELD(seed) DESCENT_FIELD(normalize_rows) DESCENT_FIELD(adaptive)
-  DESCENT_FIELD(adam) DESCENT_FIELD(clamp)
-#undef DESCENT_FIELD
-}
 
 /// Sets a field. False if its type cannot hold the value.
 template <class T> bool set_number(T& field, double value) {
@@ -70,13 +47,19 @@ template <class T> std::string numbers_of() {
 
 }  // namespace detail
 
-/// Calls f(name, field) with a std::string and a reference for each field of a rule that is a number: lr, beta1, and so
-/// on. The fields of a rule inside another one are called rule.momentum; those of the i-th transform of a chain, from 0
-/// on, i.weight_decay. Lists and enumerations are left out. A rule of your own whose fields have other names than those
-/// of the library lists them: `template <class F> void each_field(F const& f) { f("width", width); }`.
+/// Calls f(name, field) with a std::string and a reference for each field of a rule that is a number, in order: lr,
+/// beta1, and so on. The fields of a rule inside another one are called rule.momentum; those of the i-th transform of a
+/// chain, from 0 on, i.weight_decay. Lists and enumerations are left out. A rule that is no aggregate of at most 32
+/// fields, such as one with a base class beside fields, lists them:
+/// `template <class F> void each_field(F const& f) { f("width", width); }`.
 template <class Rule, class F> void each_field(Rule& rule, F const& f) {
-  if constexpr (requires { rule.each_field(f); }) rule.each_field(f);
-  else detail::each_known_field(rule, f);
+  if constexpr (requires { rule.each_field(f); }) {
+    rule.each_field(f);
+  } else if constexpr (detail::has_known_fields<Rule>) {
+    detail::each_member(rule, [&](std::string_view name, auto& field) {
+      if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(field)>>) f(std::string(name), field);
+    });
+  }
   if constexpr (requires { rule.rule.lr; })
     each_field(rule.rule, [&](std::string const& name, auto& field) { f("rule." + name, field); });
 }
@@ -95,6 +78,94 @@ template <class... Parts, class F> void each_field(chain<Parts...>& all, F const
 }
 
 namespace detail {
+template <class T> inline constexpr std::size_t chain_length = 0;
+template <class... Parts> inline constexpr std::size_t chain_length<chain<Parts...>> = sizeof...(Parts);
+
+/// The same for all that a rule is set by: enumerations, too, and numbers in lists, which are called list.0, and in
+/// structures. `prefix` is in front of each name. Pointers are left out.
+template <class T, class F> void each_setting(T& x, std::string const& prefix, F const& f) {
+  using type = std::remove_cv_t<T>;
+  auto const inside = [&](std::string_view name) { return (prefix.empty() ? "" : prefix + ".") + std::string(name); };
+  if constexpr (std::is_arithmetic_v<type> || std::is_enum_v<type>) {
+    f(prefix, x);
+  } else if constexpr (requires { x.each_field(f); }) {
+    x.each_field([&](std::string const& name, auto& field) { each_setting(field, inside(name), f); });
+  } else if constexpr (chain_length<type> > 0) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (each_setting(x.template get<I>(), I + 1 < chain_length<type> ? inside(std::to_string(I)) : prefix, f), ...);
+    }(std::make_index_sequence<chain_length<type>>{});
+  } else if constexpr (requires { std::tuple_size<type>::value; }) {
+    std::size_t i = 0;
+    std::apply([&](auto&... one) { (each_setting(one, inside(std::to_string(i++)), f), ...); }, x);
+  } else if constexpr (std::is_array_v<type>) {
+    for (std::size_t i = 0; i < std::size(x); ++i) each_setting(x[i], inside(std::to_string(i)), f);
+  } else if constexpr (has_known_fields<type>) {
+    each_member(x, [&](std::string_view name, auto& field) { each_setting(field, inside(name), f); });
+  }
+}
+/// Whether each_setting() finds all of them.
+template <class T> constexpr bool has_named_settings() {
+  using type = std::remove_cvref_t<T>;
+  constexpr auto all = []<class... Ts>(std::type_identity<std::tuple<Ts...>>) {
+    return (has_named_settings<Ts>() && ... && true);
+  };
+  if constexpr (std::is_scalar_v<type> || requires(type& x) { x.each_field([](auto const&...) {}); }) return true;
+  else if constexpr (chain_length<type> > 0)
+    return []<class... Ts>(std::type_identity<chain<Ts...>>) {
+      return (has_named_settings<Ts>() && ...);
+    }(std::type_identity<type>{});
+  else if constexpr (std::is_array_v<type>) return has_named_settings<std::remove_extent_t<type>>();
+  else if constexpr (requires { std::tuple_size<type>::value; })
+    return all(std::type_identity<decltype(std::tuple_cat(std::declval<type&>()))>{});
+  else if constexpr (has_known_fields<type>) return all(std::type_identity<decltype(tied(std::declval<type&>()))>{});
+  else return false;
+}
+
+/// A setting as text, and back: exact. Enumerators have their names.
+template <class T> std::string text_of_setting(T const& x) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return x ? "true" : "false";
+  } else if constexpr (is_scoped<T>) {
+    std::string text;
+    each_enumerator<T>([&](std::string_view name, T value) {
+      if (value == x) text = name;
+    });
+    return text.empty() ? text_of_setting(std::underlying_type_t<T>(x)) : text;
+  } else if constexpr (std::is_enum_v<T>) {
+    return text_of_setting(std::underlying_type_t<T>(x));
+  } else {
+    floating_point_scope const standard;  // to_chars compares with 0, as which a thread may take denormal numbers
+    char text[40];
+    return {text, std::to_chars(text, text + sizeof text, x).ptr};
+  }
+}
+/// False if the setting's type cannot hold what the text says.
+template <class T> bool set_from_text(T& x, std::string const& text) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (text != "true" && text != "false") return false;
+    x = text == "true";
+    return true;
+  } else if constexpr (is_scoped<T>) {
+    bool found = false;
+    each_enumerator<T>([&](std::string_view name, T value) {
+      if (name == text) x = value, found = true;
+    });
+    return found;
+  } else if constexpr (std::is_enum_v<T>) {
+    auto number = std::underlying_type_t<T>(x);
+    if (!set_from_text(number, text)) return false;
+    x = T(number);
+    return true;
+  } else {
+    floating_point_scope const standard;  // from_chars rounds as the thread does
+    T y{};
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), y);
+    if (error != std::errc() || end != text.data() + text.size()) return false;
+    x = y;
+    return true;
+  }
+}
+
 /// Calls f(field) for the field of this name.
 template <class Rule, class F> void with_field(Rule& rule, std::string const& name, F const& f) {
   bool found = false;

@@ -144,7 +144,7 @@ class checkpoints {
       detail::saved_run const run(c.path);
       double metric = 0;
       std::string const text = detail::text_in(run.main(), metric_key);
-      if (!text.empty() && detail::set_field_from(metric, text) && !is_nan(metric)) c.metric = metric;
+      if (!text.empty() && detail::set_from_text(metric, text) && !is_nan(metric)) c.metric = metric;
       check(run);
       return {};
     } catch (data_error const& e) {
@@ -172,7 +172,7 @@ class checkpoints {
     return all.empty() ? std::nullopt : std::optional(all.back());
   }
   static text_map texts(std::optional<double> metric) {
-    return metric && !is_nan(*metric) ? text_map{{metric_key, detail::text_of_field(*metric)}} : text_map();
+    return metric && !is_nan(*metric) ? text_map{{metric_key, detail::text_of_setting(*metric)}} : text_map();
   }
 
   /// The path of a checkpoint, in a folder that is there.
@@ -181,7 +181,7 @@ class checkpoints {
       detail::require(step >= 0, "checkpoints", "the step", "at least 0", step);
       if (team.rank() == 0) refuse_later(step);
       std::filesystem::create_directories(folder_);
-      std::string const of_metric = !metric ? "" : is_nan(*metric) ? "NaN" : detail::text_of_field(*metric);
+      std::string const of_metric = !metric ? "" : is_nan(*metric) ? "NaN" : detail::text_of_setting(*metric);
       return "step " + std::to_string(step) + (metric ? " with metric " + of_metric : "");
     });
     for (std::size_t r = 1; r < of_ranks.size(); ++r)

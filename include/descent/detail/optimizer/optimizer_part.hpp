@@ -6,7 +6,6 @@
 #include <descent/detail/optimizer/checkpoint.hpp>
 #include <descent/detail/optimizer/run_part.hpp>
 #include <descent/detail/ranks/agreement.hpp>
-#include <descent/detail/util/floating_point_mode.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
 #include <charconv>
@@ -28,43 +27,22 @@ template <class Value, class Gradient, class Rule, class... Ps> class optimizer;
 
 namespace descent::detail {
 
-/// A field of a rule as text, and back: exact.
-template <class T> std::string text_of_field(T const& x) {
-  if constexpr (std::is_same_v<T, bool>) return x ? "true" : "false";
-  else {
-    floating_point_scope const standard;  // to_chars compares with 0, as which a thread may take denormal numbers
-    char text[40];
-    return {text, std::to_chars(text, text + sizeof text, x).ptr};
-  }
-}
-/// False if the field's type cannot hold the number.
-template <class T> bool set_field_from(T& field, std::string const& text) {
-  if constexpr (std::is_same_v<T, bool>) {
-    if (text != "true" && text != "false") return false;
-    field = text == "true";
-    return true;
-  } else {
-    floating_point_scope const standard;  // from_chars rounds as the thread does
-    T x{};
-    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
-    if (error != std::errc() || end != text.data() + text.size()) return false;
-    field = x;
-    return true;
-  }
-}
 template <class Rule> void add_fields(run_fields& to, std::string const& prefix, Rule& rule) {
-  each_field(rule, [&](std::string const& name, auto const& x) { to.emplace_back(prefix + name, text_of_field(x)); });
+  static_assert(has_named_settings<Rule>(),
+                "save_file(): not all fields of this rule can be read, because it, or a field, is no aggregate of at "
+                "most 32 fields; list them: template <class F> void each_field(F const& f) { f(\"width\", width); }");
+  each_setting(rule, prefix,
+               [&](std::string const& name, auto const& x) { to.emplace_back(name, text_of_setting(x)); });
 }
 /// Sets all fields of the rule, and takes them from `from`. What is wrong, if anything.
 template <class Rule>
 std::string set_fields(std::map<std::string, std::string>& from, std::string const& prefix, Rule& rule) {
   std::string wrong;
-  each_field(rule, [&](std::string const& name, auto& x) {
-    auto const found = from.find(prefix + name);
+  each_setting(rule, prefix, [&](std::string const& name, auto& x) {
+    auto const found = from.find(name);
     if (!wrong.empty()) return;
-    if (found == from.end()) wrong = "the file has no field '" + prefix + name + "'";
-    else if (!set_field_from(x, found->second))
-      wrong = "the field '" + prefix + name + "' cannot hold " + found->second;
+    if (found == from.end()) wrong = "the file has no field '" + name + "'";
+    else if (!set_from_text(x, found->second)) wrong = "the field '" + name + "' cannot hold " + found->second;
     else from.erase(found);
   });
   return wrong;
@@ -256,9 +234,9 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
       add_fields(fields, "", rule);
       if constexpr (plan::has_matrices) {
         auto matrix_rule = core.alive().matrices.common.rules[g];
-        add_fields(fields, "matrix.", matrix_rule);
+        add_fields(fields, "matrix", matrix_rule);
       }
-      fields.emplace_back("frozen", text_of_field(bool(core.groups[g].frozen)));
+      fields.emplace_back("frozen", text_of_setting(bool(core.groups[g].frozen)));
       facts += "\ngroup";
       for (auto const& [name, text] : fields) facts += " " + name + " " + text;
       each_number(rule, [&](auto x) { facts += " " + exact(double(x)); });
@@ -279,11 +257,11 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
       std::map<std::string, std::string> fields(saved.groups[g].begin(), saved.groups[g].end());
       bool frozen = false;
       auto const of_frozen = fields.extract("frozen");
-      if (of_frozen.empty() || !set_field_from(frozen, of_frozen.mapped()))
+      if (of_frozen.empty() || !set_from_text(frozen, of_frozen.mapped()))
         refuse_group(g, "the file does not say whether it is frozen");
       std::string wrong = set_fields(fields, "", groups_[g].rule);
       if constexpr (plan::has_matrices)
-        if (wrong.empty()) wrong = set_fields(fields, "matrix.", matrix_rules_[g]);
+        if (wrong.empty()) wrong = set_fields(fields, "matrix", matrix_rules_[g]);
       if (wrong.empty() && !fields.empty()) wrong = "the rule has no field '" + fields.begin()->first + "'";
       if (!wrong.empty()) refuse_group(g, wrong);
       groups_[g].frozen = frozen;

@@ -15,7 +15,6 @@
 #include <descent/version.hpp>
 
 #include <atomic>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -182,11 +181,8 @@ template <class P> std::string settings_as_text(P const& p) {
 
 /// The fields of a rule that have names, one fact for each.
 template <class Rule> void add_field_facts(std::vector<std::string>& facts, std::string const& of, Rule rule) {
-  each_field(rule, [&](std::string const& name, auto const& x) {
-    floating_point_scope const standard;
-    char text[40];
-    facts.push_back(name + " " + of + " is " +
-                    std::string(text, std::to_chars(text, text + sizeof text, double(x)).ptr));
+  each_setting(rule, "", [&](std::string const& name, auto const& x) {
+    facts.push_back(name + " " + of + " is " + text_of_setting(x));
   });
 }
 /// All numbers in a rule, in one fact.

@@ -60,10 +60,13 @@ template <class Range, class F> std::string list_in(char const* brackets, Range 
   return text + brackets[1];
 }
 
-/// A field of a rule. JSON has no infinity and no NaN, which are strings.
+/// A field of a rule. Enumerators are strings, and so are infinity and NaN, which JSON lacks.
 inline std::string json_of_field(std::pair<std::string, std::string> const& field) {
   std::string const text = field.second == "-0" ? "-0.0" : field.second;  // readers drop the sign of an integer 0
-  return quoted_json(field.first) + ": " + (text.ends_with("inf") || text.ends_with("nan") ? quoted_json(text) : text);
+  std::size_t const digit = text.find_first_of("0123456789");
+  bool const is_number = digit == 0 || (digit == 1 && text[0] == '-');
+  bool const is_word = text != "true" && text != "false" && !is_number;
+  return quoted_json(field.first) + ": " + (is_word ? quoted_json(text) : text);
 }
 inline std::string field_of_json(json const& x) {
   if (!x.is_primitive() || x.is_null()) throw std::invalid_argument("a field is no number");
