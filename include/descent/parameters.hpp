@@ -8,6 +8,7 @@
 #include <descent/detail/util/piece_names.hpp>
 #include <descent/detail/util/self_movable.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -271,10 +272,8 @@ template <class Value, class Gradient = Value> class parameters {
     auto const counted = [](std::int64_t n) { return std::to_string(n) + (n == 1 ? " element" : " elements"); };
     if (!value.row_major) refuse(name, "the value is not contiguous in row-major order");
     if (!gradient.row_major) refuse(name, "the gradient is not contiguous in row-major order");
-    for (std::int64_t const n : {value.count, gradient.count})
-      if (n > most)
-        refuse(name,
-               "count must be at most 2^60, is " + (n == INT64_MAX ? std::string("over 2^63") : std::to_string(n)));
+    if (std::int64_t const n = std::max(value.count, gradient.count); n > most)
+      refuse(name, "count must be at most 2^60, is " + (n == INT64_MAX ? std::string("over 2^63") : std::to_string(n)));
     if (gradient.count != value.count)
       refuse(name, "the value has " + counted(value.count) + ", the gradient " + counted(gradient.count));
     if (s.columns >= 1 && s.rows >= 0 && (s.rows > most / s.columns || s.rows * s.columns != value.count))

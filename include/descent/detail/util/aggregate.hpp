@@ -116,8 +116,11 @@ template <class T> extern placed_anywhere<T> const nowhere;
 template <class T> struct address { T of; };
 template <class T> address(T) -> address<T>;
 template <auto Value> constexpr std::string_view spelled_value() { return __PRETTY_FUNCTION__; }
+template <class T> constexpr auto addresses_of_members() {
+  return std::apply([](auto&... one) { return std::tuple(&one...); }, tied(nowhere<T>.value));
+}
 template <class T, std::size_t I>
-inline constexpr std::string_view spelled_member = spelled_value<address{&std::get<I>(tied(nowhere<T>.value))}>();
+inline constexpr std::string_view spelled_member = spelled_value<address{std::get<I>(addresses_of_members<T>())}>();
 #if defined(__clang__)
 #pragma clang diagnostic pop
 #endif
