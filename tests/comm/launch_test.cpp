@@ -115,6 +115,10 @@ TEST_CASE("launch: the environment of each launcher that was ever tried alone gi
            {"mvapich", numbered("MVP_COMM_WORLD_")},
            {"mvapich", numbered("MV2_COMM_WORLD_") + pmi},
            {"horovodrun", numbered("HOROVOD_") + variables{{"HOROVOD_GLOO_RENDEZVOUS_PORT", "9"}}, 2, "horovodrun.9"},
+           {"horovodrun",
+            numbered("HOROVOD_") + variables{{"HOROVOD_GLOO_RENDEZVOUS_PORT", "9"}} + srun +
+                variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"}},
+            2, "horovodrun.77.9"},
            {"mpiexec", pmi + variables{{"PMI_LOCAL_RANK", "1"}, {"PMI_LOCAL_SIZE", "2"}}},
            {"mpiexec", pals + variables{{"PALS_LOCAL_SIZE", "2"}}, 2, "a1"},
            {"mpiexec", pals + variables{{"PMI_LOCAL_RANK", "1"}, {"PMI_LOCAL_SIZE", "2"}}, 2, "a1"},
@@ -249,6 +253,13 @@ TEST_CASE("launch: launchers that disagree are refused with what each says") {
   names(refusal(mpirun + by_hand + variables{{"RANK", "2"}}), {"mpirun", "rank 3 of 4", "rank 2 of 4"});
   names(refusal(mpirun + by_hand + variables{{"LOCAL_RANK", "0"}}), {"1 of 2 on this node", "0 of 2 on this node"});
   names(refusal(mpirun + mpiexec + variables{{"PMI_SIZE", "5"}}), {"mpirun", "mpiexec", "rank 3 of 5"});
+  names(
+      refusal(srun + variables{{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}}),
+      {"MPI_LOCALRANKID must be set together with PMI_RANK, is not set; mpiexec (PMI_RANK, ...) says rank 2 of 4, srun "
+       "(SLURM_PROCID, ...) says rank 3 of 4"});
+  names(refusal(torchrun + variables{{"LOCAL_SIZE", "3"}}), {"LOCAL_SIZE must be equal to LOCAL_WORLD_SIZE, 2, is 3"});
+  names(refusal(mpiexec + variables{{"PMI_LOCAL_RANK", "0"}}),
+        {"PMI_LOCAL_RANK must be equal to MPI_LOCALRANKID, 1, is 0"});
 }
 
 TEST_CASE("launch: half of a launcher's variables is refused with the one that is missing") {

@@ -3,7 +3,5 @@
 #include <descent/optimizer.hpp>
 #include <descent/rules/sgd.hpp>
 
-struct scaled : descent::sgd {
-  double by = 2;
-};
+struct scaled : descent::sgd { double by = 2; };
 void f(descent::optimizer<float, float, scaled>& opt) { descent::save_file("run", opt); }

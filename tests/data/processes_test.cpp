@@ -631,7 +631,9 @@ TEST_CASE("processes: one that misses the deadline is killed and named") {
           CHECK(e.record == i);
           std::string const want = "was killed because it took longer than 0.2 s to read record " + std::to_string(i);
           CHECK(e.what() == sentence(e, want));
-        } catch (std::runtime_error const&) {  // none is left
+        } catch (std::runtime_error const& e) {
+          CHECK(std::string(e.what()).starts_with("in_processes: no process is left; the last, worker "));
+          CHECK(std::string(e.what()).ends_with(", was killed because it took longer than 0.2 s to read"));
           CHECK(!replace);
           CHECK(late == 2);
         }
@@ -657,6 +659,35 @@ struct thirds {
 };
 
 }  // namespace
+
+namespace {
+struct ending : thirds {
+  void read(std::int64_t i, auto const& out, ds::record_random& random) const {
+    if (i == 7) throw ds::source_ended("the server has closed");
+    thirds::read(i, out, random);
+  }
+};
+}  // namespace
+
+TEST_CASE("processes: a source that has ended in a process has ended, also where records that fail are left out") {
+  guard const g;
+  for (auto const on : {ds::on_error::stop, ds::on_error::skip}) {
+    ds::loader loader{ds::in_processes{ending{}, ds::processes{.count = 2}}, ds::batches{.size = 4}, ds::sequential{},
+                      ds::workers{.threads = 2, .on_error = on}};
+    CHECK(loader.next().size() == 4);
+    bool ended = false;
+    try {
+      loader.next();
+    } catch (ds::loader_error const& e) {
+      CHECK(e.record == 7);
+      try {
+        std::rethrow_if_nested(e);
+      } catch (ds::source_ended const& why) { ended = why.what() == std::string("the server has closed"); }
+    }
+    CHECK(ended);
+    CHECK(loader.report().skipped == 0);
+  }
+}
 
 TEST_CASE("processes: if the nursery is killed a loader says so, also if it leaves out records that fail") {
   guard const g;

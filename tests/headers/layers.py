@@ -11,6 +11,7 @@ import sys
 
 layers = """
 version.hpp
+detail/util/aggregate.hpp detail/util/floating_point_mode.hpp
 core report.hpp
 io/tensor_info.hpp
 detail/util

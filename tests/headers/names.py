@@ -14,7 +14,7 @@ names = {
     "algorithm": "all_of any_of clamp copy_n count fill fill_n find find_if max max_element min minmax_element none_of "
                  "partition_point ranges::adjacent_find ranges::all_of ranges::any_of ranges::copy ranges::count_if "
                  "ranges::fill ranges::find ranges::lower_bound ranges::max ranges::max_element ranges::min_element "
-                 "ranges::none_of ranges::partial_sort ranges::reverse ranges::sort ranges::stable_sort sort stable_sort",
+                 "ranges::copy_if ranges::none_of ranges::partial_sort ranges::reverse ranges::sort ranges::stable_sort sort stable_sort",
     "array": "array", "atomic": "atomic atomic_thread_fence memory_order_acquire memory_order_relaxed memory_order_release",
     "bit": "bit_ceil endian", "cctype": "isalnum", "charconv": "from_chars to_chars", "chrono": "chrono",
     "cmath": "exp floor llround log pow sqrt", "concepts": "convertible_to integral move_constructible same_as signed_integral",
@@ -22,11 +22,11 @@ names = {
     "cstdint": "int16_t int32_t int64_t int8_t uint16_t uint32_t uint64_t uint8_t uintptr_t",
     "cstdio": "FILE fclose fflush fopen fprintf fscanf rename snprintf sscanf", "cstdlib": "_Exit atexit free getenv qsort",
     "cstring": "memcmp memcpy memset", "deque": "deque",
-    "exception": "current_exception exception exception_ptr nested_exception rethrow_exception rethrow_if_nested "
+    "exception": "current_exception exception exception_ptr nested_exception rethrow_exception rethrow_if_nested throw_with_nested "
                  "uncaught_exceptions",
     "filesystem": "filesystem", "fstream": "ifstream", "functional": "function plus ranges::greater",
     "future": "async future future_status launch", "initializer_list": "initializer_list",
-    "iterator": "default_sentinel_t istreambuf_iterator", "limits": "numeric_limits", "map": "map",
+    "iterator": "back_inserter default_sentinel_t istreambuf_iterator", "limits": "numeric_limits", "map": "map",
     "memory": "make_shared make_unique shared_ptr unique_ptr", "memory_resource": "pmr::memory_resource",
     "mutex": "defer_lock lock_guard mutex timed_mutex try_to_lock unique_lock", "new": "align_val_t bad_alloc launder nothrow",
     "numeric": "accumulate iota lcm", "optional": "nullopt optional", "random": "mt19937 random_device",
@@ -34,9 +34,9 @@ names = {
     "sstream": "istringstream ostringstream",
     "stdexcept": "invalid_argument logic_error out_of_range runtime_error", "string": "getline string to_string",
     "string_view": "string_view", "system_error": "errc error_code generic_category make_error_code",
-    "thread": "jthread this_thread thread", "tuple": "apply tie tuple",
+    "thread": "jthread this_thread thread", "tuple": "apply tie tuple tuple_cat",
     "type_traits": "conditional_t decay_t integral_constant invoke_result_t is_aggregate_v is_arithmetic_v is_array_v "
-                   "is_base_of_v is_class_v is_const_v is_convertible_v is_empty_v is_enum_v is_floating_point_v "
+                   "is_base_of_v is_class_v is_const_v is_convertible_v is_empty_v is_enum_v is_floating_point_v is_scalar_v underlying_type_t "
                    "is_integral_v is_invocable_r_v is_invocable_v is_lvalue_reference_v is_member_pointer_v "
                    "is_nothrow_invocable_v is_object_v is_pointer_v is_same_v is_signed_v is_trivially_copyable_v "
                    "is_unsigned_v is_void_v remove_const_t remove_cv_t remove_cvref_t remove_extent_t remove_pointer_t "

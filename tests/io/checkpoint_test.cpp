@@ -249,6 +249,17 @@ TEST_CASE("checkpoint files: hyperparameters and frozen groups come back exactly
   CHECK(all_of(to, b) == before);
   CHECK(ds::load_file(folder / "run", to).same_configuration);
   CHECK(all_of(to, b) == all_of(from, a));
+  for (int rounding : test::roundings) {
+    auto const saved = all_of(from, a);
+    to.group(0) = odd{};
+    to.commit_groups();
+    bool same = false;
+    {
+      test::computing const as(rounding, true);
+      same = ds::load_file(folder / "run", to).same_configuration;
+    }
+    CHECK((same && all_of(to, b) == saved));
+  }
   odd const got = to.group(0);
   CHECK(std::memcmp(&got.lr, &wanted.lr, 6 * sizeof(double)) == 0);
   CHECK((got.single == wanted.single && got.whole == wanted.whole && got.seed == wanted.seed));

@@ -3,7 +3,11 @@
 // What a run's file is made of beside optimizers, and how types are converted.
 #include <descent/data/resident.hpp>
 #include <descent/io/checkpoint.hpp>
+#include <descent/optimizer.hpp>
+#include <descent/policies/average.hpp>
+#include <descent/policies/storage.hpp>
 #include <descent/rules/adam.hpp>
+#include <descent/rules/sgd.hpp>
 #include <descent/training/loss_scaler.hpp>
 #include <descent/version.hpp>
 
@@ -207,6 +211,25 @@ TEST_CASE("checkpoint files: what the file lacks is kept on request, with its st
   CHECK(message([&] {
           ds::load_file(folder / "values", {.partial = true, .missing = ds::missing_tensors::keep}, named("x", g));
         }).ends_with("does not fit:\n  missing: 'x'"));
+}
+
+TEST_CASE("checkpoint files: masters and slow weights that the file lacks follow its values") {
+  temporary_folder const folder;
+  auto const number = [](float x) { return ds::narrow<ds::bfloat16>(x); };
+  std::vector<ds::bfloat16> w{number(2), number(-3), number(0.5f)}, g(3, number(0));
+  auto const trained = w;
+  ds::save_file(folder / "values", named("W", w));
+  auto const stays = [&](auto policy) {
+    std::fill(w.begin(), w.end(), number(0));
+    ds::parameters<ds::bfloat16> params;
+    params.add("W", w.data(), g.data(), 3);
+    ds::optimizer opt{params, ds::sgd{}, policy, ds::lookahead{.k = 1, .alpha = 0.5}};
+    auto const report = ds::load_file(folder / "values", {.missing = ds::missing_tensors::keep}, opt);
+    CHECK((report.kept.size() == 3 && std::ranges::count(report.kept, "W.slow") == 1));
+    opt.step();
+    CHECK(std::memcmp(w.data(), trained.data(), 6) == 0);
+  };
+  stays(ds::master<float>{}), stays(ds::master_remainder{});
 }
 
 TEST_CASE("checkpoint files: a tensor of a type that is not known stops nobody who does not ask for it") {

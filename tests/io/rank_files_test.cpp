@@ -711,6 +711,10 @@ TEST_CASE("ranks that save to different folders, or read different files, are to
       CHECK(std::filesystem::exists(folder / "run"));
       if (comm.rank() == 1) CHECK(std::filesystem::is_empty(folder / "other"));
     }
+    std::string const own = folder / ("of_" + std::to_string(comm.rank()));
+    CHECK(has(message<std::exception>([&] { ds::save_file(own, opt); }),
+              "ranks 0 and 1 save to files of different names, this one to 'of_" + std::to_string(comm.rank()) + "'"));
+    CHECK_FALSE(std::filesystem::exists(own));
     std::string const two = folder / "two", three = folder / "three";
     ds::save_file(two, opt);
     train(opt, m, 5, 6, comm);

@@ -157,9 +157,9 @@ TEST_CASE("the optimizer checks rule and policies at construction") {
   CHECK(refusal(ds::sgd{}) == "");
   CHECK(refusal(ds::sgd{.lr = -1}) == "sgd: lr must be finite and at least 0, is -1");
   CHECK(refusal(ds::sgd{.lr = no_number}) == "sgd: lr must be finite and at least 0, is nan");
-  CHECK(refusal(ds::sgd{}, ds::clip_norm{0}) == "clip: max must be above 0, is 0");
-  CHECK(refusal(ds::sgd{}, ds::clip_norm{-2}) == "clip: max must be above 0, is -2");
-  CHECK(refusal(ds::sgd{}, ds::clip_norm{no_number}) == "clip: max must be above 0, is nan");
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{0}) == "clip_norm: max must be above 0, is 0");
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{-2}) == "clip_norm: max must be above 0, is -2");
+  CHECK(refusal(ds::sgd{}, ds::clip_norm{no_number}) == "clip_norm: max must be above 0, is nan");
   CHECK(refusal(ds::sgd{}, ds::clip_norm{inf}) == "");  // only measures, never clips
 }
 
@@ -391,7 +391,7 @@ TEST_CASE("policies: every number takes its interval in the type of the arithmet
                            ds::gradient_noise, ds::sam, ds::accumulate, ds::ema, ds::swa, ds::lookahead, ds::outer,
                            ds::ema_nesterov, ds::dynamic_loss_scale, ds::static_loss_scale>();
   CHECK(refusal_in<float>(ds::clip_norm{1e-60}) ==
-        "clip: max must be above 0 in float, at least 1.17549e-38, is 1e-60");
+        "clip_norm: max must be above 0 in float, at least 1.17549e-38, is 1e-60");
   CHECK(refusal_in<double>(ds::clip_norm{1e-60}) == "");
   CHECK(refusal_in<float>(ds::sam{1e300}) == "sam: rho must be finite in float, is 1e+300");
 }

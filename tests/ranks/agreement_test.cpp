@@ -160,13 +160,13 @@ TEST_CASE("trap 30: hyperparameters that differ: of rules, where only sums, loss
                   [](auto build, double x) { build(ds::adamw{.beta1 = x}); });
   policies_differ("weight_decay of group 0 is 0 (", 0, 0.1,
                   [](auto build, double x) { build(ds::sgd{.weight_decay = x}); });
-  policies_differ("nesterov of group 0 is 0 (", 0, 1,
+  policies_differ("nesterov of group 0 is false (", 0, 1,
                   [](auto build, double x) { build(ds::sgd{.momentum = 0.5, .nesterov = x > 0}); });
   policies_differ("max_ratio of group 0 is 10 (", 10, 20,
                   [](auto build, double x) { build(ds::lamb{.max_ratio = x}); });
   policies_differ("initial of group 0 is 0.5 (", 0.5, 1,
                   [](auto build, double x) { build(ds::adagrad{.initial = x}); });
-  policies_differ("centered of group 0 is 0 (", 0, 1,
+  policies_differ("centered of group 0 is false (", 0, 1,
                   [](auto build, double x) { build(ds::rmsprop{.centered = x > 0}); });
   static float loss = 1;
   policies_differ("lr of group 0 is 1 (", 1, 2,
@@ -203,6 +203,7 @@ TEST_CASE("trap 30: hyperparameters that differ: of policies") {
         [](double x) { return ds::dynamic_loss_scale{.init = x}; });
   check("loss scale 4", 4, 8, [](double x) { return ds::static_loss_scale{x}; });
   check("interval 100 ", 100, 200, [](double x) { return ds::dynamic_loss_scale{.interval = int(x)}; });
+  check("patience 10", 10, 20, [](double x) { return ds::dynamic_loss_scale{.patience = int(x)}; });
   check("sam: rho 0.5", 0.5, 1, [](double x) { return ds::sam{.rho = x}; });
   check("patience 3 ", 3, 4, [](double x) { return ds::on_plateau{{.patience = int(x)}}; });
   auto const falls = [](double x) { return ds::learning_rate(ds::step{1, 0.5, int(x)}); };

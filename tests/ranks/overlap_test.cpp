@@ -224,6 +224,19 @@ TEST_CASE("trap 31: a gradient that is marked twice or never is an error that na
   });
 }
 
+TEST_CASE("overlap: after ready() has lost a rank, every call says so") {
+  ds::comm::threads world{2};
+  ranks::on_ranks(world, [&](auto& comm) {
+    model m(comm.rank());
+    ds::optimizer opt{m.list(), ds::sgd{}, ds::replicated{comm, ds::overlap{.bucket_bytes = 50}}};
+    if (comm.rank() == 1) return;  // it ends
+    CHECK_THROWS_AS(opt.ready(count - 1), ds::comm_error);
+    std::string const lost = "this optimizer lost its ranks in an earlier call: make a new one";
+    CHECK(message<std::logic_error>([&] { opt.step(); }) == lost);
+    CHECK(message<std::logic_error>([&] { opt.ready(0); }) == lost);
+  });
+}
+
 TEST_CASE("missing_is_zero: a gradient without a mark counts as zero, on that rank") {
   for (bool shards : {false, true}) {
     ranks::with_ranks(2, [&](auto& comm) {
@@ -329,7 +342,9 @@ TEST_CASE("a look at what was sent and one at what is in memory, of ranks with o
     }
     opt.gradient_norm();
   });
-  for (auto const& text : thrown) CHECK(text.find("is in gradient_norm(), but others are in another") != text.npos);
+  for (auto const& text : thrown)
+    CHECK(text.find("is in gradient_norm(), but ranks differ: gradient_norm() of marked gradients (rank 0); "
+                    "gradient_norm() (rank 1)") != text.npos);
 }
 
 TEST_CASE("sizes of buckets that differ or make no sense are refused") {

@@ -23,8 +23,8 @@ namespace descent::comm {
 
 /// The rank and size that a launcher gave this process, read from the environment. Without a launcher: one rank.
 /// If launchers are nested, the innermost counts: torchrun (if TORCHELASTIC_RUN_ID is set), then those of MPI and
-/// Horovod, then Flux, PALS and srun. All other variables that are set must agree, so that a stale RANK is not taken
-/// for this start's.
+/// Horovod, then Flux, PALS and srun. The others of these that are set must agree, so that a stale RANK is not
+/// taken for this start's.
 struct launch {
   int rank = 0, size = 1;              ///< of all processes
   int local_rank = 0, local_size = 1;  ///< of the processes on this node; size 0: not known (Flux on several nodes)
@@ -146,6 +146,11 @@ template <class Get> std::optional<placed> read_launcher(launcher_variables by, 
   if (launcher == "mpiexec" && get("PALS_RANKID") && !get(by.rank)) return {};  // the size is that of PALS
   // With --preserve-env SLURM_NTASKS is that of the job.
   if (launcher == "srun" && get("SLURM_STEP_NUM_TASKS")) by.size = "SLURM_STEP_NUM_TASKS";
+  auto const same = [&](char const* a, char const* b) {  // two names of one number
+    if (char const *const x = a ? get(a) : nullptr, *const y = b ? get(b) : nullptr; x && y && std::string_view(x) != y)
+      refuse_variable(b, std::string("equal to ") + a + ", " + x, y);
+  };
+  same(by.local[0].rank, by.local[1].rank), same(by.local[0].size, by.local[1].size);
   if (auto const& other = by.local[1];
       other.rank && get(other.rank) && get(other.size) && !(get(by.local[0].rank) && get(by.local[0].size))) {
     by.local[0] = other;
@@ -172,8 +177,8 @@ template <class Get> std::optional<placed> read_launcher(launcher_variables by, 
     p.local_size = nodes && std::string_view(nodes) == "1" ? n : 0;
   } else if (launcher == "srun") {
     char const* const node = get("SLURM_NODEID");
-    p.local_size =
-        tasks_of_node(local_size_name, local_size, variable_number("SLURM_NODEID", node ? node : "", 0, INT32_MAX));
+    if (!node) refuse_variable("SLURM_NODEID", "set together with SLURM_LOCALID, by srun", "not set");
+    p.local_size = tasks_of_node(local_size_name, local_size, variable_number("SLURM_NODEID", node, 0, INT32_MAX));
   } else {
     p.local_size = variable_number(local_size_name, local_size, 1, n);
   }
@@ -223,6 +228,7 @@ template <class Get> bool is_srun_step(Get const& get) {
   return step && std::string_view(step).size() < std::string_view("4294967290").size();
 }
 
+/// The name that the launcher has given to this start, or empty.
 template <class Get> std::string job_of(std::string_view launcher, Get const& get) {
   auto const text = [&](char const* name) { return std::string(get(name) ? get(name) : ""); };
   auto const with = [&](char const* name) { return text(name).empty() ? "" : "." + text(name); };
@@ -234,7 +240,7 @@ template <class Get> std::string job_of(std::string_view launcher, Get const& ge
     return !text("PMIX_NAMESPACE").empty() ? text("PMIX_NAMESPACE") : text("OMPI_MCA_ess_base_jobid");
   if (launcher == "flux") return text("FLUX_JOB_ID");
   if (launcher == "pals") return text("PALS_APID");
-  if (is_srun_step(get) && get("SLURM_JOB_ID"))
+  if (launcher == "srun" && get("SLURM_JOB_ID"))
     return text("SLURM_JOB_ID") + with("SLURM_STEP_ID") + with("SLURM_RESTART_COUNT");
   return "";
 }
@@ -269,12 +275,13 @@ template <class Get> launch launch::from(Get const& get, std::string const& hydr
   auto const add = [&](std::optional<detail::placed> const& p) {
     if (p) said.push_back(*p);
   };
+  std::optional<detail::placed> around;  // a batch system whose ranks are others, so that it started one of the above
   auto const torchrun = detail::read_launcher(detail::torchrun_variables, get);
   if (!torchrun || !get("TORCHELASTIC_RUN_ID")) {
     for (auto const& by : detail::inner_launchers) add(detail::read_launcher(by, get));
     auto const add_outer = [&](detail::launcher_variables const& by) {
       if (auto const outer = detail::read_launcher(by, get))
-        if (said.empty() || outer->agrees(said.back())) add(outer);
+        (said.empty() || outer->agrees(said.back()) ? add(outer) : void(around = outer));
     };
     for (auto const& by : detail::outer_launchers) add_outer(by);
     if (detail::is_srun_step(get)) add_outer(detail::srun_variables);
@@ -307,7 +314,7 @@ template <class Get> launch launch::from(Get const& get, std::string const& hydr
   if (at.local_rank < 0 && (at.size == 1 || at.launcher == "kubeflow")) at.local_rank = 0;  // alone on its node
   if (at.local_rank < 0)
     detail::refuse_variable(said.front().by.local[0].rank, "set together with " + std::string(said.front().by.rank),
-                            "not set");
+                            "not set" + (around ? "; " + said.front().text() + ", " + around->text() : ""));
   for (detail::placed const& p : said)
     if (at.job.empty()) at.job = detail::job_of(p.by.launcher, get);
   if (at.job.empty()) at.job = detail::made_job(at.launcher, hydra, get);

@@ -85,8 +85,9 @@ template <class R> concept has_ranges = requires { R::ranges[0].allowed; };
 namespace detail {
 
 template <class Rule> constexpr char const* spelled_rule() { return __PRETTY_FUNCTION__; }
-/// The name of a rule's type, without namespaces and arguments.
+/// The name of a rule's type, without namespaces and arguments, or that which it gives itself.
 template <class Rule> std::string rule_name() {
+  if constexpr (requires { Rule::called; }) return Rule::called;
   std::string text = spelled_rule<Rule>();
   text.erase(0, text.find("Rule = ") + 7);
   text.resize(text.find_first_of("<];"));

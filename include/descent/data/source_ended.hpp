@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/version.hpp>
+
 #include <stdexcept>
 
 namespace descent {

@@ -13,7 +13,9 @@ namespace descent {
 /// What load_file() does with a tensor that a part asks for and the file does not have.
 enum class missing_tensors {
   refuse,  ///< it is an error
-  keep  ///< it stays as it is, and the report names it; a file that has none of them is refused
+  /// It stays as it is, and the report names it; a file that has none of them is refused. Masters and slow weights
+  /// follow a value that is loaded, as with reload_values().
+  keep
 };
 
 /// How load_file() deals with a file that differs from what is loaded.

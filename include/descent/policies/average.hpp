@@ -124,7 +124,7 @@ struct ema_nesterov {
   /// The factor of beta for a learning rate; 0 for one that is no number.
   DESCENT_HD double part(double lr) const {
     double const ratio = lr / max_lr;
-    return is_finite(ratio) && ratio > 0 ? min(ratio, 1.0) : 0;
+    return is_nan(ratio) || ratio < 0 ? 0 : min(ratio, 1.0);
   }
   static constexpr field_range<ema_nesterov> ranges[] = {{"lookahead", &ema_nesterov::lookahead, at_least_0},
                                                          {"momentum", &ema_nesterov::momentum, below_1},

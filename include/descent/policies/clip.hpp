@@ -31,6 +31,7 @@ template <norm Norm = norm::l2, scope Over = scope::model> struct clip {
 
   using policy_kind = kind::clip;
   /// The norm, its scope, and the factor of g.
+  static constexpr char const* called = "clip_norm";  ///< in messages
   static constexpr norm of = Norm;
   static constexpr scope over = Over;
   DESCENT_HD double factor(double norm) const { return norm + eps > max ? max / (norm + eps) : 1; }

@@ -124,6 +124,7 @@ struct kl_shampoo {
     return {g, s.m};
   }
 
+  /// Operations of products with both factors and of the factors with themselves, up to a constant.
   static double cost(shape s) { return detail::bases_cost(s); }
   /// L, R, Q_L', Q_R', v for `adam`, for each side whether its eigenvectors have been computed, dL and dR.
   std::vector<std::int64_t> memory(shape s) const {

@@ -54,6 +54,7 @@ struct soap {
     return {g, s.m};
   }
 
+  /// Operations of products with both factors and of the factors with themselves, up to a constant.
   static double cost(shape s) { return detail::bases_cost(s); }
   /// L, R, Q_L', Q_R', v, and for each side whether its eigenvectors have been computed.
   std::vector<std::int64_t> memory(shape s) const {

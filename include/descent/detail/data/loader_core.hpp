@@ -71,6 +71,7 @@ template <class S, class O, class Slots> class loader_core {
     if (report_.batches == 0) first_ = began;
     if (threads_.empty() && opened_ == delivered_) make_one();
     std::unique_lock lock(mutex_);
+    if (std::exchange(paused_, false)) work_.notify_all();
     std::int64_t ready = 0;
     if (!threads_.empty())
       while (delivered_ + ready < opened_ && at(delivered_ + ready).ready) ++ready;
@@ -81,7 +82,7 @@ template <class S, class O, class Slots> class loader_core {
       failure const failed = std::move(*s.failed);
       s.failed.reset();
       lock.unlock();
-      restart(position_);
+      restart(position_, true);
       rethrow(failed);
     }
     lock.unlock();
@@ -96,8 +97,9 @@ template <class S, class O, class Slots> class loader_core {
     return &s.data;
   }
 
-  /// Makes `to` the next batch. Waits for the pieces that workers read at the moment. The batch held ends.
-  void restart(loader_position to) {
+  /// Makes `to` the next batch. Waits for the pieces that workers read at the moment. The batch held ends. `paused`:
+  /// nothing is read before the next batch is asked for.
+  void restart(loader_position to, bool paused = false) {
     require_this_process();
     let_go();
     std::unique_lock lock(mutex_);
@@ -106,7 +108,7 @@ template <class S, class O, class Slots> class loader_core {
     delivered_ = filling_ = opened_ = 0;
     held_ = no_more_ = false;
     position_ = next_to_open_ = to;
-    paused_ = false;
+    paused_ = paused;
     lock.unlock();
     work_.notify_all();
   }

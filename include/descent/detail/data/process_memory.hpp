@@ -54,7 +54,7 @@ inline void wake(std::atomic<std::uint32_t>& word) {
 /// What is asked and answered. The record follows.
 struct alignas(64) process_slot {
   std::atomic<std::uint32_t> state{turn::idle};
-  bool threw = false;
+  bool threw = false, ended = false;  // ended: source_ended
   std::int64_t record = 0;
   std::uint64_t number = 0;  // of the question
   record_random random{0, 0, 0};

@@ -45,9 +45,12 @@ inline void kill_process(pid_t process) {
     std::uint32_t state;
     while ((state = slot.state.load(std::memory_order_acquire)) != turn::asked)
       wait_for_change(slot.state, state, nullptr);
-    slot.threw = false;
+    slot.threw = slot.ended = false;
     try {
       read(out, slot.record, slot.random);
+    } catch (source_ended const& e) {
+      slot.ended = true;
+      slot.say(e.what());
     } catch (std::exception const& e) {
       slot.say(e.what());
     } catch (...) { slot.say("an exception that is no std::exception"); }

@@ -73,7 +73,7 @@ class process_pool {
   /// Starts the processes. Throws std::runtime_error if there is not enough memory, or if one cannot be started.
   process_pool(processes const& of, std::size_t record_bytes, process_read read)
       : owner_(::getpid()), deadline_(of.deadline), count_(of.count), memory_(of.count, record_bytes),
-        living_(of.count) {
+        living_(of.count), late_(std::size_t(of.count)) {
     free_.reserve(std::size_t(of.count));
     for (int w = of.count; w-- > 0;) free_.push_back(w);
     nursery children(memory_, of, std::move(read));
@@ -105,7 +105,11 @@ class process_pool {
       if (!slot.state.compare_exchange_strong(state, turn::asked)) continue;  // it ended before it was asked
       wake(slot.state);
       bool late = false;
-      if (answer(slot, mine.worker, late) == turn::died) throw_death(mine.worker, i, late);
+      if (answer(slot, mine.worker, late) == turn::died) {
+        late_[std::size_t(mine.worker)] = late;
+        throw_death(mine.worker, i, late);
+      }
+      if (slot.threw && slot.ended) throw source_ended(slot.said());
       if (slot.threw) throw std::runtime_error(slot.said());
       take(memory_.record(mine.worker));
       random = slot.random;
@@ -155,7 +159,9 @@ class process_pool {
     if (living_ == 0) {
       auto const& last = memory_.notes().workers[std::size_t(last_)];
       std::string text =
-          "in_processes: no process is left; the last, " + name_of(last_) + ", " + end_of_process(last.status);
+          "in_processes: no process is left; the last, " + name_of(last_) + ", " +
+          (late_[std::size_t(last_)] ? "was killed because it took longer than " + seconds_of(deadline_) + " s to read"
+                                     : end_of_process(last.status));
       if (last.error != 0) text += ", and could not be replaced: " + std::generic_category().message(last.error);
       throw source_ended(text);
     }
@@ -265,6 +271,7 @@ class process_pool {
   std::condition_variable changed_;
   std::vector<int> free_;
   int living_, last_ = 0;
+  std::vector<char> late_;  // whether a worker was killed at the deadline; of the thread that has it
   bool broken_ = false;
 };
 

@@ -30,7 +30,7 @@ template <class Comm> class rank_calls {
 
   /// Runs a part of a step in which ranks wait for each other. An exception on one rank ends the calls of all ranks.
   template <class F> void together(F const& f) {
-    if (broken_) throw std::logic_error("this optimizer lost its ranks in an earlier call: make a new one");
+    require_ranks();
     try {
       f();
     } catch (std::exception const& e) {
@@ -63,6 +63,9 @@ template <class Comm> class rank_calls {
   }
 
  protected:
+  void require_ranks() const {
+    if (broken_) throw std::logic_error("this optimizer lost its ranks in an earlier call: make a new one");
+  }
   /// Waits for all ranks. Throws std::invalid_argument if their facts differ, or for what meet() finds on all of them.
   template <class Facts, class Meet> void join_with(Facts const& facts, Meet const& meet) {
     std::string difference;

@@ -102,6 +102,7 @@ requires(Plan::parallel) class host_ranks<Plan> : public rank_calls<typename Pla
   /// Marks the gradient of a tensor as ready. Sends complete buckets unless more micro-batches follow.
   template <class Groups, class Pack>
   void ready(Groups const& groups, std::size_t tensor, bool sends, Pack const& pack) {
+    calls::require_ranks();
     marks_.mark(tensor);
     while (sends && marks_.next_is_complete(groups)) together([&] { send_next(pack); });
   }
@@ -202,6 +203,7 @@ requires(Plan::parallel) class host_ranks<Plan> : public rank_calls<typename Pla
   }
   template <class Pack> void send_next(Pack const& pack) { send(all_.buckets[marks_.take_next()], pack); }
   template <class Groups> void require_marks(Groups const& groups, char const* name) const {
+    calls::require_ranks();
     if (!Plan::parallel_policy::missing_zero) marks_.require_all(groups, name);
   }
 

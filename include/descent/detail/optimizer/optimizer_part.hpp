@@ -239,7 +239,6 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
       fields.emplace_back("frozen", text_of_setting(bool(core.groups[g].frozen)));
       facts += "\ngroup";
       for (auto const& [name, text] : fields) facts += " " + name + " " + text;
-      each_number(rule, [&](auto x) { facts += " " + exact(double(x)); });
       summary_.groups.push_back(std::move(fields));
     }
     of_.policies_.each([&](auto const& p) {

@@ -169,6 +169,7 @@ template <class P> std::string settings_as_text(P const& p) {
   if constexpr (requires { p.growth; p.hysteresis; }) {
     text = "loss scale:", add("growth", p.growth), add("backoff", p.backoff), add("interval", p.interval);
     add("min", p.min), add("max", p.max), add("hysteresis", p.hysteresis), add("refill", int(p.refill));
+    add("patience", p.patience);
   }
   if constexpr (requires { p.settings.patience; }) {
     plateau const& s = p.settings;
@@ -185,9 +186,10 @@ template <class Rule> void add_field_facts(std::vector<std::string>& facts, std:
     facts.push_back(name + " " + of + " is " + text_of_setting(x));
   });
 }
-/// All numbers in a rule, in one fact.
+/// All numbers in a rule, in one fact, if not all fields have names.
 template <class Rule>
 void add_number_fact(std::vector<std::string>& facts, std::string const& of, Rule const& rule) {
+  if (has_named_settings<Rule>()) return;
   facts.push_back("fields of " + of + ":");
   each_number(rule, [&](auto x) { facts.back() += " " + exact(double(x)); });
 }

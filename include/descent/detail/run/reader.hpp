@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/run/conversion.hpp>
+#include <descent/detail/run/kept_pieces.hpp>
 #include <descent/detail/run/writer.hpp>
 #include <descent/detail/util/block.hpp>
 #include <descent/io/load_options.hpp>
@@ -128,7 +128,8 @@ class run_loading {
     match();
     for (auto const& e : entries_)
       if (from_->tensors().contains(e.name)) answer(e);
-      else keep(e);
+    for (auto const& e : entries_)
+      if (!from_->tensors().contains(e.name)) keep(e);
     refuse(beyond_);
     report_.version = text_in(from_->main(), "library");
   }
@@ -248,6 +249,8 @@ class run_loading {
     auto& copy = copies_.emplace_back(e.piece.bytes());
     if (e.piece.own && !copy.empty()) std::memcpy(copy.data(), e.piece.data, copy.size());
     if (!e.piece.own) e.memory->copy(copy.data(), e.piece.data, copy.size()), e.memory->mark()();
+    auto const value = loaded_.find(e.of->part->summary() ? value_followed_by(e.name) : "");
+    if (value != loaded_.end()) fill_from_value(*value->second, answers_.at(value->first), e.piece, copy.data());
     answers_[e.name] = copy;
     report_.kept.push_back(e.name);
   }
@@ -305,6 +308,7 @@ class run_loading {
                         "; load_options{.saturate = true} takes its largest number for them");
     report_.saturated += saturated;
     answers_.try_emplace(e.name);
+    loaded_[e.name] = &e.piece;
     report_.tensors += 1;
     report_.bytes += (end - begin) * std::int64_t(in_file);
     report_.converted += t.type != e.piece.type;
@@ -334,6 +338,7 @@ class run_loading {
   std::unique_ptr<saved_run> from_;
   std::vector<saved_summary> summaries_;
   std::unordered_map<std::string, std::span<std::byte const>> answers_;
+  std::unordered_map<std::string, run_piece const*> loaded_;
   std::deque<std::vector<std::byte>> copies_;
   std::set<tensor_info const*> checked_;
   std::vector<std::string> beyond_;  // what saturates and was not asked to

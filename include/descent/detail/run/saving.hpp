@@ -94,9 +94,14 @@ inline std::pair<run_image, run_files> prepare_save(run_team const& team, std::s
       for (auto const& [key, text] : texts) image->texts[key] = text;
       if (auto const place = team.place_in_model(); !place.empty()) image->texts["model_rank"] = place;
       if (team.ranks() > 1) prints = common_prints(*image);
-      return random_tag() + prints.hashes;
+      return random_tag() + hash_text(hash_of(target.filename().string())) + prints.hashes;
     });
-    prints.require_same(tags, hash_digits);
+    for (std::size_t r = 1; r < tags.size(); ++r)
+      if (tags[r].substr(hash_digits, hash_digits) != tags[0].substr(hash_digits, hash_digits))
+        throw std::invalid_argument("save_file: ranks 0 and " + std::to_string(r) +
+                                    " save to files of different names, this one to '" + target.filename().string() +
+                                    "': all ranks give the same path");
+    prints.require_same(tags, 2 * hash_digits);
     std::error_code none;
     return std::filesystem::absolute(target, none).lexically_normal().string();
   };

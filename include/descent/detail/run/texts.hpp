@@ -4,6 +4,7 @@
 
 #include <descent/data/mapped_file.hpp>
 #include <descent/detail/optimizer/run_part.hpp>
+#include <descent/detail/util/floating_point_mode.hpp>
 #include <descent/io/safetensors.hpp>
 
 #include <nlohmann/json.hpp>
@@ -45,6 +46,7 @@ template <class F> void read_text(std::string const& path, std::string const& ke
                                   F const& read) {
   try {
     require_shallow(text);
+    floating_point_scope const standard;  // numbers are rounded as the thread does
     read(json::parse(text));
   } catch (std::exception const& e) {
     throw data_error(path, "__metadata__", "'" + key + "'", std::string("unreadable: ") + e.what(),

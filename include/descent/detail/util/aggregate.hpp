@@ -111,6 +111,7 @@ template <class T> struct placed_anywhere { T const value; };
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
+#pragma clang diagnostic ignored "-Wundefined-internal"
 #endif
 template <class T> extern placed_anywhere<T> const nowhere;
 template <class T> struct address { T of; };

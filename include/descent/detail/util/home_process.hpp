@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/version.hpp>
+
 #include <sys/types.h>
 #include <unistd.h>
 
