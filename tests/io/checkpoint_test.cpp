@@ -278,7 +278,7 @@ TEST_CASE("checkpoint files: hyperparameters and frozen groups come back exactly
 namespace {
 /// A rule of a user, with fields that no rule of the library has.
 struct own_fields {
-  enum class sign { plus, minus };
+  enum class sign { plus, minus, far = 1000 };
   struct limits { double low = -1, high[2] = {1, 2}; };
   double lr = 1, strength = 1;
   sign of = sign::plus;
@@ -311,6 +311,14 @@ TEST_CASE("checkpoint files: all fields of any rule come back: those of a user, 
   resumed.step();
   CHECK(w[0] == 2 + 2 * 12);
   CHECK((resumed.group(0).of == own_fields::sign::minus && resumed.group(0).within.high[1] == 4));
+  for (auto const& [text, value] :
+       {std::pair("plus", own_fields::sign::plus), std::pair("1000", own_fields::sign::far)}) {
+    auto read = own_fields::sign::minus;
+    CHECK((ds::detail::text_of_setting(value) == text && ds::detail::set_from_text(read, text) && read == value));
+  }
+  auto kept = own_fields::sign::minus;
+  for (char const* text : {"1", "31", "", "minu", "minus ", "3e3"}) CHECK_FALSE(ds::detail::set_from_text(kept, text));
+  CHECK(kept == own_fields::sign::minus);
 }
 
 TEST_CASE("checkpoint files: hyperparameters that the rule cannot have are refused") {

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <stdexcept>
@@ -150,7 +151,11 @@ template <class T> bool set_from_text(T& x, std::string const& text) {
     each_enumerator<T>([&](std::string_view name, T value) {
       if (name == text) x = value, found = true;
     });
-    return found;
+    auto other = std::underlying_type_t<T>();  // beyond those whose names are known
+    if (found || !set_from_text(other, text)) return found;
+    if (std::int64_t const n = std::int64_t(other); n >= 0 && n < most_enumerators) return false;
+    x = T(other);
+    return true;
   } else if constexpr (std::is_enum_v<T>) {
     auto number = std::underlying_type_t<T>(x);
     if (!set_from_text(number, text)) return false;

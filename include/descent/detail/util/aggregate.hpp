@@ -145,13 +145,14 @@ template <class T> inline constexpr bool is_scoped = false;
 template <class T> requires std::is_enum_v<T>
 inline constexpr bool is_scoped<T> = !std::is_convertible_v<T, std::underlying_type_t<T>>;
 
-/// The name of an enumerator below 32; empty if there is none of this value.
+/// The name of an enumerator below 32; empty if there is none of this value, which is spelled as a cast.
 template <auto Value> constexpr std::string_view name_of_value() {
   std::string_view text = spelled_value<Value>();
   text = text.substr(text.find("= ") + 2);
   text = text.substr(0, text.find_first_of(";]"));
-  if (text.starts_with('(') || (text[0] >= '0' && text[0] <= '9')) return "";
-  return text.substr(text.rfind(':') + 1);
+  text = text.substr(text.rfind(':') + 1);
+  bool const is_number = text.find(')') != text.npos || (text[0] >= '0' && text[0] <= '9');
+  return is_number ? "" : text;
 }
 inline constexpr int most_enumerators = 32;
 /// Calls f(name, value) for each enumerator of a scoped enumeration.
