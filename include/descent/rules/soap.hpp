@@ -24,8 +24,7 @@ namespace descent {
 /// k is `every`; skipped updates count. The first update only sets L, R and Q, with eigenvectors from Jacobi rotations
 /// run to convergence. If it is skipped, the first of updates 2, 4, 8, ... that is not skipped computes them; until
 /// then qr starts from Q = I. A captured step runs qr in every replay; capture after the first updates. Where L is
-/// singular, Q keeps its columns. Elements of Q_L' m Q_R of at most 2^-21 (2^-50 in double) times the length of its
-/// longest row are rounding errors and count as 0. A side longer than `max_precondition_dim` has no L, and Q = I.
+/// singular, Q keeps its columns. A side longer than `max_precondition_dim` has no L, and Q = I.
 ///
 /// KL-SOAP is kl_shampoo{.adam = true}.
 struct soap {

@@ -20,30 +20,12 @@ template <class Real, class Terms> struct soap_variance {
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i) const { v[i] = k->b2 * v[i] + k->a2 * r[i] * r[i]; }
 };
-/// The length of a row or column, from its sum of squares.
-template <class Real> struct store_length {
-  Real* to;
-  DESCENT_HD void operator()(std::int64_t i, double squares) const { to[i] = Real(sqrt(squares)); }
-};
-template <class Real> struct eighth_power_of {
-  Real const* x;
-  DESCENT_HD double operator()(std::int64_t i) const {
-    double const square = double(x[i]) * double(x[i]);
-    return square * square * square * square;
-  }
-};
-/// m <- m / (sqrt(v) + eps). What products with a basis leave where m is 0 is rounding error, which the division would
-/// make a step of any size: it counts as 0. `powers` is the sum of the eighth powers of the lengths of the rows, whose
-/// eighth root is near the largest length, or null without a basis.
+/// m <- m / (sqrt(v) + eps)
 template <class Real, class Terms> struct soap_direction {
   Real* m;
   Real const* v;
   Terms const* k;
-  double const* powers;
-  DESCENT_HD void operator()(std::int64_t i) const {
-    Real const error = powers && is_finite(*powers) ? Real(rounding<Real>(16) * sqrt(sqrt(sqrt(*powers)))) : Real(0);
-    m[i] = abs(m[i]) <= error ? Real(0) : m[i] / (sqrt(v[i]) + k->eps);
-  }
+  DESCENT_HD void operator()(std::int64_t i) const { m[i] = m[i] / (sqrt(v[i]) + k->eps); }
 };
 /// s <- b s + a x; s is kept where products of a row of s would overflow
 template <class Real, class Terms> struct side_statistics {
@@ -124,14 +106,7 @@ template <class Work> struct side_bases {
   /// v <- b2 v + a2 r^2, for r = Q_L' g Q_R
   void variance(real const* r) const { w.each(w.size(), soap_variance<real, terms>{w.memory(4), r, w.k}); }
   /// Adam's direction of d = Q_L' m Q_R, in place.
-  void direction(real* d) const {
-    real* const lengths = w.scratch(2);
-    if (left) w.each_row(square_of<real>{d}, store_length<real>{lengths});
-    else if (right) w.each_column(square_of<real>{d}, store_length<real>{lengths});
-    double* const powers = left || right ? w.sums() : nullptr;
-    if (powers) w.total(left ? left : right, eighth_power_of<real>{lengths}, powers);
-    w.each(w.size(), soap_direction<real, terms>{d, w.memory(4), w.k, powers});
-  }
+  void direction(real* d) const { w.each(w.size(), soap_direction<real, terms>{d, w.memory(4), w.k}); }
   /// Updates the statistics of one side with a a'.
   void statistics(dense<real> a, int part) const {
     std::int64_t const n = part == 0 ? left : right;
