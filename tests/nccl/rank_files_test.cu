@@ -117,9 +117,9 @@ TEST_CASE("a rank that cannot write, or is capturing, fails the save of all, and
       INFO(why);
       CHECK(why.ends_with("cannot be written: its folder cannot be opened: No such file or directory"));
       std::string const who = comm.rank() == failed ? "" : "rank " + std::to_string(failed) + ": ";
-      CHECK(why.starts_with(who + common("gone/run")));
+      CHECK(why.starts_with(who + common("gone/" + way + "2")));
     };
-    std::string const bad = comm.rank() == failed ? common("gone/run") : path;
+    std::string const bad = comm.rank() == failed ? common("gone/" + way + "2") : path;
     refused([&] { ds::save_file(bad, opt); });
     ds::async_save saver;
     saver.save(bad, opt);
