@@ -280,18 +280,25 @@ namespace {
 struct own_fields {
   enum class sign { plus, minus, far = 1000 };
   struct limits { double low = -1, high[2] = {1, 2}; };
+  struct inner { double lr = 1, depth = 1; };
   double lr = 1, strength = 1;
   sign of = sign::plus;
   limits within = {};
+  inner rule = {};
 
   template <class Real> struct state {};
   template <class Real> struct terms { Real step; };
   DESCENT_HD terms<double> at(std::int64_t) const {
-    return {lr * strength * within.high[1] * (of == sign::minus ? -1 : 1)};
+    return {lr * strength * within.high[1] * rule.depth * (of == sign::minus ? -1 : 1)};
   }
   template <class Real> DESCENT_HD static Real update(Real p, Real g, state<Real>&, terms<Real> const& k) {
     return p - k.step * g;
   }
+};
+/// It lists the fields that are not in the rule inside.
+struct own_list : own_fields {
+  double more = 1;
+  template <class F> void each_field(F const& f) { f("lr", lr), f("strength", strength), f("more", more); }
 };
 }  // namespace
 
@@ -316,6 +323,15 @@ TEST_CASE("checkpoint files: all fields of any rule come back: those of a user, 
     auto read = own_fields::sign::minus;
     CHECK((ds::detail::text_of_setting(value) == text && ds::detail::set_from_text(read, text) && read == value));
   }
+  own_list listed;
+  listed.rule.depth = 5, listed.more = 6;
+  std::string names;
+  ds::detail::each_setting(listed, "", [&](std::string const& name, auto const& x) {
+    names += name + " " + ds::detail::text_of_setting(x) + " ";
+  });
+  CHECK(names == "lr 1 strength 1 more 6 rule.lr 1 rule.depth 5 ");
+  int numbers = 0;
+  CHECK((ds::detail::each_number(own_fields(), [&](auto) { ++numbers; }) && numbers == 8));  // with an array
   auto kept = own_fields::sign::minus;
   for (char const* text : {"1", "31", "", "minu", "minus ", "3e3"}) CHECK_FALSE(ds::detail::set_from_text(kept, text));
   CHECK(kept == own_fields::sign::minus);

@@ -36,6 +36,15 @@ constexpr int team = 3;
 
 /// A rule that inherits its fields.
 struct derived : ds::sgd {};
+/// A rule whose fields the library cannot read.
+struct hidden : ds::sgd {
+  double by = 1;
+  auto at(std::int64_t t) const {
+    auto k = ds::sgd::at(t);
+    k.lr *= by;
+    return k;
+  }
+};
 
 /// Runs work(comm, policy) for replicated and sharded, each in its own world. Returns what was thrown.
 template <class Work>
@@ -175,6 +184,18 @@ TEST_CASE("a step() and a flush() that meet, of ranks with other micro-batches, 
     for (std::size_t r = 0; r < team; ++r)
       CHECK(has(thrown[r], std::string("is in ") + (r == 1 ? "flush()" : "step()") +
                                ", but ranks differ: step() (rank 0, 2); flush() (rank 1)"));
+}
+
+TEST_CASE("a field that the library cannot read and one rank has changed is noticed by its terms") {
+  for (auto const &thrown : on_each([](auto& comm, auto policy) {
+         std::vector<float> p(50, 1), g(50, 1);
+         ds::parameters<float> list;
+         list.add("p", p.data(), g.data(), 50);
+         ds::optimizer opt{list, hidden{}, policy};
+         if (comm.rank() == 1) opt.group(0).by = 2;
+         opt.step();
+       }))
+    for (auto const& text : thrown) CHECK(has(text, "but others are in another call or optimizer, or differ in t"));
 }
 
 TEST_CASE("a field that one rank has changed is told to all by its name, with both values") {

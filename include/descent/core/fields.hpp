@@ -82,8 +82,8 @@ namespace detail {
 template <class T> inline constexpr std::size_t chain_length = 0;
 template <class... Parts> inline constexpr std::size_t chain_length<chain<Parts...>> = sizeof...(Parts);
 
-/// The same for all that a rule is set by: enumerations, too, and numbers in lists, which are called list.0, and in
-/// structures. `prefix` is in front of each name. Pointers are left out.
+/// Calls f(name, field) for each number and enumeration of a rule, also in lists (list.0) and structures
+/// (structure.field). Names begin with the prefix. Pointers are left out.
 template <class T, class F> void each_setting(T& x, std::string const& prefix, F const& f) {
   using type = std::remove_cv_t<T>;
   auto const inside = [&](std::string_view name) { return (prefix.empty() ? "" : prefix + ".") + std::string(name); };
@@ -91,6 +91,7 @@ template <class T, class F> void each_setting(T& x, std::string const& prefix, F
     f(prefix, x);
   } else if constexpr (requires { x.each_field(f); }) {
     x.each_field([&](std::string const& name, auto& field) { each_setting(field, inside(name), f); });
+    if constexpr (requires { x.rule.lr; }) each_setting(x.rule, inside("rule"), f);
   } else if constexpr (chain_length<type> > 0) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (each_setting(x.template get<I>(), I + 1 < chain_length<type> ? inside(std::to_string(I)) : prefix, f), ...);
@@ -104,13 +105,16 @@ template <class T, class F> void each_setting(T& x, std::string const& prefix, F
     each_member(x, [&](std::string_view name, auto& field) { each_setting(field, inside(name), f); });
   }
 }
-/// Whether each_setting() finds all of them.
+/// Whether each_setting() reaches all fields. What a rule lists itself is all that it has.
 template <class T> constexpr bool has_named_settings() {
   using type = std::remove_cvref_t<T>;
   constexpr auto all = []<class... Ts>(std::type_identity<std::tuple<Ts...>>) {
     return (has_named_settings<Ts>() && ... && true);
   };
-  if constexpr (std::is_scalar_v<type> || requires(type& x) { x.each_field([](auto const&...) {}); }) return true;
+  if constexpr (std::is_scalar_v<type>) return true;
+  else if constexpr (requires(type& x) { x.each_field([](auto const&...) {}); x.rule.lr; })
+    return has_named_settings<decltype(std::declval<type&>().rule)>();
+  else if constexpr (requires(type& x) { x.each_field([](auto const&...) {}); }) return true;
   else if constexpr (chain_length<type> > 0)
     return []<class... Ts>(std::type_identity<chain<Ts...>>) {
       return (has_named_settings<Ts>() && ...);

@@ -8,14 +8,12 @@
 #include <descent/detail/ranks/agreement.hpp>
 #include <descent/detail/util/plain_vector.hpp>
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <variant>

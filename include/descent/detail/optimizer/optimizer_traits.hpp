@@ -273,14 +273,16 @@ struct traits_of_list<Value, Gradient, Rule, policy_list<Ps...>> {
                           [[maybe_unused]] policy_set<Ps...> const& set,
                           [[maybe_unused]] std::array<bool, plan::slots> const& used) {
     if constexpr (has_optional_state<Rule>)
-      for (auto const& g : groups)
+      for (auto const& g : groups) {
+        Rule const rule = unscheduled(g.rule, set, g.number);
         for (std::size_t i = 0; i != plan::slots; ++i)
-          if (Rule const rule = unscheduled(g.rule, set, g.number); !used[i] && rule.uses(i)) {
+          if (!used[i] && rule.uses(i)) {
             std::string const field = field_that_uses(rule, i);
             refuse_group(std::size_t(g.number),
                          (field.empty() ? "the rule" : field) + " needs the state '" + slot_name<Rule>(i) +
                              "', which no group needed at construction, so it was not allocated");
           }
+      }
   }
   /// Checks all policies. `groups` is the number of groups, or 0 if not known yet.
   static void check([[maybe_unused]] policy_set<Ps...> const& set, [[maybe_unused]] int groups = 0) {

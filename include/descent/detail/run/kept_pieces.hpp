@@ -28,4 +28,5 @@ inline void fill_from_value(run_piece const& value, std::span<std::byte const> l
   else convert_elements(value.type, loaded.subspan(std::size_t(piece.begin - value.begin) * size,
                                                    std::size_t(piece.count) * size), piece.type, to);
 }
+
 }  // namespace descent::detail

@@ -118,7 +118,7 @@ inline std::pair<run_image, run_files> prepare_save(run_team const& team, std::s
 inline void finish_save(run_team const& team, run_files const& files, run_image const& image,
                         std::function<std::string()> const& first) {
   auto const undo = [&] {
-    if (image.divided()) files.remove_parts();
+    if (files.rank == 0 && image.divided()) files.remove_parts();
   };
   auto const hashes = team.meet_after(first, undo);
   if (!image.divided()) return;

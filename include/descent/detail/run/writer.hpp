@@ -200,8 +200,8 @@ struct run_files {
     if (rank == 0) write_main(image, {});
     return "";
   }
-  /// Removes the parts of a save that has failed, unless the file names them already: on rank 0 all, on others their
-  /// own, which may be in another folder.
+  /// Removes the parts of a save that has failed, unless the file names them already. Only on rank 0: another one that
+  /// has waited in vain could remove what rank 0 is about to name.
   void remove_parts() const {
     std::error_code ignored;  // what is left is removed by the next save
     try {
@@ -211,8 +211,7 @@ struct run_files {
     } catch (std::runtime_error const&) {
       return;
     }
-    for (int r = 0; r < ranks; ++r)
-      if (rank == 0 || r == rank) std::filesystem::remove(path.parent_path() / part_name(r), ignored);
+    for (int r = 0; r < ranks; ++r) std::filesystem::remove(path.parent_path() / part_name(r), ignored);
   }
   /// Writes what is not divided, which makes the save valid. `hashes` are those of all parts, if there are any.
   void write_main(run_image const& image, std::vector<std::string> const& hashes) const {

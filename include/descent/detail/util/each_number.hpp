@@ -24,6 +24,10 @@ template <class T, class F> bool each_number(T const& x, F const& f) {
     return all;
   } else if constexpr (requires { std::tuple_size<T>::value; }) {
     return std::apply([&](auto const&... one) { return (each_number(one, f) && ... && true); }, x);
+  } else if constexpr (std::is_array_v<T>) {
+    bool all = true;
+    for (auto const& one : x) all = each_number(one, f) && all;
+    return all;
   } else if constexpr (has_known_fields<T>) {
     return std::apply([&](auto const&... one) { return (each_number(one, f) && ... && true); }, tied(x));
   } else {
