@@ -112,11 +112,12 @@ TEST_CASE("shampoo follows pytorch_optimizer") {
 TEST_CASE("soap follows pytorch_optimizer") { follow_peer<ds::soap>("soap", "pytorch_optimizer", 3, 1e-13, 1e-5); }
 
 /// The path of the first matrix in float and in double, apart by this part of it, for gradients(t, row, column).
-template <class Rule, class F> double apart_in_float(Rule const& rule, std::int64_t n, int steps, F const& gradient) {
+template <class Rule, class F, class... Ps>
+double apart_in_float(Rule const& rule, std::int64_t n, int steps, F const& gradient, Ps... policies) {
   tensors<double> x({{n, n}});
   tensors<float> y({{n, n}});
   ds::optimizer in_double{x.list(), ds::sgd{}, ds::matrices{rule}};
-  ds::optimizer in_float{y.list(), ds::sgd{}, ds::matrices{rule}};
+  ds::optimizer in_float{y.list(), ds::sgd{}, ds::matrices{rule}, policies...};
   for (int t = 1; t <= steps; ++t) {
     y.backward_by([&](std::size_t, std::size_t i) { return gradient(t, i / std::size_t(n), i % std::size_t(n)); });
     x.backward_by([&](std::size_t, std::size_t i) { return y.grad[0][i]; });
@@ -150,6 +151,40 @@ TEST_CASE("soap in float stays near soap in double for noise") {
     std::normal_distribution<float> normal;
     auto const noise = [&](int, std::size_t, std::size_t) { return normal(random); };
     CHECK(apart_in_float(ds::soap{.weight_decay = 0}, n, 11, noise) <= 1e-3);
+  }
+}
+
+TEST_CASE(
+    "soap and KL-SOAP in float and with m in 16 bits stay near double for gradients of rank 1, after an outlier, too") {
+  // Whole numbers, so that the rank is exact: what rounding leaves in the other columns of Q must not become steps.
+  auto const factor = [](int kind, std::size_t i) { return float(int((i * 37 + std::size_t(kind) * 11) % 17) - 8); };
+  auto const gradient = [&](int t, std::size_t i, std::size_t j) {
+    bool const outlier = t == 20;
+    return factor(outlier, i) * factor(outlier + 2, j) * (outlier ? 4096 : 1);
+  };
+  auto const stay = [&](auto const& rule, std::int64_t n, double before, double after) {
+    INFO("n = ", n, ", beta1 ", rule.beta1);
+    CHECK(apart_in_float(rule, n, 15, gradient) <= before);
+    CHECK(apart_in_float(rule, n, 80, gradient) <= after);
+    CHECK(apart_in_float(rule, n, 15, gradient, ds::states<ds::bfloat16>{}) <= before);
+    CHECK(apart_in_float(rule, n, 80, gradient, ds::states<ds::half>{}) <= after);
+  };
+  for (std::int64_t n : {8, 33}) {
+    stay(ds::soap{.weight_decay = 0}, n, 5e-3, 0.2);
+    stay(ds::kl_shampoo{.weight_decay = 0, .adam = true}, n, 5e-3, 0.4);
+  }
+}
+
+TEST_CASE("soap with m in 16 bits: what m loses where it is stored does not become steps") {
+  // The second part of the gradient is 2^-13 of the first one: m in bfloat16 does not hold it.
+  auto const gradient = [](int t, std::size_t i, std::size_t j) {
+    auto const of = [](std::size_t k, int a) { return float(int(k * 37 % std::size_t(a)) - a / 2); };
+    return of(i, 17) * of(j, 13) * float(1 + t % 3) + of(i, 11) * of(j, 19) * (t % 2 ? 0x1p-13f : -0x1p-13f);
+  };
+  for (std::int64_t n : {8, 33}) {
+    INFO("n = ", n);
+    CHECK(apart_in_float(ds::soap{.weight_decay = 0}, n, 80, gradient, ds::states<ds::bfloat16>{}) <= 2);
+    CHECK(apart_in_float(ds::soap{.weight_decay = 0}, n, 80, gradient, ds::states<ds::half>{}) <= 2);
   }
 }
 

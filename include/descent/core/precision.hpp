@@ -42,6 +42,13 @@ inline constexpr double largest_finite = std::is_same_v<T, half>       ? 65504
                                          : std::is_same_v<T, float>    ? 0x1.fffffep127
                                                                        : 0x1.fffffffffffffp1023;
 
+/// The distance from 1 to the next number of a storage type.
+template <storage_type T>
+inline constexpr double machine_epsilon = std::is_same_v<T, half>       ? 0x1p-10
+                                          : std::is_same_v<T, bfloat16> ? 0x1p-7
+                                          : std::is_same_v<T, float>    ? 0x1p-23
+                                                                        : 0x1p-52;
+
 /// Converts to the type of the arithmetic. Exact, except from double to float and for counts above 2^24 in float.
 template <class Real, class T> requires(storage_type<T> || count_type<T>) DESCENT_HD Real widen(T x) {
   if constexpr (std::is_same_v<T, half>) return Real(__half2float(x));

@@ -21,6 +21,7 @@ template <class Plan> class cuda_work {
  public:
   using real = typename Plan::real;
   using terms = typename Plan::matrix_rule::template terms<real>;
+  template <std::size_t I> using state = typename matrix_plan<Plan>::template slot<I>;  // the type that stores it
   static constexpr bool immediate = false, rounds_operands = true;
 
   std::int64_t rows, columns, updates;

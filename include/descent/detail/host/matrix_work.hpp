@@ -24,6 +24,7 @@ template <class Plan, class System> class host_work {
  public:
   using real = typename Plan::real;
   using terms = typename Plan::matrix_rule::template terms<real>;
+  template <std::size_t I> using state = typename matrix_plan<Plan>::template slot<I>;  // the type that stores it
   static constexpr bool immediate = true;         // sums can be read immediately
   static constexpr bool rounds_operands = false;  // of products, if the rule asks for that
 

@@ -20,12 +20,19 @@ template <class Real, class Terms> struct soap_variance {
   Terms const* k;
   DESCENT_HD void operator()(std::int64_t i) const { v[i] = k->b2 * v[i] + k->a2 * r[i] * r[i]; }
 };
-/// m <- m / (sqrt(v) + eps)
+/// m <- m / (sqrt(v) + eps), where v is more than the error of products with Q: up to that, v says nothing, and
+/// m <- 0. sqrt(v) is at least what m loses where it is stored.
 template <class Real, class Terms> struct soap_direction {
   Real* m;
   Real const* v;
   Terms const* k;
-  DESCENT_HD void operator()(std::int64_t i) const { m[i] = m[i] / (sqrt(v[i]) + k->eps); }
+  double const* squares;  // the sum of v^2, or null without Q
+  double stored;  // what m loses, relative to the root of the sum's root
+  DESCENT_HD void operator()(std::int64_t i) const {
+    double const size = squares && is_finite(*squares) ? sqrt(sqrt(*squares)) : 0;
+    Real const root = sqrt(v[i]), error = Real(4 * machine_epsilon<Real> * size), least = Real(stored * size);
+    m[i] = root < error ? Real(0) : m[i] / ((root < least ? least : root) + k->eps);
+  }
 };
 /// s <- b s + a x; s is kept where products of a row of s would overflow
 template <class Real, class Terms> struct side_statistics {
@@ -106,7 +113,13 @@ template <class Work> struct side_bases {
   /// v <- b2 v + a2 r^2, for r = Q_L' g Q_R
   void variance(real const* r) const { w.each(w.size(), soap_variance<real, terms>{w.memory(4), r, w.k}); }
   /// Adam's direction of d = Q_L' m Q_R, in place.
-  void direction(real* d) const { w.each(w.size(), soap_direction<real, terms>{d, w.memory(4), w.k}); }
+  void direction(real* d) const {
+    real* const v = w.memory(4);
+    double* const squares = left || right ? w.sums() : nullptr;
+    double const stored = 2 * machine_epsilon<typename Work::template state<0>> / sqrt(sqrt(double(w.size())));
+    if (squares) w.total(w.size(), square_of<real>{v}, squares);
+    w.each(w.size(), soap_direction<real, terms>{d, v, w.k, squares, stored});
+  }
   /// Updates the statistics of one side with a a'.
   void statistics(dense<real> a, int part) const {
     std::int64_t const n = part == 0 ? left : right;

@@ -3,19 +3,17 @@
 #pragma once
 
 #include <descent/core/math.hpp>
+#include <descent/core/precision.hpp>
 #include <descent/detail/util/summation_order.hpp>
 
 #include <cstdint>
-#include <type_traits>
 
 namespace descent::detail {
 
 /// The error of products of n x n matrices relative to the largest rows: eps sqrt(n), twice what roundings that are
 /// independent add up to. A larger bound would take columns of full rank for errors: eigenvalues of the first g g' of
 /// noise reach down to 1 / (4 n^2) of the largest.
-template <class Real> DESCENT_HD double rounding(std::int64_t n) {
-  return (std::is_same_v<Real, double> ? 0x1p-52 : 0x1p-23) * sqrt(double(n));
-}
+template <class Real> DESCENT_HD double rounding(std::int64_t n) { return machine_epsilon<Real> * sqrt(double(n)); }
 
 /// Threads that work on some rows together: a block of `chunk_threads` threads on a device, one thread on the host. All
 /// threads call the same functions in the same order; each function returns when all are done.
