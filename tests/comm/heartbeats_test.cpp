@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -190,6 +191,52 @@ TEST_CASE("what a rank says at its end reaches all, also from rank 0; the first 
   team t(2);
   t[1].fail("rank 1 ended with an exception");
   t.check_all_hear("rank 1 ended with an exception");
+}
+
+TEST_CASE("ranks that have met in different calls learn what differs, from all that can say it") {
+  using texts = std::vector<std::string>;
+  auto const ask = [](team& t, int r, texts const& facts) {
+    return std::async(std::launch::async, [&t, r, facts] {
+      return t[r].ask(heartbeat::differs, "is in " + facts[0], another_call, long_enough, facts);
+    });
+  };
+  std::string const differ = "rank 0 is in step(), but ranks differ: lr is 1 (rank 0, 2); lr is 2 (rank 1)";
+  {
+    team t(3);
+    auto one = ask(t, 1, {"step()", "lr is 2", "beta is 2"}), again = ask(t, 1, {"step()", "lr is 2", "beta is 2"});
+    auto two = ask(t, 2, {"step()", "lr is 1", "beta is 1"}), zero = ask(t, 0, {"step()", "lr is 1", "beta is 1"});
+    CHECK(zero.get() == differ);
+    CHECK(one.get() == "rank 1 is in step(): " + differ);
+    CHECK(again.get() == "rank 1 is in step(): " + differ);
+    CHECK(two.get() == "rank 2 is in step(): " + differ);
+    t.check_all_hear(differ);
+  }
+  {
+    team t(3);
+    t.ends(2);  // is not waited for, and is no cause
+    CHECK(comes_true([&] { return t[0].knows()[2].is == rank_state::gone; }));
+    auto zero = ask(t, 0, {"step()"}), one = ask(t, 1, {"flush()"});
+    CHECK(zero.get() == "rank 0 is in step(), but ranks differ: step() (rank 0); flush() (rank 1)");
+    CHECK(one.get() ==
+          "rank 1 is in flush(): rank 0 is in step(), but ranks differ: step() (rank 0); flush() (rank 1)");
+  }
+  {
+    team t(3, 1s);
+    t.of[2]->pause();
+    t[1].ask(heartbeat::differs, "is in step()", another_call, 0s, {"step()", "lr is 1", "beta is 1"});
+    t.await_beats(110ms);
+    t[0].ask(heartbeat::differs, "is in step()", another_call, 0s, {"step()", "lr is 1"});
+    test::clock::advance(380ms);
+    t[0].tick();
+    CHECK(t[0].verdict() == "");
+    test::clock::advance(130ms);
+    t.check_all_hear("rank 0 is in step(), but ranks differ: nothing more (rank 0); beta is 1 (rank 1)");
+  }
+  {
+    team t(2);
+    auto zero = ask(t, 0, {"step()", "lr is 1"}), one = ask(t, 1, {"step()", "lr is 1"});
+    CHECK(zero.get() == std::string("rank 0 is in step()") + another_call);
+  }
 }
 
 TEST_CASE("ranks that fail at the same time leave one reason to all") {

@@ -27,7 +27,7 @@ names = {
     "filesystem": "filesystem", "fstream": "ifstream", "functional": "function plus ranges::greater",
     "future": "async future future_status launch", "initializer_list": "initializer_list",
     "iterator": "back_inserter default_sentinel_t istreambuf_iterator", "limits": "numeric_limits", "map": "map",
-    "memory": "make_shared make_unique shared_ptr unique_ptr", "memory_resource": "pmr::memory_resource",
+    "memory": "make_shared make_unique shared_ptr weak_ptr unique_ptr", "memory_resource": "pmr::memory_resource",
     "mutex": "defer_lock lock_guard mutex timed_mutex try_to_lock unique_lock", "new": "align_val_t bad_alloc launder nothrow",
     "numeric": "accumulate iota lcm", "optional": "nullopt optional", "random": "mt19937 random_device",
     "ranges": "ranges::range ranges::range_value_t", "set": "set", "span": "as_bytes as_writable_bytes span",

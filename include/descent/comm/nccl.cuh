@@ -115,6 +115,8 @@ class nccl {
   /// Registers a purpose of meetings and returns its number. Kernels on the stream mark the begin and end of a meeting.
   int name_meeting(std::string const& what) { return guard_.name_meeting(what); }
   comm_progress* marks() const { return guard_.marks(); }
+  /// What an optimizer compares with those of other ranks, for the message if it differs. Not owned.
+  void describe(std::weak_ptr<detail::described_calls const> calls) { guard_.describe(std::move(calls)); }
 
  private:
   template <class T> static constexpr ncclDataType_t type() {

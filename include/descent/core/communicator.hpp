@@ -17,12 +17,18 @@ namespace descent {
 struct comm_error : std::runtime_error { using std::runtime_error::runtime_error; };
 
 /// The progress of a device, written by the kernels of a step to memory that the host can read meanwhile: how many
-/// meetings (exchanges with the other ranks) it has begun and ended, and the kind of the last one.
+/// meetings (exchanges with the other ranks) it has begun and ended, the kind of the last one, and what ranks compare.
 struct comm_progress {
   /// Meetings begun and ended, and the kind of the last one.
   std::int64_t begun = 0, ended = 0;
   std::int32_t meeting = 0;
   std::int32_t differ = 0;  // whether ranks met in different calls
+  /// Of the call that the last meeting of gradients or of a model is in: its number, t, and the numbers that must be
+  /// those of the other ranks. The weight only in a model, where it is not negative.
+  std::uint64_t call = 0;
+  std::int64_t step = 0, skipped = 0;
+  double scale = 1, plateau = 1, sweep = 0, weight = -1;
+  std::int32_t unscaled = 0;
 };
 
 /// Collective operations over ranks: sum, gather, broadcast. Every rank calls the same functions with the same counts

@@ -97,7 +97,8 @@ template <class Real, class Terms> struct whiten {
 /// follow in every update and stay as they are where Q changes. With `clamp` their inverse roots are at most
 /// max(10, min(n, 4000)) for a side of n. There is no bias correction, and columns of Q are not sorted. The first
 /// update only sets L, R and Q, as in soap; what soap says of `every`, skipped updates, captured steps, a singular L
-/// and, for `adam`, of what products and a stored m lose holds here. A side longer than `max_precondition_dim`, which the authors' code does not have, has Q = I and d = 1.
+/// and, for `adam`, of what products and a stored m lose holds here. A side longer than `max_precondition_dim`, which
+/// the authors' code does not have, has Q = I and d = 1.
 struct kl_shampoo {
   /// Learning rate lr; decay rates beta1 of m, beta2 of v, for `adam` alone, and shampoo_beta (b) of L, R and d, in
   /// [0, 1); eps and initial above 0; weight_decay (wd) and max_precondition_dim at least 0; every at least 1.

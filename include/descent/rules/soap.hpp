@@ -27,7 +27,7 @@ namespace descent {
 /// singular, Q keeps its columns. A side longer than `max_precondition_dim` has no L, and Q = I.
 ///
 /// With V the root of the sum of all v^2, sqrt(v) below 4 e sqrt(V) is what products with Q lose, e = 2^-23 in float:
-/// the quotient is 0. It divides by at least 2 e_m sqrt(V) / (r c)^(1/4), which is what a stored m loses: e_m is 2^-7 in
+/// the quotient is 0. The divisor is at least 2 e_m sqrt(V) / (r c)^(1/4), what a stored m loses: e_m is 2^-7 in
 /// bfloat16, 2^-10 in half.
 ///
 /// KL-SOAP is kl_shampoo{.adam = true}.

@@ -74,6 +74,12 @@ template <class Plan> struct extra_view<Plan, true> {
   typename Plan::rule* rules;  // of each group, with its scheduled fields, if rows count their own updates
 };
 
+/// Writes what ranks compare in the meeting that is about to begin.
+inline __device__ void describe(comm_progress& p, std::uint64_t call, control_block const& c,
+                                loss_scale_state const& scale, double weight = -1) {
+  p.call = call, p.step = c.step, p.skipped = c.skipped, p.unscaled = c.unscaled;
+  p.scale = double(scale.scale), p.plateau = c.plateau.value, p.sweep = c.sweep, p.weight = weight;
+}
 /// enter() begins a meeting of ranks. leave() ends it, if there is one.
 inline __device__ void enter(comm_progress& p, int meeting) {
   p.meeting = meeting;

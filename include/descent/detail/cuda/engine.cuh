@@ -55,6 +55,7 @@ template <class Plan> class cuda_engine {
       if constexpr (Plan::shards) ranks.stage(storage.view, storage.own_chunks);
       if (!storage.is_initialized()) enqueue(storage.rule_chunks, start_packets<Plan>{storage.view});
       matrices.start(storage.view, storage.stream);
+      if constexpr (Plan::parallel || Plan::splits) describe_to_ranks(*this, groups);
       if constexpr (Plan::sums || ((Plan::parallel || Plan::splits) && Plan::has_matrices)) set_groups(groups);
     });
   }
@@ -142,6 +143,7 @@ template <class Plan> class cuda_engine {
     std::uint64_t hash = 0;
     if constexpr (Plan::parallel) hash = ranks.hash_of(groups, storage.policies) + matrices.hash();
     else if constexpr (Plan::splits) hash = model.hash_of(groups, storage.policies) + matrices.hash();
+    if constexpr (Plan::parallel || Plan::splits) describe_to_ranks(*this, groups);
     send_groups<Plan>(groups, hash, storage.stream, storage.view, controls());
     return !storage.capturing();
   }

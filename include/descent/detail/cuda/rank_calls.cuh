@@ -6,12 +6,15 @@
 #include <descent/detail/cuda/rank_kernels.cuh>
 #include <descent/detail/cuda/through_device.cuh>
 #include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/ranks/described_calls.hpp>
 #include <descent/detail/ranks/differences.hpp>
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace descent::detail {
@@ -57,6 +60,15 @@ template <class Comm> class device_rank_calls {
   template <class F> void meet(char const* what, F const& f) { meet_on_stream(*comm_, *stream_, what, f); }
   /// Sums x over ranks. Each element comes from one rank; the others have 0.
   void add(double* x, std::int64_t n) { comm_->all_reduce(x, n, *stream_); }
+  /// What ranks compare in each call, for the communicator to say if it differs.
+  void describe(described_calls::all_facts facts) {
+    described_->set_facts([number = number_, of = std::move(facts)](control_block const& c, loss_scale_state const& s) {
+      auto all = of(c, s);
+      all.push_back("optimizer " + std::to_string(number) + " of the program");
+      return all;
+    });
+    if constexpr (requires { comm_->describe(described_); }) comm_->describe(described_);
+  }
 
  protected:
   /// Waits for all ranks. Throws std::invalid_argument if their facts differ, or for what go_on() finds on all of them.
@@ -83,14 +95,35 @@ template <class Comm> class device_rank_calls {
     require_cuda(cudaStreamSynchronize(*stream_), "cudaStreamSynchronize");
     return x;
   }
-  std::uint64_t call_of(char const* name) const { return detail::call_of(name, number_); }
+  std::uint64_t call_of(char const* name) const {
+    std::uint64_t const call = detail::call_of(name, number_);
+    described_->add_call(call, name);
+    return call;
+  }
 
   Comm* comm_ = nullptr;
   cudaStream_t const* stream_ = nullptr;  // the optimizer's current one
   std::uint64_t number_ = next_number();  // of the optimizer; join_with() makes it the same on all ranks
 
  private:
+  std::shared_ptr<described_calls> const described_ = std::make_shared<described_calls>();
   bool joined_ = false;
 };
+
+/// Gives the communicators of an engine what ranks compare of its groups and rules for matrices.
+template <class Engine, class Groups> void describe_to_ranks(Engine& engine, Groups const& groups) {
+  auto const describe = [&](auto const& of_matrices) {
+    auto const facts = [groups, of_matrices](control_block const& c, loss_scale_state const& scale) {
+      auto all = facts_of_control(c, scale, groups);
+      for (auto& fact : of_matrices()) all.push_back(std::move(fact));
+      return all;
+    };
+    engine.ranks.describe(facts);
+    engine.model.describe(facts);
+  };
+  if constexpr (requires { engine.matrices.common.rules; })
+    describe([rules = engine.matrices.common.rules] { return facts_of_matrix_rules(rules); });
+  else describe([] { return std::vector<std::string>(); });
+}
 
 }  // namespace descent::detail

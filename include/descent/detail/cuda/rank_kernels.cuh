@@ -64,6 +64,7 @@ template <class Plan>
 __global__ void enter_reduction(device_view<Plan> v, control_view<Plan> w, step_call call, std::uint64_t what,
                                 int meeting, control_block* before) {
   auto const& team = get<kind::parallel>(w.policies);
+  describe(*team.progress, what, *v.control, *w.scale);
   enter(*team.progress, meeting);
   *before = *v.control;
   call = as_counted(*v.control, call);
@@ -81,9 +82,11 @@ __global__ void enter_model(device_view<Plan> v, control_view<Plan> w, step_call
   model_calls& calls = *v.model.calls;
   double* const met = meeting < 0 ? v.sums_met() : v.met();
   if (meeting >= 0) {
+    call = as_counted(*v.control, call);
+    describe(*v.model.progress, what, *v.control, *w.scale, weight_in_model<Plan>(*v.control, w.policies, call));
     enter(*v.model.progress, meeting);
     *v.model.before = *v.control;
-    what += hash_of_weight<Plan>(*v.control, w.policies, as_counted(*v.control, call));
+    what += hash_of_weight<Plan>(*v.control, w.policies, call);
     calls.call = hash_of_call(what, *v.control, *w.scale, calls.groups);
   }
   met[0] = 1, met[1] = calls.call;

@@ -15,6 +15,7 @@ template <class Plan> class cuda_ranks {
   template <class... Ts> void join(Ts const&...) {}
   template <class... Ts> void add_to(Ts const&...) {}
   template <class... Ts> void show_in(Ts const&...) {}
+  template <class... Ts> void describe(Ts const&...) {}
   template <class F> void start(F const& make) { make(); }
 };
 
@@ -26,6 +27,7 @@ template <class Plan> class cuda_model {
   template <class... Ts> void join(Ts const&...) {}
   template <class... Ts> void add_to(Ts const&...) {}
   template <class... Ts> void show_in(Ts const&...) const {}
+  template <class... Ts> void describe(Ts const&...) {}
   template <class F> void start(F const& make) { make(); }
   template <class Where> all_row_pieces rows_of(Where const& where) const { return all_row_pieces(where); }
 };

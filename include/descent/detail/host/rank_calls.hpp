@@ -57,7 +57,7 @@ template <class Comm> class rank_calls {
     facts.push_back("optimizer " + std::to_string(number_) + " of the program");
     facts.insert(facts.end(), matrix_facts_.begin(), matrix_facts_.end());
     std::uint64_t none = 0;
-    std::string const difference = difference_in(comm_, facts, none, ", but ranks differ:");
+    std::string const difference = difference_in(comm_, facts, none, but_ranks_differ);
     throw comm_error("rank " + std::to_string(comm_.rank()) + " is in " + name +
                      (difference.empty() ? another_call : difference));
   }

@@ -6,7 +6,7 @@
 #include <descent/detail/cuda/device_memory.hpp>
 #include <descent/detail/net/heartbeats.hpp>
 #include <descent/detail/net/seconds.hpp>
-#include <descent/detail/ranks/agreement.hpp>
+#include <descent/detail/ranks/described_calls.hpp>
 
 #include <nccl.h>
 
@@ -72,6 +72,8 @@ class guarded_nccl {
     return int(known);
   }
 
+  void describe(std::weak_ptr<described_calls const> calls) { described_.add(std::move(calls)); }
+
   /// Runs the next collective, f(communicator), under this name. If it fails while it is being enqueued, the next call
   /// throws, not this one: the data may have arrived, and the kernels that the caller enqueues after it detect that.
   template <class Call> void call(std::string const& name, Call const& f) {
@@ -89,18 +91,11 @@ class guarded_nccl {
   }
   /// Throws comm_error if the communicator has failed.
   void check() {
-    if (seen(progress_->differ)) abort(in_different_calls());
+    if (seen(progress_->differ)) end_by([&] { return what_differs(); });
     std::lock_guard const lock(mutex_);
     if (!failure_.empty()) throw comm_error(failure_);
   }
-  void abort(std::string const& why) noexcept {
-    if (failed()) return;
-    auto const until = now() + grace_;
-    beats_.fail(why);
-    await_device(until);
-    std::unique_lock calls(calls_, std::try_to_lock);
-    give_up(why, until);
-  }
+  void abort(std::string const& why) noexcept { end_by([&] { return beats_.fail(why), why; }); }
 
  private:
   using clock = deadline_clock;
@@ -199,21 +194,20 @@ class guarded_nccl {
     std::lock_guard const lock(mutex_);
     throw comm_error(failure_);
   }
-  std::string ask(heartbeat::kinds kind, std::string const& doing, std::string const& more = "") {
-    return beats_.ask(kind, doing, more, std::min<std::chrono::nanoseconds>(grace_ / 2, std::chrono::seconds(1)));
+  std::string ask(heartbeat::kinds kind, std::string const& doing, std::string const& more = "",
+                  std::vector<std::string> const& facts = {}) {
+    return beats_.ask(kind, doing, more, std::min<std::chrono::nanoseconds>(grace_ / 2, std::chrono::seconds(1)),
+                      facts);
   }
   /// The message for an NCCL error, caused by other ranks or by this one.
   std::string explain(ncclResult_t result, std::string const& doing, std::string const& where, std::string const& why) {
     if (result == ncclRemoteError || result == ncclSystemError || result == ncclInternalError)
       return ask(heartbeat::hurt, doing, ": " + why);
-    std::string const text = me() + " " + where + ": " + why;
-    beats_.fail(text);
-    return text;
+    return beats_.fail(me() + " " + where + ": " + why), me() + " " + where + ": " + why;
   }
   static std::string waited(std::chrono::nanoseconds d) {
     return "waited " + seconds_of(std::chrono::round<std::chrono::milliseconds>(d)) + " s in ";
   }
-
   std::string reason(ncclResult_t result) const {
     char const* detail = ncclGetLastError(comm_);
     return std::string("NCCL reports ") + ncclGetErrorString(result) +
@@ -225,8 +219,19 @@ class guarded_nccl {
   void require(ncclResult_t result, char const* what) const {
     if (result != ncclSuccess) throw comm_error(std::string(what) + ": " + reason(result));
   }
-  std::string in_different_calls() const {
-    return me() + " is in meeting " + std::to_string(progress_->begun) + another_call;
+  /// The message if the device has met ranks in different calls.
+  std::string what_differs() {
+    auto const facts = described_.facts_in(*progress_.get());
+    return ask(heartbeat::differs, "is in " + facts[0], another_call, facts);
+  }
+  /// Fails all calls for the reason that find() returns and tells the other ranks.
+  template <class Find> void end_by(Find const& find) noexcept {
+    if (failed()) return;
+    auto const until = now() + grace_;
+    std::string const why = find();
+    await_device(until);
+    std::unique_lock calls(calls_, std::try_to_lock);
+    give_up(why, until);
   }
 
   /// The watcher thread: polls NCCL for errors and the device for progress, and exchanges messages with the other
@@ -270,7 +275,7 @@ class guarded_nccl {
     auto const until = now() + grace_;
     std::string why;
     bool forgivable = false;
-    if (seen(progress_->differ)) beats_.fail(why = in_different_calls());
+    if (seen(progress_->differ)) why = what_differs();
     else if (!beats_.verdict().empty()) why = beats_.verdict_for(s.doing);
     else if (!s.reason.empty()) why = explain(s.state, s.doing, "in " + s.at.where, s.reason);
     else if (s.late) why = ask(heartbeat::late, s.doing), forgivable = beats_.verdict().empty();
@@ -333,6 +338,7 @@ class guarded_nccl {
   clock::time_point called_ = now();
   bool joining_ = true;
   std::vector<std::string> meetings_{"nothing"};
+  described_optimizers described_;
   heartbeats beats_;
   std::timed_mutex calls_;  // held during calls of NCCL; taken before mutex_
   std::mutex mutex_;  // for the members above except beats_

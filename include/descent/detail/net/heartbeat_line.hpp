@@ -172,7 +172,7 @@ descriptor reach(endpoint const& to, introduction const& me, time_limit& limit, 
 
 /// The header of a message; `bytes` of text follow.
 struct heartbeat {
-  enum kinds : std::uint32_t { alive = 1, failed, late, hurt, verdict, goodbye };
+  enum kinds : std::uint32_t { alive = 1, failed, late, hurt, differs, verdict, goodbye };
   static constexpr std::uint32_t most = 4000;
 
   std::uint32_t kind = alive, bytes = 0;

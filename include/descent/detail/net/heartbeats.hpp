@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <descent/detail/net/complaints.hpp>
 #include <descent/detail/net/handshake.hpp>
 #include <descent/detail/net/heartbeat_line.hpp>
 #include <descent/detail/net/rank_status.hpp>
 #include <descent/detail/net/socket.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -34,7 +36,7 @@ class heartbeats {
       : rank_(rank), pause_(std::chrono::milliseconds(size)),
         interval_(std::max(pause_, std::min<std::chrono::nanoseconds>(deadline / 10, std::chrono::seconds(1)))),
         me_{{}, rank, size}, lines_(std::size_t(rank == 0 ? size : 1)),
-        ranks_seen_{std::vector<rank_record>(lines_.size()), 3 * interval_} {}
+        ranks_seen_{std::vector<rank_record>(lines_.size()), 3 * interval_}, complaints_(int(lines_.size())) {}
 
   /// Rank 0: starts to listen and returns what the other ranks need to connect.
   endpoint listen() {
@@ -98,17 +100,19 @@ class heartbeats {
     if (rank_ == 0) conclude(text);
     else if (verdict_.empty()) say(heartbeat::failed, text);
   }
-  /// Reports that this rank cannot go on because of others: they are late (heartbeat::late), or NCCL reports an error
-  /// (heartbeat::hurt). `doing` and `more` say what it was doing. Returns the message, with what rank 0 knows.
+  /// Reports that this rank cannot go on because of others: they are late (heartbeat::late), NCCL reports an error
+  /// (heartbeat::hurt), or the device has met them in other calls (heartbeat::differs; `facts` are what it compares).
+  /// `doing` and `more` say what it was doing. Returns the message, with what rank 0 knows.
   std::string ask(heartbeat::kinds kind, std::string const& doing, std::string const& more,
-                  std::chrono::nanoseconds most) {
+                  std::chrono::nanoseconds most, std::vector<std::string> const& facts = {}) {
     std::string const text = name(rank_) + " " + doing + more;
     time_limit limit(most);
     await_line(limit);
-    {
-      std::lock_guard const lock(mutex_);
-      if (rank_ == 0) complain(kind, text);
-      else say(kind, text);
+    if (kind != heartbeat::differs) {
+      complain(kind, text);
+    } else if (!compared_.exchange(true)) {
+      for (auto const& fact : facts) complain(kind, fact);
+      complain(kind, "");
     }
     for (; may_hear() && !limit.passed(); limit.pause()) tick();
     std::lock_guard const lock(mutex_);
@@ -175,6 +179,11 @@ class heartbeats {
       return reaching_;
     };
     for (; reaching() && !limit.passed(); limit.pause()) {}
+  }
+  void complain(heartbeat::kinds kind, std::string const& text) {
+    std::lock_guard const lock(mutex_);
+    if (rank_ == 0) complaints_.add(0, kind, text);
+    else say(kind, text);
   }
   bool may_hear() const {
     std::lock_guard const lock(mutex_);
@@ -287,7 +296,7 @@ class heartbeats {
       if (got == heartbeat_line::reads::nonsense) r.is = rank_state::unknown;
       if (got == heartbeat_line::reads::end && r.is == rank_state::here) {
         r.is = rank_state::gone;
-        gone_since_ = std::min(gone_since_, clock::now());
+        complaints_.add_gone();
       }
       if (got != heartbeat_line::reads::message) return;
       take(rank, b, text);
@@ -299,27 +308,14 @@ class heartbeats {
     r.at.collective = b.collective, r.at.begun = b.begun, r.at.ended = b.ended;
     if (b.kind == heartbeat::alive && !text.empty()) r.at.where = text;
     if (b.kind == heartbeat::failed) conclude(text);
-    if (b.kind == heartbeat::late || b.kind == heartbeat::hurt) complain(heartbeat::kinds(b.kind), text);
+    if (b.kind >= heartbeat::late && b.kind <= heartbeat::differs)
+      complaints_.add(rank, heartbeat::kinds(b.kind), text);
     if (b.kind == heartbeat::goodbye) r.is = rank_state::left;
   }
-  void complain(heartbeat::kinds kind, std::string const& text) {
-    std::string& first = kind == heartbeat::late ? late_ : hurt_;
-    if (first.empty()) first = text, complained_ = clock::now();
-  }
-
-  /// Prefers causes to consequences: a rank that is gone, then one that is late, then an error from NCCL.
   void find_verdict() {
     if (!verdict_.empty()) return;
-    auto const now = clock::now();
-    ranks_seen_[0] = {rank_state::here, now, position_};
-    if (gone_since_ != clock::time_point::max()) {
-      if (now - gone_since_ < std::chrono::milliseconds(100)) return;  // more ranks may disappear at the same time
-      conclude(ranks_seen_.gone());
-    } else if (!late_.empty()) {
-      conclude(late_ + " for " + ranks_seen_.blamed());
-    } else if (!hurt_.empty() && now - complained_ > std::chrono::milliseconds(300)) {
-      conclude(hurt_);
-    }
+    ranks_seen_[0] = {rank_state::here, clock::now(), position_};
+    if (std::string const text = complaints_.verdict(ranks_seen_); !text.empty()) conclude(text);
   }
   /// Keeps the first reason.
   void conclude(std::string const& text) {
@@ -341,8 +337,10 @@ class heartbeats {
   bool is_full_ = false;
   rank_position position_{0, 0, 0, "joining"};
   bool changed_ = true;
-  clock::time_point told_at_{}, gone_since_ = clock::time_point::max(), complained_{};
-  std::string verdict_, late_, hurt_, why_no_line_;
+  clock::time_point told_at_{};
+  std::string verdict_, why_no_line_;
+  complaints complaints_;  // of ranks, to rank 0
+  std::atomic<bool> compared_ = false;
   mutable std::mutex mutex_;
 };
 

@@ -53,19 +53,21 @@ DESCENT_HD inline double hash_of_call(std::uint64_t call, control_block const& c
 }
 /// What ranks of a model must have in common besides hash_of_call(): the weight of the gradients on all data ranks.
 template <class Plan>
-DESCENT_HD std::uint64_t hash_of_weight([[maybe_unused]] control_block const& c,
-                                        [[maybe_unused]] typename Plan::policies const& policies,
-                                        [[maybe_unused]] step_call const& call) {
-  if constexpr (Plan::parallel) return __builtin_bit_cast(std::uint64_t, get<kind::parallel>(policies).now->weights);
-  else return __builtin_bit_cast(std::uint64_t, weight_of<Plan>(c, call));
+DESCENT_HD double weight_in_model([[maybe_unused]] control_block const& c,
+                                  [[maybe_unused]] typename Plan::policies const& policies,
+                                  [[maybe_unused]] step_call const& call) {
+  if constexpr (Plan::parallel) return get<kind::parallel>(policies).now->weights;
+  else return weight_of<Plan>(c, call);
+}
+template <class Plan>
+DESCENT_HD std::uint64_t hash_of_weight(control_block const& c, typename Plan::policies const& policies,
+                                        step_call const& call) {
+  return __builtin_bit_cast(std::uint64_t, weight_in_model<Plan>(c, policies, call));
 }
 /// Identifies a call by the function's name and the optimizer's number.
 inline std::uint64_t call_of(char const* name, std::uint64_t number) {
   return hash_of(name) ^ number * 0x9e3779b97f4a7c15;
 }
-inline constexpr char const* another_call =
-    ", but others are in another call or optimizer, or differ in t, loss scale, frozen groups, fields of a rule or, in "
-    "a model, weights";
 
 /// Rules, schedules and policies are compared at these updates. Differences that show only at others are not found.
 inline constexpr std::int64_t compared_updates[] = {1, 2, 3, 10, 100, 1000, 10000, 100000, 1000000};
@@ -208,12 +210,13 @@ std::vector<std::string> facts_of_control(control_block const& c, loss_scale_sta
   for (auto const& g : groups) add_number_fact(facts, "group " + std::to_string(g.number), g.rule);
   return facts;
 }
+inline std::string fact_of_weight(double weight) { return "the weight is " + exact(weight); }
 /// What hash_of_call() stands for and, in a model, the weight.
 template <class Groups>
 std::vector<std::string> facts_of_call(std::string const& call, control_block const& c, loss_scale_state const& scale,
                                        Groups const& groups, double const* weight = nullptr) {
   std::vector<std::string> facts{call};
-  if (weight) facts.push_back("the weight is " + exact(*weight));
+  if (weight) facts.push_back(fact_of_weight(*weight));
   for (auto& fact : facts_of_control(c, scale, groups)) facts.push_back(std::move(fact));
   return facts;
 }

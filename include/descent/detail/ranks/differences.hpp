@@ -55,6 +55,39 @@ template <class Comm> std::vector<std::string> gathered_texts(Comm&& comm, std::
   return texts;
 }
 
+/// " TEXT (rank 0, 2); TEXT (rank 1)": what each of these ranks has.
+inline std::string texts_of_ranks(std::vector<std::string> const& texts, std::vector<int> const& ranks) {
+  std::vector<std::string> said, who;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto const at = std::find(said.begin(), said.end(), texts[i]);
+    if (at == said.end()) said.push_back(texts[i]), who.push_back(std::to_string(ranks[i]));
+    else who[std::size_t(at - said.begin())] += ", " + std::to_string(ranks[i]);
+  }
+  std::string message;
+  for (std::size_t i = 0; i < said.size(); ++i) message += (i ? "; " : " ") + said[i] + " (rank " + who[i] + ")";
+  return message;
+}
+inline constexpr char const* no_more_facts = "nothing more";
+
+/// After "rank R is in CALL": what differs follows, or is not known.
+inline constexpr char const* but_ranks_differ = ", but ranks differ:";
+inline constexpr char const* another_call =
+    ", but others are in another call or optimizer, or differ in t, loss scale, frozen groups, fields of a rule or, in "
+    "a model, weights";
+
+/// The first fact that differs, as each of these ranks has it; empty if all are equal.
+inline std::string difference_of(std::vector<std::vector<std::string>> const& facts, std::vector<int> const& ranks) {
+  std::size_t most = 0;
+  for (auto const& of : facts) most = std::max(most, of.size());
+  for (std::size_t i = 0; i < most; ++i) {
+    std::vector<std::string> texts;
+    for (auto const& of : facts) texts.push_back(i < of.size() ? of[i] : no_more_facts);
+    if (std::find_if(texts.begin(), texts.end(), [&](auto const& t) { return t != texts[0]; }) != texts.end())
+      return texts_of_ranks(texts, ranks);
+  }
+  return "";
+}
+
 /// Compares facts over all ranks. Returns an empty string if they are equal, otherwise a message, the same on every
 /// rank: the first fact that differs, as each rank has it. Sets `number` to that of rank 0. Waits for all ranks.
 template <class Comm>
@@ -84,16 +117,9 @@ std::string difference_in(Comm&& comm, std::vector<std::string> const& facts, st
   };
   while (differs < fewest && agreed(differs)) ++differs;
 
-  auto const texts = gathered_texts(comm, differs < facts.size() ? facts[differs] : "nothing more");
-  std::vector<std::string> said, who;
-  for (std::size_t r = 0; r < n; ++r) {
-    auto const at = std::find(said.begin(), said.end(), texts[r]);
-    if (at == said.end()) said.push_back(texts[r]), who.push_back(std::to_string(r));
-    else who[std::size_t(at - said.begin())] += ", " + std::to_string(r);
-  }
-  std::string message = but;
-  for (std::size_t i = 0; i < said.size(); ++i) message += (i ? "; " : " ") + said[i] + " (rank " + who[i] + ")";
-  return message;
+  std::vector<int> ranks(n);
+  for (std::size_t r = 0; r < n; ++r) ranks[r] = int(r);
+  return but + texts_of_ranks(gathered_texts(comm, differs < facts.size() ? facts[differs] : no_more_facts), ranks);
 }
 
 /// The demangled name of a type, if the compiler's library can demangle it.
