@@ -521,9 +521,9 @@ TEST_CASE("rendezvous: bad arguments are refused before anything is touched") {
   check_names(file({f.path, "a", 0s}, 0, 2), {"by_file: the deadline must be above 0, is 0 s"});
   check_names(tcp({.port = 4000, .token = "a", .deadline = -1s}, 1, 2),
               {"by_tcp: the deadline must be above 0, is -1 s"});
-  check_names(file({f.path, ""}, 0, 2), {"by_file: job must be 1 to 255 characters", "is empty"});
+  check_names(file({f.path, ""}, 0, 2), {"by_file: job must be 1 to 200 characters", "is empty"});
   check_names(file({f.path, "a/b"}, 0, 2), {"by_file: job must be usable in a file name", "'a/b'"});
-  check_names(file({f.path, std::string(201, 'a')}, 0, 2), {"up to 200 characters"});
+  check_names(file({f.path, std::string(201, 'a')}, 0, 2), {"1 to 200 characters"});
   check_names(tcp({.port = 4000}, 1, 2), {"by_tcp: token must be 1 to 255 characters", "is empty"});
   check_names(tcp({.port = 4000, .token = std::string(256, 'a')}, 1, 2), {"by_tcp: token must be 1 to 255"});
   check_names(tcp({.token = "a"}, 1, 2), {"by_tcp: port must be in [1, 65535], is 0"});

@@ -218,11 +218,10 @@ struct by_file::call {
 };
 
 inline void by_file::exchange(int rank, int size, std::span<std::byte> value) const {
-  detail::require_meeting("by_file", rank, size, "job", job, deadline);
+  detail::require_meeting("by_file", rank, size, "job", job, deadline, 200);
   if (size == 1) return;
-  if (job.size() > 200 || job.find('/') != job.npos)
-    throw std::invalid_argument("by_file: job must be usable in a file name, up to 200 characters without '/', is '" +
-                                job + "'");
+  if (job.find('/') != job.npos)
+    throw std::invalid_argument("by_file: job must be usable in a file name, without '/', is '" + job + "'");
   call const c{*this, rank, detail::make_note(detail::note::here, rank, size, value.size(), job)};
   if (rank == 0) c.give(value);
   else c.take(value);

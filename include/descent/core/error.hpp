@@ -5,6 +5,7 @@
 #include <descent/core/math.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -24,10 +25,15 @@ inline std::string printed(char const* format, double x) {
   }
   return all;
 }
-/// A number as text for messages: %g, or all digits of an integer.
+/// A number as text for messages: %g, or all digits of an integer and of what %g takes for one.
 template <class T> std::string number(T x) {
-  if constexpr (std::is_integral_v<T>) return std::to_string(x);
-  else return printed("%g", double(x));
+  if constexpr (std::is_integral_v<T>) {
+    return std::to_string(x);
+  } else {
+    std::string const text = printed("%g", double(x));
+    bool const looks_whole = text.find_first_of(".en") == text.npos;
+    return looks_whole && double(std::int64_t(x)) != double(x) ? printed("%.17g", double(x)) : text;
+  }
 }
 
 template <class T> [[noreturn]] void refuse(char const* rule, char const* field, char const* allowed, T x) {

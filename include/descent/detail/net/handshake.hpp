@@ -132,15 +132,16 @@ inline std::string problem_of(note const& n, note const& own) {
 
 /// Throws std::invalid_argument if the arguments of a rendezvous are not valid.
 inline void require_meeting(std::string const& who, int rank, int size, std::string const& field,
-                            std::string const& token, std::chrono::nanoseconds deadline) {
+                            std::string const& token, std::chrono::nanoseconds deadline,
+                            std::size_t most = note::most - 1) {
   auto const refuse = [&](std::string const& what, std::string const& allowed, std::string const& is) {
     throw std::invalid_argument(who + ": " + what + " must be " + allowed + ", is " + is);
   };
   if (size < 1) refuse("size", "at least 1", std::to_string(size));
   if (rank < 0 || rank >= size) refuse("rank", "in [0, " + std::to_string(size) + ")", std::to_string(rank));
   checked_wait(who, "deadline", deadline);
-  if (size > 1 && (token.empty() || token.size() >= note::most || token.find('\0') != token.npos))
-    refuse(field, "1 to 255 characters, the same on all ranks and in no other job",
+  if (size > 1 && (token.empty() || token.size() > most || token.find('\0') != token.npos))
+    refuse(field, "1 to " + std::to_string(most) + " characters, the same on all ranks and in no other job",
            token.empty() ? "empty" : "'" + token + "'");
 }
 

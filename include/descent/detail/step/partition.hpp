@@ -166,8 +166,10 @@ template <class Plan, class Layout> partition partition_of(Layout const& where,
   std::size_t end = where.tensors.size();
   do {
     bucket b{end, 0, {}, {}, {}, 0, all.part};
+    std::int64_t largest_matrix = 0;
     auto const is_padded = [&] {
       if constexpr (owns_matrices && Plan::overlaps) {
+        if (std::int64_t(ranks) * largest_matrix > b.matrices.size + b.matrices.size / 4) return true;
         auto trial = load;
         std::int64_t const largest = std::ranges::max(assign_matrices(where, b.first_tensor, end, trial, all.owners));
         return std::int64_t(ranks) * largest > b.matrices.size + b.matrices.size / 4;
@@ -179,6 +181,7 @@ template <class Plan, class Layout> partition partition_of(Layout const& where,
       --b.first_tensor;
       chunk_run& run = x.matrix ? b.matrices : b.of_rule;
       run = {x.first_chunk, run.chunks + chunks_of(x.count), x.arena, run.size + arena_of(x.count)};
+      if (x.matrix) largest_matrix = std::max(largest_matrix, arena_of(x.count));
     }
     b.tensors = end - b.first_tensor;
     b.room = arena_of((b.size() + std::int64_t(ranks) - 1) / std::int64_t(ranks));
