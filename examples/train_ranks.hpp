@@ -7,7 +7,7 @@
 #include "parts/output.hpp"
 #include "train.hpp"
 
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 
 #include <algorithm>
 #include <cstdint>

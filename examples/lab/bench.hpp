@@ -21,7 +21,7 @@
 #include <cstdint>
 
 /// A run of one rule on a surface of two parameters, or on the network of network.hpp. It repeats what update_packet in
-/// detail/step/packet.hpp and the controller do for one tensor of two elements or for the four of the network, with
+/// engine/step/packet.hpp and the controller do for one tensor of two elements or for the four of the network, with
 /// storage types that are chosen at run time. All arithmetic is that of the library; only sums are added element by
 /// element. tests/learn/lab_native.cpp compares it with ds::optimizer.
 namespace lab {
@@ -190,7 +190,7 @@ class bench {
   /// What the rule updates.
   float parameter(int i) const { return now.master != 0 ? master_[i] : value_[i]; }
 
-  /// Stores the result of update t. The streams of random numbers are those of detail/step/packet_random.hpp.
+  /// Stores the result of update t. The streams of random numbers are those of engine/step/packet_random.hpp.
   void store_value(float after, int i, std::int64_t t) {
     bool const random = now.random != 0, beside = now.master != 0;
     asked_[i] = double(after) - double(parameter(i));

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/any_elements.hpp>
-#include <descent/detail/optimizer/erased.hpp>
-#include <descent/detail/optimizer/optimizer_part.hpp>
+#include <descent/optimizer/erased.hpp>
+#include <descent/optimizer/optimizer_part.hpp>
 #include <descent/parameters.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/report.hpp>

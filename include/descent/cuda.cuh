@@ -4,6 +4,6 @@
 
 /// The backend cuda{stream}.
 #include <descent/backends/cuda.hpp>
-#include <descent/detail/cuda/engine.cuh>
-#include <descent/detail/cuda/memory_of_backend.hpp>
-#include <descent/detail/cuda/scaler.cuh>
+#include <descent/engine/cuda/engine.cuh>
+#include <descent/engine/cuda/memory_of_backend.hpp>
+#include <descent/engine/cuda/scaler.cuh>

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/host/engine.hpp>
-#include <descent/detail/optimizer/checkpoint.hpp>
-#include <descent/detail/optimizer/optimizer_traits.hpp>
-#include <descent/detail/step/explain.hpp>
-#include <descent/detail/step/layout.hpp>
-#include <descent/detail/util/plain_vector.hpp>
+#include <descent/engine/host/engine.hpp>
+#include <descent/optimizer/checkpoint.hpp>
+#include <descent/optimizer/optimizer_traits.hpp>
+#include <descent/engine/step/explain.hpp>
+#include <descent/engine/step/layout.hpp>
+#include <descent/core/detail/plain_vector.hpp>
 #include <descent/parameters.hpp>
 #include <descent/report.hpp>
 

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <descent/core/precision.hpp>
-#include <descent/detail/util/block.hpp>
-#include <descent/detail/util/name_table.hpp>
-#include <descent/detail/util/piece_names.hpp>
-#include <descent/detail/util/self_movable.hpp>
+#include <descent/core/detail/block.hpp>
+#include <descent/core/detail/name_table.hpp>
+#include <descent/core/detail/piece_names.hpp>
+#include <descent/core/detail/self_movable.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -35,7 +35,7 @@ struct shape {
   std::int64_t rows = 0, columns = 1;
 };
 
-/// What a rank of a model_parallel{} has of a parameter (policies/model_parallel.hpp): all of it, one of several equal
+/// What a rank of a model_parallel{} has of a parameter (ranks/model_parallel.hpp): all of it, one of several equal
 /// copies, a part, or some columns of all rows.
 enum class held : std::uint8_t { whole, copy, part, columns };
 

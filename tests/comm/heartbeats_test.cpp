@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 // Ranks report their progress to rank 0. All ranks learn which rank is gone, late or silent, or what one of them says
 // when it ends. A rank that leaves, or does not belong there, ends no other rank.
-#include <descent/detail/net/heartbeats.hpp>
+#include <descent/comm/detail/heartbeats.hpp>
 
 #include <doctest/doctest.h>
 #include "support/clock.hpp"

@@ -1,6 +1,6 @@
-// expect: model_parallel on a device: #include <descent/policies/model_parallel.cuh>
+// expect: model_parallel on a device: #include <descent/ranks/model_parallel.cuh>
 #include <descent/descent.cuh>
-#include <descent/policies/model_parallel.hpp>
+#include <descent/ranks/model_parallel.hpp>
 
 #include "device_ranks.hpp"
 

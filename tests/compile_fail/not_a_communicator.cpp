@@ -1,6 +1,6 @@
 // expect: replicated{comm} and sharded{comm} take a communicator
 #include <descent/descent.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 
 void f(descent::parameters<float> const& params) {
   int comm = 3;

@@ -1,6 +1,6 @@
-// expect: replicated and sharded on a device: #include <descent/policies/parallel.cuh>
+// expect: replicated and sharded on a device: #include <descent/ranks/parallel.cuh>
 #include <descent/descent.cuh>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 
 #include "device_ranks.hpp"
 

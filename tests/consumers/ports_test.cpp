@@ -7,7 +7,7 @@
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/gradient_factor_at.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/policies/rounding.hpp>
 #include <descent/policies/rows.hpp>
 #include <descent/policies/storage.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The functions that rules use, for scalars and for each lane of packs.
-#include <descent/detail/step/simd_pack.hpp>
+#include <descent/engine/step/simd_pack.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 // Conversions between storage types and the arithmetic, against exact rounding written here.
 #include <descent/core/precision.hpp>
-#include <descent/detail/step/simd_pack.hpp>
+#include <descent/engine/step/simd_pack.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 the descent authors
 # SPDX-License-Identifier: MIT
-"""The API reference, from the `///` comments of the public headers: all of include/descent except detail/.
+"""The API reference, from the `///` comments of the public headers: all of include/descent except engine/,
+optimizer/ and the folders detail/.
 
 usage: reference.py project-root             fails if a public name has no comment
        reference.py project-root folder      writes the reference as HTML, starting at folder/index.html
@@ -12,7 +13,7 @@ all classes, such as a rule's update(), need no comment.
 
 Doxygen 1.9.4 (Debian's) was tried first and fails on these headers: its pages drop the requires clause of a function
 that is no template, give the comment above a run of declarations to the first one only, merge the comments of 25 files
-into one text about the namespace, and omit what optimizer inherits from detail/. It makes 650 pages with an entry per
+into one text about the namespace, and omit what optimizer inherits from optimizer/. It makes 650 pages with an entry per
 field, where one line of the declaration as written says the same.
 """
 import html
@@ -29,6 +30,7 @@ roles = {
     "schedules": ("Schedules", "Hyperparameters as functions of the step."),
     "policies": ("Policies", "Options of an optimizer; each enables one feature."),
     "backends": ("Backends", "Where the memory is and what runs the loops."),
+    "ranks": ("Ranks", "Policies for several ranks: data parallelism, and models that are divided."),
     "training": ("Training", "Shared loss scales, large batches, the sampler for ranks, the learning-rate finder."),
     "comm": ("Communicators", "Ranks as threads or as processes over MPI or NCCL, and how they find each other."),
     "matrices": ("Matrices", "Matrix products for the rules for matrices, on the host and on a device."),
@@ -37,7 +39,7 @@ roles = {
     "core": ("Core", "Concepts: what a rule, a schedule, a policy and a communicator are."),
 }
 # Described in core/rule.hpp, core/range.hpp, core/transform.hpp, core/schedule.hpp, core/policy.hpp,
-# core/communicator.hpp, policies/matrices.hpp and backends/systems.hpp.
+# core/communicator.hpp, matrices/matrices.hpp and backends/systems.hpp.
 of_concepts = set("""state terms sums memory inputs slots sums_over step_needs_p start at sum update averaged ahead uses
     unbounded for_sums_only counts after apply direction transform scratch ranges check check_groups policy_kind engine scaler
     each on_device rank size all_reduce reduce_scatter all_gather all_to_all broadcast abort""".split())
@@ -153,7 +155,7 @@ def write_all(headers, out):
 
 
 def inherited(item, inside):
-    """The members of public bases that are in detail/."""
+    """The members of public bases that are in optimizer/."""
     bases = [inside[base] for base in item.bases if base in inside]
     return [part for base in bases for part in base.parts + inherited(base, inside)]
 
@@ -161,8 +163,8 @@ def inherited(item, inside):
 include = os.path.join(sys.argv[1], "include/descent")
 paths = sorted(os.path.relpath(os.path.join(folder, name), include)
                for folder, _, names in os.walk(include) for name in names)
-headers = [Header(include, path) for path in paths if not path.startswith("detail/")]
-inside = {item.names[0]: item for path in paths if path.startswith("detail/optimizer/")
+headers = [Header(include, path) for path in paths if not re.search("^engine/|^optimizer/|/detail/", path)]
+inside = {item.names[0]: item for path in paths if path.startswith("optimizer/")
           for item in Header(include, path, everything=True).items if item.kind in ("class", "using")}
 for header in headers:
     for item in header.items:

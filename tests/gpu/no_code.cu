@@ -5,7 +5,7 @@
 #include "support.cuh"
 
 #include <descent/cuda.cuh>
-#include <descent/detail/cuda/error.hpp>
+#include <descent/engine/cuda/error.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/rules/adamw.hpp>
 

@@ -8,7 +8,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/noise.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/policies/rounding.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>

@@ -4,8 +4,8 @@
 #include "support.cuh"
 
 #include <descent/cuda.cuh>
-#include <descent/detail/cuda/error.hpp>
-#include <descent/detail/optimizer/engine.hpp>
+#include <descent/engine/cuda/error.hpp>
+#include <descent/optimizer/engine.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/storage.hpp>

@@ -16,7 +16,7 @@ python3 docs/check.py "$root" clang++ "$@"
 set -- "$@" -Wall -Wextra
 [ "${version%%.*}" -gt 14 ] || set -- "$@" -Werror  # later versions may have more warnings
 clang++ "$@" -I. -fsyntax-only headers/optimizers.cpp
-clang++ "$@" -O2 main.cpp detail/summation_order_test.cpp detail/packet_io_test.cpp -o "$work/packs"
+clang++ "$@" -O2 main.cpp core/summation_order_test.cpp engine/packet_io_test.cpp -o "$work/packs"
 "$work/packs"
 for newer in /usr/bin/clang++-1[5-9] /usr/bin/clang++-2?; do
   [ -x "$newer" ] || continue

@@ -2,49 +2,38 @@
 # SPDX-License-Identifier: MIT
 """usage: layers.py include-folder
 
-Checks that a header includes only headers of its own folder or of a layer below, so that there are no include cycles.
-Headers at the top level, and those that are named here, count as folders of their own. The first include of each header
-leads to version.hpp, which asks for C++20 before anything is parsed that needs it."""
+Checks that a header includes only headers of its own folder or of a layer below. x/detail belongs to x. A header at the
+top level may include any, but there are no cycles of folders and headers at the top level. The first include of each
+header leads to version.hpp, which asks for C++20 before anything is parsed that needs it."""
+import graphlib
 import pathlib
 import re
 import sys
 
 layers = """
-version.hpp
-detail/util/aggregate.hpp detail/util/floating_point_mode.hpp
-core report.hpp
-io/tensor_info.hpp
-detail/util
+core
+policies
+schedules
+engine/step
 backends
-parameters.hpp
-any_elements.hpp policies schedules
-detail/rule detail/step
-rules transforms detail/ranks detail/matrix detail/optimizer
-presets detail/host detail/cuda
-policies/parallel.hpp policies/model_parallel.hpp detail/optimizer/optimizer_part.hpp
-optimizer.hpp any_optimizer.hpp cuda.cuh detail/net detail/minimizers
-policies/parallel.cuh policies/model_parallel.cuh
-cost.hpp matrices minimizers training comm adapters
+engine/host engine/cuda
+ranks
+optimizer
+matrices
+rules
+transforms
+presets
+training minimizers
 data
-detail/data
-data/csv.hpp data/idx.hpp data/npy.hpp data/raw_records.hpp data/token_file.hpp data/processes.hpp data/loader.hpp
-data/device_loader.hpp data/resident.hpp
-data/resident.cuh
-io/load_options.hpp
-detail/io
-io/replace_file.hpp
-io/safetensors.hpp
-detail/run
 io
-descent.hpp
-descent.cuh
+adapters comm
 """
 layer_of = {place: i for i, line in enumerate(layers.split("\n")) for place in line.split()}
 root = pathlib.Path(sys.argv[1]) / "descent"
 
 
 def place_of(header):
-    return header if header in layer_of or "/" not in header else str(pathlib.PurePosixPath(header).parent)
+    return header if "/" not in header else str(pathlib.PurePosixPath(header).parent).removesuffix("/detail")
 
 
 def first_include(header):
@@ -56,7 +45,7 @@ def asks_for_cxx20(header):
     return header == "version.hpp" or (header is not None and asks_for_cxx20(first_include(header)))
 
 
-problems, count = [], 0
+problems, count, below = [], 0, {}
 for path in sorted(root.rglob("*.*")):
     header = str(path.relative_to(root))
     if not asks_for_cxx20(header):
@@ -64,9 +53,15 @@ for path in sorted(root.rglob("*.*")):
     for name in re.findall(r"^ *#include <descent/([^>]+)>", path.read_text(encoding="utf-8"), re.M):
         count += 1
         here, there = place_of(header), place_of(name)
-        if {here, there} - set(layer_of):
+        if here != there:
+            below.setdefault(here, set()).add(there)
+        if any("." not in place and place not in layer_of for place in (here, there)):
             problems.append(f"{header} includes {name}: one of them is in no layer")
-        elif here != there and layer_of[there] >= layer_of[here]:
+        elif here != there and here in layer_of and layer_of.get(there, -1) >= layer_of[here]:
             problems.append(f"{header} includes {name}, of a layer that is not below")
-print(f"{count} includes", *problems, sep="\n")
+try:
+    graphlib.TopologicalSorter(below).prepare()
+except graphlib.CycleError as error:
+    problems.append("a cycle: " + " includes ".join(reversed(error.args[1])))
+print(f"{count} includes of {len(below)} folders and headers at the top level", *problems, sep="\n")
 sys.exit(bool(problems) or count < 500)

@@ -6,7 +6,7 @@
 #include <descent/io/collect.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/loss_scale.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 

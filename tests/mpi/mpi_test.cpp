@@ -5,8 +5,8 @@
 #include <descent/matrices/host.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
-#include <descent/policies/model_parallel.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/model_parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sm3.hpp>

@@ -4,7 +4,7 @@
 #include <descent/comm/mpi_session.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 
 #include <chrono>

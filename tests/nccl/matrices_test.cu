@@ -9,9 +9,9 @@
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/loss_scale.hpp>
-#include <descent/policies/model_parallel.hpp>
+#include <descent/ranks/model_parallel.hpp>
 #include <descent/policies/noise.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>

@@ -4,8 +4,8 @@
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
-#include <descent/policies/model_parallel.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/model_parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/rules/sgd.hpp>
 
 #include "nccl/ranks.cuh"

@@ -4,7 +4,7 @@
 
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 
 #include "nccl/ranks.cuh"
 

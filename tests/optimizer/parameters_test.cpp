@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // The list of parameters and the layout made from it.
-#include <descent/detail/step/layout.hpp>
+#include <descent/engine/step/layout.hpp>
 #include <descent/parameters.hpp>
 
 #include <doctest/doctest.h>

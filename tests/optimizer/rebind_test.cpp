@@ -6,7 +6,7 @@
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/loss_scale.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/policies/sam.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/policies/zero_grad.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
 // Stochastic rounding, for all 65536 random numbers, against neighbours that are found here by search.
-#include <descent/detail/step/packet_random.hpp>
+#include <descent/engine/step/packet_random.hpp>
 #include <descent/policies/rounding.hpp>
 
 #include <doctest/doctest.h>

@@ -5,7 +5,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/memory_from.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/policies/state_in.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>

@@ -8,7 +8,7 @@
 #include <descent/policies/loss_at.hpp>
 #include <descent/policies/loss_scale.hpp>
 #include <descent/policies/noise.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/policies/rounding.hpp>
 #include <descent/policies/sam.hpp>
 #include <descent/policies/storage.hpp>

@@ -6,7 +6,7 @@
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/policies/zero_grad.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/muon.hpp>

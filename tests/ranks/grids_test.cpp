@@ -4,8 +4,8 @@
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/loss_at.hpp>
-#include <descent/policies/model_parallel.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/model_parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/rules/dadapt_adamw.hpp>
 #include <descent/rules/dog.hpp>
 #include <descent/rules/dowg.hpp>

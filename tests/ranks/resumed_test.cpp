@@ -4,8 +4,8 @@
 #include <descent/io/checkpoint.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/clip.hpp>
-#include <descent/policies/model_parallel.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/model_parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 
 #include <doctest/doctest.h>
 #include "support/all_rules.hpp"

@@ -4,7 +4,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
 #include <descent/policies/loss_scale.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lars.hpp>
 #include <descent/rules/sgd.hpp>

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <descent/core/fields.hpp>
-#include <descent/detail/optimizer/made_by.hpp>
-#include <descent/detail/util/each_number.hpp>
+#include <descent/optimizer/made_by.hpp>
+#include <descent/core/detail/each_number.hpp>
 #include <descent/parameters.hpp>
 
 #include "support/all_rules.hpp"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the descent authors
 // SPDX-License-Identifier: MIT
-#include <descent/detail/host/chunk_pass.hpp>
-#include <descent/detail/step/packet.hpp>
-#include <descent/detail/step/plan.hpp>
+#include <descent/engine/host/chunk_pass.hpp>
+#include <descent/engine/step/packet.hpp>
+#include <descent/engine/step/plan.hpp>
 #include <descent/policies/clip.hpp>
 #include <descent/policies/storage.hpp>
 

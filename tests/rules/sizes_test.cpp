@@ -9,7 +9,7 @@
 #include "support/ulp.hpp"
 
 #include <descent/cost.hpp>
-#include <descent/detail/step/packet.hpp>
+#include <descent/engine/step/packet.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adam.hpp>
 #include <descent/rules/adamw.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/net/seconds.hpp>
+#include <descent/core/detail/seconds.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -5,7 +5,7 @@
 #include <descent/comm/threads.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/accumulate.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 
 #include "support/clock.hpp"
 #include "support/message.hpp"

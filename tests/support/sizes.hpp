@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/step/layout.hpp>
+#include <descent/engine/step/layout.hpp>
 
 #include <cstddef>
 #include <vector>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/policies/matrices.hpp>
+#include <descent/matrices/matrices.hpp>
 #include <descent/policies/rounding.hpp>
 #include <descent/rules/sgd.hpp>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/step/packet.hpp>
+#include <descent/engine/step/packet.hpp>
 #include <descent/policies/storage.hpp>
 
 #include <doctest/doctest.h>

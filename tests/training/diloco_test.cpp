@@ -4,7 +4,7 @@
 #include <descent/io/checkpoint.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/policies/average.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/policies/storage.hpp>
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/sgd.hpp>

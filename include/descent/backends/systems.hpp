@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/util/floating_point_mode.hpp>
-#include <descent/detail/util/home_process.hpp>
+#include <descent/core/detail/floating_point_mode.hpp>
+#include <descent/core/detail/home_process.hpp>
 #include <descent/version.hpp>
 
 #include <cstdint>

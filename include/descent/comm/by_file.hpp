@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/core/communicator.hpp>
-#include <descent/detail/net/handshake.hpp>
+#include <descent/comm/detail/handshake.hpp>
 
 #include <cerrno>
 #include <chrono>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/core/communicator.hpp>
-#include <descent/detail/net/handshake.hpp>
-#include <descent/detail/net/socket.hpp>
+#include <descent/comm/detail/handshake.hpp>
+#include <descent/comm/detail/socket.hpp>
 
 #include <algorithm>
 #include <cerrno>

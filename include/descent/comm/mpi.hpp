@@ -4,10 +4,10 @@
 
 #include <descent/comm/mpi_session.hpp>
 #include <descent/core/communicator.hpp>
-#include <descent/detail/net/mpi_notice.hpp>
-#include <descent/detail/ranks/ordered_sum.hpp>
-#include <descent/policies/model_parallel.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/comm/detail/mpi_notice.hpp>
+#include <descent/ranks/detail/ordered_sum.hpp>
+#include <descent/ranks/model_parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/core/communicator.hpp>
-#include <descent/detail/net/seconds.hpp>
+#include <descent/core/detail/seconds.hpp>
 
 // MPI's withdrawn C++ bindings would need another library.
 #if !defined(OMPI_SKIP_MPICXX)

@@ -5,10 +5,10 @@
 #include <descent/comm/rendezvous.hpp>
 #include <descent/core/communicator.hpp>
 #include <descent/core/precision.hpp>
-#include <descent/detail/net/guarded_nccl.cuh>
-#include <descent/detail/ranks/ordered_sum.hpp>
-#include <descent/policies/model_parallel.cuh>
-#include <descent/policies/parallel.cuh>
+#include <descent/comm/detail/guarded_nccl.cuh>
+#include <descent/ranks/detail/ordered_sum.hpp>
+#include <descent/ranks/model_parallel.cuh>
+#include <descent/ranks/parallel.cuh>
 
 #include <nccl.h>
 

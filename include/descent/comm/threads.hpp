@@ -3,11 +3,11 @@
 #pragma once
 
 #include <descent/core/communicator.hpp>
-#include <descent/detail/net/seconds.hpp>
-#include <descent/detail/ranks/ordered_sum.hpp>
-#include <descent/detail/util/home_process.hpp>
-#include <descent/policies/model_parallel.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/core/detail/seconds.hpp>
+#include <descent/ranks/detail/ordered_sum.hpp>
+#include <descent/core/detail/home_process.hpp>
+#include <descent/ranks/model_parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/core/range.hpp>
-#include <descent/detail/util/aggregate.hpp>
-#include <descent/detail/util/floating_point_mode.hpp>
+#include <descent/core/detail/aggregate.hpp>
+#include <descent/core/detail/floating_point_mode.hpp>
 
 #include <charconv>
 #include <cmath>

@@ -21,7 +21,7 @@
 #define DESCENT_CALLS
 #endif
 
-/// The functions that a rule may use, for float and double. detail/step/simd_pack.hpp has them for SIMD packs under the
+/// The functions that a rule may use, for float and double. engine/step/simd_pack.hpp has them for SIMD packs under the
 /// same names, so an unqualified call (in a user's namespace after `using descent::sqrt;`) works for every number type.
 namespace descent {
 

@@ -4,8 +4,8 @@
 
 #include <descent/data/mapped_file.hpp>
 #include <descent/data/source.hpp>
-#include <descent/detail/data/csv_text.hpp>
-#include <descent/detail/data/file_records.hpp>
+#include <descent/data/detail/csv_text.hpp>
+#include <descent/data/detail/file_records.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/data/loader.hpp>
-#include <descent/detail/data/device_slots.hpp>
+#include <descent/data/detail/device_slots.hpp>
 
 /// loader with cuda{stream}: batches are in device memory, on the device that is current at the construction.
 ///

@@ -4,7 +4,7 @@
 
 #include <descent/data/mapped_file.hpp>
 #include <descent/data/source.hpp>
-#include <descent/detail/data/file_records.hpp>
+#include <descent/data/detail/file_records.hpp>
 
 #include <bit>
 #include <cstddef>

@@ -10,8 +10,8 @@
 #include <descent/data/loader_options.hpp>
 #include <descent/data/order.hpp>
 #include <descent/data/source.hpp>
-#include <descent/detail/data/loader_core.hpp>
-#include <descent/detail/data/meeting.hpp>
+#include <descent/data/detail/loader_core.hpp>
+#include <descent/data/detail/meeting.hpp>
 
 #include <cstddef>
 #include <cstdint>

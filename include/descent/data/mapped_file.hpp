@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/util/descriptor.hpp>
+#include <descent/core/detail/descriptor.hpp>
 
 #include <algorithm>
 #include <cerrno>

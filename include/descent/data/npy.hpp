@@ -5,7 +5,7 @@
 #include <descent/core/precision.hpp>
 #include <descent/data/mapped_file.hpp>
 #include <descent/data/source.hpp>
-#include <descent/detail/data/file_records.hpp>
+#include <descent/data/detail/file_records.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/core/error.hpp>
-#include <descent/detail/util/philox.hpp>
+#include <descent/core/detail/philox.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -8,8 +8,8 @@
 
 #include <descent/data/process_options.hpp>
 #include <descent/data/source.hpp>
-#include <descent/detail/data/process_pool.hpp>
-#include <descent/detail/util/floating_point_mode.hpp>
+#include <descent/data/detail/process_pool.hpp>
+#include <descent/core/detail/floating_point_mode.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,9 +4,9 @@
 
 #include <descent/backends/cuda.hpp>
 #include <descent/data/resident.hpp>
-#include <descent/detail/cuda/device_memory.hpp>
-#include <descent/detail/cuda/launch.cuh>
-#include <descent/detail/cuda/stream.hpp>
+#include <descent/engine/cuda/device_memory.hpp>
+#include <descent/engine/cuda/launch.cuh>
+#include <descent/engine/cuda/stream.hpp>
 
 #include <cstddef>
 #include <cstdint>

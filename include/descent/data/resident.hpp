@@ -11,10 +11,10 @@
 #include <descent/data/loader_options.hpp>
 #include <descent/data/order.hpp>
 #include <descent/data/source.hpp>
-#include <descent/detail/data/gather.hpp>
-#include <descent/detail/data/meeting.hpp>
-#include <descent/detail/data/position.hpp>
-#include <descent/detail/util/floating_point_mode.hpp>
+#include <descent/data/detail/gather.hpp>
+#include <descent/data/detail/meeting.hpp>
+#include <descent/data/detail/position.hpp>
+#include <descent/core/detail/floating_point_mode.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 
 #include <descent/core/error.hpp>
 #include <descent/data/source_ended.hpp>
-#include <descent/detail/util/philox.hpp>
+#include <descent/core/detail/philox.hpp>
 #include <descent/policies/noise.hpp>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include <descent/core/error.hpp>
 #include <descent/data/order.hpp>
 #include <descent/data/source.hpp>
-#include <descent/detail/host/memory_check.hpp>
+#include <descent/engine/host/memory_check.hpp>
 
 #include <algorithm>
 #include <array>

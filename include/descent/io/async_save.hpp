@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/util/home_process.hpp>
+#include <descent/core/detail/home_process.hpp>
 #include <descent/io/checkpoint.hpp>
 
 #include <algorithm>

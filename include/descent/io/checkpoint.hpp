@@ -3,10 +3,10 @@
 #pragma once
 
 #include <descent/any_optimizer.hpp>
-#include <descent/detail/run/loading.hpp>
-#include <descent/detail/run/saving.hpp>
-#include <descent/detail/run/simple_parts.hpp>
-#include <descent/detail/optimizer/optimizer_part.hpp>
+#include <descent/io/detail/loading.hpp>
+#include <descent/io/detail/saving.hpp>
+#include <descent/io/detail/simple_parts.hpp>
+#include <descent/optimizer/optimizer_part.hpp>
 #include <descent/io/load_options.hpp>
 #include <descent/optimizer.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <descent/core/error.hpp>
 #include <descent/core/math.hpp>
-#include <descent/detail/io/folder.hpp>
+#include <descent/io/detail/folder.hpp>
 #include <descent/io/async_save.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/run/reader.hpp>
+#include <descent/io/detail/reader.hpp>
 
 #include <cstddef>
 #include <string>

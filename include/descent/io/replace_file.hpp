@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/io/temporary_file.hpp>
+#include <descent/io/detail/temporary_file.hpp>
 
 #include <cstddef>
 #include <cstdint>

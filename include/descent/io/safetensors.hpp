@@ -3,9 +3,9 @@
 #pragma once
 
 #include <descent/data/mapped_file.hpp>
-#include <descent/detail/io/safetensors_header.hpp>
+#include <descent/io/detail/safetensors_header.hpp>
 #include <descent/io/replace_file.hpp>
-#include <descent/io/tensor_info.hpp>
+#include <descent/core/tensor_info.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <descent/cuda.cuh>
-#include <descent/detail/cuda/matrix_batch.cuh>
-#include <descent/detail/ranks/divergence.hpp>
-#include <descent/policies/matrices.hpp>
+#include <descent/matrices/detail/matrix_batch.cuh>
+#include <descent/ranks/detail/divergence.hpp>
+#include <descent/matrices/matrices.hpp>
 
 #include <algorithm>
 #include <array>

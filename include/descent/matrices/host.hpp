@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/host/engine.hpp>
-#include <descent/detail/host/matrix_work.hpp>
-#include <descent/detail/host/memory.hpp>
-#include <descent/detail/matrix/groups.hpp>
-#include <descent/detail/ranks/divergence.hpp>
-#include <descent/policies/matrices.hpp>
+#include <descent/engine/host/engine.hpp>
+#include <descent/matrices/detail/matrix_work.hpp>
+#include <descent/engine/host/memory.hpp>
+#include <descent/matrices/detail/groups.hpp>
+#include <descent/ranks/detail/divergence.hpp>
+#include <descent/matrices/matrices.hpp>
 
 #include <algorithm>
 #include <atomic>

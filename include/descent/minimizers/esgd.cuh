@@ -3,5 +3,5 @@
 #pragma once
 
 /// ESGD with the backend cuda{stream}.
-#include <descent/detail/minimizers/cuda_population.cuh>
+#include <descent/minimizers/detail/cuda_population.cuh>
 #include <descent/minimizers/esgd.hpp>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/core/error.hpp>
-#include <descent/detail/minimizers/population.hpp>
-#include <descent/detail/util/self_movable.hpp>
+#include <descent/minimizers/detail/population.hpp>
+#include <descent/core/detail/self_movable.hpp>
 #include <descent/optimizer.hpp>
 #include <descent/parameters.hpp>
 

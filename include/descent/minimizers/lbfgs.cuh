@@ -3,5 +3,5 @@
 #pragma once
 
 /// L-BFGS with the backend cuda{stream}.
-#include <descent/detail/minimizers/cuda_vector_space.cuh>
+#include <descent/minimizers/detail/cuda_vector_space.cuh>
 #include <descent/minimizers/lbfgs.hpp>

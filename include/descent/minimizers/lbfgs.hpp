@@ -3,9 +3,9 @@
 #pragma once
 
 #include <descent/core/error.hpp>
-#include <descent/detail/minimizers/host_vector_space.hpp>
-#include <descent/detail/minimizers/line_search.hpp>
-#include <descent/detail/util/self_movable.hpp>
+#include <descent/minimizers/detail/host_vector_space.hpp>
+#include <descent/minimizers/detail/line_search.hpp>
+#include <descent/core/detail/self_movable.hpp>
 #include <descent/parameters.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include <descent/core/policy.hpp>
 #include <descent/core/precision.hpp>
-#include <descent/detail/util/philox.hpp>
+#include <descent/core/detail/philox.hpp>
 
 #include <cstdint>
 #include <type_traits>

@@ -4,7 +4,7 @@
 
 #include <descent/core/policy.hpp>
 #include <descent/core/precision.hpp>
-#include <descent/detail/util/block.hpp>
+#include <descent/core/detail/block.hpp>
 
 #include <cstdint>
 #include <stdexcept>

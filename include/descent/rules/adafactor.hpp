@@ -3,7 +3,7 @@
 #pragma once
 
 #include <descent/core/range.hpp>
-#include <descent/policies/matrices.hpp>
+#include <descent/matrices/matrices.hpp>
 
 #include <cstdint>
 #include <utility>

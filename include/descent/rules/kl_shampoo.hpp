@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/core/range.hpp>
-#include <descent/detail/rule/side_bases.hpp>
-#include <descent/policies/matrices.hpp>
+#include <descent/matrices/detail/side_bases.hpp>
+#include <descent/matrices/matrices.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/rule/inner_rule.hpp>
+#include <descent/rules/detail/inner_rule.hpp>
 
 namespace descent {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/core/range.hpp>
-#include <descent/detail/rule/muon_functors.hpp>
-#include <descent/policies/matrices.hpp>
+#include <descent/matrices/detail/muon_functors.hpp>
+#include <descent/matrices/matrices.hpp>
 
 #include <array>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <descent/core/policy.hpp>
 #include <descent/core/range.hpp>
 #include <descent/core/schedule.hpp>
-#include <descent/detail/util/field_name.hpp>
+#include <descent/core/detail/field_name.hpp>
 #include <descent/parameters.hpp>
 #include <descent/schedules/any_of.hpp>
 #include <descent/schedules/per_group.hpp>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/cuda.cuh>
-#include <descent/detail/cuda/device_memory.hpp>
-#include <descent/detail/cuda/launch.cuh>
+#include <descent/engine/cuda/device_memory.hpp>
+#include <descent/engine/cuda/launch.cuh>
 #include <descent/training/diloco.hpp>
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/loss_scale.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/rules/sgd.hpp>
 
 #include <cstddef>
@@ -43,7 +43,7 @@ template <class System> struct outer_memory<host<System>> {
 template <class Value> struct outer_real { using type = float; };
 template <> struct outer_real<double> { using type = double; };
 
-/// Bodies for one tensor, as in detail/step/passes.hpp: to <- slow - parameter, where the parameter is what the rule
+/// Bodies for one tensor, as in engine/step/passes.hpp: to <- slow - parameter, where the parameter is what the rule
 /// has reached, in the type in which it is stored.
 template <class Outer> struct outer_distance_all {
   Outer* to;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <descent/core/policy.hpp>
-#include <descent/detail/host/engine.hpp>
-#include <descent/detail/step/control_block.hpp>
+#include <descent/engine/host/engine.hpp>
+#include <descent/engine/step/control_block.hpp>
 #include <descent/policies/loss_scale.hpp>
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/rule/chain_plan.hpp>
-#include <descent/detail/util/unrolled.hpp>
+#include <descent/rules/detail/chain_plan.hpp>
+#include <descent/core/detail/unrolled.hpp>
 
 namespace descent {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <descent/detail/step/packet_io.hpp>
+#include <descent/engine/step/packet_io.hpp>
 
 /// Loads and stores with cache hints, which the packet functions choose by the pointer's element type. The overloads
 /// must be declared before the packet functions to be found.

@@ -5,7 +5,7 @@
 #include <descent/optimizer.hpp>
 #include <descent/policies/average.hpp>
 #include <descent/policies/clip.hpp>
-#include <descent/policies/parallel.hpp>
+#include <descent/ranks/parallel.hpp>
 #include <descent/rules/adamw.hpp>
 
 #include "support/rank_model.hpp"

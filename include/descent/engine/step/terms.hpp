@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: 2026 the descent authors
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <descent/engine/step/control_block.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+/// What an update uses, on host and device: the terms of each group or tensor, and whether they are finite in the type
+/// of the arithmetic.
+namespace descent::detail {
+
+/// Unrolls a loop on a device, so that its indices do not force arrays into local memory.
+#if defined(__CUDA_ARCH__)
+#define DESCENT_UNROLL _Pragma("unroll")
+#else
+#define DESCENT_UNROLL
+#endif
+
+/// NaN, whatever the compiler assumes of numbers.
+template <class Real> DESCENT_HD Real not_a_number() {
+  if constexpr (sizeof(Real) == 4) return __builtin_bit_cast(Real, 0x7fc00000);
+  else return __builtin_bit_cast(Real, 0x7ff8000000000000);
+}
+
+/// What the update of a group or tensor reads.
+template <class Rule, class Real> struct alignas(16) unit_terms {
+  typename Rule::template terms<Real> terms;
+  Real factor;  // of each gradient
+  bool frozen;
+};
+
+/// Converts terms<double> to terms<Real>.
+template <class Rule, class Real, class Terms>
+DESCENT_HD unit_terms<Rule, Real> narrowed(Terms const& k, double factor, bool frozen) {
+  unit_terms<Rule, Real> u{{}, Real(factor), frozen};
+  constexpr int n = int(members<Rule::template terms>);
+  for (int i = 0; i < n; ++i) real_at<Real>(u.terms, i) = Real(real_at<double>(k, i));
+  return u;
+}
+
+/// The terms for the update of a group or tensor, from r, its rule at that step. One is NaN if a schedule has moved a
+/// field out of its range, so that the step is skipped.
+template <class Rule, class Real, class Policies, class Terms>
+DESCENT_HD unit_terms<Rule, Real> checked(Rule const& r, Terms const& k, double factor, bool frozen) {
+  auto u = narrowed<Rule, Real>(k, factor, frozen);
+  if constexpr (follows_steps<Policies> && members<Rule::template terms> > 0)
+    if (stray_field<Real, Rule, Policies>(r) >= 0) real_at<Real>(u.terms, 0) = not_a_number<Real>();
+  return u;
+}
+
+/// The first term that is not finite (NaN, for terms that may be infinite); the number of terms if there is none.
+template <class Rule, class Real> DESCENT_HD int bad_term(unit_terms<Rule, Real> const& x) {
+  constexpr int n = int(members<Rule::template terms>);
+  int first = n;
+  DESCENT_UNROLL
+  for (int i = n - 1; i >= 0; --i) {
+    Real const& k = real_at<Real>(x.terms, i);
+    if (may_be_infinite<Rule>(std::size_t(i)) ? is_nan(k) : !is_finite(k)) first = i;
+  }
+  return first;
+}
+/// Whether a unit's terms can be used.
+template <class Rule, class Real> DESCENT_HD bool is_sound(unit_terms<Rule, Real> const& x) {
+  return x.frozen || (is_finite(x.factor) && bad_term(x) == int(members<Rule::template terms>));
+}
+template <class Real> DESCENT_HD bool is_sound(step_terms<Real> const& k) {
+  return !is_nan(k.limit) && is_finite(k.noise) && is_finite(k.keep) && is_finite(k.take) && is_finite(k.pull);
+}
+DESCENT_HD inline bool is_sound(no_step_terms const&) { return true; }
+
+/// Whether no element contributes to a unit's sums or is updated with its terms: a tensor without elements or without
+/// selected rows, or one that the matrix rule updates. Such terms may be 0 / 0.
+template <class Plan>
+DESCENT_HD bool is_idle(bool has_elements, [[maybe_unused]] double const* totals,
+                        [[maybe_unused]] std::int64_t stride) {
+  if (!has_elements) return true;
+  if constexpr (Plan::selects_rows && Plan::sums) {
+    for (int i = 0; i < int(Plan::sum_count); ++i)
+      if (totals[i * stride] != 0) return false;
+    return true;
+  }
+  return false;
+}
+
+/// The field of a rule, scheduled for this step, that is out of its range; none if all are in theirs.
+template <class Real, class Policies, class Rule>
+DESCENT_HD term_fault stray_field_of([[maybe_unused]] Rule const& r, [[maybe_unused]] std::int64_t group,
+                                     [[maybe_unused]] term_fault::place what) {
+  term_fault fault;
+  if (std::int32_t const stray = stray_field<Real, Rule, Policies>(r); stray >= 0)
+    each_scheduled_field<Rule>(std::type_identity<Policies>{}, [&](auto field, std::int32_t number) {
+      if (number == stray) fault = {what, number, group, field.of(r)};
+    });
+  return fault;
+}
+
+/// What is wrong with a unit that is not sound. `scheduled` is its rule at that step.
+template <class Rule, class Real>
+DESCENT_HD term_fault fault_of(unit_terms<Rule, Real> const& x, [[maybe_unused]] Rule const& scheduled,
+                               std::int64_t unit, term_fault::place what = term_fault::term) {
+  if constexpr (has_lr<Rule>)
+    if (what != term_fault::matrices && !is_finite(Real(scheduled.lr))) return {what, -1, unit, scheduled.lr};
+  constexpr int n = int(members<Rule::template terms>);
+  int const first = bad_term(x);
+  term_fault fault{term_fault::factor, 0, unit, double(x.factor)};
+  DESCENT_UNROLL
+  for (int i = 0; i < n; ++i)
+    if (i == first) fault = {what, i, unit, double(real_at<Real>(x.terms, i))};
+  return fault;
+}
+
+struct no_memory {};
+template <class Rule> struct memory_type { using type = no_memory; };
+template <has_memory Rule> struct memory_type<Rule> { using type = typename Rule::memory; };
+template <class Rule> using memory_of = typename memory_type<Rule>::type;
+
+template <class Plan> using unit_terms_of = unit_terms<typename Plan::rule, typename Plan::real>;
+
+/// The terms of one unit in update t, for a rule without sums. The memory of a frozen unit does not change.
+template <class Plan>
+DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
+                                        typename Plan::policies const& policies, std::int64_t t,
+                                        [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                        [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
+  using rule = typename Plan::rule;
+  rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
+  if constexpr (has_memory<rule>) {
+    if (group.frozen) return {{}, 0, true};
+    return checked<rule, typename Plan::real, typename Plan::policies>(r, r.at(t, memories[u]), 1, false);
+  } else {
+    return checked<rule, typename Plan::real, typename Plan::policies>(r, r.at(t), 1, group.frozen);
+  }
+}
+
+/// The terms of a row after `updates` updates, including this one. The fields of `r` are already scheduled.
+template <class Plan>
+DESCENT_HD typename Plan::rule::template terms<typename Plan::real> terms_of_row(typename Plan::rule const& r,
+                                                                                 std::int32_t updates) {
+  return narrowed<typename Plan::rule, typename Plan::real>(r.at(updates), 1, false).terms;
+}
+
+/// The terms that the sums of a group, or of tensor u, need in update t.
+template <class Plan>
+DESCENT_HD unit_terms_of<Plan> terms_for_sums(group_entry<typename Plan::rule> const& group,
+                                              typename Plan::policies const& policies, std::int64_t t,
+                                              [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                              [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
+  using rule = typename Plan::rule;
+  rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
+  if constexpr (has_sums_of_memory<rule>)
+    return checked<rule, typename Plan::real, typename Plan::policies>(r, r.at(t, memories[u]), 1, group.frozen);
+  else return checked<rule, typename Plan::real, typename Plan::policies>(r, r.at(t), 1, group.frozen);
+}
+
+/// The terms of one unit in update t, from its sums.
+template <class Plan>
+DESCENT_HD unit_terms_of<Plan> terms_of(group_entry<typename Plan::rule> const& group,
+                                        typename Plan::policies const& policies, std::int64_t t, double const* totals,
+                                        std::int64_t stride, [[maybe_unused]] memory_of<typename Plan::rule>* memories,
+                                        [[maybe_unused]] std::int64_t u, rate_change const& rate = {}) {
+  using rule = typename Plan::rule;
+  if (Plan::sums_per_tensor && group.frozen) return {{}, 0, true};
+  typename rule::template sums<double> sums;
+  for (int i = 0; i < int(Plan::sum_count); ++i) real_at<double>(sums, i) = totals[i * stride];
+  rule const r = scheduled(group.rule, policies, t - 1, group.number, rate);
+  auto const narrow = [&](typename rule::template terms<double> const& k) {
+    return checked<rule, typename Plan::real, typename Plan::policies>(r, k, 1, group.frozen);
+  };
+  if constexpr (has_loss<rule>) {
+    double const loss = loss_of<Plan>(policies);
+    if constexpr (has_memory<rule>) return narrow(r.at(t, sums, memories[u], loss));
+    else return narrow(r.at(t, sums, loss));
+  } else {
+    if constexpr (has_memory<rule>) return narrow(r.at(t, sums, memories[u]));
+    else return narrow(r.at(t, sums));
+  }
+}
+
+#undef DESCENT_UNROLL
+
+}  // namespace descent::detail

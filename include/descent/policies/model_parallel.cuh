@@ -1,8 +1,0 @@
-// SPDX-FileCopyrightText: 2026 the descent authors
-// SPDX-License-Identifier: MIT
-#pragma once
-
-/// The policy model_parallel{comm} for the backend cuda{stream}.
-#include <descent/cuda.cuh>
-#include <descent/detail/cuda/model.cuh>
-#include <descent/policies/model_parallel.hpp>

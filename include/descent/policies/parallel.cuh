@@ -1,8 +1,0 @@
-// SPDX-FileCopyrightText: 2026 the descent authors
-// SPDX-License-Identifier: MIT
-#pragma once
-
-/// The policies replicated{comm} and sharded{comm} for the backend cuda{stream}.
-#include <descent/cuda.cuh>
-#include <descent/detail/cuda/ranks.cuh>
-#include <descent/policies/parallel.hpp>
