@@ -337,7 +337,7 @@ TEST_CASE("agree: all are told which parameter, what of it and which ranks; noth
     check("state v of 'w3'", [&] { opt.template set_state<1>("w3", with_last(opt.template state<1>("w3"), 1)); });
     check("master of 'w0'", [&] { opt.set_master("w0", with_last(opt.master("w0"), 1e-6)); });
     check("average of 'w1'", [&] { opt.set_average("w1", with_last(opt.average("w1"), 1)); });
-    check("slow weights of 'w3'", [&] { opt.set_slow("w3", with_last(opt.slow("w3"), 1)); });
+    check("slow of 'w3'", [&] { opt.set_slow("w3", with_last(opt.slow("w3"), 1)); });
     check("beta2 of group 1 is", [&] { opt.group(1).beta2 = 0.5; });
     check("t is", [&] { opt.set_step(7); });
     opt.step();

@@ -26,12 +26,13 @@ concept storage_type =
 /// The type in which the counts in a rule's state are stored; see has_counts. No storage type for anything else.
 template <class T> concept count_type = std::is_same_v<T, std::uint32_t>;
 
-/// The name of such a type, for messages.
+/// The name of such a type, or of the low halves of masters, for messages.
 template <class T> constexpr char const* type_name() {
   if constexpr (std::is_same_v<T, double>) return "double";
   else if constexpr (std::is_same_v<T, float>) return "float";
   else if constexpr (std::is_same_v<T, half>) return "half";
   else if constexpr (count_type<T>) return "uint32";
+  else if constexpr (std::is_same_v<T, std::uint16_t>) return "uint16";
   else return "bfloat16";
 }
 

@@ -327,15 +327,12 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
                               [&](std::string const& what, std::int64_t whole, auto const& read) {
                                 array({name + what, std::ptrdiff_t(t), whole == 0, whole}, read, f);
                               });
-    if constexpr (Plan::has_master) elements(".master", [&] { return self.master_of(t); });
-    if constexpr (Plan::has_remainder)
-      elements(".remainder", [&] { return self.template view<std::uint16_t>(base::buffer_number::remainder, t); });
-    if constexpr (has<Plan, kind::average>)
-      elements(".average", [&] { return self.template view<typename Plan::real>(base::buffer_number::average, t); });
-    if constexpr (has<Plan, kind::lookahead>)
-      elements(".slow", [&] { return self.template view<typename Plan::slow>(base::buffer_number::slow, t); });
-    if constexpr (Plan::has_outer)
-      elements(".outer", [&] { return self.template view<typename Plan::real>(base::buffer_number::outer, t); });
+    each_kept<Plan>([&]<std::size_t I, class T>(char const* called) {
+      elements("." + std::string(called), [&] {
+        if constexpr (I == base::buffer_number::master) return self.master_of(t);
+        else return self.template view<T>(I, t);
+      });
+    });
     if constexpr (Plan::per_row_step)
       array({name + ".row_updates", std::ptrdiff_t(t)}, [&] { return self.row_updates_of(t); }, f,
             [&](auto const& of, auto const& x) { of.require_counts("load: '" + name + ".row_updates'", x); });

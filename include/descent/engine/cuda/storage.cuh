@@ -38,14 +38,7 @@ template <class Plan> struct cuda_storage {
 
   /// The owned buffers, from element `first` on.
   std::array<owned_buffer, owned_count<Plan>> owned(std::int64_t first) const {
-    auto const of = [&](void* p, std::int64_t size) {
-      return owned_buffer{p ? static_cast<std::byte*>(p) + first * size : nullptr, size};
-    };
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::array{of(slot_[I], bytes_of<typename Plan::template slot<I>>)..., of(remainder_, 2),
-                        of(master_, bytes_of<typename Plan::master>), of(average_, sizeof(typename Plan::real)),
-                        of(slow_, sizeof(typename Plan::slow)), of(outer_, sizeof(typename Plan::real))};
-    }(typename Plan::every_slot{});
+    return owned_buffers<Plan>([&](std::size_t number) { return owned_[number]; }, first);
   }
   void* buffer(std::size_t number) const { return owned(0)[number].at; }
   /// Adds the memory of all elements that the step writes, other than values and gradients.
@@ -219,8 +212,6 @@ template <class Plan> struct cuda_storage {
       arena.add_copy(tensors_, where.tensors);
     }
     guard_.start(where, *this, policies);
-    using index = owned_index<Plan>;
-    auto const own = [&](std::size_t number) { return is_given(number) ? 0 : own_size; };
     arena.add_copy(tensor_of_chunk_, where.tensor_of_chunk);
     arena.add_copy(view.groups, groups);
     arena.add_copy(control, std::array{start_of<Plan>(policies)});
@@ -246,14 +237,10 @@ template <class Plan> struct cuda_storage {
       arena.add_zeros(view.clipped.factors, std::size_t(all.rows + packet_size));
     }
     if constexpr (Plan::has_step_terms) arena.add(step_terms_, 2);
-    if constexpr (Plan::has_remainder) arena.add(remainder_, own(index::remainder));
-    if constexpr (has<Plan, kind::average>) arena.add(average_, own(index::average));
-    if constexpr (has<Plan, kind::lookahead>) arena.add(slow_, own(index::slow));
-    if constexpr (Plan::has_outer) arena.add(outer_, own(index::outer));
-    if constexpr (Plan::has_master) arena.add(master_, own(index::master));
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (arena.add(slot_[I], used[I] && !is_given(I) ? of_rule * sizeof(typename Plan::template slot<I>) : 0), ...);
-    }(typename Plan::every_slot{});
+    each_buffer<Plan>([&]<std::size_t I, class T>(char const*) {
+      std::size_t const n = is_slot<Plan>(I) ? of_rule : own_size;
+      arena.add(owned_[I], is_used<Plan>(used, I) && !is_given(I) ? n * sizeof(T) : 0);
+    });
     if constexpr (has<Plan, kind::perturbation>) {
       arena.add(saved, arena_ * std::size_t(Plan::largest_value));
       arena.add(ascent, 1);
@@ -273,13 +260,19 @@ template <class Plan> struct cuda_storage {
   void start() {
     view.tensors = tensors_;
     view.tensor_of_chunk = tensor_of_chunk_;
-    view.master = master_;
+    using index = owned_index<Plan>;
+    auto const show = [&]<class T>(std::size_t number, T*& p) { p = reinterpret_cast<T*>(owned_[number]); };
+    show(index::master, view.master);
     view.control = control;
     view.memories = memories_;
     view.partial = partial_ ? partial_ + met / 2 : nullptr;
     model_.show_in(view);
     if constexpr (Plan::parallel) ranks_.show_in(view);
-    if constexpr (Plan::has_extras) view.extra.buffers = {{}, remainder_, average_, slow_, outer_, 0};
+    if constexpr (Plan::has_extras) {
+      auto& extra = view.extra.buffers;
+      show(index::remainder, extra.remainder), show(index::average, extra.average);
+      show(index::slow, extra.slow), show(index::outer, extra.outer);
+    }
     if constexpr (Plan::has_step_terms) view.extra.step_terms = step_terms_;
     if constexpr (Plan::selects_rows) {
       rows.start(device, source, stream);
@@ -288,7 +281,7 @@ template <class Plan> struct cuda_storage {
     }
     scale = &control->scale;
     if constexpr (Plan::shares_scale) scale = &get<kind::loss_scale>(policies).shared->state;
-    for (std::size_t i = 0; i != Plan::slots; ++i) view.slot[i] = slot_[i];
+    for (std::size_t i = 0; i != Plan::slots; ++i) view.slot[i] = owned_[i];
   }
 
   cudaStream_t stream;
@@ -331,11 +324,7 @@ template <class Plan> struct cuda_storage {
   double *partial_ = nullptr, *factors_ = nullptr, *norm_partial_ = nullptr;
   unsigned long long* bad_rows_ = nullptr;  // the first row of each tensor whose source does not exist
   step_terms_of<Plan>* step_terms_ = nullptr;  // of this step, and of the sums in the next step
-  typename Plan::master_or_value* master_ = nullptr;
-  std::uint16_t* remainder_ = nullptr;
-  typename Plan::real *average_ = nullptr, *outer_ = nullptr;
-  typename Plan::slow* slow_ = nullptr;
-  std::array<std::byte*, Plan::slots> slot_{};
+  std::array<std::byte*, owned_count<Plan>> owned_{};
   struct reports {
     control_block control;
     late_report late;

@@ -39,20 +39,12 @@ template <class Plan, class System> class host_storage {
       given =
           find_given<Plan>(where_, used, control_.policies, [](outside_memory const& m) { require_host_memory(m); });
     guard_.start(where_, *this, control_.policies);
-    using index = owned_index<Plan>;
-    if constexpr (Plan::has_master) master_ = of_elements<typename Plan::master>(index::master);
-    if constexpr (Plan::has_remainder) remainder_ = of_elements<std::uint16_t>(index::remainder);
-    if constexpr (has<Plan, kind::average>) average_ = of_elements<real>(index::average);
     if constexpr (has<Plan, kind::perturbation>) make_saved();
-    if constexpr (has<Plan, kind::lookahead>) slow_ = of_elements<typename Plan::slow>(index::slow);
-    if constexpr (Plan::has_outer) outer_ = of_elements<real>(index::outer);
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((slot_[I] = used[I] && !is_given(I)
-                       ? allocate_host(
-                             std::size_t(rule_elements<Plan>(where_)) * sizeof(typename Plan::template slot<I>), source)
-                       : nullptr),
-       ...);
-    }(typename Plan::every_slot{});
+    each_buffer<Plan>([&]<std::size_t I, class T>(char const*) {
+      std::int64_t const n = is_slot<Plan>(I) ? rule_elements<Plan>(where_) : where_.own.size;
+      bool const owns = is_used<Plan>(used, I) && !is_given(I);
+      owned_[I] = owns ? allocate_host(std::size_t(n) * sizeof(T), source) : nullptr;
+    });
   }
   /// Allocates memory for the values that ascend() or swap_in() replaces.
   void make_saved() {
@@ -88,14 +80,7 @@ template <class Plan, class System> class host_storage {
   }
   /// The owned buffers, from element `first` on.
   std::array<owned_buffer, owned_count<Plan>> owned(std::int64_t first) const {
-    auto const of = [&](host_memory const& m, std::int64_t size) {
-      return owned_buffer{m ? m.get() + first * size : nullptr, size};
-    };
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::array{of(slot_[I], bytes_of<typename Plan::template slot<I>>)..., of(remainder_, 2),
-                        of(master_, bytes_of<typename Plan::master>), of(average_, sizeof(real)),
-                        of(slow_, sizeof(typename Plan::slow)), of(outer_, sizeof(real))};
-    }(typename Plan::every_slot{});
+    return owned_buffers<Plan>([&](std::size_t number) { return owned_[number].get(); }, first);
   }
   /// The buffers of a tensor, in whoever's memory.
   std::array<owned_buffer, owned_count<Plan>> owned_of(std::size_t tensor) const {
@@ -203,8 +188,9 @@ template <class Plan, class System> class host_storage {
   template <class Typed, class Record> buffers<Typed> buffers_of(Record const& t, std::int64_t from = 0) const {
     std::int64_t first = t.arena;
     if constexpr (Plan::shards) first = where_.own.arena_offsets[index_of(t)](t.arena + from);
-    auto const at = [&]<class T>(host_memory const& m, T*& p) {
-      if (m) p = reinterpret_cast<T*>(m.get()) + first;
+    using index = owned_index<Plan>;
+    auto const at = [&]<class T>(std::size_t number, T*& p) {
+      if (owned_[number]) p = reinterpret_cast<T*>(owned_[number].get()) + first;
     };
     buffers<Typed> x{static_cast<typename Typed::value*>(t.value) + from, nullptr, nullptr, {}, {}};
     if constexpr (!Plan::parallel) x.gradient = static_cast<typename Typed::gradient*>(t.gradient);
@@ -213,19 +199,20 @@ template <class Plan, class System> class host_storage {
     if constexpr (Plan::clips_rows)
       if (row_pieces const& rows = control_.row_clip.rows.of[control_.model.unit(index_of(t))]; rows.units)
         x.rows = {control_.row_clip.factors.data() + rows.first_row, rows.columns, rows.inverse, from};
-    if constexpr (Typed::has_master) at(master_, x.master);
+    if constexpr (Typed::has_master) at(index::master, x.master);
     else x.master = x.value;
     if constexpr (Plan::has_extras) {
-      at(remainder_, x.extra.remainder);
-      at(average_, x.extra.average);
-      at(slow_, x.extra.slow);
-      at(outer_, x.extra.outer);
+      at(index::remainder, x.extra.remainder);
+      at(index::average, x.extra.average);
+      at(index::slow, x.extra.slow);
+      at(index::outer, x.extra.outer);
       x.extra.arena = t.arena + from;
       if constexpr (Plan::splits) x.extra.shift = control_.model.element_shift(index_of(t));
     }
     if constexpr (Plan::shards) first = rule_offset<Plan>(where_, index_of(t))(t.arena + from);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((x.slot[I] = slot_[I] ? slot_[I].get() + std::size_t(first) * sizeof(typename Plan::template slot<I>) : nullptr),
+      ((x.slot[I] =
+            owned_[I] ? owned_[I].get() + std::size_t(first) * sizeof(typename Plan::template slot<I>) : nullptr),
        ...);
     }(typename Plan::every_slot{});
     if constexpr (Plan::has_given) use_given(x, given[index_of(t)].data());
@@ -328,9 +315,6 @@ template <class Plan, class System> class host_storage {
     chunk_pass<real, Body> const pass{&body, has_lanes()};
     each_of<System>(where_.elements, chunks, pass);
   }
-  template <class T> host_memory of_elements(std::size_t number) const {
-    return allocate_host(is_given(number) ? 0 : std::size_t(where_.own.size) * sizeof(T), source);
-  }
   bool is_given([[maybe_unused]] std::size_t number) const {
     if constexpr (Plan::has_given) return detail::is_given<Plan>(given, number);
     else return false;
@@ -341,8 +325,8 @@ template <class Plan, class System> class host_storage {
   host_ranks<Plan> const& ranks_;
   host_rows<Plan> const& rows_;
   memory_guard<Plan> guard_;
-  host_memory master_, remainder_, average_, slow_, outer_, saved_;
-  std::array<host_memory, Plan::slots> slot_;
+  std::array<host_memory, owned_count<Plan>> owned_;
+  host_memory saved_;
 };
 
 }  // namespace descent::detail

@@ -60,16 +60,10 @@ memory_report owned(layout<typename Plan::value, typename Plan::gradient> const&
   auto const add_some = [&]<class T>(std::type_identity<T>, std::string name, std::int64_t count) {
     add_bytes(name + " (" + type_name<T>() + ")", count * std::int64_t(sizeof(T)));
   };
-  using index = owned_index<Plan>;
   auto const is_given = [&](std::size_t number) { return lists_buffer<Plan>(where, policies, number); };
-  auto const add = [&](std::size_t number, auto type, std::string name) {
-    if (!is_given(number)) add_some(type, name, where.own.size);
-  };
-  if constexpr (Plan::has_master) add(index::master, std::type_identity<typename Plan::master>{}, "master");
-  if constexpr (Plan::has_remainder) add(index::remainder, std::type_identity<bfloat16>{}, "remainder beside");
-  if constexpr (has<Plan, kind::average>) add(index::average, std::type_identity<typename Plan::real>{}, "average");
-  if constexpr (has<Plan, kind::lookahead>) add(index::slow, std::type_identity<typename Plan::slow>{}, "slow weights");
-  if constexpr (Plan::has_outer) add(index::outer, std::type_identity<typename Plan::real>{}, "outer momentum");
+  each_kept<Plan>([&]<std::size_t I, class T>(char const* name) {
+    if (!is_given(I)) add_some(std::type_identity<T>{}, name, where.own.size);
+  });
   if constexpr (has<Plan, kind::perturbation>)
     add_bytes(std::string("values kept by ") + (Plan::is_sam ? "sam" : "gradient_ahead"),
               where.arena * Plan::largest_value);

@@ -24,29 +24,19 @@ template <class Plan> using given_state = std::vector<std::array<void*, owned_co
 
 /// Whether a tensor of these types has the buffer.
 template <class Typed> bool stores(std::size_t buffer, std::array<bool, Typed::slots> const& used) {
-  using index = owned_index<Typed>;
-  if (buffer == index::average) return has<Typed, kind::average>;
-  if (buffer == index::slow) return has<Typed, kind::lookahead>;
-  if (buffer == index::outer) return Typed::has_outer;
-  return has_owned<Typed>(buffer) && (buffer >= Typed::slots || used[buffer]);
+  bool there = false;
+  each_buffer<Typed>([&]<std::size_t I, class>(char const*) { there = there || I == buffer; });
+  return there && is_used<Typed>(used, buffer);
 }
 struct stored_type {
   char const* name;
   std::int64_t size;
 };
 template <class Plan> stored_type type_of_buffer(std::size_t buffer) {
-  using index = owned_index<Plan>;
-  auto const of = []<class T>(std::type_identity<T>) { return stored_type{type_name<T>(), sizeof(T)}; };
-  if (buffer == index::remainder) return {"uint16", 2};
-  if (buffer == index::average || buffer == index::outer) return of(std::type_identity<typename Plan::real>{});
-  if (buffer == index::slow)
-    if constexpr (has<Plan, kind::lookahead>) return of(std::type_identity<typename Plan::slow>{});
-  if (buffer == index::master)
-    if constexpr (Plan::has_master) return of(std::type_identity<typename Plan::master>{});
   stored_type type{"", 0};
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    ((I == buffer ? void(type = of(std::type_identity<typename Plan::template slot<I>>{})) : void()), ...);
-  }(typename Plan::every_slot{});
+  each_buffer<Plan>([&]<std::size_t I, class T>(char const*) {
+    if (I == buffer) type = {type_name<T>(), sizeof(T)};
+  });
   return type;
 }
 

@@ -4,12 +4,15 @@
 
 #include <descent/core/math.hpp>
 #include <descent/core/rule.hpp>
+#include <descent/engine/step/plan.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
-/// The buffers that an optimizer owns for each element: the members of the rule's state, then these.
+/// The buffers that an optimizer owns for each element: the members of the rule's state, then those of policies.
 namespace descent::detail {
 
 template <class Plan> struct owned_index {
@@ -18,16 +21,53 @@ template <class Plan> struct owned_index {
 };
 template <class Plan> inline constexpr std::size_t owned_count = owned_index<Plan>::outer + 1;
 
+/// Calls f.operator()<number, type>(name) for each buffer of a policy that the plan has. This is the one list of them:
+/// what allocates, saves, compares or describes buffers walks it.
+template <class Plan, class F> constexpr void each_kept([[maybe_unused]] F const& f) {
+  using index = owned_index<Plan>;
+  if constexpr (Plan::has_remainder) f.template operator()<index::remainder, std::uint16_t>("remainder");
+  if constexpr (Plan::has_master) f.template operator()<index::master, typename Plan::master>("master");
+  if constexpr (has<Plan, kind::average>) f.template operator()<index::average, typename Plan::real>("average");
+  if constexpr (has<Plan, kind::lookahead>) f.template operator()<index::slow, typename Plan::slow>("slow");
+  if constexpr (Plan::has_outer) f.template operator()<index::outer, typename Plan::real>("outer");
+}
+/// The same for the members of the rule's state, then for these.
+template <class Plan, class F> constexpr void each_buffer(F const& f) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (f.template operator()<I, typename Plan::template slot<I>>("state"), ...);
+  }(typename Plan::every_slot{});
+  each_kept<Plan>(f);
+}
+
 /// One of these buffers, with its elements in the order of the arena or, for one tensor, of its elements.
 struct owned_buffer {
   std::byte* at;
   std::int64_t size;  // of an element
 };
 
+/// The buffers that a plan has, each from the element `first` on, where at(number) is the first byte of a whole one.
+template <class Plan, class At> std::array<owned_buffer, owned_count<Plan>> owned_buffers(At const& at,
+                                                                                          std::int64_t first) {
+  std::array<owned_buffer, owned_count<Plan>> all{};
+  each_buffer<Plan>([&]<std::size_t I, class T>(char const*) {
+    std::byte* const p = at(I);
+    all[I] = {p ? p + first * std::int64_t(sizeof(T)) : nullptr, sizeof(T)};
+  });
+  return all;
+}
+
 /// Whether a buffer is a member of the rule's state.
 template <class Plan> DESCENT_HD constexpr bool is_slot([[maybe_unused]] std::size_t buffer) {
   if constexpr (Plan::slots == 0) return false;  // nvcc warns of a comparison with 0
   else return buffer < Plan::slots;
+}
+
+/// Whether it is one that groups use: `used` has the members of the state.
+template <class Plan> constexpr bool is_used([[maybe_unused]] std::array<bool, Plan::slots> const& used,
+                                             [[maybe_unused]] std::size_t buffer) {
+  if constexpr (Plan::slots > 0)
+    if (is_slot<Plan>(buffer)) return used[buffer];
+  return true;
 }
 
 /// The elements for which the optimizer's rule has state, and where those of a tensor begin if ranks share the state.
@@ -61,13 +101,12 @@ template <class Rule> std::string slot_in_piece(std::size_t slot) {
 
 /// What the name of a saved piece calls a buffer.
 template <class Plan> std::string piece_name(std::size_t buffer) {
-  using index = owned_index<Plan>;
-  if (buffer == index::remainder) return "remainder";
-  if (buffer == index::master) return "master";
-  if (buffer == index::average) return "average";
-  if (buffer == index::slow) return "slow";
-  if (buffer == index::outer) return "outer";
-  return "state." + slot_in_piece<typename Plan::rule>(buffer);
+  if (is_slot<Plan>(buffer)) return "state." + slot_in_piece<typename Plan::rule>(buffer);
+  std::string name;
+  each_kept<Plan>([&]<std::size_t I, class>(char const* called) {
+    if (buffer == I) name = called;
+  });
+  return name;
 }
 
 }  // namespace descent::detail

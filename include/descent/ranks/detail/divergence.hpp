@@ -43,11 +43,7 @@ std::vector<std::string> facts_now(layout<typename Plan::value, typename Plan::g
     add(0, "value");
     if constexpr (!Plan::shards) {
       for (std::size_t i = 0; i != Plan::slots; ++i) add(1 + i, "state " + slot_name<typename Plan::rule>(i));
-      if constexpr (Plan::has_remainder) add(1 + Plan::slots, "remainder");
-      if constexpr (Plan::has_master) add(2 + Plan::slots, "master");
-      if constexpr (has<Plan, kind::average>) add(3 + Plan::slots, "average");
-      if constexpr (has<Plan, kind::lookahead>) add(4 + Plan::slots, "slow weights");
-      if constexpr (Plan::has_outer) add(5 + Plan::slots, "outer momentum");
+      each_kept<Plan>([&]<std::size_t I, class>(char const* name) { add(1 + I, name); });
     }
   }
   facts.insert(facts.end(), of_matrices.begin(), of_matrices.end());
