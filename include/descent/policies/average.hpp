@@ -25,8 +25,15 @@ struct ema {
   bool bias_corrected = false;  ///< uses the second formula
 
   using policy_kind = kind::average;
-  /// Every update changes the average.
-  static constexpr bool every_update = true;
+  template <class Real> struct terms { Real keep, take; };
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    double const take = weight(t);
+    return {1 - take, take};
+  }
+  /// The average, from the parameter after the update.
+  template <class Real> DESCENT_HD static Real after(Real p, Real e, terms<Real> const& k) {
+    return k.keep * e + k.take * p;
+  }
   /// The weight of p in the average after update t; e has the rest.
   DESCENT_HD double weight(std::int64_t t) const {
     if (t <= start) return 1;
@@ -43,8 +50,17 @@ struct swa {
   std::int64_t start = 1, every = 1;  ///< the first update that is averaged, and the interval, in updates
 
   using policy_kind = kind::average;
-  /// Only some updates change the average. weight() is the weight of p after update t, 0 if t is none of them.
-  static constexpr bool every_update = false;
+  template <class Real> struct terms { Real keep, take; };
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    double const take = weight(t);
+    return {1 - take, take};
+  }
+  DESCENT_HD static bool idle(auto const& k) { return k.take == 0; }
+  /// The average, from the parameter after the update.
+  template <class Real> DESCENT_HD static Real after(Real p, Real e, terms<Real> const& k) {
+    return k.keep * e + k.take * p;
+  }
+  /// The weight of p after update t, 0 if t is none of those that are averaged.
   DESCENT_HD double weight(std::int64_t t) const {
     if (t <= start) return 1;
     std::int64_t const n = (t - start) / every;
@@ -62,8 +78,14 @@ struct lookahead {
   double alpha = 0.5;  ///< size of a pull, in (0, 1]
 
   using policy_kind = kind::lookahead;
-  /// The size of the pull at update t, 0 between two pulls.
-  DESCENT_HD double pull(std::int64_t t) const { return t % k == 0 ? alpha : 0; }
+  template <class Real> struct kept { Real slow; };
+  template <class Real> struct terms { Real alpha; };
+  DESCENT_HD terms<double> at(std::int64_t t) const { return {t % k == 0 ? alpha : 0}; }
+  DESCENT_HD static bool idle(auto const& k) { return k.alpha == 0; }
+  /// The parameter, from what the rule made of it.
+  template <class Real> DESCENT_HD static Real after(Real p, kept<Real>& s, terms<Real> const& k) {
+    return s.slow = s.slow + k.alpha * (p - s.slow);
+  }
   static constexpr field_range<lookahead> ranges[] = {{"k", &lookahead::k, from_1},
                                                       {"alpha", &lookahead::alpha, above_0_to_1}};
 };
@@ -82,10 +104,16 @@ struct outer {
   double momentum = 0.9;  ///< mu, in [0, 1)
 
   using policy_kind = kind::lookahead;
-  /// Whether the pull has momentum.
-  static constexpr bool has_momentum = true;
-  /// The size of the outer step at update t, 0 between two of them.
-  DESCENT_HD double pull(std::int64_t t) const { return t % every == 0 ? lr : 0; }
+  template <class Real> struct kept { Real slow, b; };
+  template <class Real> struct terms { Real lr, mu; };
+  DESCENT_HD terms<double> at(std::int64_t t) const { return {t % every == 0 ? lr : 0, momentum}; }
+  DESCENT_HD static bool idle(auto const& k) { return k.lr == 0; }
+  /// The parameter, from what the rule made of it.
+  template <class Real> DESCENT_HD static Real after(Real p, kept<Real>& s, terms<Real> const& k) {
+    Real const d = p - s.slow;
+    s.b = k.mu * s.b + d;
+    return s.slow = s.slow + k.lr * (d + k.mu * s.b);
+  }
   static constexpr field_range<outer> ranges[] = {
       {"every", &outer::every, from_1}, {"lr", &outer::lr, above_0}, {"momentum", &outer::momentum, below_1}};
 };
@@ -115,12 +143,20 @@ struct ema_nesterov {
   double max_lr = 0;
 
   using policy_kind = kind::lookahead;
-  /// b, in the place of outer's momentum.
-  static constexpr bool has_momentum = true;
   /// The values are ahead of the parameters.
   static constexpr bool leads = true;
-  /// beta after update t, without the learning rate.
-  DESCENT_HD double pull(std::int64_t t) const { return t >= start && t < until ? lookahead : 0; }
+  template <class Real> struct kept { Real slow, b; };
+  template <class Real> struct terms { Real pull, mu, take; };
+  /// The pull is beta without the learning rate.
+  DESCENT_HD terms<double> at(std::int64_t t) const {
+    return {t >= start && t < until ? lookahead : 0, momentum, 1 - momentum};
+  }
+  /// The value, from what the rule made of it, which slow becomes.
+  template <class Real> DESCENT_HD static Real after(Real p, kept<Real>& s, terms<Real> const& k) {
+    s.b = k.mu * s.b + k.take * (p - s.slow);
+    s.slow = p;
+    return p + k.pull * s.b;
+  }
   /// The factor of beta for a learning rate; 0 for one that is no number.
   DESCENT_HD double part(double lr) const {
     double const ratio = lr / max_lr;

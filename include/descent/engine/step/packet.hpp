@@ -203,7 +203,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
   read_gradient<!Plan::measures>(g, x, i, e);
   read_master(p, x, i, e);
   s.template read<false>(x, i, e);
-  [[maybe_unused]] Real parameter[M];  // if the values lead: after the update
+  [[maybe_unused]] Real slow[M];
 
   to_true_gradient<Plan>(g, x, i, factor, step);
   [[maybe_unused]] Real z[M];
@@ -219,37 +219,28 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
     if constexpr (rounds) return packet_random<Plan, Real>(x, i, step);
     else return 0;
   }();
-  if constexpr (Plan::leads) {
-    Real b[M], before[M];
-    read(b, x.extra.outer + i, e);
-    read(before, x.extra.slow + i, e);
-    if constexpr (rounds) random.template round<random_slow, typename Plan::slow>(p);
-    round_to<typename Plan::slow>(p);  // so that b sums the steps of what is stored
-    for (int j = 0; j < M; ++j) {
-      b[j] = Real(step.outer_momentum) * b[j] + Real(step.outer_take) * (p[j] - before[j]);
-      parameter[j] = p[j];
-      p[j] = p[j] + Real(step.pull) * b[j];
-    }
-    write(x.extra.outer + i, b, e);
-    write(x.extra.slow + i, parameter, e);
-  } else if constexpr (has<Plan, kind::lookahead>) {
-    if (step.pull != 0) {
-      Real slow[M];
+  if constexpr (has<Plan, kind::lookahead>) {
+    using stage = typename Plan::lookahead;
+    if (!is_idle<stage>(step.lookahead)) {
+      auto const of_stage = converted<stage, Real, typename Plan::real>(step.lookahead);
+      Real b[M];
+      if constexpr (Plan::has_outer) read(b, x.extra.outer + i, e);
       read(slow, x.extra.slow + i, e);
-      if constexpr (Plan::has_outer) {
-        Real b[M];
-        read(b, x.extra.outer + i, e);
-        for (int j = 0; j < M; ++j) {
-          Real const d = p[j] - slow[j];
-          b[j] = Real(step.outer_momentum) * b[j] + d;
-          p[j] = slow[j] + Real(step.pull) * (d + Real(step.outer_momentum) * b[j]);
-        }
-        write(x.extra.outer + i, b, e);
-      } else {
-        for (int j = 0; j < M; ++j) p[j] = slow[j] + Real(step.pull) * (p[j] - slow[j]);
+      if constexpr (Plan::leads) {
+        if constexpr (rounds) random.template round<random_slow, typename Plan::slow>(p);
+        round_to<typename Plan::slow>(p);  // so that b sums the steps of what is stored
       }
-      if constexpr (rounds) random.template round<random_slow, typename Plan::slow>(p);
-      write(x.extra.slow + i, p, e);
+      for (int j = 0; j < M; ++j) {
+        typename stage::template kept<Real> kept;
+        kept.slow = slow[j];
+        if constexpr (Plan::has_outer) kept.b = b[j];
+        p[j] = stage::after(p[j], kept, of_stage);
+        slow[j] = kept.slow;
+        if constexpr (Plan::has_outer) b[j] = kept.b;
+      }
+      if constexpr (Plan::has_outer) write(x.extra.outer + i, b, e);
+      if constexpr (rounds && !Plan::leads) random.template round<random_slow, typename Plan::slow>(p);
+      write(x.extra.slow + i, Plan::leads ? slow : p, e);
     }
   }
   if constexpr (rounds) {
@@ -272,12 +263,14 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
     }
   }
   if constexpr (has<Plan, kind::average>) {
-    if (Plan::average::every_update || step.take != 0) {
+    using stage = typename Plan::average;
+    if (!is_idle<stage>(step.average)) {
+      auto const of_stage = converted<stage, Real, typename Plan::real>(step.average);
       Real mean[M];
       if constexpr (!Plan::leads && !Plan::has_master && !Plan::has_remainder) round_to<master_or_value>(p);
-      Real(&averaged)[M] = Plan::leads ? parameter : p;
+      Real(&averaged)[M] = Plan::leads ? slow : p;
       read(mean, x.extra.average + i, e);
-      for (int j = 0; j < M; ++j) mean[j] = Real(step.keep) * mean[j] + Real(step.take) * averaged[j];
+      for (int j = 0; j < M; ++j) mean[j] = stage::after(averaged[j], mean[j], of_stage);
       write(x.extra.average + i, mean, e);
     }
   }

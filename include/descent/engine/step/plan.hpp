@@ -111,6 +111,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using loss_scale = policy<kind::loss_scale>;
   using accumulation = policy<kind::accumulation>;
   using average = policy<kind::average>;
+  using lookahead = policy<kind::lookahead>;
   using perturbation = policy<kind::perturbation>;
   /// Whether the perturbation is sam, or gradient_ahead.
   static constexpr bool is_sam = requires { &perturbation::rho; },
@@ -120,7 +121,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// The type of lookahead's slow weights.
   using slow = std::conditional_t<has_remainder || types<master_or_value>::several, real, master_or_value>;
   /// Whether the pull to the slow weights has momentum.
-  static constexpr bool has_outer = requires { policy<kind::lookahead>::has_momentum; };
+  static constexpr bool has_outer = requires(typename lookahead::template kept<float> kept) { kept.b; };
   /// Whether the values, where the rule starts, are ahead of the parameters, which are then the slow weights.
   static constexpr bool leads = requires { policy<kind::lookahead>::leads; };
 

@@ -5,21 +5,43 @@
 #include <descent/engine/step/plan.hpp>
 #include <descent/engine/step/scheduled.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 namespace descent::detail {
 
+/// The terms of a policy's stage, if it has one.
+template <class P, class Real> struct stage_terms_of { struct type {}; };
+template <class P, class Real> requires requires { typename P::template terms<Real>; }
+struct stage_terms_of<P, Real> { using type = typename P::template terms<Real>; };
+template <class P, class Real> using stage_terms = typename stage_terms_of<P, Real>::type;
+template <class P, class To, class From> DESCENT_HD stage_terms<P, To> converted(stage_terms<P, From> const& from) {
+  stage_terms<P, To> to{};
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((real_at<To>(to, I) = To(real_at<From>(from, I))), ...);
+  }(std::make_index_sequence<members<P::template terms>>());
+  return to;
+}
+/// Whether the stage does nothing with these terms, and reads nothing.
+template <class P, class Terms> DESCENT_HD bool is_idle([[maybe_unused]] Terms const& k) {
+  if constexpr (requires { P::idle(k); }) return P::idle(k);
+  else return false;
+}
+
 /// What the update of an element needs for policies, in addition to the rule's terms.
-template <class Real> struct step_terms {
-  Real limit, noise, keep, take;  // of clip_value, gradient_noise, the average (e <- keep e + take p)
-  Real pull, outer_momentum;      // of lookahead, outer or ema_nesterov
-  Real outer_take;                // 1 - outer_momentum, of ema_nesterov
+template <class Plan> struct step_terms {
+  using real = typename Plan::real;
+  real limit, noise;  // of clip_value, gradient_noise
+  [[no_unique_address]] stage_terms<typename Plan::average, real> average;
+  [[no_unique_address]] stage_terms<typename Plan::lookahead, real> lookahead;
   std::int64_t t;
   std::uint64_t noise_seed, rounding_seed;
 };
 struct no_step_terms {};
 template <class Plan>
-using step_terms_of = std::conditional_t<Plan::has_step_terms, step_terms<typename Plan::real>, no_step_terms>;
+using step_terms_of = std::conditional_t<Plan::has_step_terms, step_terms<Plan>, no_step_terms>;
 
 /// The step terms of update t. `rule` is that of group 0. If the values lead, calls the schedules of update t + 1.
 template <class Plan>
@@ -39,20 +61,15 @@ DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::r
     }
     if constexpr (takes_normal<typename Plan::rule>) k.noise_seed = rule.seed;
     if constexpr (has<Plan, kind::rounding>) k.rounding_seed = get<kind::rounding>(policies).seed;
-    if constexpr (has<Plan, kind::average>) {
-      double const weight = get<kind::average>(policies).weight(t);
-      k.keep = real(1 - weight);
-      k.take = real(weight);
-    }
+    if constexpr (has<Plan, kind::average>)
+      k.average = converted<typename Plan::average, real, double>(get<kind::average>(policies).at(t));
     if constexpr (has<Plan, kind::lookahead>) {
       auto const& slow = get<kind::lookahead>(policies);
-      double pull = slow.pull(t);
+      auto terms = slow.at(t);
       if constexpr (Plan::leads && has_lr<typename Plan::rule>)
-        if (pull != 0 && slow.follows_lr) pull *= slow.part(scheduled(rule, policies, t, 0, rates).lr);
-      k.pull = real(pull);
+        if (terms.pull != 0 && slow.follows_lr) terms.pull *= slow.part(scheduled(rule, policies, t, 0, rates).lr);
+      k.lookahead = converted<typename Plan::lookahead, real, double>(terms);
     }
-    if constexpr (Plan::has_outer) k.outer_momentum = real(get<kind::lookahead>(policies).momentum);
-    if constexpr (Plan::leads) k.outer_take = real(1 - get<kind::lookahead>(policies).momentum);
   }
   return k;
 }

@@ -66,8 +66,16 @@ template <class Rule, class Real> DESCENT_HD int bad_term(unit_terms<Rule, Real>
 template <class Rule, class Real> DESCENT_HD bool is_sound(unit_terms<Rule, Real> const& x) {
   return x.frozen || (is_finite(x.factor) && bad_term(x) == int(members<Rule::template terms>));
 }
-template <class Real> DESCENT_HD bool is_sound(step_terms<Real> const& k) {
-  return !is_nan(k.limit) && is_finite(k.noise) && is_finite(k.keep) && is_finite(k.take) && is_finite(k.pull);
+template <class P, class Real> DESCENT_HD bool is_sound_stage([[maybe_unused]] stage_terms<P, Real> const& k) {
+  if constexpr (requires { typename P::template terms<Real>; })
+    for (std::size_t i = 0; i < members<P::template terms>; ++i)
+      if (!is_finite(real_at<Real>(k, i))) return false;
+  return true;
+}
+template <class Plan> DESCENT_HD bool is_sound(step_terms<Plan> const& k) {
+  using real = typename Plan::real;
+  return !is_nan(k.limit) && is_finite(k.noise) && is_sound_stage<typename Plan::average, real>(k.average) &&
+         is_sound_stage<typename Plan::lookahead, real>(k.lookahead);
 }
 DESCENT_HD inline bool is_sound(no_step_terms const&) { return true; }
 

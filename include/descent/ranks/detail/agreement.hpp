@@ -30,6 +30,12 @@ inline std::string exact(double x) {
   return printed("%.17g", x);
 }
 
+template <class T> std::string numbers_as_text(T const& x) {
+  std::string text;
+  each_number(x, [&](auto number) { text += " " + exact(double(number)); });
+  return text;
+}
+
 inline std::string fact_of_shared(loss_scale_state const& s) { return "shared loss scale " + exact(double(s.scale)); }
 
 /// A new number for each optimizer of this process.
@@ -151,7 +157,7 @@ template <class P> std::string settings_as_text(P const& p) {
   auto const add = [&](char const* name, auto x) { text += std::string(" ") + name + " " + exact(double(x)); };
   if constexpr (requires { p.of; p.over; p.max; p.eps; }) text = "clip:", add("max", p.max), add("eps", p.eps);
   if constexpr (std::is_same_v<P, clip_adaptive>) text = "clip:", add("c", p.c), add("eps", p.eps);
-  if constexpr (requires { P::has_momentum; p.every; })
+  if constexpr (requires { p.every; p.lr; p.momentum; })
     text = "outer:", add("every", p.every), add("lr", p.lr), add("momentum", p.momentum);
   if constexpr (requires { P::leads; })
     text = "ema_nesterov:", add("start", p.start), add("until", p.until), add("lookahead", p.lookahead),
@@ -163,7 +169,7 @@ template <class P> std::string settings_as_text(P const& p) {
     if (p.updates_between) add("agree_every", p.updates_between);
   if constexpr (requires { p.rho; }) text = "sam:", add("rho", p.rho);
   if constexpr (requires { p.eta; p.gamma; }) text = "gradient_noise:", add("eta", p.eta), add("gamma", p.gamma);
-  if constexpr (requires { P::every_update; p.start; }) {
+  if constexpr (requires { p.weight(1); p.start; }) {
     text = "average:", add("start", p.start);
     if constexpr (requires { p.every; }) add("every", p.every);
     if constexpr (requires { p.decay; }) add("decay", p.decay), add("bias_corrected", p.bias_corrected);
@@ -257,9 +263,8 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
     if constexpr (Plan::has_step_terms) {
       auto const k = find_step_terms<Plan>(groups[0].rule, policies, t);
       facts.push_back("policies" + at + " value clip " + exact(double(k.limit)) + ", noise " + exact(double(k.noise)) +
-                      ", average " + exact(double(k.keep)) + " " + exact(double(k.take)) + ", lookahead " +
-                      exact(double(k.pull)) + " " + exact(double(k.outer_momentum)) + ", seeds " +
-                      std::to_string(k.noise_seed) + " " + std::to_string(k.rounding_seed));
+                      ", average" + numbers_as_text(k.average) + ", lookahead" + numbers_as_text(k.lookahead) +
+                      ", seeds " + std::to_string(k.noise_seed) + " " + std::to_string(k.rounding_seed));
     }
     if constexpr (has<Plan, kind::accumulation>)
       facts.push_back("micro-batches" + at + " " + std::to_string(micro_batches<Plan>(policies, t)));
