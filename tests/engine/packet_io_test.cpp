@@ -336,7 +336,7 @@ TEST_CASE("value, slow weights and state are rounded with random numbers of thei
     CHECK(widen<float>(p.seen[8 + j]) == rounded(0.1f, of_state, j));
     CHECK(widen<float>(p.slow[8 + j]) == before);
   }
-  p.step.pull = 0.5f;
+  p.step.lookahead.alpha = 0.5f;
   packets<half, float, ds::states<half>, ds::stochastic_rounding, ds::lookahead> const old = p;
   packets<half, float, ds::states<half>, ds::stochastic_rounding, ds::lookahead> lanes = p;
   p.update();
@@ -356,7 +356,7 @@ TEST_CASE("a value beside a master is rounded with random numbers that nothing e
   p.start();
   p.step.t = 9;
   p.step.rounding_seed = 5;
-  p.step.take = 1;
+  p.step.average.take = 1;
   for (float& g : p.gradient) g = -0x1.01p-20f;  // the master rounds to multiples of 2^-27, the value of 2^-24
   for (int i = 0; i < 16; ++i) p.master[i] = narrow<bfloat16>(0x1p-24f * (1 + 0.125f * float(i)));
   auto lanes = p;
@@ -388,8 +388,8 @@ TEST_CASE("what is owned starts as the value, and the average takes the value as
   }
   float before[16];
   std::copy(p.average, p.average + 16, before);
-  p.step.keep = 0.75f;
-  p.step.take = 0.25f;
+  p.step.average.keep = 0.75f;
+  p.step.average.take = 0.25f;
   p.update();
   for (int i = 8; i < 16; ++i) CHECK(p.average[i] == 0.75f * before[i] + 0.25f * widen<float>(p.value[i]));
 }
