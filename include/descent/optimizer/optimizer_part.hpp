@@ -241,7 +241,9 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
     }
     of_.policies_.each([&](auto const& p) {
       if constexpr (requires { p.bucket_bytes; }) return;  // a file of any ranks is one configuration
-      else if (std::string const text = settings_as_text(p); !text.empty()) facts += "\n" + text;
+      std::vector<std::string> settings;
+      add_policy_facts(settings, p);
+      for (auto const& text : settings) facts += "\n" + text;
     });
     summary_.fingerprint = hash_of(facts);
   }

@@ -88,6 +88,7 @@ template <auto Field, class Schedule, way Way = way::replace> struct varied : fo
     else return no_scheduled_field{};
   }
   void check_groups(int groups) const { this->check_as(field_name<Field>(), groups); }
+  static std::string of_field() { return field_name<Field>(); }
 
   /// The same for this group only.
   constexpr varied only(descent::group g) const { return {{this->schedule, g.index}}; }
@@ -116,6 +117,7 @@ template <class Schedule, way Way = way::replace> struct varied_lr : follows<Sch
   void check_groups(int groups) const {
     this->check_as(Way == way::replace ? "learning_rate" : "scale_learning_rate", groups);
   }
+  static std::string of_field() { return "lr"; }
 
   /// The same for this group only.
   constexpr varied_lr only(descent::group g) const { return {{this->schedule, g.index}}; }

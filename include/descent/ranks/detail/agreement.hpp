@@ -75,7 +75,8 @@ inline std::uint64_t call_of(char const* name, std::uint64_t number) {
   return hash_of(name) ^ number * 0x9e3779b97f4a7c15;
 }
 
-/// Rules, schedules and policies are compared at these updates. Differences that show only at others are not found.
+/// Rules, schedules and policies are compared by their fields and at these updates. Differences in what has no fields
+/// that can be read are found if they show there.
 inline constexpr std::int64_t compared_updates[] = {1, 2, 3, 10, 100, 1000, 10000, 100000, 1000000};
 
 /// The terms of an update of one group for given sums and a loss of 1, and the initial state of a parameter of 1.
@@ -151,48 +152,23 @@ std::uint64_t hash_of_matrix_rules(Rules const& rules, typename Plan::policies c
   return h;
 }
 
-/// The fields of a policy that are not visible in the terms of an update.
-template <class P> std::string settings_as_text(P const& p) {
-  std::string text;
-  auto const add = [&](char const* name, auto x) { text += std::string(" ") + name + " " + exact(double(x)); };
-  if constexpr (requires { p.of; p.over; p.max; p.eps; }) text = "clip:", add("max", p.max), add("eps", p.eps);
-  if constexpr (std::is_same_v<P, clip_adaptive>) text = "clip:", add("c", p.c), add("eps", p.eps);
-  if constexpr (requires { p.every; p.lr; p.momentum; })
-    text = "outer:", add("every", p.every), add("lr", p.lr), add("momentum", p.momentum);
-  if constexpr (requires { P::leads; })
-    text = "ema_nesterov:", add("start", p.start), add("until", p.until), add("lookahead", p.lookahead),
-    add("max_lr", p.max_lr);
-  if constexpr (requires { p.only; p.at_once; }) text = "matrices:", add("at_once", p.at_once);
-  if constexpr (requires { p.k; p.alpha; }) text = "lookahead:", add("k", p.k), add("alpha", p.alpha);
-  if constexpr (requires { p.bucket_bytes; }) text = "gradients on the wire:", add("bucket_bytes", p.bucket_bytes);
-  if constexpr (requires { p.updates_between; })
-    if (p.updates_between) add("agree_every", p.updates_between);
-  if constexpr (requires { p.rho; }) text = "sam:", add("rho", p.rho);
-  if constexpr (requires { p.eta; p.gamma; }) text = "gradient_noise:", add("eta", p.eta), add("gamma", p.gamma);
-  if constexpr (requires { p.weight(1); p.start; }) {
-    text = "average:", add("start", p.start);
-    if constexpr (requires { p.every; }) add("every", p.every);
-    if constexpr (requires { p.decay; }) add("decay", p.decay), add("bias_corrected", p.bias_corrected);
-  }
-  if constexpr (requires { p.growth; p.hysteresis; }) {
-    text = "loss scale:", add("growth", p.growth), add("backoff", p.backoff), add("interval", p.interval);
-    add("min", p.min), add("max", p.max), add("hysteresis", p.hysteresis), add("refill", int(p.refill));
-    add("patience", p.patience);
-  }
-  if constexpr (requires { p.settings.patience; }) {
-    plateau const& s = p.settings;
-    text = "on_plateau:", add("factor", s.factor), add("patience", s.patience), add("cooldown", s.cooldown);
-    add("every", s.every), add("relative", s.relative), add("absolute", s.absolute), add("floor", s.floor);
-    add("eps", s.eps), add("metric", int(s.metric)), add("fires", int(s.fires));
-  }
-  return text;
-}
-
 /// The fields of a rule that have names, one fact for each.
 template <class Rule> void add_field_facts(std::vector<std::string>& facts, std::string const& of, Rule rule) {
   each_setting(rule, "", [&](std::string const& name, auto const& x) {
     facts.push_back(name + " " + of + " is " + text_of_setting(x));
   });
+}
+/// The same for a policy: its fields, or those of its schedule. Where state is in the caller's memory is no setting.
+template <class P> void add_policy_facts(std::vector<std::string>& facts, P const& policy) {
+  std::string const of = "of " + rule_name<P>();
+  auto const add = [&](char const* name, auto x) { facts.push_back(name + (" " + of) + " is " + std::to_string(x)); };
+  if constexpr (std::is_same_v<typename P::policy_kind, kind::state_memory>) return;
+  else if constexpr (requires { policy.bucket_bytes; })
+    add("bucket_bytes", policy.bucket_bytes), add("agree_every", policy.updates_between);
+  else if constexpr (requires { policy.at_once; }) add("at_once", policy.at_once);
+  else if constexpr (requires { P::of_field(); })
+    add_field_facts(facts, "of the schedule of " + P::of_field(), policy.schedule);
+  else add_field_facts(facts, of, policy);
 }
 /// All numbers in a rule, in one fact, if not all fields have names.
 template <class Rule>
@@ -255,6 +231,7 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
     if (g.frozen) facts.push_back("group " + std::to_string(g.number) + " is frozen");
   for (auto const& g : groups) add_field_facts(facts, "of group " + std::to_string(g.number), g.rule);
   if constexpr (Plan::has_matrices) add_field_facts(facts, "of the matrix rule", get<kind::matrices>(policies).rule);
+  policies.each([&](auto const& p) { add_policy_facts(facts, p); });
   for (std::int64_t t : compared_updates) {
     std::string const at = ", update " + std::to_string(t) + ":";
     for (auto const& g : groups)
@@ -282,7 +259,6 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
   for (auto const& g : groups) add_number_fact(facts, "group " + std::to_string(g.number), g.rule);
   control_block const c = start_of<Plan>(policies);
   facts.push_back("loss scale " + exact(double(c.scale.scale)));
-  policies.each([&](auto const& p) { facts.push_back(settings_as_text(p)); });
   return facts;
 }
 
