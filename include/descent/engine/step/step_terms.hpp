@@ -31,17 +31,19 @@ template <class P, class Terms> DESCENT_HD bool is_idle([[maybe_unused]] Terms c
 }
 
 /// What the update of an element needs for policies, in addition to the rule's terms.
-template <class Plan> struct step_terms {
-  using real = typename Plan::real;
-  real limit, noise;  // of clip_value, gradient_noise
-  [[no_unique_address]] stage_terms<typename Plan::average, real> average;
-  [[no_unique_address]] stage_terms<typename Plan::lookahead, real> lookahead;
+template <class Real, class Average, class Lookahead> struct step_terms {
+  Real limit, noise;  // of clip_value, gradient_noise
+  [[no_unique_address]] stage_terms<Average, Real> average;
+  [[no_unique_address]] stage_terms<Lookahead, Real> lookahead;
   std::int64_t t;
   std::uint64_t noise_seed, rounding_seed;
 };
 struct no_step_terms {};
 template <class Plan>
-using step_terms_of = std::conditional_t<Plan::has_step_terms, step_terms<Plan>, no_step_terms>;
+using step_terms_of =
+    std::conditional_t<Plan::has_step_terms,
+                       step_terms<typename Plan::real, typename Plan::average, typename Plan::lookahead>,
+                       no_step_terms>;
 
 /// The step terms of update t. `rule` is that of group 0. If the values lead, calls the schedules of update t + 1.
 template <class Plan>

@@ -72,10 +72,10 @@ template <class P, class Real> DESCENT_HD bool is_sound_stage([[maybe_unused]] s
       if (!is_finite(real_at<Real>(k, i))) return false;
   return true;
 }
-template <class Plan> DESCENT_HD bool is_sound(step_terms<Plan> const& k) {
-  using real = typename Plan::real;
-  return !is_nan(k.limit) && is_finite(k.noise) && is_sound_stage<typename Plan::average, real>(k.average) &&
-         is_sound_stage<typename Plan::lookahead, real>(k.lookahead);
+template <class Real, class Average, class Lookahead>
+DESCENT_HD bool is_sound(step_terms<Real, Average, Lookahead> const& k) {
+  return !is_nan(k.limit) && is_finite(k.noise) && is_sound_stage<Average, Real>(k.average) &&
+         is_sound_stage<Lookahead, Real>(k.lookahead);
 }
 DESCENT_HD inline bool is_sound(no_step_terms const&) { return true; }
 
