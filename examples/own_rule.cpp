@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Three user-written rules that descent does not have: a sign method with momentum; normalised descent, which needs the
-// norm of each tensor before it can move an element; and Adam with a count of updates for each element.
+// norm of each tensor before it can move an element; and Adam with a count of updates for each element. And a policy of
+// one's own, a pull to slow weights.
 #include <descent/descent.hpp>
 
 #include <algorithm>
@@ -99,6 +100,26 @@ struct dead_zone {
 static_assert(ds::gradient_transform<dead_zone>);
 // end
 
+// snippet: pull
+/// Lookahead whose pull has a largest length:   s <- s + clamp(alpha (p - s), -most, most),  p <- s    at t = k, 2 k, ...
+struct bounded_lookahead {
+  int k = 5;
+  double alpha = 0.5, most = 1e-2;
+
+  using policy_kind = ds::kind::lookahead;
+  template <class Real> struct kept { Real slow; };
+  template <class Real> struct terms { Real alpha, most; };
+
+  DESCENT_HD terms<double> at(std::int64_t t) const { return {t % k == 0 ? alpha : 0, most}; }
+  DESCENT_HD static bool idle(auto const& k) { return k.alpha == 0; }
+
+  template <class Real> DESCENT_HD static Real after(Real p, kept<Real>& s, terms<Real> const& k) {
+    using ds::max, ds::min;
+    return s.slow = s.slow + min(max(k.alpha * (p - s.slow), -k.most), k.most);
+  }
+};
+// end
+
 /// Minimises the sum of (p - 1)^2; returns the final distance from the minimum.
 template <class Rule> float distance_after(int steps, Rule rule) {
   std::vector<float> p(1000, 3.f), g(1000);
@@ -136,11 +157,30 @@ bool counts() {
   return p == want && std::ranges::equal(n, opt.state<2>("grid"));
 }
 
+/// Whether bounded_lookahead does what a loop over elements does.
+bool pulls() {
+  std::vector<float> p(9, 3.f), g(9), want = p, slow = p;
+  ds::parameters<float> params;
+  params.add("p", p, g);
+  ds::optimizer opt{params, ds::sgd{.lr = 0.25}, bounded_lookahead{}};
+  for (int t = 1; t <= 50; ++t) {
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      g[i] = p[i] - float(i);
+      want[i] -= 0.25f * g[i];
+      if (t % 5 == 0) want[i] = slow[i] += std::clamp(0.5f * (want[i] - slow[i]), -1e-2f, 1e-2f);
+    }
+    opt.step();
+  }
+  return p == want && std::ranges::equal(slow, opt.slow("p"));
+}
+
 int main() {
   float const first = distance_after(2000, sign_momentum{.lr = 1e-3, .momentum = 0.5});
   float const second = distance_after(1000, normalised{.lr = 0.1});
   std::printf("sign_momentum ends %g from the minimum, normalised %g\n", double(first), double(second));
   bool const same = counts();
   std::printf("counted_adam %s a loop with integer counts\n", same ? "equals" : "differs from");
-  return first < 0.01f && second < 0.01f && same ? 0 : 1;
+  bool const bounded = pulls();
+  std::printf("bounded_lookahead %s a loop\n", bounded ? "equals" : "differs from");
+  return first < 0.01f && second < 0.01f && same && bounded ? 0 : 1;
 }

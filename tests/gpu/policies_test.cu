@@ -3,6 +3,7 @@
 // Every policy of the step does the same on the device as on the host, bit for bit.
 #include "support.cuh"
 #include "support/counted.hpp"
+#include "support/own_policies.hpp"
 
 #include <descent/cuda.cuh>
 #include <descent/optimizer.hpp>
@@ -99,6 +100,7 @@ TEST_CASE("rules with sums clip alike") {
   agrees<ds::half>(ds::dog{.reps = 0.1}, ds::dynamic_loss_scale{.init = 4}, ds::master<float>{});
 }
 TEST_CASE("averages and lookahead agree") {
+  agrees<ds::bfloat16, float>(ds::adamw{}, test::bounded_pull{}, test::late_mean{}, ds::stochastic_rounding{5});
   agrees<float>(ds::adamw{}, ds::ema{.decay = 0.9, .start = 2, .bias_corrected = true}, ds::lookahead{.k = 2},
                 ds::clip_value{0.25}, ds::gradient_noise{.eta = 1, .seed = 9}, ds::skip_nonfinite{});
   agrees<ds::half>(ds::adamw{}, ds::master<float>{}, ds::swa{.start = 2, .every = 2}, ds::skip_nonfinite{});

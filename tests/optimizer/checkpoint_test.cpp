@@ -29,6 +29,7 @@
 #include <doctest/doctest.h>
 #include "support/counted.hpp"
 #include "support/message.hpp"
+#include "support/own_policies.hpp"
 #include "support/ranks.hpp"
 
 #include <algorithm>
@@ -278,6 +279,13 @@ TEST_CASE("checkpoint: save() and load() go on to the bit with whatever the opti
           return opt;
         },
         {"W.state.n", "W.state.sum", "W.state.trace", "b.state.n", "b.state.sum", "b.state.trace", "made_by", "step"});
+  }
+  SUBCASE("policies of a user") {
+    goes_on_from_file<float>(
+        [](model<float>& m) {
+          return ds::optimizer{m.parameters(), ds::sgd{.lr = 1e-2}, test::bounded_pull{}, test::late_mean{}};
+        },
+        {"W.average", "W.outer", "W.slow", "b.average", "b.outer", "b.slow", "made_by", "step"});
   }
   SUBCASE("a remainder, and a member of the state that this setting does not store") {
     goes_on_from_file<bfloat16>(

@@ -26,9 +26,11 @@
 
 #include "support/larger.hpp"
 #include "support/message.hpp"
+#include "support/own_policies.hpp"
 #include "support/problem.hpp"
 #include "support/sizes.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -644,6 +646,34 @@ TEST_CASE("lookahead is its formula, and its fast weights go on from the slow on
         if (t % 3 == 0) fast[k][i] = slow[k][i] += alpha * (fast[k][i] - slow[k][i]);
         most = test::larger(most, std::abs(p.value[k][i] - fast[k][i]));
         most = test::larger(most, std::abs(opt.slow(p.name(k))[i] - slow[k][i]));
+      }
+    CHECK(most < 1e-14);
+  }
+}
+
+TEST_CASE("policies of a user are their formulas") {
+  problem<double> p(sizes);
+  test::bounded_pull const pull;
+  ds::optimizer opt{p.parameters(), ds::sgd{.lr = 0.25}, pull, test::late_mean{}};
+  auto fast = p.value, slow = p.value, mean = p.value;
+  std::vector<std::vector<double>> b;
+  for (auto const& x : fast) b.emplace_back(x.size());
+  for (int t = 1; t <= 10; ++t) {
+    p.set_gradients(t);
+    opt.step();
+    double most = 0;
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      for (std::size_t i = 0; i < sizes[k]; ++i) {
+        fast[k][i] -= 0.25 * gradient(k, i, t);
+        if (t % 2 == 0) {
+          b[k][i] = 0.5 * b[k][i] + 0.5 * (fast[k][i] - slow[k][i]);
+          fast[k][i] = slow[k][i] += std::min(std::max(b[k][i], -0.01), 0.01);
+        }
+        mean[k][i] += 3 / double(t + 2) * (fast[k][i] - mean[k][i]);
+        most = test::larger(most, std::abs(p.value[k][i] - fast[k][i]));
+        most = test::larger(most, std::abs(opt.slow(p.name(k))[i] - slow[k][i]));
+        most = test::larger(most, std::abs(opt.average(p.name(k))[i] - mean[k][i]));
+        most = test::larger(most, std::abs(opt.outer_momentum(p.name(k))[i] - b[k][i]));
       }
     CHECK(most < 1e-14);
   }

@@ -43,6 +43,20 @@ template <auto Field> struct field;         // one kind for each scheduled field
 template <auto Field> struct scaled_field;  // and one for each scaled field
 }  // namespace kind
 
+namespace detail {
+/// Whether an engine knows this kind.
+template <class Kind, class... Known> inline constexpr bool is_one_of = (std::is_same_v<Kind, Known> || ...);
+template <class Kind>
+inline constexpr bool is_known_kind =
+    is_one_of<Kind, kind::backend, kind::memory, kind::parallel, kind::model, kind::master, kind::states,
+              kind::state_memory, kind::finiteness, kind::loss_scale, kind::accumulation, kind::gradient_factor,
+              kind::clip, kind::clip_value, kind::noise, kind::rounding, kind::average, kind::lookahead,
+              kind::zero_grad, kind::maximize, kind::perturbation, kind::loss, kind::rows, kind::matrices,
+              kind::plateau>;
+template <auto Field> inline constexpr bool is_known_kind<kind::field<Field>> = true;
+template <auto Field> inline constexpr bool is_known_kind<kind::scaled_field<Field>> = true;
+}  // namespace detail
+
 /// A policy: an object type with a policy_kind.
 template <class P> concept policy = std::is_object_v<P> && requires { typename P::policy_kind; };
 

@@ -83,6 +83,10 @@ template <class Rule, class... Ps> struct rule_checks {
   static_assert((policy<Ps> && ...),
                 "an argument after the rule is not a policy: a policy names its kind, 'using policy_kind = ...'; a "
                 "schedule goes into learning_rate(schedule), a transform into chain{transform, rule}");
+  static_assert(
+      ((!policy<Ps> || is_known_kind<typename kind_of<Ps>::type>) && ...),
+      "a policy of a kind that no engine knows would do nothing: policy_kind is one of descent::kind, such as "
+      "kind::lookahead, which acts after the rule, or kind::average");
   static_assert(((!policy<Ps> || count_of<typename kind_of<Ps>::type, Ps...> == 1) && ...) &&
                     lr_schedules<Rule, Ps...> <= 1,
                 "two policies of one kind: each kind of policy may be given at most once");
