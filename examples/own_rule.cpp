@@ -111,7 +111,7 @@ struct bounded_lookahead {
   template <class Real> struct terms { Real alpha, most; };
 
   DESCENT_HD terms<double> at(std::int64_t t) const { return {t % k == 0 ? alpha : 0, most}; }
-  DESCENT_HD static bool idle(auto const& k) { return k.alpha == 0; }
+  template <class Real> DESCENT_HD static bool idle(terms<Real> const& k) { return k.alpha == 0; }
 
   template <class Real> DESCENT_HD static Real after(Real p, kept<Real>& s, terms<Real> const& k) {
     using ds::max, ds::min;

@@ -19,7 +19,7 @@ struct bounded_pull {
   template <class Real> struct kept { Real slow, b; };
   template <class Real> struct terms { Real alpha, momentum, most; };
   DESCENT_HD terms<double> at(std::int64_t t) const { return {t % k == 0 ? alpha : 0, momentum, most}; }
-  DESCENT_HD static bool idle(auto const& k) { return k.alpha == 0; }
+  template <class Real> DESCENT_HD static bool idle(terms<Real> const& k) { return k.alpha == 0; }
   template <class Real> DESCENT_HD static Real after(Real p, kept<Real>& s, terms<Real> const& k) {
     using descent::max, descent::min;
     s.b = k.momentum * s.b + k.alpha * (p - s.slow);

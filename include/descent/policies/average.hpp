@@ -55,7 +55,7 @@ struct swa {
     double const take = weight(t);
     return {1 - take, take};
   }
-  DESCENT_HD static bool idle(auto const& k) { return k.take == 0; }
+  template <class Real> DESCENT_HD static bool idle(terms<Real> const& k) { return k.take == 0; }
   /// The average, from the parameter after the update.
   template <class Real> DESCENT_HD static Real after(Real p, Real e, terms<Real> const& k) {
     return k.keep * e + k.take * p;
@@ -81,7 +81,7 @@ struct lookahead {
   template <class Real> struct kept { Real slow; };
   template <class Real> struct terms { Real alpha; };
   DESCENT_HD terms<double> at(std::int64_t t) const { return {t % k == 0 ? alpha : 0}; }
-  DESCENT_HD static bool idle(auto const& k) { return k.alpha == 0; }
+  template <class Real> DESCENT_HD static bool idle(terms<Real> const& k) { return k.alpha == 0; }
   /// The parameter, from what the rule made of it.
   template <class Real> DESCENT_HD static Real after(Real p, kept<Real>& s, terms<Real> const& k) {
     return s.slow = s.slow + k.alpha * (p - s.slow);
@@ -107,7 +107,7 @@ struct outer {
   template <class Real> struct kept { Real slow, b; };
   template <class Real> struct terms { Real lr, mu; };
   DESCENT_HD terms<double> at(std::int64_t t) const { return {t % every == 0 ? lr : 0, momentum}; }
-  DESCENT_HD static bool idle(auto const& k) { return k.lr == 0; }
+  template <class Real> DESCENT_HD static bool idle(terms<Real> const& k) { return k.lr == 0; }
   /// The parameter, from what the rule made of it.
   template <class Real> DESCENT_HD static Real after(Real p, kept<Real>& s, terms<Real> const& k) {
     Real const d = p - s.slow;

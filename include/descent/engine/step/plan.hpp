@@ -59,6 +59,11 @@ template <class P> struct matrix_rule_type { using type = void; };
 template <class P> requires requires { typename P::matrix_rule; }
 struct matrix_rule_type<P> { using type = typename P::matrix_rule; };
 
+/// Whether a policy after the rule keeps a momentum beside its slow weights.
+template <class P> inline constexpr bool keeps_momentum = false;
+template <class P> requires requires(typename P::template kept<float> kept) { kept.b; }
+inline constexpr bool keeps_momentum<P> = true;
+
 template <class Plan, int I> struct typed_plan;
 
 /// Whether the optimizer has a policy of this kind.
@@ -121,7 +126,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// The type of lookahead's slow weights.
   using slow = std::conditional_t<has_remainder || types<master_or_value>::several, real, master_or_value>;
   /// Whether the pull to the slow weights has momentum.
-  static constexpr bool has_outer = requires(typename lookahead::template kept<float> kept) { kept.b; };
+  static constexpr bool has_outer = keeps_momentum<lookahead>;
   /// Whether the values, where the rule starts, are ahead of the parameters, which are then the slow weights.
   static constexpr bool leads = requires { policy<kind::lookahead>::leads; };
 
