@@ -10,7 +10,7 @@ import sys
 root = sys.argv[1]
 with open(os.path.join(root, "docs/optimizers.md"), encoding="utf-8") as page:
     text = page.read()
-rules = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/rules"))}
+rules = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/rules")) if name != "detail"}
 around = {"noisy SGD", "SAM", "Lookahead", "gradient_ahead", "L-BFGS", "ESGD"}  # policies and minimizers
 
 others = (r"PyTorch|torch\.optim|optax|pytorch_optimizer|ensmallen|apex|bitsandbytes|DeepSpeed|flashlight|MLX"

@@ -40,7 +40,7 @@ roles = {
 }
 # Described in core/rule.hpp, core/range.hpp, core/transform.hpp, core/schedule.hpp, core/policy.hpp,
 # core/communicator.hpp, matrices/matrices.hpp and backends/systems.hpp.
-of_concepts = set("""state terms sums memory inputs slots sums_over step_needs_p start at sum update averaged ahead uses
+of_concepts = set("""state kept idle terms sums memory inputs slots sums_over step_needs_p start at sum update averaged ahead uses
     unbounded for_sums_only counts after apply direction transform scratch ranges check check_groups policy_kind engine scaler
     each on_device rank size all_reduce reduce_scatter all_gather all_to_all broadcast abort""".split())
 

@@ -214,7 +214,7 @@ TEST_CASE("ranks that differ in a rule of matrices are told, before anything cha
     ds::matrices other{ds::muon{}};
     other.at_once = odd ? 4 : 8;
     auto const number = ranks::thrown([&] { ds::optimizer{m.list(), ds::adamw{}, other, ds::replicated{comm}}; });
-    CHECK(ranks::has(number, "matrices: at_once 8 (rank 0, 2); matrices: at_once 4 (rank 1)"));
+    CHECK(ranks::has(number, "at_once of matrices is 8 (rank 0, 2); at_once of matrices is 4 (rank 1)"));
 
     ds::optimizer opt{m.list(), ds::adamw{}, ds::matrices{ds::muon{.lr = 0.02}}, ds::replicated{comm}};
     m.set(0, comm.rank(), comm.rank() + 1);

@@ -359,8 +359,8 @@ TEST_CASE("sizes of buckets that differ or make no sense are refused") {
     ds::optimizer{m.list(), ds::sgd{}, ds::sharded{comm, ds::overlap{.bucket_bytes = 100 + comm.rank()}}};
   });
   for (auto const& text : thrown)
-    CHECK(text == "ranks disagree about the training setup: gradients on the wire: bucket_bytes 100 (rank 0); "
-                  "gradients on the wire: bucket_bytes 101 (rank 1)");
+    CHECK(text == "ranks disagree about the training setup: bucket_bytes of sharded is 100 (rank 0); "
+                  "bucket_bytes of sharded is 101 (rank 1)");
 }
 
 TEST_CASE("sharded: the parts of the state that ranks have are the whole, in buckets too") {

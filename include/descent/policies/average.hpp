@@ -12,6 +12,14 @@
 
 /// Averages of the parameters over the steps. The optimizer owns them in the type of the arithmetic and updates them in
 /// the same pass. optimizer::average(name) reads one; swap_average() exchanges them with the values for evaluation.
+///
+/// These policies, and those of a user, are stages of the update: `terms<Real>` and at(t) as in a rule; idle(k), if
+/// there is nothing to do with these terms and nothing to read; and
+///
+///     kind::average     after(p, e, k)    the new average, from the new parameter and the old average
+///     kind::lookahead   after(p, s, k)    the new parameter, from what the rule made of it, and `kept<Real>` s: slow,
+///                                         in the type of masters or values, which starts as the parameter, and, if
+///                                         the policy has it, b, in the type of the arithmetic, which starts at 0
 namespace descent {
 
 /// Exponential moving average from update `start` on. Before that the average is the parameter itself.
