@@ -39,7 +39,7 @@ def ends(picture):
 
 
 listed = run("--list").stdout.split()
-rules = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/rules"))}
+rules = {name[:-4] for name in os.listdir(os.path.join(root, "include/descent/rules")) if name != "detail"}
 around = {"sam", "lookahead", "gradient_ahead", "noisy_sgd", "lbfgs", "esgd"}
 check(set(listed) == rules | around | {"stochastic_rounding", "together"}, f"each rule has a picture: {rules ^ set(listed)}")
 with open(os.path.join(root, "docs/optimizers.md"), encoding="utf-8") as page:
