@@ -101,7 +101,7 @@ static_assert(ds::gradient_transform<dead_zone>);
 // end
 
 // snippet: pull
-/// Lookahead whose pull has a largest length:   s <- s + clamp(alpha (p - s), -most, most),  p <- s    at t = k, 2 k, ...
+/// Lookahead whose pull is bounded:   s <- s + clamp(alpha (p - s), -most, most),  p <- s          at t = k, 2 k, ...
 struct bounded_lookahead {
   int k = 5;
   double alpha = 0.5, most = 1e-2;

@@ -78,7 +78,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     constant = ["--schedule", "constant", "--limit", "100", "--batch", "50"]
     lost = on_ranks((1, *constant, "--steps", "3", *out("lost")), (1, *constant, "--steps", "5", *out("lost")))
-    check(lost.returncode != 0 and "train_ranks: rank 1 in " in lost.stderr, f"ranks that disagree: {lost.stderr}")
+    check(lost.returncode != 0 and "then.steps of the schedule of lr is 3 (rank 0); " in lost.stderr,
+          f"ranks that disagree: {lost.stderr}")
     check("\nparameters" not in lost.stdout, "and no result is printed")
     check(not os.path.exists(os.path.join(folder, "lost")), "and none is written")
     wrong = run(program, "--policy", "zero", *out("wrong"))

@@ -144,8 +144,8 @@ TEST_CASE("ranks that disagree about the training setup throw the same sentence"
          [&](bool odd) { of(odd ? list({{"b", {7}}, {"a", {7}}}) : list({{"a", {7}}, {"b", {7}}})); });
   differ("lr of group 0 is 0.001", "lr of group 0 is 0.002",
          [&](bool odd) { build(two, {.lr = odd ? 0.002 : 0.001}, 1, 0.5); });
-  differ("clip: max 1 ", "clip: max 2 ", [&](bool odd) { build(two, {}, odd ? 2 : 1, 0.5); });
-  differ("average 0.5 ", "average 0.25 ", [&](bool odd) { build(two, {}, 1, odd ? 0.25 : 0.5); });
+  differ("max of clip_norm is 1", "max of clip_norm is 2", [&](bool odd) { build(two, {}, odd ? 2 : 1, 0.5); });
+  differ("decay of ema is 0.5", "decay of ema is 0.25", [&](bool odd) { build(two, {}, 1, odd ? 0.25 : 0.5); });
   differ("descent::adamw,", "descent::adam,", [&](bool odd) {
     if (odd) ds::optimizer{two, ds::adam{}, ds::replicated{comm}, ds::cuda{s}};
     else of(two);

@@ -158,11 +158,13 @@ template <class Rule> void add_field_facts(std::vector<std::string>& facts, std:
     facts.push_back(name + " " + of + " is " + text_of_setting(x));
   });
 }
-/// The same for a policy: its fields, or those of its schedule. Where state is in the caller's memory is no setting.
+/// The same for a policy: its fields, or those of its schedule. The backend and where memory is are no settings of the
+/// training.
 template <class P> void add_policy_facts(std::vector<std::string>& facts, P const& policy) {
   std::string const of = "of " + rule_name<P>();
   auto const add = [&](char const* name, auto x) { facts.push_back(name + (" " + of) + " is " + std::to_string(x)); };
-  if constexpr (std::is_same_v<typename P::policy_kind, kind::state_memory>) return;
+  using kind_of_policy = typename P::policy_kind;
+  if constexpr (is_one_of<kind_of_policy, kind::backend, kind::memory, kind::state_memory>) return;
   else if constexpr (requires { policy.bucket_bytes; })
     add("bucket_bytes", policy.bucket_bytes), add("agree_every", policy.updates_between);
   else if constexpr (requires { policy.at_once; }) add("at_once", policy.at_once);
