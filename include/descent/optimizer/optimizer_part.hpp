@@ -240,7 +240,8 @@ class run_access::part<optimizer<Value, Gradient, Rule, Ps...>> final : public r
       summary_.groups.push_back(std::move(fields));
     }
     of_.policies_.each([&](auto const& p) {
-      if constexpr (requires { p.bucket_bytes; }) return;  // a file of any ranks is one configuration
+      using kind_of_policy = typename std::remove_cvref_t<decltype(p)>::policy_kind;
+      if constexpr (is_one_of<kind_of_policy, kind::parallel, kind::accumulation>) return;  // one run on any ranks
       std::vector<std::string> settings;
       add_policy_facts(settings, p);
       for (auto const& text : settings) facts += "\n" + text;
