@@ -25,19 +25,21 @@ inline std::string printed(char const* format, double x) {
   }
   return all;
 }
-/// A number as text for messages: %g, or all digits of an integer and of what %g takes for one.
+/// A number as text for messages: %g, or all digits of an integer.
 template <class T> std::string number(T x) {
-  if constexpr (std::is_integral_v<T>) {
-    return std::to_string(x);
-  } else {
-    std::string const text = printed("%g", double(x));
-    bool const looks_whole = text.find_first_of(".en") == text.npos;
-    return looks_whole && double(std::int64_t(x)) != double(x) ? printed("%.17g", double(x)) : text;
-  }
+  if constexpr (std::is_integral_v<T>) return std::to_string(x);
+  else return printed("%g", double(x));
+}
+/// The same for a refused number: all digits if %g rounds it to a whole one, which may be allowed.
+template <class T> std::string refused_number(T x) {
+  std::string const text = number(x);
+  if constexpr (std::is_floating_point_v<T>)
+    if (text.find_first_of(".en") == text.npos && T(std::int64_t(x)) != x) return printed("%.17g", double(x));
+  return text;
 }
 
 template <class T> [[noreturn]] void refuse(char const* rule, char const* field, char const* allowed, T x) {
-  throw std::invalid_argument(std::string(rule) + ": " + field + " must be " + allowed + ", is " + number(x));
+  throw std::invalid_argument(std::string(rule) + ": " + field + " must be " + allowed + ", is " + refused_number(x));
 }
 /// is_nan() that also accepts an integer.
 template <class T> constexpr bool is_no_number([[maybe_unused]] T const& x) {

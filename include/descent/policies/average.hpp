@@ -33,11 +33,10 @@ struct ema {
   bool bias_corrected = false;  ///< uses the second formula
 
   using policy_kind = kind::average;
-  template <class Real> struct terms { Real keep, take; };
-  DESCENT_HD terms<double> at(std::int64_t t) const {
-    double const take = weight(t);
-    return {1 - take, take};
-  }
+  template <class Real> struct alignas(2 * sizeof(Real)) terms { Real keep, take; };  // one load
+  /// The terms for a weight of p; e has the rest.
+  DESCENT_HD static terms<double> with_weight(double take) { return {1 - take, take}; }
+  DESCENT_HD terms<double> at(std::int64_t t) const { return with_weight(weight(t)); }
   /// The average, from the parameter after the update.
   template <class Real> DESCENT_HD static Real after(Real p, Real e, terms<Real> const& k) {
     return k.keep * e + k.take * p;
@@ -58,15 +57,12 @@ struct swa {
   std::int64_t start = 1, every = 1;  ///< the first update that is averaged, and the interval, in updates
 
   using policy_kind = kind::average;
-  template <class Real> struct terms { Real keep, take; };
-  DESCENT_HD terms<double> at(std::int64_t t) const {
-    double const take = weight(t);
-    return {1 - take, take};
-  }
+  template <class Real> using terms = ema::terms<Real>;
+  DESCENT_HD terms<double> at(std::int64_t t) const { return ema::with_weight(weight(t)); }
   template <class Real> DESCENT_HD static bool idle(terms<Real> const& k) { return k.take == 0; }
   /// The average, from the parameter after the update.
   template <class Real> DESCENT_HD static Real after(Real p, Real e, terms<Real> const& k) {
-    return k.keep * e + k.take * p;
+    return ema::after(p, e, k);
   }
   /// The weight of p after update t, 0 if t is none of those that are averaged.
   DESCENT_HD double weight(std::int64_t t) const {

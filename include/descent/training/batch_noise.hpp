@@ -60,8 +60,7 @@ struct batch_noise {
   batch_advice advice() const {
     double const b = scale(), need = b / large;
     if (is_nan(b)) return {b, b, b, b, "too few updates: the estimate of the gradient is not above its noise"};
-    std::string const sizes =
-        detail::printed("%g", large) + " examples, noise scale " + detail::printed("%g", b) + ": ";
+    std::string const sizes = detail::number(large) + " examples, noise scale " + detail::number(b) + ": ";
     return {b, 1 / (1 + need), 1 + need, 1 + 1 / need,
             sizes + (need > 2     ? "a larger batch would need fewer steps"
                      : need < 0.5 ? "a smaller batch would need less data"

@@ -18,11 +18,15 @@ template <class P, class Real> requires requires { typename P::template terms<Re
 struct stage_terms_of<P, Real> { using type = typename P::template terms<Real>; };
 template <class P, class Real> using stage_terms = typename stage_terms_of<P, Real>::type;
 template <class P, class To, class From> DESCENT_HD stage_terms<P, To> converted(stage_terms<P, From> const& from) {
-  stage_terms<P, To> to{};
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    ((real_at<To>(to, I) = To(real_at<From>(from, I))), ...);
-  }(std::make_index_sequence<members<P::template terms>>());
-  return to;
+  if constexpr (std::is_same_v<To, From>) {
+    return from;
+  } else {
+    stage_terms<P, To> to{};
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((real_at<To>(to, I) = To(real_at<From>(from, I))), ...);
+    }(std::make_index_sequence<members<P::template terms>>());
+    return to;
+  }
 }
 /// Whether the stage does nothing with these terms, and reads nothing.
 template <class P, class Terms> DESCENT_HD bool is_idle([[maybe_unused]] Terms const& k) {
