@@ -87,6 +87,13 @@ template <class Rule, class... Ps> struct rule_checks {
       ((!policy<Ps> || is_known_kind<typename kind_of<Ps>::type>) && ...),
       "a policy of a kind that no engine knows would do nothing: policy_kind is one of descent::kind, such as "
       "kind::lookahead, which acts after the rule, or kind::average");
+  static_assert(stage_after_rule<policy_of<kind::lookahead, void, Ps...>>,
+                "a policy of kind::lookahead needs 'terms<double> at(std::int64_t t) const', 'template <class Real> "
+                "struct kept' with slow, and 'template <class Real> static Real after(Real p, kept<Real>& s, "
+                "terms<Real> const& k)'");
+  static_assert(averaging_stage<policy_of<kind::average, void, Ps...>>,
+                "a policy of kind::average needs 'terms<double> at(std::int64_t t) const' and 'template <class Real> "
+                "static Real after(Real p, Real e, terms<Real> const& k)'");
   static_assert(((!policy<Ps> || count_of<typename kind_of<Ps>::type, Ps...> == 1) && ...) &&
                     lr_schedules<Rule, Ps...> <= 1,
                 "two policies of one kind: each kind of policy may be given at most once");

@@ -5,6 +5,7 @@
 #include <descent/engine/step/plan.hpp>
 #include <descent/engine/step/scheduled.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -28,6 +29,20 @@ template <class P, class To, class From> DESCENT_HD stage_terms<P, To> converted
     return to;
   }
 }
+/// A policy after the rule, or an average, that has what the update calls; void without a policy.
+template <class P>
+concept stage_after_rule = std::is_void_v<P> || requires(P const p, typename P::template kept<float> s,
+                                                         typename P::template terms<float> k, float x) {
+  { p.at(std::int64_t()) } -> std::same_as<typename P::template terms<double>>;
+  { P::after(x, s, k) } -> std::same_as<float>;
+  s.slow;
+};
+template <class P>
+concept averaging_stage = std::is_void_v<P> || requires(P const p, typename P::template terms<float> k, float x) {
+  { p.at(std::int64_t()) } -> std::same_as<typename P::template terms<double>>;
+  { P::after(x, x, k) } -> std::same_as<float>;
+};
+
 /// Whether the stage does nothing with these terms, and reads nothing.
 template <class P, class Terms> DESCENT_HD bool is_idle([[maybe_unused]] Terms const& k) {
   if constexpr (requires { P::idle(k); }) return P::idle(k);
