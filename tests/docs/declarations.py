@@ -150,7 +150,8 @@ class Header:
         if keyword in ("static_assert", "friend", "extern"):
             return None, end
         if keyword in classes:
-            name, then = self.here(r"\w+(?: class| struct)?\s+(?:alignas\([^)]*\)\s*)?([\w:]+)\s*(.)", start).groups()
+            aligned = r"(?:alignas\((?:[^()]|\([^()]*\))*\)\s*)?"
+            name, then = self.here(r"\w+(?: class| struct)?\s+" + aligned + r"([\w:]+)\s*(.)", start).groups()
             if then == "<":  # a specialization
                 return None, end
             bases = re.findall(r"public\s+(?:detail::)?(\w+)", self.bare[start:body[0]]) if body else []

@@ -375,7 +375,7 @@ template <class Real, class Policy> void takes_its_intervals() {
       CAPTURE(why);
       CHECK(why.empty() == (in && usable && (x < inf || allowed.infinite)));
       CHECK((why.empty() || why.starts_with(ds::detail::rule_name<Policy>() + ": " + range.name + " must be ")));
-      CHECK((why.empty() || why.ends_with(", is " + ds::detail::number(x))));
+      CHECK((why.empty() || why.ends_with(", is " + ds::detail::refused_number(x))));
     }
   }
 }
