@@ -87,6 +87,12 @@ template <class Rule, class... Ps> struct rule_checks {
       ((!policy<Ps> || is_known_kind<typename kind_of<Ps>::type>) && ...),
       "a policy of a kind that no engine knows would do nothing: policy_kind is one of descent::kind, such as "
       "kind::lookahead, which acts after the rule, or kind::average");
+  static_assert(stage_before_rule<policy_of<kind::clip_value, void, Ps...>> &&
+                    stage_before_rule<policy_of<kind::noise, void, Ps...>> &&
+                    stage_before_rule<policy_of<kind::maximize, void, Ps...>>,
+                "a policy of kind::clip_value, kind::noise or kind::maximize is a gradient transform without state: it "
+                "needs 'terms<double> at(std::int64_t t) const' and 'template <class Real> static Real apply(Real p, "
+                "Real g, terms<Real> const& k)'");
   static_assert(stage_after_rule<policy_of<kind::lookahead, void, Ps...>>,
                 "a policy of kind::lookahead needs 'terms<double> at(std::int64_t t) const', 'template <class Real> "
                 "struct kept' with slow, and 'template <class Real> static Real after(Real p, kept<Real>& s, "

@@ -29,7 +29,8 @@ struct gradient_noise {
   DESCENT_HD double deviation(std::int64_t t) const { return sqrt(eta / ::pow(1 + double(t), gamma)); }
 
   template <class Real> struct terms { Real deviation; };
-  DESCENT_HD terms<double> at(std::int64_t t) const { return {float(deviation(t - 1))}; }  // float, as in the policy
+  /// In float, as the normals are: that drops the last bits of pow, which differ between libraries.
+  DESCENT_HD terms<double> at(std::int64_t t) const { return {float(deviation(t - 1))}; }
   template <class Real> DESCENT_HD static Real apply(Real, Real g, terms<Real> const& k, Real z) {
     return g + k.deviation * z;
   }

@@ -269,9 +269,9 @@ template <class Plan> struct cuda_storage {
     model_.show_in(view);
     if constexpr (Plan::parallel) ranks_.show_in(view);
     if constexpr (Plan::has_extras) {
-      auto& extra = view.extra.buffers;
-      show(index::remainder, extra.remainder), show(index::average, extra.average);
-      show(index::slow, extra.slow), show(index::outer, extra.outer);
+      each_kept<Plan>([&]<std::size_t I, class>(char const*) {
+        if constexpr (I != index::master) show(I, view.extra.buffers.template at<I>());
+      });
     }
     if constexpr (Plan::has_step_terms) view.extra.step_terms = step_terms_;
     if constexpr (Plan::selects_rows) {

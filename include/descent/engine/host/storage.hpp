@@ -202,10 +202,9 @@ template <class Plan, class System> class host_storage {
     if constexpr (Typed::has_master) at(index::master, x.master);
     else x.master = x.value;
     if constexpr (Plan::has_extras) {
-      at(index::remainder, x.extra.remainder);
-      at(index::average, x.extra.average);
-      at(index::slow, x.extra.slow);
-      at(index::outer, x.extra.outer);
+      each_kept<Plan>([&]<std::size_t I, class>(char const*) {
+        if constexpr (I != index::master) at(I, x.extra.template at<I>());
+      });
       x.extra.arena = t.arena + from;
       if constexpr (Plan::splits) x.extra.shift = control_.model.element_shift(index_of(t));
     }

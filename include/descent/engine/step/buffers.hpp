@@ -27,6 +27,14 @@ template <class Plan> struct extra_buffers<Plan, true> : model_place<Plan::split
   typename Plan::real* outer;
   std::int64_t arena;  // number of the first element among all of this rank
 
+  /// The pointer to buffer I of owned_index, if it is one of these.
+  template <std::size_t I> DESCENT_HD auto& at() {
+    using index = owned_index<Plan>;
+    if constexpr (I == index::remainder) return remainder;
+    else if constexpr (I == index::average) return average;
+    else if constexpr (I == index::slow) return slow;
+    else return outer;
+  }
   /// The buffers of a tensor that starts at `at` in them; its first element is number `first` among all.
   template <class Typed> DESCENT_HD extra_buffers<Typed> from(std::int64_t at, std::int64_t first) const {
     return {*this, remainder + at, average + at, slow + at, outer + at, arena + first};

@@ -111,7 +111,7 @@ template <class Plan> DESCENT_HD double norm_from(norm_totals const& x) {
 template <class Plan>
 DESCENT_HD double perturbation_factor(typename Plan::policies const& policies, norm_totals const& x) {
   double const rho = get<kind::perturbation>(policies).rho;
-  double const factor = (Plan::maximizes ? -rho : rho) / norm_from<Plan>(x);
+  double const factor = (has<Plan, kind::maximize> ? -rho : rho) / norm_from<Plan>(x);
   return is_finite(typename Plan::real(factor)) ? factor : 0;
 }
 

@@ -139,14 +139,11 @@ template <class Plan> DESCENT_HD void use_given(buffers<Plan>& x, void* const* a
   using index = owned_index<Plan>;
   for (std::size_t i = 0; i < Plan::slots; ++i)
     if (at[i]) x.slot[i] = at[i];
-  if constexpr (Plan::has_master)
-    if (at[index::master]) x.master = static_cast<typename Plan::master*>(at[index::master]);
-  if constexpr (Plan::has_extras) {
-    if (at[index::remainder]) x.extra.remainder = static_cast<std::uint16_t*>(at[index::remainder]);
-    if (at[index::average]) x.extra.average = static_cast<typename Plan::real*>(at[index::average]);
-    if (at[index::slow]) x.extra.slow = static_cast<typename Plan::slow*>(at[index::slow]);
-    if (at[index::outer]) x.extra.outer = static_cast<typename Plan::real*>(at[index::outer]);
-  }
+  each_kept<Plan>([&]<std::size_t I, class T>(char const*) {
+    if (!at[I]) return;
+    if constexpr (I == index::master) x.master = static_cast<T*>(at[I]);
+    else x.extra.template at<I>() = static_cast<T*>(at[I]);
+  });
 }
 
 }  // namespace descent::detail

@@ -93,7 +93,7 @@ DESCENT_HD void measure_packet(measured_totals<Plan, What>& total, buffers<Plan>
   }
   if constexpr (What != measure::norm) {
     constexpr std::size_t first = std::size_t(measured<Plan, What>) - Plan::sum_count;
-    to_true_gradient<Plan>(g, x, i, factor, step);
+    to_true_gradient<Plan>(g, p, x, i, factor, step);
     auto const sums_of = [&](int j) -> typename rule::template sums<Real> {
       if constexpr (has_sums_of_state<rule>) return rule::sum(p[j], g[j], s.whole(j), k);
       else return rule::sum(p[j], g[j], k);

@@ -15,23 +15,7 @@
 /// The buffers that an optimizer owns for each element: the members of the rule's state, then those of policies.
 namespace descent::detail {
 
-template <class Plan> struct owned_index {
-  static constexpr std::size_t remainder = Plan::slots, master = remainder + 1, average = master + 1,
-                               slow = average + 1, outer = slow + 1;
-};
-template <class Plan> inline constexpr std::size_t owned_count = owned_index<Plan>::outer + 1;
-
-/// Calls f.operator()<number, type>(name) for each buffer of a policy that the plan has. This is the one list of them:
-/// what allocates, saves, compares or describes buffers walks it.
-template <class Plan, class F> constexpr void each_kept([[maybe_unused]] F const& f) {
-  using index = owned_index<Plan>;
-  if constexpr (Plan::has_remainder) f.template operator()<index::remainder, std::uint16_t>("remainder");
-  if constexpr (Plan::has_master) f.template operator()<index::master, typename Plan::master>("master");
-  if constexpr (has<Plan, kind::average>) f.template operator()<index::average, typename Plan::real>("average");
-  if constexpr (has<Plan, kind::lookahead>) f.template operator()<index::slow, typename Plan::slow>("slow");
-  if constexpr (Plan::has_outer) f.template operator()<index::outer, typename Plan::real>("outer");
-}
-/// The same for the members of the rule's state, then for these.
+/// Calls f.operator()<number, type>(name) for each member of the rule's state, then for each buffer of a policy.
 template <class Plan, class F> constexpr void each_buffer(F const& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     (f.template operator()<I, typename Plan::template slot<I>>("state"), ...);

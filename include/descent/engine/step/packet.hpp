@@ -158,9 +158,10 @@ DESCENT_HD void draw_normals(Real (&z)[M], buffers<Plan> const& x, std::int64_t 
   from_lanes(z, lanes, int(element % packet_size));
 }
 
-/// Turns a stored gradient into what the rule sees: g * factor -> value clip -> noise -> sign.
+/// Turns a stored gradient into what the rule sees: g * factor -> value clip -> noise -> sign. p: the parameter.
 template <class Plan, class Real, int M>
-DESCENT_HD void to_true_gradient(Real (&g)[M], [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
+DESCENT_HD void to_true_gradient(Real (&g)[M], [[maybe_unused]] Real const (&p)[M],
+                                 [[maybe_unused]] buffers<Plan> const& x, [[maybe_unused]] std::int64_t i,
                                  [[maybe_unused]] Real const& factor,
                                  [[maybe_unused]] step_terms_of<Plan> const& step) {
   bool by_rows = false;
@@ -170,17 +171,17 @@ DESCENT_HD void to_true_gradient(Real (&g)[M], [[maybe_unused]] buffers<Plan> co
   }
   if (Plan::scales && !by_rows)
     for (int j = 0; j < M; ++j) g[j] = g[j] * factor;
-  if constexpr (has<Plan, kind::clip_value>) {
-    Real const c(step.limit);
-    for (int j = 0; j < M; ++j) g[j] = select(g[j] > c, c, select(g[j] < -c, -c, g[j]));
-  }
-  if constexpr (has<Plan, kind::noise>) {
-    Real z[M];
-    draw_normals<Plan>(z, x, i, step);
-    for (int j = 0; j < M; ++j) g[j] = g[j] + Real(step.noise) * z[j];
-  }
-  if constexpr (Plan::maximizes)
-    for (int j = 0; j < M; ++j) g[j] = -g[j];
+  if constexpr (Plan::has_step_terms)
+    each_stage(typename Plan::stages_before{}, [&]<class P>() {
+      auto const k = step.template as<P, Real>();
+      if constexpr (transform_takes_normal<P>) {
+        Real z[M];
+        draw_normals<Plan>(z, x, i, step);
+        for (int j = 0; j < M; ++j) g[j] = P::apply(p[j], g[j], k, z[j]);
+      } else {
+        for (int j = 0; j < M; ++j) g[j] = P::apply(p[j], g[j], k);
+      }
+    });
 }
 
 /// Sets gradients to zero.
@@ -205,7 +206,7 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
   s.template read<false>(x, i, e);
   [[maybe_unused]] Real slow[M];
 
-  to_true_gradient<Plan>(g, x, i, factor, step);
+  to_true_gradient<Plan>(g, p, x, i, factor, step);
   [[maybe_unused]] Real z[M];
   if constexpr (takes_normal<rule>) draw_normals<Plan>(z, x, i, step);
   for (int j = 0; j < M; ++j) {
@@ -221,8 +222,8 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
   }();
   if constexpr (has<Plan, kind::lookahead>) {
     using stage = typename Plan::lookahead;
-    if (!is_idle<stage>(step.lookahead)) {
-      auto const of_stage = converted<stage, Real, typename Plan::real>(step.lookahead);
+    if (!is_idle<stage>(step.template of<stage>())) {
+      auto const of_stage = step.template as<stage, Real>();
       Real b[M];
       if constexpr (Plan::has_outer) read(b, x.extra.outer + i, e);
       read(slow, x.extra.slow + i, e);
@@ -264,8 +265,8 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
   }
   if constexpr (has<Plan, kind::average>) {
     using stage = typename Plan::average;
-    if (!is_idle<stage>(step.average)) {
-      auto const of_stage = converted<stage, Real, typename Plan::real>(step.average);
+    if (!is_idle<stage>(step.template of<stage>())) {
+      auto const of_stage = step.template as<stage, Real>();
       Real mean[M];
       if constexpr (!Plan::leads && !Plan::has_master && !Plan::has_remainder) round_to<master_or_value>(p);
       Real(&averaged)[M] = Plan::leads ? slow : p;

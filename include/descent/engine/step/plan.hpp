@@ -59,6 +59,10 @@ template <class P> struct matrix_rule_type { using type = void; };
 template <class P> requires requires { typename P::matrix_rule; }
 struct matrix_rule_type<P> { using type = typename P::matrix_rule; };
 
+/// Whether a policy has a stage of the update of its own, with terms.
+template <class P> inline constexpr bool has_stage = false;
+template <class P> requires requires { typename P::template terms<float>; } inline constexpr bool has_stage<P> = true;
+
 /// Whether a policy after the rule keeps a momentum beside its slow weights.
 template <class P> inline constexpr bool keeps_momentum = false;
 template <class P> requires requires(typename P::template kept<float> kept) { kept.b; }
@@ -68,6 +72,25 @@ template <class Plan, int I> struct typed_plan;
 
 /// Whether the optimizer has a policy of this kind.
 template <class Plan, class Kind> inline constexpr bool has = Plan::template has<Kind>;
+
+/// Numbers of the buffers that an optimizer owns for each element: the members of the rule's state, then these.
+template <class Plan> struct owned_index {
+  static constexpr std::size_t remainder = Plan::slots, master = remainder + 1, average = master + 1,
+                               slow = average + 1, outer = slow + 1;
+};
+template <class Plan> inline constexpr std::size_t owned_count = owned_index<Plan>::outer + 1;
+
+/// Calls f.operator()<number, type>(name) for each buffer of a policy that the plan has. This is the one list of them:
+/// what allocates, saves, compares or describes buffers walks it.
+DESCENT_CALLS
+template <class Plan, class F> DESCENT_HD constexpr void each_kept([[maybe_unused]] F const& f) {
+  using index = owned_index<Plan>;
+  if constexpr (Plan::has_remainder) f.template operator()<index::remainder, std::uint16_t>("remainder");
+  if constexpr (Plan::has_master) f.template operator()<index::master, typename Plan::master>("master");
+  if constexpr (has<Plan, kind::average>) f.template operator()<index::average, typename Plan::real>("average");
+  if constexpr (has<Plan, kind::lookahead>) f.template operator()<index::slow, typename Plan::slow>("slow");
+  if constexpr (Plan::has_outer) f.template operator()<index::outer, typename Plan::real>("outer");
+}
 
 template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   /// The policy of a kind, or void.
@@ -84,6 +107,13 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   using own_gradient = Gradient;           // the caller's
   using rule = Rule;
   using policies = policy_set<Ps...>;
+  /// The policies of these kinds that have terms, in this order: those before the rule, and all stages.
+  template <class... Kinds>
+  using stages_of =
+      decltype((policy_list<>{} + ... +
+                std::conditional_t<has_stage<policy<Kinds>>, policy_list<policy<Kinds>>, policy_list<>>{}));
+  using stages_before = stages_of<kind::clip_value, kind::noise, kind::maximize>;
+  using stages = decltype(stages_before{} + stages_of<kind::lookahead, kind::average>{});
   using master = typename master_type<policy<kind::master>>::type;
 
  private:
@@ -144,7 +174,6 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   static constexpr bool splits = has<kind::model>;
   /// Whether the caller's gradients are set to zero, and whether the update does that.
   static constexpr bool zeroes_own = has<kind::zero_grad>, zeroes = zeroes_own && !parallel;
-  static constexpr bool maximizes = has<kind::maximize>;
   /// Whether swap_average() has an average to use, the policy's or the rule's.
   static constexpr bool averages = has<kind::average> || (has_averaged<Rule> && !has_matrices);
   static constexpr bool selects_rows = has<kind::rows>;
@@ -178,7 +207,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
       has_remainder || has_averaged<Rule> || has_matrices;
   /// Whether the update needs step_terms.
   static constexpr bool has_step_terms =
-      has_any<kind::clip_value, kind::noise, kind::rounding, kind::average, kind::lookahead> || takes_normal<Rule>;
+      !std::is_same_v<stages, policy_list<>> || has<kind::rounding> || takes_normal<Rule>;
 
   static constexpr norm norm_of = [] {
     if constexpr (has<kind::clip>) return clip::of;
@@ -243,10 +272,12 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
     return (measures && !sums ? norm : 0) + (sums ? all : 0) + (norm_first ? norm : 0);
   }
   template <class Typed = plan> static constexpr std::int64_t update_bytes(std::array<bool, slots> const& used) {
-    return bytes_of<typename Typed::gradient> * (zeroes ? 2 : 1) + 2 * master_bytes<Typed> +
-           (Typed::has_master ? bytes_of<typename Typed::value> : 0) + 2 * state_bytes(used, in_update) +
-           (has<kind::average> ? 2 * bytes_of<real> : 0) + (has<kind::lookahead> ? 2 * bytes_of<slow> : 0) +
-           (has_outer ? 2 * bytes_of<real> : 0);
+    std::int64_t bytes = bytes_of<typename Typed::gradient> * (zeroes ? 2 : 1) + 2 * master_bytes<Typed> +
+                         (Typed::has_master ? bytes_of<typename Typed::value> : 0) + 2 * state_bytes(used, in_update);
+    each_kept<plan>([&]<std::size_t I, class T>(char const*) {
+      if (I > owned_index<plan>::master) bytes += 2 * bytes_of<T>;
+    });
+    return bytes;
   }
   /// With all of the state.
   static constexpr std::int64_t largest_update_bytes = [] {

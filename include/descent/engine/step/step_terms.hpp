@@ -4,6 +4,7 @@
 
 #include <descent/engine/step/plan.hpp>
 #include <descent/engine/step/scheduled.hpp>
+#include <descent/core/transform.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -13,22 +14,20 @@
 
 namespace descent::detail {
 
-/// The terms of a policy's stage, if it has one.
-template <class P, class Real> struct stage_terms_of { struct type {}; };
-template <class P, class Real> requires requires { typename P::template terms<Real>; }
-struct stage_terms_of<P, Real> { using type = typename P::template terms<Real>; };
-template <class P, class Real> using stage_terms = typename stage_terms_of<P, Real>::type;
-template <class P, class To, class From> DESCENT_HD stage_terms<P, To> converted(stage_terms<P, From> const& from) {
+template <class P, class To, class From>
+DESCENT_HD typename P::template terms<To> converted(typename P::template terms<From> const& from) {
   if constexpr (std::is_same_v<To, From>) {
     return from;
   } else {
-    stage_terms<P, To> to{};
+    typename P::template terms<To> to{};
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((real_at<To>(to, I) = To(real_at<From>(from, I))), ...);
     }(std::make_index_sequence<members<P::template terms>>());
     return to;
   }
 }
+/// A policy before the rule is a gradient transform without a state.
+template <class P> concept stage_before_rule = std::is_void_v<P> || (gradient_transform<P> && !has_state<P>);
 /// A policy after the rule, or an average, that has what the update calls; void without a policy.
 template <class P>
 concept stage_after_rule = std::is_void_v<P> || requires(P const p, typename P::template kept<float> s,
@@ -50,19 +49,38 @@ template <class P, class Terms> DESCENT_HD bool is_idle([[maybe_unused]] Terms c
 }
 
 /// What the update of an element needs for policies, in addition to the rule's terms.
-template <class Real, class Average, class Lookahead> struct step_terms {
-  Real limit, noise;  // of clip_value, gradient_noise
-  [[no_unique_address]] stage_terms<Average, Real> average;
-  [[no_unique_address]] stage_terms<Lookahead, Real> lookahead;
+template <class P, class Real> struct stage_terms { [[no_unique_address]] typename P::template terms<Real> terms; };
+template <class Real, class... Stages> struct step_terms : stage_terms<Stages, Real>... {
   std::int64_t t;
   std::uint64_t noise_seed, rounding_seed;
+
+  template <class P> DESCENT_HD auto& of() { return static_cast<stage_terms<P, Real>&>(*this).terms; }
+  template <class P> DESCENT_HD auto const& of() const { return static_cast<stage_terms<P, Real> const&>(*this).terms; }
+  /// The terms of a stage, converted to another type.
+  template <class P, class To> DESCENT_HD auto as() const { return converted<P, To, Real>(of<P>()); }
 };
 struct no_step_terms {};
-template <class Plan>
-using step_terms_of =
-    std::conditional_t<Plan::has_step_terms,
-                       step_terms<typename Plan::real, typename Plan::average, typename Plan::lookahead>,
-                       no_step_terms>;
+template <class Real, class... Stages> step_terms<Real, Stages...> step_terms_for(policy_list<Stages...>);
+template <class Plan, bool = Plan::has_step_terms> struct step_terms_type { using type = no_step_terms; };
+template <class Plan> struct step_terms_type<Plan, true> {
+  using type = decltype(step_terms_for<typename Plan::real>(typename Plan::stages{}));
+};
+template <class Plan> using step_terms_of = typename step_terms_type<Plan>::type;
+
+/// The terms of one stage in update t. Where the values lead, lookahead's follow the learning rate.
+template <class Plan, class P>
+DESCENT_HD auto stage_terms_at(P const& stage, [[maybe_unused]] typename Plan::rule const& rule,
+                               [[maybe_unused]] typename Plan::policies const& policies, std::int64_t t,
+                               [[maybe_unused]] rate_change const& rates) {
+  auto terms = stage.at(t);
+  if constexpr (std::is_same_v<P, typename Plan::lookahead> && Plan::leads && has_lr<typename Plan::rule>)
+    if (terms.pull != 0 && stage.follows_lr) terms.pull *= stage.part(scheduled(rule, policies, t, 0, rates).lr);
+  return terms;
+}
+DESCENT_CALLS
+template <class F, class... Stages> DESCENT_HD void each_stage(policy_list<Stages...>, F const& f) {
+  (f.template operator()<Stages>(), ...);
+}
 
 /// The step terms of update t. `rule` is that of group 0. If the values lead, calls the schedules of update t + 1.
 template <class Plan>
@@ -74,23 +92,13 @@ DESCENT_HD step_terms_of<Plan> find_step_terms([[maybe_unused]] typename Plan::r
   if constexpr (Plan::has_step_terms) {
     using real = typename Plan::real;
     k.t = t;
-    if constexpr (has<Plan, kind::clip_value>) k.limit = real(get<kind::clip_value>(policies).c);
-    if constexpr (has<Plan, kind::noise>) {
-      auto const& noise = get<kind::noise>(policies);
-      k.noise = real(float(noise.deviation(t - 1)));  // as precise as the normals; drops pow's last bits
-      k.noise_seed = noise.seed;
-    }
+    each_stage(typename Plan::stages{}, [&]<class P>() {
+      auto const& stage = get<typename P::policy_kind>(policies);
+      k.template of<P>() = converted<P, real, double>(stage_terms_at<Plan>(stage, rule, policies, t, rates));
+    });
+    if constexpr (has<Plan, kind::noise>) k.noise_seed = get<kind::noise>(policies).seed;
     if constexpr (takes_normal<typename Plan::rule>) k.noise_seed = rule.seed;
     if constexpr (has<Plan, kind::rounding>) k.rounding_seed = get<kind::rounding>(policies).seed;
-    if constexpr (has<Plan, kind::average>)
-      k.average = converted<typename Plan::average, real, double>(get<kind::average>(policies).at(t));
-    if constexpr (has<Plan, kind::lookahead>) {
-      auto const& slow = get<kind::lookahead>(policies);
-      auto terms = slow.at(t);
-      if constexpr (Plan::leads && has_lr<typename Plan::rule>)
-        if (terms.pull != 0 && slow.follows_lr) terms.pull *= slow.part(scheduled(rule, policies, t, 0, rates).lr);
-      k.lookahead = converted<typename Plan::lookahead, real, double>(terms);
-    }
   }
   return k;
 }

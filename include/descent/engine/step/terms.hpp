@@ -67,15 +67,14 @@ template <class Rule, class Real> DESCENT_HD bool is_sound(unit_terms<Rule, Real
   return x.frozen || (is_finite(x.factor) && bad_term(x) == int(members<Rule::template terms>));
 }
 template <class P, class Real> DESCENT_HD bool is_sound_stage([[maybe_unused]] stage_terms<P, Real> const& k) {
-  if constexpr (requires { typename P::template terms<Real>; })
-    for (std::size_t i = 0; i < members<P::template terms>; ++i)
-      if (!is_finite(real_at<Real>(k, i))) return false;
+  for (std::size_t i = 0; i < members<P::template terms>; ++i) {
+    Real const& term = real_at<Real>(k.terms, i);
+    if (may_be_infinite<P>(i) ? is_nan(term) : !is_finite(term)) return false;
+  }
   return true;
 }
-template <class Real, class Average, class Lookahead>
-DESCENT_HD bool is_sound(step_terms<Real, Average, Lookahead> const& k) {
-  return !is_nan(k.limit) && is_finite(k.noise) && is_sound_stage<Average, Real>(k.average) &&
-         is_sound_stage<Lookahead, Real>(k.lookahead);
+template <class Real, class... Stages> DESCENT_HD bool is_sound(step_terms<Real, Stages...> const& k) {
+  return (is_sound_stage<Stages, Real>(k) && ... && true);
 }
 DESCENT_HD inline bool is_sound(no_step_terms const&) { return true; }
 

@@ -40,10 +40,8 @@ template <class Typed> struct front_plan : matrix_plan<Typed> {
 /// The part from the direction, a scratch matrix that replaces the gradient, to the parameter.
 template <class Typed> struct back_plan : matrix_plan<Typed> {
   using gradient = typename Typed::real;
-  template <class Kind>
-  static constexpr bool has =
-      !std::is_same_v<Kind, kind::clip_value> && !std::is_same_v<Kind, kind::noise> && Typed::template has<Kind>;
-  static constexpr bool zeroes = false, scales = false, maximizes = false;
+  using stages_before = policy_list<>;
+  static constexpr bool zeroes = false, scales = false;
   template <std::size_t I> static constexpr bool updates = matrix_plan<Typed>::after(I);
 };
 
@@ -96,7 +94,7 @@ DESCENT_HD void front_packet(buffers<Plan> const& x, std::int64_t i, packet_exte
   read_master(p, x, i, e);
   s.template read<false>(x, i, e);
   if constexpr (Plan::zeroes) zero_packet<Plan, Real, M>(x, i, e);
-  to_true_gradient<Plan>(g, x, i, factor, step);
+  to_true_gradient<Plan>(g, p, x, i, factor, step);
   for (int j = 0; j < M; ++j) {
     auto state = s.whole(j);
     auto const in = Plan::rule::direction(p[j], g[j], state, k);

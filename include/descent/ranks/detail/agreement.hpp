@@ -241,9 +241,10 @@ std::vector<std::string> facts_of(layout<typename Plan::value, typename Plan::gr
         facts.push_back("terms of group " + std::to_string(g.number) + at + terms_as_text<Plan>(g, policies, t, which));
     if constexpr (Plan::has_step_terms) {
       auto const k = find_step_terms<Plan>(groups[0].rule, policies, t);
-      facts.push_back("policies" + at + " value clip " + exact(double(k.limit)) + ", noise " + exact(double(k.noise)) +
-                      ", average" + numbers_as_text(k.average) + ", lookahead" + numbers_as_text(k.lookahead) +
-                      ", seeds " + std::to_string(k.noise_seed) + " " + std::to_string(k.rounding_seed));
+      std::string text = "policies" + at;
+      each_stage(typename Plan::stages{},
+                 [&]<class P>() { text += " " + rule_name<P>() + numbers_as_text(k.template of<P>()) + ","; });
+      facts.push_back(text + " seeds " + std::to_string(k.noise_seed) + " " + std::to_string(k.rounding_seed));
     }
     if constexpr (has<Plan, kind::accumulation>)
       facts.push_back("micro-batches" + at + " " + std::to_string(micro_batches<Plan>(policies, t)));
