@@ -679,6 +679,55 @@ TEST_CASE("policies of a user are their formulas") {
   }
 }
 
+/// Compares policies around the momentum update of sgd with a loop that calls change(p, g, next) for each tensor.
+template <class Change, class... Ps> void is_around(Change const& change, Ps const&... policies) {
+  problem<double> p(sizes);
+  double const mu = 0.75;
+  auto const rate = [](std::int64_t t) { return t == 3 ? 0 : 0.5 / double(t + 1); };  // after t updates
+  ds::optimizer opt{p.parameters(), ds::sgd{.momentum = mu}, ds::learning_rate(rate), policies...};
+  auto want = p.value;
+  std::vector<std::vector<double>> b(sizes.size());
+  for (int t = 1; t <= 8; ++t) {
+    p.set_gradients(t);
+    opt.step();
+    double most = 0;
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      std::vector<double> g(sizes[k]), next = want[k];
+      b[k].resize(sizes[k]);
+      for (std::size_t i = 0; i < sizes[k]; ++i) {
+        g[i] = gradient(k, i, t);
+        next[i] -= rate(t - 1) * (b[k][i] = mu * b[k][i] + g[i]);
+      }
+      change(rate(t - 1), want[k], g, next);
+      want[k] = next;
+      for (std::size_t i = 0; i < sizes[k]; ++i) most = test::larger(most, std::abs(p.value[k][i] - want[k][i]));
+    }
+    CHECK(most < 1e-14);
+  }
+  CHECK(opt.report().step == 8);
+}
+void keep_what_agrees(double, std::vector<double> const& p, std::vector<double> const& g, std::vector<double>& next) {
+  for (std::size_t i = 0; i < p.size(); ++i)
+    if (!((p[i] - next[i]) * g[i] > 0)) next[i] = p[i];
+}
+void bound(double lr, std::vector<double> const& p, std::vector<double> const&, std::vector<double>& next) {
+  double uu = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) uu += (next[i] - p[i]) * (next[i] - p[i]);
+  double const rms = p.empty() ? 0 : std::sqrt(uu / double(p.size()));
+  for (std::size_t i = 0; i < p.size(); ++i)
+    if (rms > 0.5 * lr) next[i] = p[i] + 0.5 * lr / rms * (next[i] - p[i]);
+}
+
+TEST_CASE("policies of a user around the update see p, g and the updated p, in the order given") {
+  is_around(keep_what_agrees, test::agreeing{});
+  is_around(bound, test::bounded_update{.most = 0.5});
+  auto const then = [](auto const& first, auto const& second) {
+    return [=](double lr, auto const& p, auto const& g, auto& next) { first(lr, p, g, next), second(lr, p, g, next); };
+  };
+  is_around(then(keep_what_agrees, bound), test::agreeing{}, test::bounded_update{.most = 0.5});
+  is_around(then(bound, keep_what_agrees), test::bounded_update{.most = 0.5}, test::agreeing{});
+}
+
 TEST_CASE("outer is Nesterov's SGD on what K updates have gone, and lookahead without momentum") {
   problem<double> p(sizes), q(sizes), r(sizes);
   double const lr = 0.25, outer_lr = 0.7, mu = 0.9;

@@ -4,6 +4,7 @@
 
 #include <descent/core/math.hpp>
 #include <descent/core/policy.hpp>
+#include <descent/core/rule.hpp>
 
 #include <cstdint>
 
@@ -36,6 +37,39 @@ struct late_mean {
   DESCENT_HD terms<double> at(std::int64_t t) const { return {(power + 1) / (double(t) + power)}; }
   template <class Real> DESCENT_HD static Real after(Real p, Real e, terms<Real> const& k) {
     return e + k.take * (p - e);
+  }
+};
+
+/// Leaves an element where its update does not agree with the gradient.
+struct agreeing {
+  using policy_kind = descent::kind::around<agreeing>;
+  template <class Real> struct terms {};
+  DESCENT_HD terms<double> at(std::int64_t, double) const { return {}; }
+  template <class Real> DESCENT_HD static Real around(Real p, Real g, Real next, terms<Real> const&) {
+    using descent::select;
+    return select((p - next) * g > Real(0), next, p);
+  }
+};
+
+/// Shortens the update of each tensor whose root mean square is above `most` learning rates.
+struct bounded_update {
+  double most = 1;
+
+  using policy_kind = descent::kind::around<bounded_update>;
+  template <class Real> struct terms { Real factor; };
+  template <class Real> struct sums { Real uu, count; };
+  static constexpr descent::scope sums_over = descent::scope::tensor;
+  DESCENT_HD terms<double> at(std::int64_t, double) const { return {1}; }
+  DESCENT_HD terms<double> at(std::int64_t, double lr, sums<double> const& total) const {
+    double const rms = total.count > 0 ? descent::sqrt(total.uu / total.count) : 0;
+    return {rms > most * lr ? most * lr / rms : 1};
+  }
+  template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real, Real next, terms<Real> const&) {
+    return {(next - p) * (next - p), Real(1)};
+  }
+  template <class Real> DESCENT_HD static Real around(Real p, Real, Real next, terms<Real> const& k) {
+    using descent::select;
+    return select(k.factor < Real(1), p + k.factor * (next - p), next);
   }
 };
 

@@ -41,6 +41,7 @@ struct matrices;
 struct plateau;
 template <auto Field> struct field;         // one kind for each scheduled field of the rule
 template <auto Field> struct scaled_field;  // and one for each scaled field
+template <class P> struct around;           // one for each policy around the update, P itself
 }  // namespace kind
 
 namespace detail {
@@ -55,6 +56,9 @@ inline constexpr bool is_known_kind =
               kind::plateau>;
 template <auto Field> inline constexpr bool is_known_kind<kind::field<Field>> = true;
 template <auto Field> inline constexpr bool is_known_kind<kind::scaled_field<Field>> = true;
+template <class P> inline constexpr bool is_known_kind<kind::around<P>> = true;
+template <class Kind> inline constexpr bool is_kind_around = false;
+template <class P> inline constexpr bool is_kind_around<kind::around<P>> = true;
 }  // namespace detail
 
 /// A policy: an object type with a policy_kind.

@@ -100,6 +100,16 @@ template <class Rule, class... Ps> struct rule_checks {
   static_assert(averaging_stage<policy_of<kind::average, void, Ps...>>,
                 "a policy of kind::average needs 'terms<double> at(std::int64_t t) const' and 'template <class Real> "
                 "static Real after(Real p, Real e, terms<Real> const& k)'");
+  static_assert(((!is_kind_around<typename kind_of<Ps>::type> || is_around<Ps>) && ...),
+                "a policy P around the update names itself: 'using policy_kind = kind::around<P>;'");
+  static_assert(((!is_around<Ps> || stage_around_rule<Ps>) && ...),
+                "a policy around the update needs 'template <class Real> struct terms', 'terms<double> at(std::int64_t "
+                "t, double lr) const' and 'template <class Real> static Real around(Real p, Real g, Real next, "
+                "terms<Real> const& k)'");
+  static_assert(((!is_around<Ps> || !names_sums_around<Ps> || sums_around_rule<Ps>) && ...),
+                "a policy around the update that has sums needs 'static constexpr scope sums_over', 'template <class "
+                "Real> static sums<Real> sum(Real p, Real g, Real next, terms<Real> const& k)' and 'terms<double> "
+                "at(std::int64_t t, double lr, sums<double> const& total) const'");
   static_assert(((!policy<Ps> || count_of<typename kind_of<Ps>::type, Ps...> == 1) && ...) &&
                     lr_schedules<Rule, Ps...> <= 1,
                 "two policies of one kind: each kind of policy may be given at most once");
@@ -116,6 +126,10 @@ template <class Rule, class... Ps> struct rule_checks {
                  ...));
 };
 
+template <class List> inline constexpr int policies_with_sums = 0;
+template <class... Ps>
+inline constexpr int policies_with_sums<policy_list<Ps...>> = (0 + ... + int(names_sums_around<Ps>));
+
 /// Error messages for policies that do not fit each other, the rule or the types of the parameters.
 template <class Plan> struct policy_checks {
   using value = typename Plan::value;
@@ -128,6 +142,17 @@ template <class Plan> struct policy_checks {
                 "gradient_ahead cannot be combined with ema_nesterov: both say where the gradient is taken");
   static_assert(!Plan::is_sam || Plan::norm_of == norm::l2,
                 "sam: the ascent is along the L2 norm, so the clip policy must be of that norm too");
+  static constexpr bool around = !std::is_same_v<typename Plan::stages_around, policy_list<>>;
+  static constexpr int sums_around = policies_with_sums<typename Plan::stages_around>;
+  static_assert(sums_around <= 1, "two policies around the update have sums: at most one may");
+  static_assert(sums_around == 0 || (!has_sums<typename Plan::rule> && !has_memory<typename Plan::rule> &&
+                                     !takes_normal<typename Plan::rule>),
+                "a policy around the update that has sums needs a rule without sums, memory and random normals");
+  static_assert(!around || !Plan::has_matrices,
+                "policies around the update cannot be combined with matrices: the direction has no elements of the "
+                "gradient");
+  static_assert(!around || !Plan::per_row_step,
+                "policies around the update cannot be combined with masked_rows<row_step::own>: they have one t");
   static_assert(!has_loss<typename Plan::rule> || has<Plan, kind::loss>,
                 "the rule looks at the loss of the batch: give the policy loss_at{pointer}");
   static_assert(!takes_normal<typename Plan::rule> || !has<Plan, kind::noise>,

@@ -168,8 +168,8 @@ template <class Plan> struct device_view {
   void* slot[Plan::slots + 1];
   control_block* control;
   group_entry<rule>* groups;
-  unit_terms<rule, real>* units;    // terms of the update, for each group or tensor
-  unit_terms<rule, real>* sum_terms;  // terms of the sums in the next step, for each group or tensor
+  unit_terms_of<Plan>* units;    // terms of the update, for each group or tensor
+  unit_terms_of<Plan>* sum_terms;  // terms of the sums in the next step, for each group or tensor
   memory_of<rule>* memories;  // for each unit
   double* partial;            // [sum][chunk]: those of the norm if measured, then the rule's
   double* totals;             // [sum][tensor], the same sums

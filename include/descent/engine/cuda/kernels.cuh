@@ -239,7 +239,7 @@ template <class Plan, measure What> struct packet_sums { double of[measured<Plan
 template <class Plan, measure What, class Real>
 __device__ __noinline__ packet_sums<Plan, What> measure_odd_packet(buffers<Plan> x, std::int64_t i, packet_extent e,
                                                                    Real factor,
-                                                                   typename Plan::rule::template terms<Real> k,
+                                                                   typename Plan::update::template terms<Real> k,
                                                                    step_terms_of<Plan> step, unsigned in) {
   packet_sums<Plan, What> sums = {};
   measure_packet<Plan, What, Real>(sums.of, x, i, e, factor, k, step, in);
@@ -273,7 +273,7 @@ __device__ void measure_chunk(device_view<Plan> const& v, control_view<Plan> con
   auto const both = [](int c, double a, double b) { return largest && c == 0 ? larger(a, b) : a + b; };
   // Without a branch, so that this load and those of the terms and pointers do not wait for each other.
   int const measured_size = v.groups[t.group].frozen ? 0 : size;
-  typename Plan::rule::template terms<real> k{};
+  typename Plan::update::template terms<real> k{};
   step_terms_of<Plan> step{};
   real factor = 1;
   if constexpr (What != measure::norm) {

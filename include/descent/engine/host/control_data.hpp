@@ -150,7 +150,7 @@ template <class Plan> struct host_control {
   host_model<Plan> model;
   control_block block;
   std::vector<double> partial, totals;  // see control_arrays
-  plain_vector<unit_terms<rule, real>> units, sum_terms;
+  plain_vector<unit_terms_of<Plan>> units, sum_terms;
   step_terms_of<Plan> step_terms{}, sum_step_terms{};
   plain_vector<memory_of<rule>> memories, next_memories;
   plain_vector<rule> rules;

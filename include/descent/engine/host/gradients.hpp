@@ -101,7 +101,7 @@ template <class Plan, class System> class host_gradients {
           if constexpr (Plan::sums && What != measure::norm) {
             auto const u = storage.tensor_or_group(chunk, Plan::sum_terms_per_tensor);
             return storage.template spread<Real>(e->control_.sum_terms[u]);
-          } else return typename rule::template terms<Real>{};
+          } else return typename Plan::update::template terms<Real>{};
         }();
         auto const& sum_step_terms = e->control_.sum_step_terms;
         Real const scaled(

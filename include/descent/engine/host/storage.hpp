@@ -109,8 +109,8 @@ template <class Plan, class System> class host_storage {
     return rows_[std::size_t(where_.tensor_of_chunk[std::size_t(chunk)])];
   }
   /// The terms of a row: its own if rows count their own updates, otherwise the unit's.
-  unit_terms<rule, real> row_unit(unit_terms<rule, real> const& u, [[maybe_unused]] std::int64_t chunk,
-                                  [[maybe_unused]] std::int64_t row) const {
+  detail::unit_terms_of<Plan> row_unit(detail::unit_terms_of<Plan> const& u, [[maybe_unused]] std::int64_t chunk,
+                                       [[maybe_unused]] std::int64_t row) const {
     if constexpr (Plan::per_row_step) {
       rule const& r = control_.rules[std::size_t(record(chunk).group)];
       return {terms_of_row<Plan>(r, rows_of_chunk(chunk).updates[row]), u.factor, false};
@@ -134,11 +134,11 @@ template <class Plan, class System> class host_storage {
     return control_.factors[tensor_or_group(chunk, Plan::clip_over == scope::tensor)];
   }
 
-  template <class Real> static auto spread(unit_terms<rule, real> const& u) {
-    typename rule::template terms<Real> k;
+  template <class Real> static auto spread(detail::unit_terms_of<Plan> const& u) {
+    typename Plan::update::template terms<Real> k;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((real_at<Real>(k, I) = Real(real_at<real>(u.terms, I))), ...);
-    }(std::make_index_sequence<members<rule::template terms>>());
+    }(std::make_index_sequence<members<Plan::update::template terms>>());
     return k;
   }
 

@@ -40,7 +40,7 @@ template <class Plan> struct control_arrays {
   double* totals;                              // [sum][tensor], the same sums
   double* sums;                                // over the model; visible to all threads
   double* factors;                             // of groups or tensors that are clipped separately
-  unit_terms<rule, real>*units, *sum_terms;    // of the update, and of the sums in the next step
+  unit_terms_of<Plan>*units, *sum_terms;    // of the update, and of the sums in the next step
   step_terms_of<Plan>*step_terms, *sum_step_terms;
   memory_of<rule>*memories, *next_memories;    // before the update, and after it
   rule* rules;                                 // of each group, scheduled; if rows count their own updates

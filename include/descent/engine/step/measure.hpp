@@ -35,7 +35,7 @@ template <class Plan, measure What>
                                                              std::int64_t count) {
   fetch(x.gradient + i, count);
   if constexpr (What != measure::norm || Plan::measures_parameters) fetch(x.master + i, count);
-  if constexpr (What != measure::norm && has_sums_of_state<typename Plan::rule>)
+  if constexpr (What != measure::norm && has_sums_of_state<typename Plan::update>)
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((x.slot[I] ? fetch(x.template slot_at<I>() + i, count) : void()), ...);
     }(typename Plan::every_slot{});
@@ -46,10 +46,11 @@ template <class Plan, measure What>
 /// A float's square is exact in double, so a fused multiply-add changes nothing and no finite gradient overflows.
 template <class Plan, measure What, class Real>
 DESCENT_HD void measure_packet(measured_totals<Plan, What>& total, buffers<Plan> const& x, std::int64_t i,
-                               packet_extent e, Real const& factor, typename Plan::rule::template terms<Real> const& k,
+                               packet_extent e, Real const& factor,
+                               typename Plan::update::template terms<Real> const& k,
                                [[maybe_unused]] step_terms_of<Plan> const& step,
                                [[maybe_unused]] unsigned in = all_selected) {
-  using rule = typename Plan::rule;
+  using update = typename Plan::update;
   constexpr bool reads_parameters = What != measure::norm || Plan::measures_parameters;
   in_double<Real> each;
   auto const take = [&](auto const& r) {
@@ -61,7 +62,7 @@ DESCENT_HD void measure_packet(measured_totals<Plan, What>& total, buffers<Plan>
   [[maybe_unused]] packet_state<Plan, Real> s;
   read_gradient<What != measure::sums>(g, x, i, e);
   if constexpr (reads_parameters) read_master(p, x, i, e);
-  if constexpr (What != measure::norm && has_sums_of_state<rule>) s.template read<true>(x, i, e);
+  if constexpr (What != measure::norm && has_sums_of_state<update>) s.template read<true>(x, i, e);
   if constexpr (What != measure::sums) {
     take(g);
     if constexpr (Plan::norm_of == norm::inf) {
@@ -94,9 +95,9 @@ DESCENT_HD void measure_packet(measured_totals<Plan, What>& total, buffers<Plan>
   if constexpr (What != measure::norm) {
     constexpr std::size_t first = std::size_t(measured<Plan, What>) - Plan::sum_count;
     to_true_gradient<Plan>(g, p, x, i, factor, step);
-    auto const sums_of = [&](int j) -> typename rule::template sums<Real> {
-      if constexpr (has_sums_of_state<rule>) return rule::sum(p[j], g[j], s.whole(j), k);
-      else return rule::sum(p[j], g[j], k);
+    auto const sums_of = [&](int j) -> typename update::template sums<Real> {
+      if constexpr (has_sums_of_state<update>) return update::sum(p[j], g[j], s.whole(j), k);
+      else return update::sum(p[j], g[j], k);
     };
     if constexpr (lanes<Real> == 1) {
       // As add() does, but two elements at a time, so that a device needs fewer registers.

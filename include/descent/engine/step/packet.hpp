@@ -194,7 +194,7 @@ DESCENT_HD void zero_packet(buffers<Plan> const& x, std::int64_t i, packet_exten
 /// g * factor -> value clip, noise -> rule -> lookahead -> rounding -> master -> value -> average -> g <- 0.
 template <class Plan, class Real, int M = reals<Real>>
 DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_extent e, Real const& factor,
-                              typename Plan::rule::template terms<Real> const& k,
+                              typename Plan::update::template terms<Real> const& k,
                               [[maybe_unused]] step_terms_of<Plan> const& step = {}) {
   using rule = typename Plan::rule;
   using master_or_value = typename Plan::master_or_value;
@@ -211,8 +211,8 @@ DESCENT_HD void update_packet(buffers<Plan> const& x, std::int64_t i, packet_ext
   if constexpr (takes_normal<rule>) draw_normals<Plan>(z, x, i, step);
   for (int j = 0; j < M; ++j) {
     auto state = s.whole(j);
-    if constexpr (takes_normal<rule>) p[j] = rule::update(p[j], g[j], state, k, z[j]);
-    else p[j] = rule::update(p[j], g[j], state, k);
+    if constexpr (takes_normal<rule>) p[j] = Plan::update::update(p[j], g[j], state, k, z[j]);
+    else p[j] = Plan::update::update(p[j], g[j], state, k);
     s.part(j, state);
   }
 

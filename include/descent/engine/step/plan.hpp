@@ -3,6 +3,7 @@
 #pragma once
 
 #include <descent/core/rule.hpp>
+#include <descent/engine/step/around.hpp>
 #include <descent/engine/step/gradient_reduction.hpp>
 #include <descent/parameters.hpp>
 #include <descent/policies/accumulate.hpp>
@@ -114,6 +115,10 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
                 std::conditional_t<has_stage<policy<Kinds>>, policy_list<policy<Kinds>>, policy_list<>>{}));
   using stages_before = stages_of<kind::clip_value, kind::noise, kind::maximize>;
   using stages = decltype(stages_before{} + stages_of<kind::lookahead, kind::average>{});
+  /// The policies around the update, in the order given, and what updates: the rule with them.
+  using stages_around =
+      decltype((policy_list<>{} + ... + std::conditional_t<is_around<Ps>, policy_list<Ps>, policy_list<>>{}));
+  using update = typename update_type<Rule, stages_around>::type;
   using master = typename master_type<policy<kind::master>>::type;
 
  private:
@@ -186,7 +191,7 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   }();
   /// Whether the rows that each micro-batch has selected are kept until the update.
   static constexpr bool keeps_selection = selects_rows && has<kind::accumulation>;
-  static constexpr bool sums = has_sums<Rule>;
+  static constexpr bool sums = has_sums<update>;
   /// Whether stored gradients are multiplied by a factor.
   static constexpr bool scales =
       parallel || has_any<kind::clip, kind::loss_scale, kind::accumulation, kind::gradient_factor>;
@@ -229,11 +234,11 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   DESCENT_HD static constexpr bool keeps_largest(int row) { return norm_of == norm::inf && row == 0; }
 
   static constexpr std::size_t sum_count = [] {
-    if constexpr (sums) return members<Rule::template sums>;
+    if constexpr (sums) return members<update::template sums>;
     else return std::size_t{0};
   }();
   static constexpr bool sums_per_tensor = [] {
-    if constexpr (sums) return Rule::sums_over == scope::tensor;
+    if constexpr (sums) return update::sums_over == scope::tensor;
     else return false;
   }();
 
@@ -268,7 +273,8 @@ template <class Value, class Gradient, class Rule, class... Ps> struct plan {
   template <class Typed = plan> static constexpr std::int64_t pass_bytes(std::array<bool, slots> const& used) {
     constexpr std::int64_t gradient = bytes_of<typename Typed::gradient>, master = master_bytes<Typed>;
     std::int64_t const norm = gradient + (measures_parameters ? master : 0);
-    std::int64_t const all = gradient + master + state_bytes(used, [](std::size_t) { return has_sums_of_state<Rule>; });
+    std::int64_t const all =
+        gradient + master + state_bytes(used, [](std::size_t) { return has_sums_of_state<update>; });
     return (measures && !sums ? norm : 0) + (sums ? all : 0) + (norm_first ? norm : 0);
   }
   template <class Typed = plan> static constexpr std::int64_t update_bytes(std::array<bool, slots> const& used) {

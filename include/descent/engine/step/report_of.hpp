@@ -99,19 +99,23 @@ std::string text_of(layout<typename Plan::value, typename Plan::gradient> const&
 }
 
 /// ", because eps is 1e+38" if the terms of update t are finite with the default of one field. `memory`, if the rule
-/// has one, is that before the update. Rules whose terms need sums have no cause.
+/// has one, is that before the update. Rules whose terms need sums have no cause, nor have the terms of policies.
 template <class Rule, class Real, class... Memory>
 std::string cause_of([[maybe_unused]] Rule const& r, [[maybe_unused]] std::int64_t t,
                      [[maybe_unused]] Memory const&... memory) {
-  if constexpr (has_ranges<Rule> && requires(Memory... m) { Rule{}, r.at(t, m...); })
+  if constexpr (has_ranges<Rule> && requires(Memory... m) { Rule{}, r.at(t, m...); }) {
+    auto const has_sound_terms = [&](Rule const& rule, Memory... m) {
+      return is_sound(narrowed<Rule, Real>(rule.at(t, m...), 1, false));
+    };
+    if (has_sound_terms(r, memory...)) return "";
     for (auto const& range : Rule::ranges)
       if (auto const field = range.real) {
         Rule usual = r;
         usual.*field = Rule{}.*field;
-        auto const terms = [&](Memory... m) { return usual.at(t, m...); }(memory...);
-        if (is_sound(narrowed<Rule, Real>(terms, 1, false)))
+        if (has_sound_terms(usual, memory...))
           return ", because " + std::string(range.name) + " is " + number(r.*field);
       }
+  }
   return "";
 }
 /// The same for the fault of a skipped step, where the schedules can be called.

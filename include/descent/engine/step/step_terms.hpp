@@ -49,15 +49,12 @@ template <class P, class Terms> DESCENT_HD bool is_idle([[maybe_unused]] Terms c
 }
 
 /// What the update of an element needs for policies, in addition to the rule's terms.
-template <class P, class Real> struct stage_terms { [[no_unique_address]] typename P::template terms<Real> terms; };
-template <class Real, class... Stages> struct step_terms : stage_terms<Stages, Real>... {
+template <class Real, class... Stages> struct step_terms : all_terms<Real, Stages...> {
   std::int64_t t;
   std::uint64_t noise_seed, rounding_seed;
 
-  template <class P> DESCENT_HD auto& of() { return static_cast<stage_terms<P, Real>&>(*this).terms; }
-  template <class P> DESCENT_HD auto const& of() const { return static_cast<stage_terms<P, Real> const&>(*this).terms; }
   /// The terms of a stage, converted to another type.
-  template <class P, class To> DESCENT_HD auto as() const { return converted<P, To, Real>(of<P>()); }
+  template <class P, class To> DESCENT_HD auto as() const { return converted<P, To, Real>(this->template of<P>()); }
 };
 struct no_step_terms {};
 template <class Real, class... Stages> step_terms<Real, Stages...> step_terms_for(policy_list<Stages...>);
@@ -76,10 +73,6 @@ DESCENT_HD auto stage_terms_at(P const& stage, [[maybe_unused]] typename Plan::r
   if constexpr (std::is_same_v<P, typename Plan::lookahead> && Plan::leads && has_lr<typename Plan::rule>)
     if (terms.pull != 0 && stage.follows_lr) terms.pull *= stage.part(scheduled(rule, policies, t, 0, rates).lr);
   return terms;
-}
-DESCENT_CALLS
-template <class F, class... Stages> DESCENT_HD void each_stage(policy_list<Stages...>, F const& f) {
-  (f.template operator()<Stages>(), ...);
 }
 
 /// The step terms of update t. `rule` is that of group 0. If the values lead, calls the schedules of update t + 1.

@@ -20,6 +20,7 @@ namespace descent::detail {
 /// A plan, or its view of tensors of one pair of types, with the state of the matrix rule.
 template <class Typed> struct matrix_plan : Typed {
   using rule = typename Typed::matrix_rule;
+  using update = rule;
   static constexpr std::size_t slots = members<rule::template state>;
   using state_types =
       std::conditional_t<Typed::state_types::size == 1, typename Typed::state_types, type_list<typename Typed::real>>;

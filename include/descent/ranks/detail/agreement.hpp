@@ -88,24 +88,24 @@ std::string terms_as_text(group_entry<typename Plan::rule> const& g, typename Pl
   memory_of<rule> memory{};
   auto const terms = [&] {
     if constexpr (Plan::sums) {
-      typename rule::template sums<double> sums;
+      typename Plan::update::template sums<double> sums;
       for (int i = 0; i < int(Plan::sum_count); ++i)
         real_at<double>(sums, i) = which == 2 + i ? 1e12 : 1;  // all 1, or one large
-      if constexpr (has_loss<rule> && has_memory<rule>) return r.at(t, sums, memory, 1.0);
-      else if constexpr (has_loss<rule>) return r.at(t, sums, 1.0);
-      else if constexpr (has_memory<rule>) return r.at(t, sums, memory);
-      else return r.at(t, sums);
+      if constexpr (has_loss<rule> && has_memory<rule>) return terms_at<Plan>(r, policies, t, sums, memory, 1.0);
+      else if constexpr (has_loss<rule>) return terms_at<Plan>(r, policies, t, sums, 1.0);
+      else if constexpr (has_memory<rule>) return terms_at<Plan>(r, policies, t, sums, memory);
+      else return terms_at<Plan>(r, policies, t, sums);
     } else if constexpr (has_memory<rule>) {
-      return r.at(t, memory);
+      return terms_at<Plan>(r, policies, t, memory);
     } else {
-      return r.at(t);
+      return terms_at<Plan>(r, policies, t);
     }
   }();
   std::string text;
   auto const add = [&](auto const& numbers, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) text += " " + exact(real_at<double>(numbers, i));
   };
-  add(terms, members<rule::template terms>);
+  add(terms, members<Plan::update::template terms>);
   if constexpr (has_start<rule>) text += ", start", add(r.start(1.0), members<rule::template state>);
   if constexpr (has_optional_state<rule>)
     for (std::size_t i = 0; i < Plan::slots; ++i)
