@@ -120,6 +120,31 @@ struct bounded_lookahead {
 };
 // end
 
+// snippet: around
+/// Caps the root mean square of each tensor's update:   u <- u min(1, cap lr / RMS(u))     u: what the rule changes p by
+struct capped_update {
+  double cap = 1;
+
+  using policy_kind = ds::kind::around<capped_update>;
+  template <class Real> struct terms { Real factor; };
+  template <class Real> struct sums { Real uu, count; };
+  static constexpr ds::scope sums_over = ds::scope::tensor;
+
+  template <class Real> DESCENT_HD static sums<Real> sum(Real p, Real, Real next, terms<Real> const&) {
+    return {(next - p) * (next - p), Real(1)};
+  }
+
+  DESCENT_HD terms<double> at(std::int64_t, double) const { return {1}; }
+  DESCENT_HD terms<double> at(std::int64_t, double lr, sums<double> const& total) const {
+    return {total.uu > 0 ? ds::min(1.0, cap * lr / ds::sqrt(total.uu / total.count)) : 1};
+  }
+
+  template <class Real> DESCENT_HD static Real around(Real p, Real, Real next, terms<Real> const& k) {
+    return p + k.factor * (next - p);
+  }
+};
+// end
+
 /// Minimises the sum of (p - 1)^2; returns the final distance from the minimum.
 template <class Rule> float distance_after(int steps, Rule rule) {
   std::vector<float> p(1000, 3.f), g(1000);
@@ -174,6 +199,19 @@ bool pulls() {
   return p == want && std::ranges::equal(slow, opt.slow("p"));
 }
 
+/// Whether capped_update with the gradients 1, 2, ... moves as far as its cap allows, and sgd alone further.
+bool caps() {
+  std::vector<float> p(9), g(9);
+  for (std::size_t i = 0; i < g.size(); ++i) g[i] = float(i + 1);
+  ds::parameters<float> params;
+  params.add("p", p, g);
+  ds::optimizer opt{params, ds::sgd{.lr = 0.5}, capped_update{}};
+  opt.step();
+  double uu = 0;
+  for (float const x : p) uu += double(x) * double(x);
+  return std::fabs(std::sqrt(uu / 9) - 0.5) < 1e-6 && std::fabs(p[8] - 9 * p[0]) < 1e-5f;
+}
+
 int main() {
   float const first = distance_after(2000, sign_momentum{.lr = 1e-3, .momentum = 0.5});
   float const second = distance_after(1000, normalised{.lr = 0.1});
@@ -182,5 +220,7 @@ int main() {
   std::printf("counted_adam %s a loop with integer counts\n", same ? "equals" : "differs from");
   bool const bounded = pulls();
   std::printf("bounded_lookahead %s a loop\n", bounded ? "equals" : "differs from");
-  return first < 0.01f && second < 0.01f && same && bounded ? 0 : 1;
+  bool const capped = caps();
+  std::printf("capped_update %s its cap\n", capped ? "moves by" : "misses");
+  return first < 0.01f && second < 0.01f && same && bounded && capped ? 0 : 1;
 }

@@ -22,6 +22,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/own_policies.hpp"
 #include "support/message.hpp"
 #include "support/problem.hpp"
 #include "support/sizes.hpp"
@@ -103,6 +104,18 @@ std::string stray(char const* allowed, double lr, int group = 0) {
          " by its schedule at update 3; skipped updates do not advance schedules, so the next one is skipped, too";
 }
 auto const nothing_else = [](auto const&) { return std::vector<float>{}; };
+
+/// Multiplies the update.
+struct scaled_update {
+  double factor = 1;
+
+  using policy_kind = ds::kind::around<scaled_update>;
+  template <class Real> struct terms { Real factor; };
+  DESCENT_HD terms<double> at(std::int64_t, double) const { return {factor}; }
+  template <class Real> DESCENT_HD static Real around(Real p, Real, Real next, terms<Real> const& k) {
+    return p + k.factor * (next - p);
+  }
+};
 
 }  // namespace
 
@@ -225,6 +238,8 @@ TEST_CASE("terms of the next update that are not finite are refused where a rule
   CHECK(message([&] {
           ds::optimizer opt{p.parameters(), ds::sgd{.lr = 1e30, .weight_decay = 1e30, .decoupled = true}};
         }) == "the terms of group 0 are not finite in float at update 1: number 4 is inf, because lr is 1e+30");
+  CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::adamw{}, test::unchanged{}, scaled_update{too_large}}; }) ==
+        "the terms of group 0 are not finite in float at update 1: number 0 of scaled_update is inf");
   CHECK(message([&] { ds::optimizer opt{p.parameters(), overflowing{.from = 1}}; }) ==
         "the terms of group 0 are not finite in float at update 1: number 1 is inf");
   CHECK(message([&] { ds::optimizer opt{p.parameters(), ds::lamb{.lr = too_large}}; }) ==

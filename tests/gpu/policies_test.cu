@@ -106,6 +106,11 @@ TEST_CASE("averages and lookahead agree") {
                 ds::clip_value{0.25}, ds::gradient_noise{.eta = 1, .seed = 9}, ds::skip_nonfinite{});
   agrees<ds::half>(ds::adamw{}, ds::master<float>{}, ds::swa{.start = 2, .every = 2}, ds::skip_nonfinite{});
 }
+TEST_CASE("policies around the update agree") {
+  agrees<ds::bfloat16, float>(ds::adamw{}, test::agreeing{}, test::bounded_update{.most = 0.5}, ds::clip_adaptive{},
+                              ds::stochastic_rounding{5}, ds::ema{.decay = 0.5});
+  agrees<float>(ds::lamb{}, test::agreeing{}, ds::skip_nonfinite{});
+}
 TEST_CASE("random rounding and noise draw the same numbers") {
   agrees<ds::bfloat16>(ds::adamw{}, ds::stochastic_rounding{7}, ds::states<ds::bfloat16>{}, ds::clip_norm{1});
   agrees<ds::bfloat16>(ds::adamw{}, ds::stochastic_values{7}, ds::master<float>{}, ds::ema{.decay = 0.5},

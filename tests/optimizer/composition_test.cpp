@@ -19,6 +19,7 @@
 #include <descent/schedules/vary.hpp>
 
 #include <doctest/doctest.h>
+#include "support/own_policies.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/twin.hpp"
 
@@ -293,7 +294,7 @@ TEST_CASE("what interrupts, is refused or throws leaves no trace: sgd, scheduled
 TEST_CASE("what interrupts, is refused or throws leaves no trace: adamw, accumulated, clipped, in double") {
   try_seeds<scheduled | accumulates, double>([](auto const& list, bool const* throws) {
     return ds::optimizer{list, ds::adamw{}, ds::scale_learning_rate(fragile_rate{throws}), ds::accumulate{3},
-                         ds::clip_norm{1.0}, ds::outer{.every = 3}};
+                         ds::clip_norm{1.0}, ds::outer{.every = 3}, test::bounded_update{.most = 0.5}};
   });
 }
 

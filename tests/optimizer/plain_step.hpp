@@ -128,6 +128,7 @@ struct settings {
   std::optional<int> accumulate;
   std::optional<plain::average> average;
   std::optional<plain::lookahead> lookahead;
+  std::optional<double> bound;  // the largest RMS of a tensor's update, in learning rates
   bool finiteness = false, zero = false, shared = false;
 };
 
@@ -217,7 +218,9 @@ class machine {
       std::vector<num> g;
       for (std::size_t i = 0; i < x.p.size(); ++i)
         g.push_back(seen(memory[k][i], {factor[k] / divisor, factor_error * factor[k] / divisor}, t, x.first + i));
+      auto const before = x.p;
       apply(rules[x.group], x, g, t);
+      if (set.bound) shorten(before, x.p, rounded(*set.bound * rules[x.group].lr));
       if (set.lookahead && t % set.lookahead->k == 0)
         for (std::size_t i = 0; i < x.p.size(); ++i)
           x.p[i] = x.slow[i] = x.slow[i] + rounded(set.lookahead->alpha) * (x.p[i] - x.slow[i]);
@@ -281,6 +284,16 @@ class machine {
       g = g + rounded(float(deviation)) * num{set.noise->normal(t, element), 0};  // as wide as the normals
     }
     return g;
+  }
+
+  static void shorten(std::vector<num> const& from, std::vector<num>& to, num most) {
+    num uu;
+    for (std::size_t i = 0; i < to.size(); ++i) add(uu, (to[i] - from[i]) * (to[i] - from[i]));
+    num const rms = root(uu / num{double(std::max<std::size_t>(to.size(), 1)), 0});
+    if (!(rms.x + rms.e > most.x)) return;
+    num factor = most / rms;
+    factor.x = std::min(factor.x, 1.0);
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[i] + factor * (to[i] - from[i]);
   }
 
   void apply(hyper const& h, tensor& x, std::vector<num> const& g, std::int64_t t) const {

@@ -26,6 +26,7 @@
 #include <doctest/doctest.h>
 
 #include "plain_step.hpp"
+#include "support/own_policies.hpp"
 #include "support/problem.hpp"
 #include "support/ulp.hpp"
 
@@ -194,6 +195,9 @@ template <> struct draw<ds::lookahead> {
     c.set.lookahead = plain::lookahead{l.k, l.alpha};
     return l;
   }
+};
+template <> struct draw<test::bounded_update> {
+  static test::bounded_update from(drawing& c) { return {.most = *(c.set.bound = c.d.log_within(0.05, 2))}; }
 };
 template <> struct draw<ds::gradient_noise> {
   static ds::gradient_noise from(drawing& c) {

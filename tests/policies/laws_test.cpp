@@ -14,6 +14,12 @@
 #include <descent/rules/adamw.hpp>
 #include <descent/rules/lamb.hpp>
 #include <descent/rules/sgd.hpp>
+#include <descent/rules/dog.hpp>
+#include <descent/rules/nadam.hpp>
+#include <descent/rules/polyak.hpp>
+#include <descent/rules/prodigy.hpp>
+#include <descent/transforms/chain.hpp>
+#include <descent/policies/loss_at.hpp>
 #include <descent/schedules/cosine.hpp>
 #include <descent/schedules/linear.hpp>
 #include <descent/schedules/on_plateau.hpp>
@@ -677,6 +683,26 @@ TEST_CASE("policies of a user are their formulas") {
       }
     CHECK(most < 1e-14);
   }
+}
+
+template <class Rule, class... Ps> void keeps_its_bits(Rule const& rule, Ps const&... policies) {
+  problem<float> p(sizes), q(sizes);
+  ds::optimizer with{p.parameters(), rule, policies..., test::unchanged{}};
+  ds::optimizer without{q.parameters(), rule, policies...};
+  for (int t = 1; t <= 5; ++t) {
+    p.set_gradients(t), q.set_gradients(t);
+    with.step(), without.step();
+    CHECK(p.value == q.value);
+  }
+}
+TEST_CASE("a policy around the update that changes nothing leaves the bits of rules of every ability") {
+  keeps_its_bits(ds::lamb{}, ds::clip_norm{1});  // sums of the state
+  keeps_its_bits(ds::dog{});  // sums and memory
+  keeps_its_bits(ds::prodigy{}, ds::ema{.decay = 0.5});  // sums of the memory
+  keeps_its_bits(ds::nadam{}, ds::learning_rate(ds::linear{0.1, 0.2, 4}));  // memory alone
+  keeps_its_bits(ds::chain{ds::gradient_noise{}, ds::sgd{.momentum = 0.5}});  // random normals
+  double const loss = 2;
+  keeps_its_bits(ds::polyak{}, ds::loss_at{&loss});
 }
 
 /// Compares policies around the momentum update of sgd with a loop that calls change(p, g, next) for each tensor.

@@ -33,6 +33,7 @@
 
 #include "support/larger.hpp"
 #include "support/message.hpp"
+#include "support/own_policies.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -198,6 +199,25 @@ TEST_CASE("a gradient in a row that is not selected counts in no norm and skips 
   few.select_rows("w", nullptr);  // all rows, including the bad ones
   few.step();
   CHECK_FALSE(few.report().applied);
+}
+
+TEST_CASE("a policy around the update sums over selected rows only") {
+  table<float> a{10, 4, 0}, b{5, 4, 0};
+  std::vector<std::uint8_t> mask(10, 0);
+  for (std::size_t r = 0; r < 5; ++r) mask[2 * r] = 1;
+  for (std::int64_t r = 0; r < 5; ++r) {
+    std::copy_n(a.p() + 8 * r, 4, b.p() + 4 * r);
+    std::copy_n(a.g() + 8 * r, 4, b.g() + 4 * r);
+  }
+  ds::optimizer few{a.list(), ds::adamw{}, ds::masked_rows{}, test::bounded_update{.most = 0.5}};
+  ds::optimizer all{b.list(), ds::adamw{}, test::bounded_update{.most = 0.5}};
+  auto const before = a.value;
+  few.select_rows("w", mask.data());
+  few.step();
+  all.step();
+  for (std::int64_t i = 0; i < 20; ++i) CHECK(a.p()[i / 4 * 8 + i % 4] == doctest::Approx(b.p()[i]).epsilon(1e-6));
+  for (std::int64_t i = 0; i < 40; ++i)
+    if (i % 8 >= 4) CHECK(a.p()[i] == before[std::size_t(i)]);
 }
 
 TEST_CASE("a skipped step sets the gradients of selected rows to zero, and of no others") {

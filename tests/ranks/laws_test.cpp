@@ -69,6 +69,7 @@ TEST_CASE("ranks do what one process does: policies") {
   same_as_alone<float>(ds::adam{}, ds::clip<ds::norm::l2, ds::scope::tensor>{0.25}, ds::ema{.decay = 0.5});
   same_as_alone<float>(ds::sgd{}, ds::gradient_noise{.eta = 0.1, .seed = 3}, ds::lookahead{.k = 2});
   same_as_alone<float>(ds::adamw{}, test::bounded_pull{}, test::late_mean{});
+  same_as_alone<float>(ds::adamw{}, test::agreeing{}, test::bounded_update{.most = 0.5});
   same_as_alone<float>(ds::adam{}, ds::clip_value{0.25}, ds::zero_grad{}, ds::maximize{});
   same_as_alone<bfloat16, float>(ds::adamw{}, ds::stochastic_rounding{7});
   same_as_alone<bfloat16, float>(ds::adamw{}, ds::master<float>{}, ds::stochastic_values{7});

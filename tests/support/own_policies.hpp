@@ -51,6 +51,14 @@ struct agreeing {
   }
 };
 
+/// Changes nothing.
+struct unchanged {
+  using policy_kind = descent::kind::around<unchanged>;
+  template <class Real> struct terms {};
+  DESCENT_HD terms<double> at(std::int64_t, double) const { return {}; }
+  template <class Real> DESCENT_HD static Real around(Real, Real, Real next, terms<Real> const&) { return next; }
+};
+
 /// Shortens the update of each tensor whose root mean square is above `most` learning rates.
 struct bounded_update {
   double most = 1;

@@ -86,7 +86,7 @@ template <class Rule, class... Ps> struct rule_checks {
   static_assert(
       ((!policy<Ps> || is_known_kind<typename kind_of<Ps>::type>) && ...),
       "a policy of a kind that no engine knows would do nothing: policy_kind is one of descent::kind, such as "
-      "kind::lookahead, which acts after the rule, or kind::average");
+      "kind::around<P>, which acts on the update, or kind::average");
   static_assert(stage_before_rule<policy_of<kind::clip_value, void, Ps...>> &&
                     stage_before_rule<policy_of<kind::noise, void, Ps...>> &&
                     stage_before_rule<policy_of<kind::maximize, void, Ps...>>,

@@ -56,8 +56,8 @@ std::vector<gradient_state> diagnosis_of(layout<typename Plan::value, typename P
 }
 
 /// What was not finite, as text. `tensor` is the tensor's name if the unit is a tensor, otherwise null.
-inline std::string text_of(term_fault const& f, std::int64_t update, std::string const& type,
-                           std::string const* tensor) {
+inline std::string text_of(term_fault const& f, std::int64_t update, std::string const& type, std::string const* tensor,
+                           std::string const& of_policy = "") {
   if (f.what == term_fault::weight) return "there are no examples: the weights since the last update are all 0";
   if (f.what == term_fault::divisor)
     return "the divisor of the gradients, " + number(f.value) + ", has no inverse in " + type;
@@ -68,7 +68,8 @@ inline std::string text_of(term_fault const& f, std::int64_t update, std::string
   if (f.what == term_fault::factor) return "the factor of the gradients" + of + " is" + at;
   std::string text = (f.what == term_fault::sums ? "the terms of the sums" : "the terms") + of + " are" + at;
   if (f.index < 0) text += ": lr is " + number(f.value);
-  else if (f.what != term_fault::policies) text += ": number " + std::to_string(f.index) + " is " + number(f.value);
+  else if (f.what != term_fault::policies)
+    text += ": number " + std::to_string(f.index) + of_policy + " is " + number(f.value);
   return text;
 }
 /// Which field a schedule has moved out of its range.
@@ -84,7 +85,7 @@ template <class Plan, class Rule> std::string stray_text(term_fault const& f, st
   return text;
 }
 template <class Plan>
-std::string text_of(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault const& f,
+std::string text_of(layout<typename Plan::value, typename Plan::gradient> const& where, term_fault f,
                     std::int64_t update) {
   if (f.what == term_fault::field) return stray_text<Plan, typename Plan::rule>(f, update);
   if constexpr (Plan::has_matrices)
@@ -95,7 +96,15 @@ std::string text_of(layout<typename Plan::value, typename Plan::gradient> const&
              type_name<typename Plan::real>();
   bool const of_tensor = f.what == term_fault::matrices ||
                          (f.what == term_fault::sums ? Plan::sum_terms_per_tensor : Plan::unit_per_tensor);
-  return text_of(f, update, type_name<typename Plan::real>(), of_tensor ? &where.names[std::size_t(f.unit)] : nullptr);
+  std::string of_policy;  // whose term it is, if it is not the rule's
+  int first = int(members<Plan::rule::template terms>);
+  each_stage(typename Plan::stages_around{}, [&]<class P>() {
+    int const count = int(members<P::template terms>);
+    if (int const i = f.index - first; i >= 0 && i < count) f.index = i, of_policy = " of " + rule_name<P>();
+    first += count;
+  });
+  return text_of(f, update, type_name<typename Plan::real>(), of_tensor ? &where.names[std::size_t(f.unit)] : nullptr,
+                 of_policy);
 }
 
 /// ", because eps is 1e+38" if the terms of update t are finite with the default of one field. `memory`, if the rule
