@@ -16,17 +16,17 @@
 #include <utility>
 #include <vector>
 
-namespace descent::detail {
+namespace descent {
 
 /// Checkpoints: the pieces of a run, save() and load().
-template <class Plan, class Engine> class checkpoint : public state_views<Plan, Engine> {
+template <class Plan, class Engine> class optimizer_checkpoint : public optimizer_state<Plan, Engine> {
  protected:
-  using base = state_views<Plan, Engine>;
+  using base = optimizer_state<Plan, Engine>;
   using rule_type = typename Plan::rule;
   using base::base, base::core_;
 
-  static constexpr bool has_plateau = has<Plan, kind::plateau>;
-  static constexpr bool owns_scale = has<Plan, kind::loss_scale> && !Plan::shares_scale;
+  static constexpr bool has_plateau = detail::has<Plan, kind::plateau>;
+  static constexpr bool owns_scale = detail::has<Plan, kind::loss_scale> && !Plan::shares_scale;
 
  public:
   /// Calls f(name, elements) for each piece of what the optimizer owns, with a span of const elements in the stored
@@ -48,7 +48,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     refuse_between("save()");
     std::string const mine = made_by_text();
     f(std::string("made_by"), std::span<char const>(mine));
-    each_piece(*this, [&](piece_id const& id, auto const& read, auto const&, auto const&) {
+    each_piece(*this, [&](detail::piece_id const& id, auto const& read, auto const&, auto const&) {
       auto const piece = read();
       if (auto const elements = span_over(piece); !elements.empty()) f(id.name, elements);
     });
@@ -83,7 +83,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     core_.refuse_averages("rebind()");
     core_.refuse_elsewhere("rebind()");
     core_.refuse_ready("rebind()");
-    layout<typename Plan::value, typename Plan::own_gradient> const now(params);
+    detail::layout<typename Plan::value, typename Plan::own_gradient> const now(params);
     refuse_const_gradients<Plan>(now);
     auto const addresses = core_.where.addresses_in(now);
     std::string read_only = now.read_only;
@@ -111,19 +111,19 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   /// micro-batches, whose gradients have the scale, wait for their update.
   loss_scale_state scale_state() const { return core_.waiting("scale_state()").read_scale(); }
   void set_scale_state(loss_scale_state const& s)
-      requires(otherwise("no scale of its own: set the loss_scaler's") || owns_scale) {
+      requires(detail::otherwise("no scale of its own: set the loss_scaler's") || owns_scale) {
     check_scale(s);
-    if constexpr (has<Plan, kind::accumulation>) core_.refuse_batches("set_scale_state()");
+    if constexpr (detail::has<Plan, kind::accumulation>) core_.refuse_batches("set_scale_state()");
     core_.alive().set_control(&control_block::scale, s, core_.groups);
   }
 
   /// The state of the plateau; waits, enqueues and throws like scale_state().
-  plateau_state plateau() const requires(otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau)
-  {
+  plateau_state plateau() const
+      requires(detail::otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau) {
     return core_.waiting("plateau()").read_control().plateau;
   }
   void set_plateau(plateau_state const& s)
-      requires(otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau) {
+      requires(detail::otherwise("observe(), plateau(): give the policy on_plateau{}") || has_plateau) {
     check_plateau(s);
     core_.alive().set_control(&control_block::plateau, s, core_.groups);
   }
@@ -131,8 +131,9 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   /// Copies values, masters, states, averages, groups, t and loss scale from one rank to all, for example after that
   /// rank has loaded a checkpoint. Waits for all ranks and, on CUDA, for the stream. Throws like step(); after a
   /// comm_error, any element may have its old or its new value.
-  void broadcast(int root = 0) requires(otherwise("it gives all ranks what one of them has: give replicated{comm}") ||
-                                        (Plan::parallel && !Plan::shards)) {
+  void broadcast(int root = 0)
+      requires(detail::otherwise("it gives all ranks what one of them has: give replicated{comm}") ||
+               (Plan::parallel && !Plan::shards)) {
     Engine& e = core_.waiting("broadcast()");
     core_.refuse_averages("broadcast()");
     core_.refuse_elsewhere("broadcast()");
@@ -144,32 +145,32 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   /// have the same t, groups and loss scale and bitwise the same values, masters, states and averages. With sharded,
   /// compares only the values, because each rank owns a part of the rest. Changes nothing; broadcast() makes the ranks
   /// equal. Reads each buffer once and exchanges 8 bytes for each. Waits for all ranks and, on CUDA, for the stream.
-  void agree()
-      requires(otherwise("there is one rank: give the policy replicated{comm} or sharded{comm}") || Plan::parallel) {
+  void agree() requires(detail::otherwise("there is one rank: give the policy replicated{comm} or sharded{comm}") ||
+                        Plan::parallel) {
     core_.waiting("agree()").agree(core_.where, core_.groups);
   }
 
  private:
   friend struct run_access;
 
-  static std::string made_by_text() { return made_by<Plan>(); }
+  static std::string made_by_text() { return detail::made_by<Plan>(); }
 
   /// Does what load() does, with all names if they are known.
   template <class F> void load_pieces(F const& f, std::vector<std::string> const* there) {
     auto const all = pieces();
-    if (there && name_table(*there).find("made_by", *there) < 0) require_names(all, *there);
+    if (there && detail::name_table(*there).find("made_by", *there) < 0) require_names(all, *there);
     std::string const mine = made_by_text();
     answer_to<std::span<char const>, F> const theirs(mine, "made_by", f);
-    require_made_by(mine, {theirs.elements().begin(), theirs.elements().end()});
+    detail::require_made_by(mine, {theirs.elements().begin(), theirs.elements().end()});
     if (there) require_names(all, *there);
-    std::vector<sole_any> kept;
+    std::vector<detail::sole_any> kept;
     std::vector<void const*> answers;
-    each_piece(*this, [&](piece_id const& id, auto const& read, auto const&, auto const&) {
+    each_piece(*this, [&](detail::piece_id const& id, auto const& read, auto const&, auto const&) {
       answers.push_back(nullptr);
       if (auto const piece = read(); span_over(piece).empty()) return;
       auto* const a = new answer_to<decltype(read()), F>(read(), id.name, f);
-      kept.push_back(owned_any(a));
-      require_size("load: '" + id.name + "'", span_over(a->piece).size(), a->elements().size());
+      kept.push_back(detail::owned_any(a));
+      detail::require_size("load: '" + id.name + "'", span_over(a->piece).size(), a->elements().size());
       answers.back() = a->elements().data();
     });
     check_answers(all, answers);
@@ -177,35 +178,35 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   }
 
   /// All pieces, also those that are empty.
-  std::vector<piece> pieces() {
-    std::vector<piece> all;
-    each_piece(*this, [&](piece_id const& id, auto const& read, auto const& check, auto const& put) {
+  std::vector<detail::piece> pieces() {
+    std::vector<detail::piece> all;
+    each_piece(*this, [&](detail::piece_id const& id, auto const& read, auto const& check, auto const& put) {
       auto const now = read();
       using read_type = std::remove_const_t<decltype(now)>;
       auto const elements = span_over(now);
       using element = typename decltype(elements)::value_type;
-      piece& p = all.emplace_back(piece{id, elements_of(elements), alignof(element)});
+      detail::piece& p = all.emplace_back(detail::piece{id, detail::elements_of(elements), alignof(element)});
       p.is_memory = has_memory<rule_type> && !id.by_element && id.name.ends_with("memory");
       auto const taken_by = [this, n = elements.size()](auto const& call) {
-        return sole_function<void const*>(
+        return detail::sole_function<void const*>(
             [this, n, call](void const* x) { call(*this, std::span(static_cast<element const*>(x), n)); });
       };
       if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(check)>, anything>) p.check = taken_by(check);
       if constexpr (!std::is_same_v<read_type, std::span<element const>>) {
         auto* const own = new read_type(now);
-        p.own = owned_any(own), p.elements.data = own->data(), p.put = taken_by(put);
+        p.own = detail::owned_any(own), p.elements.data = own->data(), p.put = taken_by(put);
       }
     });
     return all;
   }
   /// Throws, with nothing changed, if the optimizer cannot take these elements. An answer is null for an empty piece.
-  void check_answers(std::vector<piece> const& all, std::vector<void const*> const& answers) {
+  void check_answers(std::vector<detail::piece> const& all, std::vector<void const*> const& answers) {
     for (std::size_t i = 0; i < all.size(); ++i)
       if (answers[i]) {
         require_answer(all[i], answers[i], core_.alive());
         if (all[i].check) all[i].check(answers[i]);
       }
-    if constexpr (checks_schedules<Engine, group_entry<rule_type>>) {
+    if constexpr (detail::checks_schedules<Engine, group_entry<rule_type>>) {
       std::int64_t const step = *static_cast<std::int64_t const*>(answers[0]);
       auto const now = std::as_writable_bytes(core_.alive().memories());
       std::vector<std::byte> const kept(now.begin(), now.end());
@@ -224,14 +225,14 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     }
   }
   /// Takes elements that check_answers() has accepted. On the host allocates nothing, and so does not throw.
-  void put_answers(std::vector<piece> const& all, std::vector<void const*> const& answers) {
+  void put_answers(std::vector<detail::piece> const& all, std::vector<void const*> const& answers) {
     for (std::size_t i = 0; i < all.size(); ++i)
       if (answers[i]) all[i].put ? all[i].put(answers[i]) : copy_into(all[i], answers[i]);
     if constexpr (Plan::sums) core_.alive().set_groups(core_.groups);  // the next sums depend on what was put back
     core_.end_unscaled();
     core_.alive().read_control();  // waits until all is copied
   }
-  void copy_into(piece const& p, void const* from) {
+  void copy_into(detail::piece const& p, void const* from) {
     core_.alive().storage.copy(const_cast<void*>(p.elements.data), from, p.elements.bytes());
   }
   void put_step(std::int64_t t) {
@@ -269,35 +270,35 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
     core_.refuse_ready(function);
     core_.refuse_batches(function);
   }
-  static void require_step(std::int64_t t) { require_steps("set_step", "the step", t, 0); }
+  static void require_step(std::int64_t t) { detail::require_steps("set_step", "the step", t, 0); }
   void check_scale(loss_scale_state const& s) const {
-    require_scale_state(get<kind::loss_scale>(core_.alive().policies()), s);
+    detail::require_scale_state(get<kind::loss_scale>(core_.alive().policies()), s);
   }
   static void check_plateau(plateau_state const& s) {
     constexpr char const* name = "set_plateau";
-    require(s.value >= 0 && s.value <= 1, name, "the value", "in [0, 1]", s.value);
-    require(!is_nan(s.best), name, "the best metric", "a number", s.best);
-    require_steps(name, "the count of bad metrics", s.bad, 0);
-    require_steps(name, "the cooldown left", s.cooldown, 0);
-    require_steps(name, "the count of metrics in the mean", s.collected, 0);
-    require(s.collected > 0 || s.mean == 0, name, "the mean of no metric", "0", s.mean);
+    detail::require(s.value >= 0 && s.value <= 1, name, "the value", "in [0, 1]", s.value);
+    detail::require(!is_nan(s.best), name, "the best metric", "a number", s.best);
+    detail::require_steps(name, "the count of bad metrics", s.bad, 0);
+    detail::require_steps(name, "the cooldown left", s.cooldown, 0);
+    detail::require_steps(name, "the count of metrics in the mean", s.collected, 0);
+    detail::require(s.collected > 0 || s.mean == 0, name, "the mean of no metric", "0", s.mean);
   }
 
   /// f(id, read, check, put) for each piece, the step first. read() returns it; put(optimizer, elements) restores it
   /// and throws only if check(optimizer, elements) does.
   template <class Self, class F> static void each_piece(Self& self, F const& f) {
-    f(piece_id{"step"}, [&] { return std::array{self.core_.alive().read_control().step}; },
+    f(detail::piece_id{"step"}, [&] { return std::array{self.core_.alive().read_control().step}; },
       [](auto const&, auto const& x) { require_step(x[0]); }, [](auto& to, auto const& x) { to.put_step(x[0]); });
     if constexpr (Plan::has_matrices)
-      f(piece_id{"matrix_updates"}, [&] { return std::array{self.core_.alive().matrices.common.updates}; },
+      f(detail::piece_id{"matrix_updates"}, [&] { return std::array{self.core_.alive().matrices.common.updates}; },
         [](auto const&, auto const& x) { require_steps("load", "'matrix_updates'", x[0], 0); },
         [](auto& to, auto const& x) { to.core_.alive().matrices.common.updates = x[0]; });
     if constexpr (owns_scale)
-      f(piece_id{"loss_scale"}, [&] { return std::array{self.scale_state()}; },
+      f(detail::piece_id{"loss_scale"}, [&] { return std::array{self.scale_state()}; },
         [](auto const& of, auto const& x) { of.check_scale(x[0]); },
         [](auto& to, auto const& x) { to.core_.alive().set_control(&control_block::scale, x[0], to.core_.groups); });
     if constexpr (has_plateau)
-      f(piece_id{"plateau"}, [&] { return std::array{self.plateau()}; },
+      f(detail::piece_id{"plateau"}, [&] { return std::array{self.plateau()}; },
         [](auto const& of, auto const& x) { of.check_plateau(x[0]); },
         [](auto& to, auto const& x) { to.core_.alive().set_control(&control_block::plateau, x[0], to.core_.groups); });
     for (std::size_t t = 0; t < self.core_.where.names.size(); ++t) each_piece_of(self, t, f);
@@ -311,7 +312,7 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   }
   /// A piece in the backend's memory.
   template <class Read, class F, class Check = anything>
-  static void array(piece_id const& id, Read const& read, F const& f, Check const& check = {}) {
+  static void array(detail::piece_id const& id, Read const& read, F const& f, Check const& check = {}) {
     f(id, read, check, anything());
   }
   template <class Self, class F> static void each_piece_of(Self& self, std::size_t t, F const& f) {
@@ -320,14 +321,14 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
       array({name + what, std::ptrdiff_t(t), true}, read, f);
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (elements(".state." + slot_in_piece<rule_type>(I), [&] { return self.template state_of<I>(t); }), ...);
+      (elements(".state." + detail::slot_in_piece<rule_type>(I), [&] { return self.template state_of<I>(t); }), ...);
     }(typename Plan::every_slot{});
     if constexpr (Plan::has_matrices)
       each_matrix_piece<Plan>(self.core_.alive().matrices, self.core_.where.tensors, t,
                               [&](std::string const& what, std::int64_t whole, auto const& read) {
                                 array({name + what, std::ptrdiff_t(t), whole == 0, whole}, read, f);
                               });
-    each_kept<Plan>([&]<std::size_t I, class T>(char const* called) {
+    detail::each_kept<Plan>([&]<std::size_t I, class T>(char const* called) {
       elements("." + std::string(called), [&] {
         if constexpr (I == base::buffer_number::master) return self.master_of(t);
         else return self.template view<T>(I, t);
@@ -339,9 +340,11 @@ template <class Plan, class Engine> class checkpoint : public state_views<Plan, 
   }
 };
 
+namespace detail {
 template <class Value, class Gradient, class Rule, class... Ps>
-using optimizer_base = checkpoint<typename optimizer_traits<Value, Gradient, Rule, Ps...>::plan,
+using optimizer_base = optimizer_checkpoint<typename optimizer_traits<Value, Gradient, Rule, Ps...>::plan,
                                   typename optimizer_traits<Value, Gradient, Rule, Ps...>::backend::template engine<
                                       typename optimizer_traits<Value, Gradient, Rule, Ps...>::plan>>;
+}  // namespace detail
 
-}  // namespace descent::detail
+}  // namespace descent

@@ -39,6 +39,7 @@ concept sums_around_rule =
     names_sums_around<P> && struct_of_reals<P::template sums> &&
     requires(P const p, typename P::template sums<double> const& total, typename P::template terms<float> k, float x) {
       { P::sums_over } -> std::convertible_to<scope>;
+      requires P::sums_over != scope::group;
       { P::sum(x, x, x, k) } -> std::same_as<typename P::template sums<float>>;
       { p.at(std::int64_t(), 1.0, total) } -> std::same_as<typename P::template terms<double>>;
     };
